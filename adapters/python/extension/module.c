@@ -1,0 +1,45 @@
+/* _mprun: the part of a worker that must be C. Stable ABI of CPython 3.11: one file for all later versions. */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "task_loop.h"
+
+/* fork_process() -> pid, 0 in the child. The interpreter's own hooks run with the GIL held across the fork. */
+static PyObject* fork_process(PyObject* self, PyObject* unused) {
+  (void)self;
+  (void)unused;
+  PyOS_BeforeFork();
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127); /* the host died before the line above took effect */
+    PyOS_AfterFork_Child();
+  } else {
+    PyOS_AfterFork_Parent();
+  }
+  if (pid < 0) return PyErr_SetFromErrno(PyExc_OSError);
+  return PyLong_FromLong(pid);
+}
+
+static PyMethodDef methods[] = {
+    {"fork_process", fork_process, METH_NOARGS,
+     "fork_process() -> int\n\nForks with the interpreter's hooks; the child dies with its parent."},
+    {"read_frame", read_frame, METH_VARARGS,
+     "read_frame(fd) -> (type, payload) | None\n\nThe next frame; None at the end of the stream."},
+    {"write_frame", write_frame, METH_VARARGS, "write_frame(fd, type, payload)\n\nWrites one frame whole."},
+    {"run_tasks", run_tasks, METH_VARARGS,
+     "run_tasks(channel, results, board, slot, function, style, decode, encode, describe, before) -> bool\n\n"
+     "Serves tasks until told to stop (True) or the supervisor is gone (False). style: 0 item, 1 args,\n"
+     "2 kwargs; decode(str) -> list; encode(value) -> bytes; describe(exception) -> bytes;\n"
+     "before(task) or None."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_mprun", "The task loop of an mprun worker.", -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__mprun(void) { return PyModule_Create(&definition); }

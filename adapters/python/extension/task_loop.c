@@ -1,0 +1,320 @@
+#include "task_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "json_value.h"
+#include "wire/protocol.h"
+
+enum call_style { CALL_ITEM = 0, CALL_ARGS = 1, CALL_KWARGS = 2 };
+
+struct task_loop {
+  int channel, results;
+  struct mprun_board_slot* board;
+  enum call_style style;
+  PyObject *function, *decode, *encode, *describe, *before;
+  PyObject *environ, *task_key, *attempt_key; /* the dict behind os.environ */
+  struct byte_buffer out;
+};
+
+/* What getenv sees: putenv keeps our memory, so a new task is a few bytes written in place. */
+static char task_variable[40] = "MPRUN_TASK=";
+static char attempt_variable[40] = "MPRUN_ATTEMPT=";
+
+static int64_t read_clock(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Reads exactly `size` bytes without the GIL. 1 done, 0 end of stream, -1 error set. */
+static int read_exactly(int fd, void* data, size_t size) {
+  char* at = data;
+  while (size > 0) {
+    ssize_t n;
+    int error_number;
+    Py_BEGIN_ALLOW_THREADS;
+    n = read(fd, at, size);
+    error_number = errno;
+    Py_END_ALLOW_THREADS;
+    if (n == 0) return 0;
+    if (n < 0) {
+      if (error_number == EINTR) {
+        if (PyErr_CheckSignals() < 0) return -1;
+        continue;
+      }
+      errno = error_number;
+      PyErr_SetFromErrno(PyExc_OSError);
+      return -1;
+    }
+    at += n;
+    size -= (size_t)n;
+  }
+  return 1;
+}
+
+/* Writes all bytes. Small writes to a pipe with room keep the GIL: releasing it costs more. */
+static int write_exactly(int fd, const char* data, size_t size) {
+  while (size > 0) {
+    ssize_t n = write(fd, data, size);
+    if (n >= 0) {
+      data += n;
+      size -= (size_t)n;
+      continue;
+    }
+    if (errno == EINTR) {
+      if (PyErr_CheckSignals() < 0) return -1;
+    } else if (errno == EAGAIN) {
+      Py_BEGIN_ALLOW_THREADS;
+      struct pollfd ready = {fd, POLLOUT, 0};
+      poll(&ready, 1, -1);
+      Py_END_ALLOW_THREADS;
+    } else {
+      PyErr_SetFromErrno(PyExc_OSError);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+/* Reads one frame into a new bytes object. 1 done, 0 end of stream, -1 error set. */
+static int next_frame(int fd, struct mprun_frame* header, PyObject** payload) {
+  const int got = read_exactly(fd, header, sizeof *header);
+  if (got <= 0) return got;
+  if (header->magic != MPRUN_FRAME_MAGIC || header->size > MPRUN_MAX_PAYLOAD) {
+    PyErr_SetString(PyExc_RuntimeError, "mprun's channel carries something that is not a frame");
+    return -1;
+  }
+  *payload = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)header->size);
+  if (!*payload) return -1;
+  const int filled = read_exactly(fd, PyBytes_AsString(*payload), header->size);
+  if (filled <= 0) Py_CLEAR(*payload);
+  return filled;
+}
+
+PyObject* read_frame(PyObject* self, PyObject* args) {
+  (void)self;
+  int fd;
+  if (!PyArg_ParseTuple(args, "i", &fd)) return NULL;
+  struct mprun_frame header;
+  PyObject* payload = NULL;
+  const int got = next_frame(fd, &header, &payload);
+  if (got < 0) return NULL;
+  if (got == 0) Py_RETURN_NONE;
+  return Py_BuildValue("(iN)", (int)header.type, payload);
+}
+
+PyObject* write_frame(PyObject* self, PyObject* args) {
+  (void)self;
+  int fd, type;
+  const char* data;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "iiy#", &fd, &type, &data, &size)) return NULL;
+  if ((uint64_t)size > MPRUN_MAX_PAYLOAD) {
+    PyErr_SetString(PyExc_ValueError, "the value is larger than 1 GiB: write it to a file and return its name");
+    return NULL;
+  }
+  const struct mprun_frame header = {(uint32_t)size, MPRUN_FRAME_MAGIC, (uint16_t)type};
+  struct byte_buffer out = {0};
+  int failed = byte_buffer_append(&out, &header, sizeof header) < 0 || byte_buffer_append(&out, data, (size_t)size) < 0;
+  if (!failed) failed = write_exactly(fd, out.data, out.size) < 0;
+  free(out.data);
+  if (failed) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* Tells the environment which task runs: getenv and os.environ alike. */
+static int name_task(struct task_loop* loop, const struct mprun_task* task) {
+  char* number = task_variable + strlen("MPRUN_TASK=");
+  snprintf(number, sizeof task_variable - strlen("MPRUN_TASK="), "%llu", (unsigned long long)task->task);
+  char* attempt = attempt_variable + strlen("MPRUN_ATTEMPT=");
+  snprintf(attempt, sizeof attempt_variable - strlen("MPRUN_ATTEMPT="), "%u", task->attempt);
+  if (!loop->environ) return 0;
+  PyObject* text = PyBytes_FromString(number);
+  int failed = !text || PyObject_SetItem(loop->environ, loop->task_key, text) < 0;
+  Py_XDECREF(text);
+  text = failed ? NULL : PyBytes_FromString(attempt);
+  failed = failed || !text || PyObject_SetItem(loop->environ, loop->attempt_key, text) < 0;
+  Py_XDECREF(text);
+  return failed ? -1 : 0;
+}
+
+/* Calls the function in the asked style; NULL with the exception set. */
+static PyObject* call_function(struct task_loop* loop, PyObject* input) {
+  if (loop->style == CALL_ITEM) return PyObject_CallFunctionObjArgs(loop->function, input, NULL);
+  if (loop->style == CALL_KWARGS) {
+    if (!PyDict_Check(input)) {
+      PyErr_Format(PyExc_TypeError, "\"call\": \"kwargs\" needs every input to be a JSON object, this one is %R", input);
+      return NULL;
+    }
+    PyObject* none = PyTuple_New(0);
+    PyObject* value = none ? PyObject_Call(loop->function, none, input) : NULL;
+    Py_XDECREF(none);
+    return value;
+  }
+  if (!PyList_Check(input)) {
+    PyErr_Format(PyExc_TypeError, "\"call\": \"args\" needs every input to be a JSON array, this one is %R", input);
+    return NULL;
+  }
+  PyObject* arguments = PyList_AsTuple(input);
+  PyObject* value = arguments ? PyObject_Call(loop->function, arguments, NULL) : NULL;
+  Py_XDECREF(arguments);
+  return value;
+}
+
+/* Appends the bytes that callable(argument) returns. */
+static int append_call(struct byte_buffer* out, PyObject* callable, PyObject* argument) {
+  PyObject* text = PyObject_CallFunctionObjArgs(callable, argument, NULL);
+  if (!text) return -1;
+  char* data;
+  Py_ssize_t size;
+  int failed = PyBytes_AsStringAndSize(text, &data, &size) < 0;
+  if (!failed && (uint64_t)size > MPRUN_MAX_PAYLOAD - sizeof(struct mprun_result)) {
+    PyErr_SetString(PyExc_ValueError, "the value is larger than 1 GiB: write it to a file and return its name");
+    failed = 1;
+  }
+  if (!failed) failed = byte_buffer_append(out, data, (size_t)size) < 0;
+  Py_DECREF(text);
+  return failed ? -1 : 0;
+}
+
+static int append_value(struct task_loop* loop, PyObject* value) {
+  const int simple = append_simple_json(&loop->out, value);
+  if (simple < 0) return -1;
+  return simple ? 0 : append_call(&loop->out, loop->encode, value);
+}
+
+/* Appends the description of the exception that is set, and clears it. */
+static int append_exception(struct task_loop* loop) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (value && traceback) PyException_SetTraceback(value, traceback);
+  const int failed = append_call(&loop->out, loop->describe, value ? value : Py_None);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return failed;
+}
+
+/* Runs one task from input to written result. -1: the loop cannot go on. */
+static int run_task(struct task_loop* loop, const struct mprun_task* task, uint32_t position, PyObject* input) {
+  if (name_task(loop, task) < 0) return -1;
+  struct mprun_result result = {position, 0, read_clock(CLOCK_REALTIME), 0};
+  const int64_t began = read_clock(CLOCK_MONOTONIC);
+  const size_t prefix = sizeof(struct mprun_frame) + sizeof result;
+  loop->out.size = 0;
+  if (byte_buffer_reserve(&loop->out, prefix) < 0) return -1;
+  loop->out.size = prefix;
+
+  PyObject* value = NULL;
+  int ok = 1;
+  if (loop->before != Py_None) {
+    PyObject* done = PyObject_CallFunction(loop->before, "K", (unsigned long long)task->task);
+    ok = done != NULL;
+    Py_XDECREF(done);
+  }
+  if (ok) value = call_function(loop, input);
+  ok = value != NULL && append_value(loop, value) == 0;
+  Py_XDECREF(value); /* may run the value's finaliser: still this task's time */
+  if (!ok) {
+    loop->out.size = prefix;
+    result.failed = 1;
+    if (append_exception(loop) < 0) return -1;
+  }
+  result.duration = read_clock(CLOCK_MONOTONIC) - began;
+  const struct mprun_frame header = {(uint32_t)(loop->out.size - sizeof header), MPRUN_FRAME_MAGIC, MPRUN_RESULT};
+  memcpy(loop->out.data, &header, sizeof header);
+  memcpy(loop->out.data + sizeof header, &result, sizeof result);
+  const int failed = write_exactly(loop->results, loop->out.data, loop->out.size);
+  if (loop->out.capacity > (1U << 20)) {
+    free(loop->out.data);
+    memset(&loop->out, 0, sizeof loop->out);
+  }
+  return failed;
+}
+
+/* Runs the tasks of one frame, skipping those the supervisor took back. */
+static int run_chunk(struct task_loop* loop, PyObject* payload) {
+  const char* data = PyBytes_AsString(payload);
+  const size_t size = (size_t)PyBytes_Size(payload);
+  struct mprun_tasks chunk;
+  memcpy(&chunk, data, sizeof chunk);
+  const size_t json = sizeof chunk + (size_t)chunk.count * sizeof(struct mprun_task);
+  PyObject* text = PyUnicode_DecodeUTF8(data + json, (Py_ssize_t)(size - json), NULL);
+  PyObject* inputs = text ? PyObject_CallFunctionObjArgs(loop->decode, text, NULL) : NULL;
+  Py_XDECREF(text);
+  if (!inputs) return -1;
+  int failed = 0;
+  for (uint32_t i = 0; i < chunk.count && !failed; ++i) {
+    if (!mprun_board_claim(loop->board, chunk.position + i)) continue;
+    struct mprun_task task;
+    memcpy(&task, data + sizeof chunk + i * sizeof task, sizeof task);
+    PyObject* input = PySequence_GetItem(inputs, (Py_ssize_t)i);
+    failed = !input || run_task(loop, &task, chunk.position + i, input) < 0;
+    Py_XDECREF(input);
+  }
+  Py_DECREF(inputs);
+  return failed ? -1 : 0;
+}
+
+/* 1: told to stop, 0: the supervisor is gone, -1: error set. */
+static int serve(struct task_loop* loop) {
+  for (;;) {
+    struct mprun_frame header;
+    PyObject* payload = NULL;
+    const int got = next_frame(loop->channel, &header, &payload);
+    if (got <= 0) return got;
+    int done = header.type == MPRUN_STOP;
+    if (header.type == MPRUN_TASKS && run_chunk(loop, payload) < 0) done = -1;
+    Py_DECREF(payload);
+    if (done) return done;
+  }
+}
+
+/* The dict behind os.environ, so that a task's number costs no Python call; without it, NULL. */
+static PyObject* environ_dict(void) {
+  PyObject* os = PyImport_ImportModule("os");
+  PyObject* mapping = os ? PyObject_GetAttrString(os, "environ") : NULL;
+  PyObject* data = mapping ? PyObject_GetAttrString(mapping, "_data") : NULL;
+  Py_XDECREF(os);
+  Py_XDECREF(mapping);
+  PyErr_Clear();
+  return data;
+}
+
+PyObject* run_tasks(PyObject* self, PyObject* args) {
+  (void)self;
+  struct task_loop loop = {0};
+  int board, slot, style;
+  if (!PyArg_ParseTuple(args, "iiiiOiOOOO", &loop.channel, &loop.results, &board, &slot, &loop.function, &style,
+                        &loop.decode, &loop.encode, &loop.describe, &loop.before)) {
+    return NULL;
+  }
+  loop.style = (enum call_style)style;
+  const size_t bytes = sizeof(struct mprun_board_slot) * ((size_t)slot + 1);
+  void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
+  if (mapped == MAP_FAILED) return PyErr_SetFromErrno(PyExc_OSError);
+  loop.board = (struct mprun_board_slot*)mapped + slot;
+  putenv(task_variable);
+  putenv(attempt_variable);
+  loop.environ = environ_dict();
+  loop.task_key = PyBytes_FromString("MPRUN_TASK");
+  loop.attempt_key = PyBytes_FromString("MPRUN_ATTEMPT");
+  const int stopped = serve(&loop);
+  /* What follows the last task is no task's: its name goes, and putenv must not keep this memory. */
+  unsetenv("MPRUN_TASK");
+  unsetenv("MPRUN_ATTEMPT");
+  Py_XDECREF(loop.environ);
+  Py_XDECREF(loop.task_key);
+  Py_XDECREF(loop.attempt_key);
+  free(loop.out.data);
+  munmap(mapped, bytes);
+  return stopped < 0 ? NULL : PyBool_FromLong(stopped);
+}

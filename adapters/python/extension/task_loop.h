@@ -1,0 +1,20 @@
+/* The task loop of a worker: takes chunks of tasks from the channel, calls the function for each and
+ * writes every result to the results pipe before the next task starts, so that a worker's death loses
+ * nothing it had finished. Runs in the worker's main thread. */
+#ifndef MPRUN_TASK_LOOP_H
+#define MPRUN_TASK_LOOP_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* run_tasks(channel, results, board, slot, function, style, decode, encode, describe, before) -> bool
+ * See the docstring in module.c. */
+PyObject* run_tasks(PyObject* self, PyObject* args);
+
+/* write_frame(fd, type, payload: bytes): one frame, written whole. */
+PyObject* write_frame(PyObject* self, PyObject* args);
+
+/* read_frame(fd) -> (type, payload) or None at end of stream. */
+PyObject* read_frame(PyObject* self, PyObject* args);
+
+#endif

@@ -1,0 +1,30 @@
+"""What a task function or rank may ask of mprun. Without mprun around it, a script still runs:
+it then is rank 0 of 1 and its results go nowhere."""
+from __future__ import annotations
+
+import os
+from typing import Any, Callable
+
+__all__ = ["rank", "world_size", "result"]
+
+# Set by mprun.rank in a rank process: takes the value to the supervisor.
+_deliver: Callable[[Any], None] | None = None
+
+
+def rank() -> int:
+    """The number of this process: its rank, or its worker slot; 0 outside of mprun."""
+    return int(os.environ.get("RANK") or os.environ.get("MPRUN_WORKER") or 0)
+
+
+def world_size() -> int:
+    """How many ranks or workers the job has; 1 outside of mprun."""
+    return int(os.environ.get("WORLD_SIZE") or os.environ.get("MPRUN_WORKERS") or 1)
+
+
+def result(value: Any) -> None:
+    """Makes `value` this rank's result; of several calls the last one counts.
+
+    Raises TypeError where the value cannot be written as JSON.
+    """
+    if _deliver is not None:
+        _deliver(value)

@@ -1,0 +1,175 @@
+"""The life of a process that mprun started: read the START frame, become host, worker or rank, end."""
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import threading
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mprun import _mprun
+
+# Frame types of core/wire/protocol.h.
+START, TASKS, STOP, FORK, REAP = 1, 2, 3, 4, 5
+READY, RESULT, START_FAILED, FORKED, EXITED = 11, 12, 13, 14, 15
+
+#: The exit code of a worker whose start failed: the reason went to the supervisor as a frame.
+EXIT_START_FAILED = 3
+
+
+class StartFailure(Exception):
+    """What the user's code or spec made impossible: named stage, shown to the user with its traceback."""
+
+    def __init__(self, stage: str, message: str, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.stage, self.message, self.cause = stage, message, cause
+
+
+@dataclass
+class Start:
+    """The START frame: what this process is and what it loads. Written by core/launch/start_config.cc."""
+
+    role: str
+    slot: int
+    script: str
+    function: str
+    call: str
+    setup: str
+    worker_setup: str
+    preload: list[str]
+    args: list[str]
+    seed: int | None
+    npy: str | None
+    forked: bool
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Channels:
+    """The inherited descriptors: frames in, frames out, the board."""
+
+    channel: int
+    results: int
+    board: int
+
+
+def run(channel: int, results: int, board: int) -> int:
+    """Serves as whatever the supervisor asks for; returns the exit code of a process that may end normally."""
+    frame = _mprun.read_frame(channel)
+    if frame is None:
+        return 0
+    start = Start(**json.loads(frame[1]))
+    fds = Channels(channel, results, board)
+    for fd in (channel, results, board):
+        os.set_inheritable(fd, False)
+    prepare_path(start)
+    try:
+        if start.role == "host":
+            from mprun import host
+
+            forked = host.run(start, fds)
+            if forked is None:
+                return 0
+            start, fds = forked
+            end_forked(serve(start, fds))
+        return serve(start, fds)
+    except StartFailure as failure:
+        return report_failure(fds, failure)
+
+
+def serve(start: Start, fds: Channels) -> int:
+    """Runs as worker or rank to the end; returns the exit code."""
+    os.set_blocking(fds.results, False)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    try:
+        if start.role == "rank":
+            from mprun import rank
+
+            return rank.run(start, fds)
+        from mprun import worker
+
+        return worker.run(start, fds)
+    except StartFailure as failure:
+        return report_failure(fds, failure)
+    except BrokenPipeError:  # the supervisor is gone: so are we
+        os._exit(1)
+
+
+def prepare_path(start: Start) -> None:
+    """Gives the script the sys.path and sys.argv it would have if Python had run it."""
+    ours = str(Path(__file__).resolve().parent.parent)
+    if not sys.flags.safe_path:
+        sys.path[:] = [entry for entry in sys.path if entry != ours]
+        if start.script:
+            sys.path.insert(0, str(Path(start.script).parent))
+    sys.path.append(ours)  # `import mprun` works in the processes the script starts, and shadows nothing
+    sys.argv[:] = [start.script, *start.args]
+
+
+def report_failure(fds: Channels, failure: StartFailure) -> int:
+    """Tells the supervisor why this process cannot serve."""
+    cause = failure.cause
+    trace = None
+    if cause is not None:
+        trace = user_traceback(cause)
+        print(trace, file=sys.stderr, end="")
+    else:
+        print(failure.message, file=sys.stderr)
+    told = {
+        "stage": failure.stage,
+        "type": type(cause).__name__ if cause is not None else "",
+        "message": failure.message,
+        "traceback": trace,
+    }
+    _mprun.write_frame(fds.results, START_FAILED, json.dumps(told).encode())
+    return EXIT_START_FAILED
+
+
+def user_traceback(error: BaseException) -> str:
+    """The formatted traceback without mprun's own and the import system's frames."""
+    ours = str(Path(__file__).resolve().parent)
+    report = traceback.TracebackException.from_exception(error)
+    hidden = (ours, "<frozen importlib", "<frozen runpy")
+    report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(hidden)]
+    return "".join(report.format())
+
+
+def end_forked(code: int) -> NoReturn:
+    """Ends a forked process: its own threads, exit handlers and buffers, but nothing inherited.
+
+    Tearing the interpreter down would run destructors of libraries whose threads were lost in the fork.
+    """
+    try:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+        code = code or 1
+    flush_streams()
+    os._exit(code)
+
+
+def flush_streams() -> None:
+    """Flushes what the script printed, whatever it did to its streams."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+
+
+def exit_code_of(error: SystemExit) -> int:
+    """The exit code Python would give for sys.exit(...), with its message printed as Python does."""
+    code: Any = error.code
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)
+    return 1

@@ -1,0 +1,47 @@
+"""A rank: runs the script once as __main__, with torchrun's variables in its environment."""
+from __future__ import annotations
+
+import struct
+import sys
+import time
+import types
+from typing import Any
+
+import mprun
+from mprun import _mprun, task
+from mprun.process import READY, RESULT, Channels, Start, StartFailure, exit_code_of, user_traceback
+
+
+def send_result(fds: Channels, payload: bytes, failed: bool) -> None:
+    """Writes a RESULT frame: position 0, as a rank is one task."""
+    _mprun.write_frame(fds.results, RESULT, struct.pack("=IIqq", 0, failed, time.time_ns(), 0) + payload)
+
+
+def run(start: Start, fds: Channels) -> int:
+    """Executes the script; returns the exit code Python would have given it."""
+
+    def deliver(value: Any) -> None:
+        send_result(fds, task.encode(value), failed=False)
+
+    mprun._deliver = deliver
+    if start.seed is not None:
+        task.plant_seed(task.mix(start.seed, start.slot))
+    try:
+        with open(start.script, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        raise StartFailure("import", f"cannot read {start.script}: {error}", error) from error
+    main = types.ModuleType("__main__")
+    main.__file__ = start.script
+    main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+    sys.modules["__main__"] = main
+    _mprun.write_frame(fds.results, READY, b"")
+    try:
+        exec(compile(source, start.script, "exec"), vars(main))
+    except SystemExit as error:
+        return exit_code_of(error)
+    except BaseException as error:
+        print(user_traceback(error), file=sys.stderr, end="")
+        send_result(fds, task.describe(error), failed=True)
+        return 1
+    return 0

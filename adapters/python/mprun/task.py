@@ -1,0 +1,121 @@
+"""Values and errors of tasks as JSON, inputs as the function wants them, and seeds."""
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any, Callable
+
+from mprun.process import user_traceback
+
+#: Longest message and traceback kept of a failed task, in characters.
+LONGEST_TEXT = 64 * 1024
+
+MAY_RETURN = (
+    "a task may return None, booleans, numbers, strings, and lists, tuples and dicts (with string keys) of these; "
+    "turn a tensor into a list with .tolist()"
+)
+
+
+class TaskValueError(TypeError):
+    """A task's value cannot be written as JSON."""
+
+
+def encode(value: Any) -> bytes:
+    """The value as UTF-8 JSON; raises TaskValueError with the cure where it is none."""
+    try:
+        try:
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=plain)
+        except ValueError as error:  # a non-finite float, or a circle
+            if "Circular" in str(error):
+                raise TaskValueError("the value contains itself; " + MAY_RETURN) from None
+            text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), default=plain)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:  # lone surrogates, as in undecodable file names
+            return json.dumps(json.loads(text), separators=(",", ":")).encode()
+    except TaskValueError:
+        raise
+    except (TypeError, RecursionError) as error:
+        raise TaskValueError(f"the value is no JSON: {error}; {MAY_RETURN}") from None
+
+
+def plain(value: Any) -> Any:
+    """json's hook for what it does not know: numpy scalars count as the numbers they are."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        item = value.item()
+        if isinstance(item, (bool, int, float, str)):
+            return finite(item)
+    kind = type(value).__name__
+    raise TaskValueError(f"the value holds a {kind}, which is no JSON; {MAY_RETURN}")
+
+
+def finite(value: Any) -> Any:
+    """The value with every non-finite float replaced by its name."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+def describe(error: BaseException) -> bytes:
+    """An exception as the JSON object of a result line: type, message, traceback."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        message = str(error)
+    except Exception as second:
+        message = f"(the exception's message raised {type(second).__name__})"
+    if isinstance(error, TaskValueError):
+        return json.dumps({"type": "TypeError", "message": message[:LONGEST_TEXT], "traceback": None}).encode()
+    if isinstance(error, SystemExit):
+        message = f"the task called sys.exit({'' if error.code is None else repr(error.code)})"
+    try:
+        trace = user_traceback(error)[-LONGEST_TEXT:]
+    except Exception:
+        trace = None
+    return json.dumps({"type": name, "message": message[:LONGEST_TEXT], "traceback": trace}).encode()
+
+
+def mix(seed: int, number: int) -> int:
+    """A 64-bit seed of its own for each number (the finaliser of splitmix64)."""
+    word = (seed + (number + 1) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+    return word ^ (word >> 31)
+
+
+def plant_seed(seed: int) -> None:
+    """Seeds the generators that are loaded: random, numpy's global one, torch's."""
+    random = sys.modules.get("random")
+    if random is not None:
+        random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed & 0xFFFFFFFF)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+
+
+def seeder(seed: int | None) -> Callable[[int], None] | None:
+    """What to call before each task so that its random numbers depend on seed and task alone."""
+    if seed is None:
+        return None
+    return lambda task: plant_seed(mix(seed, task))
+
+
+def wrap_npy(function: Callable[..., Any], path: str) -> Callable[..., Any]:
+    """The function called with rows of the mapped file in place of their numbers."""
+    import numpy
+
+    rows = numpy.load(path, mmap_mode="r", allow_pickle=False)
+
+    def call(index: int | list[int]) -> Any:
+        return function(rows[index] if isinstance(index, int) else rows[index[0] : index[1]])
+
+    return call

@@ -1,0 +1,47 @@
+"""A worker: loads the function (unless it was forked with it), then serves tasks."""
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any, Callable
+
+from mprun import _mprun, script, task
+from mprun.process import READY, Channels, Start
+
+STYLES = {"item": 0, "args": 1, "kwargs": 2}
+
+
+def load(start: Start) -> ModuleType:
+    """Loads the script and runs its `setup`; in the host for fork, else in every worker."""
+    task_seed = start.seed
+    module = script.load_script(start.script)
+    script.find_function(module, start.function, "function")
+    if start.worker_setup:
+        script.find_function(module, start.worker_setup, "worker_setup")
+    if task_seed is not None:
+        task.plant_seed(task_seed)
+    if start.setup:
+        script.call_setup(script.find_function(module, start.setup, "setup"), "setup")
+    return module
+
+
+#: The script a host loaded before it forked; None in an interpreter of its own.
+loaded: ModuleType | None = None
+
+
+def run(start: Start, fds: Channels) -> int:
+    """Serves tasks until told to stop; returns the exit code."""
+    module = loaded if loaded is not None else load(start)
+    if start.worker_setup:
+        if start.seed is not None:
+            task.plant_seed(start.seed)
+        script.call_setup(script.find_function(module, start.worker_setup, "worker_setup"), "worker_setup")
+    function: Callable[..., Any] = script.find_function(module, start.function, "function")
+    if start.npy is not None:
+        function = task.wrap_npy(function, start.npy)
+    _mprun.write_frame(fds.results, READY, b"")
+    _mprun.run_tasks(
+        fds.channel, fds.results, fds.board, start.slot, function, STYLES[start.call],
+        json.loads, task.encode, task.describe, task.seeder(start.seed),
+    )
+    return 0

@@ -1,0 +1,107 @@
+// mprun: the composition root. Parses the command line, then works behind a guard (launch/guard.h).
+#include <sched.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "commands.h"
+#include "launch/environment.h"
+
+namespace mprun {
+
+int exit_code_of(const Error& error) {
+  switch (error.fault) {
+    case Fault::kUsage: return 2;
+    case Fault::kLaunch: return 3;
+    case Fault::kInternal: return 125;
+  }
+  return 125;
+}
+
+int report_error(const Error& error) {
+  std::fprintf(stderr, "mprun: %s\n", error.message.c_str());
+  return exit_code_of(error);
+}
+
+namespace {
+
+std::string current_directory() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
+int usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/// ~/.config/mprun/config.json where it exists; never anything from the working directory.
+Result<std::optional<Document>> user_layer(const Environment& env, const std::string& directory) {
+  std::string folder;
+  if (const auto it = env.find("XDG_CONFIG_HOME"); it != env.end() && !it->second.empty()) {
+    folder = it->second;
+  } else if (const auto home = env.find("HOME"); home != env.end()) {
+    folder = home->second + "/.config";
+  }
+  const std::string path = folder + "/mprun/config.json";
+  std::error_code error;
+  if (folder.empty() || !std::filesystem::exists(path, error)) return std::optional<Document>();
+  auto document = read_document(path, directory);
+  if (!document) return document.error();
+  return std::optional(std::move(*document));
+}
+
+int run(const std::vector<std::string>& args) {
+  auto parsed = parse_command_line(args, current_directory());
+  if (auto* exit = std::get_if<EarlyExit>(&parsed)) {
+    std::fprintf(exit->exit_code == 0 ? stdout : stderr, "%s%s", exit->text.c_str(),
+                 exit->text.empty() || exit->text.back() == '\n' ? "" : "\n");
+    return exit->exit_code;
+  }
+  const auto& line = std::get<CommandLine>(parsed);
+  signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error we handle, not our end
+  if (line.subcommand == Subcommand::kProgram) {
+    return run_guarded(true, [&](const Guard& guard) { return run_program(line, guard); });
+  }
+  auto resolved = resolve_command_line(line);
+  if (!resolved) return report_error(resolved.error());
+  if (line.subcommand == Subcommand::kCheck) return check_job(*resolved);
+  return run_guarded(false, [&](const Guard& guard) { return run_job(line, std::move(*resolved), guard); });
+}
+
+}  // namespace
+
+Result<Resolved> resolve_command_line(const CommandLine& line) {
+  Surroundings around;
+  around.current_directory = current_directory();
+  around.env = own_environment();
+  around.usable_cpus = usable_cpus();
+  around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
+  if (const auto it = around.env.find("MPRUN_DEVICE_ROOT"); it != around.env.end()) around.device_root = it->second;
+  std::vector<Document> layers{default_layer()};
+  auto user = user_layer(around.env, around.current_directory);
+  if (!user) return user.error();
+  if (*user) layers.push_back(std::move(**user));
+  if (!line.spec_path.empty()) {
+    auto spec = read_document(line.spec_path, around.current_directory);
+    if (!spec) return spec.error();
+    layers.push_back(std::move(*spec));
+  }
+  layers.push_back(line.layer);
+  return resolve(layers, around);
+}
+
+}  // namespace mprun
+
+int main(int argc, char** argv) {
+  try {
+    return mprun::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {  // memory is used up, or a fault of ours
+    std::fprintf(stderr, "mprun: internal fault: %s\n", error.what());
+    return 125;
+  }
+}

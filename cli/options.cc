@@ -1,0 +1,211 @@
+#include "options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace mprun {
+namespace {
+
+constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
+       mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
+       mprun [OPTIONS] -- COMMAND [ARGS...]
+       mprun check JOB.json)";
+
+// An option that sets one spec field; its text becomes JSON: a number where it is one, else a string.
+struct FieldOption {
+  const char* names;
+  const char* pointer;
+  const char* metavar;
+  const char* help;
+};
+
+constexpr std::array kFieldOptions = {
+    FieldOption{"-n,--processes", "/processes", "N|auto", "workers, or ranks"},
+    FieldOption{"--start-method", "/start_method", "fork|spawn|forkserver", "how Python workers start"},
+    FieldOption{"--device", "/device", "cpu|cuda|cuda:N|ascend", "what workers compute on"},
+    FieldOption{"--python", "/python", "EXE", "the interpreter (default: the active venv, else python3)"},
+    FieldOption{"--output", "/output/dir", "DIR", "the run directory (default: runs/JOB/TIME)"},
+    FieldOption{"--results", "/output/results", "FILE|-", "also write results here, - for stdout, in --order"},
+    FieldOption{"--chunk-size", "/chunk_size", "N|auto", "tasks handed out at once"},
+    FieldOption{"--order", "/order", "input|completion", "order of the results"},
+    FieldOption{"--retries", "/retries", "N", "further attempts of a task that failed"},
+    FieldOption{"--task-timeout", "/limits/task_seconds", "S", "seconds a task may take"},
+    FieldOption{"--job-timeout", "/limits/job_seconds", "S", "seconds the job may take"},
+    FieldOption{"--join-timeout", "/limits/join_seconds", "S", "seconds a finished worker may take to exit"},
+    FieldOption{"--on-error", "/on_error", "continue|stop", "what a failed task means for the others"},
+    FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
+    FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
+};
+
+// Everything CLI11 fills in.
+struct Raw {
+  std::array<std::string, kFieldOptions.size()> fields;
+  std::vector<std::string> sets;
+  CommandLine line;
+};
+
+void define(CLI::App* app, Raw* raw) {
+  app->set_help_flag("-h,--help", "show this and exit");
+  app->set_version_flag("--version", "mprun " MPRUN_VERSION);
+  for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
+    const FieldOption& option = kFieldOptions[i];
+    app->add_option(option.names, raw->fields[i], option.help)->type_name(option.metavar);
+  }
+  app->add_option("--set", raw->sets, "set any spec field, e.g. limits.grace_seconds=2")
+      ->type_name("KEY=JSON")
+      ->expected(1)
+      ->take_all();
+  app->add_flag("-q,--quiet", raw->line.quiet, "only warnings, errors and failures");
+  app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");
+  app->add_flag("--explain", raw->line.explain, "say why each decision was taken");
+  app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
+}
+
+EarlyExit wrong(const std::string& message) { return {2, "mprun: " + message + "\n  see mprun --help"}; }
+
+std::string help_text(const CLI::App& app) {
+  std::string text = app.help();
+  const auto blank = text.find("\nOptions:");
+  text = "Run a Python function, a script or any program across many processes; never hang silently.\n\nUsage: " +
+         std::string(kUsage) + "\n" + (blank == std::string::npos ? "" : text.substr(blank));
+  return text;
+}
+
+// CLI11 wants the arguments reversed. Empty: parsed; else the exit that follows.
+std::optional<EarlyExit> parse(CLI::App* app, std::vector<std::string> args) {
+  std::reverse(args.begin(), args.end());
+  try {
+    app->parse(args);
+  } catch (const CLI::CallForHelp&) {
+    return EarlyExit{0, help_text(*app)};
+  } catch (const CLI::CallForVersion&) {
+    return EarlyExit{0, "mprun " MPRUN_VERSION "\n"};
+  } catch (const CLI::ParseError& error) {
+    return wrong(error.what());
+  }
+  return std::nullopt;
+}
+
+bool is_spec(const std::string& target) {
+  return target == "-" || (target.size() > 5 && target.compare(target.size() - 5, 5, ".json") == 0);
+}
+
+Json number_or_text(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_number() ? value : Json(text);
+}
+
+// An ARG of SCRIPT.py:FUNCTION: JSON if it is JSON, else the text itself.
+Json input_of(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json(text) : value;
+}
+
+std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return wrong("--set " + text + ": found no KEY=JSON, for example --set limits.grace_seconds=2");
+  }
+  std::string pointer = "/" + text.substr(0, equals);
+  std::replace(pointer.begin() + 1, pointer.end(), '.', '/');
+  const Json value = Json::parse(text.substr(equals + 1), nullptr, false);
+  if (value.is_discarded()) {
+    return wrong("--set " + text + ": what follows = is not JSON; a string needs quotes: --set '" +
+                 text.substr(0, equals) + "=\"" + text.substr(equals + 1) + "\"'");
+  }
+  try {
+    line->layer.value[Json::json_pointer(pointer)] = value;
+  } catch (const Json::exception&) {
+    return wrong("--set " + text + ": " + text.substr(0, equals) + " names no field");
+  }
+  line->layer.origins.emplace_back(pointer, "--set " + text);
+  return std::nullopt;
+}
+
+std::optional<EarlyExit> apply_options(Raw* raw) {
+  CommandLine& line = raw->line;
+  for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
+    if (raw->fields[i].empty()) continue;
+    const std::string names = kFieldOptions[i].names;
+    const std::string name = names.substr(names.rfind(',') + 1);
+    line.layer.value[Json::json_pointer(kFieldOptions[i].pointer)] = number_or_text(raw->fields[i]);
+    line.layer.origins.emplace_back(kFieldOptions[i].pointer, name + " " + raw->fields[i]);
+  }
+  for (const std::string& text : raw->sets) {
+    if (auto exit = apply_set(text, &line)) return exit;
+  }
+  return std::nullopt;
+}
+
+void apply_script(const std::string& target, const std::vector<std::string>& args, CommandLine* line) {
+  line->layer.value["script"] = target;
+  line->layer.origins.emplace_back("/script", target);
+  const bool has_function = target.find(".py:") != std::string::npos || line->layer.value.contains("function");
+  if (args.empty()) return;
+  if (has_function && !line->layer.value.contains("inputs")) {
+    for (const std::string& arg : args) line->layer.value["inputs"]["items"].push_back(input_of(arg));
+  } else {
+    line->layer.value["args"] = args;
+  }
+}
+
+}  // namespace
+
+ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
+  Raw raw;
+  CommandLine& line = raw.line;
+  line.layer.name = "the command line";
+  line.layer.base_dir = current_directory;
+  CLI::App app("mprun");
+  define(&app, &raw);
+
+  // What stands behind -- is a program's; what stands behind a script is the script's.
+  const auto dashes = std::find(args.begin(), args.end(), "--");
+  std::vector<std::string> own(args.begin(), dashes);
+  app.prefix_command();
+  if (auto exit = parse(&app, own)) return *exit;
+  std::vector<std::string> rest = app.remaining();
+  if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
+    return wrong("unknown option " + rest.front());
+  }
+  if (rest.empty()) {
+    if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
+    line.subcommand = Subcommand::kProgram;
+    line.program.assign(dashes + 1, args.end());
+    if (line.program.empty()) return wrong("no COMMAND behind --");
+    if (auto exit = apply_options(&raw)) return *exit;
+    return line;
+  }
+  own.resize(own.size() - rest.size());
+  std::string target = rest.front();
+  rest.erase(rest.begin());
+  if ((target == "run" || target == "check") && !std::filesystem::exists(target)) {
+    if (target == "check") line.subcommand = Subcommand::kCheck;
+    std::vector<std::string> options = own;
+    if (auto exit = parse(&app, rest)) return *exit;  // options may stand before the spec too
+    std::vector<std::string> inner = app.remaining();
+    if (inner.empty()) return wrong("`mprun " + target + "` needs a JOB.json");
+    options.insert(options.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(inner.size()));
+    own = options;
+    target = inner.front();
+    rest.assign(inner.begin() + 1, inner.end());
+  }
+  if (is_spec(target)) {
+    line.spec_path = target;
+    own.insert(own.end(), rest.begin(), rest.end());
+    app.prefix_command(false);
+    if (auto exit = parse(&app, own)) return *exit;
+    if (dashes != args.end()) return wrong("a COMMAND behind -- and a job spec do not go together");
+    if (auto exit = apply_options(&raw)) return *exit;
+    return line;
+  }
+  if (auto exit = parse(&app, own)) return *exit;
+  if (auto exit = apply_options(&raw)) return *exit;
+  if (dashes != args.end()) rest.insert(rest.end(), dashes, args.end());
+  apply_script(target, rest, &line);
+  return line;
+}
+
+}  // namespace mprun

@@ -1,0 +1,33 @@
+// The command line: what to run, and the layer of spec fields it sets. Parsed once by main.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/document.h"
+
+namespace mprun {
+
+enum class Subcommand { kRun, kCheck, kProgram };
+
+struct CommandLine {
+  Subcommand subcommand = Subcommand::kRun;
+  std::string spec_path;                 ///< JOB.json, "-" for standard input; empty: the layer has script and all
+  std::vector<std::string> program;      ///< of `mprun -- COMMAND`
+  Document layer;                        ///< what the options set
+  bool quiet = false, verbose = false, explain = false, summary_json = false;
+};
+
+/// What ends a run of mprun before it begins: --help, --version, or a command line that is wrong.
+struct EarlyExit {
+  int exit_code = 0;
+  std::string text;  ///< for stdout if the code is 0, else for stderr
+};
+
+using ParsedCommandLine = std::variant<CommandLine, EarlyExit>;
+
+[[nodiscard]] ParsedCommandLine parse_command_line(const std::vector<std::string>& args,
+                                                   const std::string& current_directory);
+
+}  // namespace mprun

@@ -1,0 +1,155 @@
+// mprun -- COMMAND: runs a program (or N copies, as ranks) in the terminal it was started from, passes
+// signals on and its exit status through, and leaves nothing of it behind.
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <array>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/process_end.h"
+#include "commands.h"
+#include "launch/environment.h"
+#include "launch/teardown.h"
+#include "os/fd.h"
+#include "os/process.h"
+
+namespace mprun {
+namespace {
+
+constexpr int kNotExecutable = 126, kNotFound = 127;
+constexpr double kKillSeconds = 2;
+constexpr Nanos kGrace = 5 * kNanosPerSecond;
+
+class Program {
+ public:
+  Program(const CommandLine& line, const Guard& guard, int copies)
+      : argv_(line.program), guard_(guard), copies_(copies), ports_(copies > 1 ? find_free_port() : 0) {}
+
+  int run() {
+    environment_ = own_environment();
+    bool not_executable = false;
+    const auto path = environment_.find("PATH");
+    const std::string file = find_program(argv_[0], path == environment_.end() ? "" : path->second, "", &not_executable);
+    if (file.empty()) {
+      std::fprintf(stderr, "mprun: %s: %s\n", argv_[0].c_str(), not_executable ? "permission denied" : "command not found");
+      return not_executable ? kNotExecutable : kNotFound;
+    }
+    for (int rank = 0; rank < copies_; ++rank) {
+      if (const int failed = start(file, rank); failed != 0) return failed;
+    }
+    wait_for_all();
+    kill_descendants(kKillSeconds);
+    return code_;
+  }
+
+ private:
+  int start(const std::string& file, int rank) {
+    SpawnPlan plan;
+    plan.argv = argv_;
+    plan.argv[0] = file;
+    plan.env = flatten(environment_, copies_ > 1 ? rank_environment(rank, copies_, ports_) : Environment{});
+    plan.fds = {{0, 0}, {1, 1}, {2, 2}};
+    plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
+    SpawnFailure failure;
+    const pid_t pid = spawn_process(plan, &failure);
+    if (pid < 0) {
+      std::fprintf(stderr, "mprun: cannot run %s: %s: %s\n", file.c_str(), failure.stage,
+                   std::strerror(failure.error_number));
+      kill_descendants(kKillSeconds);
+      return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
+    }
+    pids_.push_back(pid);
+    return 0;
+  }
+
+  void send(int number) const {
+    for (const pid_t pid : pids_) kill(pid, number);
+  }
+
+  void wait_for_all() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
+      sigaddset(&set, number);
+    }
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    const Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    reap();  // a child that ended before the signal could be seen
+    while (!pids_.empty()) {
+      std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0}};
+      const int ready = poll(waits.data(), waits.size(), kill_at_ ? 100 : -1);
+      if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
+        kill_descendants(kKillSeconds);
+        _exit(128 + SIGKILL);
+      }
+      signalfd_siginfo info{};
+      while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+      if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
+    }
+  }
+
+  void on_signal(int number) {
+    if (number == SIGCHLD) {
+      reap();
+    } else if (number == SIGTSTP) {
+      send(SIGTSTP);
+      raise(SIGSTOP);
+      send(SIGCONT);
+    } else {
+      send(number);
+    }
+  }
+
+  void reap() {
+    for (;;) {
+      siginfo_t info{};
+      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+      if (std::erase(pids_, info.si_pid) == 0) continue;  // an orphan of the program
+      ProcessEnd end;
+      (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+      const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
+      if (code == 0 || code_ != 0) continue;
+      code_ = code;
+      if (copies_ == 1) continue;
+      std::fprintf(stderr, "mprun: a rank (pid %d) ended with %s; the others are ended\n", info.si_pid,
+                   to_string(end).c_str());
+      send(SIGTERM);
+      kill_at_ = monotonic_now() + kGrace;
+    }
+  }
+
+  std::vector<std::string> argv_;
+  Guard guard_;
+  int copies_;
+  int ports_;
+  Environment environment_;
+  std::vector<pid_t> pids_;
+  std::optional<Nanos> kill_at_;
+  int code_ = 0;
+};
+
+}  // namespace
+
+int run_program(const CommandLine& line, const Guard& guard) {
+  int copies = 1;
+  for (const auto& [pointer, typed] : line.layer.origins) {
+    if (pointer != "/processes") {
+      return report_error(usage_error(typed + ": has no meaning for a program behind --; only -n N has"));
+    }
+    const Json& count = line.layer.value["processes"];
+    if (!count.is_number_integer() || count < 1 || count > 4096) {
+      return report_error(usage_error(typed + ": allowed behind -n is a whole number from 1 to 4096"));
+    }
+    copies = count.get<int>();
+  }
+  return Program(line, guard, copies).run();
+}
+
+}  // namespace mprun

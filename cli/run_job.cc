@@ -1,0 +1,202 @@
+// mprun JOB.json: opens what a run needs, lets the supervisor work, closes the records.
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "commands.h"
+#include "installation.h"
+#include "job/inputs.h"
+#include "os/process.h"
+#include "record/joblog_writer.h"
+#include "record/results_writer.h"
+#include "record/run_directory.h"
+#include "record/summary.h"
+#include "report/text_report.h"
+#include "supervise/command_crew.h"
+#include "supervise/supervisor.h"
+
+namespace mprun {
+namespace {
+
+// Descriptors mprun itself needs beside those of its workers, and those while one worker starts.
+constexpr std::uint64_t kOwnDescriptors = 32;
+constexpr std::uint64_t kDescriptorsPerWorker = 2;
+
+/// Everything that is written during a run.
+struct Records {
+  std::unique_ptr<ResultsWriter> results;
+  std::unique_ptr<JoblogWriter> joblog;
+  std::unique_ptr<Summary> summary;
+  std::unique_ptr<TextReport> report;
+
+  [[nodiscard]] std::vector<Sink*> sinks() const { return {results.get(), joblog.get(), summary.get(), report.get()}; }
+  void warn() const {
+    for (const std::string& text : results->take_warnings()) {
+      for (Sink* sink : {static_cast<Sink*>(summary.get()), static_cast<Sink*>(report.get())}) {
+        sink->on_event(Notice{Notice::Kind::kWarning, text});
+      }
+    }
+  }
+};
+
+/// Standard input may not have anything yet: waits for it, or for the signal that ends the waiting.
+/// Returns the signal, 0 if there is something to read.
+int wait_for_input(int fd, const Guard& guard) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
+  const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
+  std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
+  while (poll(waits.data(), waits.size(), -1) < 0) {
+  }
+  if (waits[2].revents != 0) return SIGKILL;
+  signalfd_siginfo info{};
+  if (waits[1].revents != 0 && read(signals.get(), &info, sizeof info) == sizeof info) {
+    return static_cast<int>(info.ssi_signo);
+  }
+  return 0;
+}
+
+/// The first input, so that a job without any launches nothing. A signal while waiting ends up in `*stopped_by`.
+Result<std::string> pull_first(InputSource* inputs, const Guard& guard, int* stopped_by) {
+  std::string text;
+  for (;;) {
+    switch (inputs->pull(&text)) {
+      case InputSource::Pull::kItem: return text;
+      case InputSource::Pull::kBad: return usage_error(text);
+      case InputSource::Pull::kEnd:
+        return usage_error("the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
+      case InputSource::Pull::kWait:
+        *stopped_by = wait_for_input(inputs->wait_fd(), guard);
+        if (*stopped_by != 0) return internal_error("stopped while waiting for the first input");
+    }
+  }
+}
+
+/// More workers than tasks, or than the system lets us have, is decided here.
+Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
+  const auto total = inputs.total();
+  if (spec->kind != JobKind::kRanks && total && *total < static_cast<std::uint64_t>(spec->processes)) {
+    spec->processes = static_cast<int>(*total);
+    decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
+  }
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const std::uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<std::uint64_t>(spec->processes);
+  if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
+    const std::uint64_t most = limit.rlim_cur > kOwnDescriptors ? (limit.rlim_cur - kOwnDescriptors) / kDescriptorsPerWorker : 0;
+    return usage_error("/processes: " + std::to_string(spec->processes) + " workers need " + std::to_string(needed) +
+                       " open files, the limit is " + std::to_string(limit.rlim_cur) + "\n  use --processes " +
+                       std::to_string(most) + " or fewer, or raise the limit (ulimit -Hn)");
+  }
+  return {};
+}
+
+CommandText command_text(const JobSpec& spec) {
+  if (spec.kind != JobKind::kCommand) return function_command_text(spec);
+  return [command = spec.command](std::string* out, const TaskEnded& ended) {
+    const std::size_t begin = out->size();
+    for (const std::string& word : fill_command(command, ended.input, ended.task, ended.worker)) {
+      if (out->size() > begin) *out += ' ';
+      append_shell_word(out, word);
+    }
+  };
+}
+
+Result<Records> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line) {
+  Records records;
+  TextOptions options = text_options(spec, STDERR_FILENO);
+  options.quiet = line.quiet;
+  options.verbose = line.verbose;
+  options.explain = line.explain;
+  records.report = std::make_unique<TextReport>(options);
+  records.summary = std::make_unique<Summary>(spec, wall_now());
+  auto results = ResultsWriter::open({directory.file("results.jsonl"), spec.order, spec.results});
+  if (!results) return results.error();
+  records.results = std::move(*results);
+  auto joblog = JoblogWriter::open(directory.file("joblog.tsv"), command_text(spec));
+  if (!joblog) return joblog.error();
+  records.joblog = std::move(*joblog);
+  return records;
+}
+
+std::string shown_path(const std::string& path) {
+  std::error_code error;
+  const auto relative = std::filesystem::relative(path, error);
+  return error || relative.string().rfind("../", 0) == 0 ? path : relative.string();
+}
+
+int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
+                  const CommandLine& line) {
+  int code = outcome.exit_code;
+  records.results->finish();
+  records.warn();
+  const bool joblog_whole = records.joblog->flush();
+  if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
+  if (records.results->failure() && code != 125) {
+    records.report->print("mprun: " + records.results->failure()->message + "\n");
+    code = 125;
+  }
+  if (code == 3) records.report->print("mprun: cannot launch the job: " + outcome.launch_error + "\n");
+  const auto written = records.summary->write(directory.file("summary.json"), code, outcome.seconds);
+  if (!written) {
+    records.report->print("mprun: " + written.error().message + "\n");
+    if (code == 0) code = 125;
+  }
+  const TaskCounts& counts = records.summary->counts();
+  records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
+                          code, shown_path(directory.file("results.jsonl"))});
+  if (line.summary_json) std::printf("%s\n", records.summary->to_json(code, outcome.seconds).dump(2).c_str());
+  std::fflush(stdout);
+  return code;
+}
+
+}  // namespace
+
+int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
+  JobSpec& spec = resolved.spec;
+  const auto bootstrap = find_bootstrap();
+  if (!bootstrap) return report_error(bootstrap.error());
+  const rlimit open_files = raise_open_files();
+  auto inputs = open_inputs(spec);
+  if (!inputs) return report_error(inputs.error());
+  int stopped_by = 0;
+  auto first = pull_first(inputs->get(), guard, &stopped_by);
+  if (stopped_by != 0) return 128 + stopped_by;
+  if (!first) return report_error(first.error());
+  if (auto fits = fit_processes(&spec, **inputs, &resolved.decisions); !fits) return report_error(fits.error());
+  const auto directory = RunDirectory::create(spec, resolved.merged);
+  if (!directory) return report_error(directory.error());
+  auto records = open_records(spec, *directory, line);
+  if (!records) return report_error(records.error());
+  for (const Decision& decision : resolved.decisions) {
+    const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
+    records->report->on_event(Notice{Notice::Kind::kExplain, text});
+  }
+  if (directory->warning()) records->report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
+
+  Supervisor::Setup setup;
+  setup.spec = &spec;
+  setup.inputs = inputs->get();
+  setup.first_input = std::move(*first);
+  setup.environment = own_environment();
+  setup.run_dir = directory->path();
+  setup.bootstrap = *bootstrap;
+  setup.open_files = open_files;
+  setup.guard = guard;
+  setup.sinks = records->sinks();
+  setup.failure = [&records] {
+    records->warn();
+    return records->results->failure();
+  };
+  const auto outcome = Supervisor(std::move(setup)).run();
+  if (!outcome) return report_error(outcome.error());
+  return close_records(*records, *outcome, *directory, line);
+}
+
+}  // namespace mprun

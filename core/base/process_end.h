@@ -1,0 +1,21 @@
+// How a process ended. Never encoded as 128+n inside mprun.
+#pragma once
+
+#include <csignal>
+#include <cstring>
+#include <string>
+
+namespace mprun {
+
+struct ProcessEnd {
+  int exit_code = 0;
+  int signal = 0;  ///< 0: it exited
+};
+
+/// "exit code 3" or "signal 9 (Killed)".
+[[nodiscard]] inline std::string to_string(const ProcessEnd& end) {
+  if (end.signal == 0) return "exit code " + std::to_string(end.exit_code);
+  return "signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
+}
+
+}  // namespace mprun

@@ -1,0 +1,18 @@
+// The openers of each kind of inputs, one file each. Private to core/job; open_inputs() calls them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "job/inputs.h"
+
+namespace mprun::job {
+
+using SourceResult = Result<std::unique_ptr<InputSource>>;
+
+[[nodiscard]] SourceResult open_lines(const LinesInput& input);
+[[nodiscard]] SourceResult open_jsonl(const JsonlInput& input);
+[[nodiscard]] SourceResult open_glob(const GlobInput& input);
+[[nodiscard]] SourceResult open_npy(const NpyInput& input);
+
+}  // namespace mprun::job

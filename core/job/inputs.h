@@ -1,0 +1,42 @@
+// InputSource: the tasks' inputs, read one by one and never held: ten million tasks cost no objects.
+// Used by the supervisor, which pulls when a worker can take more. Owns its open file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "job/spec.h"
+
+namespace mprun {
+
+class InputSource {
+ public:
+  enum class Pull {
+    kItem,  ///< one input was appended to `out`
+    kEnd,   ///< there are no more
+    kWait,  ///< none yet (standard input): wait until wait_fd() is readable
+    kBad,   ///< this input is unreadable; `out` holds the reason; later pulls go on behind it
+  };
+  virtual ~InputSource() = default;
+
+  /// Appends the next input as one JSON text without newlines to `*out`. For command jobs
+  /// the text of a JSON string is what replaces {} (other values: their JSON text).
+  virtual Pull pull(std::string* out) = 0;
+
+  /// The number of inputs where it is known before they are read.
+  [[nodiscard]] virtual std::optional<std::uint64_t> total() const = 0;
+
+  /// The file descriptor to wait for after kWait; -1 where pull() never waits.
+  [[nodiscard]] virtual int wait_fd() const { return -1; }
+};
+
+/// Opens what `spec.inputs` names and checks all that can be checked before a launch: existence,
+/// JSON of every line of a regular jsonl file, the npy header. kUsage errors say file and line.
+/// Empty inputs are an error too, except on standard input, where they are not known yet.
+/// For ranks (no inputs): a source with one `null` per process.
+[[nodiscard]] Result<std::unique_ptr<InputSource>> open_inputs(const JobSpec& spec);
+
+}  // namespace mprun

@@ -1,0 +1,26 @@
+// What is wrong with a text that is not JSON, in words a person can use: position and cause.
+// Called by the document reader and by the inputs, for each line of a jsonl file; owns nothing.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mprun::job {
+
+struct SyntaxFault {
+  std::size_t offset = 0;  ///< into the text, where the fault shows; its size if the text ends too early
+  std::string cause;
+  bool at_end = false;  ///< the text ends in the middle of a value
+};
+
+/// Turns what nlohmann's SAX parser reports (bytes read, the last token, its exception) into a SyntaxFault.
+[[nodiscard]] SyntaxFault explain_fault(std::string_view text, std::size_t bytes_read, const std::string& last_token,
+                                        const std::exception& error);
+
+/// Checks one JSON text without building a value; nullopt if it is good.
+[[nodiscard]] std::optional<SyntaxFault> check_json(std::string_view text);
+
+}  // namespace mprun::job

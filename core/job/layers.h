@@ -1,0 +1,61 @@
+// Layers: the documents of one job merged into one value, with the memory of who set what.
+// Made and used by resolve(); borrows the documents and owns the merged value.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "job/document.h"
+
+namespace mprun::job {
+
+/// The name of the layer that default_layer() makes.
+inline constexpr const char* kDefaultsName = "the defaults";
+
+class Layers {
+ public:
+  /// Merges documents that are valid by the schema, lowest first; they must outlive the result.
+  [[nodiscard]] static Result<Layers> merge(const std::vector<Document>& documents);
+
+  [[nodiscard]] const Json& value() const { return value_; }
+  /// The value at a pointer; null if it is not there.
+  [[nodiscard]] const Json* find(const std::string& pointer) const;
+  /// Puts a resolved value at a pointer; who set it stays.
+  void put(const std::string& pointer, Json value);
+  void erase(const std::string& key);
+  /// Moves the merged value out; only who set what remains.
+  [[nodiscard]] Json take_value() { return std::move(value_); }
+
+  /// The document that has set the value at `pointer` or around it; null if none has.
+  [[nodiscard]] const Document* owner(const std::string& pointer) const;
+  /// The rank of that document among the layers; -1 if there is none.
+  [[nodiscard]] int rank(const std::string& pointer) const;
+  /// Whether a person has set it: the file or command line, not the defaults.
+  [[nodiscard]] bool is_set(const std::string& pointer) const;
+
+  /// Whether the document that has set `pointer` holds a number there.
+  [[nodiscard]] bool sets_number(const std::string& pointer) const;
+  /// Whether one of the documents came from standard input.
+  [[nodiscard]] bool reads_stdin() const;
+  /// The name of the highest document.
+  [[nodiscard]] std::string highest_name() const;
+
+  /// A usage error at the place of `pointer`: "job.json:3: /processes: WORDS".
+  [[nodiscard]] Error error(const std::string& pointer, const std::string& words) const;
+  /// Where a value came from, for --explain: "job.json:3", or `otherwise` for a default.
+  [[nodiscard]] std::string origin(const std::string& pointer, const std::string& otherwise = "the default") const;
+
+ private:
+  void add(Json fields, int rank);
+  void own(const std::string& pointer, int rank) { owners_[pointer] = rank; }
+  void disown(const std::string& key);
+
+  const std::vector<Document>* documents_ = nullptr;
+  Json value_ = Json::object();
+  std::map<std::string, int> owners_;  ///< pointer → index of the document
+};
+
+}  // namespace mprun::job

@@ -1,0 +1,285 @@
+#include "job/resolve.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "job/resolve_parts.h"
+#include "job/schema.h"
+#include "job/validate.h"
+#include "job/words.h"
+
+namespace mprun {
+
+namespace {
+
+using job::Layers;
+using job::Resolving;
+
+bool is_directory(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/// No text that goes to the kernel may hold a NUL.
+Result<void> refuse_nul(const Layers& layers, const Json& value, const Json::json_pointer& at) {
+  if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos) {
+    return layers.error(at.to_string(), "contains a NUL character");
+  }
+  if (value.is_structured()) {
+    for (const auto& [key, member] : value.items()) {
+      if (at.empty() && key == "inputs") continue;
+      Json::json_pointer inner = at;
+      inner.push_back(key);
+      if (key.find('\0') != std::string::npos) return layers.error(at.to_string(), "a name contains a NUL character");
+      if (Result<void> checked = refuse_nul(layers, member, inner); !checked) return checked;
+    }
+  }
+  return {};
+}
+
+Result<double> read_seconds(const Layers& layers, const std::string& pointer, bool zero_allowed) {
+  constexpr double kMost = 1e9;
+  const Json& value = *layers.find(pointer);
+  const double seconds = job::duration_seconds(value).value_or(-1);
+  if (seconds > kMost || seconds < 0 || (seconds == 0 && !zero_allowed)) {
+    return layers.error(pointer, "found " + job::describe(value) + ", allowed: a time " +
+                                     (zero_allowed ? "from 0" : "above 0") + " to 1000000000 seconds");
+  }
+  return seconds;
+}
+
+Result<void> resolve_limits(const Layers& layers, Limits* limits) {
+  const auto read = [&](const char* name, auto* target) -> Result<void> {
+    const std::string pointer = std::string("/limits/") + name;
+    if (layers.find(pointer) == nullptr) return {};
+    Result<double> seconds = read_seconds(layers, pointer, false);
+    if (!seconds) return std::move(seconds).error();
+    *target = *seconds;
+    return {};
+  };
+  if (Result<void> done = read("task_seconds", &limits->task_seconds); !done) return done;
+  if (Result<void> done = read("job_seconds", &limits->job_seconds); !done) return done;
+  if (Result<void> done = read("join_seconds", &limits->join_seconds); !done) return done;
+  if (Result<void> done = read("grace_seconds", &limits->grace_seconds); !done) return done;
+  if (const Json* tasks = layers.find("/limits/tasks_per_worker")) limits->tasks_per_worker = tasks->get<int>();
+  return {};
+}
+
+Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
+  retries->on_error = layers.find("/retries/on_error")->get<int>();
+  retries->on_death = layers.find("/retries/on_death")->get<int>();
+  Result<double> delay = read_seconds(layers, "/retries/delay", true);
+  if (!delay) return std::move(delay).error();
+  retries->delay = *delay;
+  return {};
+}
+
+template <typename Number>
+std::optional<Number> number_at(const Layers& layers, const std::string& pointer) {
+  const Json* value = layers.find(pointer);
+  return value != nullptr && value->is_number() ? std::optional<Number>(value->get<Number>()) : std::nullopt;
+}
+
+/// The fields that need no look at the machine beyond its number of CPUs.
+void resolve_plain(Resolving& job) {
+  Layers& layers = job.layers;
+  JobSpec& spec = job.spec;
+  const std::string method = job.text("/start_method");
+  spec.start_method = method == "spawn"        ? StartMethod::kSpawn
+                      : method == "forkserver" ? StartMethod::kForkserver
+                                               : StartMethod::kFork;
+  const int cpus = std::max(1, job.around.usable_cpus);
+  spec.processes = number_at<int>(layers, "/processes").value_or(std::min(cpus, 4096));
+  layers.put("/processes", spec.processes);
+  const std::optional<int> threads = number_at<int>(layers, "/threads_per_worker");
+  spec.threads_explicit = threads.has_value();
+  spec.threads_per_worker = threads.value_or(std::max(1, cpus / spec.processes));
+  spec.chunk_size = number_at<int>(layers, "/chunk_size");
+  spec.max_failures = number_at<std::int64_t>(layers, "/max_failures");
+  spec.seed = number_at<std::uint64_t>(layers, "/seed");
+  if (const Json* args = layers.find("/args")) spec.args = args->get<std::vector<std::string>>();
+  if (const Json* preload = layers.find("/preload")) spec.preload = preload->get<std::vector<std::string>>();
+  if (const Json* env = layers.find("/env")) {
+    for (const auto& [name, value] : env->items()) spec.env[name] = value.get<std::string>();
+  }
+  const std::string call = job.text("/call");
+  spec.call = call == "args" ? CallStyle::kArgs : call == "kwargs" ? CallStyle::kKwargs : CallStyle::kItem;
+  spec.order = job.text("/order") == "completion" ? Order::kCompletion : Order::kInput;
+  spec.stop_on_error = job.text("/on_error") == "stop";
+  const std::string progress = job.text("/progress");
+  spec.progress = progress == "always"  ? ProgressMode::kAlways
+                  : progress == "never" ? ProgressMode::kNever
+                                        : ProgressMode::kAuto;
+}
+
+Result<void> resolve_directories(Resolving& job) {
+  Layers& layers = job.layers;
+  JobSpec& spec = job.spec;
+  const std::string& here = job.around.current_directory;
+  const std::string wanted = job.text("/working_directory");
+  spec.working_directory = wanted.empty() ? here : job.path_from_owner("/working_directory", wanted);
+  if (!is_directory(spec.working_directory)) {
+    const bool exists = std::filesystem::exists(spec.working_directory);
+    return layers.error("/working_directory",
+                        (exists ? "not a directory: " : "no such directory: ") + spec.working_directory);
+  }
+  layers.put("/working_directory", spec.working_directory);
+  if (layers.find("/output/dir") != nullptr) {
+    spec.output_dir = job::absolute_path(here, job.text("/output/dir"));
+    if (std::filesystem::exists(spec.output_dir) && !is_directory(spec.output_dir)) {
+      return layers.error("/output/dir", "not a directory: " + spec.output_dir);
+    }
+    layers.put("/output/dir", spec.output_dir);
+  }
+  spec.results = job.text("/output/results");
+  if (spec.results.empty() || spec.results == "-") return {};
+  spec.results = job::absolute_path(here, spec.results);
+  const std::string parent = std::filesystem::path(spec.results).parent_path().string();
+  if (!is_directory(parent)) return layers.error("/output/results", "no such directory: " + parent);
+  if (is_directory(spec.results)) return layers.error("/output/results", "is a directory: " + spec.results);
+  layers.put("/output/results", spec.results);
+  return {};
+}
+
+/// The stem of the spec file, else of the script or program; only characters that suit a directory.
+std::string job_name(const std::vector<Document>& documents, const JobSpec& spec) {
+  std::string file = spec.script.empty() && !spec.command.empty() ? spec.command.front() : spec.script;
+  for (const Document& document : documents) {
+    // the user's configuration is a file too, but names no job
+    const std::string tail = "mprun/config.json";
+    const bool config = document.name.size() >= tail.size() &&
+                        document.name.compare(document.name.size() - tail.size(), tail.size(), tail) == 0;
+    if (!document.text.empty() && !config && document.name != kStdinName) file = document.name;
+  }
+  std::string name = std::filesystem::path(file).stem().string();
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!plain && c != '.' && c != '_' && c != '-') c = '-';
+  }
+  name.erase(0, std::min(name.find_first_not_of('.'), name.size()));
+  return name.empty() ? "job" : name.substr(0, 100);
+}
+
+std::vector<Decision> decisions_of(const Resolving& job) {
+  const Layers& layers = job.layers;
+  const JobSpec& spec = job.spec;
+  std::vector<Decision> decisions;
+  const auto add = [&](const std::string& field, std::string value, const std::string& reason) {
+    decisions.push_back({field, std::move(value), reason});
+  };
+  const auto add_value = [&](const std::string& field, const std::string& pointer) {
+    const Json* value = layers.find(pointer);
+    if (value == nullptr || value->is_null()) return;
+    add(field, value->is_string() ? value->get<std::string>() : job::describe(*value), layers.origin(pointer));
+  };
+  const auto automatic = [&](const std::string& pointer, bool is_automatic, const std::string& how) {
+    return layers.is_set(pointer) ? layers.origin(pointer) + (is_automatic ? ": auto, " + how : "")
+                                  : "the default: " + how;
+  };
+  add_value("script", "/script");
+  add_value("function", "/function");
+  add_value("command", "/command");
+  add_value("start_method", "/start_method");
+  add("processes", std::to_string(spec.processes),
+      automatic("/processes", !layers.sets_number("/processes"), "usable CPUs"));
+  add_value("device", "/device");
+  const bool venv = job.variable("VIRTUAL_ENV") != nullptr && !job.variable("VIRTUAL_ENV")->empty();
+  const char* python_reason = venv ? "the active virtual environment" : "the default: python3 on PATH";
+  if (!spec.python.empty()) add("python", spec.python, layers.origin("/python", python_reason));
+  add("working_directory", spec.working_directory, layers.origin("/working_directory", "the current directory"));
+  for (const char* field : {"chunk_size", "order", "seed"}) add_value(field, std::string("/") + field);
+  for (const char* field : {"retries", "limits"}) {
+    const Json* object = layers.find(std::string("/") + field);
+    if (object == nullptr) continue;
+    for (const auto& [name, value] : object->items()) {
+      add_value(std::string(field) + "." + name, std::string("/") + field + "/" + name);
+    }
+  }
+  add("threads_per_worker", std::to_string(spec.threads_per_worker),
+      automatic("/threads_per_worker", !spec.threads_explicit, "usable CPUs / processes"));
+  const std::string run_directory = spec.output_dir.empty() ? "runs/" + spec.name + "/<timestamp>" : spec.output_dir;
+  add("output.dir", run_directory, layers.origin("/output/dir"));
+  return decisions;
+}
+
+Result<Resolved> resolve_complete(const std::vector<Document>& documents, const Surroundings& around) {
+  const Json schema = job::schema_json();
+  for (const Document& document : documents) {
+    if (Result<void> valid = job::validate(document, schema); !valid) return std::move(valid).error();
+  }
+  Result<Layers> layers = Layers::merge(documents);
+  if (!layers) return std::move(layers).error();
+  layers->erase("$schema");  // for editors only
+  Resolved resolved;
+  Resolving job{*layers, around, resolved.spec};
+  if (Result<void> done = refuse_nul(*layers, layers->value(), Json::json_pointer()); !done)
+    return std::move(done).error();
+  if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
+  resolve_plain(job);
+  if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
+  if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
+  if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();
+  if (Result<void> done = resolve_directories(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_device(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_python(job); !done) return std::move(done).error();
+  resolved.spec.name = job_name(documents, resolved.spec);
+  resolved.decisions = decisions_of(job);
+  Json merged = layers->take_value();
+  resolved.merged = Json::object();
+  for (const std::string& field : job::property_names(schema)) {
+    if (merged.contains(field)) resolved.merged[field] = std::move(merged[field]);
+  }
+  return resolved;
+}
+
+}  // namespace
+
+Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around) {
+  try {
+    if (!layers.empty() && layers.front().name == job::kDefaultsName) return resolve_complete(layers, around);
+    std::vector<Document> with_defaults = {default_layer()};
+    with_defaults.insert(with_defaults.end(), layers.begin(), layers.end());
+    return resolve_complete(with_defaults, around);
+  } catch (const std::exception& error) {  // nlohmann or filesystem, which the checks above should not let happen
+    return internal_error(std::string("the job spec could not be resolved: ") + error.what());
+  }
+}
+
+Document default_layer() {
+  Document document;
+  document.name = job::kDefaultsName;
+  document.value = job::defaults_of(job::schema_json());
+  return document;
+}
+
+namespace job {
+
+std::string Resolving::text(const std::string& pointer) const {
+  const Json* value = layers.find(pointer);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+const std::string* Resolving::variable(const std::string& name) const {
+  const auto found = around.env.find(name);
+  return found == around.env.end() ? nullptr : &found->second;
+}
+
+std::string Resolving::path_from_owner(const std::string& pointer, const std::string& path) const {
+  const Document* document = layers.owner(pointer);
+  const bool has_base = document != nullptr && !document->base_dir.empty();
+  const std::string base = has_base ? document->base_dir : around.current_directory;
+  return absolute_path(absolute_path(around.current_directory, base), path);
+}
+
+std::string absolute_path(const std::string& base, const std::string& path) {
+  std::filesystem::path full = std::filesystem::path(base) / path;
+  // behind a symbolic link "x/.." is another directory than x's: only paths without ".." can be tidied by their text
+  const bool has_parent = std::find(full.begin(), full.end(), "..") != full.end();
+  return has_parent ? full.string() : full.lexically_normal().string();
+}
+
+}  // namespace job
+
+}  // namespace mprun

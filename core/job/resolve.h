@@ -1,0 +1,45 @@
+// From layers of JSON to one JobSpec: built-in defaults < user config < spec file < command line.
+// Called once by cli/ before anything is launched. Every error is Fault::kUsage and names layer
+// (file and line), JSON pointer, what was found, what is allowed and the nearest known name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/document.h"
+#include "job/spec.h"
+
+namespace mprun {
+
+/// What the machine offers; injected so that tests need no such machine.
+struct Surroundings {
+  std::string current_directory;           ///< absolute
+  std::map<std::string, std::string> env;  ///< mprun's own environment
+  int usable_cpus = 1;                     ///< of sched_getaffinity
+  std::string device_root = "/dev";        ///< where nvidia0, davinci0 are looked for
+  bool stdin_is_terminal = false;
+};
+
+/// One line of `--explain`: a decision and where it came from.
+struct Decision {
+  std::string field;   ///< "processes"
+  std::string value;   ///< "4"
+  std::string reason;  ///< "the command line", "job.json:3", "the default: usable CPUs"
+};
+
+struct Resolved {
+  JobSpec spec;
+  Json merged;                      ///< the merged JSON, as `job.json` of the run directory keeps it
+  std::vector<Decision> decisions;  ///< in schema order
+};
+
+/// Validates every layer by the schema, merges them (lowest first) and checks what one schema
+/// cannot say: script or command, files that exist, devices that are there.
+[[nodiscard]] Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around);
+
+/// The lowest layer: the `default` keywords of the schema.
+[[nodiscard]] Document default_layer();
+
+}  // namespace mprun

@@ -1,0 +1,40 @@
+// The steps of resolve(), one file each: program, inputs, device, interpreter. Private to core/job.
+// Each reads the merged layers, writes its fields of the JobSpec and puts resolved values back.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "job/layers.h"
+#include "job/resolve.h"
+
+namespace mprun::job {
+
+/// What the steps share; borrows everything.
+struct Resolving {
+  Layers& layers;
+  const Surroundings& around;
+  JobSpec& spec;
+
+  /// The text at a pointer, "" if there is none.
+  [[nodiscard]] std::string text(const std::string& pointer) const;
+  /// A variable of mprun's own environment; null if it is not set.
+  [[nodiscard]] const std::string* variable(const std::string& name) const;
+  /// `path` from the directory of the document that has set `pointer`.
+  [[nodiscard]] std::string path_from_owner(const std::string& pointer, const std::string& path) const;
+};
+
+/// `path` made absolute below `base`; symbolic links and ".." stay as they are.
+[[nodiscard]] std::string absolute_path(const std::string& base, const std::string& path);
+
+/// script, function, command and what goes with them; drops fields of lower layers that do not fit the kind of job.
+[[nodiscard]] Result<void> resolve_program(Resolving& job);
+/// inputs: exactly one kind, absolute paths.
+[[nodiscard]] Result<void> resolve_inputs(Resolving& job);
+/// device: the indices that are there; needs start_method.
+[[nodiscard]] Result<void> resolve_device(Resolving& job);
+/// The interpreter, as an absolute path; its errors are kLaunch.
+[[nodiscard]] Result<void> resolve_python(Resolving& job);
+
+}  // namespace mprun::job

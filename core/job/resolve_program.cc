@@ -1,0 +1,150 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "job/resolve_parts.h"
+#include "job/words.h"
+
+namespace mprun::job {
+
+namespace {
+
+/// A field that does not fit this kind of job: an error where it was set for this job, dropped
+/// where it comes from a layer below the one that names the program.
+Result<void> refuse(Resolving& job, const std::vector<std::string>& fields, int program_rank,
+                    const std::string& words) {
+  for (const std::string& field : fields) {
+    const std::string pointer = "/" + field;
+    if (job.layers.find(pointer) == nullptr || !job.layers.is_set(pointer)) continue;
+    if (job.layers.rank(pointer) >= program_rank) return job.layers.error(pointer, words);
+    job.layers.erase(field);
+  }
+  return {};
+}
+
+Error missing_script(const Resolving& job, const std::string& path) {
+  namespace fs = std::filesystem;
+  const fs::path parent = fs::path(path).parent_path();
+  std::error_code fault;
+  if (!fs::is_directory(parent, fault)) {
+    return job.layers.error("/script", "no such file: the directory " + parent.string() + " does not exist");
+  }
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, fault)) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) names.push_back(entry.path().filename().string());
+  }
+  std::string words = "no such file: " + path;
+  if (const auto near = nearest_name(fs::path(path).filename().string(), names)) {
+    words += "\n  did you mean " + in_quotes(*near) + "?";
+  }
+  return job.layers.error("/script", words);
+}
+
+Result<void> check_script(Resolving& job) {
+  JobSpec& spec = job.spec;
+  spec.script = job.path_from_owner("/script", job.text("/script"));
+  spec.script_is_python = std::filesystem::path(spec.script).extension() == ".py";
+  struct stat status {};
+  if (stat(spec.script.c_str(), &status) != 0) return missing_script(job, spec.script);
+  if (S_ISDIR(status.st_mode)) {
+    return job.layers.error("/script", spec.script + " is a directory, allowed: a .py file or an executable");
+  }
+  if (access(spec.script.c_str(), R_OK) != 0 && spec.script_is_python) {
+    return job.layers.error("/script", spec.script + " cannot be read: permission denied");
+  }
+  if (!spec.script_is_python && access(spec.script.c_str(), X_OK) != 0) {
+    return job.layers.error(
+        "/script", spec.script + " is neither a .py file nor executable\n  make it one: chmod +x " + spec.script);
+  }
+  job.layers.put("/script", spec.script);
+  return {};
+}
+
+Result<void> check_function_names(const Resolving& job) {
+  for (const char* pointer : {"/function", "/setup", "/worker_setup"}) {
+    const std::string name = job.text(pointer);
+    if (name.empty() || is_identifier(name)) continue;
+    std::string words = "found " + in_quotes(clip(name)) + ", allowed: the name of a function of the script";
+    if (name.find('.') != std::string::npos) words += ", without dots";
+    return job.layers.error(pointer, words);
+  }
+  return {};
+}
+
+Result<void> resolve_ranks(Resolving& job, int program_rank) {
+  job.spec.kind = JobKind::kRanks;
+  if (!job.spec.script_is_python) {
+    return refuse(job, {"setup", "worker_setup", "preload", "inputs", "call", "chunk_size", "python"}, program_rank,
+                  "does not fit a program that is no .py file: every process runs it once");
+  }
+  Result<void> refused =
+      refuse(job, {"inputs", "setup", "worker_setup", "call", "chunk_size"}, program_rank,
+             "does not fit a script without a function: every process runs it once (ranks)\n"
+             "  to call a function of it once per task, name the function to call: \"function\": \"...\"");
+  if (!refused) return refused;
+  if (job.layers.is_set("/limits/tasks_per_worker")) {
+    return job.layers.error("/limits/tasks_per_worker",
+                            "does not fit a script without a function: every process runs it once (ranks)");
+  }
+  return {};
+}
+
+Result<void> resolve_command(Resolving& job) {
+  job.spec.kind = JobKind::kCommand;
+  job.spec.command = job.layers.find("/command")->get<std::vector<std::string>>();
+  const int rank = job.layers.rank("/command");
+  Result<void> refused = refuse(job, {"args"}, rank, "does not fit a command: write the arguments into the command");
+  if (!refused) return refused;
+  refused = refuse(job, {"function", "setup", "worker_setup", "preload", "call", "python"}, rank,
+                   "does not fit a command, which is no Python; it fits \"script\"");
+  if (!refused) return refused;
+  if (job.spec.command.front().empty()) {
+    return job.layers.error("/command/0", "found \"\", allowed: the program to execute");
+  }
+  if (job.layers.find("/inputs") == nullptr) {
+    return job.layers.error("/command",
+                            "a command is executed once per task and needs inputs\n"
+                            "  add for example \"inputs\": {\"glob\": \"data/*.txt\"} or {\"range\": 10}");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> resolve_program(Resolving& job) {
+  Layers& layers = job.layers;
+  if (layers.find("/command") != nullptr) return resolve_command(job);
+  if (layers.find("/script") == nullptr) {
+    const std::string words =
+        "neither script nor command: name what to run, \"script\": \"job.py\" or \"command\": [\"program\", \"{}\"]";
+    for (const char* pointer : {"/function", "/inputs", "/setup"}) {
+      if (layers.is_set(pointer)) return layers.error(pointer, words);
+    }
+    return usage_error(layers.highest_name() + ": " + words);
+  }
+  Result<void> checked = check_script(job);
+  if (!checked) return checked;
+  checked = check_function_names(job);
+  if (!checked) return checked;
+  job.spec.function = job.text("/function");
+  const int rank = layers.rank("/script");
+  if (job.spec.function.empty()) return resolve_ranks(job, rank);
+  if (!job.spec.script_is_python) {
+    return layers.error("/function", "does not fit " + job.spec.script + ", which is no .py file");
+  }
+  job.spec.kind = JobKind::kFunction;
+  job.spec.setup = job.text("/setup");
+  job.spec.worker_setup = job.text("/worker_setup");
+  if (layers.find("/inputs") == nullptr) {
+    return layers.error("/function",
+                        "a function is called once per task and needs inputs\n"
+                        "  add for example \"inputs\": {\"range\": 10}, or remove function to run the script once "
+                        "per process");
+  }
+  return {};
+}
+
+}  // namespace mprun::job

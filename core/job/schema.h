@@ -1,0 +1,36 @@
+// The job schema (configs/job.schema.json, embedded at build time): its defaults, its parts, and
+// what they allow in words. Called by the validation and by default_layer(); owns nothing.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/spec.h"
+
+namespace mprun::job {
+
+/// The text of configs/job.schema.json; defined in a generated file.
+extern const std::string_view kSchemaText;
+
+[[nodiscard]] Json schema_json();
+
+/// The subschema for the value at a path of keys and indices; null if the schema knows no such value.
+[[nodiscard]] const Json* subschema_at(const Json& schema, const std::vector<std::string>& path);
+
+/// The `default` keywords of a schema and of its properties, as one value; null if there are none.
+[[nodiscard]] Json defaults_of(const Json& schema);
+
+/// What a subschema allows: `a whole number from 1 to 4096, or "auto"`.
+[[nodiscard]] std::string allowed_words(const Json& subschema);
+
+/// Whether a subschema allows a type ("integer", "string", ...).
+[[nodiscard]] bool allows_type(const Json& subschema, std::string_view type);
+
+/// The names of an object's properties.
+[[nodiscard]] std::vector<std::string> property_names(const Json& subschema);
+
+/// The texts a subschema names: its enum, the word of its pattern, its examples.
+[[nodiscard]] std::vector<std::string> known_texts(const Json& subschema);
+
+}  // namespace mprun::job

@@ -1,0 +1,43 @@
+#include "job/spec.h"
+
+namespace mprun {
+
+const char* to_string(StartMethod method) {
+  switch (method) {
+    case StartMethod::kFork:
+      return "fork";
+    case StartMethod::kSpawn:
+      return "spawn";
+    case StartMethod::kForkserver:
+      return "forkserver";
+  }
+  return "?";
+}
+
+const char* to_string(JobKind kind) {
+  switch (kind) {
+    case JobKind::kFunction:
+      return "function";
+    case JobKind::kRanks:
+      return "ranks";
+    case JobKind::kCommand:
+      return "command";
+  }
+  return "?";
+}
+
+const char* to_string(Order order) { return order == Order::kInput ? "input" : "completion"; }
+
+const char* to_string(CallStyle call) {
+  switch (call) {
+    case CallStyle::kItem:
+      return "item";
+    case CallStyle::kArgs:
+      return "args";
+    case CallStyle::kKwargs:
+      return "kwargs";
+  }
+  return "?";
+}
+
+}  // namespace mprun

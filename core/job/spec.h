@@ -1,0 +1,114 @@
+// JobSpec: one job, fully resolved: every field has its final value and every path is absolute.
+// Made by resolve() from the layers (defaults, user config, spec file, command line); read by the
+// supervisor, the launchers and the records. Plain data, owns all it names.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace mprun {
+
+using Json = nlohmann::ordered_json;
+
+enum class JobKind {
+  kFunction,  ///< `function` is called once per task in long-lived Python workers
+  kRanks,     ///< every process runs `script` (or the program) once
+  kCommand,   ///< `command` is executed once per task
+};
+enum class StartMethod { kFork, kSpawn, kForkserver };
+enum class Order { kInput, kCompletion };
+enum class CallStyle { kItem, kArgs, kKwargs };
+enum class DeviceKind { kCpu, kCuda, kAscend };
+enum class ProgressMode { kAuto, kAlways, kNever };
+
+struct Device {
+  DeviceKind kind = DeviceKind::kCpu;
+  std::vector<int> indices;  ///< the device of worker k is indices[k % size]; empty for cpu
+};
+
+struct RetryPolicy {
+  int on_error = 0;  ///< extra attempts after the task raised or exited non-zero
+  int on_death = 1;  ///< extra attempts after its worker died or was killed by a time limit
+  double delay = 0;  ///< seconds before the next attempt
+};
+
+struct Limits {
+  std::optional<double> task_seconds;   ///< one attempt of one task
+  std::optional<double> job_seconds;    ///< the whole job
+  double join_seconds = 30;             ///< a worker that was told to end
+  double grace_seconds = 5;             ///< between TERM and KILL
+  std::optional<int> tasks_per_worker;  ///< then the worker is replaced
+};
+
+/// Where tasks come from; paths are absolute, "-" is standard input.
+struct ItemsInput {
+  Json items;
+};
+struct RangeInput {
+  std::int64_t start = 0, stop = 0, step = 1;
+};
+struct LinesInput {
+  std::string path;
+};
+struct JsonlInput {
+  std::string path;
+};
+struct GlobInput {
+  std::string pattern;
+};
+struct GridInput {
+  Json axes;
+};  ///< name → array of values; the last axis varies fastest
+struct NpyInput {
+  std::string path;
+  std::optional<std::int64_t> batch;
+};
+using InputSpec =
+    std::variant<std::monostate, ItemsInput, RangeInput, LinesInput, JsonlInput, GlobInput, GridInput, NpyInput>;
+
+struct JobSpec {
+  JobKind kind = JobKind::kFunction;
+  std::string name;               ///< of the run directory: the spec's or script's file name, no suffix
+  std::string script;             ///< absolute; empty for command jobs
+  bool script_is_python = false;  ///< else an executable (ranks only)
+  std::string function;
+  std::vector<std::string> command;  ///< argv with {} {#} {%} not yet replaced
+  StartMethod start_method = StartMethod::kFork;
+  int processes = 1;
+  Device device;
+  std::string python;  ///< absolute path or a name found on PATH; empty if none is needed
+  std::vector<std::string> args;
+  std::map<std::string, std::string> env;  ///< added to mprun's own environment
+  std::string working_directory;           ///< absolute; where workers start
+  std::string setup;
+  std::string worker_setup;
+  std::vector<std::string> preload;
+  InputSpec inputs;
+  CallStyle call = CallStyle::kItem;
+  std::optional<int> chunk_size;  ///< nullopt: adaptive
+  Order order = Order::kInput;
+  bool stop_on_error = false;
+  std::optional<std::int64_t> max_failures;
+  std::optional<std::uint64_t> seed;
+  RetryPolicy retries;
+  Limits limits;
+  int threads_per_worker = 1;
+  bool threads_explicit = false;  ///< threads_per_worker was asked for: it beats OMP_NUM_THREADS and friends
+  std::string output_dir;         ///< absolute run directory; empty: runs/<name>/<timestamp>
+  std::string results;            ///< extra copy in the asked order: absolute path, "-" stdout, empty none
+  ProgressMode progress = ProgressMode::kAuto;
+};
+
+[[nodiscard]] const char* to_string(StartMethod method);
+[[nodiscard]] const char* to_string(JobKind kind);
+[[nodiscard]] const char* to_string(Order order);
+[[nodiscard]] const char* to_string(CallStyle call);
+
+}  // namespace mprun

@@ -1,0 +1,91 @@
+#include "launch/environment.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "os/fd.h"
+
+namespace mprun {
+namespace {
+
+// The variables by which the common runtimes learn how many threads to start (joblib sets the same ones).
+constexpr std::array kThreadVariables = {"OMP_NUM_THREADS",     "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+                                         "BLIS_NUM_THREADS",    "NUMEXPR_NUM_THREADS",  "NUMBA_NUM_THREADS",
+                                         "VECLIB_MAXIMUM_THREADS"};
+
+}  // namespace
+
+Environment own_environment() {
+  Environment result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return result;
+}
+
+Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir) {
+  Environment result = base;
+  for (const char* name : kThreadVariables) {
+    if (spec.threads_explicit || result.count(name) == 0) result[name] = std::to_string(spec.threads_per_worker);
+  }
+  // With a seed, sets of strings must iterate alike in every interpreter too.
+  if (spec.seed && result.count("PYTHONHASHSEED") == 0) {
+    result["PYTHONHASHSEED"] = std::to_string(*spec.seed & 0xffffffffU);
+  }
+  for (const auto& [name, value] : spec.env) result[name] = value;
+  result["MPRUN_RUN_DIR"] = run_dir;
+  result["MPRUN_WORKERS"] = std::to_string(spec.processes);
+  for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER"}) result.erase(name);
+  return result;
+}
+
+Environment slot_environment(const JobSpec& spec, int slot) {
+  Environment result{{"MPRUN_WORKER", std::to_string(slot)}};
+  if (spec.device.kind == DeviceKind::kCpu || spec.device.indices.empty()) return result;
+  const int index = spec.device.indices[static_cast<std::size_t>(slot) % spec.device.indices.size()];
+  const bool cuda = spec.device.kind == DeviceKind::kCuda;
+  result["MPRUN_DEVICE"] = (cuda ? "cuda:" : "ascend:") + std::to_string(index);
+  result["MPRUN_DEVICE_INDEX"] = std::to_string(index);
+  result[cuda ? "CUDA_VISIBLE_DEVICES" : "ASCEND_RT_VISIBLE_DEVICES"] = std::to_string(index);
+  return result;
+}
+
+Environment rank_environment(int rank, int world_size, int master_port) {
+  const std::string number = std::to_string(rank);
+  const std::string size = std::to_string(world_size);
+  return {{"RANK", number},        {"LOCAL_RANK", number},      {"WORLD_SIZE", size},      {"LOCAL_WORLD_SIZE", size},
+          {"GROUP_RANK", "0"},     {"ROLE_RANK", number},       {"ROLE_WORLD_SIZE", size}, {"GROUP_WORLD_SIZE", "1"},
+          {"ROLE_NAME", "default"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(master_port)}};
+}
+
+int find_free_port() {
+  const Fd socket_fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (!socket_fd || bind(socket_fd.get(), generic, size) != 0 || getsockname(socket_fd.get(), generic, &size) != 0) {
+    return 29500;  // torch's own default
+  }
+  return ntohs(address.sin_port);
+}
+
+std::vector<std::string> flatten(const Environment& base, const Environment& more) {
+  std::vector<std::string> result;
+  result.reserve(base.size() + more.size());
+  for (const auto& [name, value] : base) {
+    if (more.count(name) == 0) result.push_back(name + "=" + value);
+  }
+  for (const auto& [name, value] : more) result.push_back(name + "=" + value);
+  return result;
+}
+
+}  // namespace mprun

@@ -1,0 +1,36 @@
+// The environment of the processes a job starts: the user's own, what the spec adds, thread counts,
+// the device, and the variables that say who the process is. Used by launchers and crews.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "job/spec.h"
+
+namespace mprun {
+
+using Environment = std::map<std::string, std::string>;
+
+/// mprun's own environment.
+[[nodiscard]] Environment own_environment();
+
+/// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and its
+/// kin, unless the user set them and threads_per_worker was left to us), MPRUN_RUN_DIR, MPRUN_WORKERS.
+[[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
+
+/// What is a slot's own: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all
+/// others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).
+[[nodiscard]] Environment slot_environment(const JobSpec& spec, int slot);
+
+/// What torchrun gives a rank on one machine: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, ROLE_RANK,
+/// ROLE_WORLD_SIZE, GROUP_WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
+[[nodiscard]] Environment rank_environment(int rank, int world_size, int master_port);
+
+/// A TCP port on the loopback that is free now.
+[[nodiscard]] int find_free_port();
+
+/// "NAME=value" strings of `base` with `more` laid over it.
+[[nodiscard]] std::vector<std::string> flatten(const Environment& base, const Environment& more);
+
+}  // namespace mprun

@@ -1,0 +1,100 @@
+#include "launch/guard.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "launch/teardown.h"
+#include "os/fd.h"
+#include "os/process.h"
+
+namespace mprun {
+namespace {
+
+constexpr double kTeardownSeconds = 5;
+
+sigset_t guarded_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
+    sigaddset(&set, number);
+  }
+  return set;
+}
+
+// The supervisor has just stopped itself and its job: now we stop, so that the shell gets its prompt.
+void stop_with(pid_t supervisor) {
+  kill(supervisor, SIGTSTP);
+  siginfo_t info{};
+  while (waitid(P_PID, static_cast<id_t>(supervisor), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  if (info.si_code == CLD_STOPPED) raise(SIGSTOP);
+  kill(supervisor, SIGCONT);
+}
+
+int exit_code_of(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED) return info.si_status;
+  std::fprintf(stderr, "mprun: the supervisor was ended by signal %d; everything it had started was killed\n",
+               info.si_status);
+  return 125;
+}
+
+// Returns the exit code once the supervisor is gone and nothing is left below us.
+int watch_over(pid_t supervisor, bool terminal_shared) {
+  const sigset_t set = guarded_signals();
+  for (;;) {
+    siginfo_t got{};
+    if (sigwaitinfo(&set, &got) < 0) continue;
+    if (got.si_signo == SIGCHLD) {
+      siginfo_t info{};
+      waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG);
+      if (info.si_pid == supervisor) {
+        kill_descendants(kTeardownSeconds);
+        return exit_code_of(info);
+      }
+      continue;
+    }
+    if (got.si_signo == SIGTSTP) {
+      stop_with(supervisor);
+    } else if (!(terminal_shared && got.si_code == SI_KERNEL)) {
+      kill(supervisor, got.si_signo);
+    }
+  }
+}
+
+}  // namespace
+
+int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise) {
+  auto alive = make_pipe();
+  if (!alive) {
+    std::fprintf(stderr, "mprun: %s\n", alive.error().message.c_str());
+    return 125;
+  }
+  become_subreaper();
+  const sigset_t set = guarded_signals();
+  sigset_t before;
+  sigprocmask(SIG_BLOCK, &set, &before);
+  Guard guard{getpid(), getpgrp(), alive->read.get()};
+  const pid_t supervisor = fork();
+  if (supervisor < 0) {
+    std::perror("mprun: cannot fork");
+    return 125;
+  }
+  if (supervisor == 0) {
+    alive->write.reset();
+    setpgid(0, 0);
+    signal(SIGTTOU, SIG_IGN);  // we may write to the terminal although we are in no foreground group
+    become_subreaper();
+    return supervise(guard);
+  }
+  setpgid(supervisor, supervisor);
+  alive->read.reset();
+  return watch_over(supervisor, terminal_shared);
+}
+
+}  // namespace mprun

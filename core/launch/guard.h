@@ -1,0 +1,26 @@
+// The guard: the process a person started. It forks the supervisor, stays outside of it, and ends
+// all that is left should the supervisor die in any way; the supervisor does the same for it.
+// So killing either with -9 leaves nothing behind, and killing the guard's process group does not
+// reach the supervisor. Called once by main, before there is any state to lose.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+namespace mprun {
+
+/// What the supervisor needs to know of its guard.
+struct Guard {
+  pid_t pid = 0;
+  pid_t process_group = 0;  ///< the one the shell gave us: programs of `mprun -- COMMAND` join it
+  int alive_fd = -1;        ///< hangs up when the guard is gone
+};
+
+/// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.
+/// Forwards INT, TERM, HUP, QUIT, USR1 and USR2; stops and continues with it on TSTP and CONT.
+/// In `terminal_shared` mode, signals that the terminal sent are not forwarded: the program that
+/// shares our process group got them already.
+[[nodiscard]] int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise);
+
+}  // namespace mprun

@@ -1,0 +1,185 @@
+#include "launch/host_launcher.h"
+
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "launch/spawn_launcher.h"
+
+namespace mprun {
+namespace {
+
+// Hosts that may die after they were ready before the job is given up.
+constexpr int kMostHostDeaths = 3;
+
+}  // namespace
+
+std::unique_ptr<Launcher> make_launcher(const LaunchPlan& plan, LauncherListener* listener) {
+  if (plan.spec->start_method == StartMethod::kSpawn) return std::make_unique<SpawnLauncher>(plan, listener);
+  return std::make_unique<HostLauncher>(plan, listener);
+}
+
+HostLauncher::~HostLauncher() {
+  if (channel_) plan_.loop->remove(channel_->fd());
+}
+
+void HostLauncher::launch(LaunchRequest request) {
+  if (failed_) return;
+  if (pid_ == 0) start_host();
+  if (ready_) {
+    send_fork(std::move(request));
+  } else {
+    waiting_.push_back(std::move(request));
+  }
+}
+
+void HostLauncher::start_host() {
+  auto pair = make_socket_pair();
+  auto logs = open_logs(plan_.run_dir, "host");
+  if (!pair || !logs) {
+    failed_ = true;
+    listener_->on_launch_failed(!pair ? pair.error().message : logs.error().message);
+    return;
+  }
+  const int theirs = pair->theirs.get();
+  const SpawnPlan spawn = python_plan(plan_, {}, theirs, theirs, logs->first.get(), logs->second.get());
+  SpawnFailure failure;
+  const pid_t pid = spawn_process(spawn, &failure);
+  if (pid < 0) {
+    failed_ = true;
+    listener_->on_launch_failed(explain_spawn_failure(plan_, failure));
+    return;
+  }
+  pid_ = pid;
+  said_hello_ = ready_ = false;
+  reader_ = FrameReader();
+  channel_.emplace(std::move(pair->ours));
+  channel_->send_frame(MPRUN_START, start_config(*plan_.spec, "host", -1));
+  if (!plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t) { on_readable(); }) || !channel_->flush()) {
+    listener_->on_launch_failed("cannot talk to the host");
+  }
+  listener_->on_host_started(pid_);
+}
+
+void HostLauncher::on_readable() {
+  const auto state = reader_.fill(channel_->fd());
+  Frame frame;
+  while (channel_ && reader_.next(&frame)) on_frame(frame);
+  if (channel_ && (state == FrameReader::Fill::kClosed || reader_.corrupt())) {
+    plan_.loop->remove(channel_->fd());  // its end follows; a host that only closed its channel is of no use
+    if (!finishing_) kill(pid_, SIGKILL);
+  }
+}
+
+void HostLauncher::on_frame(const Frame& frame) {
+  if (frame.type == MPRUN_HELLO) {
+    said_hello_ = true;
+  } else if (frame.type == MPRUN_READY) {
+    ready_ = true;
+    send_waiting();
+  } else if (frame.type == MPRUN_START_FAILED) {
+    failed_ = true;
+    listener_->on_launch_failed(explain_start_failure(frame.payload));
+  } else if (frame.type == MPRUN_FORKED || frame.type == MPRUN_EXITED) {
+    const Json told = Json::parse(frame.payload, nullptr, false);
+    if (!told.is_object()) return;
+    const pid_t pid = told.value("pid", 0);
+    if (frame.type == MPRUN_FORKED) forking_.erase(told.value("slot", -1));
+    if (frame.type == MPRUN_EXITED) {
+      worker_gone(pid, {told.value("exit_code", 0), told.value("signal", 0)}, true);
+    } else if (pid > 0) {
+      slots_[pid] = told.value("slot", 0);
+      listener_->on_launched(slots_[pid], pid);
+    } else {
+      listener_->on_launch_failed("the host cannot fork: " + told.value("error", "unknown error"));
+    }
+  }
+}
+
+void HostLauncher::send_waiting() {
+  while (ready_ && !waiting_.empty()) {
+    LaunchRequest request = std::move(waiting_.front());
+    waiting_.pop_front();
+    send_fork(std::move(request));
+  }
+}
+
+void HostLauncher::send_fork(LaunchRequest request) {
+  const Json told = {{"slot", request.slot}, {"env", request.environment}};
+  forking_.insert(request.slot);
+  const auto sent = channel_->send_with_fds(
+      MPRUN_FORK, told.dump(),
+      {request.channel.get(), request.results.get(), request.out.get(), request.err.get()});
+  if (sent) return;
+  forking_.erase(request.slot);
+  waiting_.push_front(std::move(request));  // the host is dying: the next one will do it
+}
+
+void HostLauncher::worker_gone(pid_t pid, ProcessEnd end, bool reap) {
+  const auto it = slots_.find(pid);
+  if (it == slots_.end()) return;
+  const int slot = it->second;
+  slots_.erase(it);
+  listener_->on_process_gone(slot, pid, end);
+  if (!reap || !channel_) return;
+  const std::int32_t number = pid;
+  channel_->send_frame(MPRUN_REAP, {reinterpret_cast<const char*>(&number), sizeof number});
+  (void)channel_->flush();
+}
+
+bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
+  if (pid == pid_ && pid != 0) {
+    if (channel_) on_readable();  // what it said last
+    const bool expected = finishing_ || failed_;
+    const bool was_ready = ready_;
+    forget_host();
+    listener_->on_host_gone(pid, end, expected);
+    for (const int slot : std::exchange(forking_, {})) listener_->on_process_gone(slot, 0, end);
+    if (expected) return true;
+    if (!was_ready || ++deaths_ >= kMostHostDeaths) {
+      host_died_early(end);
+    } else if (!waiting_.empty()) {
+      start_host();
+    }
+    return true;
+  }
+  if (slots_.count(pid) == 0) return false;
+  worker_gone(pid, end, false);  // its host died, so it became ours
+  return true;
+}
+
+void HostLauncher::host_died_early(ProcessEnd end) {
+  failed_ = true;
+  std::string text;
+  if (!said_hello_) {
+    text = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
+           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
+  } else {
+    text = "the host (the interpreter that forks the workers) ended with " + to_string(end) +
+           (deaths_ > 0 ? " again and again" : " while it loaded the script or ran setup");
+  }
+  const std::string tail = log_tail(plan_.run_dir + "/logs/host.err", 0);
+  if (!tail.empty()) text += "\n  its last words:\n" + tail;
+  listener_->on_launch_failed(text);
+}
+
+void HostLauncher::forget_host() {
+  if (channel_) plan_.loop->remove(channel_->fd());
+  channel_.reset();
+  ready_ = false;
+  pid_ = 0;
+}
+
+void HostLauncher::finish() {
+  finishing_ = true;
+  if (!channel_) return;
+  channel_->send_frame(MPRUN_STOP, "");
+  (void)channel_->flush();
+}
+
+void HostLauncher::kill_host() {
+  finishing_ = true;
+  if (pid_ != 0) kill(pid_, SIGKILL);
+}
+
+}  // namespace mprun

@@ -1,0 +1,87 @@
+// Launcher: starts Python processes for worker slots in one of the three ways, and tells when they
+// are there and when they are gone. Used by the crews; a process belongs to the launcher from
+// launch() to gone().
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/process_end.h"
+#include "job/spec.h"
+#include "launch/environment.h"
+#include "os/event_loop.h"
+#include "os/fd.h"
+#include "os/process.h"
+
+namespace mprun {
+
+/// What every process of the job is started with.
+struct LaunchPlan {
+  const JobSpec* spec = nullptr;
+  Environment environment;      ///< shared by all, see job_environment()
+  std::string run_dir;
+  std::string bootstrap;        ///< adapters/python/bootstrap.py as installed
+  rlimit open_files{};          ///< as mprun found it
+  int board = -1;               ///< memory file, see wire/board.h
+  EventLoop* loop = nullptr;
+};
+
+/// The child's side of a new process: moved into it and closed here.
+struct LaunchRequest {
+  int slot = 0;
+  Environment environment;  ///< the slot's own
+  Fd channel, results, out, err;
+};
+
+class LauncherListener {
+ public:
+  virtual ~LauncherListener() = default;
+  virtual void on_launched(int slot, pid_t pid) = 0;
+  /// The process of `slot` ended; its process group can still be signalled during this call.
+  virtual void on_process_gone(int slot, pid_t pid, ProcessEnd end) = 0;
+  virtual void on_host_started(pid_t pid) = 0;
+  virtual void on_host_gone(pid_t pid, ProcessEnd end, bool expected) = 0;
+  /// Nothing can be launched any more; `reason` says why and what to do.
+  virtual void on_launch_failed(const std::string& reason) = 0;
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual void launch(LaunchRequest request) = 0;
+  /// A child of ours ended (it is reaped after this call). False: it is none of this launcher's.
+  virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
+  /// No more launches will come: a host may end.
+  virtual void finish() = 0;
+  /// Forces a host to end.
+  virtual void kill_host() = 0;
+  /// Whether a host is there (or is being started).
+  [[nodiscard]] virtual bool has_host() const = 0;
+};
+
+/// The launcher for the spec's start method. `listener` outlives it.
+[[nodiscard]] std::unique_ptr<Launcher> make_launcher(const LaunchPlan& plan, LauncherListener* listener);
+
+/// The START frame of a process: role is "host", "worker" or "rank".
+[[nodiscard]] std::string start_config(const JobSpec& spec, const std::string& role, int slot);
+
+/// What bootstrap.py is started with: descriptors 3, 4 and 5 are channel, results and board.
+[[nodiscard]] SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out,
+                                    int err);
+
+/// One error text for a Python that could not be executed.
+[[nodiscard]] std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure);
+
+/// What a START_FAILED frame says, for people: message and traceback.
+[[nodiscard]] std::string explain_start_failure(std::string_view payload);
+
+/// Opens the log pair of a slot ("worker-3") for appending.
+[[nodiscard]] Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::string& name);
+
+/// The last lines (at most 10, at most 2 KiB) that were written to a log at or behind `offset`.
+[[nodiscard]] std::string log_tail(const std::string& path, std::int64_t offset);
+
+}  // namespace mprun

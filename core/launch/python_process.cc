@@ -1,0 +1,99 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "launch/launcher.h"
+
+namespace mprun {
+namespace {
+
+constexpr int kChannelNumber = 3, kResultsNumber = 4, kBoardNumber = 5;
+
+// Opened once per process of mprun; every child gets it as its standard input.
+int null_device() {
+  static const Fd device(open("/dev/null", O_RDWR | O_CLOEXEC));
+  return device.get();
+}
+
+}  // namespace
+
+std::string start_config(const JobSpec& spec, const std::string& role, int slot) {
+  const auto* npy = std::get_if<NpyInput>(&spec.inputs);
+  const Json config = {{"role", role},
+                       {"slot", slot},
+                       {"script", spec.script},
+                       {"function", spec.function},
+                       {"call", to_string(spec.call)},
+                       {"setup", spec.setup},
+                       {"worker_setup", spec.worker_setup},
+                       {"preload", spec.preload},
+                       {"args", spec.args},
+                       {"seed", spec.seed ? Json(*spec.seed) : Json()},
+                       {"npy", npy != nullptr ? Json(npy->path) : Json()},
+                       {"forked", spec.start_method == StartMethod::kFork}};
+  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out, int err) {
+  SpawnPlan spawn;
+  spawn.argv = {plan.spec->python, plan.bootstrap, std::to_string(kChannelNumber), std::to_string(kResultsNumber),
+                std::to_string(kBoardNumber)};
+  spawn.env = flatten(plan.environment, own);
+  spawn.directory = plan.spec->working_directory;
+  spawn.fds = {{null_device(), 0},         {out, 1},
+               {err, 2},                   {channel, kChannelNumber},
+               {results, kResultsNumber},  {plan.board, kBoardNumber}};
+  spawn.open_files = plan.open_files;
+  return spawn;
+}
+
+std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure) {
+  std::string text = "cannot start the interpreter " + plan.spec->python + ": ";
+  if (std::strcmp(failure.stage, "exec") != 0) text += std::string(failure.stage) + ": ";
+  return text + std::strerror(failure.error_number) + "\n  set \"python\" (--python) to a CPython 3.11 or later";
+}
+
+std::string explain_start_failure(std::string_view payload) {
+  const Json told = Json::parse(payload, nullptr, false);
+  if (!told.is_object()) return "a worker could not start, and did not say why";
+  std::string text = told.value("message", "a worker could not start");
+  if (told.contains("traceback") && told["traceback"].is_string()) {
+    text += "\n" + told["traceback"].get<std::string>();
+    while (text.back() == '\n') text.pop_back();
+  }
+  if (told.value("stage", "") == "interpreter") text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
+  return text;
+}
+
+Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::string& name) {
+  auto out = open_file(run_dir + "/logs/" + name + ".out", O_RDWR | O_CREAT | O_APPEND, 0600);
+  if (!out) return out.error();
+  auto err = open_file(run_dir + "/logs/" + name + ".err", O_RDWR | O_CREAT | O_APPEND, 0600);
+  if (!err) return err.error();
+  return std::pair{std::move(*out), std::move(*err)};
+}
+
+std::string log_tail(const std::string& path, std::int64_t offset) {
+  constexpr std::int64_t kMostBytes = 2048;
+  constexpr int kMostLines = 10;
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0 || info.st_size <= offset) return "";
+  std::array<char, kMostBytes> text{};
+  const std::int64_t from = std::max(offset, static_cast<std::int64_t>(info.st_size) - kMostBytes);
+  const ssize_t n = pread(file.get(), text.data(), text.size(), from);
+  std::string_view tail(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  while (!tail.empty() && tail.back() == '\n') tail.remove_suffix(1);
+  std::size_t begin = tail.size();
+  for (int line = 0; line < kMostLines && begin != std::string_view::npos && begin > 0; ++line) {
+    begin = tail.rfind('\n', begin - 1);
+  }
+  return std::string(begin == std::string_view::npos ? tail : tail.substr(begin == 0 ? 0 : begin + 1));
+}
+
+}  // namespace mprun

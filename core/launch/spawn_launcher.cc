@@ -1,0 +1,29 @@
+#include "launch/spawn_launcher.h"
+
+#include <utility>
+
+namespace mprun {
+
+void SpawnLauncher::launch(LaunchRequest request) {
+  const SpawnPlan spawn = python_plan(plan_, request.environment, request.channel.get(), request.results.get(),
+                                      request.out.get(), request.err.get());
+  SpawnFailure failure;
+  const pid_t pid = spawn_process(spawn, &failure);
+  if (pid < 0) {
+    listener_->on_launch_failed(explain_spawn_failure(plan_, failure));
+    return;
+  }
+  slots_[pid] = request.slot;
+  listener_->on_launched(request.slot, pid);
+}
+
+bool SpawnLauncher::child_gone(pid_t pid, ProcessEnd end) {
+  const auto it = slots_.find(pid);
+  if (it == slots_.end()) return false;
+  const int slot = it->second;
+  slots_.erase(it);
+  listener_->on_process_gone(slot, pid, end);
+  return true;
+}
+
+}  // namespace mprun

@@ -1,0 +1,25 @@
+// Start method spawn: every worker is a fresh interpreter and mprun's own child.
+#pragma once
+
+#include <unordered_map>
+
+#include "launch/launcher.h"
+
+namespace mprun {
+
+class SpawnLauncher : public Launcher {
+ public:
+  SpawnLauncher(LaunchPlan plan, LauncherListener* listener) : plan_(std::move(plan)), listener_(listener) {}
+  void launch(LaunchRequest request) override;
+  bool child_gone(pid_t pid, ProcessEnd end) override;
+  void finish() override {}
+  void kill_host() override {}
+  [[nodiscard]] bool has_host() const override { return false; }
+
+ private:
+  LaunchPlan plan_;
+  LauncherListener* listener_;
+  std::unordered_map<pid_t, int> slots_;
+};
+
+}  // namespace mprun

@@ -1,0 +1,15 @@
+// Ending and stopping everything a job started, grandchildren included. Called by the supervisor at
+// the end of a job and by the guard when the supervisor died. Works because both are subreapers:
+// whatever loses its parent becomes our child, so nothing below us can hide.
+#pragma once
+
+namespace mprun {
+
+/// Sends `signal` to every descendant.
+void signal_descendants(int signal);
+
+/// Kills every descendant and reaps until none is left; returns how many were killed. Gives up after
+/// `seconds`: a process in uninterruptible sleep cannot be ended by anyone.
+int kill_descendants(double seconds);
+
+}  // namespace mprun

@@ -1,0 +1,57 @@
+#include "os/fd.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace mprun {
+
+void Fd::reset() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+Error system_error(const std::string& what, int error_number) {
+  std::string text = what + ": " + std::strerror(error_number);
+  if (error_number == EMFILE || error_number == ENFILE) text += " (raise the limit with `ulimit -n`)";
+  return internal_error(std::move(text));
+}
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> fds{};
+  if (pipe2(fds.data(), O_CLOEXEC) != 0) return system_error("cannot make a pipe", errno);
+  return Pipe{Fd(fds[0]), Fd(fds[1])};
+}
+
+Result<SocketPair> make_socket_pair() {
+  std::array<int, 2> fds{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) != 0) {
+    return system_error("cannot make a socket pair", errno);
+  }
+  return SocketPair{Fd(fds[0]), Fd(fds[1])};
+}
+
+Result<Fd> open_file(const std::string& path, int flags, unsigned mode) {
+  const int fd = open(path.c_str(), flags | O_CLOEXEC, mode);
+  if (fd < 0) return system_error("cannot open " + path, errno);
+  return Fd(fd);
+}
+
+void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+Result<void> write_all(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = write(fd, data.data(), data.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return system_error("cannot write", errno);
+    }
+    data.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace mprun

@@ -1,0 +1,64 @@
+// Fd: the owner of one file descriptor; pipes, socket pairs and memory files made CLOEXEC from birth.
+// Used by every module that touches the system. Move-only; closes what it owns.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace mprun {
+
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd() { reset(); }
+
+  [[nodiscard]] int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+/// The two ends of a pipe.
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+/// A connected pair of stream sockets.
+struct SocketPair {
+  Fd ours;
+  Fd theirs;
+};
+
+[[nodiscard]] Result<Pipe> make_pipe();
+[[nodiscard]] Result<SocketPair> make_socket_pair();
+
+/// open(2) with O_CLOEXEC; `flags` and `mode` as there. The error names the path.
+[[nodiscard]] Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0666);
+
+void set_nonblocking(int fd);
+
+/// Writes all of `data` to a blocking file descriptor.
+[[nodiscard]] Result<void> write_all(int fd, std::string_view data);
+
+/// An internal error with the text of errno: "what: No such file or directory".
+[[nodiscard]] Error system_error(const std::string& what, int error_number);
+
+}  // namespace mprun

@@ -1,0 +1,50 @@
+// Starting and ending processes: spawn with everything prepared before the fork, signals, reaping.
+// Called by the supervisor and its launchers. A child's pid stays ours until we reap it: that is
+// what makes plain pids and process groups safe to signal here without a pidfd for each.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mprun {
+
+/// What a new process gets. Every string is copied before the fork.
+struct SpawnPlan {
+  std::vector<std::string> argv;                ///< argv[0] holds a slash: no PATH search happens here
+  std::vector<std::string> env;                 ///< "NAME=value"
+  std::string directory;                        ///< working directory; empty: ours
+  std::vector<std::pair<int, int>> fds;         ///< (ours, number in the child); all others are closed by CLOEXEC
+  bool new_session = true;                      ///< setsid: own process group, no terminal
+  std::optional<pid_t> process_group;           ///< joined instead of a new session
+  std::optional<rlimit> open_files;             ///< RLIMIT_NOFILE to give back
+};
+
+/// Where a spawn failed, and how: the child tells through memory shared until its exec.
+struct SpawnFailure {
+  const char* stage = "";  ///< "fork", "working directory", "exec", ...
+  int error_number = 0;
+};
+
+/// Starts a process that dies with this thread (PR_SET_PDEATHSIG). vfork-fast. On failure returns
+/// -1 and fills `failure`; nothing is left behind.
+[[nodiscard]] pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure);
+
+/// The file that exec would run for `name`, searched in `path` (a PATH value) when it has no slash.
+/// Empty: not found; `*not_executable` then tells whether a file was there without permission.
+[[nodiscard]] std::string find_program(const std::string& name, const std::string& path, const std::string& directory,
+                                       bool* not_executable);
+
+/// Makes orphaned descendants ours to reap (PR_SET_CHILD_SUBREAPER).
+void become_subreaper();
+
+/// Raises the soft limit of open files to the hard one and returns the limits as they were.
+rlimit raise_open_files();
+
+}  // namespace mprun

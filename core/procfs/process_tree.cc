@@ -1,0 +1,56 @@
+#include "procfs/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <memory>
+#include <unordered_map>
+
+#include "os/fd.h"
+
+namespace mprun {
+namespace {
+
+bool read_stat(int root, pid_t pid, ProcessStat* stat) {
+  const std::string name = std::to_string(pid) + "/stat";
+  const Fd file(openat(root, name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  std::array<char, 512> text{};
+  const ssize_t n = read(file.get(), text.data(), text.size());
+  return n > 0 && parse_process_stat({text.data(), static_cast<std::size_t>(n)}, stat);
+}
+
+}  // namespace
+
+bool parse_process_stat(std::string_view text, ProcessStat* stat) {
+  const auto name_end = text.rfind(')');  // the name itself may hold parentheses and newlines
+  if (name_end == std::string_view::npos || name_end + 4 >= text.size()) return false;
+  stat->state = text[name_end + 2];
+  const char* first = text.data() + name_end + 4;
+  return std::from_chars(first, text.data() + text.size(), stat->parent).ec == std::errc();
+}
+
+std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(proc_root.c_str()), closedir);
+  if (!folder) return {};
+  std::unordered_map<pid_t, std::vector<pid_t>> children;
+  while (const dirent* entry = readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    pid_t pid = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
+    ProcessStat stat;
+    // A zombie has no living children: they were reparented when it died.
+    if (read_stat(dirfd(folder.get()), pid, &stat) && stat.state != 'Z') children[stat.parent].push_back(pid);
+  }
+  std::vector<pid_t> found = children[ancestor];
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto it = children.find(found[i]);
+    if (it != children.end()) found.insert(found.end(), it->second.begin(), it->second.end());
+  }
+  return found;
+}
+
+}  // namespace mprun

@@ -1,0 +1,96 @@
+#include "record/append_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kKeptCapacity = std::size_t{1} << 20;  // a huge value must not pin its memory for the whole job
+
+/// Waits until a non-blocking fd (somebody else's standard output) takes data again.
+void wait_writable(int fd) {
+  pollfd waited{fd, POLLOUT, 0};
+  while (poll(&waited, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+std::string write_failure_text(const std::string& path, int error_number, const char* option) {
+  std::string text = "cannot write " + path + ": " + std::strerror(error_number);
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG) {
+    text += std::string("; free some space there, or choose another place with ") + option;
+  } else if (error_number != EPIPE) {
+    text += std::string("; choose another place with ") + option;
+  }
+  return text;
+}
+
+Result<AppendFile> AppendFile::create(const std::string& path, const char* option) {
+  // Read as well: lines are read back to put them in order. A FIFO opened so would never see its reader.
+  struct stat info {};
+  const bool plain = stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
+  const int access = plain ? O_RDWR : O_WRONLY;
+  const int fd = open(path.c_str(), access | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return usage_error(write_failure_text(path, errno, option));
+  AppendFile file{Fd(fd), path, option};
+  file.cut_on_failure_ = plain;
+  return file;
+}
+
+AppendFile::AppendFile(Fd fd, std::string path, const char* option)
+    : fd_(std::move(fd)), path_(std::move(path)), option_(option) {
+  buffer_.reserve(kFlushBytes + kFlushBytes / 4);
+}
+
+bool AppendFile::flush() {
+  if (failure_) {
+    buffer_.clear();
+    return false;
+  }
+  std::string_view rest = buffer_;
+  while (!rest.empty()) {
+    const ssize_t count = write(fd_.get(), rest.data(), rest.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      wait_writable(fd_.get());
+      continue;
+    }
+    if (count < 0) {
+      fail(errno);
+      return false;
+    }
+    const std::string_view done = rest.substr(0, static_cast<std::size_t>(count));
+    if (const std::size_t newline = done.rfind('\n'); newline != done.npos) whole_lines_ = written_ + newline + 1;
+    written_ += done.size();
+    rest.remove_prefix(done.size());
+  }
+  buffer_.clear();
+  if (buffer_.capacity() > kKeptCapacity) {
+    buffer_.shrink_to_fit();
+    buffer_.reserve(kFlushBytes + kFlushBytes / 4);
+  }
+  return true;
+}
+
+std::string_view AppendFile::pending(std::uint64_t offset) const {
+  return std::string_view(buffer_).substr(static_cast<std::size_t>(offset - written_));
+}
+
+void AppendFile::fail(int error_number) {
+  failure_ = internal_error(write_failure_text(path_, error_number, option_));
+  if (cut_on_failure_ && written_ != whole_lines_ && ftruncate(fd_.get(), static_cast<off_t>(whole_lines_)) != 0) {
+    failure_->message += "; its last line is incomplete";
+  }
+  written_ = whole_lines_;
+  buffer_.clear();
+}
+
+}  // namespace mprun

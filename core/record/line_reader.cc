@@ -1,0 +1,47 @@
+#include "record/line_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kSmallestRead = std::size_t{4} * 1024;
+constexpr std::size_t kLargestRead = std::size_t{256} * 1024;
+
+}  // namespace
+
+bool LineReader::copy_line(int fd, std::uint64_t offset, AppendFile& to) {
+  for (;;) {
+    if ((offset < begin_ || offset >= begin_ + length_) && !load(fd, offset)) return false;
+    const std::string_view rest =
+        std::string_view(window_).substr(0, length_).substr(static_cast<std::size_t>(offset - begin_));
+    const std::size_t newline = rest.find('\n');
+    if (newline != rest.npos) {
+      to.append(rest.substr(0, newline + 1));
+      return true;
+    }
+    to.append(rest);
+    offset += rest.size();
+  }
+}
+
+bool LineReader::load(int fd, std::uint64_t offset) {
+  const std::uint64_t end = begin_ + length_;
+  const bool sequential = wanted_ != 0 && offset >= end && offset - end < wanted_;
+  wanted_ = sequential ? std::min(wanted_ * 2, kLargestRead) : kSmallestRead;
+  if (window_.size() < wanted_) window_.resize(wanted_);
+  ssize_t count = 0;
+  do {
+    count = pread(fd, window_.data(), wanted_, static_cast<off_t>(offset));
+  } while (count < 0 && errno == EINTR);
+  begin_ = offset;
+  length_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+  if (count <= 0) error_number_ = count < 0 ? errno : EIO;  // the end of the file within a line: somebody cut it
+  return count > 0;
+}
+
+}  // namespace mprun

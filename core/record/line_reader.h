@@ -1,0 +1,28 @@
+// LineReader: reads single lines of a file that only grows, by their offsets, to put results in order.
+// Used by ResultsWriter; owns one window of the file, which adapts to how sequential the reads are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "record/append_file.h"
+
+namespace mprun {
+
+class LineReader {
+ public:
+  /// Appends the line that begins at `offset`, newline included, to `to`; false (see error_number) if it is not there.
+  bool copy_line(int fd, std::uint64_t offset, AppendFile& to);
+  [[nodiscard]] int error_number() const { return error_number_; }
+
+ private:
+  bool load(int fd, std::uint64_t offset);
+
+  std::string window_;
+  std::uint64_t begin_ = 0;  ///< of the window, in the file
+  std::size_t length_ = 0;   ///< of what the window holds
+  std::size_t wanted_ = 0;   ///< bytes of the last read
+  int error_number_ = 0;
+};
+
+}  // namespace mprun

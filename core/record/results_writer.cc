@@ -1,0 +1,200 @@
+#include "record/results_writer.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/line_format.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t kAbsent = UINT64_MAX;
+
+[[nodiscard]] bool same_file(int one, int other) {
+  struct stat a {};
+  struct stat b {};
+  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+[[nodiscard]] Result<AppendFile> open_copy(const std::string& target) {
+  if (target != "-") return AppendFile::create(target, "--results");
+  const int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (fd < 0) return usage_error(std::string("--results -: standard output is not open: ") + std::strerror(errno));
+  return AppendFile{Fd(fd), "standard output", "--results"};
+}
+
+/// Appends JSON text as one line: a line break in JSON is only ever white space between tokens.
+void append_json(std::string& out, std::string_view text, std::string_view if_empty) {
+  const std::size_t begin = out.size();
+  out.append(text.empty() ? if_empty : text);
+  for (std::size_t at = out.find('\n', begin); at != out.npos; at = out.find('\n', at)) out[at] = ' ';
+}
+
+[[nodiscard]] std::string_view status_and_key(TaskStatus status) {
+  switch (status) {
+    case TaskStatus::kOk:
+      return R"(,"status":"ok","value":)";
+    case TaskStatus::kFailed:
+      return R"(,"status":"failed","error":)";
+    case TaskStatus::kCancelled:
+      return R"(,"status":"cancelled","error":)";
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ResultsWriter>> ResultsWriter::open(const ResultsOptions& options) {
+  Result<AppendFile> journal = AppendFile::create(options.path, "--output");
+  if (!journal) return std::move(journal).error();
+  std::optional<AppendFile> copy;
+  if (!options.copy.empty()) {
+    Result<AppendFile> opened = open_copy(options.copy);
+    if (!opened) return std::move(opened).error();
+    if (same_file(journal->fd(), opened->fd())) {
+      return usage_error("--results " + options.copy + " is the run's own results.jsonl, which is written anyway; " +
+                         "leave --results out or name another file");
+    }
+    copy = std::move(*opened);
+  }
+  // Not make_unique: the constructor is private, so that a writer always has its files.
+  return std::unique_ptr<ResultsWriter>(new ResultsWriter(std::move(*journal), std::move(copy), options.order));
+}
+
+ResultsWriter::ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, Order order)
+    : journal_(std::move(journal)), copy_(std::move(copy)), order_(order) {}
+
+void ResultsWriter::on_event(const JobEvent& event) {
+  if (const auto* ended = std::get_if<TaskEnded>(&event)) {
+    append_task(*ended);
+  } else if (std::holds_alternative<Pulse>(event)) {
+    flush();
+  }
+}
+
+void ResultsWriter::flush() {
+  journal_.flush();
+  if (!copy_) return;
+  copy_->flush();
+  check_copy();
+}
+
+void ResultsWriter::append_task(const TaskEnded& ended) {
+  const std::uint64_t offset = journal_.size();
+  append_line(ended);
+  if (order_ == Order::kInput) remember(ended.task, offset);
+  if (copy_ && order_ == Order::kCompletion) copy_->append(journal_.pending(offset));
+  if (copy_ && order_ == Order::kInput) copy_in_input_order(ended.task, offset);
+  if (copy_ && copy_->failure()) check_copy();
+  journal_.end_line();
+}
+
+void ResultsWriter::append_line(const TaskEnded& ended) {
+  std::string& out = journal_.buffer();
+  char text[192];  // the longest head is 60 bytes, the longest tail 130
+  char* end = put(text, R"({"task":)");
+  end = put_number(end, ended.task);
+  end = put(end, status_and_key(ended.status));
+  out.append(text, static_cast<std::size_t>(end - text));
+  append_json(out, ended.result, ended.status == TaskStatus::kOk ? "null" : "{}");
+  end = put(text, R"(,"worker":)");
+  end = put_number(end, ended.worker);
+  end = put(end, R"(,"attempt":)");
+  end = put_number(end, ended.attempt);
+  end = put(end, R"(,"start":)");
+  end = put_seconds<6>(end, ended.start);
+  end = put(end, R"(,"seconds":)");
+  end = put_seconds<6>(end, ended.duration);
+  end = put(end, "}\n");
+  out.append(text, static_cast<std::size_t>(end - text));
+}
+
+void ResultsWriter::remember(TaskId task, std::uint64_t offset) {
+  if (task < offsets_.size()) {
+    out_of_order_ = true;
+    offsets_[task] = offset;
+    return;
+  }
+  while (offsets_.size() < task) offsets_.push_back(kAbsent);
+  offsets_.push_back(offset);
+}
+
+bool ResultsWriter::present(TaskId task) const {
+  // Lines that could not be written any more (see AppendFile) lie past the end.
+  return task < offsets_.size() && offsets_[task] < journal_.size();
+}
+
+void ResultsWriter::copy_in_input_order(TaskId task, std::uint64_t offset) {
+  if (task != next_copied_) return;
+  copy_->append(journal_.pending(offset));
+  ++next_copied_;
+  while (present(next_copied_) && copy_task(next_copied_)) ++next_copied_;
+}
+
+bool ResultsWriter::copy_task(TaskId task) {
+  const std::uint64_t offset = offsets_[task];
+  if (offset < journal_.written()) return reader_.copy_line(journal_.fd(), offset, *copy_);
+  const std::string_view rest = journal_.pending(offset);
+  copy_->append(rest.substr(0, rest.find('\n') + 1));
+  return true;
+}
+
+void ResultsWriter::check_copy() {
+  if (!copy_->failure()) return;
+  warnings_.push_back("the copy of the results stops here: " + copy_->failure()->message + "; all of them are in " +
+                      journal_.path());
+  copy_.reset();
+}
+
+void ResultsWriter::end_copy() {
+  if (order_ == Order::kInput) {
+    for (; next_copied_ < offsets_.size(); ++next_copied_) {
+      if (!present(next_copied_) || copy_task(next_copied_)) continue;
+      warnings_.push_back("the copy of the results is incomplete: cannot read " + journal_.path() + ": " +
+                          std::strerror(reader_.error_number()));
+      break;
+    }
+  }
+  copy_->flush();
+  check_copy();
+}
+
+void ResultsWriter::finish() {
+  journal_.flush();
+  if (copy_) end_copy();
+  if (!out_of_order_ || failure()) return;
+  if (std::optional<std::string> reason = rewrite_in_input_order()) {
+    warnings_.push_back(journal_.path() + " stays in the order of completion: " + *reason);
+  }
+}
+
+std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
+  const std::string temporary = journal_.path() + ".tmp";
+  Result<AppendFile> ordered = AppendFile::create(temporary, "--output");
+  if (!ordered) return ordered.error().message;
+  std::optional<std::string> reason;
+  for (TaskId task = 0; task < offsets_.size() && !ordered->failure(); ++task) {
+    if (!present(task) || reader_.copy_line(journal_.fd(), offsets_[task], *ordered)) continue;
+    reason = "cannot read it: " + std::string(std::strerror(reader_.error_number()));
+    break;
+  }
+  ordered->flush();
+  if (ordered->failure()) reason = ordered->failure()->message;
+  if (!reason && std::rename(temporary.c_str(), journal_.path().c_str()) != 0) {
+    reason = "cannot rename " + temporary + ": " + std::strerror(errno);
+  }
+  if (reason) unlink(temporary.c_str());
+  return reason;
+}
+
+std::vector<std::string> ResultsWriter::take_warnings() {
+  return std::exchange(warnings_, {});
+}
+
+}  // namespace mprun

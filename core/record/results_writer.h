@@ -1,0 +1,71 @@
+// ResultsWriter: the journal of a run, results.jsonl, one line a task, and the copy `--results` asks for.
+// A Sink in mprun's one thread; owns both files. Lines go to the journal in the order of completion;
+// for `order: input` finish() puts the file in input order, and the copy holds a line back (on disk, not
+// in memory: 8 bytes a task) until all earlier tasks are there.
+//
+// The caller checks failure() at each pulse and stops the job, and prints what take_warnings() gives.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/spec.h"
+#include "record/append_file.h"
+#include "record/line_reader.h"
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+struct ResultsOptions {
+  std::string path;  ///< of results.jsonl
+  Order order = Order::kInput;
+  std::string copy;  ///< JobSpec::results: a path, "-" for standard output, empty for none
+};
+
+class ResultsWriter : public Sink {
+ public:
+  /// Creates both files, emptied; a file that cannot be written is a kUsage error.
+  [[nodiscard]] static Result<std::unique_ptr<ResultsWriter>> open(const ResultsOptions& options);
+
+  /// Appends the line of a TaskEnded; writes out what is buffered at a Pulse; ignores the rest.
+  void on_event(const JobEvent& event) override;
+  /// Writes out all that is buffered.
+  void flush();
+  /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the asked order; call it once, last.
+  /// On failure the file stays whole, in the order of completion, and take_warnings() says why.
+  void finish();
+
+  /// The first failure of results.jsonl: results are being lost, the job should stop.
+  [[nodiscard]] const std::optional<Error>& failure() const { return journal_.failure(); }
+  /// What a person should know since the last call: the copy stopped, the file could not be put in order.
+  [[nodiscard]] std::vector<std::string> take_warnings();
+
+ private:
+  ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, Order order);
+
+  void append_task(const TaskEnded& ended);
+  void append_line(const TaskEnded& ended);
+  void remember(TaskId task, std::uint64_t offset);
+  [[nodiscard]] bool present(TaskId task) const;
+  void copy_in_input_order(TaskId task, std::uint64_t offset);
+  bool copy_task(TaskId task);
+  void check_copy();
+  void end_copy();
+  [[nodiscard]] std::optional<std::string> rewrite_in_input_order();
+
+  AppendFile journal_;
+  std::optional<AppendFile> copy_;
+  Order order_;
+  LineReader reader_;
+  std::deque<std::uint64_t> offsets_;  ///< of each task's line; only for Order::kInput
+  TaskId next_copied_ = 0;             ///< the first task that the copy waits for
+  bool out_of_order_ = false;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace mprun

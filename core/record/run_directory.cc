@@ -1,0 +1,139 @@
+#include "record/run_directory.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/atomic_file.h"
+
+namespace mprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kPrivate = 0700;
+constexpr int kMostSuffixes = 10'000;
+
+[[nodiscard]] Error cannot_create(const std::string& path, int error_number) {
+  return usage_error("cannot create the run directory " + path + ": " + std::strerror(error_number) +
+                     "; choose another place with --output");
+}
+
+[[nodiscard]] std::string local_timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
+  return text;
+}
+
+[[nodiscard]] Result<void> create_parents(const fs::path& directory) {
+  std::error_code failed;
+  fs::create_directories(directory.parent_path(), failed);
+  if (failed) return cannot_create(directory.string(), failed.value());
+  return {};
+}
+
+/// One file name, whatever the job is called.
+[[nodiscard]] std::string name_of(const JobSpec& spec) {
+  std::string name = spec.name;
+  for (char& c : name) {
+    if (c == '/' || c == '\0') c = '-';
+  }
+  return name.empty() || name == "." || name == ".." ? "job" : name;
+}
+
+/// Makes runs/<name>/<timestamp>[-N]; mkdir decides which of two runs in the same second gets which.
+[[nodiscard]] Result<std::string> create_default(const JobSpec& spec) {
+  std::error_code failed;
+  const fs::path current = fs::current_path(failed);
+  if (failed) return cannot_create("runs", failed.value());
+  const std::string base = (current / "runs" / name_of(spec) / local_timestamp()).string();
+  if (Result<void> made = create_parents(base); !made) return std::move(made).error();
+  for (int suffix = 1; suffix < kMostSuffixes; ++suffix) {
+    const std::string path = suffix == 1 ? base : base + "-" + std::to_string(suffix);
+    if (mkdir(path.c_str(), kPrivate) == 0) return path;
+    if (errno != EEXIST) return cannot_create(path, errno);
+  }
+  return cannot_create(base, EEXIST);
+}
+
+/// Makes the directory the user named; an empty one that is there is taken. `created` says which.
+[[nodiscard]] Result<std::string> create_named(const fs::path& asked, bool* created) {
+  fs::path path = asked.lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  if (Result<void> made = create_parents(path); !made) return std::move(made).error();
+  *created = mkdir(path.c_str(), kPrivate) == 0;
+  if (*created) return path.string();
+  if (errno != EEXIST) return cannot_create(path.string(), errno);
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return cannot_create(path.string(), ENOTDIR);
+  const bool empty = fs::is_empty(path, failed);
+  if (failed) return cannot_create(path.string(), failed.value());
+  if (!empty) {
+    return usage_error("the run directory " + path.string() +
+                       " exists and is not empty; choose another with --output, or remove it");
+  }
+  if (access(path.c_str(), W_OK | X_OK) != 0) return cannot_create(path.string(), errno);
+  return path.string();
+}
+
+/// Points `latest` beside the directory to it, in one step; the errno of a failure, or 0.
+[[nodiscard]] int point_latest(const fs::path& directory) {
+  const std::string name = directory.filename().string();
+  const std::string temporary = (directory.parent_path() / (".latest-" + name)).string();
+  const std::string latest = (directory.parent_path() / "latest").string();
+  unlink(temporary.c_str());
+  if (symlink(name.c_str(), temporary.c_str()) != 0) return errno;
+  if (std::rename(temporary.c_str(), latest.c_str()) == 0) return 0;
+  const int error_number = errno;
+  unlink(temporary.c_str());
+  return error_number;
+}
+
+[[nodiscard]] Result<void> fill(const std::string& path, const Json& merged) {
+  const std::string logs = path + "/logs";
+  if (mkdir(logs.c_str(), kPrivate) != 0) return cannot_create(logs, errno);
+  Result<void> written = write_atomically(path + "/job.json", indented(merged));
+  if (!written) return usage_error(std::move(written).error().message);
+  return {};
+}
+
+}  // namespace
+
+Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merged) {
+  bool created = true;
+  const bool named = !spec.output_dir.empty();
+  Result<std::string> path = named ? create_named(spec.output_dir, &created) : create_default(spec);
+  if (!path) return std::move(path).error();
+  if (Result<void> filled = fill(*path, merged); !filled) {
+    rmdir((*path + "/logs").c_str());
+    if (created) rmdir(path->c_str());
+    return std::move(filled).error();
+  }
+  RunDirectory directory(std::move(*path));
+  if (named) return directory;
+  if (const int error_number = point_latest(directory.path_); error_number != 0) {
+    directory.warning_ = "cannot point " + (fs::path(directory.path_).parent_path() / "latest").string() + " to " +
+                         directory.path_ + ": " + std::strerror(error_number);
+  }
+  return directory;
+}
+
+std::string RunDirectory::file(std::string_view name) const {
+  return path_ + "/" + std::string(name);
+}
+
+std::string RunDirectory::log_path(int worker, std::string_view stream) const {
+  return path_ + "/logs/worker-" + std::to_string(worker) + "." + std::string(stream);
+}
+
+}  // namespace mprun

@@ -1,0 +1,77 @@
+// Summary: summary.json, what a run came to. A Sink in mprun's one thread that counts; owns 16 bytes for
+// every process that worked (commands, one per task, are only counted) and the warnings and errors told.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "job/spec.h"
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+/// Counts of ended tasks; `retried` counts attempts that were tried again.
+struct TaskCounts {
+  std::optional<std::uint64_t> total;
+  std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
+
+  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
+  /// Tasks that never began; nullopt if nobody knows how many there are.
+  [[nodiscard]] std::optional<std::uint64_t> not_run() const {
+    if (!total) return std::nullopt;
+    return *total > done() ? *total - done() : 0;
+  }
+};
+
+class Summary : public Sink {
+ public:
+  /// `started`: the wall clock when the job began.
+  Summary(const JobSpec& spec, Nanos started);
+
+  void on_event(const JobEvent& event) override;
+
+  /// The counts so far; `total` is what the last Pulse said.
+  [[nodiscard]] const TaskCounts& counts() const { return counts_; }
+  /// The document; `seconds`: how long the job took.
+  [[nodiscard]] Json to_json(int exit_code, double seconds) const;
+  /// Writes the document to `path`, which afterwards holds it entirely or is as before.
+  [[nodiscard]] Result<void> write(const std::string& path, int exit_code, double seconds) const;
+
+ private:
+  struct Process {
+    std::int32_t pid;
+    std::int32_t worker;
+    std::int32_t exit_code;
+    std::uint8_t signal;
+    std::uint8_t role;  ///< index in roles_
+    bool expected;
+  };
+  static_assert(sizeof(Process) <= 24);
+
+  void add_task(TaskStatus status);
+  void add_process(const WorkerEnded& ended);
+  void add_notice(const Notice& notice);
+  [[nodiscard]] Json processes_json() const;
+  [[nodiscard]] Json command_exits_json() const;
+
+  std::string job_;
+  const char* kind_;
+  const char* start_method_;
+  Nanos started_;
+  TaskCounts counts_;
+  std::vector<std::string> roles_;
+  std::vector<Process> processes_;
+  bool has_commands_ = false;
+  std::array<std::uint64_t, 256> command_codes_{};
+  std::array<std::uint64_t, 65> command_signals_{};
+  std::vector<std::pair<Notice::Kind, std::string>> notices_;
+  std::uint64_t notices_left_out_ = 0;
+};
+
+}  // namespace mprun

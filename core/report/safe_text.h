@@ -1,0 +1,20 @@
+// Text from jobs (error messages, names, notices) made safe to print: a task's exception must not move the
+// cursor or colour the terminal. Used by core/report; owns nothing.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace mprun {
+
+/// The text with every control character but the newline replaced: tabs by a space, others by '?'.
+[[nodiscard]] std::string printable(std::string_view text);
+
+/// The first line, printable and without white space at its ends, cut to `longest` bytes (then it ends with "...").
+[[nodiscard]] std::string one_line(std::string_view text, std::size_t longest = 200);
+
+/// The terminal columns that printable text takes at most: 2 for every character beyond ASCII.
+[[nodiscard]] int columns_at_most(std::string_view text);
+
+}  // namespace mprun

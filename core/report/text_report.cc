@@ -1,0 +1,295 @@
+#include "report/text_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "os/fd.h"
+#include "report/safe_text.h"
+
+namespace mprun {
+namespace {
+
+constexpr int kMostOfAKind = 10;
+constexpr std::size_t kMostGroups = 3;
+constexpr double kPlainSeconds = 10;
+constexpr double kPlainPercent = 10;
+constexpr double kSlotsPerSecond = 10;
+constexpr int kDefaultColumns = 80;
+
+constexpr std::string_view kErase = "\r\x1b[K";
+constexpr std::string_view kRed = "\x1b[31m";
+constexpr std::string_view kYellow = "\x1b[33m";
+constexpr std::string_view kReset = "\x1b[0m";
+
+[[nodiscard]] std::string_view environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+[[nodiscard]] bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string_view value = environment(name);
+    if (value.empty()) continue;
+    const bool named = value.find("UTF-8") != value.npos || value.find("utf8") != value.npos;
+    return named || value.find("utf-8") != value.npos || value.find("UTF8") != value.npos;
+  }
+  return false;
+}
+
+[[nodiscard]] int columns_of(int fd) {
+  winsize size{};
+  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefaultColumns;
+}
+
+[[nodiscard]] bool takes_data(int fd) {
+  pollfd asked{fd, POLLOUT, 0};
+  return poll(&asked, 1, 0) == 1 && (asked.revents & POLLOUT) != 0;
+}
+
+[[nodiscard]] std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name) : fmt::format("signal {}", signal);
+}
+
+[[nodiscard]] std::string end_text(const ProcessEnd& end) {
+  return end.signal != 0 ? "killed by " + signal_text(end.signal) : fmt::format("exit code {}", end.exit_code);
+}
+
+[[nodiscard]] std::string process_text(const WorkerEnded& ended) {
+  const std::string role = ended.role.empty() ? "worker" : one_line(ended.role);
+  if (role == "host") return fmt::format("host (pid {})", ended.pid);
+  return fmt::format("{} {} (pid {})", role, ended.worker, ended.pid);
+}
+
+[[nodiscard]] std::string seconds_text(double seconds) {
+  return seconds < 60 ? fmt::format("{:.2f}s", seconds) : format_duration(seconds);
+}
+
+[[nodiscard]] std::string group_text(const FailureGroup& group) {
+  std::string text = fmt::format("  {} x {} (task {}", group.count, group.example.headline(), group.example_task);
+  if (!group.example.where.empty()) text += ", " + group.example.where;
+  return text + ")";
+}
+
+}  // namespace
+
+TextOptions text_options(const JobSpec& spec, int fd) {
+  TextOptions options;
+  options.fd = fd;
+  options.name = spec.name;
+  options.processes = spec.processes;
+  options.progress = spec.progress;
+  const bool shared_with_results = spec.results == "-" && isatty(STDOUT_FILENO) != 0;
+  const bool terminal = isatty(fd) != 0 && environment("TERM") != "dumb" && !environment("TERM").empty();
+  options.terminal = terminal && !shared_with_results;
+  options.color = terminal && environment("NO_COLOR").empty();
+  options.unicode = terminal && locale_is_utf8();
+  return options;
+}
+
+std::string exit_code_meaning(int exit_code) {
+  constexpr int kBySignal = 128;
+  switch (exit_code) {
+    case 0:
+      return {};
+    case 1:
+      return "at least one task failed after its retries";
+    case 2:
+      return "the command line or the job spec is wrong; nothing was launched";
+    case 3:
+      return "the job could not be launched";
+    case 124:
+      return "stopped because it would not have finished";
+    case 125:
+      return "a fault of mprun itself";
+    default:
+      return exit_code > kBySignal ? "stopped by " + signal_text(exit_code - kBySignal) : std::string();
+  }
+}
+
+TextReport::TextReport(TextOptions options)
+    : options_(std::move(options)),
+      shows_progress_(options_.progress == ProgressMode::kAlways ||
+                      (options_.progress == ProgressMode::kAuto && !options_.quiet)) {
+  options_.name = one_line(options_.name, 40);
+  if (options_.name.empty()) options_.name = "job";
+}
+
+TextReport::~TextReport() {
+  erase_live_line();
+}
+
+void TextReport::on_event(const JobEvent& event) {
+  if (const auto* ended = std::get_if<TaskEnded>(&event)) {
+    if (ended->status == TaskStatus::kFailed) on_task_ended(*ended);
+  } else if (const auto* pulse = std::get_if<Pulse>(&event)) {
+    on_pulse(*pulse);
+  } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
+    on_task_retried(*retried);
+  } else if (const auto* started = std::get_if<WorkerStarted>(&event)) {
+    if (options_.verbose) line(fmt::format("worker {} started (pid {})", started->worker, started->pid));
+  } else if (const auto* worker = std::get_if<WorkerEnded>(&event)) {
+    on_worker_ended(*worker);
+  } else if (const auto* notice = std::get_if<Notice>(&event)) {
+    on_notice(*notice);
+  }
+}
+
+void TextReport::on_task_ended(const TaskEnded& ended) {
+  failures_.add(ended);
+  if (options_.quiet || failures_shown_ > kMostOfAKind) return;
+  const std::string text = fmt::format("task {} failed: {} (worker {}, attempt {})", ended.task,
+                                       read_failure(ended.result).headline(), ended.worker, ended.attempt);
+  limited_line(&failures_shown_, text, "further failures are in results.jsonl", Tone::kError);
+}
+
+void TextReport::on_task_retried(const TaskRetried& retried) {
+  if (options_.quiet || retries_shown_ > kMostOfAKind) return;
+  const std::string text = fmt::format("task {} is tried again: {} (worker {}, attempt {})", retried.task,
+                                       one_line(retried.reason), retried.worker, retried.attempt);
+  limited_line(&retries_shown_, text, "further retries are only counted", Tone::kWarning);
+}
+
+void TextReport::on_worker_ended(const WorkerEnded& ended) {
+  if (ended.expected) {
+    if (options_.verbose) line(fmt::format("{} ended: {}", process_text(ended), end_text(ended.end)));
+    return;
+  }
+  if (deaths_shown_ > kMostOfAKind) return;
+  const std::string text = fmt::format("{} died: {}", process_text(ended), end_text(ended.end));
+  limited_line(&deaths_shown_, text, "further deaths are in summary.json", Tone::kError);
+}
+
+void TextReport::on_notice(const Notice& notice) {
+  std::string_view prefix = "mprun: ";
+  Tone tone = Tone::kNormal;
+  switch (notice.kind) {
+    case Notice::Kind::kInfo:
+      if (options_.quiet) return;
+      break;
+    case Notice::Kind::kWarning:
+      prefix = "mprun: warning: ";
+      tone = Tone::kWarning;
+      break;
+    case Notice::Kind::kError:
+      prefix = "mprun: error: ";
+      tone = Tone::kError;
+      break;
+    case Notice::Kind::kExplain:
+      if (!options_.explain) return;
+      prefix = "explain: ";
+      break;
+  }
+  std::string_view rest = notice.text;
+  for (bool first = true; first || !rest.empty(); first = false) {
+    const std::string_view text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
+    const bool prefixed = first || notice.kind == Notice::Kind::kExplain;
+    line(std::string(prefixed ? prefix : "  ").append(text), tone);
+  }
+}
+
+void TextReport::on_pulse(const Pulse& pulse) {
+  const auto slot = static_cast<std::int64_t>(std::floor(pulse.elapsed * kSlotsPerSecond));
+  if (slot == last_slot_ || !shows_progress_) return;
+  last_slot_ = slot;
+  rate_.add(pulse.elapsed, pulse.done);
+  if (options_.terminal) {
+    draw_live_line(pulse);
+  } else {
+    print_plain_progress(pulse);
+  }
+}
+
+void TextReport::draw_live_line(const Pulse& pulse) {
+  // A terminal that is held (Ctrl-S) must not hold the job: it gets its line later.
+  if (broken_ || !takes_data(options_.fd)) return;
+  const ProgressStyle style{options_.name, columns_of(options_.fd), options_.color, options_.unicode};
+  write_out("\r" + format_progress(pulse, rate_.per_second(), style) + "\x1b[K");
+  live_ = true;
+}
+
+void TextReport::print_plain_progress(const Pulse& pulse) {
+  if (!started_) {
+    started_ = true;
+    last_plain_elapsed_ = pulse.elapsed;
+    std::string text = options_.name + ": started";
+    if (pulse.total) text += fmt::format(", {} {}", *pulse.total, *pulse.total == 1 ? "task" : "tasks");
+    if (options_.processes > 0) text += fmt::format(", {} processes", options_.processes);
+    return line(text);
+  }
+  if (pulse.elapsed - last_plain_elapsed_ < kPlainSeconds) return;
+  if (pulse.total) {
+    const double total = *pulse.total > 0 ? static_cast<double>(*pulse.total) : 1;
+    const double percent = 100 * static_cast<double>(pulse.done) / total;
+    if (percent - last_plain_percent_ < kPlainPercent) return;
+    last_plain_percent_ = percent;
+  }
+  last_plain_elapsed_ = pulse.elapsed;
+  line(format_progress_line(pulse, rate_.per_second(), options_.name));
+}
+
+void TextReport::print(std::string_view text) {
+  if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  line(text);
+}
+
+void TextReport::line(std::string_view text, Tone tone) {
+  std::string out;
+  if (std::exchange(live_, false)) out += kErase;
+  const bool colored = options_.color && tone != Tone::kNormal;
+  if (colored) out += tone == Tone::kError ? kRed : kYellow;
+  out += printable(text);
+  if (colored) out += kReset;
+  out += '\n';
+  write_out(out);
+}
+
+void TextReport::limited_line(int* count, std::string_view text, std::string_view more, Tone tone) {
+  if (*count > kMostOfAKind) return;
+  line(*count < kMostOfAKind ? text : more, tone);
+  ++*count;
+}
+
+void TextReport::erase_live_line() {
+  if (std::exchange(live_, false)) write_out(kErase);
+}
+
+void TextReport::write_out(std::string_view text) {
+  if (broken_) return;
+  broken_ = !write_all(options_.fd, text).has_value();
+}
+
+std::string TextReport::summary_line(const FinalSummary& summary) const {
+  std::string text = fmt::format("{}: {} ok", options_.name, summary.ok);
+  if (summary.failed != 0) text += fmt::format(", {} failed", summary.failed);
+  if (summary.cancelled != 0) text += fmt::format(", {} cancelled", summary.cancelled);
+  if (summary.not_run.value_or(0) != 0) text += fmt::format(", {} not run", *summary.not_run);
+  if (summary.retried != 0) text += fmt::format(", {} retried", summary.retried);
+  text += " in " + seconds_text(summary.seconds);
+  const auto ended = static_cast<double>(summary.ok + summary.failed);
+  if (summary.seconds > 0 && ended > 0) text += fmt::format(" ({})", format_rate(ended / summary.seconds));
+  return text;
+}
+
+void TextReport::finish(const FinalSummary& summary) {
+  erase_live_line();
+  const bool good = summary.failed == 0 && summary.exit_code == 0;
+  if (options_.quiet && good) return;
+  line(summary_line(summary), good ? Tone::kNormal : Tone::kError);
+  for (const FailureGroup& group : failures_.largest(kMostGroups)) line(group_text(group));
+  if (!summary.results.empty()) line("results: " + summary.results);
+  const std::string meaning = exit_code_meaning(summary.exit_code);
+  if (!meaning.empty()) line(fmt::format("exit code {}: {}", summary.exit_code, meaning));
+}
+
+}  // namespace mprun

@@ -1,0 +1,93 @@
+// TextReport: what a person sees on standard error while a job runs, and the few lines at its end.
+// A Sink in mprun's one thread, made by cli/; owns no fd, but while it lives all text for that fd goes
+// through it, because on a terminal it keeps a live line at the bottom.
+//
+// On a terminal: messages above a live line. Elsewhere (plain): whole lines and no control characters.
+// An ended task that is ok costs nothing here: the counts come with the pulses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "job/spec.h"
+#include "report/failure_digest.h"
+#include "report/progress.h"
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+struct TextOptions {
+  int fd = 2;
+  std::string name;       ///< of the job
+  int processes = 0;      ///< for the first line; 0: not said
+  bool terminal = false;  ///< a live line, else plain
+  bool color = false;
+  bool unicode = false;
+  ProgressMode progress = ProgressMode::kAuto;  ///< auto: unless quiet
+  bool quiet = false;                           ///< warnings, errors, deaths, and the final lines if something failed
+  bool verbose = false;                         ///< also every worker's start and end
+  bool explain = false;                         ///< also the reasons of decisions
+};
+
+/// The options for a job whose text goes to `fd`, by what that fd is, TERM, NO_COLOR and the locale; a terminal that
+/// also gets the results (`--results -`) has no live line. The caller sets quiet, verbose and explain.
+[[nodiscard]] TextOptions text_options(const JobSpec& spec, int fd);
+
+/// What a job came to.
+struct FinalSummary {
+  std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
+  std::optional<std::uint64_t> not_run;  ///< nullopt: nobody knows
+  double seconds = 0;
+  int exit_code = 0;
+  std::string results;  ///< where they are: a path as a person would type it
+};
+
+/// What an exit code of mprun means (DESIGN's table), as half a sentence; empty for 0 and for unknown ones.
+[[nodiscard]] std::string exit_code_meaning(int exit_code);
+
+class TextReport : public Sink {
+ public:
+  explicit TextReport(TextOptions options);
+  ~TextReport() override;
+  TextReport(const TextReport&) = delete;
+  TextReport& operator=(const TextReport&) = delete;
+
+  void on_event(const JobEvent& event) override;
+  /// Prints text of others (whole lines, made printable) above the live line.
+  void print(std::string_view text);
+  /// Ends the live line and prints the final lines.
+  void finish(const FinalSummary& summary);
+
+ private:
+  enum class Tone { kNormal, kWarning, kError };
+
+  void on_task_ended(const TaskEnded& ended);
+  void on_task_retried(const TaskRetried& retried);
+  void on_worker_ended(const WorkerEnded& ended);
+  void on_notice(const Notice& notice);
+  void on_pulse(const Pulse& pulse);
+  void draw_live_line(const Pulse& pulse);
+  void print_plain_progress(const Pulse& pulse);
+  void line(std::string_view text, Tone tone = Tone::kNormal);
+  /// line(), but only for the first few of a kind; then `more` once.
+  void limited_line(int* count, std::string_view text, std::string_view more, Tone tone);
+  void erase_live_line();
+  void write_out(std::string_view text);
+  [[nodiscard]] std::string summary_line(const FinalSummary& summary) const;
+
+  TextOptions options_;
+  bool shows_progress_;
+  bool broken_ = false;          ///< the fd takes nothing any more
+  bool live_ = false;            ///< the live line is on the screen
+  std::int64_t last_slot_ = -1;  ///< of 100 ms, in which the live line was drawn
+  bool started_ = false;
+  double last_plain_elapsed_ = 0;
+  double last_plain_percent_ = 0;
+  int failures_shown_ = 0, retries_shown_ = 0, deaths_shown_ = 0;
+  RateWindow rate_;
+  FailureDigest failures_;
+};
+
+}  // namespace mprun

@@ -1,0 +1,173 @@
+#include "supervise/command_crew.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "job/json_text.h"
+
+namespace mprun {
+namespace {
+
+// Of each stream this much is quoted in the result; all of it is in the log.
+constexpr std::int64_t kMostQuoted = std::int64_t{64} * 1024;
+
+std::int64_t size_of(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? info.st_size : 0;
+}
+
+int null_input() {
+  static const Fd device(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return device.get();
+}
+
+void replace_all(std::string* text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text->find(what); at != std::string::npos; at = text->find(what, at + with.size())) {
+    text->replace(at, what.size(), with);
+  }
+}
+
+std::string read_range(int fd, std::int64_t begin, std::int64_t end) {
+  std::string text(static_cast<std::size_t>(std::min(end - begin, kMostQuoted)), '\0');
+  const ssize_t n = text.empty() ? 0 : pread(fd, text.data(), text.size(), begin);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> fill_command(const std::vector<std::string>& argv, std::string_view input, TaskId task,
+                                      int slot) {
+  std::vector<std::string> filled;
+  filled.reserve(argv.size());
+  for (const std::string& word : argv) {
+    if (word.find('{') == std::string::npos) {
+      filled.push_back(word);
+      continue;
+    }
+    std::string text = word;  // the input last: what it holds is not looked at again
+    replace_all(&text, "{#}", std::to_string(task));
+    replace_all(&text, "{%}", std::to_string(slot));
+    replace_all(&text, "{}", decode_json_text(input));
+    filled.push_back(std::move(text));
+  }
+  return filled;
+}
+
+CommandCrew::CommandCrew(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, CrewListener* listener)
+    : plan_(std::move(plan)), listener_(listener), slots_(logs.size()) {
+  const JobSpec& spec = *plan_.spec;
+  if (spec.kind == JobKind::kCommand) {
+    argv_ = spec.command;
+  } else {
+    argv_ = {spec.script};
+    argv_.insert(argv_.end(), spec.args.begin(), spec.args.end());
+    master_port_ = find_free_port();
+  }
+  search_path_ = plan_.environment.count("PATH") != 0 ? plan_.environment.at("PATH") : "";
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    slots_[i].out = std::move(logs[i].first);
+    slots_[i].err = std::move(logs[i].second);
+  }
+}
+
+void CommandCrew::start(int number) {
+  plan_.loop->at(0, [this, number] { listener_->on_ready(number); });
+}
+
+void CommandCrew::retire(int number) {
+  plan_.loop->at(0, [this, number] { listener_->on_gone(number, false, {}, "", ""); });
+}
+
+void CommandCrew::signal(int number, int signal_number) {
+  if (at(number).pid != 0) kill(-at(number).pid, signal_number);
+}
+
+void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
+  const HandedTask& handed = tasks.front();
+  Slot& slot = at(number);
+  const bool ranks = plan_.spec->kind == JobKind::kRanks;
+  SpawnPlan spawn;
+  spawn.argv = ranks ? argv_ : fill_command(argv_, handed.input, handed.task.task, number);
+  const std::string program = spawn.argv[0];
+  bool not_executable = false;
+  spawn.argv[0] = find_program(program, search_path_, plan_.spec->working_directory, &not_executable);
+  Environment own = slot_environment(*plan_.spec, number);
+  own["MPRUN_TASK"] = std::to_string(handed.task.task);
+  own["MPRUN_ATTEMPT"] = std::to_string(handed.task.attempt);
+  if (ranks) own.merge(rank_environment(number, plan_.spec->processes, master_port_));
+  spawn.env = flatten(plan_.environment, own);
+  spawn.directory = plan_.spec->working_directory;
+  spawn.fds = {{null_input(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
+  spawn.open_files = plan_.open_files;
+  slot.out_begin = size_of(slot.out.get());
+  slot.err_begin = size_of(slot.err.get());
+  slot.start = wall_now();
+  slot.began = monotonic_now();
+  SpawnFailure failure{"exec", not_executable ? EACCES : ENOENT};
+  if (!spawn.argv[0].empty()) slot.pid = spawn_process(spawn, &failure);
+  if (slot.pid > 0) {
+    running_[slot.pid] = number;
+    return;
+  }
+  slot.pid = 0;
+  spawn_failed(number, program, failure);
+}
+
+void CommandCrew::spawn_failed(int number, const std::string& program, const SpawnFailure& failure) {
+  std::string message = "cannot execute " + program + ": ";
+  if (std::strcmp(failure.stage, "exec") != 0) message += std::string(failure.stage) + ": ";
+  message += std::strerror(failure.error_number);
+  const Json error = {{"type", "SpawnFailed"}, {"message", message}, {"traceback", nullptr}};
+  plan_.loop->at(0, [this, number, text = error.dump(-1, ' ', false, Json::error_handler_t::replace)] {
+    listener_->on_result(number, {true, at(number).start, 0, text, {127, 0}});
+  });
+}
+
+// The value of a command, or what is beside type and message of its error: exit code and output.
+std::string CommandCrew::describe(const Slot& slot, ProcessEnd end) const {
+  const std::int64_t out_end = size_of(slot.out.get());
+  const std::int64_t err_end = size_of(slot.err.get());
+  std::string json = "{";
+  if (end.signal != 0 || end.exit_code != 0) {
+    json += "\"type\":\"";
+    json += end.signal != 0 ? "Signal" : "ExitCode";
+    json += "\",\"message\":\"the command ended with " + to_string(end) + "\",\"traceback\":null,";
+  }
+  json += end.signal != 0 ? "\"signal\":" + std::to_string(end.signal) : "\"exit_code\":" + std::to_string(end.exit_code);
+  json += ",\"stdout\":";
+  append_json_string(&json, read_range(slot.out.get(), slot.out_begin, out_end));
+  json += ",\"stderr\":";
+  append_json_string(&json, read_range(slot.err.get(), slot.err_begin, err_end));
+  if (out_end - slot.out_begin > kMostQuoted) {
+    json += ",\"stdout_bytes\":[" + std::to_string(slot.out_begin) + "," + std::to_string(out_end) + "]";
+  }
+  if (err_end - slot.err_begin > kMostQuoted) {
+    json += ",\"stderr_bytes\":[" + std::to_string(slot.err_begin) + "," + std::to_string(err_end) + "]";
+  }
+  return json + "}";
+}
+
+bool CommandCrew::child_gone(pid_t pid, ProcessEnd end) {
+  const auto it = running_.find(pid);
+  if (it == running_.end()) return false;
+  const int number = it->second;
+  running_.erase(it);
+  Slot& slot = at(number);
+  slot.pid = 0;
+  const bool failed = end.signal != 0 || end.exit_code != 0;
+  const Nanos duration = monotonic_now() - slot.began;
+  const bool rank = plan_.spec->kind == JobKind::kRanks;
+  listener_->on_process_ended(number, pid, rank ? "rank" : "command", end, true);
+  listener_->on_result(number, {failed, slot.start, duration, describe(slot, end), end});
+  return true;
+}
+
+}  // namespace mprun

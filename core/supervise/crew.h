@@ -1,0 +1,70 @@
+// Crew: the processes that do the work, behind one interface for the supervisor. A crew starts what the
+// scheduler asks for and tells its listener what became of it; it decides nothing. It never calls the
+// listener from inside one of its own commands, so that every step of the scheduler ends before the next.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/process_end.h"
+#include "base/result.h"
+#include "launch/launcher.h"
+#include "supervise/scheduler.h"
+
+namespace mprun {
+
+/// One task on its way to a worker.
+struct HandedTask {
+  TaskAttempt task;
+  std::string_view input;  ///< JSON text
+};
+
+/// What came of the oldest task in flight of a slot.
+struct TaskReport {
+  bool failed = false;
+  Nanos start = 0;             ///< wall clock
+  Nanos duration = 0;
+  std::string_view payload;    ///< JSON: the value, or {type, message, traceback}
+  ProcessEnd end;              ///< of a command or rank
+};
+
+class CrewListener {
+ public:
+  virtual ~CrewListener() = default;
+  virtual void on_process_started(int slot, pid_t pid) = 0;
+  virtual void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) = 0;
+  virtual void on_ready(int slot) = 0;
+  virtual void on_result(int slot, const TaskReport& report) = 0;
+  /// The worker is gone; `started`: its oldest task in flight had begun; `why` and `log` (its last lines) are
+  /// for people.
+  virtual void on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) = 0;
+  /// No worker can start: `reason` says why and what to do.
+  virtual void on_start_failed(const std::string& reason) = 0;
+};
+
+class Crew {
+ public:
+  virtual ~Crew() = default;
+  virtual void start(int slot) = 0;
+  virtual void assign(int slot, const std::vector<HandedTask>& tasks) = 0;
+  /// Takes back what the worker has not started; returns how many tasks.
+  virtual std::uint32_t take_back(int slot) = 0;
+  virtual void retire(int slot) = 0;
+  /// Signals the process group of a slot.
+  virtual void signal(int slot, int signal) = 0;
+  /// A child of mprun ended and will be reaped after this call. False: it is not of this crew.
+  virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
+  /// The job is over: hosts may end. idle() tells when they have.
+  virtual void finish() = 0;
+  virtual void kill_hosts() = 0;
+  [[nodiscard]] virtual bool idle() const = 0;
+};
+
+/// The crew for the job's kind. `plan` is copied, `listener` outlives the crew.
+[[nodiscard]] Result<std::unique_ptr<Crew>> make_crew(const LaunchPlan& plan, CrewListener* listener);
+
+}  // namespace mprun

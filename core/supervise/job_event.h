@@ -1,0 +1,82 @@
+// JobEvent: what happens in a job, told once to every Sink (records, terminal, explain).
+// The supervisor tells, sinks listen; they share these values and no state. Views are valid
+// during the call only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/clock.h"
+#include "base/process_end.h"
+
+namespace mprun {
+
+using TaskId = std::uint64_t;  ///< from 0, in input order
+
+enum class TaskStatus {
+  kOk,
+  kFailed,
+  kCancelled,  ///< stopped before it could finish: Ctrl-C, on_error stop, another rank failed
+};
+
+/// One task ended for good: told exactly once per task, in the order of completion.
+struct TaskEnded {
+  TaskId task = 0;
+  TaskStatus status = TaskStatus::kOk;
+  std::string_view input;   ///< JSON text
+  std::string_view result;  ///< kOk: the value's JSON text; else JSON object {type, message, traceback, ...}
+  int worker = 0;           ///< slot, or rank
+  int attempt = 1;          ///< from 1
+  Nanos start = 0;          ///< wall clock
+  Nanos duration = 0;
+  ProcessEnd end;           ///< of the command or rank; of the worker where its death ended the task
+  std::uint64_t sent = 0, received = 0;  ///< bytes to and from the worker
+};
+
+/// An attempt failed and the task will be tried again.
+struct TaskRetried {
+  TaskId task = 0;
+  int attempt = 1;  ///< the one that failed
+  int worker = 0;
+  std::string_view reason;  ///< one line
+};
+
+struct WorkerStarted {
+  int worker = 0;
+  std::int32_t pid = 0;
+};
+struct WorkerEnded {
+  int worker = 0;
+  std::int32_t pid = 0;
+  std::string_view role;  ///< "worker", "rank", "command", "host"
+  ProcessEnd end;
+  bool expected = true;     ///< false: it died
+};
+
+/// Something a person should read: a warning, or with `explain` the reason of a decision.
+struct Notice {
+  enum class Kind { kInfo, kWarning, kError, kExplain } kind = Kind::kInfo;
+  std::string_view text;  ///< may have several lines
+};
+
+/// Told at least ten times a second while the job runs.
+struct Pulse {
+  std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
+  std::optional<std::uint64_t> total;
+  int busy = 0, workers = 0;
+  double elapsed = 0;                ///< seconds since the job began
+  std::string_view phase;  ///< "starting", "running", "finishing", "stopping"
+};
+
+using JobEvent = std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, Pulse>;
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void on_event(const JobEvent& event) = 0;
+};
+
+}  // namespace mprun

@@ -1,0 +1,161 @@
+#include "supervise/rank_crew.h"
+
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "job/json_text.h"
+
+namespace mprun {
+
+RankCrew::RankCrew(LaunchPlan plan, CrewListener* listener)
+    : plan_(std::move(plan)),
+      listener_(listener),
+      master_port_(find_free_port()),
+      slots_(static_cast<std::size_t>(plan_.spec->processes)),
+      launcher_(make_launcher(plan_, this)) {}
+
+RankCrew::~RankCrew() {
+  for (Slot& slot : slots_) {
+    if (slot.results) plan_.loop->remove(slot.results.get());
+  }
+}
+
+void RankCrew::start(int number) {
+  plan_.loop->at(0, [this, number] { listener_->on_ready(number); });
+}
+
+void RankCrew::retire(int number) {
+  plan_.loop->at(0, [this, number] { listener_->on_gone(number, false, {}, "", ""); });
+}
+
+void RankCrew::signal(int number, int signal_number) {
+  const Slot& slot = at(number);
+  if (!slot.running) return;
+  if (slot.pid != 0) {
+    if (kill(-slot.pid, signal_number) != 0) kill(slot.pid, signal_number);
+    return;
+  }
+  plan_.loop->at(0, [this, number] {
+    if (at(number).running && at(number).pid == 0) end_rank(number, {0, SIGTERM});
+  });
+}
+
+void RankCrew::assign(int number, const std::vector<HandedTask>& tasks) {
+  auto channel = make_socket_pair();
+  auto results = make_pipe();
+  auto logs = open_logs(plan_.run_dir, "worker-" + std::to_string(number));
+  Slot& slot = at(number);
+  slot = Slot{};
+  slot.running = true;
+  slot.start = wall_now();
+  slot.began = monotonic_now();
+  if (!channel || !results || !logs) {
+    const Error error = !channel ? channel.error() : !results ? results.error() : logs.error();
+    plan_.loop->at(0, [this, text = error.message] { on_launch_failed("cannot start a rank: " + text); });
+    return;
+  }
+  struct stat info {};
+  if (fstat(logs->second.get(), &info) == 0) slot.log_offset = info.st_size;
+  slot.channel.emplace(std::move(channel->ours));
+  slot.results = std::move(results->read);
+  set_nonblocking(slot.results.get());
+  LaunchRequest request;
+  request.slot = number;
+  request.environment = slot_environment(*plan_.spec, number);
+  request.environment["MPRUN_TASK"] = std::to_string(tasks.front().task.task);
+  request.environment["MPRUN_ATTEMPT"] = std::to_string(tasks.front().task.attempt);
+  request.environment.merge(rank_environment(number, plan_.spec->processes, master_port_));
+  request.channel = std::move(channel->theirs);
+  request.results = std::move(results->write);
+  request.out = std::move(logs->first);
+  request.err = std::move(logs->second);
+  launch(number, std::move(request));
+}
+
+void RankCrew::launch(int number, LaunchRequest request) {
+  Slot& slot = at(number);
+  if (plan_.spec->start_method == StartMethod::kSpawn) {
+    slot.channel->send_frame(MPRUN_START, start_config(*plan_.spec, "rank", number));
+    (void)slot.channel->flush();
+  }
+  auto added = plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
+  if (!added) on_launch_failed(added.error().message);
+  plan_.loop->at(0, [this, shared = std::make_shared<LaunchRequest>(std::move(request))] {
+    if (at(shared->slot).running) launcher_->launch(std::move(*shared));
+  });
+}
+
+void RankCrew::on_launched(int number, pid_t pid) {
+  if (!at(number).running) {
+    kill(pid, SIGKILL);
+    return;
+  }
+  at(number).pid = pid;
+  listener_->on_process_started(number, pid);
+}
+
+void RankCrew::on_launch_failed(const std::string& reason) {
+  listener_->on_start_failed(reason);
+  for (int number = 0; number < static_cast<int>(slots_.size()); ++number) signal(number, SIGTERM);
+}
+
+void RankCrew::drain(int number) {
+  Slot& slot = at(number);
+  if (!slot.results) return;
+  auto state = FrameReader::Fill::kMore;
+  while (state == FrameReader::Fill::kMore) {
+    state = slot.reader.fill(slot.results.get());
+    Frame frame;
+    while (slot.reader.next(&frame)) {
+      mprun_result result{};
+      if (frame.type == MPRUN_START_FAILED) {
+        listener_->on_start_failed(explain_start_failure(frame.payload));
+      } else if (frame.type == MPRUN_RESULT && frame.payload.size() > sizeof result) {
+        std::memcpy(&result, frame.payload.data(), sizeof result);
+        (result.failed != 0 ? slot.error : slot.value) = frame.payload.substr(sizeof result);
+      }
+    }
+  }
+  if (state == FrameReader::Fill::kClosed || slot.reader.corrupt()) {
+    plan_.loop->remove(slot.results.get());
+    slot.results.reset();
+  }
+}
+
+void RankCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
+  Slot& slot = at(number);
+  if (!slot.running || slot.pid != pid) return;
+  if (pid != 0) kill(-pid, SIGKILL);  // what it leaves behind in its group
+  drain(number);
+  if (pid != 0) listener_->on_process_ended(number, pid, "rank", end, true);
+  end_rank(number, end);
+}
+
+std::string RankCrew::explain_death(int number, ProcessEnd end) const {
+  std::string json = R"({"type":")";
+  json += end.signal != 0 ? "Signal" : "ExitCode";
+  json += R"(","message":)";
+  append_json_string(&json, "rank " + std::to_string(number) + " ended with " + to_string(end));
+  json += R"(,"traceback":null,"log":)";
+  const std::string path = plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
+  append_json_string(&json, log_tail(path, at(number).log_offset));
+  return json + "}";
+}
+
+void RankCrew::end_rank(int number, ProcessEnd end) {
+  Slot& slot = at(number);
+  slot.running = false;
+  slot.pid = 0;
+  slot.channel.reset();
+  if (slot.results) plan_.loop->remove(slot.results.get());
+  slot.results.reset();
+  const bool failed = end.signal != 0 || end.exit_code != 0;
+  std::string payload = slot.value.empty() ? "null" : slot.value;
+  if (failed) payload = slot.error.empty() ? explain_death(number, end) : slot.error;
+  listener_->on_result(number, {failed, slot.start, monotonic_now() - slot.began, payload, end});
+}
+
+}  // namespace mprun

@@ -1,0 +1,61 @@
+// The crew of Python ranks: every slot runs the script once as __main__, all at the same time, with
+// torchrun's variables. A rank is one task; its result is what it gave to mprun.result(), or its error.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "supervise/crew.h"
+#include "wire/frames.h"
+
+namespace mprun {
+
+class RankCrew : public Crew, private LauncherListener {
+ public:
+  RankCrew(LaunchPlan plan, CrewListener* listener);
+  ~RankCrew() override;
+  void start(int slot) override;
+  void assign(int slot, const std::vector<HandedTask>& tasks) override;
+  std::uint32_t take_back(int /*slot*/) override { return 0; }
+  void retire(int slot) override;
+  void signal(int slot, int signal) override;
+  bool child_gone(pid_t pid, ProcessEnd end) override { return launcher_->child_gone(pid, end); }
+  void finish() override { launcher_->finish(); }
+  void kill_hosts() override { launcher_->kill_host(); }
+  [[nodiscard]] bool idle() const override { return !launcher_->has_host(); }
+
+ private:
+  struct Slot {
+    bool running = false;
+    pid_t pid = 0;
+    std::optional<FrameSender> channel;
+    Fd results;
+    FrameReader reader;
+    std::string value, error;   ///< JSON of the last mprun.result(), of the exception
+    Nanos start = 0, began = 0;
+    std::int64_t log_offset = 0;
+  };
+
+  void on_launched(int slot, pid_t pid) override;
+  void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
+  void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }
+  void on_host_gone(pid_t pid, ProcessEnd end, bool expected) override {
+    listener_->on_process_ended(-1, pid, "host", end, expected);
+  }
+  void on_launch_failed(const std::string& reason) override;
+
+  void launch(int number, LaunchRequest request);
+  void drain(int number);
+  void end_rank(int number, ProcessEnd end);
+  [[nodiscard]] std::string explain_death(int number, ProcessEnd end) const;
+  Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const Slot& at(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+
+  LaunchPlan plan_;
+  CrewListener* listener_;
+  int master_port_;
+  std::vector<Slot> slots_;
+  std::unique_ptr<Launcher> launcher_;
+};
+
+}  // namespace mprun

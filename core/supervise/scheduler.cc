@@ -1,0 +1,371 @@
+#include "supervise/scheduler.h"
+
+#include <algorithm>
+#include <csignal>
+
+namespace mprun {
+namespace {
+
+// Work kept queued at a worker: enough to cover the supervisor's absence, little enough to steal back.
+constexpr double kLookaheadSeconds = 0.02;
+constexpr std::size_t kMostQueued = 4096;
+// Inputs read ahead of need, so that a slow input never stops a fast job.
+constexpr std::uint64_t kReadAhead = 8192;
+// A worker's queue shorter than this is not worth taking back.
+constexpr double kStealSeconds = 0.001;
+// Workers that die while starting, one after the other, before the job is given up.
+constexpr int kMostStartDeaths = 3;
+
+}  // namespace
+
+Scheduler::Scheduler(Policy policy) : policy_(policy), workers_(static_cast<std::size_t>(policy.workers)) {}
+
+void Scheduler::step(const Event& event, Nanos now, std::vector<Action>* actions) {
+  now_ = now;
+  actions_ = actions;
+  std::visit([this](const auto& e) { on(e); }, event);
+}
+
+bool Scheduler::over() const {
+  return alive_ == 0 && (start_failed_ || stopping_ != Cause::kNone || !work_left());
+}
+
+std::optional<TaskAttempt> Scheduler::current(int slot) const {
+  const auto& queue = at(slot).in_flight;
+  return queue.empty() ? std::nullopt : std::optional(queue.front());
+}
+
+bool Scheduler::work_left() const {
+  return !inputs_ended_ || next_fresh_ < counts_.read || !returned_.empty() || !delayed_.empty() || busy_ > 0;
+}
+
+bool Scheduler::ready_to_assign() const {
+  return stopping_ == Cause::kNone && !start_failed_ && (!returned_.empty() || next_fresh_ < counts_.read);
+}
+
+// --- events ---
+
+void Scheduler::on(const event::Begin& /*e*/) {
+  begun_ = now_;
+  read_ahead();
+  for (int slot = 0; slot < policy_.workers; ++slot) start_worker(slot);
+}
+
+void Scheduler::on(const event::InputsRead& e) {
+  reading_ = false;
+  counts_.read += e.count;
+  inputs_ended_ = inputs_ended_ || e.ended;
+  feed_all();
+}
+
+void Scheduler::on(const event::WorkerReady& e) {
+  Worker& worker = at(e.slot);
+  if (worker.state != State::kStarting) return;
+  worker.state = State::kReady;
+  worker.deadline.reset();
+  start_deaths_ = 0;
+  settle(e.slot);
+}
+
+void Scheduler::on(const event::TaskDone& e) {
+  Worker& worker = at(e.slot);
+  if (worker.in_flight.empty()) return;
+  const TaskAttempt task = worker.in_flight.front();
+  pop_current(&worker);
+  const double seconds = to_seconds(e.duration);
+  average_ = average_ == 0 ? std::max(seconds, 1e-9) : average_ * 0.95 + seconds * 0.05;
+  const Cause cause = policy_.process_per_task ? worker.kill_cause : Cause::kNone;
+  if (policy_.process_per_task) {  // this process is over; the next one starts with a clean sheet
+    worker.kill_cause = Cause::kNone;
+    worker.deadline.reset();
+    worker.killed = false;
+  }
+  if (e.failed) {
+    settle_failure(e.slot, task, cause);
+  } else {
+    end_task(e.slot, task, TaskStatus::kOk, Cause::kNone);
+  }
+  settle(e.slot);
+}
+
+void Scheduler::on(const event::WorkerGone& e) {
+  Worker& worker = at(e.slot);
+  if (worker.state == State::kAbsent) return;
+  const bool died_starting = worker.state == State::kStarting;
+  const Cause cause = worker.kill_cause == Cause::kNone ? Cause::kDeath : worker.kill_cause;
+  std::deque<TaskAttempt> lost;
+  lost.swap(worker.in_flight);
+  if (!lost.empty()) --busy_;
+  --alive_;
+  worker = Worker{};
+  if (e.started && !lost.empty()) {
+    const TaskAttempt task = lost.front();
+    lost.pop_front();
+    settle_failure(e.slot, task, cause);
+  }
+  returned_.insert(returned_.begin(), lost.begin(), lost.end());
+  if (died_starting && stopping_ == Cause::kNone && ++start_deaths_ >= kMostStartDeaths) on(event::StartFailed{});
+  if (stopping_ == Cause::kNone && !start_failed_ && work_left()) start_worker(e.slot);
+  feed_all();
+}
+
+void Scheduler::on(const event::StartFailed& /*e*/) {
+  if (start_failed_) return;
+  start_failed_ = true;
+  for (int slot = 0; slot < policy_.workers; ++slot) terminate(slot, Cause::kErrorStop);
+}
+
+void Scheduler::on(const event::TakenBack& e) {
+  Worker& worker = at(e.slot);
+  const std::size_t count = std::min<std::size_t>(e.count, worker.in_flight.size());
+  if (count == 0) return;
+  const auto first = worker.in_flight.end() - static_cast<std::ptrdiff_t>(count);
+  returned_.insert(returned_.begin(), first, worker.in_flight.end());
+  worker.in_flight.erase(first, worker.in_flight.end());
+  worker.handed -= static_cast<int>(count);
+  if (worker.in_flight.empty()) --busy_;
+  feed_all();
+}
+
+void Scheduler::on(const event::Interrupt& /*e*/) {
+  ++interrupts_;
+  if (interrupts_ == 1) {
+    stop(Cause::kInterrupted);
+    return;
+  }
+  stopping_ = Cause::kInterrupted;
+  for (int slot = 0; slot < policy_.workers; ++slot) {
+    if (at(slot).state == State::kAbsent) continue;
+    if (at(slot).kill_cause == Cause::kNone) at(slot).kill_cause = Cause::kInterrupted;
+    at(slot).killed = true;
+    emit(action::Signal{slot, SIGKILL, Cause::kInterrupted});
+  }
+}
+
+void Scheduler::on(const event::Resumed& e) {
+  begun_ += e.stopped_for;
+  stop_deadline_ += e.stopped_for;
+  for (Worker& worker : workers_) {
+    worker.task_started += e.stopped_for;
+    if (worker.deadline) *worker.deadline += e.stopped_for;
+  }
+}
+
+void Scheduler::on(const event::Tick& /*e*/) {
+  if (policy_.job_limit && now_ - begun_ >= *policy_.job_limit && stopping_ == Cause::kNone) {
+    stop(Cause::kJobLimit);
+    stop_deadline_ = now_;
+  }
+  while (!delayed_.empty() && delayed_.front().ready <= now_) {
+    returned_.push_back(delayed_.front().task);
+    delayed_.pop_front();
+  }
+  for (int slot = 0; slot < policy_.workers; ++slot) check_deadlines(slot);
+  feed_all();
+}
+
+// --- decisions ---
+
+void Scheduler::start_worker(int slot) {
+  at(slot).state = State::kStarting;
+  ++alive_;
+  emit(action::StartWorker{slot});
+}
+
+// What a ready worker does next: more tasks, its end, or waiting.
+void Scheduler::settle(int slot) {
+  Worker& worker = at(slot);
+  if (worker.state != State::kReady || worker.kill_cause != Cause::kNone) return;
+  feed(slot);
+  if (!worker.in_flight.empty()) return;
+  const bool used_up = policy_.tasks_per_worker && worker.handed >= *policy_.tasks_per_worker;
+  if (used_up || stopping_ != Cause::kNone || start_failed_ || !work_left()) {
+    retire(slot);
+    if (!work_left() && stopping_ == Cause::kNone) {  // the last task is done: everyone may go
+      for (int other = 0; other < policy_.workers; ++other) {
+        if (at(other).state == State::kReady && at(other).in_flight.empty()) retire(other);
+      }
+    }
+  }
+}
+
+std::size_t Scheduler::wanted_depth() const {
+  if (policy_.process_per_task) return 1;
+  if (average_ == 0) return static_cast<std::size_t>(policy_.chunk_size.value_or(1));
+  std::size_t depth = 1 + static_cast<std::size_t>(
+                              std::clamp(kLookaheadSeconds / average_, 1.0, static_cast<double>(kMostQueued)));
+  const std::uint64_t unassigned = counts_.read - next_fresh_ + returned_.size();
+  if (policy_.chunk_size) depth = std::max(depth, static_cast<std::size_t>(*policy_.chunk_size));
+  if (inputs_ended_) depth = std::min<std::size_t>(depth, unassigned / (2 * workers_.size()) + 1);
+  return depth;
+}
+
+TaskAttempt Scheduler::take_next() {
+  if (returned_.empty()) return {next_fresh_++, 1};
+  const TaskAttempt task = returned_.front();
+  returned_.pop_front();
+  return task;
+}
+
+void Scheduler::feed(int slot) {
+  Worker& worker = at(slot);
+  if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || !ready_to_assign()) return;
+  const std::size_t depth = wanted_depth();
+  if (worker.in_flight.size() * 2 > depth || (depth == 1 && !worker.in_flight.empty())) return;
+  const bool idle = worker.in_flight.empty();
+  action::Assign assign{slot, {}};
+  while (worker.in_flight.size() < depth && ready_to_assign()) {
+    if (policy_.tasks_per_worker && worker.handed >= *policy_.tasks_per_worker) break;
+    worker.in_flight.push_back(take_next());
+    ++worker.handed;
+    assign.tasks.push_back(worker.in_flight.back());
+  }
+  if (!assign.tasks.empty()) {
+    if (idle) {
+      ++busy_;
+      worker.task_started = now_;
+    }
+    emit(std::move(assign));
+  }
+  read_ahead();
+}
+
+void Scheduler::feed_all() {
+  read_ahead();
+  for (const bool idle : {true, false}) {  // those without work first
+    for (int slot = 0; slot < policy_.workers; ++slot) {
+      if (at(slot).in_flight.empty() == idle) settle(slot);
+    }
+  }
+  if (stopping_ == Cause::kNone && !start_failed_ && inputs_ended_ && !ready_to_assign()) steal();
+}
+
+void Scheduler::read_ahead() {
+  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone || counts_.read - next_fresh_ >= kReadAhead / 2) return;
+  reading_ = true;
+  emit(action::ReadInputs{kReadAhead - (counts_.read - next_fresh_)});
+}
+
+// Some worker is idle and nothing is left to hand out: take back the longest queue there is.
+void Scheduler::steal() {
+  if (policy_.process_per_task) return;
+  const bool idle = std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
+    return worker.state == State::kReady && worker.in_flight.empty() && worker.kill_cause == Cause::kNone;
+  });
+  if (!idle) return;
+  int victim = -1;
+  double longest = kStealSeconds;
+  for (int slot = 0; slot < policy_.workers; ++slot) {
+    const Worker& worker = at(slot);
+    if (worker.in_flight.size() < 2) continue;
+    const double each = std::max(average_, to_seconds(now_ - worker.task_started));
+    const double queued = each * static_cast<double>(worker.in_flight.size() - 1);
+    if (queued > longest) {
+      longest = queued;
+      victim = slot;
+    }
+  }
+  if (victim >= 0) emit(action::TakeBack{victim});
+}
+
+void Scheduler::pop_current(Worker* worker) {
+  worker->in_flight.pop_front();
+  worker->task_started = now_;
+  if (worker->in_flight.empty()) --busy_;
+}
+
+// An attempt failed: by an error of its own (kNone), a death, a limit, or because the job stops.
+void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause) {
+  const bool by_us = cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
+                     cause == Cause::kRankFailed;
+  if (by_us) {
+    end_task(slot, task, TaskStatus::kCancelled, cause);
+    return;
+  }
+  const int retries = cause == Cause::kNone ? policy_.retries_on_error : policy_.retries_on_death;
+  if (task.attempt > retries || stopping_ != Cause::kNone || start_failed_ || policy_.ranks) {
+    end_task(slot, task, TaskStatus::kFailed, cause);
+    return;
+  }
+  ++counts_.retried;
+  emit(action::RetryTask{slot, task, cause});
+  const TaskAttempt again{task.task, task.attempt + 1};
+  if (policy_.retry_delay > 0) {
+    delayed_.push_back({now_ + policy_.retry_delay, again});
+  } else {
+    returned_.push_back(again);
+  }
+}
+
+void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause) {
+  if (status == TaskStatus::kOk) ++counts_.ok;
+  if (status == TaskStatus::kFailed) ++counts_.failed;
+  if (status == TaskStatus::kCancelled) ++counts_.cancelled;
+  emit(action::EndTask{slot, task, status, cause});
+  if (status != TaskStatus::kFailed || stopping_ != Cause::kNone) return;
+  const bool too_many = policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures);
+  if (policy_.ranks) {
+    stop(Cause::kRankFailed);
+    stop_deadline_ = now_;
+    for (int other = 0; other < policy_.workers; ++other) check_deadlines(other);
+  } else if (policy_.stop_on_error || too_many) {
+    stop(Cause::kErrorStop);
+  }
+}
+
+// No more tasks are handed out; what runs may finish (until stop_deadline_ where the cause sets one).
+void Scheduler::stop(Cause cause) {
+  if (stopping_ != Cause::kNone) return;
+  stopping_ = cause;
+  stop_deadline_ = now_ + policy_.grace;
+  for (int slot = 0; slot < policy_.workers; ++slot) {
+    const Worker& worker = at(slot);
+    if (worker.state == State::kStarting) {
+      terminate(slot, cause);
+    } else if (worker.in_flight.size() > 1) {
+      emit(action::TakeBack{slot});
+    } else {
+      settle(slot);
+    }
+  }
+}
+
+void Scheduler::terminate(int slot, Cause cause) {
+  Worker& worker = at(slot);
+  if (worker.state == State::kAbsent || worker.kill_cause != Cause::kNone) return;
+  if (policy_.process_per_task && worker.in_flight.empty()) {
+    settle(slot);
+    return;
+  }
+  worker.kill_cause = cause;
+  worker.deadline = now_ + policy_.grace;
+  emit(action::Signal{slot, SIGTERM, cause});
+}
+
+void Scheduler::retire(int slot) {
+  at(slot).state = State::kRetiring;
+  at(slot).deadline = now_ + policy_.join_limit;
+  emit(action::Retire{slot});
+}
+
+void Scheduler::check_deadlines(int slot) {
+  Worker& worker = at(slot);
+  if (worker.state == State::kAbsent) return;
+  if (worker.kill_cause != Cause::kNone) {
+    if (!worker.killed && worker.deadline && now_ >= *worker.deadline) {
+      worker.killed = true;
+      emit(action::Signal{slot, SIGKILL, worker.kill_cause});
+    }
+    return;
+  }
+  if (worker.state == State::kRetiring) {
+    if (worker.deadline && now_ >= *worker.deadline) terminate(slot, Cause::kJoinLimit);
+    return;
+  }
+  if (worker.in_flight.empty()) return;
+  if (policy_.task_limit && now_ - worker.task_started >= *policy_.task_limit) terminate(slot, Cause::kTaskLimit);
+  const bool bounded = stopping_ != Cause::kNone && stopping_ != Cause::kErrorStop;
+  if (bounded && now_ >= stop_deadline_) terminate(slot, stopping_);
+}
+
+}  // namespace mprun

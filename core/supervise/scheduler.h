@@ -1,0 +1,183 @@
+// Scheduler: every decision of a job, as a pure state machine: (state, event, now) -> actions. Which
+// worker gets which task, what a death means, when to stop. No clock, no process, no file: the shell
+// (supervisor.h) tells it what happened and does what it says, so that it can be tested and
+// simulated by the million. Owns the bookkeeping of tasks that are neither unread nor done.
+//
+// A slot's life:   absent -> starting -> ready -> retiring -> absent
+//   StartWorker        WorkerReady   Retire      WorkerGone
+// A worker that dies goes to absent from anywhere. Commands and ranks (one process a task) have
+// slots that are ready all the time; their processes begin with Assign and end with TaskDone.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+/// What of the job spec steers the schedule.
+struct Policy {
+  int workers = 1;
+  bool process_per_task = false;       ///< commands and ranks
+  bool ranks = false;                  ///< all tasks run at once; the first failure ends the others
+  std::optional<int> chunk_size;       ///< nullopt: adaptive
+  int retries_on_error = 0;
+  int retries_on_death = 1;
+  Nanos retry_delay = 0;
+  bool stop_on_error = false;
+  std::optional<std::int64_t> max_failures;
+  std::optional<Nanos> task_limit;
+  std::optional<Nanos> job_limit;
+  Nanos join_limit = 30 * kNanosPerSecond;
+  Nanos grace = 5 * kNanosPerSecond;
+  std::optional<int> tasks_per_worker;
+  std::optional<std::uint64_t> total;  ///< number of tasks, where known
+};
+
+struct TaskAttempt {
+  TaskId task = 0;
+  int attempt = 1;
+};
+
+/// Why a task ended that brought no result of its own, or why the job stopped.
+enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorStop, kRankFailed, kJoinLimit };
+
+namespace event {
+struct Begin {};
+/// The shell read `count` more inputs; `ended`: there are no more.
+struct InputsRead { std::uint64_t count = 0; bool ended = false; };
+struct WorkerReady { int slot = 0; };
+/// The oldest task in flight on `slot` ended by itself.
+struct TaskDone { int slot = 0; bool failed = false; Nanos duration = 0; };
+/// The worker's process is gone. `started`: its oldest task in flight had begun.
+struct WorkerGone { int slot = 0; bool started = false; };
+/// A worker, or the host of all, said why it cannot start: trying again would not help.
+struct StartFailed {};
+/// The last `count` tasks in flight on `slot` will not be started by it.
+struct TakenBack { int slot = 0; std::uint32_t count = 0; };
+/// Ctrl-C or SIGTERM: the first stops handing out, the second kills.
+struct Interrupt {};
+/// The job was stopped and continued: no limit counts that time.
+struct Resumed { Nanos stopped_for = 0; };
+/// Time passed; sent about 20 times a second.
+struct Tick {};
+}  // namespace event
+using Event = std::variant<event::Begin, event::InputsRead, event::WorkerReady, event::TaskDone, event::WorkerGone,
+                           event::StartFailed, event::TakenBack, event::Interrupt, event::Resumed, event::Tick>;
+
+namespace action {
+struct ReadInputs { std::uint64_t count = 0; };
+struct StartWorker { int slot = 0; };
+/// Hand these to the worker, behind what it has.
+struct Assign { int slot = 0; std::vector<TaskAttempt> tasks; };
+/// Ask what the worker has not started back; answered by TakenBack at once.
+struct TakeBack { int slot = 0; };
+/// Tell the worker to finish and exit.
+struct Retire { int slot = 0; };
+struct Signal { int slot = 0; int signal = 0; Cause cause = Cause::kNone; };
+/// The task is over: with the result that was just reported (kNone), or for another cause.
+struct EndTask { int slot = 0; TaskAttempt task; TaskStatus status = TaskStatus::kOk; Cause cause = Cause::kNone; };
+/// The attempt failed and the task is put back.
+struct RetryTask { int slot = 0; TaskAttempt task; Cause cause = Cause::kNone; };
+}  // namespace action
+using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,
+                            action::Signal, action::EndTask, action::RetryTask>;
+
+struct Counts {
+  std::uint64_t read = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
+  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(Policy policy);
+
+  /// Takes one event and appends what has to be done to `*actions`.
+  void step(const Event& event, Nanos now, std::vector<Action>* actions);
+
+  /// Nothing runs and nothing will.
+  [[nodiscard]] bool over() const;
+  /// Why no more tasks are handed out; kNone while they are.
+  [[nodiscard]] Cause stopping() const { return stopping_; }
+  [[nodiscard]] bool start_failed() const { return start_failed_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  [[nodiscard]] int busy() const { return busy_; }
+  [[nodiscard]] int alive() const { return alive_; }
+  /// The oldest task in flight on a slot, if any.
+  [[nodiscard]] std::optional<TaskAttempt> current(int slot) const;
+  [[nodiscard]] std::size_t in_flight(int slot) const { return at(slot).in_flight.size(); }
+  /// Moving average of a task's seconds; 0 before the first.
+  [[nodiscard]] double average_seconds() const { return average_; }
+
+ private:
+  enum class State { kAbsent, kStarting, kReady, kRetiring };
+  struct Worker {
+    State state = State::kAbsent;
+    std::deque<TaskAttempt> in_flight;
+    Nanos task_started = 0;             ///< of the oldest in flight
+    int handed = 0;                     ///< tasks given to this process
+    Cause kill_cause = Cause::kNone;    ///< why TERM was sent
+    std::optional<Nanos> deadline;      ///< of the next step: join limit, then grace
+    bool killed = false;
+  };
+  struct Waiting {
+    Nanos ready = 0;
+    TaskAttempt task;
+  };
+
+  void on(const event::Begin& e);
+  void on(const event::InputsRead& e);
+  void on(const event::WorkerReady& e);
+  void on(const event::TaskDone& e);
+  void on(const event::WorkerGone& e);
+  void on(const event::StartFailed& e);
+  void on(const event::TakenBack& e);
+  void on(const event::Interrupt& e);
+  void on(const event::Resumed& e);
+  void on(const event::Tick& e);
+
+  Worker& at(int slot) { return workers_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const Worker& at(int slot) const { return workers_[static_cast<std::size_t>(slot)]; }
+  void emit(Action action) { actions_->push_back(std::move(action)); }
+
+  void start_worker(int slot);
+  void feed(int slot);
+  void feed_all();
+  void settle(int slot);
+  void read_ahead();
+  void steal();
+  void pop_current(Worker* worker);
+  void settle_failure(int slot, TaskAttempt task, Cause cause);
+  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause);
+  void stop(Cause cause);
+  void terminate(int slot, Cause cause);
+  void retire(int slot);
+  void check_deadlines(int slot);
+  [[nodiscard]] bool work_left() const;
+  [[nodiscard]] bool ready_to_assign() const;
+  [[nodiscard]] std::size_t wanted_depth() const;
+  [[nodiscard]] TaskAttempt take_next();
+
+  Policy policy_;
+  std::vector<Worker> workers_;
+  std::vector<Action>* actions_ = nullptr;
+  Nanos now_ = 0, begun_ = 0;
+  std::uint64_t next_fresh_ = 0;      ///< first task read but never assigned
+  bool inputs_ended_ = false, reading_ = false;
+  std::deque<TaskAttempt> returned_;  ///< taken back or to be retried at once: before fresh ones
+  std::deque<Waiting> delayed_;       ///< retries with a delay, in order of time
+  Cause stopping_ = Cause::kNone;
+  Nanos stop_deadline_ = 0;
+  int interrupts_ = 0, start_deaths_ = 0, busy_ = 0, alive_ = 0;
+  bool start_failed_ = false;
+  double average_ = 0;
+  Counts counts_;
+};
+
+}  // namespace mprun

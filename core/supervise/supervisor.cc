@@ -1,0 +1,464 @@
+#include "supervise/supervisor.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <utility>
+
+#include "job/json_text.h"
+#include "launch/teardown.h"
+
+namespace mprun {
+namespace {
+
+constexpr Nanos kTickEvery = 50 * kNanosPerMilli;
+constexpr Nanos kPulseEvery = 100 * kNanosPerMilli;
+// When tasks are shorter than this, results are collected in batches instead of one by one.
+constexpr double kShortTask = 50e-6;
+constexpr timespec kBatchPause{0, 500'000};
+constexpr double kKillSeconds = 2;
+
+}  // namespace
+
+Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total) {
+  const auto nanos = [](std::optional<double> seconds) -> std::optional<Nanos> {
+    return seconds ? std::optional(from_seconds(*seconds)) : std::nullopt;
+  };
+  Policy policy;
+  policy.workers = spec.processes;
+  policy.process_per_task = spec.kind != JobKind::kFunction;
+  policy.ranks = spec.kind == JobKind::kRanks;
+  policy.chunk_size = spec.chunk_size;
+  policy.retries_on_error = spec.retries.on_error;
+  policy.retries_on_death = spec.retries.on_death;
+  policy.retry_delay = from_seconds(spec.retries.delay);
+  policy.stop_on_error = spec.stop_on_error;
+  policy.max_failures = spec.max_failures;
+  policy.task_limit = nanos(spec.limits.task_seconds);
+  policy.job_limit = nanos(spec.limits.job_seconds);
+  policy.join_limit = from_seconds(spec.limits.join_seconds);
+  policy.grace = from_seconds(spec.limits.grace_seconds);
+  policy.tasks_per_worker = spec.limits.tasks_per_worker;
+  policy.total = total;
+  return policy;
+}
+
+Supervisor::Supervisor(Setup setup)
+    : setup_(std::move(setup)),
+      policy_(policy_of(*setup_.spec, setup_.inputs->total())),
+      held_(static_cast<std::size_t>(setup_.spec->processes)) {}
+
+Supervisor::~Supervisor() = default;
+
+Result<JobOutcome> Supervisor::run() {
+  if (auto prepared = prepare(); !prepared) return prepared.error();
+  begun_ = monotonic_now();
+  pulse("starting");
+  post(event::Begin{});
+  loop_until_over();
+  JobOutcome outcome;
+  outcome.exit_code = exit_code();
+  outcome.counts = scheduler_->counts();
+  outcome.launch_error = launch_error_.empty() ? start_death_ : launch_error_;
+  wind_down();
+  outcome.seconds = to_seconds(monotonic_now() - begun_);
+  pulse("finished");
+  crew_.reset();
+  return outcome;
+}
+
+Result<void> Supervisor::prepare() {
+  auto loop = EventLoop::create();
+  if (!loop) return loop.error();
+  loop_.emplace(std::move(*loop));
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
+    sigaddset(&set, number);
+  }
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) return system_error("cannot receive signals", errno);
+  if (auto added = loop_->add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signals(); }); !added) return added;
+  if (setup_.guard.alive_fd >= 0) {
+    auto added = loop_->add(setup_.guard.alive_fd, 0, [](std::uint32_t) {
+      kill_descendants(kKillSeconds);  // our guard was killed: nothing may outlive it
+      _exit(137);
+    });
+    if (!added) return added;
+  }
+  LaunchPlan plan;
+  plan.spec = setup_.spec;
+  plan.environment = job_environment(*setup_.spec, setup_.environment, setup_.run_dir);
+  plan.run_dir = setup_.run_dir;
+  plan.bootstrap = setup_.bootstrap;
+  plan.open_files = setup_.open_files;
+  plan.loop = &*loop_;
+  auto crew = make_crew(plan, this);
+  if (!crew) return crew.error();
+  crew_ = std::move(*crew);
+  scheduler_.emplace(policy_);
+  return {};
+}
+
+void Supervisor::loop_until_over() {
+  while (!scheduler_->over()) {
+    if (auto waited = loop_->run_once(kTickEvery); !waited) fatal_ = waited.error();
+    tick();
+    // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
+    // of them. The workers have work queued for far longer than that.
+    if (results_since_wait_ > 0 && scheduler_->average_seconds() < kShortTask) nanosleep(&kBatchPause, nullptr);
+    results_since_wait_ = 0;
+  }
+}
+
+// The hosts end; then whatever else is left does.
+void Supervisor::wind_down() {
+  crew_->finish();
+  const bool normal = scheduler_->stopping() == Cause::kNone && !scheduler_->start_failed();
+  wound_down_by_ = monotonic_now() + (normal ? policy_.join_limit : policy_.grace);
+  while (!crew_->idle() && monotonic_now() < wound_down_by_) {
+    if (!loop_->run_once(kTickEvery)) break;
+    tick();
+  }
+  if (!crew_->idle()) notice(Notice::Kind::kWarning, "the host did not end in time and was killed");
+  crew_->kill_hosts();
+  const Nanos until = monotonic_now() + from_seconds(kKillSeconds);
+  while (!crew_->idle() && monotonic_now() < until) {
+    if (!loop_->run_once(kTickEvery)) break;
+  }
+  const int killed = kill_descendants(kKillSeconds);
+  if (killed > 0) {
+    notice(Notice::Kind::kWarning, std::to_string(killed) + (killed == 1 ? " process" : " processes") +
+                                       " that tasks had left behind " + (killed == 1 ? "was" : "were") + " killed");
+  }
+}
+
+// --- events in, actions out ---
+
+void Supervisor::post(const Event& event) {
+  posted_.push_back(event);
+  if (stepping_) return;
+  stepping_ = true;
+  while (!posted_.empty()) {
+    const Event next = std::move(posted_.front());
+    posted_.pop_front();
+    actions_.clear();
+    scheduler_->step(next, monotonic_now(), &actions_);
+    for (std::size_t i = 0; i < actions_.size(); ++i) {
+      std::visit([this](auto& wanted) { perform(wanted); }, actions_[i]);
+    }
+  }
+  stepping_ = false;
+}
+
+void Supervisor::perform(action::ReadInputs& wanted) {
+  event::InputsRead read;
+  if (!setup_.first_input.empty()) {
+    fresh_.push_back(std::exchange(setup_.first_input, {}));
+    read.count = 1;
+  }
+  bool waits = false;
+  while (read.count < wanted.count && !read.ended && !waits) {
+    std::string text;
+    switch (setup_.inputs->pull(&text)) {
+      case InputSource::Pull::kBad:
+        bad_[fresh_begin_ + fresh_.size()] = std::exchange(text, "null");
+        [[fallthrough]];
+      case InputSource::Pull::kItem:
+        fresh_.push_back(std::move(text));
+        ++read.count;
+        break;
+      case InputSource::Pull::kEnd: read.ended = true; break;
+      case InputSource::Pull::kWait: waits = true; break;
+    }
+  }
+  inputs_ended_ = read.ended;
+  if (waits && read.count == 0) {
+    waiting_for_input_ = true;  // asked again when there is something to read
+    const int fd = setup_.inputs->wait_fd();
+    auto added = loop_->add(fd, EPOLLIN, [this, fd, count = wanted.count](std::uint32_t) {
+      loop_->remove(fd);
+      waiting_for_input_ = false;
+      action::ReadInputs again{count};
+      perform(again);
+    });
+    if (!added) fatal_ = added.error();
+    return;
+  }
+  post(read);
+}
+
+void Supervisor::perform(action::StartWorker& wanted) { crew_->start(wanted.slot); }
+
+void Supervisor::perform(action::Assign& wanted) {
+  std::vector<HandedTask> handed;
+  handed.reserve(wanted.tasks.size());
+  auto& queue = held(wanted.slot);
+  const std::size_t before = queue.size();
+  for (const TaskAttempt& task : wanted.tasks) queue.push_back({task, take_input(task.task)});
+  for (std::size_t i = before; i < queue.size(); ++i) handed.push_back({queue[i].task, queue[i].input});
+  crew_->assign(wanted.slot, handed);
+}
+
+void Supervisor::perform(action::TakeBack& wanted) {
+  const std::uint32_t count = crew_->take_back(wanted.slot);
+  auto& queue = held(wanted.slot);
+  for (std::uint32_t i = 0; i < count && !queue.empty(); ++i) {
+    back_[queue.back().task.task] = std::move(queue.back().input);
+    queue.pop_back();
+  }
+  post(event::TakenBack{wanted.slot, count});
+}
+
+void Supervisor::perform(action::Retire& wanted) { crew_->retire(wanted.slot); }
+
+void Supervisor::perform(action::Signal& wanted) {
+  if (wanted.cause == Cause::kJoinLimit) {
+    notice(Notice::Kind::kWarning, cause_text(wanted.cause, wanted.slot));
+  }
+  crew_->signal(wanted.slot, wanted.signal);
+}
+
+void Supervisor::perform(action::EndTask& wanted) {
+  TaskEnded ended;
+  std::string error;
+  ended.task = wanted.task.task;
+  ended.status = wanted.status;
+  ended.input = ending_.input;
+  ended.worker = wanted.slot;
+  ended.attempt = wanted.task.attempt;
+  ended.sent = ending_.input.size();
+  ended.end = gone_end_;
+  if (report_ != nullptr) {
+    ended.start = report_->start;
+    ended.duration = report_->duration;
+    ended.received = report_->payload.size();
+    ended.end = report_->end;
+  } else {
+    ended.start = wall_now();
+  }
+  if (report_ != nullptr && wanted.cause == Cause::kNone) {
+    ended.result = report_->payload;
+  } else {
+    error = error_json(wanted);
+    ended.result = error;
+  }
+  tell(ended);
+}
+
+void Supervisor::perform(action::RetryTask& wanted) {
+  std::string reason = cause_text(wanted.cause, wanted.slot);
+  if (wanted.cause == Cause::kNone && report_ != nullptr) {
+    const Json told = Json::parse(report_->payload, nullptr, false);
+    if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
+  }
+  tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason});
+  back_[wanted.task.task] = std::move(ending_.input);
+}
+
+std::string Supervisor::take_input(TaskId task) {
+  const auto it = back_.find(task);
+  if (it != back_.end()) {
+    std::string text = std::move(it->second);
+    back_.erase(it);
+    return text;
+  }
+  std::string text = std::move(fresh_.front());  // fresh tasks are handed out in order
+  fresh_.pop_front();
+  ++fresh_begin_;
+  return text;
+}
+
+// --- what the crew tells ---
+
+void Supervisor::on_result(int slot, const TaskReport& report) {
+  auto& queue = held(slot);
+  if (queue.empty()) return;
+  ending_ = std::move(queue.front());
+  queue.pop_front();
+  ++results_since_wait_;
+  report_ = &report;
+  TaskReport unreadable = report;
+  std::string reason;
+  const auto bad = bad_.empty() ? bad_.end() : bad_.find(ending_.task.task);
+  if (bad != bad_.end()) {  // its input was no input: whatever came of it counts as that
+    reason = R"({"type":"InputError","message":)";
+    append_json_string(&reason, bad->second);
+    reason += R"(,"traceback":null})";
+    unreadable.failed = true;
+    unreadable.payload = reason;
+    report_ = &unreadable;
+  }
+  post(event::TaskDone{slot, report_->failed, report.duration});
+  report_ = nullptr;
+}
+
+void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) {
+  gone_end_ = end;
+  gone_why_ = why;
+  gone_log_ = log;
+  if (!why.empty() && held(slot).empty()) {
+    start_death_ = why + " while it was starting";
+    if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
+  }
+  auto lost = std::exchange(held(slot), {});
+  if (started && !lost.empty()) {
+    ending_ = std::move(lost.front());
+    lost.pop_front();
+  }
+  for (Held& task : lost) back_[task.task.task] = std::move(task.input);
+  post(event::WorkerGone{slot, started});
+  gone_end_ = {};
+}
+
+void Supervisor::on_start_failed(const std::string& reason) {
+  if (launch_error_.empty()) launch_error_ = reason;
+  post(event::StartFailed{});
+}
+
+void Supervisor::on_process_started(int slot, pid_t pid) { tell(WorkerStarted{slot, pid}); }
+
+void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
+  tell(WorkerEnded{slot, pid, role, end, expected});
+}
+
+// --- words ---
+
+std::string Supervisor::cause_text(Cause cause, int slot) const {
+  const auto seconds = [](Nanos limit) {
+    std::string text = std::to_string(to_seconds(limit));
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text + " s";
+  };
+  switch (cause) {
+    case Cause::kNone: return "";
+    case Cause::kDeath: return gone_why_;
+    case Cause::kTaskLimit:
+      return "it ran longer than limits.task_seconds (" + seconds(policy_.task_limit.value_or(0)) + ") and was ended";
+    case Cause::kJobLimit:
+      return "the job ran longer than limits.job_seconds (" + seconds(policy_.job_limit.value_or(0)) + ")";
+    case Cause::kInterrupted: return "the job was interrupted";
+    case Cause::kErrorStop: return "the job was stopped by another task's failure";
+    case Cause::kRankFailed: return "another rank failed";
+    case Cause::kJoinLimit:
+      return "worker " + std::to_string(slot) + " had finished its tasks but did not exit within limits.join_seconds (" +
+             seconds(policy_.join_limit) + "): it was ended, its results are kept";
+  }
+  return "";
+}
+
+std::string Supervisor::error_json(const action::EndTask& ended) const {
+  const char* type = "Cancelled";
+  if (ended.cause == Cause::kDeath) type = "WorkerDied";
+  if (ended.cause == Cause::kTaskLimit) type = "Timeout";
+  std::string json = std::string("{\"type\":\"") + type + "\",\"message\":";
+  append_json_string(&json, cause_text(ended.cause, ended.slot));
+  json += ",\"traceback\":null";
+  if (ended.cause == Cause::kDeath || ended.cause == Cause::kTaskLimit) {
+    json += ",\"log\":";
+    append_json_string(&json, gone_log_);
+  }
+  return json + "}";
+}
+
+int Supervisor::exit_code() const {
+  if (fatal_) return 125;
+  if (scheduler_->start_failed()) return 3;
+  if (stop_signal_ != 0) return 128 + stop_signal_;
+  if (scheduler_->stopping() == Cause::kJobLimit) return 124;
+  return scheduler_->counts().failed + scheduler_->counts().cancelled > 0 ? 1 : 0;
+}
+
+void Supervisor::tell(const JobEvent& event) {
+  for (Sink* sink : setup_.sinks) sink->on_event(event);
+}
+
+void Supervisor::notice(Notice::Kind kind, std::string_view text) { tell(Notice{kind, text}); }
+
+void Supervisor::pulse(std::string_view phase) {
+  const Counts counts = scheduler_->counts();
+  Pulse pulse;
+  pulse.done = counts.done();
+  pulse.ok = counts.ok;
+  pulse.failed = counts.failed;
+  pulse.cancelled = counts.cancelled;
+  pulse.retried = counts.retried;
+  pulse.total = inputs_ended_ ? std::optional(counts.read) : policy_.total;
+  pulse.busy = scheduler_->busy();
+  pulse.workers = policy_.workers;
+  pulse.elapsed = to_seconds(monotonic_now() - begun_);
+  pulse.phase = phase;
+  tell(pulse);
+  last_pulse_ = monotonic_now();
+}
+
+// --- time and signals ---
+
+void Supervisor::tick() {
+  const Nanos now = monotonic_now();
+  if (now - last_tick_ >= kTickEvery) {
+    last_tick_ = now;
+    post(event::Tick{});
+  }
+  if (now - last_pulse_ < kPulseEvery) return;
+  const bool stopping = scheduler_->stopping() != Cause::kNone;
+  const bool starting = scheduler_->counts().done() == 0 && scheduler_->busy() == 0;
+  pulse(stopping ? "stopping" : starting ? "starting" : "running");
+  if (!fatal_ && setup_.failure) {
+    fatal_ = setup_.failure();
+    if (fatal_) notice(Notice::Kind::kError, fatal_->message);
+  }
+  if (fatal_ && scheduler_->stopping() == Cause::kNone) {
+    post(event::Interrupt{});
+    post(event::Interrupt{});
+  }
+}
+
+void Supervisor::on_signals() {
+  signalfd_siginfo info{};
+  bool child = false;
+  while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number == SIGCHLD) {
+      child = true;
+    } else if (number == SIGTSTP) {
+      pause_job();
+    } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
+      notice(Notice::Kind::kWarning,
+             stop_signal_ == 0 ? "stopping: running tasks may finish; once more kills them" : "killing");
+      if (stop_signal_ == 0) stop_signal_ = number;
+      post(event::Interrupt{});
+      wound_down_by_ = 0;
+    }
+  }
+  if (child) reap_children();
+}
+
+// Each child stays a zombie until all who know it have heard of its end: so no pid is reused too early.
+void Supervisor::reap_children() {
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    ProcessEnd end;
+    (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+    crew_->child_gone(info.si_pid, end);
+    waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED);
+  }
+}
+
+void Supervisor::pause_job() {
+  const Nanos stopped = monotonic_now();
+  signal_descendants(SIGSTOP);
+  raise(SIGSTOP);
+  signal_descendants(SIGCONT);
+  post(event::Resumed{monotonic_now() - stopped});
+}
+
+}  // namespace mprun

@@ -1,0 +1,122 @@
+// Supervisor: the thin shell around the scheduler. It reads inputs, holds those in flight, lets a crew
+// do what the scheduler decides, and tells the sinks. One thread, one event loop, no decisions.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/inputs.h"
+#include "job/spec.h"
+#include "launch/guard.h"
+#include "launch/launcher.h"
+#include "os/event_loop.h"
+#include "supervise/crew.h"
+#include "supervise/job_event.h"
+#include "supervise/scheduler.h"
+
+namespace mprun {
+
+/// How a job ended, before its records are closed.
+struct JobOutcome {
+  int exit_code = 0;          ///< DESIGN's table
+  Counts counts;
+  std::string launch_error;   ///< for exit code 3: why nothing could start
+  double seconds = 0;
+};
+
+class Supervisor : private CrewListener {
+ public:
+  struct Setup {
+    const JobSpec* spec = nullptr;
+    InputSource* inputs = nullptr;
+    std::string first_input;               ///< pulled already, to know that there is one
+    Environment environment;               ///< mprun's own
+    std::string run_dir;
+    std::string bootstrap;
+    rlimit open_files{};
+    Guard guard;
+    std::vector<Sink*> sinks;
+    std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
+  };
+  explicit Supervisor(Setup setup);
+  ~Supervisor() override;
+
+  /// Runs the job to its end; nothing of it is alive afterwards. Errors: of the machine, before the start.
+  [[nodiscard]] Result<JobOutcome> run();
+
+ private:
+  struct Held {
+    TaskAttempt task;
+    std::string input;
+  };
+
+  // What the crew tells.
+  void on_process_started(int slot, pid_t pid) override;
+  void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
+  void on_ready(int slot) override { post(event::WorkerReady{slot}); }
+  void on_result(int slot, const TaskReport& report) override;
+  void on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) override;
+  void on_start_failed(const std::string& reason) override;
+
+  // What the scheduler wants.
+  void post(const Event& event);
+  void perform(action::ReadInputs& wanted);
+  void perform(action::StartWorker& wanted);
+  void perform(action::Assign& wanted);
+  void perform(action::TakeBack& wanted);
+  void perform(action::Retire& wanted);
+  void perform(action::Signal& wanted);
+  void perform(action::EndTask& wanted);
+  void perform(action::RetryTask& wanted);
+
+  [[nodiscard]] Result<void> prepare();
+  void loop_until_over();
+  void wind_down();
+  void on_signals();
+  void reap_children();
+  void pause_job();
+  void tick();
+  void pulse(std::string_view phase);
+  void tell(const JobEvent& event);
+  void notice(Notice::Kind kind, std::string_view text);
+  [[nodiscard]] std::string take_input(TaskId task);
+  [[nodiscard]] std::string error_json(const action::EndTask& ended) const;
+  [[nodiscard]] std::string cause_text(Cause cause, int slot) const;
+  [[nodiscard]] int exit_code() const;
+  std::deque<Held>& held(int slot) { return held_[static_cast<std::size_t>(slot)]; }
+
+  Setup setup_;
+  Policy policy_;
+  std::optional<EventLoop> loop_;
+  Fd signals_;
+  std::unique_ptr<Crew> crew_;
+  std::optional<Scheduler> scheduler_;
+  bool stepping_ = false;
+  std::deque<Event> posted_;
+  std::vector<Action> actions_;
+  std::deque<std::string> fresh_;         ///< read and never handed out, in order
+  TaskId fresh_begin_ = 0;                ///< the task of fresh_.front()
+  std::map<TaskId, std::string> bad_;     ///< inputs that could not be read: the reason
+  std::map<TaskId, std::string> back_;    ///< inputs of tasks taken back or to be retried
+  std::vector<std::deque<Held>> held_;    ///< in flight, by slot
+  const TaskReport* report_ = nullptr;    ///< of the task that ends just now
+  Held ending_;                           ///< that task
+  ProcessEnd gone_end_;
+  std::string gone_why_, gone_log_, start_death_, launch_error_;
+  std::optional<Error> fatal_;
+  bool inputs_ended_ = false, waiting_for_input_ = false;
+  std::uint64_t results_since_wait_ = 0;
+  int stop_signal_ = 0;
+  Nanos begun_ = 0, last_pulse_ = 0, last_tick_ = 0;
+  Nanos wound_down_by_ = 0;
+};
+
+/// What of the spec steers the schedule; `total`: the number of inputs where it is known.
+[[nodiscard]] Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total);
+
+}  // namespace mprun

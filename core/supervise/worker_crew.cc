@@ -1,0 +1,265 @@
+#include "supervise/worker_crew.h"
+
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+namespace mprun {
+namespace {
+
+// A worker whose pipe was closed from its side either ends within this time or is ended.
+constexpr Nanos kClosedPatience = kNanosPerSecond;
+// Payload of one frame of tasks, at least one task: bounds what a worker has to decode at once.
+constexpr std::size_t kFrameBytes = 128 * 1024;
+
+std::int64_t size_of(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? info.st_size : 0;
+}
+
+template <typename T>
+void append_bytes(std::string* out, const T& value) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace
+
+WorkerCrew::WorkerCrew(LaunchPlan plan, Board board, CrewListener* listener)
+    : plan_(std::move(plan)),
+      board_(std::move(board)),
+      listener_(listener),
+      slots_(static_cast<std::size_t>(plan_.spec->processes)) {
+  plan_.board = board_.fd();
+  launcher_ = make_launcher(plan_, this);
+}
+
+WorkerCrew::~WorkerCrew() {
+  for (Slot& slot : slots_) close_channels(&slot);
+}
+
+std::string WorkerCrew::log_path(int number) const {
+  return plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
+}
+
+// --- commands ---
+
+Result<void> WorkerCrew::open_channels(int number, LaunchRequest* request) {
+  auto channel = make_socket_pair();
+  if (!channel) return channel.error();
+  auto results = make_pipe();
+  if (!results) return results.error();
+  auto logs = open_logs(plan_.run_dir, "worker-" + std::to_string(number));
+  if (!logs) return logs.error();
+  Slot& slot = at(number);
+  slot.log_offset = size_of(logs->second.get());
+  slot.channel.emplace(std::move(channel->ours));
+  slot.results = std::move(results->read);
+  set_nonblocking(slot.results.get());
+  request->channel = std::move(channel->theirs);
+  request->results = std::move(results->write);
+  request->out = std::move(logs->first);
+  request->err = std::move(logs->second);
+  if (auto added = plan_.loop->add(slot.channel->fd(), 0, [this, number](std::uint32_t) { flush(number); }); !added) {
+    return added.error();
+  }
+  return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { on_readable(number); });
+}
+
+void WorkerCrew::start(int number) {
+  Slot& slot = at(number);
+  slot = Slot{};
+  slot.wanted = true;
+  __atomic_store_n(&board_.slot(number)->claim, 0, __ATOMIC_RELEASE);
+  LaunchRequest request;
+  request.slot = number;
+  request.environment = slot_environment(*plan_.spec, number);
+  if (auto opened = open_channels(number, &request); !opened) {
+    close_channels(&slot);
+    plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a worker: " + text); });
+    return;
+  }
+  if (plan_.spec->start_method == StartMethod::kSpawn) {  // a forked worker knows all from its host
+    slot.channel->send_frame(MPRUN_START, start_config(*plan_.spec, "worker", number));
+    flush(number);
+  }
+  // Deferred, because a launcher may answer at once.
+  plan_.loop->at(0, [this, shared = std::make_shared<LaunchRequest>(std::move(request))] {
+    if (at(shared->slot).wanted) launcher_->launch(std::move(*shared));
+  });
+}
+
+void WorkerCrew::assign(int number, const std::vector<HandedTask>& tasks) {
+  Slot& slot = at(number);
+  if (!slot.channel) return;
+  const std::size_t chunk = static_cast<std::size_t>(plan_.spec->chunk_size.value_or(1 << 20));
+  mprun_board_grant(board_.slot(number), static_cast<std::uint32_t>(tasks.size()));
+  std::string& out = slot.channel->buffer();
+  for (std::size_t begin = 0; begin < tasks.size();) {
+    std::size_t end = begin;
+    for (std::size_t bytes = 0; end < tasks.size() && end - begin < chunk && (end == begin || bytes < kFrameBytes);) {
+      bytes += tasks[end++].input.size() + sizeof(mprun_task);
+    }
+    slot.channel->begin_frame(MPRUN_TASKS);
+    append_bytes(&out, mprun_tasks{slot.next_position, static_cast<std::uint32_t>(end - begin)});
+    for (std::size_t i = begin; i < end; ++i) {
+      append_bytes(&out, mprun_task{tasks[i].task.task, static_cast<std::uint32_t>(tasks[i].task.attempt), 0});
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      out += i == begin ? '[' : ',';
+      out += tasks[i].input;
+    }
+    out += ']';
+    slot.channel->end_frame();
+    slot.next_position += static_cast<std::uint32_t>(end - begin);
+    begin = end;
+  }
+  flush(number);
+}
+
+std::uint32_t WorkerCrew::take_back(int number) {
+  const std::uint32_t count = mprun_board_take_back(board_.slot(number));
+  at(number).reported += count;
+  return count;
+}
+
+void WorkerCrew::retire(int number) {
+  Slot& slot = at(number);
+  slot.retired = true;
+  if (!slot.channel) return;
+  slot.channel->send_frame(MPRUN_STOP, "");
+  flush(number);
+}
+
+void WorkerCrew::signal(int number, int signal_number) {
+  const Slot& slot = at(number);
+  if (!slot.wanted) return;
+  if (slot.pid == 0) {
+    gone_later(number);
+  } else if (kill(-slot.pid, signal_number) != 0) {
+    kill(slot.pid, signal_number);  // not yet leader of its group
+  }
+}
+
+// --- what happened ---
+
+void WorkerCrew::gone_later(int number) {
+  plan_.loop->at(0, [this, number] {
+    Slot& slot = at(number);
+    if (!slot.wanted || slot.pid != 0) return;
+    slot.wanted = false;
+    close_channels(&slot);
+    listener_->on_gone(number, false, {}, "it was ended before it had started", "");
+  });
+}
+
+void WorkerCrew::on_launched(int number, pid_t pid) {
+  if (!at(number).wanted) {
+    kill(pid, SIGKILL);
+    return;
+  }
+  at(number).pid = pid;
+  listener_->on_process_started(number, pid);
+}
+
+void WorkerCrew::on_launch_failed(const std::string& reason) {
+  listener_->on_start_failed(reason);
+  for (int number = 0; number < static_cast<int>(slots_.size()); ++number) {
+    if (at(number).wanted && at(number).pid == 0) gone_later(number);
+  }
+}
+
+void WorkerCrew::flush(int number) {
+  Slot& slot = at(number);
+  if (!slot.channel) return;
+  if (!slot.channel->flush()) {
+    plan_.loop->remove(slot.channel->fd());  // it is dying; its end will be reported
+    return;
+  }
+  plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
+}
+
+void WorkerCrew::on_readable(int number) {
+  Slot& slot = at(number);
+  const auto state = slot.reader.fill(slot.results.get());
+  Frame frame;
+  while (slot.wanted && slot.reader.next(&frame)) on_frame(number, frame);
+  if (slot.reader.corrupt()) {
+    slot.verdict = "it wrote something that is no result to mprun's pipe";
+  } else if (state == FrameReader::Fill::kClosed) {
+    slot.verdict = "it closed the descriptors that connect it with mprun";
+  } else {
+    return;
+  }
+  if (!slot.results) return;
+  plan_.loop->remove(slot.results.get());
+  // Mostly it is just ending. If not, it can never report again.
+  plan_.loop->at(slot.reader.corrupt() ? 0 : monotonic_now() + kClosedPatience, [this, number, pid = slot.pid] {
+    if (at(number).pid == pid && pid != 0 && !at(number).retired) signal(number, SIGKILL);
+  });
+}
+
+void WorkerCrew::on_frame(int number, const Frame& frame) {
+  Slot& slot = at(number);
+  if (frame.type == MPRUN_RESULT) {
+    on_result(number, frame.payload);
+  } else if (frame.type == MPRUN_READY && !slot.ready) {
+    slot.ready = true;
+    listener_->on_ready(number);
+  } else if (frame.type == MPRUN_HELLO) {
+    slot.said_hello = true;
+  } else if (frame.type == MPRUN_START_FAILED) {
+    listener_->on_start_failed(explain_start_failure(frame.payload));
+  }
+}
+
+void WorkerCrew::on_result(int number, std::string_view payload) {
+  mprun_result result{};
+  if (payload.size() <= sizeof result) return;
+  std::memcpy(&result, payload.data(), sizeof result);
+  ++at(number).reported;
+  listener_->on_result(number, {result.failed != 0, result.start, result.duration, payload.substr(sizeof result), {}});
+}
+
+void WorkerCrew::drain(int number) {
+  Slot& slot = at(number);
+  if (!slot.results) return;
+  for (auto state = FrameReader::Fill::kMore; state == FrameReader::Fill::kMore;) {
+    state = slot.reader.fill(slot.results.get());
+    Frame frame;
+    while (slot.reader.next(&frame)) on_frame(number, frame);
+  }
+}
+
+void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
+  Slot& slot = at(number);
+  if (!slot.wanted || slot.pid != pid) return;  // one that was ended before it was ours
+  if (pid != 0) kill(-pid, SIGKILL);            // what it leaves behind in its group
+  drain(number);
+  const std::uint32_t untouched = mprun_board_take_back(board_.slot(number));
+  const bool started = slot.next_position - slot.reported > untouched;
+  const bool expected = slot.retired && end.signal == 0 && end.exit_code == 0;
+  std::string why = "worker " + std::to_string(number) + " (pid " + std::to_string(pid) + ") ended with " + to_string(end);
+  if (!slot.verdict.empty() && !slot.retired && end.signal == SIGKILL) why += " after " + slot.verdict;
+  const bool never_python = !slot.said_hello && plan_.spec->start_method == StartMethod::kSpawn;
+  const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
+  slot.wanted = false;
+  slot.pid = 0;
+  close_channels(&slot);
+  if (pid != 0) listener_->on_process_ended(number, pid, "worker", end, expected);
+  if (never_python && end.signal == 0) {
+    listener_->on_start_failed(plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
+                               " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later");
+  }
+  listener_->on_gone(number, started, end, why, log);
+}
+
+void WorkerCrew::close_channels(Slot* slot) {
+  if (slot->channel) plan_.loop->remove(slot->channel->fd());
+  if (slot->results) plan_.loop->remove(slot->results.get());
+  slot->channel.reset();
+  slot->results.reset();
+}
+
+}  // namespace mprun

@@ -1,0 +1,68 @@
+// The crew of a function job: long-lived Python workers that take chunks of tasks from a channel and
+// write results to a pipe. Owns channels, pipes and the board.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "supervise/crew.h"
+#include "wire/board.h"
+#include "wire/frames.h"
+
+namespace mprun {
+
+class WorkerCrew : public Crew, private LauncherListener {
+ public:
+  WorkerCrew(LaunchPlan plan, Board board, CrewListener* listener);
+  ~WorkerCrew() override;
+  void start(int slot) override;
+  void assign(int slot, const std::vector<HandedTask>& tasks) override;
+  std::uint32_t take_back(int slot) override;
+  void retire(int slot) override;
+  void signal(int slot, int signal) override;
+  bool child_gone(pid_t pid, ProcessEnd end) override { return launcher_->child_gone(pid, end); }
+  void finish() override { launcher_->finish(); }
+  void kill_hosts() override { launcher_->kill_host(); }
+  [[nodiscard]] bool idle() const override { return !launcher_->has_host(); }
+
+ private:
+  struct Slot {
+    bool wanted = false;               ///< between start() and on_gone()
+    pid_t pid = 0;
+    bool said_hello = false, ready = false, retired = false;
+    std::string verdict;               ///< why we ended it, where it was not the scheduler's wish
+    std::optional<FrameSender> channel;
+    Fd results;
+    FrameReader reader;
+    std::uint32_t next_position = 0;   ///< of the next task handed out
+    std::uint32_t reported = 0;        ///< results that came back, plus tasks taken back
+    std::int64_t log_offset = 0;       ///< where this process's stderr begins
+  };
+
+  void on_launched(int slot, pid_t pid) override;
+  void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
+  void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }
+  void on_host_gone(pid_t pid, ProcessEnd end, bool expected) override {
+    listener_->on_process_ended(-1, pid, "host", end, expected);
+  }
+  void on_launch_failed(const std::string& reason) override;
+
+  [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
+  void drain(int number);
+  void on_readable(int number);
+  void on_frame(int number, const Frame& frame);
+  void on_result(int number, std::string_view payload);
+  void flush(int number);
+  void close_channels(Slot* slot);
+  void gone_later(int number);
+  [[nodiscard]] std::string log_path(int number) const;
+  Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
+
+  LaunchPlan plan_;
+  Board board_;
+  CrewListener* listener_;
+  std::vector<Slot> slots_;
+  std::unique_ptr<Launcher> launcher_;
+};
+
+}  // namespace mprun

@@ -1,0 +1,113 @@
+#include "wire/frames.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kReadSize = 256 * 1024;
+
+}  // namespace
+
+FrameReader::Fill FrameReader::fill(int fd) {
+  if (begin_ > 0) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+  }
+  const std::size_t had = buffer_.size();
+  buffer_.resize(had + kReadSize);
+  ssize_t n = 0;
+  do {
+    n = read(fd, buffer_.data() + had, kReadSize);
+  } while (n < 0 && errno == EINTR);
+  const int error_number = errno;
+  buffer_.resize(had + static_cast<std::size_t>(n > 0 ? n : 0));
+  if (n > 0) return Fill::kMore;
+  return n < 0 && (error_number == EAGAIN || error_number == EWOULDBLOCK) ? Fill::kEmpty : Fill::kClosed;
+}
+
+bool FrameReader::next(Frame* frame) {
+  mprun_frame header{};
+  if (corrupt_ || buffer_.size() - begin_ < sizeof header) return false;
+  std::memcpy(&header, buffer_.data() + begin_, sizeof header);
+  if (header.magic != MPRUN_FRAME_MAGIC || header.size > MPRUN_MAX_PAYLOAD) {
+    corrupt_ = true;
+    return false;
+  }
+  if (buffer_.size() - begin_ < sizeof header + header.size) {
+    buffer_.reserve(begin_ + sizeof header + header.size + kReadSize);  // a large value grows once
+    return false;
+  }
+  frame->type = header.type;
+  frame->payload = std::string_view(buffer_).substr(begin_ + sizeof header, header.size);
+  begin_ += sizeof header + header.size;
+  return true;
+}
+
+void FrameSender::begin_frame(std::uint16_t type) {
+  frame_start_ = pending_.size();
+  const mprun_frame header{0, MPRUN_FRAME_MAGIC, type};
+  pending_.append(reinterpret_cast<const char*>(&header), sizeof header);
+}
+
+void FrameSender::end_frame() {
+  const auto size = static_cast<std::uint32_t>(pending_.size() - frame_start_ - sizeof(mprun_frame));
+  std::memcpy(pending_.data() + frame_start_, &size, sizeof size);
+}
+
+void FrameSender::send_frame(std::uint16_t type, std::string_view payload) {
+  begin_frame(type);
+  pending_.append(payload);
+  end_frame();
+}
+
+Result<void> FrameSender::send_with_fds(std::uint16_t type, std::string_view payload, const std::vector<int>& fds) {
+  while (wants_to_write()) {  // frames keep their order
+    if (!flush()) return internal_error("the host is gone");
+    pollfd ready{socket_.get(), POLLOUT, 0};
+    if (wants_to_write()) poll(&ready, 1, 1000);
+  }
+  send_frame(type, payload);
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 8)] = {};
+  iovec part{pending_.data(), pending_.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
+  std::memcpy(CMSG_DATA(rights), fds.data(), sizeof(int) * fds.size());
+  ssize_t n = 0;
+  while ((n = sendmsg(socket_.get(), &message, MSG_NOSIGNAL)) < 0 && (errno == EINTR || errno == EAGAIN)) {
+    pollfd ready{socket_.get(), POLLOUT, 0};
+    poll(&ready, 1, 1000);
+  }
+  if (n < 0) return system_error("cannot pass descriptors to the host", errno);
+  sent_ = static_cast<std::size_t>(n);
+  if (!flush()) return internal_error("the host is gone");
+  return {};
+}
+
+bool FrameSender::flush() {
+  while (sent_ < pending_.size()) {
+    const ssize_t n = send(socket_.get(), pending_.data() + sent_, pending_.size() - sent_, MSG_NOSIGNAL);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+    sent_ += static_cast<std::size_t>(n);
+  }
+  pending_.clear();
+  sent_ = 0;
+  return true;
+}
+
+}  // namespace mprun

@@ -1,0 +1,67 @@
+// Frames as the supervisor handles them: a reader that cuts a byte stream into frames, and a sender
+// that never blocks. Each belongs to one worker or host; protocol.h has the layouts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "wire/protocol.h"
+
+namespace mprun {
+
+struct Frame {
+  std::uint16_t type = 0;
+  std::string_view payload;  ///< valid until the next call of the reader
+};
+
+/// Cuts what arrives on a non-blocking descriptor into frames.
+class FrameReader {
+ public:
+  enum class Fill { kMore, kEmpty, kClosed };
+
+  /// Reads what is there (at most about 1 MiB a call). kMore: there may be more at once.
+  [[nodiscard]] Fill fill(int fd);
+
+  /// The next whole frame. False: none yet, or the stream is corrupt (then corrupt() is true).
+  [[nodiscard]] bool next(Frame* frame);
+
+  [[nodiscard]] bool corrupt() const { return corrupt_; }
+
+ private:
+  std::string buffer_;
+  std::size_t begin_ = 0;
+  bool corrupt_ = false;
+};
+
+/// Queues frames for a non-blocking socket and sends as much as it takes.
+class FrameSender {
+ public:
+  explicit FrameSender(Fd socket) : socket_(std::move(socket)) { set_nonblocking(socket_.get()); }
+
+  [[nodiscard]] int fd() const { return socket_.get(); }
+
+  /// Starts a frame; the payload is appended to buffer() and the frame closed by end_frame().
+  void begin_frame(std::uint16_t type);
+  [[nodiscard]] std::string& buffer() { return pending_; }
+  void end_frame();
+  void send_frame(std::uint16_t type, std::string_view payload);
+
+  /// Sends one frame with descriptors at once (a blocking moment at most); nothing may be pending.
+  [[nodiscard]] Result<void> send_with_fds(std::uint16_t type, std::string_view payload, const std::vector<int>& fds);
+
+  /// Sends what the socket takes. False: the peer is gone.
+  [[nodiscard]] bool flush();
+  [[nodiscard]] bool wants_to_write() const { return sent_ < pending_.size(); }
+
+ private:
+  Fd socket_;
+  std::string pending_;
+  std::size_t sent_ = 0;
+  std::size_t frame_start_ = 0;
+};
+
+}  // namespace mprun

@@ -1,0 +1,109 @@
+"""Fixtures for the tests that run the real mprun; the work is done in harness.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import RunCommand, StartCommand
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sees to it that no process can leave our tree."""
+    harness.become_subreaper()
+
+
+@pytest.fixture(scope="session")
+def mprun() -> Path:
+    """The binary under test: MPRUN_BIN, or that of the dev preset."""
+    if not harness.MPRUN_BIN.is_file():
+        pytest.fail(f"{harness.MPRUN_BIN} is not there: build it, or set MPRUN_BIN", pytrace=False)
+    return harness.MPRUN_BIN
+
+
+@pytest.fixture(params=harness.START_METHODS)
+def start_method(request: pytest.FixtureRequest) -> str:
+    """Runs the test once for each start method."""
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Fails the test if it left a process, a file descriptor or shared memory behind."""
+    fds, shared = harness.open_fds(), harness.shared_memory()
+    yield
+    complaints = []
+    # Two seconds: time for what was killed together with its mprun to disappear.
+    try:
+        harness.wait_until(lambda: not harness.living_descendants(), timeout=2)
+    except AssertionError:
+        left = harness.living_descendants()
+        complaints += [f"process left: {process}" for process in left]
+        harness.kill_all(left)
+        harness.wait_until(
+            lambda: not harness.living_descendants(), what="killed processes to end"
+        )
+    harness.reap_zombies()
+    new_fds = harness.open_fds().items() - fds.items()
+    complaints += [f"file descriptor left: {fd} -> {target}" for fd, target in sorted(new_fds)]
+    new_shared = harness.shared_memory() - shared
+    try:  # a test running beside this one may be about to map it
+        harness.wait_until(lambda: not harness.unused_shared_memory(new_shared), timeout=2)
+    except AssertionError:
+        complaints += [
+            f"shared memory left: {name}"
+            for name in sorted(harness.unused_shared_memory(new_shared))
+        ]
+    if complaints:
+        pytest.fail("\n".join(complaints), pytrace=False)
+
+
+@pytest.fixture
+def runner(mprun: Path, tmp_path: Path) -> Iterator[harness.Runner]:
+    """Starts mprun in the test's folder, ends it with the test, checks that it ended cleanly."""
+    runner = harness.Runner(mprun, tmp_path)
+    yield runner
+    runner.finish()
+    survivors = [
+        line for running in runner.started if running.run for line in running.run.survivors
+    ]
+    if survivors:
+        pytest.fail("alive after mprun had ended:\n" + "\n".join(survivors), pytrace=False)
+
+
+@pytest.fixture
+def start_mprun(runner: harness.Runner) -> StartCommand:
+    """start_mprun(*arguments, output=True, stdin=None, env=None, cwd=None) -> Running."""
+    return runner.start
+
+
+@pytest.fixture
+def start_job(runner: harness.Runner) -> StartCommand:
+    """start_job(spec, *options, scripts=None, ...) -> Running; the rest as start_mprun."""
+    return runner.start_job
+
+
+@pytest.fixture
+def run_mprun(runner: harness.Runner) -> RunCommand:
+    """run_mprun(*arguments, timeout=60, ...) -> Run; as start_mprun, but with no --output."""
+
+    def run(
+        *arguments: str | Path, timeout: float = 60, output: bool = False, **start: Any
+    ) -> harness.Run:
+        return runner.start(*arguments, output=output, **start).wait(timeout)
+
+    return run
+
+
+@pytest.fixture
+def run_job(runner: harness.Runner) -> RunCommand:
+    """run_job(spec, *options, scripts=None, timeout=60, ...) -> Run; the rest as start_mprun."""
+
+    def run(spec: Any, *options: str | Path, timeout: float = 60, **start: Any) -> harness.Run:
+        return runner.start_job(spec, *options, **start).wait(timeout)
+
+    return run

@@ -1,0 +1,438 @@
+"""Runs the real mprun and looks at what it leaves: for tests/contract and tests/integration.
+
+Tests use the fixtures of conftest.py (`run_job`, `run_mprun`, `start_mprun`, `start_method`) and
+`wait_until` from here. The pytest process is made a subreaper, so that a process that outlives its
+mprun becomes our child and is seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parent.parent
+MPRUN_BIN = Path(os.environ.get("MPRUN_BIN", ROOT / "build/dev/bin/mprun"))
+MPRUN_PYTHON = os.environ.get("MPRUN_PYTHON", "/usr/bin/python3")
+START_METHODS = ("fork", "spawn", "forkserver")
+
+# What the surroundings of the tests may set and would change a run; all MPRUN_* go too.
+FOREIGN_VARIABLES = (
+    "LD_PRELOAD",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "VIRTUAL_ENV",
+    "XDG_CONFIG_HOME",
+)
+
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+def wait_until(
+    condition: Callable[[], Any], timeout: float = 10, what: str = "the condition"
+) -> Any:
+    """Waits for an event: returns the first true value, fails after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout} s in vain for {what}")
+        time.sleep(0.01)
+    return value
+
+
+# --- processes ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Process:
+    """One line of /proc/PID/stat, as far as the tests need it."""
+
+    pid: int
+    name: str
+    state: str
+    ppid: int
+
+    @property
+    def alive(self) -> bool:
+        """False for a zombie and for one that is being torn down."""
+        return self.state not in "ZX"
+
+    def __str__(self) -> str:
+        try:
+            raw = Path(f"/proc/{self.pid}/cmdline").read_bytes()
+        except OSError:
+            raw = b""
+        command = raw.replace(b"\0", b" ").decode(errors="replace").strip()
+        who = f"{self.pid} ({self.name}, {self.state}, parent {self.ppid})"
+        return f"{who}: {command or 'no command line'}"
+
+
+def list_processes() -> dict[int, Process]:
+    """Every process there is, by pid."""
+    processes = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            stat = Path("/proc", entry, "stat").read_text(errors="replace")
+        except OSError:  # it has ended since
+            continue
+        name, rest = stat[stat.index("(") + 1 :].rsplit(")", 1)  # a name may hold anything
+        state, ppid = rest.split()[:2]
+        processes[int(entry)] = Process(int(entry), name, state, int(ppid))
+    return processes
+
+
+def descendants(root: int) -> list[Process]:
+    """All processes below `root`, zombies included; `root` itself is not."""
+    processes = list_processes()
+    children: dict[int, list[Process]] = {}
+    for process in processes.values():
+        children.setdefault(process.ppid, []).append(process)
+    found: list[Process] = []
+    pending = [root]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += [process.pid for process in below]
+    return found
+
+
+def become_subreaper() -> None:
+    """Makes orphans of our children our own children."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def is_alive(pid: int) -> bool:
+    """True until the process has ended, whether or not its parent has asked for its status."""
+    process = list_processes().get(pid)
+    return process is not None and process.alive
+
+
+def reap_zombies() -> None:
+    """Takes every ended child's exit status. Only after a test: Popen objects lose theirs."""
+    for process in descendants(os.getpid()):
+        if process.ppid == os.getpid() and not process.alive:
+            try:
+                os.waitpid(process.pid, os.WNOHANG)
+            except ChildProcessError:  # a Popen object did so
+                pass
+
+
+def living_descendants(ignored: frozenset[int] = frozenset()) -> list[Process]:
+    """Our living descendants, without the children in `ignored` and what is below them."""
+    hidden = set(ignored)
+    for pid in ignored:
+        hidden.update(process.pid for process in descendants(pid))
+    return [
+        process
+        for process in descendants(os.getpid())
+        if process.alive and process.pid not in hidden
+    ]
+
+
+def kill_all(processes: Sequence[Process]) -> None:
+    """Ends our descendants for good, so that one failed test does not fail the next."""
+    for process in processes:
+        try:
+            os.kill(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+# --- what else must not be left ----------------------------------------------------------------
+
+
+def open_fds(pid: int | str = "self") -> dict[int, str]:
+    """A process's open file descriptors and what they lead to; none if we may not look."""
+    fds = {}
+    try:
+        entries = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return {}
+    for entry in entries:
+        try:
+            fds[int(entry)] = os.readlink(f"/proc/{pid}/fd/{entry}")
+        except OSError:  # closed since: the descriptor of this very listing
+            pass
+    return fds
+
+
+def shared_memory() -> set[str]:
+    """The names of the shared memory objects and semaphores of this machine."""
+    try:
+        return set(os.listdir("/dev/shm"))
+    except FileNotFoundError:
+        return set()
+
+
+def unused_shared_memory(names: set[str]) -> set[str]:
+    """Those of `names` that exist and that no process has mapped or open: left behind for good."""
+    left = names & shared_memory()
+    for pid in list_processes():
+        if not left:
+            break
+        try:
+            seen = Path(f"/proc/{pid}/maps").read_text(errors="replace")
+        except OSError:  # it has ended, or is not ours to look at
+            continue
+        seen += "\n".join(open_fds(pid).values())
+        left = {name for name in left if f"/dev/shm/{name}" not in seen}
+    return left
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Run:
+    """How one mprun ended and what it left in its run directory."""
+
+    returncode: int  # negative: the signal that ended mprun
+    stdout: str
+    stderr: str
+    run_dir: Path
+    survivors: list[str]  # processes of the job that were alive when mprun had ended
+
+    def results(self) -> list[dict[str, Any]]:
+        """The lines of results.jsonl, by task number."""
+        with open(self.run_dir / "results.jsonl", encoding="utf-8") as lines:
+            return sorted((json.loads(line) for line in lines), key=lambda result: result["task"])
+
+    def values(self) -> list[Any]:
+        """The values of all tasks, in input order; fails unless every one succeeded."""
+        results = self.results()
+        failed = [result for result in results if result["status"] != "ok"]
+        assert (
+            not failed
+        ), f"{len(failed)} of {len(results)} tasks did not succeed, first: {failed[0]}\n{self}"
+        return [result["value"] for result in results]
+
+    def summary(self) -> dict[str, Any]:
+        """summary.json."""
+        return json.loads((self.run_dir / "summary.json").read_text(encoding="utf-8"))
+
+    def joblog(self) -> list[dict[str, str]]:
+        """The rows of joblog.tsv, keyed by its header."""
+        header, *rows = (self.run_dir / "joblog.tsv").read_text(encoding="utf-8").splitlines()
+        names = header.split("\t")
+        return [dict(zip(names, row.split("\t", len(names) - 1))) for row in rows]
+
+    def hangs(self) -> list[dict[str, Any]]:
+        """The hang reports, in order."""
+        files = sorted((self.run_dir / "hangs").glob("*.json"), key=lambda file: int(file.stem))
+        return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+    def log(self, worker: int, stream: str = "out") -> str:
+        """What a worker (or rank) wrote to stdout ("out") or stderr ("err")."""
+        return (self.run_dir / "logs" / f"worker-{worker}.{stream}").read_text(
+            encoding="utf-8", errors="replace"
+        )
+
+    def check(self, returncode: int = 0) -> Run:
+        """Fails with all that mprun said unless it ended with this code."""
+        assert self.returncode == returncode, f"expected exit code {returncode}\n{self}"
+        return self
+
+    def __str__(self) -> str:
+        return f"mprun ended with {self.returncode}\n{_quote(self.stdout, self.stderr)}"
+
+
+class Running:
+    """A live mprun, for tests that signal or kill it. Its output goes to files, not pipes."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        run_dir: Path,
+        folder: Path,
+        siblings: Sequence[Running],
+        **popen: Any,
+    ) -> None:
+        """Starts `argv`. `siblings` may run beside it; `popen` is for subprocess.Popen."""
+        self.argv = list(argv)
+        self.run_dir = run_dir
+        self.run: Run | None = None
+        self._siblings = siblings
+        self._earlier = {
+            process.pid for process in descendants(os.getpid()) if process.ppid == os.getpid()
+        }
+        self._stdout_path = folder / f"{run_dir.name}.stdout"
+        self._stderr_path = folder / f"{run_dir.name}.stderr"
+        with open(self._stdout_path, "wb") as out, open(self._stderr_path, "wb") as err:
+            self.process = subprocess.Popen(self.argv, stdout=out, stderr=err, **popen)
+        self.pid = self.process.pid
+
+    @property
+    def stdout(self) -> str:
+        """What it has written to stdout so far."""
+        return self._stdout_path.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def stderr(self) -> str:
+        """What it has written to stderr so far."""
+        return self._stderr_path.read_text(encoding="utf-8", errors="replace")
+
+    def send_signal(self, number: int) -> None:
+        """Signals mprun alone."""
+        self.process.send_signal(number)
+
+    def children(self) -> list[Process]:
+        """The living processes below mprun."""
+        return [process for process in descendants(self.pid) if process.alive]
+
+    def wait(self, timeout: float = 60) -> Run:
+        """Waits for its end; after `timeout` seconds kills it all and fails with what it said."""
+        if self.run:
+            return self.run
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            tree = "\n".join(str(process) for process in self.children())
+            self.stop()
+            raise AssertionError(
+                f"mprun had not ended after {timeout} s; below it ran:\n{tree}\n"
+                + _quote(self.stdout, self.stderr)
+            ) from None
+        survivors = []
+        if (
+            self.process.returncode != -signal.SIGKILL
+        ):  # then it had the time to leave nobody behind
+            others = self._earlier | {sibling.pid for sibling in self._siblings}
+            survivors = [str(process) for process in living_descendants(frozenset(others))]
+        self.run = Run(self.process.returncode, self.stdout, self.stderr, self.run_dir, survivors)
+        return self.run
+
+    def stop(self) -> None:
+        """Kills what still runs of it."""
+        below = self.children()
+        self.process.kill()
+        kill_all(below)
+        self.process.wait()
+
+
+class Runner:
+    """Starts mprun for one test, in that test's own folder; what the fixtures hand out."""
+
+    def __init__(self, mprun: Path, folder: Path) -> None:
+        self.folder = folder
+        self.started: list[Running] = []
+        self._mprun = mprun
+        (folder / "home").mkdir()
+
+    def start(
+        self,
+        *arguments: str | Path,
+        output: bool = True,
+        stdin: str | bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        **popen: Any,
+    ) -> Running:
+        """Starts mprun, with `--output` unless told otherwise; `env` is added to ours."""
+        words = [str(argument) for argument in arguments]
+        run_dir = self._run_dir(words, cwd or self.folder)
+        if output and not _has_option(words, "--output"):
+            words = ["--output", str(run_dir), *words]
+        variables = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
+        variables.update(HOME=str(self.folder / "home"), PYTHONDONTWRITEBYTECODE="1")
+        variables.update(env or {})
+        with self._stdin_file(stdin, run_dir) as source:
+            running = Running(
+                [str(self._mprun), *words],
+                run_dir,
+                self.folder,
+                self.started,
+                stdin=source,
+                env=variables,
+                cwd=cwd or self.folder,
+                **popen,
+            )
+        self.started.append(running)
+        return running
+
+    def start_job(
+        self,
+        spec: Mapping[str, Any] | str | Path,
+        *options: str | Path,
+        scripts: Mapping[str, str] | None = None,
+        **start: Any,
+    ) -> Running:
+        """Starts a job; a mapping is written to job.json, beside `scripts` (name: text)."""
+        for name, text in (scripts or {}).items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        if isinstance(spec, Mapping):
+            path = self.folder / "job.json"
+            path.write_text(json.dumps({"version": 1, **spec}, indent=2), encoding="utf-8")
+        else:
+            path = Path(spec)
+        words = [str(option) for option in options]
+        if not _has_option(words, "--python") and _wants_python(path):
+            words += ["--python", MPRUN_PYTHON]
+        return self.start(*words, path, **start)
+
+    def finish(self) -> None:
+        """Ends what the test left running."""
+        for running in self.started:
+            if running.process.poll() is None:
+                running.stop()
+
+    def _run_dir(self, words: Sequence[str], cwd: Path) -> Path:
+        """The --output among `words`, else a new folder of the test's."""
+        for word, value in zip(words, [*words[1:], ""]):
+            if word == "--output":
+                return cwd / value
+            if word.startswith("--output="):
+                return cwd / word.partition("=")[2]
+            if word == "--":
+                break
+        number = len(self.started)
+        return self.folder / (f"out-{number + 1}" if number else "out")
+
+    def _stdin_file(self, stdin: str | bytes | None, run_dir: Path) -> IO[bytes]:
+        """A file to read from: no thread has to feed a pipe."""
+        if stdin is None:
+            return open(os.devnull, "rb")
+        path = self.folder / f"{run_dir.name}.stdin"
+        path.write_bytes(stdin.encode() if isinstance(stdin, str) else stdin)
+        return open(path, "rb")
+
+
+RunCommand = Callable[..., Run]  # the fixtures run_job and run_mprun
+StartCommand = Callable[..., Running]  # the fixtures start_job and start_mprun
+
+
+def _quote(stdout: str, stderr: str) -> str:
+    return f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
+
+
+def _is_foreign(name: str) -> bool:
+    return name in FOREIGN_VARIABLES or name.startswith("MPRUN_")
+
+
+def _has_option(words: Sequence[str], option: str) -> bool:
+    own = words[: words.index("--")] if "--" in words else words
+    return any(word == option or word.startswith(option + "=") for word in own)
+
+
+def _wants_python(spec_path: Path) -> bool:
+    """True for a readable spec of a script that leaves the interpreter open."""
+    try:
+        spec = json.loads(spec_path.read_text(encoding="utf-8"))
+        return "script" in spec and "python" not in spec
+    except (OSError, ValueError, TypeError):  # broken on purpose
+        return False

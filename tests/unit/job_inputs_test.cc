@@ -1,0 +1,281 @@
+// InputSource: every kind of inputs, their totals, and what is refused before a launch.
+#include "job/inputs.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "job/input_lines.h"
+#include "job/json_text.h"
+#include "os/fd.h"
+
+namespace mprun {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Pull = InputSource::Pull;
+
+class JobInputs : public ::testing::Test {
+ protected:
+  JobInputs() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "mprun-inputs-XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+  }
+  ~JobInputs() override { std::filesystem::remove_all(directory_); }
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    std::string path = directory_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  std::string directory_;
+};
+
+Result<std::unique_ptr<InputSource>> open_spec(InputSpec inputs, int processes = 1) {
+  JobSpec spec;
+  spec.inputs = std::move(inputs);
+  spec.processes = processes;
+  return open_inputs(spec);
+}
+
+std::vector<std::string> pull_all(InputSource* source) {
+  std::vector<std::string> items;
+  for (;;) {
+    std::string item;
+    const Pull pull = source->pull(&item);
+    if (pull == Pull::kEnd) return items;
+    if (pull == Pull::kWait) {
+      items.emplace_back("WAIT");
+      return items;
+    }
+    items.push_back(pull == Pull::kBad ? "BAD " + item : item);
+  }
+}
+
+std::vector<std::string> all_of(InputSpec inputs, int processes = 1) {
+  Result<std::unique_ptr<InputSource>> source = open_spec(std::move(inputs), processes);
+  if (!source) return {"ERROR " + source.error().message};
+  std::vector<std::string> items = pull_all(source->get());
+  const std::optional<std::uint64_t> total = (*source)->total();
+  EXPECT_EQ(total.value_or(items.size()), items.size());
+  std::string more;
+  EXPECT_EQ((*source)->pull(&more), Pull::kEnd);
+  return items;
+}
+
+std::string refusal(InputSpec inputs) {
+  Result<std::unique_ptr<InputSource>> source = open_spec(std::move(inputs));
+  if (source) return "accepted";
+  EXPECT_EQ(source.error().fault, Fault::kUsage);
+  return source.error().message;
+}
+
+TEST_F(JobInputs, RanksGetOneNullEach) { EXPECT_THAT(all_of({}, 3), ElementsAre("null", "null", "null")); }
+
+TEST_F(JobInputs, ItemsComeOneByOne) {
+  EXPECT_THAT(all_of(ItemsInput{Json::parse(R"([1, "a\nb", {"z": [1.0, null]}])")}),
+              ElementsAre("1", R"("a\nb")", R"({"z":[1.0,null]})"));
+  EXPECT_THAT(refusal(ItemsInput{Json::array()}), HasSubstr("the list is empty"));
+}
+
+TEST_F(JobInputs, RangesAreThoseOfPython) {
+  EXPECT_THAT(all_of(RangeInput{0, 3, 1}), ElementsAre("0", "1", "2"));
+  EXPECT_THAT(all_of(RangeInput{5, 0, -2}), ElementsAre("5", "3", "1"));
+  EXPECT_THAT(all_of(RangeInput{-3, 4, 3}), ElementsAre("-3", "0", "3"));
+  EXPECT_THAT(refusal(RangeInput{3, 3, 1}), HasSubstr("range(3, 3, 1) is empty"));
+  EXPECT_THAT(refusal(RangeInput{0, 3, -1}), HasSubstr("is empty"));
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THAT(all_of(RangeInput{least, most, most}),
+              ElementsAre(std::to_string(least), "-1", std::to_string(most - 1)));
+}
+
+TEST_F(JobInputs, TenMillionTasksCostNoMemory) {
+  Result<std::unique_ptr<InputSource>> source = open_spec(RangeInput{0, 10'000'000, 1});
+  ASSERT_TRUE(source);
+  std::string item;
+  item.reserve(64);
+  const std::size_t before = mallinfo2().uordblks;
+  std::uint64_t count = 0;
+  while ((*source)->pull(&item) == Pull::kItem) {
+    ++count;
+    item.clear();
+  }
+  EXPECT_EQ(count, 10'000'000U);
+  EXPECT_EQ(mallinfo2().uordblks, before);
+}
+
+TEST_F(JobInputs, GridsVaryTheLastAxisFastest) {
+  EXPECT_THAT(all_of(GridInput{Json::parse(R"({"lr": [0.1, 0.01], "b\"": ["x", "y", null]})")}),
+              ElementsAre(R"({"lr":0.1,"b\"":"x"})", R"({"lr":0.1,"b\"":"y"})", R"({"lr":0.1,"b\"":null})",
+                          R"({"lr":0.01,"b\"":"x"})", R"({"lr":0.01,"b\"":"y"})", R"({"lr":0.01,"b\"":null})"));
+  Json huge = Json::object();
+  for (int i = 0; i < 70; ++i) huge["a" + std::to_string(i)] = Json::array({1, 2});
+  EXPECT_THAT(refusal(GridInput{huge}), HasSubstr("more than 2^63"));
+}
+
+TEST_F(JobInputs, LinesKeepTheirBytes) {
+  const std::string path = write("lines", "one\n\n\"q\\\t\r\n\xC3\xA9 \xFF\xED\xA0\x80\nlast");
+  const std::vector<std::string> items = all_of(LinesInput{path});
+  EXPECT_THAT(items, ElementsAre(R"("one")", R"("")", R"("\"q\\\t\r")", "\"\xC3\xA9 \\udcff\\udced\\udca0\\udc80\"",
+                                 R"("last")"));
+  EXPECT_EQ(decode_json_text(items[2]), "\"q\\\t\r");
+  EXPECT_EQ(decode_json_text(items[3]), "\xC3\xA9 \xFF\xED\xA0\x80");
+  EXPECT_THAT(refusal(LinesInput{write("empty", "")}), HasSubstr("empty: has no inputs"));
+  EXPECT_THAT(refusal(LinesInput{directory_ + "/none"}), HasSubstr("none: cannot be read: No such file"));
+  EXPECT_THAT(refusal(LinesInput{directory_}), HasSubstr("is a directory"));
+}
+
+TEST_F(JobInputs, LinesLongerThanTheBufferArriveWhole) {
+  const std::string path = write("long", std::string(3'000'000, 'a') + "\nb\n" + std::string(700'000, 'c'));
+  const std::vector<std::string> items = all_of(LinesInput{path});
+  ASSERT_EQ(items.size(), 3U);
+  EXPECT_EQ(items[0].size(), 3'000'002U);
+  EXPECT_EQ(items[1], R"("b")");
+  EXPECT_EQ(items[2].size(), 700'002U);
+}
+
+TEST_F(JobInputs, AnOverlongLineIsSkippedAndToldOf) {
+  const std::string path = write("huge", "a\n" + std::string(2'000'000, 'x') + "\nb\n" + std::string(1'000'000, 'y'));
+  Result<job::InputLines> lines = job::InputLines::open(path, 1000);
+  ASSERT_TRUE(lines);
+  using Next = job::InputLines::Next;
+  std::string_view line;
+  EXPECT_EQ(lines->next(&line), Next::kLine);
+  EXPECT_EQ(lines->next(&line), Next::kTooLong);
+  EXPECT_EQ(lines->number(), 2U);
+  EXPECT_EQ(lines->next(&line), Next::kLine);
+  EXPECT_EQ(line, "b");
+  EXPECT_EQ(lines->next(&line), Next::kTooLong);
+  EXPECT_EQ(lines->next(&line), Next::kEnd);
+}
+
+TEST_F(JobInputs, ManyLinesAreReadAsTheyWereCounted) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += std::to_string(i) + "\n";
+  const std::string path = write("many", text);
+  Result<std::unique_ptr<InputSource>> source = open_spec(LinesInput{path});
+  ASSERT_TRUE(source);
+  std::ofstream(path, std::ios::app) << "appended later\n";
+  EXPECT_EQ(pull_all(source->get()).size(), 200'000U);
+  EXPECT_EQ((*source)->total(), 200'000U);
+  EXPECT_EQ((*source)->wait_fd(), -1);
+}
+
+TEST_F(JobInputs, JsonlSkipsBlankLinesAndPassesTexts) {
+  const std::string path = write("a.jsonl", "\xEF\xBB\xBF{\"a\": 1}\r\n\n  \n[1, 2] \n\"x\"");
+  EXPECT_THAT(all_of(JsonlInput{path}), ElementsAre("{\"a\": 1}", "[1, 2]", "\"x\""));
+  EXPECT_THAT(refusal(JsonlInput{write("blank", "\n\n")}), HasSubstr("has no inputs"));
+}
+
+TEST_F(JobInputs, JsonlIsCheckedLineByLine) {
+  EXPECT_THAT(refusal(JsonlInput{write("half", "1\n\n{\"a\": [1,\n")}), HasSubstr("half:3:10: not JSON: half a JSON"));
+  EXPECT_THAT(refusal(JsonlInput{write("nan", "1\nNaN\n")}), HasSubstr("nan:2:1: not JSON: JSON has no NaN"));
+  EXPECT_THAT(refusal(JsonlInput{write("two", "1 2\n")}), HasSubstr("two:1:3: not JSON"));
+  EXPECT_EQ(refusal(JsonlInput{write("deep", std::string(100'000, '[') + std::string(100'000, ']') + "\n")}),
+            "accepted");
+}
+
+TEST_F(JobInputs, APipeWaitsAndABadLineOnItIsOneBadInput) {
+  const std::string path = directory_ + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  Result<std::unique_ptr<InputSource>> source = open_spec(JsonlInput{path});
+  ASSERT_TRUE(source) << source.error().message;
+  EXPECT_EQ((*source)->total(), std::nullopt);
+  EXPECT_GE((*source)->wait_fd(), 0);
+  EXPECT_THAT(pull_all(source->get()), ElementsAre("WAIT"));
+  Fd writer(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(write_all(writer.get(), "1\n{\n[2"));
+  const std::vector<std::string> items = pull_all(source->get());
+  ASSERT_EQ(items.size(), 3U);
+  EXPECT_EQ(items[0], "1");
+  EXPECT_THAT(items[1], HasSubstr("BAD " + path + ":2:2: not JSON: half a JSON"));
+  EXPECT_EQ(items[2], "WAIT");
+  ASSERT_TRUE(write_all(writer.get(), "]"));
+  writer.reset();
+  EXPECT_THAT(pull_all(source->get()), ElementsAre("[2]"));
+}
+
+TEST_F(JobInputs, GlobsAreSortedAbsolutePaths) {
+  std::filesystem::create_directory(directory_ + "/[d]");
+  (void)write("[d]/b.txt", "");
+  (void)write("[d]/a.txt", "");
+  (void)write("[d]/\xFF.txt", "");
+  (void)write("[d]/c.csv", "");
+  const std::vector<std::string> items = all_of(GlobInput{directory_ + "/\\[d\\]/*.txt"});
+  ASSERT_EQ(items.size(), 3U);
+  EXPECT_EQ(decode_json_text(items[0]), directory_ + "/[d]/a.txt");
+  EXPECT_EQ(decode_json_text(items[1]), directory_ + "/[d]/b.txt");
+  EXPECT_EQ(decode_json_text(items[2]), directory_ + "/[d]/\xFF.txt");
+  EXPECT_THAT(refusal(GlobInput{directory_ + "/*.none"}), HasSubstr("no file name matches"));
+}
+
+std::string npy(const std::string& dictionary, std::size_t data_bytes, char version = 1) {
+  std::string header = dictionary + "\n";
+  std::string file = std::string("\x93NUMPY") + version + '\0';
+  file += static_cast<char>(header.size() & 0xFFU);
+  file += static_cast<char>(header.size() >> 8U);
+  if (version > 1) file += std::string(2, '\0');
+  return file + header + std::string(data_bytes, '\0');
+}
+
+TEST_F(JobInputs, NpyGivesRowsOrBatches) {
+  const std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3), }";
+  EXPECT_THAT(all_of(NpyInput{write("a.npy", npy(head, 60)), std::nullopt}), ElementsAre("0", "1", "2", "3", "4"));
+  EXPECT_THAT(all_of(NpyInput{write("b.npy", npy(head, 60, 2)), 2}), ElementsAre("[0,2]", "[2,4]", "[4,5]"));
+  EXPECT_THAT(all_of(NpyInput{write("c.npy", npy(head, 60, 3)), 100}), ElementsAre("[0,5]"));
+  const std::string flat = "{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }";
+  EXPECT_THAT(all_of(NpyInput{write("d.npy", npy(flat, 2)), std::nullopt}), ElementsAre("0", "1"));
+}
+
+TEST_F(JobInputs, NpyHeadersThatLieAreRefused) {
+  const auto refused = [&](const std::string& bytes) { return refusal(NpyInput{write("x.npy", bytes), 2}); };
+  const auto header = [](const std::string& descr, const std::string& order, const std::string& shape) {
+    return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }";
+  };
+  const std::string good = npy(header("'<f8'", "False", "(4,)"), 32);
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    const std::string message = refused(good.substr(0, size));
+    EXPECT_THAT(message, HasSubstr(size < 6 ? "is not a .npy file" : "is cut off")) << size;
+  }
+  EXPECT_EQ(refused(good), "accepted");
+  EXPECT_THAT(refused("PK\x03\x04"), HasSubstr(".npz archive"));
+  EXPECT_THAT(refused("1,2,3\n4,5,6\n"), HasSubstr("is not a .npy file"));
+  EXPECT_THAT(refused(npy(header("'|O'", "False", "(4,)"), 32)), HasSubstr("Python objects"));
+  EXPECT_THAT(refused(npy(header("[('a', '<f4')]", "False", "(4,)"), 32)), HasSubstr("named fields"));
+  EXPECT_THAT(refused(npy(header("'<f8'", "True", "(2, 2)"), 32)), HasSubstr("Fortran order"));
+  EXPECT_THAT(refused(npy(header("'<f8'", "False", "()"), 8)), HasSubstr("has no rows"));
+  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(0, 3)"), 0)), HasSubstr("no rows"));
+  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(-4,)"), 32)), HasSubstr("damaged header"));
+  EXPECT_THAT(refused(npy(header("'<q8'", "False", "(4,)"), 32)), HasSubstr("unknown dtype"));
+  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(9223372036854775807, 9223372036854775807)"), 32)),
+              HasSubstr("more than 2^64"));
+  EXPECT_THAT(refused(npy("{'descr': '<f8'}", 32)), HasSubstr("damaged header"));
+  EXPECT_THAT(refused(npy("{'descr': ", 32)), HasSubstr("damaged header"));
+  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(4,)"), 32, 9)), HasSubstr(".npy version 9"));
+}
+
+TEST(JobJsonText, StringsComeBackAsTheirBytes) {
+  std::string all;
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  all += "\xF0\x9F\x98\x80\xF4\x90\x80\x80\xE0\x80\x80";
+  std::string json;
+  append_json_string(&json, all);
+  EXPECT_EQ(json.find('\n'), std::string::npos);
+  EXPECT_EQ(decode_json_text(json), all);
+  EXPECT_EQ(decode_json_text(R"("\ud83d\ude00\u00e9\/\u0041")"), "\xF0\x9F\x98\x80\xC3\xA9/A");
+  EXPECT_EQ(decode_json_text(R"({"a": "b"})"), R"({"a": "b"})");
+  EXPECT_EQ(decode_json_text("12"), "12");
+  EXPECT_EQ(decode_json_text("\"\\\""), "");
+  EXPECT_EQ(decode_json_text(R"("\u12)"), "\"\\u12");
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,410 @@
+// resolve(): validation messages, merging of layers, and the checks that look at files and devices.
+#include "job/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace mprun {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class JobResolve : public ::testing::Test {
+ protected:
+  JobResolve() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "mprun-resolve-XXXXXX").string();
+    directory_ = mkdtemp(pattern.data());
+    for (const char* name : {"bin", "dev", "cwd", "spec", "spec/data"}) {
+      std::filesystem::create_directory(directory_ + "/" + name);
+    }
+    write("spec/train.py", 0644);
+    write("spec/plain.txt", 0644);
+    write("spec/program", 0755);
+    write("bin/python3", 0755);
+    around_.current_directory = directory_ + "/cwd";
+    around_.env = {{"PATH", "/none:" + directory_ + "/bin"}};
+    around_.usable_cpus = 8;
+    around_.device_root = directory_ + "/dev";
+  }
+  ~JobResolve() override { std::filesystem::remove_all(directory_); }
+
+  void write(const std::string& name, mode_t mode) const {
+    std::ofstream(directory_ + "/" + name) << "#!/bin/sh\n";
+    chmod((directory_ + "/" + name).c_str(), mode);
+  }
+
+  [[nodiscard]] Document file(const std::string& text, const std::string& name = "job.json") const {
+    Result<Document> document = parse_document(name, directory_ + "/spec", text);
+    EXPECT_TRUE(document) << document.error().message;
+    return document ? *document : Document{};
+  }
+  [[nodiscard]] Document command_line(const std::string& value) const {
+    Document document;
+    document.name = "the command line";
+    document.base_dir = around_.current_directory;
+    document.value = Json::parse(value);
+    for (const auto& [key, member] : document.value.items()) document.origins.emplace_back("/" + key, "--" + key);
+    return document;
+  }
+  [[nodiscard]] Result<Resolved> resolve_all(std::vector<Document> layers) const {
+    layers.insert(layers.begin(), default_layer());
+    return resolve(layers, around_);
+  }
+  [[nodiscard]] Resolved good(const std::string& text) const {
+    Result<Resolved> resolved = resolve_all({file(text)});
+    EXPECT_TRUE(resolved) << resolved.error().message;
+    return resolved ? *resolved : Resolved{};
+  }
+  [[nodiscard]] std::string refusal(const std::string& text, Fault fault = Fault::kUsage) const {
+    Result<Resolved> resolved = resolve_all({file(text)});
+    if (resolved) return "accepted";
+    EXPECT_EQ(resolved.error().fault, fault) << resolved.error().message;
+    return resolved.error().message;
+  }
+  /// A function job with one more field.
+  [[nodiscard]] static std::string with(const std::string& field) {
+    return "{\"script\": \"train.py:f\",\n\"inputs\": {\"range\": 3},\n" + field + "}";
+  }
+
+  std::string directory_;
+  Surroundings around_;
+};
+
+TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
+  EXPECT_EQ(refusal("{\"script\": \"train.py\",\n\"limits\": {\n\"task_secnds\": 3}}"),
+            "job.json:3: /limits/task_secnds: unknown key \"task_secnds\"\n"
+            "  allowed: task_seconds, job_seconds, join_seconds, grace_seconds, tasks_per_worker\n"
+            "  did you mean \"task_seconds\"?");
+  EXPECT_THAT(refusal("{\"proceses\": 3}"),
+              AllOf(StartsWith("job.json:1: /proceses: unknown key"), HasSubstr("did you mean \"processes\"?")));
+  EXPECT_THAT(refusal("{\"zzzzzzzz\": 3}"), ::testing::Not(HasSubstr("did you mean")));
+  EXPECT_THAT(refusal("{\"shared\": {}}"), HasSubstr("unknown key \"shared\""));
+  EXPECT_THAT(refusal("{\"inputs\": {\"jsnol\": \"x\"}}"), HasSubstr("did you mean \"jsonl\"?"));
+}
+
+TEST_F(JobResolve, ReportsWhatWasFoundAndWhatIsAllowed) {
+  const std::string processes = ", allowed: a whole number from 1 to 4096, or \"auto\"";
+  EXPECT_EQ(refusal(with("\"processes\": -2")), "job.json:3: /processes: found -2" + processes);
+  EXPECT_EQ(refusal(with("\"processes\": 4.0")),
+            "job.json:3: /processes: found 4.0" + processes + "\n  did you mean 4?");
+  EXPECT_EQ(refusal(with("\"processes\": \"4\"")),
+            "job.json:3: /processes: found \"4\"" + processes + "\n  did you mean 4 without quotes?");
+  EXPECT_EQ(refusal(with("\"processes\": \"atuo\"")),
+            "job.json:3: /processes: found \"atuo\"" + processes + "\n  did you mean \"auto\"?");
+  EXPECT_THAT(refusal(with("\"processes\": 18446744073709551615")), HasSubstr("found 18446744073709551615, allowed"));
+  EXPECT_THAT(refusal(with("\"processes\": 1e300")), HasSubstr("found 1e+300, allowed: a whole"));
+  EXPECT_EQ(refusal(with("\"start_method\": \"frok\"")),
+            "job.json:3: /start_method: found \"frok\", allowed: \"fork\", \"spawn\" or \"forkserver\"\n"
+            "  did you mean \"fork\"?");
+  EXPECT_THAT(refusal(with("\"device\": \"gpu\"")), HasSubstr("such as \"cpu\", \"cuda\", \"cuda:0\" or \"ascend\""));
+  EXPECT_THAT(refusal(with("\"args\": [\"a\", 3]")),
+              HasSubstr("/args/1: found 3, allowed: a text\n  did you mean \"3\"?"));
+  EXPECT_THAT(refusal(with("\"env\": {\"A\": 3}")), HasSubstr("/env/A: found 3, allowed: a text"));
+  EXPECT_THAT(refusal(with("\"env\": {\"A=B\": \"3\"}")), HasSubstr("found the key \"A=B\", allowed: "));
+  EXPECT_THAT(refusal(with("\"env\": {\"\": \"3\"}")), HasSubstr("found the key \"\", allowed: "));
+  EXPECT_THAT(refusal(with("\"version\": 2")), HasSubstr("/version: found 2, allowed: 1"));
+  EXPECT_THAT(refusal(with("\"limits\": {\"task_seconds\": 0}")), HasSubstr("found 0, allowed: a number above 0"));
+  EXPECT_THAT(refusal(with("\"limits\": {\"task_seconds\": \"5 min\"}")), HasSubstr("such as \"90s\", \"5m\""));
+  EXPECT_THAT(refusal(with("\"limits\": {\"task_seconds\": \"0s\"}")), HasSubstr("allowed: a time above 0"));
+  EXPECT_THAT(refusal(with("\"retries\": -1")),
+              HasSubstr("/retries: found -1, allowed: a whole number from 0 to 1000, or"));
+  EXPECT_THAT(refusal("{\"script\": null}"), HasSubstr("/script: found null, allowed: a text that is not empty"));
+  EXPECT_THAT(refusal("{\"script\": \"\"}"), HasSubstr("/script: found \"\", allowed: a text that is not empty"));
+}
+
+TEST_F(JobResolve, ReportsUpToFiveFindingsInTheOrderOfTheText) {
+  EXPECT_THAT(refusal("{\"seed\": -1,\n\"zz\": 1,\n\"call\": 2,\n\"args\": [1, 2, 3, 4, 5]}"),
+              AllOf(StartsWith("job.json:1: /seed: found -1"), HasSubstr("\njob.json:2: /zz: unknown"),
+                    HasSubstr("\njob.json:3: /call: "), HasSubstr("/args/1: "), ::testing::Not(HasSubstr("/args/2"))));
+}
+
+TEST_F(JobResolve, SurvivesHostileValues) {
+  const std::string digits(200'000, '1');
+  EXPECT_THAT(refusal(with("\"device\": \"cuda:" + digits + "\"")), HasSubstr("/device: found"));
+  EXPECT_THAT(refusal(with("\"limits\": {\"task_seconds\": \"" + digits + "s\"}")), HasSubstr("allowed"));
+  EXPECT_THAT(refusal(with("\"env\": {\"" + std::string(200'000, 'E') + "\": \"\"}")), HasSubstr("found the key"));
+  EXPECT_THAT(refusal(with("\"" + std::string(200'000, 'k') + "\": 1")), HasSubstr("unknown key"));
+  EXPECT_THAT(refusal(with("\"args\": [\"a\\u0000b\"]")), HasSubstr("/args/0: contains a NUL character"));
+  EXPECT_LT(refusal(with("\"device\": \"" + digits + "\"")).size(), 400U);
+}
+
+TEST_F(JobResolve, TakesAnItemsArrayOfAnyLength) {
+  std::string items = "0";
+  for (int i = 1; i < 300'000; ++i) items += "," + std::to_string(i);
+  const Resolved resolved = good("{\"script\": \"train.py:f\", \"inputs\": {\"items\": [" + items + "]}}");
+  ASSERT_TRUE(std::holds_alternative<ItemsInput>(resolved.spec.inputs));
+  EXPECT_EQ(std::get<ItemsInput>(resolved.spec.inputs).items.size(), 300'000U);
+}
+
+TEST_F(JobResolve, FillsTheDefaults) {
+  const Resolved resolved = good("{\"script\": \"train.py:f\", \"inputs\": {\"range\": [1, 9, 2]}}");
+  const JobSpec& spec = resolved.spec;
+  EXPECT_EQ(spec.kind, JobKind::kFunction);
+  EXPECT_EQ(spec.name, "job");
+  EXPECT_EQ(spec.script, directory_ + "/spec/train.py");
+  EXPECT_EQ(spec.function, "f");
+  EXPECT_EQ(spec.python, directory_ + "/bin/python3");
+  EXPECT_EQ(spec.start_method, StartMethod::kFork);
+  EXPECT_EQ(spec.processes, 8);
+  EXPECT_EQ(spec.threads_per_worker, 1);
+  EXPECT_FALSE(spec.threads_explicit);
+  EXPECT_EQ(spec.working_directory, around_.current_directory);
+  EXPECT_EQ(std::get<RangeInput>(spec.inputs).step, 2);
+  EXPECT_EQ(spec.chunk_size, std::nullopt);
+  EXPECT_EQ(spec.retries.on_death, 1);
+  EXPECT_EQ(spec.limits.join_seconds, 30);
+  EXPECT_EQ(spec.limits.task_seconds, std::nullopt);
+  EXPECT_TRUE(spec.output_dir.empty());
+}
+
+TEST_F(JobResolve, ReadsEveryPlainField) {
+  const Resolved resolved = good(with(
+      R"("processes": 2, "threads_per_worker": 3, "args": ["-x"], "env": {"A": "b"}, "setup": "s", "worker_setup": "w",
+         "preload": ["json"], "call": "item", "chunk_size": 7, "order": "completion", "on_error": "stop",
+         "max_failures": 9, "seed": 42, "progress": "never", "working_directory": "data", "start_method": "spawn",
+         "retries": {"on_error": 2, "delay": "250ms"}, "output": {"dir": "out", "results": "r.jsonl"},
+         "limits": {"task_seconds": "1h30m", "job_seconds": 1.5, "join_seconds": "1.5s", "grace_seconds": 1,
+                    "tasks_per_worker": 100})"));
+  const JobSpec& spec = resolved.spec;
+  EXPECT_EQ(spec.processes, 2);
+  EXPECT_EQ(spec.threads_per_worker, 3);
+  EXPECT_TRUE(spec.threads_explicit);
+  EXPECT_THAT(spec.args, ElementsAre("-x"));
+  EXPECT_EQ(spec.env.at("A"), "b");
+  EXPECT_EQ(spec.setup + spec.worker_setup, "sw");
+  EXPECT_THAT(spec.preload, ElementsAre("json"));
+  EXPECT_EQ(spec.chunk_size, 7);
+  EXPECT_EQ(spec.order, Order::kCompletion);
+  EXPECT_TRUE(spec.stop_on_error);
+  EXPECT_EQ(spec.max_failures, 9);
+  EXPECT_EQ(spec.seed, 42U);
+  EXPECT_EQ(spec.progress, ProgressMode::kNever);
+  EXPECT_EQ(spec.working_directory, directory_ + "/spec/data");
+  EXPECT_EQ(spec.start_method, StartMethod::kSpawn);
+  EXPECT_EQ(spec.retries.on_error, 2);
+  EXPECT_EQ(spec.retries.on_death, 1);
+  EXPECT_EQ(spec.retries.delay, 0.25);
+  EXPECT_EQ(spec.limits.task_seconds, 5400);
+  EXPECT_EQ(spec.limits.job_seconds, 1.5);
+  EXPECT_EQ(spec.limits.join_seconds, 1.5);
+  EXPECT_EQ(spec.limits.tasks_per_worker, 100);
+  EXPECT_EQ(spec.output_dir, around_.current_directory + "/out");
+  EXPECT_EQ(spec.results, around_.current_directory + "/r.jsonl");
+}
+
+TEST_F(JobResolve, MergesFourLayers) {
+  Document config = file(R"({"processes": 2, "seed": 1, "limits": {"task_seconds": 1, "job_seconds": 1},
+                             "env": {"A": "config", "B": "config"}, "retries": {"delay": 2}})",
+                         "/home/u/.config/mprun/config.json");
+  Document spec = file(
+      "{\"script\": \"train.py:f\", \"inputs\": {\"items\": [1]}, \"processes\": 3, \"env\": {\"B\": "
+      "\"spec\"},\n\"limits\": {\"job_seconds\": 2}, \"retries\": 3}");
+  Document line = command_line(R"({"processes": 4, "inputs": {"range": 5}, "limits": {"join_seconds": 9}})");
+  Result<Resolved> resolved = resolve_all({config, spec, line});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.name, "job");
+  EXPECT_EQ(resolved->spec.processes, 4);
+  EXPECT_EQ(resolved->spec.seed, 1U);
+  EXPECT_EQ(resolved->spec.limits.task_seconds, 1);
+  EXPECT_EQ(resolved->spec.limits.job_seconds, 2);
+  EXPECT_EQ(resolved->spec.limits.join_seconds, 9);
+  EXPECT_EQ(resolved->spec.limits.grace_seconds, 5);
+  EXPECT_EQ(resolved->spec.env.at("A") + resolved->spec.env.at("B"), "configspec");
+  EXPECT_EQ(resolved->spec.retries.on_error, 3);
+  EXPECT_EQ(resolved->spec.retries.on_death, 3);
+  EXPECT_EQ(resolved->spec.retries.delay, 2);
+  EXPECT_EQ(std::get<RangeInput>(resolved->spec.inputs).stop, 5);
+  std::map<std::string, std::string> reasons;
+  for (const Decision& decision : resolved->decisions) reasons[decision.field] = decision.reason;
+  EXPECT_EQ(reasons["processes"], "the command line (--processes)");
+  EXPECT_EQ(reasons["limits.job_seconds"], "job.json:2");
+  EXPECT_EQ(reasons["start_method"], "the default");
+  EXPECT_EQ(reasons["python"], "the default: python3 on PATH");
+}
+
+TEST_F(JobResolve, AHigherScriptDropsALowerCommandAndTheReverse) {
+  const Document command = file(R"({"command": ["echo", "{}"], "inputs": {"range": 3}})");
+  const Document script = file(R"({"script": "train.py:f", "setup": "s", "inputs": {"range": 3}})");
+  Result<Resolved> resolved = resolve_all({command, script});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.kind, JobKind::kFunction);
+  resolved = resolve_all({script, command});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.kind, JobKind::kCommand);
+  EXPECT_THAT(resolved->spec.command, ElementsAre("echo", "{}"));
+  EXPECT_FALSE(resolved->merged.contains("script"));
+  EXPECT_FALSE(resolved->merged.contains("setup"));
+  EXPECT_THAT(refusal(R"({"command": ["a"], "script": "train.py"})"), HasSubstr("exclude each other"));
+}
+
+TEST_F(JobResolve, TheMergedSpecReproducesTheJob) {
+  std::ofstream(directory_ + "/spec/data/lines") << "a\n";
+  const Resolved first =
+      good(R"({"$schema": "x", "script": "train.py:f", "inputs": {"lines": "data/lines"}, "retries": 2,
+                                  "output": {"dir": "out"}})");
+  Result<Document> again = parse_document("elsewhere/job.json", "/", first.merged.dump(2));
+  ASSERT_TRUE(again) << again.error().message;
+  Surroundings other = around_;
+  other.current_directory = "/";
+  other.env.clear();
+  other.usable_cpus = 1;
+  Result<Resolved> second = resolve({default_layer(), *again}, other);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->merged, first.merged);
+  EXPECT_EQ(second->spec.python, first.spec.python);
+  EXPECT_EQ(second->spec.processes, 8);
+  EXPECT_EQ(std::get<LinesInput>(second->spec.inputs).path, directory_ + "/spec/data/lines");
+}
+
+TEST_F(JobResolve, ChecksTheScript) {
+  EXPECT_THAT(refusal("{}"), AllOf(StartsWith("job.json: neither script nor command"), HasSubstr("\"script\": ")));
+  EXPECT_EQ(refusal("{\"script\": \"tarin.py\"}"),
+            "job.json:1: /script: no such file: " + directory_ + "/spec/tarin.py\n  did you mean \"train.py\"?");
+  EXPECT_THAT(refusal("{\"script\": \"none/train.py\"}"), HasSubstr("/none does not exist"));
+  EXPECT_THAT(refusal("{\"script\": \"data\"}"), HasSubstr("is a directory"));
+  EXPECT_THAT(refusal("{\"script\": \"plain.txt\"}"), HasSubstr("chmod +x"));
+  EXPECT_THAT(refusal("{\"script\": \"train.py:f\", \"function\": \"g\"}"), HasSubstr("but script says \"f\""));
+  EXPECT_THAT(refusal("{\"script\": \"train.py:a-b\"}"), HasSubstr("the name of a function"));
+  EXPECT_THAT(refusal("{\"script\": \"program\", \"function\": \"g\"}"), HasSubstr("no .py file"));
+  EXPECT_THAT(refusal(with("\"setup\": \"m.f\"")), HasSubstr("without dots"));
+}
+
+TEST_F(JobResolve, ChecksWhatFitsTheKindOfJob) {
+  const Resolved ranks = good("{\"script\": \"train.py\", \"processes\": 2}");
+  EXPECT_EQ(ranks.spec.kind, JobKind::kRanks);
+  EXPECT_TRUE(ranks.spec.script_is_python);
+  const Resolved program = good("{\"script\": \"program\"}");
+  EXPECT_EQ(program.spec.kind, JobKind::kRanks);
+  EXPECT_TRUE(program.spec.python.empty());
+  EXPECT_THAT(refusal("{\"script\": \"train.py\",\n\"inputs\": {\"range\": 3}}"),
+              AllOf(StartsWith("job.json:2: /inputs: "), HasSubstr("\"function\": \"...\"")));
+  for (const char* field : {"\"setup\": \"s\"", "\"worker_setup\": \"s\"", "\"call\": \"item\"", "\"chunk_size\": 2",
+                            "\"limits\": {\"tasks_per_worker\": 1}"}) {
+    EXPECT_THAT(refusal(std::string("{\"script\": \"train.py\", ") + field + "}"), HasSubstr("(ranks)"));
+  }
+  EXPECT_THAT(refusal("{\"script\": \"train.py:f\"}"), HasSubstr("needs inputs"));
+  EXPECT_THAT(refusal("{\"command\": [\"a\"]}"), HasSubstr("needs inputs"));
+  EXPECT_THAT(refusal("{\"command\": []}"), HasSubstr("found [], allowed: a list of at least 1"));
+  for (const char* field : {"\"setup\": \"s\"", "\"preload\": [\"m\"]", "\"function\": \"f\"", "\"args\": [\"x\"]"}) {
+    EXPECT_THAT(refusal(std::string("{\"command\": [\"a\"], \"inputs\": {\"range\": 3}, ") + field + "}"),
+                HasSubstr("does not fit a command"));
+  }
+}
+
+TEST_F(JobResolve, ChecksInputs) {
+  const auto inputs = [&](const std::string& text) {
+    return refusal("{\"script\": \"train.py:f\",\n\"inputs\": {" + text + "}}");
+  };
+  EXPECT_THAT(inputs(""), HasSubstr("/inputs: found {}, allowed: an object of items"));
+  EXPECT_THAT(inputs("\"batch\": 2"), HasSubstr("found no inputs, allowed: exactly one of"));
+  EXPECT_THAT(inputs("\"range\": 2, \"items\": []"), HasSubstr("found \"items\" and \"range\""));
+  EXPECT_THAT(inputs("\"range\": 2, \"batch\": 2"), HasSubstr("fits \"npy\" only"));
+  EXPECT_THAT(inputs("\"range\": [0, 4, 0]"), HasSubstr("job.json:2: /inputs/range/2: found 0"));
+  EXPECT_THAT(inputs("\"range\": [0]"), HasSubstr("a list of 2 to 3"));
+  EXPECT_THAT(inputs("\"range\": [0, 1.5]"), HasSubstr("/inputs/range/1: found 1.5"));
+  EXPECT_THAT(inputs("\"range\": -1"), HasSubstr("found -1"));
+  EXPECT_THAT(inputs("\"grid\": {}"), HasSubstr("/inputs/grid: found {}"));
+  EXPECT_THAT(inputs("\"grid\": {\"a\": []}"), HasSubstr("/inputs/grid/a: found []"));
+  EXPECT_THAT(inputs("\"grid\": {\"a\": 3}"), HasSubstr("/inputs/grid/a: found 3, allowed: a list"));
+  EXPECT_THAT(refusal(with("\"call\": \"args\"")), HasSubstr("did you mean \"item\""));
+  EXPECT_THAT(refusal("{\"script\": \"train.py:f\", \"call\": \"args\", \"inputs\": {\"items\": [[1],\n2]}}"),
+              StartsWith("job.json:2: /inputs/items/1: found 2"));
+  const Resolved glob = good("{\"script\": \"train.py:f\", \"inputs\": {\"glob\": \"data/*.txt\"}}");
+  EXPECT_EQ(std::get<GlobInput>(glob.spec.inputs).pattern, directory_ + "/spec/data/*.txt");
+}
+
+TEST_F(JobResolve, StandardInputHasOneReaderAndNoPrompt) {
+  const std::string text = "{\"script\": \"train.py:f\", \"inputs\": {\"lines\": \"-\"}}";
+  EXPECT_EQ(std::get<LinesInput>(good(text).spec.inputs).path, "-");
+  Result<Resolved> twice = resolve_all({file(text, kStdinName)});
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().message, HasSubstr("read for the job spec already"));
+  around_.stdin_is_terminal = true;
+  EXPECT_THAT(refusal(text), HasSubstr("pipe the lines in"));
+}
+
+TEST_F(JobResolve, FindsTheInterpreter) {
+  const auto python = [&](const std::string& name) { return good(with("\"python\": \"" + name + "\"")).spec.python; };
+  EXPECT_EQ(python("python3"), directory_ + "/bin/python3");
+  EXPECT_EQ(python("../bin/python3"), directory_ + "/spec/../bin/python3");
+  EXPECT_THAT(refusal(with("\"python\": \"python9\""), Fault::kLaunch),
+              AllOf(StartsWith("job.json:3: /python: there is no \"python9\" on PATH"), HasSubstr("--python")));
+  EXPECT_THAT(refusal(with("\"python\": \"./none\""), Fault::kLaunch), HasSubstr("no executable file"));
+  std::filesystem::create_directories(directory_ + "/venv/bin");
+  std::filesystem::create_symlink(directory_ + "/bin/python3", directory_ + "/venv/bin/python");
+  around_.env["VIRTUAL_ENV"] = directory_ + "/venv";
+  EXPECT_EQ(good(with("\"seed\": 1")).spec.python, directory_ + "/venv/bin/python");
+  around_.env["VIRTUAL_ENV"] = directory_ + "/gone";
+  EXPECT_THAT(refusal(with("\"seed\": 1"), Fault::kLaunch), HasSubstr("VIRTUAL_ENV is set"));
+  around_.env = {{"PATH", "/none"}};
+  EXPECT_THAT(refusal(with("\"seed\": 1"), Fault::kLaunch), HasSubstr("there is no \"python3\" on PATH"));
+  EXPECT_THAT(good("{\"command\": [\"a\"], \"inputs\": {\"range\": 1}}").spec.python, "");
+}
+
+TEST_F(JobResolve, FindsTheDevices) {
+  const auto device = [&](const std::string& name) {
+    return with("\"start_method\": \"spawn\", \"device\": \"" + name + "\"");
+  };
+  EXPECT_THAT(refusal(device("cuda")), AllOf(HasSubstr("no CUDA device is usable"), HasSubstr("\"device\": \"cpu\"")));
+  for (const char* name :
+       {"nvidia0", "nvidia2", "nvidia10", "nvidiactl", "nvidia-uvm", "davinci1", "davinci_manager"}) {
+    write(std::string("dev/") + name, 0644);
+  }
+  EXPECT_THAT(good(device("cuda")).spec.device.indices, ElementsAre(0, 2, 10));
+  EXPECT_THAT(good(device("cuda:2")).spec.device.indices, ElementsAre(2));
+  EXPECT_THAT(good(device("ascend")).spec.device.indices, ElementsAre(1));
+  EXPECT_EQ(good(device("ascend")).spec.device.kind, DeviceKind::kAscend);
+  EXPECT_THAT(refusal(device("cuda:1")), HasSubstr("the usable devices are 0, 2, 10"));
+  EXPECT_THAT(refusal(with("\"device\": \"cuda\"")),
+              AllOf(HasSubstr("--start-method spawn"), HasSubstr("cannot be re-initialised in a forked child")));
+  around_.env["CUDA_VISIBLE_DEVICES"] = "10, 7,0,-1,2";
+  EXPECT_THAT(good(device("cuda")).spec.device.indices, ElementsAre(10, 0));
+  EXPECT_THAT(refusal(device("cuda:2")), HasSubstr("CUDA_VISIBLE_DEVICES=10, 7,0,-1,2"));
+  around_.env["CUDA_VISIBLE_DEVICES"] = "GPU-1234";
+  EXPECT_THAT(good(device("cuda")).spec.device.indices, ElementsAre(0, 2, 10));
+  around_.env["CUDA_VISIBLE_DEVICES"] = "";
+  EXPECT_THAT(refusal(device("cuda")), HasSubstr("no CUDA device is usable"));
+}
+
+TEST_F(JobResolve, ChecksDirectories) {
+  EXPECT_THAT(refusal(with("\"working_directory\": \"none\"")),
+              HasSubstr("no such directory: " + directory_ + "/spec/none"));
+  EXPECT_THAT(refusal(with("\"working_directory\": \"train.py\"")), HasSubstr("not a directory"));
+  EXPECT_THAT(refusal(with("\"output\": {\"results\": \"none/r\"}")), HasSubstr("no such directory"));
+  EXPECT_THAT(refusal(with("\"output\": {\"results\": \".\"}")), HasSubstr("is a directory"));
+  EXPECT_THAT(refusal(with("\"output\": {\"dir\": \"../spec/train.py\"}")), HasSubstr("not a directory"));
+  EXPECT_EQ(good(with("\"output\": {\"results\": \"-\"}")).spec.results, "-");
+}
+
+TEST_F(JobResolve, PathsOfTheCommandLineStartInTheCurrentDirectory) {
+  write("cwd/my job.py", 0644);
+  Result<Resolved> resolved = resolve_all({command_line(R"({"script": "my job.py"})")});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.script, around_.current_directory + "/my job.py");
+  EXPECT_EQ(resolved->spec.name, "my-job");
+  resolved = resolve_all({command_line(R"({"script": "none.py", "procesess": 3})")});
+  ASSERT_FALSE(resolved);
+  EXPECT_THAT(resolved.error().message, StartsWith("the command line (--procesess): /procesess: unknown key"));
+}
+
+TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
+  const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
+    "call": "item", "chunk_size": "auto", "order": "input", "on_error": "continue",
+    "retries": {"on_error": 0, "on_death": 1, "delay": 0}, "limits": {"join_seconds": 30, "grace_seconds": 5},
+    "threads_per_worker": "auto", "progress": "auto"})");
+  EXPECT_EQ(default_layer().value, expected);
+  Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_EQ(without->spec.limits.join_seconds, 30);
+}
+
+}  // namespace
+}  // namespace mprun
