@@ -56,6 +56,7 @@ void define(CLI::App* app, Raw* raw) {
   app->add_option("--set", raw->sets, "set any spec field, e.g. limits.grace_seconds=2")
       ->type_name("KEY=JSON")
       ->expected(1)
+      ->allow_extra_args(false)
       ->take_all();
   app->add_flag("-q,--quiet", raw->line.quiet, "only warnings, errors and failures");
   app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");

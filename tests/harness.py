@@ -50,6 +50,44 @@ def wait_until(
     return value
 
 
+# A module for task scripts (`scripts={"events.py": EVENTS, ...}`): tasks and tests tell each other
+# what has happened by lines in files, relative to the working directory.
+EVENTS = '''
+import os
+import time
+
+
+def mark(name, text=""):
+    """Appends a line, whoever else does so at the same time."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.write(fd, f"{text}\\n".encode())
+    os.close(fd)
+
+
+def wait_for(name, lines=1, seconds=30):
+    """Returns when the file has that many lines."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with open(name, "rb") as file:
+                if file.read().count(b"\\n") >= lines:
+                    return
+        except FileNotFoundError:
+            pass
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited in vain for {lines} lines in {name}")
+        time.sleep(0.005)
+'''
+
+
+def marks(path: Path) -> list[str]:
+    """The whole lines that tasks have left in a file with `mark`; none if it is not there."""
+    try:
+        return path.read_text(encoding="utf-8").split("\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
 # --- processes ---------------------------------------------------------------------------------
 
 
@@ -336,12 +374,15 @@ class Runner:
         self,
         *arguments: str | Path,
         output: bool = True,
-        stdin: str | bytes | None = None,
+        stdin: str | bytes | int | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         **popen: Any,
     ) -> Running:
-        """Starts mprun, with `--output` unless told otherwise; `env` is added to ours."""
+        """Starts mprun, with `--output` unless told otherwise; `env` is added to ours.
+
+        `stdin` is what it can read there, or a descriptor that is taken over.
+        """
         words = [str(argument) for argument in arguments]
         run_dir = self._run_dir(words, cwd or self.folder)
         if output and not _has_option(words, "--output"):
@@ -403,8 +444,10 @@ class Runner:
         number = len(self.started)
         return self.folder / (f"out-{number + 1}" if number else "out")
 
-    def _stdin_file(self, stdin: str | bytes | None, run_dir: Path) -> IO[bytes]:
+    def _stdin_file(self, stdin: str | bytes | int | None, run_dir: Path) -> IO[bytes]:
         """A file to read from: no thread has to feed a pipe."""
+        if isinstance(stdin, int):
+            return open(stdin, "rb")
         if stdin is None:
             return open(os.devnull, "rb")
         path = self.folder / f"{run_dir.name}.stdin"

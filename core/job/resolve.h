@@ -29,7 +29,8 @@ struct Decision {
   std::string reason;  ///< "the command line", "job.json:3", "the default: usable CPUs"
 };
 
-struct Resolved {
+// Its implicit move moves nlohmann values, which clang-tidy cannot see through.
+struct Resolved {  // NOLINT(bugprone-exception-escape)
   JobSpec spec;
   Json merged;                      ///< the merged JSON, as `job.json` of the run directory keeps it
   std::vector<Decision> decisions;  ///< in schema order

@@ -1,7 +1,8 @@
 #include "job/schema.h"
 
+#include <regex.h>
+
 #include <algorithm>
-#include <regex>
 
 #include "job/words.h"
 
@@ -71,13 +72,22 @@ std::vector<std::string> types_of(const Json& subschema) {
   return type->get<std::vector<std::string>>();
 }
 
+/// Whether a POSIX regular expression, as which our patterns of property names can be read, fits `name`.
+bool matches(const std::string& pattern, const std::string& name) {
+  regex_t compiled{};
+  if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return false;
+  const bool fits = regexec(&compiled, name.c_str(), 0, nullptr, 0) == 0;
+  regfree(&compiled);
+  return fits;
+}
+
 const Json* child_schema(const Json& schema, const std::string& token) {
   if (const auto list = schema.find("properties"); list != schema.end()) {
     if (const auto found = list->find(token); found != list->end()) return &*found;
   }
   if (const auto list = schema.find("patternProperties"); list != schema.end() && token.size() <= 255) {
     for (const auto& [pattern, value] : list->items()) {
-      if (std::regex_search(token, std::regex(pattern))) return &value;
+      if (matches(pattern, token)) return &value;
     }
   }
   for (const char* rest : {"additionalProperties", "items"}) {

@@ -249,7 +249,22 @@ void Supervisor::perform(action::EndTask& wanted) {
     error = error_json(wanted);
     ended.result = error;
   }
+  if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
   tell(ended);
+}
+
+// The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
+void Supervisor::blame_rank(const TaskEnded& ended) {
+  const Json told = Json::parse(ended.result, nullptr, false);
+  if (!told.is_object()) return;
+  std::string text = "rank " + std::to_string(ended.worker) + " failed; the others are ended";
+  for (const char* key : {"traceback", "log", "stderr"}) {
+    if (!told.contains(key) || !told[key].is_string() || told[key] == "") continue;
+    text += "\n" + told[key].get<std::string>();
+    break;
+  }
+  while (text.back() == '\n') text.pop_back();
+  notice(Notice::Kind::kError, text);
 }
 
 void Supervisor::perform(action::RetryTask& wanted) {

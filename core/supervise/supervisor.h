@@ -83,6 +83,7 @@ class Supervisor : private CrewListener {
   void tick();
   void pulse(std::string_view phase);
   void tell(const JobEvent& event);
+  void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] std::string take_input(TaskId task);
   [[nodiscard]] std::string error_json(const action::EndTask& ended) const;

@@ -13,6 +13,7 @@ namespace {
 constexpr Nanos kClosedPatience = kNanosPerSecond;
 // Payload of one frame of tasks, at least one task: bounds what a worker has to decode at once.
 constexpr std::size_t kFrameBytes = 128 * 1024;
+const std::string kClosed = "closed the descriptors that connect it with mprun";
 
 std::int64_t size_of(int fd) {
   struct stat info {};
@@ -186,9 +187,9 @@ void WorkerCrew::on_readable(int number) {
   Frame frame;
   while (slot.wanted && slot.reader.next(&frame)) on_frame(number, frame);
   if (slot.reader.corrupt()) {
-    slot.verdict = "it wrote something that is no result to mprun's pipe";
+    slot.verdict = "wrote something that is no result to mprun's pipe";
   } else if (state == FrameReader::Fill::kClosed) {
-    slot.verdict = "it closed the descriptors that connect it with mprun";
+    slot.verdict = kClosed;
   } else {
     return;
   }
@@ -196,7 +197,9 @@ void WorkerCrew::on_readable(int number) {
   plan_.loop->remove(slot.results.get());
   // Mostly it is just ending. If not, it can never report again.
   plan_.loop->at(slot.reader.corrupt() ? 0 : monotonic_now() + kClosedPatience, [this, number, pid = slot.pid] {
-    if (at(number).pid == pid && pid != 0 && !at(number).retired) signal(number, SIGKILL);
+    if (at(number).pid != pid || pid == 0 || at(number).retired) return;
+    at(number).condemned = true;
+    signal(number, SIGKILL);
   });
 }
 
@@ -241,7 +244,9 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   const bool started = slot.next_position - slot.reported > untouched;
   const bool expected = slot.retired && end.signal == 0 && end.exit_code == 0;
   std::string why = "worker " + std::to_string(number) + " (pid " + std::to_string(pid) + ") ended with " + to_string(end);
-  if (!slot.verdict.empty() && !slot.retired && end.signal == SIGKILL) why += " after " + slot.verdict;
+  if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
+    why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
+  }
   const bool never_python = !slot.said_hello && plan_.spec->start_method == StartMethod::kSpawn;
   const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
   slot.wanted = false;

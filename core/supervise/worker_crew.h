@@ -30,7 +30,8 @@ class WorkerCrew : public Crew, private LauncherListener {
     bool wanted = false;               ///< between start() and on_gone()
     pid_t pid = 0;
     bool said_hello = false, ready = false, retired = false;
-    std::string verdict;               ///< why we ended it, where it was not the scheduler's wish
+    std::string verdict;               ///< what is wrong with its pipe
+    bool condemned = false;            ///< ended by us because of that
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;

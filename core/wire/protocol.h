@@ -37,6 +37,9 @@ struct mprun_frame {
 };
 #define MPRUN_MAX_PAYLOAD 0x40000000U /* 1 GiB: a larger value belongs in a file */
 
+/* The exit code of a worker that could no longer use its channel or pipe. */
+#define MPRUN_EXIT_CHANNEL_LOST 86
+
 struct mprun_tasks {
   uint32_t position; /* of the first task in this worker's stream of tasks, see the board */
   uint32_t count;

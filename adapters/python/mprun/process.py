@@ -19,6 +19,8 @@ READY, RESULT, START_FAILED, FORKED, EXITED = 11, 12, 13, 14, 15
 
 #: The exit code of a worker whose start failed: the reason went to the supervisor as a frame.
 EXIT_START_FAILED = 3
+#: The exit code of a worker that can no longer talk to the supervisor.
+EXIT_CHANNEL_LOST = 86
 
 
 class StartFailure(Exception):
@@ -64,7 +66,7 @@ def run(channel: int, results: int, board: int) -> int:
         return 0
     start = Start(**json.loads(frame[1]))
     fds = Channels(channel, results, board)
-    for fd in (channel, results, board):
+    for fd in (channel, results, board) if start.function else (channel, results):  # ranks have no board
         os.set_inheritable(fd, False)
     prepare_path(start)
     try:
@@ -89,16 +91,14 @@ def serve(start: Start, fds: Channels) -> int:
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
         if start.role == "rank":
-            from mprun import rank
+            from mprun import rank_main
 
-            return rank.run(start, fds)
+            return rank_main.run(start, fds)
         from mprun import worker
 
         return worker.run(start, fds)
     except StartFailure as failure:
         return report_failure(fds, failure)
-    except BrokenPipeError:  # the supervisor is gone: so are we
-        os._exit(1)
 
 
 def prepare_path(start: Start) -> None:

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import json
+import os
 from types import ModuleType
 from typing import Any, Callable
 
 from mprun import _mprun, script, task
-from mprun.process import READY, Channels, Start
+from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams
 
 STYLES = {"item": 0, "args": 1, "kwargs": 2}
 
@@ -39,9 +40,13 @@ def run(start: Start, fds: Channels) -> int:
     function: Callable[..., Any] = script.find_function(module, start.function, "function")
     if start.npy is not None:
         function = task.wrap_npy(function, start.npy)
-    _mprun.write_frame(fds.results, READY, b"")
-    _mprun.run_tasks(
-        fds.channel, fds.results, fds.board, start.slot, function, STYLES[start.call],
-        json.loads, task.encode, task.describe, task.seeder(start.seed),
-    )
+    try:
+        _mprun.write_frame(fds.results, READY, b"")
+        _mprun.run_tasks(
+            fds.channel, fds.results, fds.board, start.slot, function, STYLES[start.call],
+            json.loads, task.encode, task.describe, task.seeder(start.seed),
+        )
+    except OSError:  # the supervisor is gone, or a task closed our descriptors
+        flush_streams()
+        os._exit(EXIT_CHANNEL_LOST)
     return 0

@@ -1,0 +1,276 @@
+"""The manual pages tell of every option of mprun and every field of the schema, and of no other."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import RunCommand
+
+COMMAND_PAGE = harness.ROOT / "man/mprun.1"
+JOB_PAGE = harness.ROOT / "man/mprun-job.5"
+SCHEMA = harness.ROOT / "configs/job.schema.json"
+
+TYPES = r"\b(?:string|integer|number|array|object|boolean)\b"
+LARGEST_TOLD = 1_000_000  # larger maxima in the schema are there to catch overflows
+
+
+# --- what --help says --------------------------------------------------------------------------
+
+
+def options_of_help(text: str) -> dict[str, str]:
+    """The options of --help, as "-n, --processes", each with the name of its value or ""."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.match(r" +(-[-\w]+(?:, ?-[-\w]+)*)(?: ([^ ]+))?(?: .*)?$", line):
+            found[re.sub(r", ?", ", ", match[1])] = match[2] or ""
+    return found
+
+
+def synopsis_of_help(text: str) -> list[str]:
+    """The command lines that --help begins with."""
+    usage = re.search(r"^Usage: (.*\n(?: +\S.*\n)*)", text, re.MULTILINE)
+    return [line.strip() for line in usage[1].splitlines()] if usage else []
+
+
+# --- what the pages say, from their mdoc source ------------------------------------------------
+
+
+def section_of_page(page: str, title: str) -> list[str]:
+    """The lines of a section."""
+    match = re.search(rf"^\.Sh {title}\n(.*?)(?=^\.Sh |\Z)", page, re.MULTILINE | re.DOTALL)
+    return match[1].splitlines() if match else []
+
+
+def options_of_page(page: str) -> dict[str, str]:
+    """The options that have an entry of their own, in the form of options_of_help()."""
+    found = {}
+    for line in section_of_page(page, "OPTIONS"):
+        if line.startswith(".It Fl "):
+            flags, _, value = line.removeprefix(".It ").partition(" Ar ")
+            found[", ".join("-" + flag.removeprefix("Fl ") for flag in flags.split(" , "))] = value
+    return found
+
+
+def flags_of_page(page: str) -> set[str]:
+    """Every flag that is mentioned anywhere, but for the -- in front of a command."""
+    return {"-" + flag for flag in re.findall(r"\bFl ([-\w]+)", page)}
+
+
+def synopsis_of_page(page: str) -> list[str]:
+    """The command lines of the synopsis as a reader sees them."""
+    lines: list[str] = []
+    for line in section_of_page(page, "SYNOPSIS"):
+        macro, _, rest = line.partition(" ")
+        words = rest.removeprefix("Ar ")
+        if macro == ".Nm":
+            lines.append("mprun")
+        elif macro == ".Op":
+            lines[-1] += f" [{words}]"
+        elif macro == ".Fl":
+            lines[-1] += " -" + words.replace("\\&", "")
+        else:
+            lines[-1] += f" {words}"
+    return lines
+
+
+@dataclass(frozen=True)
+class Field:
+    """The entry of one field in mprun-job.5."""
+
+    types: frozenset[str]
+    default: str | None
+    words: frozenset[str]  # literal values, the default included
+    text: str
+
+
+def fields_of_page(page: str) -> dict[str, Field]:
+    """Every field, by its path with dots: `.It Va PATH Pq TYPE or TYPE ; default Cm VALUE`."""
+    found = {}
+    body = "\n".join(section_of_page(page, "JOB FILE"))
+    for entry in re.split(r"^\.It Va ", body, flags=re.MULTILINE)[1:]:
+        head, _, text = entry.partition("\n")
+        path, _, rest = head.partition(" Pq ")
+        types, _, default = rest.partition(" ; default Cm ")
+        found[path] = Field(
+            frozenset(re.findall(TYPES, types)),
+            default or None,
+            frozenset(re.findall(r"\bCm (\S+)", entry)),
+            text,
+        )
+    return found
+
+
+def properties_of_schema(
+    schema: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every property with its path, those of objects inside included."""
+    for name, value in schema.get("properties", {}).items():
+        yield prefix + name, value
+        yield from properties_of_schema(value, f"{prefix}{name}.")
+
+
+def alternatives_of_property(value: Mapping[str, Any]) -> list[str]:
+    """What an enumeration, or a pattern such as ^(cpu|cuda:[0-9]+)$, lets one choose from."""
+    if "enum" in value:
+        return [str(word) for word in value["enum"]]
+    pattern = re.fullmatch(r"\^\(?([^()]*)\)?\$", value.get("pattern", ""))
+    return pattern[1].split("|") if pattern else []
+
+
+def types_of_property(value: Mapping[str, Any]) -> set[str]:
+    """The JSON types of a property; an enumeration has those of its values."""
+    if "enum" in value:
+        return {"string" if isinstance(word, str) else "integer" for word in value["enum"]}
+    types = value["type"]
+    return {types} if isinstance(types, str) else set(types)
+
+
+# --- the comparisons: each lists what is wrong -------------------------------------------------
+
+
+def compare_command_page(page: str, help_text: str) -> list[str]:
+    """What differs between mprun.1 and --help."""
+    told, page_told = options_of_help(help_text), options_of_page(page)
+    complaints = [f"not in mprun.1: {option}" for option in told if option not in page_told]
+    complaints += [f"not in --help: {option}" for option in page_told if option not in told]
+    complaints += [
+        f"{option}: mprun.1 says {page_told[option]!r}, --help {told[option]!r}"
+        for option in told.keys() & page_told.keys()
+        if told[option] != page_told[option]
+    ]
+    known = {flag for option in told for flag in option.split(", ")}
+    complaints += [f"mentioned, but no option: {flag}" for flag in flags_of_page(page) - known]
+    if synopsis_of_page(page) != synopsis_of_help(help_text):
+        told_lines = synopsis_of_help(help_text)
+        complaints.append(f"synopsis: {synopsis_of_page(page)}, --help: {told_lines}")
+    return complaints
+
+
+def compare_field(path: str, field: Field, value: Mapping[str, Any]) -> Iterator[str]:
+    """What differs between the entry of a field and its property."""
+    types = types_of_property(value)
+    if field.types != types:
+        yield f"{path}: types {sorted(field.types)}, in the schema {sorted(types)}"
+    default = str(value["default"]) if "default" in value else None
+    if field.default != default:
+        yield f"{path}: default {field.default!r}, in the schema {default!r}"
+    alternatives = alternatives_of_property(value)
+    words = {word for word in alternatives if word.isalnum()}
+    if words - field.words:
+        yield f"{path}: does not tell of {sorted(words - field.words)}"
+    if len(words) == len(alternatives) and field.words - words - {default}:
+        yield f"{path}: has no values {sorted(field.words - words)}"
+    most = value.get("maximum", 0)
+    if 0 < most <= LARGEST_TOLD and not re.search(rf"\b{most}\b", field.text):
+        yield f"{path}: does not tell the maximum {most}"
+
+
+def compare_job_page(page: str, schema: Mapping[str, Any]) -> list[str]:
+    """What differs between mprun-job.5 and the schema."""
+    fields, properties = fields_of_page(page), dict(properties_of_schema(schema))
+    complaints = [f"not in mprun-job.5: {path}" for path in properties if path not in fields]
+    complaints += [f"not in the schema: {path}" for path in fields if path not in properties]
+    for path in fields.keys() & properties.keys():
+        complaints += compare_field(path, fields[path], properties[path])
+    return complaints
+
+
+# --- tests -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def help_text(run_mprun: RunCommand) -> str:
+    """What `mprun --help` prints."""
+    return run_mprun("--help").check().stdout
+
+
+@pytest.fixture
+def schema() -> dict[str, Any]:
+    """configs/job.schema.json."""
+    return json.loads(SCHEMA.read_text(encoding="utf-8"))
+
+
+def test_command_page_is_what_help_says(help_text: str) -> None:
+    assert {"-n, --processes", "--set", "-h, --help", "--version"} <= options_of_help(
+        help_text
+    ).keys()
+    assert len(synopsis_of_help(help_text)) >= 4
+    assert compare_command_page(COMMAND_PAGE.read_text(encoding="utf-8"), help_text) == []
+
+
+def test_job_page_is_what_the_schema_says(schema: dict[str, Any]) -> None:
+    assert {"inputs.grid", "retries.delay", "limits.grace_seconds"} <= dict(
+        properties_of_schema(schema)
+    ).keys()
+    assert compare_job_page(JOB_PAGE.read_text(encoding="utf-8"), schema) == []
+
+
+@pytest.mark.parametrize("page", [COMMAND_PAGE, JOB_PAGE], ids=lambda page: page.name)
+def test_mandoc_has_no_complaint(page: Path) -> None:
+    mandoc = shutil.which("mandoc")
+    if mandoc is None:
+        pytest.skip("mandoc is not installed")
+    done = subprocess.run(
+        [mandoc, "-Tlint", "-W", "warning", str(page)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (".It Fl -order Ar", ".It Fl -orders Ar", "not in mprun.1: --order"),
+        (".It Fl -order Ar", ".It Fl -orders Ar", "not in --help: --orders"),
+        (".It Fl q , Fl -quiet", ".It Fl -quiet", "not in mprun.1: -q, --quiet"),
+        ("Ar input|completion", "Ar input|output", "--order: mprun.1 says 'input|output'"),
+        (".Fl -order\n", ".Fl -on-hang\n", "mentioned, but no option: --on-hang"),
+        (".Cm check\n.Ar JOB.json", ".Cm doctor", "synopsis: "),
+    ],
+)
+def test_a_wrong_command_page_is_found(help_text: str, old: str, new: str, complaint: str) -> None:
+    page = COMMAND_PAGE.read_text(encoding="utf-8")
+    assert old in page
+    found = compare_command_page(page.replace(old, new, 1), help_text)
+    assert any(line.startswith(complaint) for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        (".It Va seed Pq", ".It Va seeds Pq", "not in mprun-job.5: seed"),
+        (".It Va inputs.glob Pq", ".It Va inputs.globs Pq", "not in the schema: inputs.globs"),
+        ("on_death Pq integer ; default Cm 1", "on_death Pq integer", "retries.on_death: default"),
+        ("default Cm 30", "default Cm 31", "limits.join_seconds: default"),
+        (".Cm kwargs", ".Cm keywords", "call: has no values ['keywords']"),
+        (".Cm kwargs", ".Cm keywords", "call: does not tell of ['kwargs']"),
+        (".Pq Cm ascend", ".Pq Cm npu", "device: does not tell of ['ascend']"),
+        ("env Pq object", "env Pq array", "env: types"),
+        ("from 1 to 4096", "from 1 to 4095", "processes: does not tell the maximum"),
+    ],
+)
+def test_a_wrong_job_page_is_found(
+    schema: dict[str, Any], old: str, new: str, complaint: str
+) -> None:
+    page = JOB_PAGE.read_text(encoding="utf-8")
+    assert old in page
+    found = compare_job_page(page.replace(old, new, 1), schema)
+    assert any(line.startswith(complaint) for line in found), found
+
+
+def test_a_new_field_or_value_must_be_told(schema: dict[str, Any]) -> None:
+    page = JOB_PAGE.read_text(encoding="utf-8")
+    schema["properties"]["limits"]["properties"]["memory_per_worker"] = {"type": "integer"}
+    schema["properties"]["order"]["enum"].append("random")
+    found = compare_job_page(page, schema)
+    assert "not in mprun-job.5: limits.memory_per_worker" in found
+    assert any(line.startswith("order: does not tell of") for line in found)
