@@ -14,9 +14,12 @@ namespace mprun {
 
 int exit_code_of(const Error& error) {
   switch (error.fault) {
-    case Fault::kUsage: return 2;
-    case Fault::kLaunch: return 3;
-    case Fault::kInternal: return 125;
+    case Fault::kUsage:
+      return 2;
+    case Fault::kLaunch:
+      return 3;
+    case Fault::kInternal:
+      return 125;
   }
   return 125;
 }

@@ -13,9 +13,9 @@ enum class Subcommand { kRun, kCheck, kProgram };
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
-  std::string spec_path;                 ///< JOB.json, "-" for standard input; empty: the layer has script and all
-  std::vector<std::string> program;      ///< of `mprun -- COMMAND`
-  Document layer;                        ///< what the options set
+  std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has script and all
+  std::vector<std::string> program;  ///< of `mprun -- COMMAND`
+  Document layer;                    ///< what the options set
   bool quiet = false, verbose = false, explain = false, summary_json = false;
 };
 

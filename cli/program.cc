@@ -5,11 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <array>
 #include <optional>
 
 #include "base/clock.h"
@@ -36,9 +36,11 @@ class Program {
     environment_ = own_environment();
     bool not_executable = false;
     const auto path = environment_.find("PATH");
-    const std::string file = find_program(argv_[0], path == environment_.end() ? "" : path->second, "", &not_executable);
+    const std::string file =
+        find_program(argv_[0], path == environment_.end() ? "" : path->second, "", &not_executable);
     if (file.empty()) {
-      std::fprintf(stderr, "mprun: %s: %s\n", argv_[0].c_str(), not_executable ? "permission denied" : "command not found");
+      std::fprintf(stderr, "mprun: %s: %s\n", argv_[0].c_str(),
+                   not_executable ? "permission denied" : "command not found");
       return not_executable ? kNotExecutable : kNotFound;
     }
     for (int rank = 0; rank < copies_; ++rank) {

@@ -67,10 +67,13 @@ Result<std::string> pull_first(InputSource* inputs, const Guard& guard, int* sto
   std::string text;
   for (;;) {
     switch (inputs->pull(&text)) {
-      case InputSource::Pull::kItem: return text;
-      case InputSource::Pull::kBad: return usage_error(text);
+      case InputSource::Pull::kItem:
+        return text;
+      case InputSource::Pull::kBad:
+        return usage_error(text);
       case InputSource::Pull::kEnd:
-        return usage_error("the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
+        return usage_error(
+            "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
       case InputSource::Pull::kWait:
         *stopped_by = wait_for_input(inputs->wait_fd(), guard);
         if (*stopped_by != 0) return internal_error("stopped while waiting for the first input");
@@ -89,7 +92,8 @@ Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector
   getrlimit(RLIMIT_NOFILE, &limit);
   const std::uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<std::uint64_t>(spec->processes);
   if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
-    const std::uint64_t most = limit.rlim_cur > kOwnDescriptors ? (limit.rlim_cur - kOwnDescriptors) / kDescriptorsPerWorker : 0;
+    const std::uint64_t most =
+        limit.rlim_cur > kOwnDescriptors ? (limit.rlim_cur - kOwnDescriptors) / kDescriptorsPerWorker : 0;
     return usage_error("/processes: " + std::to_string(spec->processes) + " workers need " + std::to_string(needed) +
                        " open files, the limit is " + std::to_string(limit.rlim_cur) + "\n  use --processes " +
                        std::to_string(most) + " or fewer, or raise the limit (ulimit -Hn)");

@@ -473,9 +473,9 @@ def _has_option(words: Sequence[str], option: str) -> bool:
 
 
 def _wants_python(spec_path: Path) -> bool:
-    """True for a readable spec of a script that leaves the interpreter open."""
+    """True for a readable spec of a Python script that leaves the interpreter open."""
     try:
         spec = json.loads(spec_path.read_text(encoding="utf-8"))
-        return "script" in spec and "python" not in spec
-    except (OSError, ValueError, TypeError):  # broken on purpose
+        return ".py" in spec.get("script", "") and "python" not in spec
+    except (OSError, ValueError, TypeError, AttributeError):  # broken on purpose
         return False

@@ -14,8 +14,8 @@ namespace mprun {
 namespace {
 
 // The variables by which the common runtimes learn how many threads to start (joblib sets the same ones).
-constexpr std::array kThreadVariables = {"OMP_NUM_THREADS",     "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-                                         "BLIS_NUM_THREADS",    "NUMEXPR_NUM_THREADS",  "NUMBA_NUM_THREADS",
+constexpr std::array kThreadVariables = {"OMP_NUM_THREADS",       "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+                                         "BLIS_NUM_THREADS",      "NUMEXPR_NUM_THREADS",  "NUMBA_NUM_THREADS",
                                          "VECLIB_MAXIMUM_THREADS"};
 
 }  // namespace
@@ -60,9 +60,17 @@ Environment slot_environment(const JobSpec& spec, int slot) {
 Environment rank_environment(int rank, int world_size, int master_port) {
   const std::string number = std::to_string(rank);
   const std::string size = std::to_string(world_size);
-  return {{"RANK", number},        {"LOCAL_RANK", number},      {"WORLD_SIZE", size},      {"LOCAL_WORLD_SIZE", size},
-          {"GROUP_RANK", "0"},     {"ROLE_RANK", number},       {"ROLE_WORLD_SIZE", size}, {"GROUP_WORLD_SIZE", "1"},
-          {"ROLE_NAME", "default"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(master_port)}};
+  return {{"RANK", number},
+          {"LOCAL_RANK", number},
+          {"WORLD_SIZE", size},
+          {"LOCAL_WORLD_SIZE", size},
+          {"GROUP_RANK", "0"},
+          {"ROLE_RANK", number},
+          {"ROLE_WORLD_SIZE", size},
+          {"GROUP_WORLD_SIZE", "1"},
+          {"ROLE_NAME", "default"},
+          {"MASTER_ADDR", "127.0.0.1"},
+          {"MASTER_PORT", std::to_string(master_port)}};
 }
 
 int find_free_port() {

@@ -108,8 +108,7 @@ void HostLauncher::send_fork(LaunchRequest request) {
   const Json told = {{"slot", request.slot}, {"env", request.environment}};
   forking_.insert(request.slot);
   const auto sent = channel_->send_with_fds(
-      MPRUN_FORK, told.dump(),
-      {request.channel.get(), request.results.get(), request.out.get(), request.err.get()});
+      MPRUN_FORK, told.dump(), {request.channel.get(), request.results.get(), request.out.get(), request.err.get()});
   if (sent) return;
   forking_.erase(request.slot);
   waiting_.push_front(std::move(request));  // the host is dying: the next one will do it

@@ -40,9 +40,9 @@ class HostLauncher : public Launcher {
   int deaths_ = 0;
   std::optional<FrameSender> channel_;
   FrameReader reader_;
-  std::deque<LaunchRequest> waiting_;          ///< until the host is ready
-  std::set<int> forking_;                      ///< slots asked for and not yet answered
-  std::unordered_map<pid_t, int> slots_;       ///< forked and alive
+  std::deque<LaunchRequest> waiting_;     ///< until the host is ready
+  std::set<int> forking_;                 ///< slots asked for and not yet answered
+  std::unordered_map<pid_t, int> slots_;  ///< forked and alive
 };
 
 }  // namespace mprun

@@ -21,11 +21,11 @@ namespace mprun {
 /// What every process of the job is started with.
 struct LaunchPlan {
   const JobSpec* spec = nullptr;
-  Environment environment;      ///< shared by all, see job_environment()
+  Environment environment;  ///< shared by all, see job_environment()
   std::string run_dir;
-  std::string bootstrap;        ///< adapters/python/bootstrap.py as installed
-  rlimit open_files{};          ///< as mprun found it
-  int board = -1;               ///< memory file, see wire/board.h
+  std::string bootstrap;  ///< adapters/python/bootstrap.py as installed
+  rlimit open_files{};    ///< as mprun found it
+  int board = -1;         ///< memory file, see wire/board.h
   EventLoop* loop = nullptr;
 };
 

@@ -45,9 +45,8 @@ SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channe
                 std::to_string(kBoardNumber)};
   spawn.env = flatten(plan.environment, own);
   spawn.directory = plan.spec->working_directory;
-  spawn.fds = {{null_device(), 0},         {out, 1},
-               {err, 2},                   {channel, kChannelNumber},
-               {results, kResultsNumber},  {plan.board, kBoardNumber}};
+  spawn.fds = {{null_device(), 0},        {out, 1}, {err, 2}, {channel, kChannelNumber}, {results, kResultsNumber},
+               {plan.board, kBoardNumber}};
   if (plan.board < 0) spawn.fds.pop_back();  // ranks have none
   spawn.open_files = plan.open_files;
   return spawn;

@@ -17,13 +17,13 @@ namespace mprun {
 
 /// What a new process gets. Every string is copied before the fork.
 struct SpawnPlan {
-  std::vector<std::string> argv;                ///< argv[0] holds a slash: no PATH search happens here
-  std::vector<std::string> env;                 ///< "NAME=value"
-  std::string directory;                        ///< working directory; empty: ours
-  std::vector<std::pair<int, int>> fds;         ///< (ours, number in the child); all others are closed by CLOEXEC
-  bool new_session = true;                      ///< setsid: own process group, no terminal
-  std::optional<pid_t> process_group;           ///< joined instead of a new session
-  std::optional<rlimit> open_files;             ///< RLIMIT_NOFILE to give back
+  std::vector<std::string> argv;         ///< argv[0] holds a slash: no PATH search happens here
+  std::vector<std::string> env;          ///< "NAME=value"
+  std::string directory;                 ///< working directory; empty: ours
+  std::vector<std::pair<int, int>> fds;  ///< (ours, number in the child); all others are closed by CLOEXEC
+  bool new_session = true;               ///< setsid: own process group, no terminal
+  std::optional<pid_t> process_group;    ///< joined instead of a new session
+  std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to give back
 };
 
 /// Where a spawn failed, and how: the child tells through memory shared until its exec.

@@ -193,8 +193,6 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
   return reason;
 }
 
-std::vector<std::string> ResultsWriter::take_warnings() {
-  return std::exchange(warnings_, {});
-}
+std::vector<std::string> ResultsWriter::take_warnings() { return std::exchange(warnings_, {}); }
 
 }  // namespace mprun

@@ -128,9 +128,7 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
   return directory;
 }
 
-std::string RunDirectory::file(std::string_view name) const {
-  return path_ + "/" + std::string(name);
-}
+std::string RunDirectory::file(std::string_view name) const { return path_ + "/" + std::string(name); }
 
 std::string RunDirectory::log_path(int worker, std::string_view stream) const {
   return path_ + "/logs/worker-" + std::to_string(worker) + "." + std::string(stream);

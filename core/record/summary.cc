@@ -23,9 +23,7 @@ constexpr std::size_t kMostRoles = 16;  // the supervisor knows four
   return std::string(text, length) + "." + millis.substr(1) + "Z";
 }
 
-[[nodiscard]] double rounded(double value, double per_unit) {
-  return std::round(value * per_unit) / per_unit;
-}
+[[nodiscard]] double rounded(double value, double per_unit) { return std::round(value * per_unit) / per_unit; }
 
 }  // namespace
 

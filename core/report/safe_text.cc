@@ -5,9 +5,7 @@ namespace {
 
 constexpr std::string_view kBlank = " \t\r\n\f\v";
 
-[[nodiscard]] bool is_continuation(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
+[[nodiscard]] bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace
 

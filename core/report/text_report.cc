@@ -124,9 +124,7 @@ TextReport::TextReport(TextOptions options)
   if (options_.name.empty()) options_.name = "job";
 }
 
-TextReport::~TextReport() {
-  erase_live_line();
-}
+TextReport::~TextReport() { erase_live_line(); }
 
 void TextReport::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<TaskEnded>(&event)) {

@@ -141,7 +141,8 @@ std::string CommandCrew::describe(const Slot& slot, ProcessEnd end) const {
     json += end.signal != 0 ? "Signal" : "ExitCode";
     json += "\",\"message\":\"the command ended with " + to_string(end) + "\",\"traceback\":null,";
   }
-  json += end.signal != 0 ? "\"signal\":" + std::to_string(end.signal) : "\"exit_code\":" + std::to_string(end.exit_code);
+  json +=
+      end.signal != 0 ? "\"signal\":" + std::to_string(end.signal) : "\"exit_code\":" + std::to_string(end.exit_code);
   json += ",\"stdout\":";
   append_json_string(&json, read_range(slot.out.get(), slot.out_begin, out_end));
   json += ",\"stderr\":";

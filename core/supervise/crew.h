@@ -26,10 +26,10 @@ struct HandedTask {
 /// What came of the oldest task in flight of a slot.
 struct TaskReport {
   bool failed = false;
-  Nanos start = 0;             ///< wall clock
+  Nanos start = 0;  ///< wall clock
   Nanos duration = 0;
-  std::string_view payload;    ///< JSON: the value, or {type, message, traceback}
-  ProcessEnd end;              ///< of a command or rank
+  std::string_view payload;  ///< JSON: the value, or {type, message, traceback}
+  ProcessEnd end;            ///< of a command or rank
 };
 
 class CrewListener {

@@ -32,7 +32,7 @@ struct TaskEnded {
   int attempt = 1;          ///< from 1
   Nanos start = 0;          ///< wall clock
   Nanos duration = 0;
-  ProcessEnd end;           ///< of the command or rank; of the worker where its death ended the task
+  ProcessEnd end;                        ///< of the command or rank; of the worker where its death ended the task
   std::uint64_t sent = 0, received = 0;  ///< bytes to and from the worker
 };
 
@@ -53,7 +53,7 @@ struct WorkerEnded {
   std::int32_t pid = 0;
   std::string_view role;  ///< "worker", "rank", "command", "host"
   ProcessEnd end;
-  bool expected = true;     ///< false: it died
+  bool expected = true;  ///< false: it died
 };
 
 /// Something a person should read: a warning, or with `explain` the reason of a decision.
@@ -67,7 +67,7 @@ struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
   std::optional<std::uint64_t> total;
   int busy = 0, workers = 0;
-  double elapsed = 0;                ///< seconds since the job began
+  double elapsed = 0;      ///< seconds since the job began
   std::string_view phase;  ///< "starting", "running", "finishing", "stopping"
 };
 

@@ -31,7 +31,7 @@ class RankCrew : public Crew, private LauncherListener {
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;
-    std::string value, error;   ///< JSON of the last mprun.result(), of the exception
+    std::string value, error;  ///< JSON of the last mprun.result(), of the exception
     Nanos start = 0, began = 0;
     std::int64_t log_offset = 0;
   };

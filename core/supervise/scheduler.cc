@@ -26,9 +26,7 @@ void Scheduler::step(const Event& event, Nanos now, std::vector<Action>* actions
   std::visit([this](const auto& e) { on(e); }, event);
 }
 
-bool Scheduler::over() const {
-  return alive_ == 0 && (start_failed_ || stopping_ != Cause::kNone || !work_left());
-}
+bool Scheduler::over() const { return alive_ == 0 && (start_failed_ || stopping_ != Cause::kNone || !work_left()); }
 
 std::optional<TaskAttempt> Scheduler::current(int slot) const {
   const auto& queue = at(slot).in_flight;
@@ -192,8 +190,8 @@ void Scheduler::settle(int slot) {
 std::size_t Scheduler::wanted_depth() const {
   if (policy_.process_per_task) return 1;
   if (average_ == 0) return static_cast<std::size_t>(policy_.chunk_size.value_or(1));
-  std::size_t depth = 1 + static_cast<std::size_t>(
-                              std::clamp(kLookaheadSeconds / average_, 1.0, static_cast<double>(kMostQueued)));
+  std::size_t depth =
+      1 + static_cast<std::size_t>(std::clamp(kLookaheadSeconds / average_, 1.0, static_cast<double>(kMostQueued)));
   const std::uint64_t unassigned = counts_.read - next_fresh_ + returned_.size();
   if (policy_.chunk_size) depth = std::max(depth, static_cast<std::size_t>(*policy_.chunk_size));
   if (inputs_ended_) depth = std::min<std::size_t>(depth, unassigned / (2 * workers_.size()) + 1);

@@ -24,9 +24,9 @@ namespace mprun {
 /// What of the job spec steers the schedule.
 struct Policy {
   int workers = 1;
-  bool process_per_task = false;       ///< commands and ranks
-  bool ranks = false;                  ///< all tasks run at once; the first failure ends the others
-  std::optional<int> chunk_size;       ///< nullopt: adaptive
+  bool process_per_task = false;  ///< commands and ranks
+  bool ranks = false;             ///< all tasks run at once; the first failure ends the others
+  std::optional<int> chunk_size;  ///< nullopt: adaptive
   int retries_on_error = 0;
   int retries_on_death = 1;
   Nanos retry_delay = 0;
@@ -51,20 +51,37 @@ enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorSto
 namespace event {
 struct Begin {};
 /// The shell read `count` more inputs; `ended`: there are no more.
-struct InputsRead { std::uint64_t count = 0; bool ended = false; };
-struct WorkerReady { int slot = 0; };
+struct InputsRead {
+  std::uint64_t count = 0;
+  bool ended = false;
+};
+struct WorkerReady {
+  int slot = 0;
+};
 /// The oldest task in flight on `slot` ended by itself.
-struct TaskDone { int slot = 0; bool failed = false; Nanos duration = 0; };
+struct TaskDone {
+  int slot = 0;
+  bool failed = false;
+  Nanos duration = 0;
+};
 /// The worker's process is gone. `started`: its oldest task in flight had begun.
-struct WorkerGone { int slot = 0; bool started = false; };
+struct WorkerGone {
+  int slot = 0;
+  bool started = false;
+};
 /// A worker, or the host of all, said why it cannot start: trying again would not help.
 struct StartFailed {};
 /// The last `count` tasks in flight on `slot` will not be started by it.
-struct TakenBack { int slot = 0; std::uint32_t count = 0; };
+struct TakenBack {
+  int slot = 0;
+  std::uint32_t count = 0;
+};
 /// Ctrl-C or SIGTERM: the first stops handing out, the second kills.
 struct Interrupt {};
 /// The job was stopped and continued: no limit counts that time.
-struct Resumed { Nanos stopped_for = 0; };
+struct Resumed {
+  Nanos stopped_for = 0;
+};
 /// Time passed; sent about 20 times a second.
 struct Tick {};
 }  // namespace event
@@ -72,19 +89,43 @@ using Event = std::variant<event::Begin, event::InputsRead, event::WorkerReady, 
                            event::StartFailed, event::TakenBack, event::Interrupt, event::Resumed, event::Tick>;
 
 namespace action {
-struct ReadInputs { std::uint64_t count = 0; };
-struct StartWorker { int slot = 0; };
+struct ReadInputs {
+  std::uint64_t count = 0;
+};
+struct StartWorker {
+  int slot = 0;
+};
 /// Hand these to the worker, behind what it has.
-struct Assign { int slot = 0; std::vector<TaskAttempt> tasks; };
+struct Assign {
+  int slot = 0;
+  std::vector<TaskAttempt> tasks;
+};
 /// Ask what the worker has not started back; answered by TakenBack at once.
-struct TakeBack { int slot = 0; };
+struct TakeBack {
+  int slot = 0;
+};
 /// Tell the worker to finish and exit.
-struct Retire { int slot = 0; };
-struct Signal { int slot = 0; int signal = 0; Cause cause = Cause::kNone; };
+struct Retire {
+  int slot = 0;
+};
+struct Signal {
+  int slot = 0;
+  int signal = 0;
+  Cause cause = Cause::kNone;
+};
 /// The task is over: with the result that was just reported (kNone), or for another cause.
-struct EndTask { int slot = 0; TaskAttempt task; TaskStatus status = TaskStatus::kOk; Cause cause = Cause::kNone; };
+struct EndTask {
+  int slot = 0;
+  TaskAttempt task;
+  TaskStatus status = TaskStatus::kOk;
+  Cause cause = Cause::kNone;
+};
 /// The attempt failed and the task is put back.
-struct RetryTask { int slot = 0; TaskAttempt task; Cause cause = Cause::kNone; };
+struct RetryTask {
+  int slot = 0;
+  TaskAttempt task;
+  Cause cause = Cause::kNone;
+};
 }  // namespace action
 using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,
                             action::Signal, action::EndTask, action::RetryTask>;
@@ -120,10 +161,10 @@ class Scheduler {
   struct Worker {
     State state = State::kAbsent;
     std::deque<TaskAttempt> in_flight;
-    Nanos task_started = 0;             ///< of the oldest in flight
-    int handed = 0;                     ///< tasks given to this process
-    Cause kill_cause = Cause::kNone;    ///< why TERM was sent
-    std::optional<Nanos> deadline;      ///< of the next step: join limit, then grace
+    Nanos task_started = 0;           ///< of the oldest in flight
+    int handed = 0;                   ///< tasks given to this process
+    Cause kill_cause = Cause::kNone;  ///< why TERM was sent
+    std::optional<Nanos> deadline;    ///< of the next step: join limit, then grace
     bool killed = false;
   };
   struct Waiting {
@@ -168,7 +209,7 @@ class Scheduler {
   std::vector<Worker> workers_;
   std::vector<Action>* actions_ = nullptr;
   Nanos now_ = 0, begun_ = 0;
-  std::uint64_t next_fresh_ = 0;      ///< first task read but never assigned
+  std::uint64_t next_fresh_ = 0;  ///< first task read but never assigned
   bool inputs_ended_ = false, reading_ = false;
   std::deque<TaskAttempt> returned_;  ///< taken back or to be retried at once: before fresh ones
   std::deque<Waiting> delayed_;       ///< retries with a delay, in order of time

@@ -174,8 +174,12 @@ void Supervisor::perform(action::ReadInputs& wanted) {
         fresh_.push_back(std::move(text));
         ++read.count;
         break;
-      case InputSource::Pull::kEnd: read.ended = true; break;
-      case InputSource::Pull::kWait: waits = true; break;
+      case InputSource::Pull::kEnd:
+        read.ended = true;
+        break;
+      case InputSource::Pull::kWait:
+        waits = true;
+        break;
     }
   }
   inputs_ended_ = read.ended;
@@ -353,18 +357,24 @@ std::string Supervisor::cause_text(Cause cause, int slot) const {
     return text + " s";
   };
   switch (cause) {
-    case Cause::kNone: return "";
-    case Cause::kDeath: return gone_why_;
+    case Cause::kNone:
+      return "";
+    case Cause::kDeath:
+      return gone_why_;
     case Cause::kTaskLimit:
       return "it ran longer than limits.task_seconds (" + seconds(policy_.task_limit.value_or(0)) + ") and was ended";
     case Cause::kJobLimit:
       return "the job ran longer than limits.job_seconds (" + seconds(policy_.job_limit.value_or(0)) + ")";
-    case Cause::kInterrupted: return "the job was interrupted";
-    case Cause::kErrorStop: return "the job was stopped by another task's failure";
-    case Cause::kRankFailed: return "another rank failed";
+    case Cause::kInterrupted:
+      return "the job was interrupted";
+    case Cause::kErrorStop:
+      return "the job was stopped by another task's failure";
+    case Cause::kRankFailed:
+      return "another rank failed";
     case Cause::kJoinLimit:
-      return "worker " + std::to_string(slot) + " had finished its tasks but did not exit within limits.join_seconds (" +
-             seconds(policy_.join_limit) + "): it was ended, its results are kept";
+      return "worker " + std::to_string(slot) +
+             " had finished its tasks but did not exit within limits.join_seconds (" + seconds(policy_.join_limit) +
+             "): it was ended, its results are kept";
   }
   return "";
 }

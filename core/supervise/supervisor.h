@@ -23,9 +23,9 @@ namespace mprun {
 
 /// How a job ended, before its records are closed.
 struct JobOutcome {
-  int exit_code = 0;          ///< DESIGN's table
+  int exit_code = 0;  ///< DESIGN's table
   Counts counts;
-  std::string launch_error;   ///< for exit code 3: why nothing could start
+  std::string launch_error;  ///< for exit code 3: why nothing could start
   double seconds = 0;
 };
 
@@ -34,8 +34,8 @@ class Supervisor : private CrewListener {
   struct Setup {
     const JobSpec* spec = nullptr;
     InputSource* inputs = nullptr;
-    std::string first_input;               ///< pulled already, to know that there is one
-    Environment environment;               ///< mprun's own
+    std::string first_input;  ///< pulled already, to know that there is one
+    Environment environment;  ///< mprun's own
     std::string run_dir;
     std::string bootstrap;
     rlimit open_files{};
@@ -100,13 +100,13 @@ class Supervisor : private CrewListener {
   bool stepping_ = false;
   std::deque<Event> posted_;
   std::vector<Action> actions_;
-  std::deque<std::string> fresh_;         ///< read and never handed out, in order
-  TaskId fresh_begin_ = 0;                ///< the task of fresh_.front()
-  std::map<TaskId, std::string> bad_;     ///< inputs that could not be read: the reason
-  std::map<TaskId, std::string> back_;    ///< inputs of tasks taken back or to be retried
-  std::vector<std::deque<Held>> held_;    ///< in flight, by slot
-  const TaskReport* report_ = nullptr;    ///< of the task that ends just now
-  Held ending_;                           ///< that task
+  std::deque<std::string> fresh_;       ///< read and never handed out, in order
+  TaskId fresh_begin_ = 0;              ///< the task of fresh_.front()
+  std::map<TaskId, std::string> bad_;   ///< inputs that could not be read: the reason
+  std::map<TaskId, std::string> back_;  ///< inputs of tasks taken back or to be retried
+  std::vector<std::deque<Held>> held_;  ///< in flight, by slot
+  const TaskReport* report_ = nullptr;  ///< of the task that ends just now
+  Held ending_;                         ///< that task
   ProcessEnd gone_end_;
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::optional<Error> fatal_;

@@ -243,7 +243,8 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   const std::uint32_t untouched = mprun_board_take_back(board_.slot(number));
   const bool started = slot.next_position - slot.reported > untouched;
   const bool expected = slot.retired && end.signal == 0 && end.exit_code == 0;
-  std::string why = "worker " + std::to_string(number) + " (pid " + std::to_string(pid) + ") ended with " + to_string(end);
+  std::string why =
+      "worker " + std::to_string(number) + " (pid " + std::to_string(pid) + ") ended with " + to_string(end);
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
   }

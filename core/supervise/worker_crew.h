@@ -27,17 +27,17 @@ class WorkerCrew : public Crew, private LauncherListener {
 
  private:
   struct Slot {
-    bool wanted = false;               ///< between start() and on_gone()
+    bool wanted = false;  ///< between start() and on_gone()
     pid_t pid = 0;
     bool said_hello = false, ready = false, retired = false;
-    std::string verdict;               ///< what is wrong with its pipe
-    bool condemned = false;            ///< ended by us because of that
+    std::string verdict;     ///< what is wrong with its pipe
+    bool condemned = false;  ///< ended by us because of that
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;
-    std::uint32_t next_position = 0;   ///< of the next task handed out
-    std::uint32_t reported = 0;        ///< results that came back, plus tasks taken back
-    std::int64_t log_offset = 0;       ///< where this process's stderr begins
+    std::uint32_t next_position = 0;  ///< of the next task handed out
+    std::uint32_t reported = 0;       ///< results that came back, plus tasks taken back
+    std::int64_t log_offset = 0;      ///< where this process's stderr begins
   };
 
   void on_launched(int slot, pid_t pid) override;

@@ -80,7 +80,7 @@ class Measurements:
     """What every contender gave in every round."""
 
     def __init__(self, contenders: Sequence[Contender], rounds: int, warm_up: bool = False) -> None:
-        """Measures. With `warm_up` there is one more round before the first, which does not count."""
+        """Measures; with `warm_up` in one more round before the first, which does not count."""
         self._rounds: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
         self._absent: dict[str, str] = {}
         for number in range(0 if warm_up else 1, rounds + 1):

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -756,6 +754,33 @@ def test_a_seed_makes_results_equal(run_job: RunCommand) -> None:
     assert seen[4] != seen[0]
     for column in range(3):  # no two tasks draw the same
         assert len({values[column] for _, values in seen[0]}) == 6
+
+
+def test_a_seed_reaches_what_a_task_imports(run_job: RunCommand) -> None:
+    """Generators of modules that nobody had imported before the first task are seeded too."""
+    script = """
+def run(number):
+    import random
+
+    import numpy
+
+    return [random.random(), float(numpy.random.rand())]
+"""
+    seen = []
+    for method, workers in (("fork", 1), ("spawn", 3), ("forkserver", 2)):
+        run = run_job(
+            {
+                "script": "job.py:run",
+                "start_method": method,
+                "processes": workers,
+                "chunk_size": 1,
+                "seed": 7,
+                "inputs": {"range": 6},
+            },
+            scripts=job(script),
+        ).check()
+        seen.append(run.values())
+    assert seen[0] == seen[1] == seen[2]
 
 
 def test_without_a_seed_workers_draw_differently(run_job: RunCommand, start_method: str) -> None:

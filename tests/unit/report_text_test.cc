@@ -67,9 +67,7 @@ constexpr const char* kDivision = R"({"type":"ZeroDivisionError","message":"divi
   return pulse;
 }
 
-[[nodiscard]] std::ptrdiff_t count_lines(const std::string& text) {
-  return std::count(text.begin(), text.end(), '\n');
-}
+[[nodiscard]] std::ptrdiff_t count_lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 TEST(ReportTextTest, AFailedTaskIsOneLine) {
   EXPECT_EQ(printed({}, [](TextReport& report) { report.on_event(failed_task(17)); }),

@@ -150,7 +150,8 @@ static PyObject* call_function(struct task_loop* loop, PyObject* input) {
   if (loop->style == CALL_ITEM) return PyObject_CallFunctionObjArgs(loop->function, input, NULL);
   if (loop->style == CALL_KWARGS) {
     if (!PyDict_Check(input)) {
-      PyErr_Format(PyExc_TypeError, "\"call\": \"kwargs\" needs every input to be a JSON object, this one is %R", input);
+      PyErr_Format(PyExc_TypeError, "\"call\": \"kwargs\" needs every input to be a JSON object, this one is %R",
+                   input);
       return NULL;
     }
     PyObject* none = PyTuple_New(0);

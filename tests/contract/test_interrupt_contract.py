@@ -1,0 +1,216 @@
+"""Ctrl-C, SIGTERM and their like, SIGTSTP and SIGCONT, sent to mprun's pid."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import Running, StartCommand
+
+WAITS = """
+import os
+import signal
+
+from events import mark, wait_for
+
+
+def run(number):
+    mark("began", number)
+    wait_for("go", seconds=60)
+    mark("ended", number)
+    return number
+"""
+
+RANKS = """
+import mprun
+from events import mark, wait_for
+
+mark("began", mprun.rank())
+wait_for("go", seconds=60)
+mark("ended", mprun.rank())
+mprun.result(mprun.rank())
+"""
+
+COMMAND = "echo {} >>began; until test -e go; do sleep 0.01; done; echo {} >>ended"
+
+StartWaiting = Callable[..., Running]
+
+
+@pytest.fixture(params=[*harness.START_METHODS, "ranks", "command"])
+def start_waiting(
+    request: pytest.FixtureRequest, start_job: StartCommand, tmp_path: Path
+) -> StartWaiting:
+    """start_waiting(grace=60) -> a job of which two tasks run, until the file `go` is there."""
+
+    def start(grace: float = 60, **limits: float) -> Running:
+        spec: dict[str, Any] = {"processes": 2, "limits": {"grace_seconds": grace, **limits}}
+        if request.param == "command":
+            spec.update(command=["sh", "-c", COMMAND], inputs={"range": 6})
+        elif request.param == "ranks":
+            spec.update(script="ranks.py")
+        else:
+            spec.update(
+                script="job.py:run",
+                start_method=request.param,
+                chunk_size=1,
+                inputs={"range": 6},
+            )
+        scripts = {"job.py": WAITS, "ranks.py": RANKS, "events.py": harness.EVENTS}
+        running = start_job(spec, scripts=scripts, process_group=0)
+        harness.wait_until(lambda: len(harness.marks(tmp_path / "began")) == 2, what="two tasks")
+        return running
+
+    return start
+
+
+def statuses(running: Running) -> list[str]:
+    """Of the tasks that ended, by number."""
+    return [result["status"] for result in running.wait().results()]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)],
+)
+def test_the_first_signal_lets_running_tasks_finish(
+    start_waiting: StartWaiting, tmp_path: Path, number: int, code: int
+) -> None:
+    """Nothing more is handed out; results are kept."""
+    running = start_waiting()
+    running.send_signal(number)
+    harness.wait_until(lambda: "stopping" in running.stderr, what="mprun to say that it stops")
+    assert running.process.poll() is None
+    (tmp_path / "go").write_text("\n")
+    run = running.wait(20).check(code)
+    assert statuses(running) == ["ok", "ok"]
+    assert sorted(harness.marks(tmp_path / "ended")) == ["0", "1"]
+    assert sorted(harness.marks(tmp_path / "began")) == ["0", "1"]
+    assert run.summary()["exit_code"] == code
+    assert run.summary()["counts"]["ok"] == 2
+
+
+def test_grace_after_the_first_signal(start_waiting: StartWaiting, tmp_path: Path) -> None:
+    """Tasks that do not finish within it are ended and named."""
+    running = start_waiting(grace=0.4)
+    sent = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    run = running.wait(20).check(130)
+    assert time.monotonic() - sent >= 0.4
+    assert statuses(running) == ["cancelled", "cancelled"]
+    assert all("interrupted" in result["error"]["message"] for result in run.results())
+    assert harness.marks(tmp_path / "ended") == []
+    assert run.summary()["counts"]["cancelled"] == 2
+
+
+@pytest.mark.parametrize("numbers", [("SIGINT", "SIGINT"), ("SIGTERM", "SIGINT")], ids="+".join)
+def test_the_second_signal_kills(
+    start_waiting: StartWaiting, tmp_path: Path, numbers: tuple[str, str]
+) -> None:
+    """Now, whatever grace there would have been; the exit code is that of the first."""
+    first, second = (signal.Signals[name] for name in numbers)
+    running = start_waiting(grace=60)
+    running.send_signal(first)
+    harness.wait_until(lambda: "stopping" in running.stderr, what="mprun to say that it stops")
+    sent = time.monotonic()
+    running.send_signal(second)
+    running.wait(20).check(128 + first)
+    assert time.monotonic() - sent < 2
+    assert statuses(running) == ["cancelled", "cancelled"]
+
+
+def test_a_signal_to_the_whole_group_counts_once(
+    start_waiting: StartWaiting, tmp_path: Path
+) -> None:
+    """As a terminal sends it: running tasks do not get it and finish."""
+    running = start_waiting()
+    os.killpg(running.pid, signal.SIGINT)
+    harness.wait_until(lambda: "stopping" in running.stderr, what="mprun to say that it stops")
+    (tmp_path / "go").write_text("\n")
+    running.wait(20).check(130)
+    assert statuses(running) == ["ok", "ok"]
+
+
+def test_stop_and_continue(start_waiting: StartWaiting, tmp_path: Path) -> None:
+    """SIGTSTP stops every process of the job, SIGCONT continues all of them."""
+    running = start_waiting()
+
+    def states() -> dict[int, str]:
+        family = [*harness.descendants(running.pid), harness.list_processes()[running.pid]]
+        return {process.pid: process.state for process in family if process.alive}
+
+    running.send_signal(signal.SIGTSTP)
+    harness.wait_until(lambda: set(states().values()) == {"T"}, what=f"all to stop: {states()}")
+    assert len(states()) >= 4
+    running.send_signal(signal.SIGCONT)
+    harness.wait_until(lambda: "T" not in states().values(), what=f"all to go on: {states()}")
+    (tmp_path / "go").write_text("\n")
+    running.wait(20).check()
+    assert set(statuses(running)) == {"ok"}
+
+
+def test_limits_do_not_count_stopped_time(start_waiting: StartWaiting, tmp_path: Path) -> None:
+    running = start_waiting(task_seconds=1.5, job_seconds=4)
+    running.send_signal(signal.SIGTSTP)
+    harness.wait_until(
+        lambda: harness.list_processes()[running.pid].state == "T", what="mprun to stop"
+    )
+    time.sleep(2)  # longer than the limit, which is what is tested
+    running.send_signal(signal.SIGCONT)
+    (tmp_path / "go").write_text("\n")
+    run = running.wait(20).check()
+    assert {(result["status"], result["attempt"]) for result in run.results()} == {("ok", 1)}
+
+
+def test_a_signal_while_starting(start_job: StartCommand, tmp_path: Path) -> None:
+    """Nobody waits for a setup that takes a minute."""
+    for method in harness.START_METHODS:
+        script = (
+            "from events import mark, wait_for\n\n\n"
+            f"def setup():\n    mark('began-{method}')\n    wait_for('never', seconds=60)\n\n\n"
+            "def run(number):\n    return number\n"
+        )
+        running = start_job(
+            {
+                "script": "job.py:run",
+                "setup": "setup",
+                "start_method": method,
+                "processes": 2,
+                "limits": {"grace_seconds": 0.3},
+                "inputs": {"range": 4},
+            },
+            scripts={"job.py": script, "events.py": harness.EVENTS},
+        )
+        began = tmp_path / f"began-{method}"
+        harness.wait_until(lambda: harness.marks(began), what="setup")
+        running.send_signal(signal.SIGINT)
+        run = running.wait(10).check(130)
+        assert run.summary()["counts"]["ok"] == 0
+
+
+def test_a_signal_while_waiting_for_input(start_job: StartCommand) -> None:
+    """Before the first input has come, and after."""
+    for text in ("", "one\n"):
+        read_end, write_end = os.pipe()
+        running = start_job(
+            {"command": ["echo", "{}"], "inputs": {"lines": "-"}}, stdin=read_end
+        )
+        try:
+            os.write(write_end, text.encode())
+            if text:
+                journal = running.run_dir / "results.jsonl"
+                harness.wait_until(lambda: harness.marks(journal), what="the first result")
+                assert json.loads(harness.marks(journal)[0])["status"] == "ok"
+            else:
+                harness.wait_until(lambda: running.children(), what="the supervisor")
+            running.send_signal(signal.SIGINT)
+            running.wait(10).check(130)
+        finally:
+            os.close(write_end)

@@ -1,0 +1,84 @@
+// What the processes of a job find in their environment.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/environment.h"
+#include "launch/launcher.h"
+#include "supervise/command_crew.h"
+
+namespace mprun {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsSupersetOf;
+using testing::Not;
+using testing::Pair;
+
+TEST(Environment, ThreadCountsAreSetUnlessTheUserDid) {
+  JobSpec spec;
+  spec.threads_per_worker = 3;
+  const Environment mine{{"OMP_NUM_THREADS", "7"}, {"PATH", "/bin"}};
+  auto env = job_environment(spec, mine, "/run");
+  EXPECT_EQ(env["OMP_NUM_THREADS"], "7");
+  EXPECT_EQ(env["MKL_NUM_THREADS"], "3");
+  EXPECT_EQ(env["MPRUN_RUN_DIR"], "/run");
+  spec.threads_explicit = true;
+  EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "3");
+  spec.env = {{"OMP_NUM_THREADS", "9"}};
+  EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "9");
+}
+
+TEST(Environment, DevicesGoRoundAndHideTheOthers) {
+  JobSpec spec;
+  spec.device = {DeviceKind::kCuda, {0, 2}};
+  EXPECT_EQ(slot_environment(spec, 0)["CUDA_VISIBLE_DEVICES"], "0");
+  EXPECT_EQ(slot_environment(spec, 1)["CUDA_VISIBLE_DEVICES"], "2");
+  EXPECT_EQ(slot_environment(spec, 2)["MPRUN_DEVICE"], "cuda:0");
+  EXPECT_EQ(slot_environment(spec, 3)["MPRUN_DEVICE_INDEX"], "2");
+  spec.device = {DeviceKind::kAscend, {5}};
+  EXPECT_EQ(slot_environment(spec, 9)["ASCEND_RT_VISIBLE_DEVICES"], "5");
+  spec.device = {};
+  EXPECT_THAT(slot_environment(spec, 0), Not(Contains(Pair("CUDA_VISIBLE_DEVICES", testing::_))));
+}
+
+TEST(Environment, RanksGetTorchrunsVariables) {
+  EXPECT_THAT(
+      rank_environment(2, 4, 29501),
+      IsSupersetOf({Pair("RANK", "2"), Pair("LOCAL_RANK", "2"), Pair("WORLD_SIZE", "4"), Pair("LOCAL_WORLD_SIZE", "4"),
+                    Pair("MASTER_ADDR", "127.0.0.1"), Pair("MASTER_PORT", "29501")}));
+}
+
+TEST(Environment, FlattenLetsTheSecondWin) {
+  EXPECT_THAT(flatten({{"A", "1"}, {"B", "2"}}, {{"A", "3"}}), ElementsAre("B=2", "A=3"));
+}
+
+TEST(FillCommand, ReplacesAllThreeAndTheInputOnlyOnce) {
+  EXPECT_THAT(fill_command({"echo", "{}-{#}", "{%}", "plain"}, "\"a {} {#} b\"", 7, 1),
+              ElementsAre("echo", "a {} {#} b-7", "1", "plain"));
+  EXPECT_THAT(fill_command({"{}"}, "[1,2]", 0, 0), ElementsAre("[1,2]"));
+  EXPECT_THAT(fill_command({"{}"}, R"("\udcff")", 0, 0), ElementsAre("\xff"));
+}
+
+TEST(LogTail, GivesTheLastLinesBehindTheOffset) {
+  const std::string path = testing::TempDir() + "mprun-log-tail";
+  auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  ASSERT_TRUE(file);
+  std::string text;
+  for (int line = 0; line < 20; ++line) text += "line " + std::to_string(line) + "\n";
+  ASSERT_TRUE(write_all(file->get(), text));
+  EXPECT_EQ(log_tail(path, 0).substr(0, 8), "line 10\n");
+  EXPECT_EQ(log_tail(path, static_cast<std::int64_t>(text.size()) - 8), "line 19");
+  EXPECT_EQ(log_tail(path, 1'000'000), "");
+  EXPECT_EQ(log_tail("/nowhere", 0), "");
+}
+
+TEST(StartFailure, IsExplainedWithItsTraceback) {
+  EXPECT_EQ(explain_start_failure(R"({"stage":"setup","message":"setup failed","traceback":"Trace\n"})"),
+            "setup failed\nTrace");
+  EXPECT_NE(explain_start_failure("nonsense"), "");
+}
+
+}  // namespace
+}  // namespace mprun

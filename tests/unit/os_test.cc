@@ -1,0 +1,146 @@
+// Descriptors, the event loop and spawning: errors name their stage, nothing leaks.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "os/event_loop.h"
+#include "os/process.h"
+
+namespace mprun {
+namespace {
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST(EventLoop, HandlesWhatIsReadableAndDropsWhatIsRemoved) {
+  auto loop = EventLoop::create();
+  ASSERT_TRUE(loop);
+  auto first = make_pipe();
+  auto second = make_pipe();
+  ASSERT_TRUE(first && second);
+  int handled = 0;
+  // Whichever comes first removes the other: a stale event must not reach it.
+  ASSERT_TRUE(loop->add(first->read.get(), EPOLLIN, [&](std::uint32_t) {
+    ++handled;
+    loop->remove(second->read.get());
+  }));
+  ASSERT_TRUE(loop->add(second->read.get(), EPOLLIN, [&](std::uint32_t) {
+    ++handled;
+    loop->remove(first->read.get());
+  }));
+  ASSERT_TRUE(write_all(first->write.get(), "x"));
+  ASSERT_TRUE(write_all(second->write.get(), "x"));
+  ASSERT_TRUE(loop->run_once());
+  EXPECT_EQ(handled, 1);
+}
+
+TEST(EventLoop, RunsTimersInOrderAndNotTheCancelled) {
+  auto loop = EventLoop::create();
+  ASSERT_TRUE(loop);
+  std::string order;
+  const Nanos now = monotonic_now();
+  loop->at(now + 2, [&] { order += "b"; });
+  loop->at(now + 1, [&] { order += "a"; });
+  const auto cancelled = loop->at(now + 3, [&] { order += "x"; });
+  loop->at(now + 4, [&] { order += "c"; });
+  loop->cancel(cancelled);
+  while (order.size() < 3) ASSERT_TRUE(loop->run_once());
+  EXPECT_EQ(order, "abc");
+}
+
+SpawnPlan shell(const std::string& script) {
+  SpawnPlan plan;
+  plan.argv = {"/bin/sh", "-c", script};
+  plan.env = {"WORD=hello"};
+  return plan;
+}
+
+int wait_for(pid_t pid) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(Spawn, PassesEnvironmentDirectoryAndDescriptors) {
+  const std::size_t before = open_descriptors();
+  {
+    auto pipe = make_pipe();
+    ASSERT_TRUE(pipe);
+    const std::string ours = "/proc/self/fd/" + std::to_string(pipe->read.get());  // close on exec, as all of ours
+    SpawnPlan plan = shell("echo $WORD $PWD >&7; test -e " + ours + " || echo closed >&7");
+    plan.directory = "/";
+    plan.fds = {{STDIN_FILENO, 0}, {STDOUT_FILENO, 1}, {STDERR_FILENO, 2}, {pipe->write.get(), 7}};
+    SpawnFailure failure;
+    const pid_t pid = spawn_process(plan, &failure);
+    ASSERT_GT(pid, 0) << failure.stage;
+    pipe->write.reset();
+    std::string text(100, '\0');
+    EXPECT_EQ(wait_for(pid), 0);
+    text.resize(static_cast<std::size_t>(read(pipe->read.get(), text.data(), text.size())));
+    EXPECT_EQ(text, "hello /\nclosed\n");
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Spawn, SwapsDescriptorsThatStandInEachOthersWay) {
+  auto a = make_pipe();
+  auto b = make_pipe();
+  ASSERT_TRUE(a && b);
+  SpawnPlan plan = shell("echo a >&" + std::to_string(b->write.get()) + "; echo b >&" + std::to_string(a->write.get()));
+  plan.fds = {{a->write.get(), b->write.get()}, {b->write.get(), a->write.get()}};
+  SpawnFailure failure;
+  const pid_t pid = spawn_process(plan, &failure);
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(wait_for(pid), 0);
+  char letter = 0;
+  ASSERT_EQ(read(a->read.get(), &letter, 1), 1);
+  EXPECT_EQ(letter, 'a');
+}
+
+TEST(Spawn, TellsWhichStageFailed) {
+  const std::size_t before = open_descriptors();
+  SpawnFailure failure;
+  SpawnPlan plan = shell("true");
+  plan.directory = "/nowhere";
+  EXPECT_EQ(spawn_process(plan, &failure), -1);
+  EXPECT_STREQ(failure.stage, "working directory");
+  EXPECT_EQ(failure.error_number, ENOENT);
+  plan = shell("true");
+  plan.argv[0] = "/etc/passwd";
+  EXPECT_EQ(spawn_process(plan, &failure), -1);
+  EXPECT_STREQ(failure.stage, "exec");
+  EXPECT_EQ(failure.error_number, EACCES);
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child was left";
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Spawn, ChildHasDefaultSignalsAndItsOwnSession) {
+  signal(SIGINT, SIG_IGN);
+  SpawnPlan plan = shell("kill -INT $$; exit 3");
+  SpawnFailure failure;
+  const pid_t pid = spawn_process(plan, &failure);
+  ASSERT_GT(pid, 0);
+  EXPECT_EQ(getsid(pid), pid);
+  EXPECT_EQ(wait_for(pid), -SIGINT);
+  signal(SIGINT, SIG_DFL);
+}
+
+TEST(FindProgram, SearchesPathAndSaysWhatIsNotExecutable) {
+  bool not_executable = false;
+  EXPECT_EQ(find_program("sh", "/nowhere:/bin", "", &not_executable), "/bin/sh");
+  EXPECT_EQ(find_program("no-such-program", "/bin", "", &not_executable), "");
+  EXPECT_FALSE(not_executable);
+  EXPECT_EQ(find_program("passwd", "/etc", "", &not_executable), "");
+  EXPECT_TRUE(not_executable);
+  EXPECT_EQ(find_program("bin/sh", "", "/", &not_executable), "//bin/sh");
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,47 @@
+// /proc parsers on texts and fixture trees.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "procfs/process_tree.h"
+
+namespace mprun {
+namespace {
+
+TEST(ProcessStat, ParsesNamesThatTryToConfuse) {
+  ProcessStat stat;
+  ASSERT_TRUE(parse_process_stat("42 (a) S 1) (b) R 17 42 42 0", &stat));
+  EXPECT_EQ(stat.state, 'R');
+  EXPECT_EQ(stat.parent, 17);
+}
+
+TEST(ProcessStat, RefusesWhatIsNone) {
+  ProcessStat stat;
+  for (const char* text : {"", "42", "42 (sh", "42 (sh)", "42 (sh) S", "42 (sh) S x"}) {
+    EXPECT_FALSE(parse_process_stat(text, &stat)) << text;
+  }
+}
+
+TEST(Descendants, WalksATreeAndLeavesOutZombies) {
+  const std::filesystem::path root = testing::TempDir() + "mprun-procfs";
+  std::filesystem::remove_all(root);
+  const auto add = [&](int pid, int parent, char state) {
+    std::filesystem::create_directories(root / std::to_string(pid));
+    std::ofstream(root / std::to_string(pid) / "stat") << pid << " (x) " << state << ' ' << parent << " 0 0";
+  };
+  add(1, 0, 'S');
+  add(10, 1, 'S');
+  add(11, 10, 'R');
+  add(12, 11, 'T');
+  add(13, 10, 'Z');
+  add(20, 1, 'S');
+  std::filesystem::create_directories(root / "self");
+  EXPECT_THAT(descendants(10, root.string()), testing::ElementsAre(11, 12));
+  EXPECT_THAT(descendants(12, root.string()), testing::IsEmpty());
+  EXPECT_THAT(descendants(1, root.string()), testing::SizeIs(4));
+}
+
+}  // namespace
+}  // namespace mprun

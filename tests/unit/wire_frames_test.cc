@@ -1,0 +1,135 @@
+// Frames and board: what is sent arrives whole, nonsense is noticed, no task is claimed twice.
+#include "wire/frames.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "wire/board.h"
+
+namespace mprun {
+namespace {
+
+TEST(Frames, ArriveWholeInAnyPieces) {
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  set_nonblocking(pipe->read.get());
+  std::string bytes;
+  for (const std::string payload : {"", "a", "hello"}) {
+    const mprun_frame header{static_cast<std::uint32_t>(payload.size()), MPRUN_FRAME_MAGIC, MPRUN_READY};
+    bytes.append(reinterpret_cast<const char*>(&header), sizeof header).append(payload);
+  }
+  FrameReader reader;
+  Frame frame;
+  std::string seen;
+  int frames = 0;
+  for (const char byte : bytes) {
+    ASSERT_TRUE(write_all(pipe->write.get(), {&byte, 1}));
+    EXPECT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kMore);
+    while (reader.next(&frame)) {
+      seen += frame.payload;
+      ++frames;
+    }
+  }
+  EXPECT_EQ(frames, 3);
+  EXPECT_EQ(seen, "ahello");
+  EXPECT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kEmpty);
+  pipe->write.reset();
+  EXPECT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kClosed);
+}
+
+TEST(Frames, NonsenseIsNoticed) {
+  for (const mprun_frame bad : {mprun_frame{1, 0x1234, MPRUN_READY}, mprun_frame{0xffffffff, MPRUN_FRAME_MAGIC, 1}}) {
+    auto pipe = make_pipe();
+    ASSERT_TRUE(pipe);
+    ASSERT_TRUE(write_all(pipe->write.get(), {reinterpret_cast<const char*>(&bad), sizeof bad}));
+    FrameReader reader;
+    Frame frame;
+    ASSERT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kMore);
+    EXPECT_FALSE(reader.next(&frame));
+    EXPECT_TRUE(reader.corrupt());
+  }
+}
+
+TEST(Frames, LargePayloadGoesThroughASmallSocket) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  set_nonblocking(pair->theirs.get());
+  FrameSender sender(std::move(pair->ours));
+  const std::string payload(5'000'000, 'x');
+  sender.send_frame(MPRUN_START, payload);
+  FrameReader reader;
+  Frame frame;
+  bool whole = false;
+  while (!whole) {
+    ASSERT_TRUE(sender.flush());
+    ASSERT_NE(reader.fill(pair->theirs.get()), FrameReader::Fill::kClosed);
+    whole = reader.next(&frame);
+  }
+  EXPECT_EQ(frame.payload, payload);
+  EXPECT_FALSE(sender.wants_to_write());
+}
+
+TEST(Frames, FlushTellsWhenThePeerIsGone) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  pair->theirs.reset();
+  FrameSender sender(std::move(pair->ours));
+  sender.send_frame(MPRUN_STOP, "");
+  EXPECT_FALSE(sender.flush());
+}
+
+TEST(Board, GrantsClaimsAndTakesBack) {
+  auto board = Board::create(2);
+  ASSERT_TRUE(board);
+  mprun_board_slot* slot = board->slot(1);
+  EXPECT_FALSE(mprun_board_claim(slot, 0));
+  mprun_board_grant(slot, 3);
+  EXPECT_TRUE(mprun_board_claim(slot, 0));
+  EXPECT_EQ(mprun_board_take_back(slot), 2U);
+  EXPECT_FALSE(mprun_board_claim(slot, 1));
+  EXPECT_FALSE(mprun_board_claim(slot, 2));
+  mprun_board_grant(slot, 1);
+  EXPECT_FALSE(mprun_board_claim(slot, 2));
+  EXPECT_TRUE(mprun_board_claim(slot, 3));
+  EXPECT_EQ(board->slot(0)->claim, 0U);
+}
+
+TEST(Board, PositionsWrap) {
+  mprun_board_slot slot{};
+  slot.claim = mprun_claim_make(0xffffffffU, 0xffffffffU);
+  mprun_board_grant(&slot, 2);
+  EXPECT_TRUE(mprun_board_claim(&slot, 0xffffffffU));
+  EXPECT_TRUE(mprun_board_claim(&slot, 0));
+  EXPECT_FALSE(mprun_board_claim(&slot, 1));
+}
+
+// The worker claims while the supervisor takes back: every position goes to exactly one of them.
+TEST(Board, RaceGivesEveryPositionOnce) {
+  mprun_board_slot slot{};
+  constexpr std::uint32_t kRounds = 20'000, kChunk = 5;
+  std::atomic<std::uint32_t> granted = 0;
+  std::atomic<std::uint64_t> claimed = 0, taken = 0;
+  std::atomic<bool> done = false;
+  std::thread worker([&] {
+    std::uint32_t position = 0;
+    while (!done || position < granted) {
+      if (position >= granted) continue;
+      if (mprun_board_claim(&slot, position)) ++claimed;
+      ++position;
+    }
+  });
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    mprun_board_grant(&slot, kChunk);
+    granted += kChunk;
+    if (round % 3 == 0) taken += mprun_board_take_back(&slot);
+  }
+  done = true;
+  worker.join();
+  EXPECT_EQ(claimed + taken, static_cast<std::uint64_t>(kRounds) * kChunk);
+}
+
+}  // namespace
+}  // namespace mprun
