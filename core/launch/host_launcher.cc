@@ -11,6 +11,8 @@ namespace {
 
 // Hosts that may die after they were ready before the job is given up.
 constexpr int kMostHostDeaths = 3;
+// Forks asked for and not yet answered.
+constexpr std::size_t kMostForking = 16;
 
 }  // namespace
 
@@ -23,14 +25,11 @@ HostLauncher::~HostLauncher() {
   if (channel_) plan_.loop->remove(channel_->fd());
 }
 
-void HostLauncher::launch(LaunchRequest request) {
+void HostLauncher::launch(int slot) {
   if (failed_) return;
   if (pid_ == 0) start_host();
-  if (ready_) {
-    send_fork(std::move(request));
-  } else {
-    waiting_.push_back(std::move(request));
-  }
+  waiting_.push_back(slot);
+  if (ready_) send_waiting();
 }
 
 void HostLauncher::start_host() {
@@ -51,14 +50,20 @@ void HostLauncher::start_host() {
     return;
   }
   pid_ = pid;
-  said_hello_ = ready_ = false;
+  said_hello_ = ready_ = was_ready_ = false;
   reader_ = FrameReader();
   channel_.emplace(std::move(pair->ours));
   channel_->send_frame(MPRUN_START, start_config(*plan_.spec, "host", -1));
-  if (!plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t) { on_readable(); }) || !channel_->flush()) {
+  if (!plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t events) { on_event(events); }) ||
+      !channel_->flush()) {
     listener_->on_launch_failed("cannot talk to the host");
   }
   listener_->on_host_started(pid_);
+}
+
+void HostLauncher::on_event(std::uint32_t events) {
+  if ((events & EPOLLOUT) != 0 && channel_->flush()) send_waiting();
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && channel_) on_readable();
 }
 
 void HostLauncher::on_readable() {
@@ -75,7 +80,7 @@ void HostLauncher::on_frame(const Frame& frame) {
   if (frame.type == MPRUN_HELLO) {
     said_hello_ = true;
   } else if (frame.type == MPRUN_READY) {
-    ready_ = true;
+    ready_ = was_ready_ = true;
     send_waiting();
   } else if (frame.type == MPRUN_START_FAILED) {
     failed_ = true;
@@ -93,25 +98,39 @@ void HostLauncher::on_frame(const Frame& frame) {
     } else {
       listener_->on_launch_failed("the host cannot fork: " + told.value("error", "unknown error"));
     }
+    if (ready_) send_waiting();
   }
 }
 
+// Neither side may ever wait for the other with both sockets full: forks are asked for a few at a time,
+// and a socket that takes no more is waited for in the loop.
 void HostLauncher::send_waiting() {
-  while (ready_ && !waiting_.empty()) {
-    LaunchRequest request = std::move(waiting_.front());
+  while (ready_ && !waiting_.empty() && forking_.size() < kMostForking && !channel_->wants_to_write()) {
+    const int slot = waiting_.front();
+    const auto request = listener_->prepare_launch(slot);
+    if (request) {
+      const Json told = {{"slot", slot}, {"env", request->environment}};
+      const auto sent = channel_->send_with_fds(
+          MPRUN_FORK, told.dump(),
+          {request->channel.get(), request->results.get(), request->out.get(), request->err.get()});
+      if (sent == FrameSender::Sent::kBusy) break;
+      if (sent == FrameSender::Sent::kGone) return;  // the host is dying: the next one will do it
+      forking_.insert(slot);
+    }
     waiting_.pop_front();
-    send_fork(std::move(request));
   }
+  watch_channel();
 }
 
-void HostLauncher::send_fork(LaunchRequest request) {
-  const Json told = {{"slot", request.slot}, {"env", request.environment}};
-  forking_.insert(request.slot);
-  const auto sent = channel_->send_with_fds(
-      MPRUN_FORK, told.dump(), {request.channel.get(), request.results.get(), request.out.get(), request.err.get()});
-  if (sent) return;
-  forking_.erase(request.slot);
-  waiting_.push_front(std::move(request));  // the host is dying: the next one will do it
+void HostLauncher::watch_channel() {
+  const bool blocked = channel_->wants_to_write() || (!waiting_.empty() && ready_ && forking_.size() < kMostForking);
+  plan_.loop->modify(channel_->fd(), blocked ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void HostLauncher::send(std::uint16_t type, std::string_view payload) {
+  if (!channel_) return;
+  channel_->send_frame(type, payload);
+  if (channel_->flush()) watch_channel();
 }
 
 void HostLauncher::worker_gone(pid_t pid, ProcessEnd end, bool reap) {
@@ -120,17 +139,16 @@ void HostLauncher::worker_gone(pid_t pid, ProcessEnd end, bool reap) {
   const int slot = it->second;
   slots_.erase(it);
   listener_->on_process_gone(slot, pid, end);
-  if (!reap || !channel_) return;
+  if (!reap) return;
   const std::int32_t number = pid;
-  channel_->send_frame(MPRUN_REAP, {reinterpret_cast<const char*>(&number), sizeof number});
-  (void)channel_->flush();
+  send(MPRUN_REAP, {reinterpret_cast<const char*>(&number), sizeof number});
 }
 
 bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
   if (pid == pid_ && pid != 0) {
     if (channel_) on_readable();  // what it said last
     const bool expected = finishing_ || failed_;
-    const bool was_ready = ready_;
+    const bool was_ready = was_ready_;
     forget_host();
     listener_->on_host_gone(pid, end, expected);
     for (const int slot : std::exchange(forking_, {})) listener_->on_process_gone(slot, 0, end);
@@ -171,9 +189,7 @@ void HostLauncher::forget_host() {
 
 void HostLauncher::finish() {
   finishing_ = true;
-  if (!channel_) return;
-  channel_->send_frame(MPRUN_STOP, "");
-  (void)channel_->flush();
+  send(MPRUN_STOP, "");
 }
 
 void HostLauncher::kill_host() {

@@ -17,7 +17,7 @@ class HostLauncher : public Launcher {
  public:
   HostLauncher(LaunchPlan plan, LauncherListener* listener) : plan_(std::move(plan)), listener_(listener) {}
   ~HostLauncher() override;
-  void launch(LaunchRequest request) override;
+  void launch(int slot) override;
   bool child_gone(pid_t pid, ProcessEnd end) override;
   void finish() override;
   void kill_host() override;
@@ -25,10 +25,12 @@ class HostLauncher : public Launcher {
 
  private:
   void start_host();
+  void on_event(std::uint32_t events);
   void on_readable();
   void on_frame(const Frame& frame);
   void send_waiting();
-  void send_fork(LaunchRequest request);
+  void watch_channel();
+  void send(std::uint16_t type, std::string_view payload);
   void forget_host();
   void host_died_early(ProcessEnd end);
   void worker_gone(pid_t pid, ProcessEnd end, bool reap);
@@ -36,11 +38,11 @@ class HostLauncher : public Launcher {
   LaunchPlan plan_;
   LauncherListener* listener_;
   pid_t pid_ = 0;
-  bool said_hello_ = false, ready_ = false, finishing_ = false, failed_ = false;
+  bool said_hello_ = false, ready_ = false, was_ready_ = false, finishing_ = false, failed_ = false;
   int deaths_ = 0;
   std::optional<FrameSender> channel_;
   FrameReader reader_;
-  std::deque<LaunchRequest> waiting_;     ///< until the host is ready
+  std::deque<int> waiting_;               ///< until the host is ready
   std::set<int> forking_;                 ///< slots asked for and not yet answered
   std::unordered_map<pid_t, int> slots_;  ///< forked and alive
 };

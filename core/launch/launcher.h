@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/process_end.h"
@@ -39,6 +40,9 @@ struct LaunchRequest {
 class LauncherListener {
  public:
   virtual ~LauncherListener() = default;
+  /// Opens what a new process of `slot` is connected by, just before it is launched: until then a slot that waits for
+  /// its host costs no descriptor. nullopt: it is not wanted any more.
+  virtual std::optional<LaunchRequest> prepare_launch(int slot) = 0;
   virtual void on_launched(int slot, pid_t pid) = 0;
   /// The process of `slot` ended; its process group can still be signalled during this call.
   virtual void on_process_gone(int slot, pid_t pid, ProcessEnd end) = 0;
@@ -51,7 +55,7 @@ class LauncherListener {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  virtual void launch(LaunchRequest request) = 0;
+  virtual void launch(int slot) = 0;
   /// A child of ours ended (it is reaped after this call). False: it is none of this launcher's.
   virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
   /// No more launches will come: a host may end.

@@ -55,7 +55,9 @@ SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channe
 std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure) {
   std::string text = "cannot start the interpreter " + plan.spec->python + ": ";
   if (std::strcmp(failure.stage, "exec") != 0) text += std::string(failure.stage) + ": ";
-  return text + std::strerror(failure.error_number) + "\n  set \"python\" (--python) to a CPython 3.11 or later";
+  text += std::strerror(failure.error_number);
+  if (std::strcmp(failure.stage, "exec") == 0) text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
+  return text;
 }
 
 std::string explain_start_failure(std::string_view payload) {

@@ -4,17 +4,19 @@
 
 namespace mprun {
 
-void SpawnLauncher::launch(LaunchRequest request) {
-  const SpawnPlan spawn = python_plan(plan_, request.environment, request.channel.get(), request.results.get(),
-                                      request.out.get(), request.err.get());
+void SpawnLauncher::launch(int slot) {
+  const auto request = listener_->prepare_launch(slot);
+  if (!request) return;
+  const SpawnPlan spawn = python_plan(plan_, request->environment, request->channel.get(), request->results.get(),
+                                      request->out.get(), request->err.get());
   SpawnFailure failure;
   const pid_t pid = spawn_process(spawn, &failure);
   if (pid < 0) {
     listener_->on_launch_failed(explain_spawn_failure(plan_, failure));
     return;
   }
-  slots_[pid] = request.slot;
-  listener_->on_launched(request.slot, pid);
+  slots_[pid] = slot;
+  listener_->on_launched(slot, pid);
 }
 
 bool SpawnLauncher::child_gone(pid_t pid, ProcessEnd end) {

@@ -10,7 +10,7 @@ namespace mprun {
 class SpawnLauncher : public Launcher {
  public:
   SpawnLauncher(LaunchPlan plan, LauncherListener* listener) : plan_(std::move(plan)), listener_(listener) {}
-  void launch(LaunchRequest request) override;
+  void launch(int slot) override;
   bool child_gone(pid_t pid, ProcessEnd end) override;
   void finish() override {}
   void kill_host() override {}

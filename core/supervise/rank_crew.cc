@@ -44,48 +44,57 @@ void RankCrew::signal(int number, int signal_number) {
 }
 
 void RankCrew::assign(int number, const std::vector<HandedTask>& tasks) {
-  auto channel = make_socket_pair();
-  auto results = make_pipe();
-  auto logs = open_logs(plan_.run_dir, "worker-" + std::to_string(number));
   Slot& slot = at(number);
   slot = Slot{};
   slot.running = true;
+  slot.task = tasks.front().task;
   slot.start = wall_now();
   slot.began = monotonic_now();
-  if (!channel || !results || !logs) {
-    const Error error = !channel ? channel.error() : !results ? results.error() : logs.error();
-    plan_.loop->at(0, [this, text = error.message] { on_launch_failed("cannot start a rank: " + text); });
-    return;
-  }
+  // Deferred, because a launcher may answer at once.
+  plan_.loop->at(0, [this, number] {
+    if (at(number).running) launcher_->launch(number);
+  });
+}
+
+Result<void> RankCrew::open_channels(int number, LaunchRequest* request) {
+  auto channel = make_socket_pair();
+  if (!channel) return channel.error();
+  auto results = make_pipe();
+  if (!results) return results.error();
+  auto logs = open_logs(plan_.run_dir, "worker-" + std::to_string(number));
+  if (!logs) return logs.error();
+  Slot& slot = at(number);
   struct stat info {};
   if (fstat(logs->second.get(), &info) == 0) slot.log_offset = info.st_size;
   slot.channel.emplace(std::move(channel->ours));
+  if (slot.results) plan_.loop->remove(slot.results.get());
   slot.results = std::move(results->read);
   set_nonblocking(slot.results.get());
+  request->channel = std::move(channel->theirs);
+  request->results = std::move(results->write);
+  request->out = std::move(logs->first);
+  request->err = std::move(logs->second);
+  return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
+}
+
+std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
+  Slot& slot = at(number);
+  if (!slot.running) return std::nullopt;
   LaunchRequest request;
   request.slot = number;
   request.environment = slot_environment(*plan_.spec, number);
-  request.environment["MPRUN_TASK"] = std::to_string(tasks.front().task.task);
-  request.environment["MPRUN_ATTEMPT"] = std::to_string(tasks.front().task.attempt);
+  request.environment["MPRUN_TASK"] = std::to_string(slot.task.task);
+  request.environment["MPRUN_ATTEMPT"] = std::to_string(slot.task.attempt);
   request.environment.merge(rank_environment(number, plan_.spec->processes, master_port_));
-  request.channel = std::move(channel->theirs);
-  request.results = std::move(results->write);
-  request.out = std::move(logs->first);
-  request.err = std::move(logs->second);
-  launch(number, std::move(request));
-}
-
-void RankCrew::launch(int number, LaunchRequest request) {
-  Slot& slot = at(number);
+  if (auto opened = open_channels(number, &request); !opened) {
+    plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a rank: " + text); });
+    return std::nullopt;
+  }
   if (plan_.spec->start_method == StartMethod::kSpawn) {
     slot.channel->send_frame(MPRUN_START, start_config(*plan_.spec, "rank", number));
     (void)slot.channel->flush();
   }
-  auto added = plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
-  if (!added) on_launch_failed(added.error().message);
-  plan_.loop->at(0, [this, shared = std::make_shared<LaunchRequest>(std::move(request))] {
-    if (at(shared->slot).running) launcher_->launch(std::move(*shared));
-  });
+  return request;
 }
 
 void RankCrew::on_launched(int number, pid_t pid) {

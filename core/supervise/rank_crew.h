@@ -27,6 +27,7 @@ class RankCrew : public Crew, private LauncherListener {
  private:
   struct Slot {
     bool running = false;
+    TaskAttempt task;
     pid_t pid = 0;
     std::optional<FrameSender> channel;
     Fd results;
@@ -36,6 +37,7 @@ class RankCrew : public Crew, private LauncherListener {
     std::int64_t log_offset = 0;
   };
 
+  std::optional<LaunchRequest> prepare_launch(int slot) override;
   void on_launched(int slot, pid_t pid) override;
   void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
   void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }
@@ -44,7 +46,7 @@ class RankCrew : public Crew, private LauncherListener {
   }
   void on_launch_failed(const std::string& reason) override;
 
-  void launch(int number, LaunchRequest request);
+  [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
   void drain(int number);
   void end_rank(int number, ProcessEnd end);
   [[nodiscard]] std::string explain_death(int number, ProcessEnd end) const;

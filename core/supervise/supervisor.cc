@@ -217,6 +217,8 @@ void Supervisor::perform(action::TakeBack& wanted) {
     back_[queue.back().task.task] = std::move(queue.back().input);
     queue.pop_back();
   }
+  notice(Notice::Kind::kExplain,
+         "took " + std::to_string(count) + " queued tasks back from worker " + std::to_string(wanted.slot));
   post(event::TakenBack{wanted.slot, count});
 }
 

@@ -73,22 +73,29 @@ void WorkerCrew::start(int number) {
   slot = Slot{};
   slot.wanted = true;
   __atomic_store_n(&board_.slot(number)->claim, 0, __ATOMIC_RELEASE);
+  // Deferred, because a launcher may answer at once.
+  plan_.loop->at(0, [this, number] {
+    if (at(number).wanted) launcher_->launch(number);
+  });
+}
+
+std::optional<LaunchRequest> WorkerCrew::prepare_launch(int number) {
+  Slot& slot = at(number);
+  if (!slot.wanted) return std::nullopt;
   LaunchRequest request;
   request.slot = number;
   request.environment = slot_environment(*plan_.spec, number);
+  close_channels(&slot);
   if (auto opened = open_channels(number, &request); !opened) {
     close_channels(&slot);
     plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a worker: " + text); });
-    return;
+    return std::nullopt;
   }
   if (plan_.spec->start_method == StartMethod::kSpawn) {  // a forked worker knows all from its host
     slot.channel->send_frame(MPRUN_START, start_config(*plan_.spec, "worker", number));
     flush(number);
   }
-  // Deferred, because a launcher may answer at once.
-  plan_.loop->at(0, [this, shared = std::make_shared<LaunchRequest>(std::move(request))] {
-    if (at(shared->slot).wanted) launcher_->launch(std::move(*shared));
-  });
+  return request;
 }
 
 void WorkerCrew::assign(int number, const std::vector<HandedTask>& tasks) {

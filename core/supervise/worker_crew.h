@@ -40,6 +40,7 @@ class WorkerCrew : public Crew, private LauncherListener {
     std::int64_t log_offset = 0;      ///< where this process's stderr begins
   };
 
+  std::optional<LaunchRequest> prepare_launch(int slot) override;
   void on_launched(int slot, pid_t pid) override;
   void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
   void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }

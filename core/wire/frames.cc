@@ -1,6 +1,5 @@
 #include "wire/frames.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -66,12 +65,10 @@ void FrameSender::send_frame(std::uint16_t type, std::string_view payload) {
   end_frame();
 }
 
-Result<void> FrameSender::send_with_fds(std::uint16_t type, std::string_view payload, const std::vector<int>& fds) {
-  while (wants_to_write()) {  // frames keep their order
-    if (!flush()) return internal_error("the host is gone");
-    pollfd ready{socket_.get(), POLLOUT, 0};
-    if (wants_to_write()) poll(&ready, 1, 1000);
-  }
+FrameSender::Sent FrameSender::send_with_fds(std::uint16_t type, std::string_view payload,
+                                             const std::vector<int>& fds) {
+  if (!flush()) return Sent::kGone;
+  if (wants_to_write()) return Sent::kBusy;  // frames keep their order
   send_frame(type, payload);
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 8)] = {};
   iovec part{pending_.data(), pending_.size()};
@@ -86,14 +83,15 @@ Result<void> FrameSender::send_with_fds(std::uint16_t type, std::string_view pay
   rights->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
   std::memcpy(CMSG_DATA(rights), fds.data(), sizeof(int) * fds.size());
   ssize_t n = 0;
-  while ((n = sendmsg(socket_.get(), &message, MSG_NOSIGNAL)) < 0 && (errno == EINTR || errno == EAGAIN)) {
-    pollfd ready{socket_.get(), POLLOUT, 0};
-    poll(&ready, 1, 1000);
+  do {
+    n = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    pending_.clear();
+    return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::kBusy : Sent::kGone;
   }
-  if (n < 0) return system_error("cannot pass descriptors to the host", errno);
-  sent_ = static_cast<std::size_t>(n);
-  if (!flush()) return internal_error("the host is gone");
-  return {};
+  sent_ = static_cast<std::size_t>(n);  // the descriptors went with the first byte
+  return flush() ? Sent::kSent : Sent::kGone;
 }
 
 bool FrameSender::flush() {

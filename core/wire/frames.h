@@ -50,8 +50,9 @@ class FrameSender {
   void end_frame();
   void send_frame(std::uint16_t type, std::string_view payload);
 
-  /// Sends one frame with descriptors at once (a blocking moment at most); nothing may be pending.
-  [[nodiscard]] Result<void> send_with_fds(std::uint16_t type, std::string_view payload, const std::vector<int>& fds);
+  enum class Sent { kSent, kBusy, kGone };
+  /// Sends one frame with descriptors now. kBusy: the socket is full, nothing was sent: wait until it is writable.
+  [[nodiscard]] Sent send_with_fds(std::uint16_t type, std::string_view payload, const std::vector<int>& fds);
 
   /// Sends what the socket takes. False: the peer is gone.
   [[nodiscard]] bool flush();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import time
@@ -174,6 +175,37 @@ def run(number):
     runs = Counter(harness.marks(run.run_dir.parent / "runs"))
     assert runs == {str(task): 2 if task % 5 == 0 else 1 for task in range(200)}
     assert run.summary()["counts"]["retried"] == 40
+
+
+def test_kills_at_any_moment_lose_nothing(start_job: StartCommand, tmp_path: Path) -> None:
+    """Workers are killed at random; every task ends once, with its own value."""
+    seed = int(os.environ.get("MPRUN_TEST_SEED", time.time_ns() % 10_000))
+    print("seed", seed)  # shown if the test fails
+    dice = random.Random(seed)
+    script = "import time\n\n\ndef run(number):\n    time.sleep(number % 4 / 1000)\n    return number\n"
+    running = start_job(
+        {
+            "script": "job.py:run",
+            "processes": 3,
+            "retries": {"on_death": 1000},
+            "inputs": {"range": 2000},
+        },
+        "-q",
+        scripts=job(script),
+    )
+    kills = 0
+    while running.process.poll() is None and kills < 40:
+        time.sleep(dice.random() / 20)  # any moment is what is tested
+        ours = {process.pid: process for process in running.children()}
+        supervisor = {p.pid for p in ours.values() if p.ppid == running.pid}
+        hosts = {p.pid for p in ours.values() if p.ppid in supervisor}
+        workers = [p.pid for p in ours.values() if p.ppid in hosts]
+        if workers:
+            os.kill(dice.choice(workers), signal.SIGKILL)
+            kills += 1
+    run = running.wait().check()
+    assert kills > 5
+    assert run.values() == list(range(2000))
 
 
 def test_a_worker_that_runs_out_of_memory(run_job: RunCommand, start_method: str) -> None:

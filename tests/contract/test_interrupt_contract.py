@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -60,7 +61,7 @@ def start_waiting(
             spec.update(
                 script="job.py:run",
                 start_method=request.param,
-                chunk_size=1,
+                chunk_size=3,
                 inputs={"range": 6},
             )
         scripts = {"job.py": WAITS, "ranks.py": RANKS, "events.py": harness.EVENTS}
@@ -91,8 +92,9 @@ def test_the_first_signal_lets_running_tasks_finish(
     (tmp_path / "go").write_text("\n")
     run = running.wait(20).check(code)
     assert statuses(running) == ["ok", "ok"]
-    assert sorted(harness.marks(tmp_path / "ended")) == ["0", "1"]
-    assert sorted(harness.marks(tmp_path / "began")) == ["0", "1"]
+    began = harness.marks(tmp_path / "began")
+    assert len(began) == 2, "a task began after the signal"
+    assert sorted(harness.marks(tmp_path / "ended")) == sorted(began)
     assert run.summary()["exit_code"] == code
     assert run.summary()["counts"]["ok"] == 2
 
@@ -214,3 +216,65 @@ def test_a_signal_while_waiting_for_input(start_job: StartCommand) -> None:
             running.wait(10).check(130)
         finally:
             os.close(write_end)
+
+
+def test_a_signal_while_workers_end(start_job: StartCommand, tmp_path: Path) -> None:
+    """Those that do not end after their last task get the grace too, not all of join_seconds."""
+    script = """
+import atexit
+
+from events import mark, wait_for
+
+
+def worker_setup():
+    atexit.register(lambda: (mark("ending"), wait_for("never", seconds=60)))
+
+
+def run(number):
+    return number
+"""
+    running = start_job(
+        {
+            "script": "job.py:run",
+            "worker_setup": "worker_setup",
+            "processes": 2,
+            "limits": {"grace_seconds": 0.3, "join_seconds": 15},
+            "inputs": {"range": 4},
+        },
+        scripts={"job.py": script, "events.py": harness.EVENTS},
+    )
+    harness.wait_until(lambda: len(harness.marks(tmp_path / "ending")) == 2, what="the last task")
+    sent = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    run = running.wait(30).check(130)
+    assert time.monotonic() - sent < 8
+    assert run.values() == [0, 1, 2, 3]
+
+
+def test_signals_while_nobody_reads_the_results(start_job: StartCommand, tmp_path: Path) -> None:
+    """`mprun --results - | less`: a full pipe on stdout must not make mprun deaf."""
+    read_end, write_end = os.pipe()
+    running = start_job(
+        {
+            "script": "job.py:run",
+            "processes": 2,
+            "limits": {"grace_seconds": 0.3},
+            "inputs": {"range": 100_000},
+        },
+        "--results",
+        "-",
+        scripts={"job.py": "def run(number):\n    return 'x' * 100\n"},
+        preexec_fn=lambda: os.dup2(write_end, 1),
+    )
+    try:
+        # Writing: the pipe is full when poll(2) says so.
+        harness.wait_until(
+            lambda: not select.select([], [write_end], [], 0)[1], what="the pipe to be full"
+        )
+        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGINT)
+        running.process.wait(8)
+        assert running.process.returncode == 130
+    finally:
+        os.close(read_end)
+        os.close(write_end)

@@ -522,3 +522,62 @@ def run(_):
             scripts={name: script},
         ).check()
         assert run.values() == [[True, "Thing"]]
+
+
+# --- tasks with processes of their own ---------------------------------------------------------
+
+
+def test_a_task_whose_forked_child_returns(run_job: RunCommand, start_method: str) -> None:
+    """Two processes come back from the function; no other task may get the second one's value."""
+    script = """
+import os
+
+
+def run(number):
+    if number == 3:
+        os.fork()
+    return number
+"""
+    run = run_job(
+        {
+            "script": "forks.py:run",
+            "start_method": start_method,
+            "processes": 2,
+            "inputs": {"range": 40},
+        },
+        scripts={"forks.py": script},
+        timeout=20,
+    )
+    wrong = [
+        (result["task"], result["value"])
+        for result in run.results()
+        if result["status"] == "ok" and result["value"] != result["task"]
+    ]
+    assert wrong == []
+    assert sorted(result["task"] for result in run.results()) == list(range(40))
+
+
+@pytest.mark.parametrize("inner", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_in_a_task(run_job: RunCommand, start_method: str, inner: str) -> None:
+    script = f"""
+import multiprocessing
+
+
+def square(number):
+    return number * number
+
+
+def run(number):
+    with multiprocessing.get_context("{inner}").Pool(2) as pool:
+        return pool.map(square, [number, number + 1])
+"""
+    run = run_job(
+        {
+            "script": "pools.py:run",
+            "start_method": start_method,
+            "processes": 2,
+            "inputs": {"range": 3},
+        },
+        scripts={"pools.py": script},
+    )
+    assert run.check().values() == [[0, 1], [1, 4], [4, 9]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -581,6 +582,49 @@ def run(number):
     assert run.values() == list(range(10))
     assert "join_seconds" in run.stderr
     assert any("join_seconds" in notice["text"] for notice in run.summary()["notices"])
+
+
+def test_a_stopped_task_reaches_its_limit(run_job: RunCommand) -> None:
+    """A process in state T takes no TERM: the KILL comes."""
+    script = "import os\n\n\ndef run(number):\n    os.kill(os.getpid(), 19)\n"
+    run = run_job(
+        {
+            "script": "job.py:run",
+            "retries": {"on_death": 0},
+            "limits": {"task_seconds": 0.3, "grace_seconds": 0.2},
+            "inputs": {"range": 1},
+        },
+        scripts=job(script),
+        timeout=20,
+    ).check(1)
+    assert run.results()[0]["error"]["type"] == "Timeout"
+
+
+def test_job_limit_while_workers_end(run_job: RunCommand, start_method: str) -> None:
+    """It is the limit of the whole job: also of workers that do not end after their last task."""
+    script = """
+import threading
+import time
+
+
+def run(number):
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    return number
+"""
+    began = time.monotonic()
+    run = run_job(
+        {
+            "script": "job.py:run",
+            "start_method": start_method,
+            "processes": 2,
+            "limits": {"job_seconds": 1, "join_seconds": 15, "grace_seconds": 0.2},
+            "inputs": {"range": 4},
+        },
+        scripts=job(script),
+    )
+    assert time.monotonic() - began < 8
+    assert run.values() == [0, 1, 2, 3]
+    assert run.returncode in (0, 124)
 
 
 # --- what is shared ----------------------------------------------------------------------------

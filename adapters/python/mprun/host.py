@@ -9,6 +9,7 @@ import array
 import atexit
 import json
 import os
+import resource
 import select
 import socket
 import struct
@@ -30,6 +31,9 @@ class Host:
         self.poll.register(self.control, select.POLLIN)
         self.children: dict[int, int] = {}  # pidfd -> pid
         self.passed: list[int] = []  # descriptors that arrived and were not used yet
+        # One pidfd a worker: the limit is raised for the host alone, its workers get theirs back.
+        self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files[1], self.open_files[1]))
 
     def send(self, kind: int, value: dict[str, Any]) -> None:
         _mprun.write_frame(self.fds.results, kind, json.dumps(value).encode())
@@ -102,6 +106,7 @@ class Host:
         for fd in self.children:
             os.close(fd)
         self.control.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, self.open_files)
         os.close(self.fds.channel)
         os.dup2(out, 1)
         os.dup2(err, 2)

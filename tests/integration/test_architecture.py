@@ -1,0 +1,68 @@
+"""The house as ARCHITECTURE.md draws it: who may use whom, held against includes and link lines."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def modules() -> list[str]:
+    """The core modules from top to bottom, as ARCHITECTURE.md lists them."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    listed = re.findall(r"^    core/(\w+) ", text, re.MULTILINE)
+    assert len(listed) >= 9, "ARCHITECTURE.md lost its list"
+    return listed
+
+
+def violations(uses: dict[str, set[str]], order: list[str]) -> list[str]:
+    """Every use of a module that stands lower, or of one that is not listed."""
+    found = []
+    for user, used in uses.items():
+        for name in sorted(used):
+            if name not in order or order.index(name) > order.index(user):
+                found.append(f"{user} uses {name}")
+    return found
+
+
+def test_every_module_is_listed() -> None:
+    """A folder of core/ with code is in the list, and the other way round."""
+    folders = {path.parent.name for path in (ROOT / "core").glob("*/*.h")}
+    assert folders == set(modules())
+
+
+def test_includes_go_upwards() -> None:
+    order = modules()
+    uses: dict[str, set[str]] = {name: set() for name in order}
+    for name in order:
+        for file in (ROOT / "core" / name).rglob("*.[hc]*"):
+            included = re.findall(r'^#include "(\w+)/', file.read_text(), re.MULTILINE)
+            uses[name].update(other for other in included if other != name)
+    assert any(uses.values())
+    assert violations(uses, order) == []
+
+
+def test_link_lines_go_upwards_and_cover_the_includes() -> None:
+    order = modules()
+    uses: dict[str, set[str]] = {}
+    for name in order:
+        text = (ROOT / "core" / name / "CMakeLists.txt").read_text()
+        match = re.search(r"mprun_module\(%s\b.*?\)" % name, text, re.DOTALL)
+        assert match, f"core/{name} defines no target of its own"
+        block = match.group(0)
+        words = re.search(r"USES((?:\s+[a-z]+)+)", block)
+        uses[name] = set(words.group(1).split()) if words else set()
+        for file in (ROOT / "core" / name).rglob("*.[hc]*"):
+            for other in re.findall(r'^#include "(\w+)/', file.read_text(), re.MULTILINE):
+                assert other == name or other in uses[name], f"{file} includes {other}, which {name} does not link"
+    assert violations(uses, order) == []
+
+
+def test_the_extension_shares_only_the_protocol() -> None:
+    for file in (ROOT / "adapters").rglob("*.[hc]"):
+        included = set(re.findall(r'^#include "(\w+/[\w.]+)"', file.read_text(), re.MULTILINE))
+        assert included <= {"wire/protocol.h"}, file
+
+
+def test_a_wrong_use_is_found() -> None:
+    assert violations({"base": {"os"}}, ["base", "os"]) == ["base uses os"]

@@ -1,0 +1,367 @@
+"""The command line, the three layers of settings, `check`, and where things are put."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import RunCommand
+
+SCRIPT = """
+import os
+import sys
+
+import mprun
+
+
+def setup():
+    open("launched", "w").close()
+
+
+def run(number):
+    return [number, mprun.world_size(), sys.prefix, os.environ.get("LAYER")]
+"""
+
+SPEC: dict[str, Any] = {"script": "job.py:run", "setup": "setup", "inputs": {"range": 3}}
+
+
+def resolved(run: harness.Run) -> dict[str, Any]:
+    """The spec as it was used."""
+    return json.loads((run.run_dir / "job.json").read_text())
+
+
+def write_config(folder: Path, fields: dict[str, Any]) -> None:
+    """The user's configuration below a configuration directory."""
+    (folder / "mprun").mkdir(parents=True)
+    (folder / "mprun/config.json").write_text(json.dumps(fields))
+
+
+# --- layers ------------------------------------------------------------------------------------
+
+
+def test_precedence(run_job: RunCommand, tmp_path: Path) -> None:
+    """Command line > spec > user configuration > defaults, field by field."""
+    write_config(
+        tmp_path / "home/.config",
+        {
+            "processes": 3,
+            "order": "completion",
+            "seed": 5,
+            "retries": {"on_error": 4},
+            "limits": {"grace_seconds": 7, "join_seconds": 8},
+            "env": {"LAYER": "config", "CONFIG": "1"},
+        },
+    )
+    spec = {
+        **SPEC,
+        "processes": 2,
+        "order": "input",
+        "limits": {"grace_seconds": 9},
+        "env": {"LAYER": "spec"},
+    }
+    run = run_job(spec, "--processes", "1", scripts={"job.py": SCRIPT}).check()
+    used = resolved(run)
+    assert used["processes"] == 1  # the command line
+    assert used["order"] == "input"  # the spec
+    assert used["seed"] == 5  # the configuration
+    assert used["chunk_size"] == "auto"  # the default
+    assert used["retries"] == {"on_error": 4, "on_death": 1, "delay": 0}
+    assert used["limits"] == {"grace_seconds": 9, "join_seconds": 8}
+    assert used["env"] == {"LAYER": "spec", "CONFIG": "1"}
+    assert run.values() == [[number, 1, used_prefix(run), "spec"] for number in range(3)]
+    run = run_job(SPEC).check()
+    assert resolved(run)["processes"] == 3
+    assert {value[3] for value in run.values()} == {"config"}
+
+
+def used_prefix(run: harness.Run) -> str:
+    """sys.prefix of the workers."""
+    return run.values()[0][2]
+
+
+def test_xdg_config_home(run_job: RunCommand, tmp_path: Path) -> None:
+    """It replaces ~/.config."""
+    write_config(tmp_path / "home/.config", {"seed": 1})
+    write_config(tmp_path / "xdg", {"seed": 2})
+    files = {"job.py": SCRIPT}
+    run = run_job(SPEC, scripts=files, env={"XDG_CONFIG_HOME": str(tmp_path / "xdg")}).check()
+    assert resolved(run)["seed"] == 2
+    assert resolved(run_job(SPEC).check())["seed"] == 1
+    run = run_job(SPEC, env={"XDG_CONFIG_HOME": str(tmp_path / "nothing")}).check()
+    assert "seed" not in resolved(run)
+
+
+def test_errors_in_the_configuration(run_job: RunCommand, tmp_path: Path) -> None:
+    write_config(tmp_path / "home/.config", {"procesess": 1})
+    run = run_job(SPEC, scripts={"job.py": SCRIPT}).check(2)
+    assert re.search(r"mprun/config\.json:1: /procesess: .*", run.stderr)
+    assert 'did you mean "processes"' in run.stderr
+    (tmp_path / "home/.config/mprun/config.json").write_text("{")
+    assert re.search(r"mprun/config\.json:1:\d", run_job(SPEC).check(2).stderr)
+
+
+def test_no_configuration_from_the_current_directory(
+    run_job: RunCommand, tmp_path: Path
+) -> None:
+    write_config(tmp_path, {"seed": 1})
+    write_config(tmp_path / ".config", {"seed": 1})
+    run = run_job(SPEC, scripts={"job.py": SCRIPT}, env={"XDG_CONFIG_HOME": ""}).check()
+    assert "seed" not in resolved(run)
+
+
+def test_paths_belong_to_the_layer_that_names_them(run_job: RunCommand, tmp_path: Path) -> None:
+    """In the spec relative to the spec, on the command line relative to the current directory."""
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/job.py").write_text("def run(line):\n    return 'of the spec ' + line\n")
+    (tmp_path / "jobs/in.txt").write_text("spec\n")
+    (tmp_path / "jobs/mine.json").write_text(
+        json.dumps(
+            {
+                "script": "job.py:run",
+                "python": harness.MPRUN_PYTHON,
+                "inputs": {"lines": "in.txt"},
+            }
+        )
+    )
+    (tmp_path / "in.txt").write_text("line\n")
+    run = run_job(tmp_path / "jobs/mine.json").check()
+    assert run.values() == ["of the spec spec"]
+    run = run_job(tmp_path / "jobs/mine.json", "--set", 'inputs={"lines": "in.txt"}').check()
+    assert run.values() == ["of the spec line"]
+
+
+# --- options -----------------------------------------------------------------------------------
+
+OPTIONS: list[tuple[list[str], str, Any]] = [
+    (["-n", "2"], "processes", 2),
+    (["--processes=3"], "processes", 3),
+    (["--start-method", "spawn"], "start_method", "spawn"),
+    (["--device", "cpu"], "device", "cpu"),
+    (["--chunk-size", "5"], "chunk_size", 5),
+    (["--chunk-size", "auto"], "chunk_size", "auto"),
+    (["--order", "completion"], "order", "completion"),
+    (["--retries", "2"], "retries", {"on_error": 2, "on_death": 2, "delay": 0}),
+    (["--task-timeout", "90s"], "limits.task_seconds", "90s"),
+    (["--job-timeout", "60"], "limits.job_seconds", 60),
+    (["--join-timeout", "1.5"], "limits.join_seconds", 1.5),
+    (["--on-error", "stop"], "on_error", "stop"),
+    (["--threads-per-worker", "2"], "threads_per_worker", 2),
+    (["--progress", "never"], "progress", "never"),
+    (["--set", "limits.grace_seconds=2"], "limits.grace_seconds", 2),
+    (["--set", "seed=7"], "seed", 7),
+    (["--set", 'env={"A": "b=c"}'], "env.A", "b=c"),
+    (["--set", 'call="item"', "--set", "max_failures=3"], "max_failures", 3),
+    (["--set", "retries.on_death=0", "--set", "retries.on_error=3"], "retries.on_error", 3),
+]
+
+
+@pytest.mark.parametrize(("words", "field", "value"), OPTIONS, ids=lambda v: None)
+def test_an_option_is_a_field(
+    run_job: RunCommand, words: list[str], field: str, value: Any
+) -> None:
+    run = run_job(SPEC, *words, scripts={"job.py": SCRIPT}).check()
+    found: Any = resolved(run)
+    for key in field.split("."):
+        found = found[key]
+    assert found == value
+    assert json.loads(json.dumps(resolved(run))) == resolved(run)
+
+
+def test_options_behind_the_spec(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """And `run` as a word of its own."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON}))
+    for number, words in enumerate(
+        (["job.json", "-n", "1"], ["run", "job.json", "-n", "1"], ["-n", "1", "run", "job.json"])
+    ):
+        run_mprun(*words, "--output", f"out-{number}").check()
+        used = json.loads((tmp_path / f"out-{number}/job.json").read_text())
+        assert used["processes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "pattern"),
+    [
+        (["--no-such-option"], "no-such-option"),
+        (["-n"], "processes"),
+        (["-n", "zero"], r"/processes.*--processes zero|--processes zero.*/processes"),
+        (["-n", "0"], r"--processes 0"),
+        (["--order", "sideways"], r"--order sideways"),
+        (["--retries", "-1"], r"retries"),
+        (["--task-timeout", "soon"], r"task_seconds"),
+        (["--set", "seed"], "KEY=JSON"),
+        (["--set", "=1"], "KEY=JSON"),
+        (["--set", "order=input"], "not JSON.*quotes"),
+        (["--set", "no.such.key=1"], "unknown key"),
+        (["--set", "limits.grace_second=1"], 'did you mean "grace_seconds"'),
+        (["--set", "limits=3", "--set", "limits.grace_seconds=1"], "limits"),
+        (["extra.json"], "extra"),
+    ],
+    ids=str,
+)
+def test_wrong_options(run_job: RunCommand, words: list[str], pattern: str) -> None:
+    run = run_job(SPEC, *words, scripts={"job.py": SCRIPT}).check(2)
+    assert re.search(pattern, run.stderr, re.DOTALL), run
+    assert not run.run_dir.exists()
+    assert not (run.run_dir.parent / "launched").exists()
+
+
+def test_help_and_version(run_mprun: RunCommand) -> None:
+    for word in ("--help", "-h"):
+        run = run_mprun(word).check()
+        assert run.stderr == ""
+        for option in ("--start-method", "--set", "--results", "--explain", "--summary-json"):
+            assert option in run.stdout
+    assert re.fullmatch(r"mprun \d+\.\d+(\.\d+)?\S*\n", run_mprun("--version").check().stdout)
+
+
+def test_summary_json(run_job: RunCommand) -> None:
+    """On stdout, and nothing else there."""
+    run = run_job(SPEC, "--summary-json", scripts={"job.py": SCRIPT}).check()
+    assert json.loads(run.stdout) == run.summary()
+    summary = run.summary()
+    assert summary["counts"] == {
+        "total": 3,
+        "ok": 3,
+        "failed": 0,
+        "cancelled": 0,
+        "not_run": 0,
+        "retried": 0,
+    }
+    assert (summary["job"], summary["kind"], summary["exit_code"]) == ("job", "function", 0)
+    assert summary["seconds"] > 0
+
+
+def test_summary_json_behind_results(run_job: RunCommand) -> None:
+    """Result lines first, then the summary."""
+    run = run_job(SPEC, "--results", "-", "--summary-json", scripts={"job.py": SCRIPT}).check()
+    lines = run.stdout.splitlines()
+    assert [json.loads(line)["task"] for line in lines[:3]] == [0, 1, 2]
+    assert json.loads("\n".join(lines[3:])) == run.summary()
+
+
+# --- check -------------------------------------------------------------------------------------
+
+
+def test_check_launches_nothing(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """It prints the plan with the reasons."""
+    (tmp_path / "job.py").write_text("raise SystemExit('launched')\n")
+    (tmp_path / "job.json").write_text(
+        json.dumps({**SPEC, "start_method": "spawn", "python": harness.MPRUN_PYTHON}, indent=1)
+    )
+    run = run_mprun("check", "-n", "3", "job.json").check()
+    assert run.stderr == ""
+    for pattern in (
+        r"^script .*job\.py\b.*job\.json:\d+",
+        r"^start_method +spawn +\(job\.json:\d+\)$",
+        r"^processes +3 +\(.*--processes 3",
+        r"^order +input +\(the default\)$",
+        r"^tasks +3$",
+    ):
+        assert re.search(pattern, run.stdout, re.MULTILINE), (pattern, run)
+    assert sorted(os.listdir(tmp_path)) == ["home", "job.json", "job.py", *std_files()]
+
+
+def std_files() -> list[str]:
+    """What the harness itself puts beside a run."""
+    return ["out.stderr", "out.stdout"]
+
+
+def test_check_finds_what_is_wrong(run_mprun: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text('{"script": "nosuch.py:run", "inputs": {"range": 1}}')
+    assert "no such file" in run_mprun("check", "job.json").check(2).stderr
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text('{"script": "job.py:run", "inputs": {"lines": "nosuch"}}')
+    assert "nosuch" in run_mprun("check", "job.json").check(2).stderr
+    (tmp_path / "job.json").write_text('{"script": "job.py:run", "inputs": {"range": 0}}')
+    assert run_mprun("check", "job.json").check(2).stderr
+    assert "check" in run_mprun("check").check(2).stderr
+
+
+def test_check_of_ranks_and_commands(run_mprun: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text("")
+    python = ["--python", harness.MPRUN_PYTHON]
+    assert re.search(r"ranks +4", run_mprun("check", *python, "-n", "4", "job.py").check().stdout)
+    (tmp_path / "job.json").write_text('{"command": ["gzip", "{}"], "inputs": {"range": 7}}')
+    shown = run_mprun("check", "job.json").check().stdout
+    assert re.search(r"command +.*gzip", shown)
+    assert re.search(r"tasks +7", shown)
+
+
+# --- interpreters ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment made from the Python of the tests."""
+    path = tmp_path_factory.mktemp("venv") / "env"
+    subprocess.run(
+        [harness.MPRUN_PYTHON, "-m", "venv", "--without-pip", str(path)], check=True, timeout=60
+    )
+    return path
+
+
+def test_the_python_of_the_spec(run_job: RunCommand, venv: Path, start_method: str) -> None:
+    """A virtual environment is one like any other; its packages are found."""
+    packages = next(venv.glob("lib/python3*/site-packages"))
+    (packages / "only_here.py").write_text("NAME = 'found'\n")
+    script = SCRIPT + "\nimport only_here\n"
+    spec = {**SPEC, "python": str(venv / "bin/python"), "start_method": start_method}
+    run = run_job(spec, scripts={"job.py": script}).check()
+    assert {value[2] for value in run.values()} == {str(venv)}
+
+
+def test_the_active_virtual_environment(
+    run_mprun: RunCommand, venv: Path, tmp_path: Path
+) -> None:
+    """Chosen without a word; --python beats it; python3 of PATH without one."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text(json.dumps(SPEC))
+    active = {"VIRTUAL_ENV": str(venv)}
+    run = run_mprun("job.json", env=active, output=True).check()
+    assert {value[2] for value in run.values()} == {str(venv)}
+    run = run_mprun("--python", harness.MPRUN_PYTHON, "job.json", env=active, output=True).check()
+    assert str(venv) not in {value[2] for value in run.values()}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").symlink_to(venv / "bin/python")
+    path = f"{venv}/bin:{os.environ['PATH']}"
+    run = run_mprun("job.json", env={"PATH": path}, output=True).check()
+    assert {value[2] for value in run.values()} == {str(venv)}
+    run = run_mprun("job.json", env={"VIRTUAL_ENV": str(tmp_path / "gone")}, output=True).check(3)
+    assert "VIRTUAL_ENV" in run.stderr
+
+
+# --- the run directory -------------------------------------------------------------------------
+
+
+def test_what_a_run_leaves(run_job: RunCommand) -> None:
+    run = run_job({**SPEC, "processes": 2}, scripts={"job.py": SCRIPT}).check()
+    assert sorted(os.listdir(run.run_dir)) == [
+        "job.json",
+        "joblog.tsv",
+        "logs",
+        "results.jsonl",
+        "summary.json",
+    ]
+    for task, result in enumerate(run.results()):
+        assert list(result) == ["task", "status", "value", "worker", "attempt", "start", "seconds"]
+        assert result["task"] == task
+        assert result["start"] > 1.6e9
+        assert 0 <= result["seconds"] < 10
+
+
+def test_a_run_can_be_repeated_from_its_job_json(run_job: RunCommand) -> None:
+    """The resolved spec is a spec."""
+    first = run_job({**SPEC, "processes": 2, "seed": 3}, scripts={"job.py": SCRIPT}).check()
+    again = run_job(first.run_dir / "job.json", "--output", first.run_dir.parent / "again").check()
+    assert again.values() == first.values()
+    one, two = resolved(first), resolved(again)
+    assert one.pop("output") != two.pop("output")
+    assert one == two

@@ -1,0 +1,483 @@
+"""What people see: on a terminal (a real pty) and in a pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import RunCommand
+
+ROWS, COLUMNS = 24, 100
+WAITS = """
+from events import mark, wait_for
+
+
+def run(number):
+    if number >= 3:
+        mark("waits")
+        wait_for("go", seconds=60)
+    return number
+
+
+def fail(number):
+    if number == 1:
+        raise ValueError("\\x1b[2Jout of luck\\r")
+    return number
+
+
+def catch(number):
+    mark("waits")
+    try:
+        wait_for("go", seconds=60)
+    except KeyboardInterrupt:
+        mark("interrupted")
+        raise
+    return number
+"""
+
+
+class Terminal:
+    """A program as the leader of a session on a terminal of its own, as under a shell."""
+
+    def __init__(self, argv: list[str], cwd: Path, env: Mapping[str, str], columns: int) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            try:
+                os.chdir(cwd)
+                os.execve(argv[0], argv, dict(env))
+            finally:
+                os._exit(127)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
+        self.output = ""
+        self.code: int | None = None
+
+    def type(self, keys: str) -> None:
+        """Presses keys."""
+        os.write(self.fd, keys.encode())
+
+    def read(self, seconds: float = 0.0) -> bool:
+        """Takes what is there; False once the terminal is closed."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self.fd, 65536)
+        except OSError:  # EIO: nobody has it open any more
+            return False
+        self.output += data.decode(errors="replace")
+        return bool(data)
+
+    def expect(self, pattern: str, timeout: float = 10) -> re.Match[str]:
+        """Reads until the output has the pattern."""
+        deadline = time.monotonic() + timeout
+        while not (found := re.search(pattern, self.output)):
+            more = self.read(0.05)
+            if not more and not re.search(pattern, self.output) or time.monotonic() > deadline:
+                raise AssertionError(f"no {pattern!r} in {self.output!r}")
+        return found
+
+    def wait(self, timeout: float = 30) -> int:
+        """Reads to the end; the exit code, negative for a signal."""
+        deadline = time.monotonic() + timeout
+        while self.code is None:
+            self.read(0.02)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                raise AssertionError(f"not ended after {timeout} s: {self.output!r}")
+        while self.read(0.0) and select.select([self.fd], [], [], 0)[0]:
+            pass
+        return self.code
+
+    def screen(self) -> list[str]:
+        """The lines as a person reads them at the end, without colours."""
+        lines, column = [""], 0
+        for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b]", self.output):
+            if token == "\n":
+                lines.append("")
+                column = 0
+            elif token == "\r":
+                column = 0
+            elif token == "\x1b[K":
+                lines[-1] = lines[-1][:column]
+            elif not token.startswith("\x1b"):
+                lines[-1] = lines[-1][:column].ljust(column) + token + lines[-1][column + 1 :]
+                column += 1
+        return [line.rstrip() for line in lines]
+
+    def close(self) -> None:
+        """Ends what still runs."""
+        if self.code is None:
+            for process in [*harness.descendants(self.pid)]:
+                try:
+                    os.kill(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+StartTerminal = Callable[..., Terminal]
+
+
+@pytest.fixture
+def terminal(mprun: Path, tmp_path: Path) -> Iterator[StartTerminal]:
+    """terminal(*arguments, env={}, columns=100) -> a running mprun on its own terminal."""
+    opened: list[Terminal] = []
+    (tmp_path / "job.py").write_text(WAITS)
+    (tmp_path / "events.py").write_text(harness.EVENTS)
+
+    def start(
+        *arguments: str, env: Mapping[str, str] | None = None, columns: int = COLUMNS
+    ) -> Terminal:
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "TERM": "xterm",
+            "LANG": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **(env or {}),
+        }
+        opened.append(Terminal([str(mprun.resolve()), *arguments], tmp_path, variables, columns))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def write_job(folder: Path, **fields: Any) -> str:
+    """job.json, a job of 10 tasks of which those from 3 on wait for the file `go`."""
+    spec: dict[str, Any] = {
+        "script": "job.py:run",
+        "python": harness.MPRUN_PYTHON,
+        "processes": 2,
+        "chunk_size": 1,
+        "inputs": {"range": 10},
+        "output": {"dir": "out"},
+        **fields,
+    }
+    (folder / "job.json").write_text(json.dumps(spec))
+    return "job.json"
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    """Those of the run."""
+    return [json.loads(line) for line in (folder / "out/results.jsonl").read_text().splitlines()]
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+def test_live_line(terminal: StartTerminal, tmp_path: Path) -> None:
+    """One line that is drawn over and over: done, percentage, busy workers; gone at the end."""
+    screen = terminal(write_job(tmp_path))
+    screen.expect(r"\r[^\n]*\b3/10\b[^\n]*30%[^\n]*2/2 busy")
+    assert "\n" not in screen.output, "progress moved down the screen"
+    (tmp_path / "go").write_text("\n")
+    assert screen.wait() == 0
+    shown = [line for line in screen.screen() if line]
+    assert re.match(r"job: 10 ok in ", shown[0]), shown
+    assert shown[1] == "results: out/results.jsonl"
+    assert len(shown) == 2
+
+
+def test_live_line_tells_failures_and_rate(terminal: StartTerminal, tmp_path: Path) -> None:
+    """Messages stand above it; what a task says cannot move the cursor."""
+    (tmp_path / "slow.py").write_text(
+        "from events import mark, wait_for\n\n\ndef run(number):\n"
+        "    if number == 2:\n        raise ValueError('\\x1b[2Jout of \\x1b[5Aluck\\r')\n"
+        "    if number > 5:\n        wait_for('go')\n"
+    )
+    screen = terminal(write_job(tmp_path, script="slow.py:run"))
+    screen.expect(r"\r[^\n]*1 failed")
+    screen.expect(r"\r[^\n]*\d/s")
+    (tmp_path / "go").write_text("\n")
+    assert screen.wait() == 1
+    assert "\x1b[2J" not in screen.output
+    assert "\x1b[5A" not in screen.output
+    text = "\n".join(screen.screen())
+    assert re.search(r"^task 2 failed: ValueError: .*out of .*luck", text, re.MULTILINE)
+    assert re.search(r"^job: 9 ok, 1 failed in ", text, re.MULTILINE)
+    assert "exit code 1" in text
+
+
+def test_unknown_number_of_tasks(terminal: StartTerminal, tmp_path: Path) -> None:
+    """A pipe of inputs on standard input, progress on the terminal."""
+    os.mkfifo(tmp_path / "inputs")
+    spec = write_job(tmp_path, inputs={"lines": "inputs"}, script="job.py:give")
+    (tmp_path / "job.py").write_text("def give(line):\n    return line\n")
+    screen = terminal(spec)
+    with open(tmp_path / "inputs", "w", encoding="utf-8") as pipe:
+        pipe.write("one\ntwo\n")
+        pipe.flush()
+        screen.expect(r"\r[^\n]*2 done")
+    assert screen.wait() == 0
+
+
+@pytest.mark.parametrize("columns", [20, 40, 132])
+def test_width_of_the_terminal(terminal: StartTerminal, tmp_path: Path, columns: int) -> None:
+    """The live line never wraps."""
+    screen = terminal(write_job(tmp_path), columns=columns)
+    screen.expect(r"3/10")
+    drawn = [
+        re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text) for text in re.split(r"[\r\n]", screen.output)
+    ]
+    assert max(map(len, drawn)) < columns
+    (tmp_path / "go").write_text("\n")
+    assert screen.wait() == 0
+
+
+def test_no_color(terminal: StartTerminal, tmp_path: Path) -> None:
+    """NO_COLOR: no colours, but still a live line."""
+    colours = r"\x1b\[[0-9;]*m"
+    (tmp_path / "go").write_text("\n")
+    screen = terminal(write_job(tmp_path, script="job.py:fail"))
+    assert screen.wait() == 1
+    assert re.search(colours, screen.output)
+    screen = terminal(
+        write_job(tmp_path, script="job.py:fail", output={"dir": "out2"}), env={"NO_COLOR": "1"}
+    )
+    assert screen.wait() == 1
+    assert not re.search(colours, screen.output)
+    assert "\r" in screen.output.replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [(["--progress", "never"], {}), (["-q"], {}), ([], {"TERM": "dumb"}), ([], {"TERM": ""})],
+    ids=str,
+)
+def test_no_live_line(
+    terminal: StartTerminal, tmp_path: Path, words: list[str], variables: dict[str, str]
+) -> None:
+    screen = terminal(*words, write_job(tmp_path), env=variables)
+    harness.wait_until(lambda: harness.marks(tmp_path / "waits"), what="the job")
+    (tmp_path / "go").write_text("\n")
+    assert screen.wait() == 0
+    text = screen.output.replace("\r\n", "\n")
+    assert "\r" not in text
+    assert "\x1b" not in text
+    if words == ["-q"]:
+        assert text == ""
+
+
+def test_results_on_the_terminal(terminal: StartTerminal, tmp_path: Path) -> None:
+    """`--results -` and a live line would write over each other: there is none."""
+    (tmp_path / "go").write_text("\n")
+    screen = terminal("--results", "-", write_job(tmp_path))
+    assert screen.wait() == 0
+    lines = screen.output.replace("\r\n", "\n").split("\n")
+    assert [json.loads(line)["task"] for line in lines if line.startswith("{")] == list(range(10))
+    assert "\r" not in "".join(lines)
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_once(terminal: StartTerminal, tmp_path: Path) -> None:
+    """Running tasks do not notice and finish."""
+    screen = terminal(write_job(tmp_path, script="job.py:catch"))
+    harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
+    screen.type("\x03")
+    screen.expect("stopping")
+    (tmp_path / "go").write_text("\n")
+    assert screen.wait() == 130
+    assert [result["status"] for result in results(tmp_path)] == ["ok", "ok"]
+    assert harness.marks(tmp_path / "interrupted") == []
+    text = "\n".join(screen.screen())
+    assert "2 ok, 8 not run" in text
+    assert "exit code 130" in text
+
+
+def test_ctrl_c_twice(terminal: StartTerminal, tmp_path: Path) -> None:
+    screen = terminal(write_job(tmp_path, limits={"grace_seconds": 60}))
+    harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
+    screen.type("\x03")
+    screen.expect("stopping")
+    typed = time.monotonic()
+    screen.type("\x03")
+    assert screen.wait() == 130
+    assert time.monotonic() - typed < 3
+    statuses = [result["status"] for result in results(tmp_path)]
+    assert statuses == ["ok"] * 3 + ["cancelled"] * 2
+
+
+def test_ctrl_z(terminal: StartTerminal, tmp_path: Path) -> None:
+    """The shell gets its prompt: mprun stops with its whole job, and goes on when it is told to."""
+    screen = terminal(write_job(tmp_path))
+    harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
+    family = [screen.pid, *(process.pid for process in harness.descendants(screen.pid))]
+    screen.type("\x1a")
+
+    def stopped() -> bool:
+        screen.read()
+        processes = harness.list_processes()
+        return all(processes[pid].state == "T" for pid in family)
+
+    harness.wait_until(stopped, what="all to stop")
+    os.kill(screen.pid, signal.SIGCONT)
+    (tmp_path / "go").write_text("\n")
+    assert screen.wait() == 0
+    assert len(results(tmp_path)) == 10
+
+
+def test_hangup(terminal: StartTerminal, tmp_path: Path) -> None:
+    """The terminal is closed: the job ends, nobody is left, the results so far are there."""
+    screen = terminal(write_job(tmp_path, limits={"grace_seconds": 0.3}))
+    harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
+    family = [process.pid for process in harness.descendants(screen.pid)]
+    os.close(screen.fd)
+    screen.fd = os.open(os.devnull, os.O_RDWR)
+    harness.wait_until(lambda: not any(map(harness.is_alive, family)), what="the job to end")
+    _, status = os.waitpid(screen.pid, 0)
+    screen.code = os.waitstatus_to_exitcode(status)
+    assert screen.code == 128 + signal.SIGHUP
+    assert [result["status"] for result in results(tmp_path)[:3]] == ["ok"] * 3
+
+
+def test_a_program_owns_the_terminal(terminal: StartTerminal) -> None:
+    """`mprun -- COMMAND`: it reads keys, sees a terminal, and mprun adds nothing."""
+    script = "import os; print(os.isatty(0), os.isatty(1), os.isatty(2)); print(input('name? ') * 2)"
+    screen = terminal("--", harness.MPRUN_PYTHON, "-c", script)
+    screen.expect(r"name\? ")
+    screen.type("ab\n")
+    assert screen.wait() == 0
+    assert screen.screen()[:3] == ["True True True", "name? ab", "abab"]
+
+
+def test_ctrl_c_reaches_a_program_once(terminal: StartTerminal, tmp_path: Path) -> None:
+    script = (
+        "trap 'echo got >>got; n=1' INT; echo >>ready; "
+        "while test -z \"$n\"; do sleep 0.02; done; sleep 0.2; exit 5"
+    )
+    screen = terminal("--", "sh", "-c", script)
+    harness.wait_until(lambda: harness.marks(tmp_path / "ready"), what="the program")
+    screen.type("\x03")
+    assert screen.wait() == 5
+    assert harness.marks(tmp_path / "got") == ["got"]
+
+
+def test_ctrl_c_ends_a_program(terminal: StartTerminal, tmp_path: Path) -> None:
+    screen = terminal("--", "sh", "-c", "echo >>ready; exec sleep 60")
+    harness.wait_until(lambda: harness.marks(tmp_path / "ready"), what="the program")
+    screen.type("\x03")
+    assert screen.wait() == 130
+
+
+def test_standard_input_on_a_terminal(terminal: StartTerminal, tmp_path: Path) -> None:
+    """Nobody is asked to type inputs without knowing it."""
+    screen = terminal(write_job(tmp_path, inputs={"lines": "-"}))
+    assert screen.wait() == 2
+    assert "standard input is a terminal" in screen.output
+
+
+# --- pipes -------------------------------------------------------------------------------------
+
+
+def plain_job() -> dict[str, Any]:
+    """A job of which one task fails with control characters in its message."""
+    return {"script": "job.py:fail", "processes": 2, "inputs": {"range": 6}}
+
+
+def test_plain_output(run_job: RunCommand) -> None:
+    """Whole lines and no control characters, whatever a task says."""
+    files = {"job.py": WAITS, "events.py": harness.EVENTS}
+    run = run_job(plain_job(), "-v", "--explain", scripts=files, env={"TERM": "xterm"}).check(1)
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]", run.stderr) is None
+    assert run.stderr.endswith("\n")
+    assert run.stdout == ""
+    lines = run.stderr.splitlines()
+    assert "job: started, 6 tasks, 2 processes" in lines
+    assert any(line.startswith("task 1 failed: ValueError: ") for line in lines)
+    assert any(line.startswith("job: 5 ok, 1 failed in ") for line in lines)
+    assert any(re.match(r"  1 x ValueError: .*task 1, .*job\.py", line) for line in lines)
+    assert any(line.startswith("exit code 1: ") for line in lines)
+
+
+def test_quiet(run_job: RunCommand) -> None:
+    """Nothing to say about a job that went well; a failure is still told."""
+    files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
+    run = run_job({**plain_job(), "script": "job.py:run"}, "-q", scripts=files).check()
+    assert (run.stdout, run.stderr) == ("", "")
+    run = run_job(plain_job(), "-q", scripts=files).check(1)
+    assert "1 failed" in run.stderr
+    assert "started" not in run.stderr
+
+
+def test_progress_always(run_job: RunCommand) -> None:
+    """Even if everything else is to be quiet."""
+    files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
+    spec = {**plain_job(), "script": "job.py:run"}
+    run = run_job(spec, "-q", "--progress", "always", scripts=files).check()
+    assert run.stderr == "job: started, 6 tasks, 2 processes\n"
+    assert "started" not in run_job(spec, "--progress", "never", scripts=files).check().stderr
+
+
+def test_explain(run_job: RunCommand) -> None:
+    """Each decision with its reason: who set it, or why it was chosen."""
+    files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
+    spec = {**plain_job(), "script": "job.py:run", "start_method": "spawn"}
+    run = run_job(spec, "--explain", "--chunk-size", "3", scripts=files).check()
+    told = [line for line in run.stderr.splitlines() if line.startswith("explain: ")]
+    assert any(re.search(r"start_method\b.*spawn.*job\.json:\d+", line) for line in told), run
+    assert any(re.search(r"chunk_size\b.*3.*--chunk-size", line) for line in told), run
+    assert any(re.search(r"order\b.*input.*default", line) for line in told), run
+    assert any(re.search(r"python\b.*" + re.escape(harness.MPRUN_PYTHON), line) for line in told)
+    quiet = run_job(spec, scripts=files).check()
+    assert "explain" not in quiet.stderr
+
+
+def test_verbose(run_job: RunCommand, start_method: str) -> None:
+    """Every start and end of a worker."""
+    files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
+    spec = {**plain_job(), "script": "job.py:run", "start_method": start_method}
+    run = run_job(spec, "-v", scripts=files).check()
+    for worker in (0, 1):
+        assert re.search(rf"^worker {worker} started \(pid \d+\)$", run.stderr, re.MULTILINE)
+        ended = rf"^worker {worker} \(pid \d+\) ended: exit code 0$"
+        assert re.search(ended, run.stderr, re.MULTILINE)
+
+
+def test_many_failures_are_summed_up(run_job: RunCommand) -> None:
+    """Not a thousand lines: the first ones, then counts by type."""
+    script = "def run(number):\n    return [][number] if number % 2 else 1 / 0\n"
+    run = run_job(
+        {"script": "job.py:run", "processes": 2, "inputs": {"range": 1000}},
+        scripts={"job.py": script},
+    ).check(1)
+    assert len(run.stderr.splitlines()) < 30
+    assert re.search(r"500 x IndexError: ", run.stderr)
+    assert re.search(r"500 x ZeroDivisionError: ", run.stderr)
+
+
+def test_standard_error_that_goes_away(run_job: RunCommand) -> None:
+    """Nobody listens any more: the job goes on."""
+    files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+
+    def redirect() -> None:
+        os.dup2(write_end, 2)
+
+    spec = {**plain_job(), "script": "job.py:run"}
+    try:
+        run = run_job(spec, "-v", scripts=files, preexec_fn=redirect, pass_fds=(write_end,)).check()
+    finally:
+        os.close(write_end)
+    assert run.values() == list(range(6))
