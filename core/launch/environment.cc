@@ -89,10 +89,13 @@ int find_free_port() {
 std::vector<std::string> flatten(const Environment& base, const Environment& more) {
   std::vector<std::string> result;
   result.reserve(base.size() + more.size());
+  const auto add = [&result](const std::string& name, const std::string& value) {
+    result.emplace_back(name).append("=").append(value);
+  };
   for (const auto& [name, value] : base) {
-    if (more.count(name) == 0) result.push_back(name + "=" + value);
+    if (more.count(name) == 0) add(name, value);
   }
-  for (const auto& [name, value] : more) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : more) add(name, value);
   return result;
 }
 

@@ -101,8 +101,8 @@ pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
   *failure = {};
   // vfork: the child borrows this memory until it execs, so its errors arrive by plain assignment
   // and no page table is copied. Nothing below allocates or takes a lock.
-  const pid_t pid = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork)
-  if (pid == 0) become_program(ready, failure);
+  const pid_t pid = vfork();                     // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (pid == 0) become_program(ready, failure);  // NOLINT(clang-analyzer-unix.Vfork)
   if (pid < 0) {
     *failure = {"fork", errno};
     return -1;
@@ -132,7 +132,7 @@ std::string find_program(const std::string& name, const std::string& path, const
   while (!name.empty()) {
     const auto colon = rest.find(':');
     const std::string folder(rest.substr(0, colon));
-    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    std::string file = (folder.empty() ? "." : folder) + "/" + name;
     if (usable(file)) return file;
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);

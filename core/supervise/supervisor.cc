@@ -146,7 +146,7 @@ void Supervisor::post(const Event& event) {
   if (stepping_) return;
   stepping_ = true;
   while (!posted_.empty()) {
-    const Event next = std::move(posted_.front());
+    const Event next = posted_.front();
     posted_.pop_front();
     actions_.clear();
     scheduler_->step(next, monotonic_now(), &actions_);
@@ -265,7 +265,7 @@ void Supervisor::blame_rank(const TaskEnded& ended) {
   if (!told.is_object()) return;
   std::string text = "rank " + std::to_string(ended.worker) + " failed; the others are ended";
   for (const char* key : {"traceback", "log", "stderr"}) {
-    if (!told.contains(key) || !told[key].is_string() || told[key] == "") continue;
+    if (!told.contains(key) || !told[key].is_string() || told[key].get_ref<const std::string&>().empty()) continue;
     text += "\n" + told[key].get<std::string>();
     break;
   }
@@ -280,7 +280,7 @@ void Supervisor::perform(action::RetryTask& wanted) {
     if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
   }
   tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason});
-  back_[wanted.task.task] = std::move(ending_.input);
+  back_[wanted.task.task] = std::exchange(ending_.input, {});
 }
 
 std::string Supervisor::take_input(TaskId task) {

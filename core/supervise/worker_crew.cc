@@ -12,7 +12,7 @@ namespace {
 // A worker whose pipe was closed from its side either ends within this time or is ended.
 constexpr Nanos kClosedPatience = kNanosPerSecond;
 // Payload of one frame of tasks, at least one task: bounds what a worker has to decode at once.
-constexpr std::size_t kFrameBytes = 128 * 1024;
+constexpr std::size_t kFrameBytes = std::size_t{128} * 1024;
 const std::string kClosed = "closed the descriptors that connect it with mprun";
 
 std::int64_t size_of(int fd) {

@@ -87,7 +87,7 @@ def give_back(kind):
     return Bomb(kind=kind) if kind != "none" else "fine"
 """
 
-# What mprun says of each: a pattern, once as text of a failed start, once as (type, pattern, attempts)
+# What mprun says of each: a pattern for the text of a failed start, and (type, pattern, attempts)
 # of a failed task. Deaths are tried again once, errors are not.
 CRASHES: dict[str, tuple[str, tuple[str, str, int]]] = {
     "segv": (r"signal 11\b", ("WorkerDied", r"signal 11\b", 2)),

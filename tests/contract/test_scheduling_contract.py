@@ -721,7 +721,7 @@ def test_preload(run_job: RunCommand, start_method: str) -> None:
     """What the host has imported is there in every worker, and was imported once."""
     scripts = {
         **job("import os, heavy\n\n\ndef run(_):\n    return [heavy.PID, os.getpid()]\n"),
-        "heavy.py": "import os\nfrom events import mark\nPID = os.getpid()\nmark('imported', PID)\n",
+        "heavy.py": "import os, events\nPID = os.getpid()\nevents.mark('imported', PID)\n",
     }
     run = run_job(
         {
@@ -840,7 +840,12 @@ def run(number):
     return random.random()
 """
     run = run_job(
-        {"script": "job.py:run", "start_method": start_method, "processes": 3, "inputs": {"range": 3}},
+        {
+            "script": "job.py:run",
+            "start_method": start_method,
+            "processes": 3,
+            "inputs": {"range": 3},
+        },
         scripts=job(script),
     ).check()
     assert len(set(run.values())) == 3

@@ -222,7 +222,10 @@ def test_negative_and_huge_counts(run_job: RunCommand, pointer: str, value: Any)
 @pytest.mark.parametrize(
     ("spec", "pattern"),
     [
-        ({"script": "twice.py", "command": ["true"], "inputs": {"range": 1}}, "script.*command|command.*script"),
+        (
+            {"script": "twice.py", "command": ["true"], "inputs": {"range": 1}},
+            "script.*command|command.*script",
+        ),
         ({"inputs": {"range": 3}}, "script.*command"),
         ({}, "script"),
         ({"script": "twice.py:twice"}, "inputs"),
@@ -257,7 +260,8 @@ def test_spec_on_standard_input(run_mprun: RunCommand, tmp_path: Path) -> None:
     check_refused(run, r"standard input:2: /script: ")
     check_refused(run_mprun("-", stdin="", output=True), "standard input.*empty")
     both = {**spec, "inputs": {"lines": "-"}}
-    check_refused(run_mprun("-", stdin=json.dumps(both), output=True), "/inputs/lines: .*standard input")
+    run = run_mprun("-", stdin=json.dumps(both), output=True)
+    check_refused(run, "/inputs/lines: .*standard input")
 
 
 # --- the script --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Devices: who gets which, and what is refused. No device is needed: mprun is shown a false /dev."""
+"""Devices: who gets which, and what is refused. None is needed: mprun is shown a false /dev."""
 
 from __future__ import annotations
 

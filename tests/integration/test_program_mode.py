@@ -138,8 +138,8 @@ def test_stop_and_continue_a_program(start_mprun: StartCommand, tmp_path: Path) 
 
 
 def test_a_program_leaves_nobody(run_mprun: RunCommand, tmp_path: Path) -> None:
-    run = run_mprun("--", "sh", "-c", "sleep 600 & setsid sleep 600 & sleep 600 & exit 3", timeout=20)
-    run.check(3)
+    script = "sleep 600 & setsid sleep 600 & sleep 600 & exit 3"
+    run = run_mprun("--", "sh", "-c", script, timeout=20).check(3)
     assert run.survivors == []
 
 
@@ -199,7 +199,8 @@ def show(tmp_path: Path) -> str:
 
 def test_a_function_and_its_inputs(run_mprun: RunCommand, show: str) -> None:
     """Each ARG is one input: JSON where it is JSON, else the text itself."""
-    words = ["1", "-2.5", '"quoted"', "plain", "[1, 2]", '{"a": null}', "true", "None", "", "1e3", "01"]
+    words = ["1", "-2.5", '"quoted"', "plain", "[1, 2]", '{"a": null}', "true", "None", ""]
+    words += ["1e3", "01"]
     python = ["--python", harness.MPRUN_PYTHON]
     run = run_mprun(*python, "-n", "2", f"{show}:show", *words, output=True).check()
     expected = [1, -2.5, "quoted", "plain", [1, 2], {"a": None}, True, "None", "", 1000.0, "01"]

@@ -353,7 +353,7 @@ def test_hangup(terminal: StartTerminal, tmp_path: Path) -> None:
 
 def test_a_program_owns_the_terminal(terminal: StartTerminal) -> None:
     """`mprun -- COMMAND`: it reads keys, sees a terminal, and mprun adds nothing."""
-    script = "import os; print(os.isatty(0), os.isatty(1), os.isatty(2)); print(input('name? ') * 2)"
+    script = "import os; print(*map(os.isatty, range(3))); print(input('name? ') * 2)"
     screen = terminal("--", harness.MPRUN_PYTHON, "-c", script)
     screen.expect(r"name\? ")
     screen.type("ab\n")
