@@ -48,7 +48,7 @@ struct Raw {
 
 void define(CLI::App* app, Raw* raw) {
   app->set_help_flag("-h,--help", "show this and exit");
-  app->set_version_flag("--version", "mprun " MPRUN_VERSION);
+  app->set_version_flag("--version", "mprun " MPRUN_VERSION, "show the version and exit");
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     const FieldOption& option = kFieldOptions[i];
     app->add_option(option.names, raw->fields[i], option.help)->type_name(option.metavar);

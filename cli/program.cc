@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "base/clock.h"
@@ -58,6 +59,7 @@ class Program {
     plan.argv[0] = file;
     plan.env = flatten(environment_, copies_ > 1 ? rank_environment(rank, copies_, ports_) : Environment{});
     plan.fds = {{0, 0}, {1, 1}, {2, 2}};
+    plan.close_others = false;                  // as in mprun -- cat <(date)
     plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
@@ -67,12 +69,12 @@ class Program {
       kill_descendants(kKillSeconds);
       return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
     }
-    pids_.push_back(pid);
+    ranks_[pid] = rank;
     return 0;
   }
 
   void send(int number) const {
-    for (const pid_t pid : pids_) kill(pid, number);
+    for (const auto& [pid, rank] : ranks_) kill(pid, number);
   }
 
   void wait_for_all() {
@@ -84,7 +86,7 @@ class Program {
     sigprocmask(SIG_BLOCK, &set, nullptr);
     const Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     reap();  // a child that ended before the signal could be seen
-    while (!pids_.empty()) {
+    while (!ranks_.empty()) {
       std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0}};
       const int ready = poll(waits.data(), waits.size(), kill_at_ ? 100 : -1);
       if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
@@ -113,14 +115,15 @@ class Program {
     for (;;) {
       siginfo_t info{};
       if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
-      if (std::erase(pids_, info.si_pid) == 0) continue;  // an orphan of the program
+      const auto ended = ranks_.extract(info.si_pid);
+      if (ended.empty()) continue;  // an orphan of the program
       ProcessEnd end;
       (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
       const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
       if (code == 0 || code_ != 0) continue;
       code_ = code;
       if (copies_ == 1) continue;
-      std::fprintf(stderr, "mprun: a rank (pid %d) ended with %s; the others are ended\n", info.si_pid,
+      std::fprintf(stderr, "mprun: rank %d (pid %d) ended with %s; the others are ended\n", ended.mapped(), info.si_pid,
                    to_string(end).c_str());
       send(SIGTERM);
       kill_at_ = monotonic_now() + kGrace;
@@ -132,7 +135,7 @@ class Program {
   int copies_;
   int ports_;
   Environment environment_;
-  std::vector<pid_t> pids_;
+  std::map<pid_t, int> ranks_;
   std::optional<Nanos> kill_at_;
   int code_ = 0;
 };

@@ -138,7 +138,10 @@ std::string shown_path(const std::string& path) {
 int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
                   const CommandLine& line) {
   int code = outcome.exit_code;
-  records.results->finish();
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
+  records.results->finish(code <= 128);
   records.warn();
   const bool joblog_whole = records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");

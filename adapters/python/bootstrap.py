@@ -21,11 +21,10 @@ def send(fd, kind, value):
 def refusal():
     """Why this interpreter cannot run a worker, or None."""
     version = ".".join(str(part) for part in sys.version_info[:3])
-    name = getattr(getattr(sys, "implementation", None), "name", "python")
-    if name != "cpython":
-        return "this is %s; mprun's workers need CPython" % name
     if sys.version_info < OLDEST:
         return "this is Python %s; mprun's workers need Python %d.%d or later" % ((version,) + OLDEST)
+    if sys.implementation.name != "cpython":
+        return "this is %s; mprun's workers need CPython" % sys.implementation.name
     return None
 
 

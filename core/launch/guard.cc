@@ -39,6 +39,9 @@ void stop_with(pid_t supervisor) {
 
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
+  for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    if (info.si_status == asked) return 128 + asked;  // it takes these by default once its records are being closed
+  }
   std::fprintf(stderr, "mprun: the supervisor was ended by signal %d; everything it had started was killed\n",
                info.si_status);
   return 125;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "job/json_text.h"
 #include "launch/launcher.h"
 
 namespace mprun {
@@ -24,19 +25,31 @@ int null_device() {
 
 std::string start_config(const JobSpec& spec, const std::string& role, int slot) {
   const auto* npy = std::get_if<NpyInput>(&spec.inputs);
-  const Json config = {{"role", role},
-                       {"slot", slot},
-                       {"script", spec.script},
-                       {"function", spec.function},
-                       {"call", to_string(spec.call)},
-                       {"setup", spec.setup},
-                       {"worker_setup", spec.worker_setup},
-                       {"preload", spec.preload},
-                       {"args", spec.args},
-                       {"seed", spec.seed ? Json(*spec.seed) : Json()},
-                       {"npy", npy != nullptr ? Json(npy->path) : Json()},
-                       {"forked", spec.start_method == StartMethod::kFork}};
-  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json config = {{"role", role},
+                 {"slot", slot},
+                 {"function", spec.function},
+                 {"call", to_string(spec.call)},
+                 {"setup", spec.setup},
+                 {"worker_setup", spec.worker_setup},
+                 {"preload", spec.preload},
+                 {"seed", spec.seed ? Json(*spec.seed) : Json()},
+                 {"forked", spec.start_method == StartMethod::kFork}};
+  std::string text = config.dump();
+  text.pop_back();  // what may hold any bytes (paths, arguments) is written as Python's surrogateescape has it
+  text += ",\"script\":";
+  append_json_string(&text, spec.script);
+  text += ",\"npy\":";
+  if (npy != nullptr) {
+    append_json_string(&text, npy->path);
+  } else {
+    text += "null";
+  }
+  text += ",\"args\":[";
+  for (std::size_t i = 0; i < spec.args.size(); ++i) {
+    if (i > 0) text += ',';
+    append_json_string(&text, spec.args[i]);
+  }
+  return text + "]}";
 }
 
 SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out, int err) {

@@ -56,6 +56,7 @@ void move_descriptors(const Prepared& ready, SpawnFailure* failure) {
   for (const auto& [ours, number] : ready.plan->fds) {
     if (dup2(safe[count++], number) < 0) fail(failure, "descriptors");
   }
+  if (ready.plan->close_others) close_range(static_cast<unsigned>(ready.first_free_fd), ~0U, 0);
 }
 
 // Context: child between vfork and exec.

@@ -20,7 +20,8 @@ struct SpawnPlan {
   std::vector<std::string> argv;         ///< argv[0] holds a slash: no PATH search happens here
   std::vector<std::string> env;          ///< "NAME=value"
   std::string directory;                 ///< working directory; empty: ours
-  std::vector<std::pair<int, int>> fds;  ///< (ours, number in the child); all others are closed by CLOEXEC
+  std::vector<std::pair<int, int>> fds;  ///< (ours, number in the child)
+  bool close_others = true;              ///< also those mprun was started with, beyond the last of `fds`
   bool new_session = true;               ///< setsid: own process group, no terminal
   std::optional<pid_t> process_group;    ///< joined instead of a new session
   std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to give back

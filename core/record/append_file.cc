@@ -1,6 +1,8 @@
 #include "record/append_file.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -78,6 +80,23 @@ bool AppendFile::flush() {
     buffer_.reserve(kFlushBytes + kFlushBytes / 4);
   }
   return true;
+}
+
+void AppendFile::flush_ready() {
+  // A pipe that polls writable takes PIPE_BUF bytes without blocking, and no more for sure.
+  std::size_t done = 0;
+  for (pollfd ready{fd_.get(), POLLOUT, 0}; !failure_ && done < buffer_.size() && poll(&ready, 1, 0) == 1;) {
+    const ssize_t count =
+        write(fd_.get(), buffer_.data() + done, std::min<std::size_t>(PIPE_BUF, buffer_.size() - done));
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) break;
+    if (count < 0) {
+      fail(errno);
+      return;
+    }
+    done += static_cast<std::size_t>(count);
+  }
+  buffer_.erase(0, done);
+  written_ += done;
 }
 
 std::string_view AppendFile::pending(std::uint64_t offset) const {

@@ -38,6 +38,8 @@ class AppendFile {
   }
   /// Writes all that is buffered; false if the file has failed, now or before.
   bool flush();
+  /// Writes only what the fd takes without blocking: for a standard output that somebody may not read.
+  void flush_ready();
 
   /// Bytes appended since creation, buffered ones included.
   [[nodiscard]] std::uint64_t size() const { return written_ + buffer_.size(); }

@@ -14,19 +14,30 @@ constexpr std::size_t kLargestRead = std::size_t{256} * 1024;
 
 }  // namespace
 
-bool LineReader::copy_line(int fd, std::uint64_t offset, AppendFile& to) {
+bool LineReader::copy_line(int fd, std::uint64_t offset, std::string* to) {
   for (;;) {
     if ((offset < begin_ || offset >= begin_ + length_) && !load(fd, offset)) return false;
     const std::string_view rest =
         std::string_view(window_).substr(0, length_).substr(static_cast<std::size_t>(offset - begin_));
     const std::size_t newline = rest.find('\n');
     if (newline != rest.npos) {
-      to.append(rest.substr(0, newline + 1));
+      to->append(rest.substr(0, newline + 1));
       return true;
     }
-    to.append(rest);
+    to->append(rest);
     offset += rest.size();
   }
+}
+
+std::size_t LineReader::copy_bytes(int fd, std::uint64_t offset, std::size_t most, std::string* to) {
+  const std::size_t before = to->size();
+  to->resize(before + most);
+  ssize_t count = 0;
+  do {
+    count = pread(fd, to->data() + before, most, static_cast<off_t>(offset));
+  } while (count < 0 && errno == EINTR);
+  to->resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return to->size() - before;
 }
 
 bool LineReader::load(int fd, std::uint64_t offset) {

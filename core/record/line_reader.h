@@ -12,7 +12,9 @@ namespace mprun {
 class LineReader {
  public:
   /// Appends the line that begins at `offset`, newline included, to `to`; false (see error_number) if it is not there.
-  bool copy_line(int fd, std::uint64_t offset, AppendFile& to);
+  bool copy_line(int fd, std::uint64_t offset, std::string* to);
+  /// Appends at most `most` bytes from `offset` on; returns how many.
+  static std::size_t copy_bytes(int fd, std::uint64_t offset, std::size_t most, std::string* to);
   [[nodiscard]] int error_number() const { return error_number_; }
 
  private:

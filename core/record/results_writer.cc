@@ -1,5 +1,6 @@
 #include "record/results_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -80,19 +81,45 @@ void ResultsWriter::on_event(const JobEvent& event) {
 
 void ResultsWriter::flush() {
   journal_.flush();
-  if (!copy_) return;
-  copy_->flush();
-  check_copy();
+  if (copy_) feed_copy();
 }
 
 void ResultsWriter::append_task(const TaskEnded& ended) {
   const std::uint64_t offset = journal_.size();
   append_line(ended);
   if (order_ == Order::kInput) remember(ended.task, offset);
-  if (copy_ && order_ == Order::kCompletion) copy_->append(journal_.pending(offset));
-  if (copy_ && order_ == Order::kInput) copy_in_input_order(ended.task, offset);
-  if (copy_ && copy_->failure()) check_copy();
+  if (copy_ && journal_.size() - last_fed_ >= AppendFile::kFlushBytes) feed_copy();
   journal_.end_line();
+}
+
+// Hands the copy what it may have now, as long as somebody takes it: what nobody reads stays on disk.
+void ResultsWriter::feed_copy() {
+  last_fed_ = journal_.size();
+  journal_.flush();
+  while (fill_copy()) {
+    copy_->flush_ready();
+    if (copy_->failure() || !copy_->buffer().empty()) break;
+  }
+  check_copy();
+}
+
+// Appends lines until a buffer is full; false if nothing is there to be copied.
+bool ResultsWriter::fill_copy() {
+  std::string& out = copy_->buffer();
+  if (order_ == Order::kCompletion && out.size() < AppendFile::kFlushBytes) {
+    const std::uint64_t left = journal_.written() - copied_;
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, AppendFile::kFlushBytes));
+    copied_ += LineReader::copy_bytes(journal_.fd(), copied_, most, &out);
+  }
+  while (order_ == Order::kInput && out.size() < AppendFile::kFlushBytes && next_copied_ < offsets_.size()) {
+    if (present(next_copied_)) {
+      if (!reader_.copy_line(journal_.fd(), offsets_[next_copied_], &out)) break;
+    } else if (!ending_) {
+      break;
+    }
+    ++next_copied_;
+  }
+  return !out.empty();
 }
 
 void ResultsWriter::append_line(const TaskEnded& ended) {
@@ -130,48 +157,38 @@ bool ResultsWriter::present(TaskId task) const {
   return task < offsets_.size() && offsets_[task] < journal_.size();
 }
 
-void ResultsWriter::copy_in_input_order(TaskId task, std::uint64_t offset) {
-  if (task != next_copied_) return;
-  copy_->append(journal_.pending(offset));
-  ++next_copied_;
-  while (present(next_copied_) && copy_task(next_copied_)) ++next_copied_;
-}
-
-bool ResultsWriter::copy_task(TaskId task) {
-  const std::uint64_t offset = offsets_[task];
-  if (offset < journal_.written()) return reader_.copy_line(journal_.fd(), offset, *copy_);
-  const std::string_view rest = journal_.pending(offset);
-  copy_->append(rest.substr(0, rest.find('\n') + 1));
-  return true;
-}
-
 void ResultsWriter::check_copy() {
-  if (!copy_->failure()) return;
+  if (!copy_ || !copy_->failure()) return;
   warnings_.push_back("the copy of the results stops here: " + copy_->failure()->message + "; all of them are in " +
                       journal_.path());
   copy_.reset();
 }
 
-void ResultsWriter::end_copy() {
-  if (order_ == Order::kInput) {
-    for (; next_copied_ < offsets_.size(); ++next_copied_) {
-      if (!present(next_copied_) || copy_task(next_copied_)) continue;
-      warnings_.push_back("the copy of the results is incomplete: cannot read " + journal_.path() + ": " +
-                          std::strerror(reader_.error_number()));
-      break;
-    }
+void ResultsWriter::end_copy(bool deliver) {
+  ending_ = true;
+  feed_copy();
+  while (deliver && copy_ && fill_copy()) {
+    copy_->flush();
+    check_copy();
   }
-  copy_->flush();
-  check_copy();
+  if (!copy_ || !fill_copy()) return;
+  warnings_.push_back("the copy of the results is incomplete, nobody read it; all of them are in " + journal_.path());
+  copy_.reset();
 }
 
-void ResultsWriter::finish() {
+void ResultsWriter::finish(bool deliver) {
   journal_.flush();
-  if (copy_) end_copy();
+  if (copy_) end_copy(deliver);
   if (!out_of_order_ || failure()) return;
   if (std::optional<std::string> reason = rewrite_in_input_order()) {
     warnings_.push_back(journal_.path() + " stays in the order of completion: " + *reason);
   }
+}
+
+bool ResultsWriter::copy_ordered(TaskId task, AppendFile* to) {
+  if (!reader_.copy_line(journal_.fd(), offsets_[task], &to->buffer())) return false;
+  to->end_line();
+  return true;
 }
 
 std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
@@ -180,7 +197,7 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
   if (!ordered) return ordered.error().message;
   std::optional<std::string> reason;
   for (TaskId task = 0; task < offsets_.size() && !ordered->failure(); ++task) {
-    if (!present(task) || reader_.copy_line(journal_.fd(), offsets_[task], *ordered)) continue;
+    if (!present(task) || copy_ordered(task, &*ordered)) continue;
     reason = "cannot read it: " + std::string(std::strerror(reader_.error_number()));
     break;
   }

@@ -38,7 +38,8 @@ class ResultsWriter : public Sink {
   void flush();
   /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the asked order; call it once, last.
   /// On failure the file stays whole, in the order of completion, and take_warnings() says why.
-  void finish();
+  /// `deliver`: wait for the reader of the copy; else the copy ends where he stopped reading.
+  void finish(bool deliver = true);
 
   /// The first failure of results.jsonl: results are being lost, the job should stop.
   [[nodiscard]] const std::optional<Error>& failure() const { return journal_.failure(); }
@@ -52,10 +53,11 @@ class ResultsWriter : public Sink {
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
   [[nodiscard]] bool present(TaskId task) const;
-  void copy_in_input_order(TaskId task, std::uint64_t offset);
-  bool copy_task(TaskId task);
+  void feed_copy();
+  bool fill_copy();
   void check_copy();
-  void end_copy();
+  void end_copy(bool deliver);
+  bool copy_ordered(TaskId task, AppendFile* to);
   [[nodiscard]] std::optional<std::string> rewrite_in_input_order();
 
   AppendFile journal_;
@@ -64,6 +66,9 @@ class ResultsWriter : public Sink {
   LineReader reader_;
   std::deque<std::uint64_t> offsets_;  ///< of each task's line; only for Order::kInput
   TaskId next_copied_ = 0;             ///< the first task that the copy waits for
+  std::uint64_t copied_ = 0;           ///< bytes of the journal the copy has, for Order::kCompletion
+  std::uint64_t last_fed_ = 0;         ///< size of the journal when the copy was last fed
+  bool ending_ = false;                ///< tasks that are absent now never ran
   bool out_of_order_ = false;
   std::vector<std::string> warnings_;
 };

@@ -72,16 +72,17 @@ void Scheduler::on(const event::TaskDone& e) {
   pop_current(&worker);
   const double seconds = to_seconds(e.duration);
   average_ = average_ == 0 ? std::max(seconds, 1e-9) : average_ * 0.95 + seconds * 0.05;
-  const Cause cause = policy_.process_per_task ? worker.kill_cause : Cause::kNone;
+  const Cause cause = worker.kill_cause;  // it may have raised because of our TERM
+  const Nanos running = e.duration;
   if (policy_.process_per_task) {  // this process is over; the next one starts with a clean sheet
     worker.kill_cause = Cause::kNone;
     worker.deadline.reset();
     worker.killed = false;
   }
   if (e.failed) {
-    settle_failure(e.slot, task, cause);
+    settle_failure(e.slot, task, cause, running);
   } else {
-    end_task(e.slot, task, TaskStatus::kOk, Cause::kNone);
+    end_task(e.slot, task, TaskStatus::kOk, Cause::kNone, running);
   }
   settle(e.slot);
 }
@@ -91,6 +92,7 @@ void Scheduler::on(const event::WorkerGone& e) {
   if (worker.state == State::kAbsent) return;
   const bool died_starting = worker.state == State::kStarting;
   const Cause cause = worker.kill_cause == Cause::kNone ? Cause::kDeath : worker.kill_cause;
+  const Nanos running = now_ - worker.task_started;
   std::deque<TaskAttempt> lost;
   lost.swap(worker.in_flight);
   if (!lost.empty()) --busy_;
@@ -99,7 +101,7 @@ void Scheduler::on(const event::WorkerGone& e) {
   if (e.started && !lost.empty()) {
     const TaskAttempt task = lost.front();
     lost.pop_front();
-    settle_failure(e.slot, task, cause);
+    settle_failure(e.slot, task, cause, running);
   }
   returned_.insert(returned_.begin(), lost.begin(), lost.end());
   if (died_starting && stopping_ == Cause::kNone && ++start_deaths_ >= kMostStartDeaths) on(event::StartFailed{});
@@ -235,7 +237,7 @@ void Scheduler::feed_all() {
       if (at(slot).in_flight.empty() == idle) settle(slot);
     }
   }
-  if (stopping_ == Cause::kNone && !start_failed_ && inputs_ended_ && !ready_to_assign()) steal();
+  if (stopping_ == Cause::kNone && !start_failed_ && !ready_to_assign()) steal();
 }
 
 void Scheduler::read_ahead() {
@@ -273,16 +275,16 @@ void Scheduler::pop_current(Worker* worker) {
 }
 
 // An attempt failed: by an error of its own (kNone), a death, a limit, or because the job stops.
-void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause) {
+void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running) {
   const bool by_us = cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
                      cause == Cause::kRankFailed;
   if (by_us) {
-    end_task(slot, task, TaskStatus::kCancelled, cause);
+    end_task(slot, task, TaskStatus::kCancelled, cause, running);
     return;
   }
   const int retries = cause == Cause::kNone ? policy_.retries_on_error : policy_.retries_on_death;
   if (task.attempt > retries || stopping_ != Cause::kNone || start_failed_ || policy_.ranks) {
-    end_task(slot, task, TaskStatus::kFailed, cause);
+    end_task(slot, task, TaskStatus::kFailed, cause, running);
     return;
   }
   ++counts_.retried;
@@ -295,11 +297,11 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause) {
   }
 }
 
-void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause) {
+void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running) {
   if (status == TaskStatus::kOk) ++counts_.ok;
   if (status == TaskStatus::kFailed) ++counts_.failed;
   if (status == TaskStatus::kCancelled) ++counts_.cancelled;
-  emit(action::EndTask{slot, task, status, cause});
+  emit(action::EndTask{slot, task, status, cause, running});
   if (status != TaskStatus::kFailed || stopping_ != Cause::kNone) return;
   const bool too_many = policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures);
   if (policy_.ranks) {
@@ -337,6 +339,7 @@ void Scheduler::terminate(int slot, Cause cause) {
   }
   worker.kill_cause = cause;
   worker.deadline = now_ + policy_.grace;
+  if (worker.in_flight.size() > 1) emit(action::TakeBack{slot});  // what has not begun shall not die with it
   emit(action::Signal{slot, SIGTERM, cause});
 }
 
@@ -356,13 +359,17 @@ void Scheduler::check_deadlines(int slot) {
     }
     return;
   }
+  const bool bounded = stopping_ != Cause::kNone && stopping_ != Cause::kErrorStop;
   if (worker.state == State::kRetiring) {
-    if (worker.deadline && now_ >= *worker.deadline) terminate(slot, Cause::kJoinLimit);
+    if (bounded && now_ >= stop_deadline_) {
+      terminate(slot, stopping_);
+    } else if (worker.deadline && now_ >= *worker.deadline) {
+      terminate(slot, Cause::kJoinLimit);
+    }
     return;
   }
   if (worker.in_flight.empty()) return;
   if (policy_.task_limit && now_ - worker.task_started >= *policy_.task_limit) terminate(slot, Cause::kTaskLimit);
-  const bool bounded = stopping_ != Cause::kNone && stopping_ != Cause::kErrorStop;
   if (bounded && now_ >= stop_deadline_) terminate(slot, stopping_);
 }
 

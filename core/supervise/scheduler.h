@@ -119,6 +119,7 @@ struct EndTask {
   TaskAttempt task;
   TaskStatus status = TaskStatus::kOk;
   Cause cause = Cause::kNone;
+  Nanos running = 0;  ///< how long the attempt took, as far as the supervisor can tell
 };
 /// The attempt failed and the task is put back.
 struct RetryTask {
@@ -194,8 +195,8 @@ class Scheduler {
   void read_ahead();
   void steal();
   void pop_current(Worker* worker);
-  void settle_failure(int slot, TaskAttempt task, Cause cause);
-  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause);
+  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running);
+  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running);
   void stop(Cause cause);
   void terminate(int slot, Cause cause);
   void retire(int slot);

@@ -21,6 +21,8 @@ constexpr Nanos kPulseEvery = 100 * kNanosPerMilli;
 // When tasks are shorter than this, results are collected in batches instead of one by one.
 constexpr double kShortTask = 50e-6;
 constexpr timespec kBatchPause{0, 500'000};
+// Longer tasks: their results are written out at once, but not more often than this.
+constexpr Nanos kFreshResults = 5 * kNanosPerMilli;
 constexpr double kKillSeconds = 2;
 
 }  // namespace
@@ -112,7 +114,9 @@ void Supervisor::loop_until_over() {
     tick();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
-    if (results_since_wait_ > 0 && scheduler_->average_seconds() < kShortTask) nanosleep(&kBatchPause, nullptr);
+    const bool batches = scheduler_->average_seconds() < kShortTask;
+    if (results_since_wait_ > 0 && batches) nanosleep(&kBatchPause, nullptr);
+    if (results_since_wait_ > 0 && !batches && monotonic_now() - last_pulse_ >= kFreshResults) pulse("running");
     results_since_wait_ = 0;
   }
 }
@@ -247,7 +251,8 @@ void Supervisor::perform(action::EndTask& wanted) {
     ended.received = report_->payload.size();
     ended.end = report_->end;
   } else {
-    ended.start = wall_now();
+    ended.start = wall_now() - wanted.running;
+    ended.duration = wanted.running;
   }
   if (report_ != nullptr && wanted.cause == Cause::kNone) {
     ended.result = report_->payload;

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -120,7 +121,7 @@ void WorkerCrew::assign(int number, const std::vector<HandedTask>& tasks) {
     }
     out += ']';
     slot.channel->end_frame();
-    slot.next_position += static_cast<std::uint32_t>(end - begin);
+    for (std::size_t i = begin; i < end; ++i) slot.expected.push_back(slot.next_position++);
     begin = end;
   }
   flush(number);
@@ -128,7 +129,9 @@ void WorkerCrew::assign(int number, const std::vector<HandedTask>& tasks) {
 
 std::uint32_t WorkerCrew::take_back(int number) {
   const std::uint32_t count = mprun_board_take_back(board_.slot(number));
-  at(number).reported += count;
+  auto& expected = at(number).expected;
+  expected.erase(expected.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(count, expected.size())),
+                 expected.end());
   return count;
 }
 
@@ -141,8 +144,9 @@ void WorkerCrew::retire(int number) {
 }
 
 void WorkerCrew::signal(int number, int signal_number) {
-  const Slot& slot = at(number);
+  Slot& slot = at(number);
   if (!slot.wanted) return;
+  slot.signalled = true;
   if (slot.pid == 0) {
     gone_later(number);
   } else if (kill(-slot.pid, signal_number) != 0) {
@@ -158,7 +162,7 @@ void WorkerCrew::gone_later(int number) {
     if (!slot.wanted || slot.pid != 0) return;
     slot.wanted = false;
     close_channels(&slot);
-    listener_->on_gone(number, false, {}, "it was ended before it had started", "");
+    listener_->on_gone(number, false, {}, "", "");
   });
 }
 
@@ -193,7 +197,7 @@ void WorkerCrew::on_readable(int number) {
   const auto state = slot.reader.fill(slot.results.get());
   Frame frame;
   while (slot.wanted && slot.reader.next(&frame)) on_frame(number, frame);
-  if (slot.reader.corrupt()) {
+  if (slot.reader.corrupt() || slot.foreign) {
     slot.verdict = "wrote something that is no result to mprun's pipe";
   } else if (state == FrameReader::Fill::kClosed) {
     slot.verdict = kClosed;
@@ -203,11 +207,12 @@ void WorkerCrew::on_readable(int number) {
   if (!slot.results) return;
   plan_.loop->remove(slot.results.get());
   // Mostly it is just ending. If not, it can never report again.
-  plan_.loop->at(slot.reader.corrupt() ? 0 : monotonic_now() + kClosedPatience, [this, number, pid = slot.pid] {
-    if (at(number).pid != pid || pid == 0 || at(number).retired) return;
-    at(number).condemned = true;
-    signal(number, SIGKILL);
-  });
+  plan_.loop->at(slot.reader.corrupt() || slot.foreign ? 0 : monotonic_now() + kClosedPatience,
+                 [this, number, pid = slot.pid] {
+                   if (at(number).pid != pid || pid == 0 || at(number).retired) return;
+                   at(number).condemned = true;
+                   kill(-pid, SIGKILL);
+                 });
 }
 
 void WorkerCrew::on_frame(int number, const Frame& frame) {
@@ -228,7 +233,12 @@ void WorkerCrew::on_result(int number, std::string_view payload) {
   mprun_result result{};
   if (payload.size() <= sizeof result) return;
   std::memcpy(&result, payload.data(), sizeof result);
-  ++at(number).reported;
+  Slot& slot = at(number);
+  if (slot.expected.empty() || slot.expected.front() != result.position) {
+    slot.foreign = true;  // a result of no task of its: better none than a wrong one
+    return;
+  }
+  slot.expected.pop_front();
   listener_->on_result(number, {result.failed != 0, result.start, result.duration, payload.substr(sizeof result), {}});
 }
 
@@ -248,23 +258,24 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   if (pid != 0) kill(-pid, SIGKILL);            // what it leaves behind in its group
   drain(number);
   const std::uint32_t untouched = mprun_board_take_back(board_.slot(number));
-  const bool started = slot.next_position - slot.reported > untouched;
-  const bool expected = slot.retired && end.signal == 0 && end.exit_code == 0;
+  const bool started = slot.expected.size() > untouched;
+  const bool expected = slot.signalled || (slot.retired && end.signal == 0 && end.exit_code == 0);
   std::string why =
       "worker " + std::to_string(number) + " (pid " + std::to_string(pid) + ") ended with " + to_string(end);
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
   }
-  const bool never_python = !slot.said_hello && plan_.spec->start_method == StartMethod::kSpawn;
+  const bool never_python = !slot.said_hello && !slot.signalled && plan_.spec->start_method == StartMethod::kSpawn;
+  if (never_python) {
+    why = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
+          " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
+  }
   const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
   slot.wanted = false;
   slot.pid = 0;
   close_channels(&slot);
   if (pid != 0) listener_->on_process_ended(number, pid, "worker", end, expected);
-  if (never_python && end.signal == 0) {
-    listener_->on_start_failed(plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
-                               " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later");
-  }
+  if (never_python) listener_->on_start_failed(why);
   listener_->on_gone(number, started, end, why, log);
 }
 

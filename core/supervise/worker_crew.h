@@ -2,6 +2,7 @@
 // write results to a pipe. Owns channels, pipes and the board.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -35,9 +36,11 @@ class WorkerCrew : public Crew, private LauncherListener {
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;
-    std::uint32_t next_position = 0;  ///< of the next task handed out
-    std::uint32_t reported = 0;       ///< results that came back, plus tasks taken back
-    std::int64_t log_offset = 0;      ///< where this process's stderr begins
+    std::uint32_t next_position = 0;     ///< of the next task handed out
+    std::deque<std::uint32_t> expected;  ///< positions handed out, neither reported nor taken back
+    bool signalled = false;              ///< by us: that it ends so is no accident
+    bool foreign = false;                ///< it sent a result that was not its to send
+    std::int64_t log_offset = 0;         ///< where this process's stderr begins
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;

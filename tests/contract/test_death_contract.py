@@ -383,7 +383,7 @@ def test_no_orphans_of_a_job_that_ended_well(
 def test_a_killed_host_is_replaced(
     start_job: StartCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """Its workers end with it; a new host starts others, the job goes on; in the end all is gone."""
+    """Its workers end with it; a new host starts others; the job goes on; then all is gone."""
     running, pids = start_family(start_job, tmp_path, start_method)
     supervisor = supervisor_of(running)
     workers = set(map(int, harness.marks(tmp_path / "family")))

@@ -159,7 +159,7 @@ def test_stop_and_continue(start_waiting: StartWaiting, tmp_path: Path) -> None:
 
 
 def test_limits_do_not_count_stopped_time(start_waiting: StartWaiting, tmp_path: Path) -> None:
-    running = start_waiting(task_seconds=1.5, job_seconds=4)
+    running = start_waiting(task_seconds=1.5, job_seconds=1.9)
     running.send_signal(signal.SIGTSTP)
     harness.wait_until(
         lambda: harness.list_processes()[running.pid].state == "T", what="mprun to stop"

@@ -229,14 +229,48 @@ TEST(Scheduler, InterruptLetsRunningTasksFinishWithinGrace) {
   actions = driver.send(event::TaskDone{0, false, 1});
   EXPECT_THAT(assigned(actions, 0), IsEmpty());
   EXPECT_EQ(all<action::Retire>(actions).at(0).slot, 0);
+  driver.send(event::WorkerGone{0, false});
   driver.pass(1.1);
   actions = driver.send(event::Tick{});
   ASSERT_EQ(all<action::Signal>(actions).size(), 1U);
   EXPECT_EQ(all<action::Signal>(actions)[0].slot, 1);
-  driver.send(event::WorkerGone{0, false});
   const auto ended = all<action::EndTask>(driver.send(event::WorkerGone{1, true}));
   EXPECT_EQ(ended.at(0).status, TaskStatus::kCancelled);
   EXPECT_TRUE(driver.scheduler().over());
+}
+
+TEST(Scheduler, ConditionsOfAStopHoldForWorkersThatEndToo) {
+  Policy policy = workers(1);
+  policy.job_limit = kNanosPerSecond;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{1, true});
+  driver.send(event::WorkerReady{0});
+  driver.send(event::TaskDone{0, false, 1});  // now it is retiring, and does not exit
+  driver.pass(1.1);
+  EXPECT_EQ(all<action::Signal>(driver.send(event::Tick{})).at(0).cause, Cause::kJobLimit);
+}
+
+TEST(Scheduler, TaskThatEndsInItsGraceIsATimeoutAndHarmsNoOther) {
+  Policy policy = workers(1);
+  policy.chunk_size = 2;
+  policy.task_limit = kNanosPerSecond;
+  policy.retries_on_death = 0;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{2, false});
+  driver.send(event::WorkerReady{0});
+  driver.pass(1.1);
+  auto actions = driver.send(event::Tick{});
+  EXPECT_EQ(all<action::TakeBack>(actions).size(), 1U);
+  EXPECT_EQ(all<action::Signal>(actions).at(0).signal, SIGTERM);
+  driver.send(event::TakenBack{0, 1});
+  actions = driver.send(event::TaskDone{0, true, kNanosPerSecond});
+  EXPECT_EQ(all<action::EndTask>(actions).at(0).cause, Cause::kTaskLimit);
+  EXPECT_THAT(assigned(actions, 0), IsEmpty());
+  driver.send(event::WorkerGone{0, false});
+  const auto assigns = all<action::Assign>(driver.send(event::WorkerReady{0}));
+  EXPECT_EQ(assigns.at(0).tasks.at(0).attempt, 1);
 }
 
 TEST(Scheduler, SecondInterruptKills) {

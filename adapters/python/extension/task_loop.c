@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,11 @@ struct task_loop {
 /* What getenv sees: putenv keeps our memory, so a new task is a few bytes written in place. */
 static char task_variable[40] = "MPRUN_TASK=";
 static char attempt_variable[40] = "MPRUN_ATTEMPT=";
+
+/* Set in a process that a task forked and that came back here: it must not go on as a second worker. */
+static volatile int is_copy = 0;
+
+static void mark_copy(void) { is_copy = 1; }
 
 static int64_t read_clock(clockid_t clock) {
   struct timespec t;
@@ -222,6 +228,7 @@ static int run_task(struct task_loop* loop, const struct mprun_task* task, uint3
     Py_XDECREF(done);
   }
   if (ok) value = call_function(loop, input);
+  if (is_copy) _exit(0);
   ok = value != NULL && append_value(loop, value) == 0;
   Py_XDECREF(value); /* may run the value's finaliser: still this task's time */
   if (!ok) {
@@ -303,6 +310,8 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
   if (mapped == MAP_FAILED) return PyErr_SetFromErrno(PyExc_OSError);
   loop.board = (struct mprun_board_slot*)mapped + slot;
+  is_copy = 0;
+  pthread_atfork(NULL, NULL, mark_copy);
   putenv(task_variable);
   putenv(attempt_variable);
   loop.environ = environ_dict();

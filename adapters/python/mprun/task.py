@@ -1,8 +1,11 @@
 """Values and errors of tasks as JSON, inputs as the function wants them, and seeds."""
 from __future__ import annotations
 
+import importlib.abc
+import importlib.machinery
 import json
 import math
+import random
 import sys
 from typing import Any, Callable
 
@@ -89,16 +92,44 @@ def mix(seed: int, number: int) -> int:
     return word ^ (word >> 31)
 
 
+class SeedOnImport(importlib.abc.MetaPathFinder):
+    """Seeds numpy and torch when they are imported later than the seed was planted."""
+
+    def __init__(self) -> None:
+        self.seed = 0
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name not in ("numpy", "torch") or path is not None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def execute_and_seed(module: Any) -> None:
+            execute(module)
+            plant_seed(self.seed)
+
+        spec.loader.exec_module = execute_and_seed  # type: ignore[method-assign]
+        return spec
+
+
+on_import: SeedOnImport | None = None
+
+
 def plant_seed(seed: int) -> None:
-    """Seeds the generators that are loaded: random, numpy's global one, torch's."""
-    random = sys.modules.get("random")
-    if random is not None:
-        random.seed(seed)
+    """Seeds random, numpy's global generator and torch's: those that are loaded now, the others when they are."""
+    global on_import
+    if on_import is None:
+        on_import = SeedOnImport()
+        sys.meta_path.insert(0, on_import)
+    on_import.seed = seed
+    random.seed(seed)
     numpy = sys.modules.get("numpy")
-    if numpy is not None:
+    if numpy is not None and hasattr(numpy, "random"):
         numpy.random.seed(seed & 0xFFFFFFFF)
     torch = sys.modules.get("torch")
-    if torch is not None:
+    if torch is not None and hasattr(torch, "manual_seed"):
         torch.manual_seed(seed)
 
 
