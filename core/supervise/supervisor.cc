@@ -12,6 +12,7 @@
 
 #include "job/json_text.h"
 #include "launch/teardown.h"
+#include "supervise/cause_text.h"
 
 namespace mprun {
 namespace {
@@ -26,29 +27,6 @@ constexpr Nanos kFreshResults = 5 * kNanosPerMilli;
 constexpr double kKillSeconds = 2;
 
 }  // namespace
-
-Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total) {
-  const auto nanos = [](std::optional<double> seconds) -> std::optional<Nanos> {
-    return seconds ? std::optional(from_seconds(*seconds)) : std::nullopt;
-  };
-  Policy policy;
-  policy.workers = spec.processes;
-  policy.process_per_task = spec.kind != JobKind::kFunction;
-  policy.ranks = spec.kind == JobKind::kRanks;
-  policy.chunk_size = spec.chunk_size;
-  policy.retries_on_error = spec.retries.on_error;
-  policy.retries_on_death = spec.retries.on_death;
-  policy.retry_delay = from_seconds(spec.retries.delay);
-  policy.stop_on_error = spec.stop_on_error;
-  policy.max_failures = spec.max_failures;
-  policy.task_limit = nanos(spec.limits.task_seconds);
-  policy.job_limit = nanos(spec.limits.job_seconds);
-  policy.join_limit = from_seconds(spec.limits.join_seconds);
-  policy.grace = from_seconds(spec.limits.grace_seconds);
-  policy.tasks_per_worker = spec.limits.tasks_per_worker;
-  policy.total = total;
-  return policy;
-}
 
 Supervisor::Supervisor(Setup setup)
     : setup_(std::move(setup)),
@@ -230,7 +208,7 @@ void Supervisor::perform(action::Retire& wanted) { crew_->retire(wanted.slot); }
 
 void Supervisor::perform(action::Signal& wanted) {
   if (wanted.cause == Cause::kJoinLimit) {
-    notice(Notice::Kind::kWarning, cause_text(wanted.cause, wanted.slot));
+    notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, gone_why_));
   }
   crew_->signal(wanted.slot, wanted.signal);
 }
@@ -257,7 +235,7 @@ void Supervisor::perform(action::EndTask& wanted) {
   if (report_ != nullptr && wanted.cause == Cause::kNone) {
     ended.result = report_->payload;
   } else {
-    error = error_json(wanted);
+    error = cause_json(wanted.cause, cause_text(wanted.cause, policy_, wanted.slot, gone_why_), gone_log_);
     ended.result = error;
   }
   if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
@@ -279,7 +257,7 @@ void Supervisor::blame_rank(const TaskEnded& ended) {
 }
 
 void Supervisor::perform(action::RetryTask& wanted) {
-  std::string reason = cause_text(wanted.cause, wanted.slot);
+  std::string reason = cause_text(wanted.cause, policy_, wanted.slot, gone_why_);
   if (wanted.cause == Cause::kNone && report_ != nullptr) {
     const Json told = Json::parse(report_->payload, nullptr, false);
     if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
@@ -355,50 +333,6 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
 }
 
 // --- words ---
-
-std::string Supervisor::cause_text(Cause cause, int slot) const {
-  const auto seconds = [](Nanos limit) {
-    std::string text = std::to_string(to_seconds(limit));
-    text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.') text.pop_back();
-    return text + " s";
-  };
-  switch (cause) {
-    case Cause::kNone:
-      return "";
-    case Cause::kDeath:
-      return gone_why_;
-    case Cause::kTaskLimit:
-      return "it ran longer than limits.task_seconds (" + seconds(policy_.task_limit.value_or(0)) + ") and was ended";
-    case Cause::kJobLimit:
-      return "the job ran longer than limits.job_seconds (" + seconds(policy_.job_limit.value_or(0)) + ")";
-    case Cause::kInterrupted:
-      return "the job was interrupted";
-    case Cause::kErrorStop:
-      return "the job was stopped by another task's failure";
-    case Cause::kRankFailed:
-      return "another rank failed";
-    case Cause::kJoinLimit:
-      return "worker " + std::to_string(slot) +
-             " had finished its tasks but did not exit within limits.join_seconds (" + seconds(policy_.join_limit) +
-             "): it was ended, its results are kept";
-  }
-  return "";
-}
-
-std::string Supervisor::error_json(const action::EndTask& ended) const {
-  const char* type = "Cancelled";
-  if (ended.cause == Cause::kDeath) type = "WorkerDied";
-  if (ended.cause == Cause::kTaskLimit) type = "Timeout";
-  std::string json = std::string("{\"type\":\"") + type + "\",\"message\":";
-  append_json_string(&json, cause_text(ended.cause, ended.slot));
-  json += ",\"traceback\":null";
-  if (ended.cause == Cause::kDeath || ended.cause == Cause::kTaskLimit) {
-    json += ",\"log\":";
-    append_json_string(&json, gone_log_);
-  }
-  return json + "}";
-}
 
 int Supervisor::exit_code() const {
   if (fatal_) return 125;

@@ -86,8 +86,6 @@ class Supervisor : private CrewListener {
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] std::string take_input(TaskId task);
-  [[nodiscard]] std::string error_json(const action::EndTask& ended) const;
-  [[nodiscard]] std::string cause_text(Cause cause, int slot) const;
   [[nodiscard]] int exit_code() const;
   std::deque<Held>& held(int slot) { return held_[static_cast<std::size_t>(slot)]; }
 

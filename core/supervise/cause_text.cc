@@ -1,0 +1,58 @@
+#include "supervise/cause_text.h"
+
+#include "job/json_text.h"
+
+namespace mprun {
+namespace {
+
+// "1.5 s"
+std::string seconds(Nanos limit) {
+  std::string text = std::to_string(to_seconds(limit));
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+const char* type_of(Cause cause) {
+  if (cause == Cause::kDeath) return "WorkerDied";
+  return cause == Cause::kTaskLimit ? "Timeout" : "Cancelled";
+}
+
+}  // namespace
+
+std::string cause_text(Cause cause, const Policy& policy, int slot, const std::string& death) {
+  switch (cause) {
+    case Cause::kNone:
+      return "";
+    case Cause::kDeath:
+      return death;
+    case Cause::kTaskLimit:
+      return "it ran longer than limits.task_seconds (" + seconds(policy.task_limit.value_or(0)) + ") and was ended";
+    case Cause::kJobLimit:
+      return "the job ran longer than limits.job_seconds (" + seconds(policy.job_limit.value_or(0)) + ")";
+    case Cause::kInterrupted:
+      return "the job was interrupted";
+    case Cause::kErrorStop:
+      return "the job was stopped by another task's failure";
+    case Cause::kRankFailed:
+      return "another rank failed";
+    case Cause::kJoinLimit:
+      return "worker " + std::to_string(slot) +
+             " had finished its tasks but did not exit within limits.join_seconds (" + seconds(policy.join_limit) +
+             "): it was ended, its results are kept";
+  }
+  return "";
+}
+
+std::string cause_json(Cause cause, const std::string& text, const std::string& log) {
+  std::string json = std::string("{\"type\":\"") + type_of(cause) + "\",\"message\":";
+  append_json_string(&json, text);
+  json += ",\"traceback\":null";
+  if (cause == Cause::kDeath || cause == Cause::kTaskLimit) {
+    json += ",\"log\":";
+    append_json_string(&json, log);
+  }
+  return json + "}";
+}
+
+}  // namespace mprun

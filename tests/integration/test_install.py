@@ -1,0 +1,49 @@
+"""`cmake --install` to any prefix, and moved afterwards: mprun finds its files relative to itself."""
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import harness
+
+
+@pytest.fixture(name="prefix")
+def installed(mprun: Path, tmp_path: Path) -> Path:
+    """An installation that was moved to another place after it was made."""
+    first = tmp_path / "first prefix"
+    command = ["cmake", "--install", str(mprun.parent.parent), "--prefix", str(first)]
+    subprocess.run(command, check=True, capture_output=True)
+    return first.rename(tmp_path / "moved prefix")
+
+
+def test_an_installed_mprun_runs_a_job(prefix: Path, tmp_path: Path) -> None:
+    script = tmp_path / "work.py"
+    script.write_text("import mprun\n\ndef double(x):\n    return [mprun.__file__, 2 * x]\n")
+    program = str(prefix / "bin" / "mprun")
+    arguments = ["--python", harness.MPRUN_PYTHON, "--results", "-", "-n", "2", f"{script}:double", "1", "2"]
+    run = subprocess.run([program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    values = [json.loads(line)["value"] for line in run.stdout.splitlines()]
+    assert [value for _, value in values] == [2, 4]
+    assert all(Path(module).is_relative_to(prefix) for module, _ in values)
+
+
+def test_an_installation_has_schema_examples_and_manual(prefix: Path) -> None:
+    for name in ("job.schema.json", "examples/digits/job.json"):
+        assert (prefix / "share/mprun" / name).is_file(), name
+    for name in ("man1/mprun.1", "man5/mprun-job.5"):
+        assert (prefix / "share/man" / name).is_file(), name
+
+
+def test_without_its_files_it_says_so(prefix: Path, tmp_path: Path) -> None:
+    (prefix / "lib/mprun/python/bootstrap.py").unlink()
+    (tmp_path / "work.py").write_text("def double(x):\n    return 2 * x\n")
+    program = str(prefix / "bin" / "mprun")
+    run = subprocess.run(
+        [program, "--python", harness.MPRUN_PYTHON, "work.py:double", "1"],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )
+    assert run.returncode == 125
+    assert "bootstrap.py" in run.stderr
