@@ -16,6 +16,7 @@
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "wire/frames.h"
 
 namespace mprun {
 
@@ -81,6 +82,16 @@ class Launcher {
 
 /// What a START_FAILED frame says, for people: message and traceback.
 [[nodiscard]] std::string explain_start_failure(std::string_view payload);
+
+/// The supervisor's side of what connects it with a worker or rank.
+struct WorkerChannels {
+  FrameSender channel;
+  Fd results;                   ///< non-blocking
+  std::int64_t log_offset = 0;  ///< where this process's part of the slot's stderr log begins
+};
+
+/// Opens channel, results pipe and logs of a slot; the child's side goes into `*request`.
+[[nodiscard]] Result<WorkerChannels> open_worker_channels(const std::string& run_dir, int slot, LaunchRequest* request);
 
 /// Opens the log pair of a slot ("worker-3") for appending.
 [[nodiscard]] Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::string& name);

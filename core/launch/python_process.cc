@@ -93,6 +93,24 @@ Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::strin
   return std::pair{std::move(*out), std::move(*err)};
 }
 
+Result<WorkerChannels> open_worker_channels(const std::string& run_dir, int slot, LaunchRequest* request) {
+  auto channel = make_socket_pair();
+  if (!channel) return channel.error();
+  auto results = make_pipe();
+  if (!results) return results.error();
+  auto logs = open_logs(run_dir, "worker-" + std::to_string(slot));
+  if (!logs) return logs.error();
+  struct stat info {};
+  WorkerChannels ours{FrameSender(std::move(channel->ours)), std::move(results->read), 0};
+  if (fstat(logs->second.get(), &info) == 0) ours.log_offset = info.st_size;
+  set_nonblocking(ours.results.get());
+  request->channel = std::move(channel->theirs);
+  request->results = std::move(results->write);
+  request->out = std::move(logs->first);
+  request->err = std::move(logs->second);
+  return ours;
+}
+
 std::string log_tail(const std::string& path, std::int64_t offset) {
   constexpr std::int64_t kMostBytes = 2048;
   constexpr int kMostLines = 10;

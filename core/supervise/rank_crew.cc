@@ -1,7 +1,5 @@
 #include "supervise/rank_crew.h"
 
-#include <sys/stat.h>
-
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -57,23 +55,13 @@ void RankCrew::assign(int number, const std::vector<HandedTask>& tasks) {
 }
 
 Result<void> RankCrew::open_channels(int number, LaunchRequest* request) {
-  auto channel = make_socket_pair();
-  if (!channel) return channel.error();
-  auto results = make_pipe();
-  if (!results) return results.error();
-  auto logs = open_logs(plan_.run_dir, "worker-" + std::to_string(number));
-  if (!logs) return logs.error();
+  auto opened = open_worker_channels(plan_.run_dir, number, request);
+  if (!opened) return opened.error();
   Slot& slot = at(number);
-  struct stat info {};
-  if (fstat(logs->second.get(), &info) == 0) slot.log_offset = info.st_size;
-  slot.channel.emplace(std::move(channel->ours));
   if (slot.results) plan_.loop->remove(slot.results.get());
-  slot.results = std::move(results->read);
-  set_nonblocking(slot.results.get());
-  request->channel = std::move(channel->theirs);
-  request->results = std::move(results->write);
-  request->out = std::move(logs->first);
-  request->err = std::move(logs->second);
+  slot.channel.emplace(std::move(opened->channel));
+  slot.results = std::move(opened->results);
+  slot.log_offset = opened->log_offset;
   return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
 }
 

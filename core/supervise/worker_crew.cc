@@ -1,7 +1,5 @@
 #include "supervise/worker_crew.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -15,11 +13,6 @@ constexpr Nanos kClosedPatience = kNanosPerSecond;
 // Payload of one frame of tasks, at least one task: bounds what a worker has to decode at once.
 constexpr std::size_t kFrameBytes = std::size_t{128} * 1024;
 const std::string kClosed = "closed the descriptors that connect it with mprun";
-
-std::int64_t size_of(int fd) {
-  struct stat info {};
-  return fstat(fd, &info) == 0 ? info.st_size : 0;
-}
 
 template <typename T>
 void append_bytes(std::string* out, const T& value) {
@@ -48,21 +41,12 @@ std::string WorkerCrew::log_path(int number) const {
 // --- commands ---
 
 Result<void> WorkerCrew::open_channels(int number, LaunchRequest* request) {
-  auto channel = make_socket_pair();
-  if (!channel) return channel.error();
-  auto results = make_pipe();
-  if (!results) return results.error();
-  auto logs = open_logs(plan_.run_dir, "worker-" + std::to_string(number));
-  if (!logs) return logs.error();
+  auto opened = open_worker_channels(plan_.run_dir, number, request);
+  if (!opened) return opened.error();
   Slot& slot = at(number);
-  slot.log_offset = size_of(logs->second.get());
-  slot.channel.emplace(std::move(channel->ours));
-  slot.results = std::move(results->read);
-  set_nonblocking(slot.results.get());
-  request->channel = std::move(channel->theirs);
-  request->results = std::move(results->write);
-  request->out = std::move(logs->first);
-  request->err = std::move(logs->second);
+  slot.channel.emplace(std::move(opened->channel));
+  slot.results = std::move(opened->results);
+  slot.log_offset = opened->log_offset;
   if (auto added = plan_.loop->add(slot.channel->fd(), 0, [this, number](std::uint32_t) { flush(number); }); !added) {
     return added.error();
   }
