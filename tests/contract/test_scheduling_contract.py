@@ -800,6 +800,34 @@ def test_a_seed_makes_results_equal(run_job: RunCommand) -> None:
         assert len({values[column] for _, values in seen[0]}) == 6
 
 
+def test_a_seed_reaches_what_the_script_draws_at_import(run_job: RunCommand) -> None:
+    """Weights made at module level are the same in every worker, however it was started."""
+    script = """
+import random
+
+WEIGHT = random.random()
+
+
+def run(number):
+    return WEIGHT
+"""
+    seen = set()
+    for method in ("fork", "spawn", "forkserver"):
+        run = run_job(
+            {
+                "script": "job.py:run",
+                "start_method": method,
+                "processes": 2,
+                "chunk_size": 1,
+                "seed": 7,
+                "inputs": {"range": 4},
+            },
+            scripts=job(script),
+        ).check()
+        seen.update(run.values())
+    assert len(seen) == 1
+
+
 def test_a_seed_reaches_what_a_task_imports(run_job: RunCommand) -> None:
     """Generators of modules that nobody had imported before the first task are seeded too."""
     script = """

@@ -14,13 +14,14 @@ STYLES = {"item": 0, "args": 1, "kwargs": 2}
 
 def load(start: Start) -> ModuleType:
     """Loads the script and runs its `setup`; in the host for fork, else in every worker."""
-    task_seed = start.seed
+    if start.seed is not None:
+        task.plant_seed(start.seed)  # what the script draws while it is imported is the same everywhere, too
     module = script.load_script(start.script)
     script.find_function(module, start.function, "function")
     if start.worker_setup:
         script.find_function(module, start.worker_setup, "worker_setup")
-    if task_seed is not None:
-        task.plant_seed(task_seed)
+    if start.seed is not None:
+        task.plant_seed(start.seed)
     if start.setup:
         script.call_setup(script.find_function(module, start.setup, "setup"), "setup")
     return module
