@@ -81,6 +81,28 @@ TEST(Frames, FlushTellsWhenThePeerIsGone) {
   EXPECT_FALSE(sender.flush());
 }
 
+// A host that is itself waiting to write must not be waited for: a full socket is told, not slept on.
+TEST(Frames, DescriptorsAreNotSentIntoAFullSocket) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  FrameSender sender(std::move(pair->ours));
+  int sent = 0;
+  auto outcome = FrameSender::Sent::kSent;
+  for (; outcome == FrameSender::Sent::kSent && sent < 100'000; ++sent) {
+    outcome = sender.send_with_fds(MPRUN_FORK, "{}", {STDIN_FILENO});
+  }
+  EXPECT_EQ(outcome, FrameSender::Sent::kBusy);
+  set_nonblocking(pair->theirs.get());
+  FrameReader reader;
+  Frame frame;
+  int received = 0;
+  while (reader.fill(pair->theirs.get()) == FrameReader::Fill::kMore) {
+    while (reader.next(&frame)) ++received;
+  }
+  EXPECT_EQ(received, sent - 1) << "the refused frame left a trace";
+  EXPECT_EQ(sender.send_with_fds(MPRUN_FORK, "{}", {STDIN_FILENO}), FrameSender::Sent::kSent);
+}
+
 TEST(Board, GrantsClaimsAndTakesBack) {
   auto board = Board::create(2);
   ASSERT_TRUE(board);
