@@ -12,6 +12,8 @@
 #include <csignal>
 #include <string_view>
 
+#include "os/fd.h"
+
 namespace mprun {
 namespace {
 
@@ -21,12 +23,14 @@ struct Prepared {
   const char* directory = nullptr;
   const SpawnPlan* plan = nullptr;
   int first_free_fd = 3;
+  int failures = -1;  // the pipe for what goes wrong; exec closes it
   pid_t parent = 0;
 };
 
-Prepared prepare(const SpawnPlan& plan) {
+Prepared prepare(const SpawnPlan& plan, int failures) {
   Prepared ready;
   ready.plan = &plan;
+  ready.failures = failures;
   for (const auto& arg : plan.argv) ready.argv.push_back(const_cast<char*>(arg.c_str()));
   ready.argv.push_back(nullptr);
   for (const auto& variable : plan.env) ready.env.push_back(const_cast<char*>(variable.c_str()));
@@ -37,26 +41,29 @@ Prepared prepare(const SpawnPlan& plan) {
   return ready;
 }
 
-// Context: child between vfork and exec. Only async-signal-safe calls; memory is the parent's.
-void fail(SpawnFailure* failure, const char* stage) {
-  failure->stage = stage;
-  failure->error_number = errno;
+// Context: child between vfork and exec. Only async-signal-safe calls; memory may be the parent's.
+[[noreturn]] void fail(const Prepared& ready, const char* stage) {
+  const SpawnFailure failure = {stage, errno};  // a literal: at the same address in the parent
+  (void)!write(ready.failures, &failure, sizeof failure);
   _exit(127);
 }
 
 // Context: child between vfork and exec.
-void move_descriptors(const Prepared& ready, SpawnFailure* failure) {
+void move_descriptors(Prepared& ready) {
+  const int failures = fcntl(ready.failures, F_DUPFD_CLOEXEC, ready.first_free_fd);
+  if (failures < 0) fail(ready, "descriptors");
+  ready.failures = failures;
   std::array<int, 16> safe{};
   std::size_t count = 0;
   for (const auto& [ours, number] : ready.plan->fds) {  // first out of the way of every target number
     safe[count] = fcntl(ours, F_DUPFD_CLOEXEC, ready.first_free_fd);
-    if (safe[count++] < 0) fail(failure, "descriptors");
+    if (safe[count++] < 0) fail(ready, "descriptors");
   }
   count = 0;
   for (const auto& [ours, number] : ready.plan->fds) {
-    if (dup2(safe[count++], number) < 0) fail(failure, "descriptors");
+    if (dup2(safe[count++], number) < 0) fail(ready, "descriptors");
   }
-  if (ready.plan->close_others) close_range(static_cast<unsigned>(ready.first_free_fd), ~0U, 0);
+  if (ready.plan->close_others) close_range(static_cast<unsigned>(ready.first_free_fd), ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
 // Context: child between vfork and exec.
@@ -73,22 +80,21 @@ void reset_signals() {
 }
 
 // Context: child between vfork and exec. Does not return.
-[[noreturn]] void become_program(const Prepared& ready, SpawnFailure* failure) {
+[[noreturn]] void become_program(Prepared& ready) {
   const SpawnPlan& plan = *ready.plan;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != ready.parent) _exit(127);  // the parent died before the line above took effect
   if (plan.process_group) {
-    if (setpgid(0, *plan.process_group) != 0) fail(failure, "process group");
+    if (setpgid(0, *plan.process_group) != 0) fail(ready, "process group");
   } else if (plan.new_session) {
     setsid();
   }
-  if (ready.directory != nullptr && chdir(ready.directory) != 0) fail(failure, "working directory");
-  move_descriptors(ready, failure);
+  if (ready.directory != nullptr && chdir(ready.directory) != 0) fail(ready, "working directory");
+  move_descriptors(ready);
   if (plan.open_files) setrlimit(RLIMIT_NOFILE, &*plan.open_files);
   reset_signals();
   execve(ready.argv[0], ready.argv.data(), ready.env.data());
-  fail(failure, "exec");
-  _exit(127);
+  fail(ready, "exec");
 }
 
 }  // namespace
@@ -98,17 +104,27 @@ pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
     *failure = {"descriptors", E2BIG};
     return -1;
   }
-  const Prepared ready = prepare(plan);
+  auto told = make_pipe();
+  if (!told) {
+    *failure = {"pipe", errno};
+    return -1;
+  }
+  Prepared ready = prepare(plan, told->write.get());
   *failure = {};
-  // vfork: the child borrows this memory until it execs, so its errors arrive by plain assignment
-  // and no page table is copied. Nothing below allocates or takes a lock.
-  const pid_t pid = vfork();                     // NOLINT(clang-analyzer-security.insecureAPI.vfork)
-  if (pid == 0) become_program(ready, failure);  // NOLINT(clang-analyzer-unix.Vfork)
+  // vfork: the child borrows this memory until it execs, so no page table is copied. Nothing here relies on
+  // that: valgrind and ThreadSanitizer make it a fork, so the child's errors come by a pipe.
+  const pid_t pid = vfork();            // NOLINT(clang-analyzer-security.insecureAPI.vfork)
+  if (pid == 0) become_program(ready);  // NOLINT(clang-analyzer-unix.Vfork)
   if (pid < 0) {
     *failure = {"fork", errno};
     return -1;
   }
-  if (failure->error_number != 0) {
+  told->write.reset();
+  ssize_t size = 0;
+  do {
+    size = read(told->read.get(), failure, sizeof *failure);  // ends at the exec
+  } while (size < 0 && errno == EINTR);
+  if (size > 0) {
     waitpid(pid, nullptr, 0);
     return -1;
   }

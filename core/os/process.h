@@ -27,9 +27,9 @@ struct SpawnPlan {
   std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to give back
 };
 
-/// Where a spawn failed, and how: the child tells through memory shared until its exec.
+/// Where a spawn failed, and how.
 struct SpawnFailure {
-  const char* stage = "";  ///< "fork", "working directory", "exec", ...
+  const char* stage = "";  ///< "pipe", "fork", "working directory", "exec", ...
   int error_number = 0;
 };
 
