@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 MPRUN_BIN = Path(os.environ.get("MPRUN_BIN", ROOT / "build/dev/bin/mprun"))
 MPRUN_PYTHON = os.environ.get("MPRUN_PYTHON", "/usr/bin/python3")
 START_METHODS = ("fork", "spawn", "forkserver")
+# Where shared memory is looked for; the tests of the harness itself use a folder of their own.
+SHARED_MEMORY = Path(os.environ.get("HARNESS_SHARED_MEMORY", "/dev/shm"))
 
 # What the surroundings of the tests may set and would change a run; all MPRUN_* go too.
 FOREIGN_VARIABLES = (
@@ -211,7 +213,7 @@ def open_fds(pid: int | str = "self") -> dict[int, str]:
 def shared_memory() -> set[str]:
     """The names of the shared memory objects and semaphores of this machine."""
     try:
-        return set(os.listdir("/dev/shm"))
+        return set(os.listdir(SHARED_MEMORY))
     except FileNotFoundError:
         return set()
 
@@ -227,7 +229,7 @@ def unused_shared_memory(names: set[str]) -> set[str]:
         except OSError:  # it has ended, or is not ours to look at
             continue
         seen += "\n".join(open_fds(pid).values())
-        left = {name for name in left if f"/dev/shm/{name}" not in seen}
+        left = {name for name in left if str(SHARED_MEMORY / name) not in seen}
     return left
 
 

@@ -62,8 +62,10 @@ def test_jobs_are_written_and_scripts_get_the_tests_python(fake: harness.Runner)
 def test_a_process_that_outlives_mprun_is_seen(fake: harness.Runner) -> None:
     run = fake.start("setsid sleep 1000 & exit 0").wait(10)
     assert len(run.survivors) == 1 and "sleep 1000" in run.survivors[0]
-    left = harness.living_descendants()
-    assert [process.name for process in left] == ["sleep"]
+    left = harness.wait_until(  # until setsid has become sleep
+        lambda: [p for p in harness.living_descendants() if p.name == "sleep"]
+    )
+    assert len(left) == len(harness.living_descendants()) == 1
     assert left[0].ppid == os.getpid()
     harness.kill_all(left)
     harness.wait_until(lambda: not harness.is_alive(left[0].pid))
@@ -96,15 +98,13 @@ def test_signals_reach_mprun(fake: harness.Runner) -> None:
     assert running.wait(10).returncode == -signal.SIGTERM
 
 
-def test_unused_shared_memory_is_told_from_used() -> None:
-    name = f"mprun-test-{os.getpid()}"
-    path = Path("/dev/shm", name)
-    try:
-        with open(path, "wb"):
-            assert harness.unused_shared_memory({name}) == set()
-        assert harness.unused_shared_memory({name, "never-there"}) == {name}
-    finally:
-        path.unlink()
+def test_unused_shared_memory_is_told_from_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "SHARED_MEMORY", tmp_path)
+    with open(tmp_path / "used", "wb"):
+        assert harness.unused_shared_memory({"used"}) == set()
+    assert harness.unused_shared_memory({"used", "never-there"}) == {"used"}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_unused_shared_memory_is_told_from_used() -> None:
             "process left: *sleep 1000",
         ),
         ("os.open('/dev/null', os.O_RDONLY)", "file descriptor left: * -> /dev/null"),
-        ("open('/dev/shm/mprun-leak-test', 'w').close()", "shared memory left: mprun-leak-test"),
+        ("open('shared/leak', 'w').close()", "shared memory left: leak"),
     ],
 )
 def test_every_test_is_checked_for_leaks(tmp_path: Path, body: str, complaint: str) -> None:
@@ -123,20 +123,20 @@ def test_every_test_is_checked_for_leaks(tmp_path: Path, body: str, complaint: s
         f"import os, subprocess\n\ndef test_leak():\n    {body}\n"
     )
     shutil.copy(harness.ROOT / "tests/conftest.py", tmp_path)
-    try:
-        done = subprocess.run(
-            [harness.MPRUN_PYTHON, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(harness.ROOT / "tests"),
-                "PYTHONDONTWRITEBYTECODE": "1",
-            },
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    finally:
-        Path("/dev/shm/mprun-leak-test").unlink(missing_ok=True)
+    (tmp_path / "shared").mkdir()  # what is really shared belongs to the tests beside this one
+    done = subprocess.run(
+        [harness.MPRUN_PYTHON, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(harness.ROOT / "tests"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HARNESS_SHARED_MEMORY": str(tmp_path / "shared"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     pytest.LineMatcher(done.stdout.splitlines()).fnmatch_lines(
         [f"*{complaint}*", "*1 passed, 1 error*"]
     )
