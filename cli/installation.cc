@@ -4,15 +4,21 @@
 
 namespace mprun {
 
-Result<std::string> find_bootstrap() {
+Result<Installation> find_installation() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const auto file = program.parent_path().parent_path() / "lib/mprun/python/bootstrap.py";
-  if (error || !std::filesystem::exists(file, error)) {
-    return internal_error("mprun's adapter files are missing: there is no " + file.string() +
-                          "\n  install mprun again: bin/mprun and lib/mprun belong together");
+  const auto folder = program.parent_path().parent_path() / "lib/mprun";
+  Installation found;
+  found.bootstrap = folder / "python/bootstrap.py";
+  found.adapters.preload = folder / "libmprun_preload.so";
+  found.adapters.site = folder / "python/site";
+  for (const std::string& file : {found.bootstrap, found.adapters.preload, found.adapters.site}) {
+    if (error || !std::filesystem::exists(file, error)) {
+      return internal_error("mprun's adapter files are missing: there is no " + file +
+                            "\n  install mprun again: bin/mprun and lib/mprun belong together");
+    }
   }
-  return file.string();
+  return found;
 }
 
 }  // namespace mprun

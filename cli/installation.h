@@ -4,10 +4,16 @@
 #include <string>
 
 #include "base/result.h"
+#include "launch/environment.h"
 
 namespace mprun {
 
-/// adapters/python/bootstrap.py as installed: PREFIX/lib/mprun/python/bootstrap.py for PREFIX/bin/mprun.
-[[nodiscard]] Result<std::string> find_bootstrap();
+/// PREFIX/lib/mprun for PREFIX/bin/mprun.
+struct Installation {
+  std::string bootstrap;  ///< python/bootstrap.py: what mprun's own interpreters run
+  AdapterFiles adapters;
+};
+
+[[nodiscard]] Result<Installation> find_installation();
 
 }  // namespace mprun

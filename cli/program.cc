@@ -16,16 +16,20 @@
 #include "base/clock.h"
 #include "base/process_end.h"
 #include "commands.h"
+#include "installation.h"
 #include "launch/environment.h"
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "report/safe_text.h"
+#include "wire/notes.h"
 
 namespace mprun {
 namespace {
 
 constexpr int kNotExecutable = 126, kNotFound = 127;
 constexpr double kKillSeconds = 2;
+constexpr std::size_t kMostText = 1000;  // of a note
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
 
 class Program {
@@ -35,6 +39,7 @@ class Program {
 
   int run() {
     environment_ = own_environment();
+    if (auto prepared = prepare_adapters(); !prepared) return report_error(prepared.error());
     bool not_executable = false;
     const auto path = environment_.find("PATH");
     const std::string file =
@@ -49,10 +54,29 @@ class Program {
     }
     wait_for_all();
     kill_descendants(kKillSeconds);
+    tell_notes();
     return code_;
   }
 
  private:
+  Result<void> prepare_adapters() {
+    auto installation = find_installation();
+    if (!installation) return installation.error();
+    auto notes = NoteBox::open();
+    if (!notes) return notes.error();
+    notes_.emplace(std::move(*notes));
+    installation->adapters.notes = notes_->address();
+    const auto adapted = add_adapters(&environment_, installation->adapters, {});
+    if (!adapted) std::fprintf(stderr, "mprun: warning: %s\n", adapted.error().message.c_str());
+    return {};
+  }
+
+  void tell_notes() {
+    for (const AdapterNote& note : notes_->take()) {
+      std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
+    }
+  }
+
   int start(const std::string& file, int rank) {
     SpawnPlan plan;
     plan.argv = argv_;
@@ -87,12 +111,14 @@ class Program {
     const Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
-      std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0}};
+      std::array<pollfd, 3> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
+                                  pollfd{notes_->fd(), POLLIN, 0}};
       const int ready = poll(waits.data(), waits.size(), kill_at_ ? 100 : -1);
       if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
         kill_descendants(kKillSeconds);
         _exit(128 + SIGKILL);
       }
+      if (ready > 0 && waits[2].revents != 0) tell_notes();
       signalfd_siginfo info{};
       while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
@@ -135,6 +161,7 @@ class Program {
   int copies_;
   int ports_;
   Environment environment_;
+  std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
   std::optional<Nanos> kill_at_;
   int code_ = 0;

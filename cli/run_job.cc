@@ -167,8 +167,8 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
 
 int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   JobSpec& spec = resolved.spec;
-  const auto bootstrap = find_bootstrap();
-  if (!bootstrap) return report_error(bootstrap.error());
+  const auto installation = find_installation();
+  if (!installation) return report_error(installation.error());
   const rlimit open_files = raise_open_files();
   auto inputs = open_inputs(spec);
   if (!inputs) return report_error(inputs.error());
@@ -193,7 +193,8 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   setup.first_input = std::move(*first);
   setup.environment = own_environment();
   setup.run_dir = directory->path();
-  setup.bootstrap = *bootstrap;
+  setup.bootstrap = installation->bootstrap;
+  setup.adapters = installation->adapters;
   setup.open_files = open_files;
   setup.guard = guard;
   setup.sinks = records->sinks();

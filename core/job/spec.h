@@ -100,9 +100,10 @@ struct JobSpec {
   RetryPolicy retries;
   Limits limits;
   int threads_per_worker = 1;
-  bool threads_explicit = false;  ///< threads_per_worker was asked for: it beats OMP_NUM_THREADS and friends
-  std::string output_dir;         ///< absolute run directory; empty: runs/<name>/<timestamp>
-  std::string results;            ///< extra copy in the asked order: absolute path, "-" stdout, empty none
+  bool threads_explicit = false;          ///< threads_per_worker was asked for: it beats OMP_NUM_THREADS and friends
+  std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
+  std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>
+  std::string results;                    ///< extra copy in the asked order: absolute path, "-" stdout, empty none
   ProgressMode progress = ProgressMode::kAuto;
 };
 

@@ -6,11 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "job/spec.h"
 
 namespace mprun {
 
 using Environment = std::map<std::string, std::string>;
+
+/// The adapters' files, and where their notes go.
+struct AdapterFiles {
+  std::string preload;  ///< libmprun_preload.so
+  std::string site;     ///< the folder of our sitecustomize.py
+  std::string notes;    ///< NoteBox::address()
+};
 
 /// mprun's own environment.
 [[nodiscard]] Environment own_environment();
@@ -18,6 +26,12 @@ using Environment = std::map<std::string, std::string>;
 /// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and its
 /// kin, unless the user set them and threads_per_worker was left to us), MPRUN_RUN_DIR, MPRUN_WORKERS.
 [[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
+
+/// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, the user's own behind it), MPRUN_NOTES,
+/// and `off` ("libgomp", ...) as MPRUN_ADAPTERS. An error, and no change, if the files' path cannot be written into
+/// LD_PRELOAD.
+[[nodiscard]] Result<void> add_adapters(Environment* environment, const AdapterFiles& files,
+                                        const std::vector<std::string>& off);
 
 /// What is a slot's own: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all
 /// others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).

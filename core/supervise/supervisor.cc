@@ -72,9 +72,16 @@ Result<void> Supervisor::prepare() {
     });
     if (!added) return added;
   }
+  auto notes = NoteBox::open();
+  if (!notes) return notes.error();
+  notes_.emplace(std::move(*notes));
+  if (auto added = loop_->add(notes_->fd(), EPOLLIN, [this](std::uint32_t) { on_notes(); }); !added) return added;
   LaunchPlan plan;
   plan.spec = setup_.spec;
   plan.environment = job_environment(*setup_.spec, setup_.environment, setup_.run_dir);
+  setup_.adapters.notes = notes_->address();
+  const auto adapted = add_adapters(&plan.environment, setup_.adapters, setup_.spec->adapters_off);
+  if (!adapted) notice(Notice::Kind::kWarning, adapted.error().message);
   plan.run_dir = setup_.run_dir;
   plan.bootstrap = setup_.bootstrap;
   plan.open_files = setup_.open_files;
@@ -385,6 +392,10 @@ void Supervisor::tick() {
     post(event::Interrupt{});
     post(event::Interrupt{});
   }
+}
+
+void Supervisor::on_notes() {
+  for (const AdapterNote& note : notes_->take()) notice(Notice::Kind::kWarning, to_string(note));
 }
 
 void Supervisor::on_signals() {

@@ -18,6 +18,7 @@
 #include "supervise/crew.h"
 #include "supervise/job_event.h"
 #include "supervise/scheduler.h"
+#include "wire/notes.h"
 
 namespace mprun {
 
@@ -38,6 +39,7 @@ class Supervisor : private CrewListener {
     Environment environment;  ///< mprun's own
     std::string run_dir;
     std::string bootstrap;
+    AdapterFiles adapters;  ///< without `notes`
     rlimit open_files{};
     Guard guard;
     std::vector<Sink*> sinks;
@@ -78,6 +80,7 @@ class Supervisor : private CrewListener {
   void loop_until_over();
   void wind_down();
   void on_signals();
+  void on_notes();
   void reap_children();
   void pause_job();
   void tick();
@@ -93,6 +96,7 @@ class Supervisor : private CrewListener {
   Policy policy_;
   std::optional<EventLoop> loop_;
   Fd signals_;
+  std::optional<NoteBox> notes_;
   std::unique_ptr<Crew> crew_;
   std::optional<Scheduler> scheduler_;
   bool stepping_ = false;

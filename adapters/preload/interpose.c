@@ -1,0 +1,129 @@
+/* What the library puts in the place of libc's functions: fork(), with the hooks around it, and the exec functions,
+ * which only look whether the new program's environment still has us in it. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "preload.h"
+
+/* libc's own; found before main, because dlsym() waits for locks that nobody frees between fork and exec. */
+#define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(execv) X(execvp) X(posix_spawn) X(posix_spawnp)
+// NOLINTBEGIN(bugprone-macro-parentheses): member names
+#define DECLARE(name) __typeof__(&name) name;
+#define FIND(name) real.name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
+// NOLINTEND(bugprone-macro-parentheses)
+static struct { FOR_EACH_REAL(DECLARE) } real;
+
+/* Another library's constructor may call us before our own ran. */
+static void find_real(void) {
+  if (real.posix_spawnp == NULL) {
+    FOR_EACH_REAL(FIND)
+  }
+}
+
+/* The forks of this thread. Hooks run around the outermost only: one inside a hook is the hook's own affair. */
+static __thread struct {
+  int depth;
+  const void* caller;
+  struct fork_in_flight unseen; /* a fork that did not come by our fork(): forkpty, daemon, dlsym */
+} forking;
+
+const void* fork_caller(void) { return forking.caller; }
+
+MPRUN_EXPORT pid_t fork(void) {
+  find_real();
+  if (forking.depth > 0) return real.fork();
+  struct fork_in_flight fork;
+  ++forking.depth;
+  forking.caller = __builtin_return_address(0);
+  pid_t pid = -1;
+  int failure = EAGAIN;
+  if (prepare_hooks(&fork, true)) {
+    pid = real.fork();
+    failure = errno;
+    if (pid == 0) {
+      child_hooks(&fork);
+    } else {
+      parent_hooks(&fork);
+    }
+  }
+  forking.caller = NULL;
+  --forking.depth;
+  errno = failure;
+  return pid;
+}
+
+/* The same for forks from inside libc, which our fork() does not see. They cannot be refused. */
+static void before_unseen_fork(void) {
+  if (forking.depth++ == 0) prepare_hooks(&forking.unseen, false);
+}
+static void after_unseen_fork_in_parent(void) {
+  if (--forking.depth == 0) parent_hooks(&forking.unseen);
+}
+static void after_unseen_fork_in_child(void) {
+  if (--forking.depth == 0) child_hooks(&forking.unseen);
+}
+
+/* Notes, once a process, that a program is started without us. Also runs between vfork and exec. */
+static void look_at_environment(const char* program, char* const* environment) {
+  static bool told;
+  find_real();
+  const char* ours = preload_path();
+  if (*ours == '\0' || told) return;
+  for (; environment != NULL && *environment != NULL; ++environment) {
+    if (strncmp(*environment, "LD_PRELOAD=", 11) == 0 && strstr(*environment, ours) != NULL) return;
+  }
+  told = true;
+  note("environment", "%s is started without LD_PRELOAD in its environment: mprun's adapters are not in it",
+       program != NULL ? program : "a program");
+}
+
+MPRUN_EXPORT int execve(const char* path, char* const argv[], char* const envp[]) {
+  look_at_environment(path, envp);
+  return real.execve(path, argv, envp);
+}
+
+MPRUN_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) {
+  look_at_environment(file, envp);
+  return real.execvpe(file, argv, envp);
+}
+
+MPRUN_EXPORT int execv(const char* path, char* const argv[]) {
+  look_at_environment(path, environ);
+  return real.execv(path, argv);
+}
+
+MPRUN_EXPORT int execvp(const char* file, char* const argv[]) {
+  look_at_environment(file, environ);
+  return real.execvp(file, argv);
+}
+
+MPRUN_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                             const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
+  look_at_environment(path, envp);
+  return real.posix_spawn(pid, path, actions, attributes, argv, envp);
+}
+
+MPRUN_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t* actions,
+                              const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
+  look_at_environment(file, envp);
+  return real.posix_spawnp(pid, file, actions, attributes, argv, envp);
+}
+
+__attribute__((constructor)) static void start(void) {
+  find_real();
+  if (getauxval(AT_SECURE) != 0) { /* not in a program with rights of its own */
+    forking.depth = 1;
+    return;
+  }
+  read_settings();
+  register_python();
+  register_libgomp();
+  register_quiet();
+  pthread_atfork(before_unseen_fork, after_unseen_fork_in_parent, after_unseen_fork_in_child);
+}

@@ -1,0 +1,90 @@
+/* What the parts of the preload library share. The library is loaded into every process of a job, the user's own
+ * programs included, so nothing in it allocates, keeps a descriptor open, starts a thread or leaves errno changed.
+ * It is C, and exports what it interposes and <mprun/fork_hooks.h> only. */
+#ifndef MPRUN_PRELOAD_H
+#define MPRUN_PRELOAD_H
+
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <mprun/fork_hooks.h>
+
+#define MPRUN_EXPORT __attribute__((visibility("default")))
+
+/* --- hook_registry.c --- */
+
+/* One fork in flight; lives on the stack of the thread that forks. */
+struct fork_in_flight {
+  uint64_t prepared; /* bit i: hook i ran its prepare and succeeded */
+};
+
+/* Runs the prepare hooks. False: the fork is refused and everything is undone. `may_refuse`: false where the caller
+ * cannot stop the fork any more. */
+bool prepare_hooks(struct fork_in_flight* fork, bool may_refuse);
+void parent_hooks(const struct fork_in_flight* fork);
+void child_hooks(const struct fork_in_flight* fork);
+
+/* Registers one of our own hooks; `adapter_is_on` of its name is asked at each fork. */
+void register_adapter(const struct mprun_fork_hook* hook);
+
+/* --- interpose.c --- */
+
+/* Where the fork() of this thread was called from, while it is in hooks; NULL outside or if not known. */
+const void* fork_caller(void);
+
+/* --- settings.c --- */
+
+/* Reads what the environment says, once, while the process starts. */
+void read_settings(void);
+/* False if MPRUN_ADAPTERS switched it off ("-libgomp,-quiet", "-all"). */
+bool adapter_is_on(const char* name);
+/* MPRUN_QUIET_SECONDS, in milliseconds; 2000 unless set. */
+unsigned quiet_milliseconds(void);
+/* The path of this library as LD_PRELOAD names it; "" if it came some other way. */
+const char* preload_path(void);
+/* The abstract address that notes are sent to, without its leading NUL; "" if nobody listens. */
+const char* notes_address(void);
+
+/* --- notes.c --- */
+
+/* Tells mprun something a person should know; dropped where no mprun listens. Safe between vfork and exec. */
+void note(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- objects.c --- */
+
+/* A loaded shared object (or the program itself). Valid while it stays loaded. */
+struct loaded_object {
+  const char* path; /* "" for the program */
+  ElfW(Addr) base;
+  const ElfW(Phdr) * headers;
+  size_t header_count;
+};
+
+/* Calls `visit` for every loaded object, those opened RTLD_LOCAL or by dlmopen too, until it returns false. Takes
+ * no lock that a constructor or an import in another thread can hold for long. */
+void each_object(bool (*visit)(const struct loaded_object* object, void* data), void* data);
+/* The address of a symbol that the object itself defines, not its dependencies; NULL if it has none. */
+void* find_symbol(const struct loaded_object* object, const char* name);
+bool object_holds(const struct loaded_object* object, const void* address);
+/* A number that changes whenever something was loaded or unloaded. */
+uint64_t objects_generation(void);
+
+/* --- threads.c --- */
+
+int64_t monotonic_ns(void);
+/* How many threads this process has; 1 costs nothing in a process that never had more. */
+unsigned thread_count(void);
+/* Calls `visit` with the number of every thread but the calling one, until it returns false. */
+void each_other_thread(bool (*visit)(pid_t thread, void* data), void* data);
+/* Reads /proc/self/task/THREAD/FILE into `text`, NUL-terminated; false if the thread has ended. */
+bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
+
+/* --- the adapters, in the order they register; the last one prepares first --- */
+
+void register_python(void);  /* python_gil.c */
+void register_libgomp(void); /* ../openmp/libgomp.c */
+void register_quiet(void);   /* quiet.c */
+
+#endif

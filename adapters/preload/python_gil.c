@@ -1,0 +1,156 @@
+/* Python: the GIL is held across every fork of a thread that could hold it, and the interpreter's own fork functions
+ * run even where a C extension calls fork() behind its back. os.fork and its kin do both themselves. Without them
+ * the child would wait for a GIL whose holder was left behind. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload.h"
+
+static const char kName[] = "python";
+
+/* What we use of the C API. One interpreter library a process. */
+struct python {
+  const void* module; /* an address inside the object that has the interpreter */
+  int (*is_initialized)(void);
+  int (*is_finalizing)(void);
+  int (*gil_ensure)(void);
+  void (*gil_release)(int);
+  void (*before_fork)(void);
+  void (*after_fork_parent)(void);
+  void (*after_fork_child)(void);
+  void* (*import_module)(const char*);
+  void* (*call_method)(void*, const char*, const char*, ...);
+  int (*is_true)(void*);
+  void (*decref)(void*);
+  void (*error_fetch)(void**, void**, void**);
+  void (*error_restore)(void*, void*, void*);
+};
+
+static struct python python;
+static uint64_t generation = UINT64_MAX; /* of the loaded objects, when they were searched */
+
+/* What the prepare of this thread did, for its other half. */
+static __thread struct {
+  bool ensured, interpreter_told;
+  int gil_state;
+} held;
+
+static bool look_for_python(const struct loaded_object* object, void* data) {
+  struct python* found = data;
+  void* before = find_symbol(object, "PyOS_BeforeFork");
+  if (before == NULL) return true;
+  found->module = before;
+  const struct {
+    void* where;
+    const char* name;
+  } wanted[] = {
+      {&found->is_initialized, "Py_IsInitialized"},
+      {&found->gil_ensure, "PyGILState_Ensure"},
+      {&found->gil_release, "PyGILState_Release"},
+      {&found->before_fork, "PyOS_BeforeFork"},
+      {&found->after_fork_parent, "PyOS_AfterFork_Parent"},
+      {&found->after_fork_child, "PyOS_AfterFork_Child"},
+      {&found->import_module, "PyImport_ImportModule"},
+      {&found->call_method, "PyObject_CallMethod"},
+      {&found->is_true, "PyObject_IsTrue"},
+      {&found->decref, "Py_DecRef"},
+      {&found->error_fetch, "PyErr_Fetch"},
+      {&found->error_restore, "PyErr_Restore"},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; ++i) {
+    void* symbol = find_symbol(object, wanted[i].name);
+    if (symbol == NULL) found->module = NULL;
+    memcpy(wanted[i].where, &symbol, sizeof symbol);
+  }
+  void* finalizing = find_symbol(object, "Py_IsFinalizing"); /* 3.13 */
+  if (finalizing == NULL) finalizing = find_symbol(object, "_Py_IsFinalizing");
+  memcpy(&found->is_finalizing, &finalizing, sizeof finalizing);
+  return false;
+}
+
+struct search {
+  const void* address;
+  bool is_pythons;
+};
+
+static bool look_for_caller(const struct loaded_object* object, void* data) {
+  struct search* search = data;
+  if (!object_holds(object, search->address)) return true;
+  const char* slash = strrchr(object->path, '/');
+  const char* name = slash != NULL ? slash + 1 : object->path;
+  search->is_pythons = object_holds(object, python.module) || strncmp(name, "_posixsubprocess", 16) == 0;
+  return false;
+}
+
+/* True if the fork was called by CPython itself (os.fork, subprocess), which knows what it does. */
+static bool is_pythons_own_fork(void) {
+  struct search search = {fork_caller(), false};
+  if (search.address != NULL) each_object(look_for_caller, &search);
+  return search.is_pythons;
+}
+
+/* True if the import lock is held: with the GIL in our hands, PyOS_BeforeFork ran for this very fork. */
+static bool interpreter_knows(void) {
+  void *type, *value, *traceback;
+  bool known = false;
+  python.error_fetch(&type, &value, &traceback);
+  void* imp = python.import_module("_imp");
+  if (imp != NULL) {
+    void* locked = python.call_method(imp, "lock_held", NULL);
+    if (locked != NULL) {
+      known = python.is_true(locked) == 1;
+      python.decref(locked);
+    }
+    python.decref(imp);
+  }
+  python.error_restore(type, value, traceback);
+  return known;
+}
+
+static int hold_gil(void* data, int64_t deadline) {
+  (void)data;
+  (void)deadline;
+  held.ensured = held.interpreter_told = false;
+  const uint64_t now = objects_generation();
+  if (now != generation) {
+    struct python found = {.module = NULL};
+    each_object(look_for_python, &found);
+    python = found;
+    generation = now;
+  }
+  if (python.module == NULL || !python.is_initialized() || is_pythons_own_fork()) return 0;
+  if (python.is_finalizing != NULL && python.is_finalizing()) return 0;
+  held.gil_state = python.gil_ensure();
+  held.ensured = true;
+  if (!interpreter_knows()) {
+    python.before_fork();
+    held.interpreter_told = true;
+  }
+  return 0;
+}
+
+static void release(void (*told)(void)) {
+  if (!held.ensured) return;
+  if (held.interpreter_told) told();
+  python.gil_release(held.gil_state);
+}
+
+static void release_in_parent(void* data) {
+  (void)data;
+  release(python.after_fork_parent);
+}
+
+static void release_in_child(void* data) {
+  (void)data;
+  release(python.after_fork_child);
+}
+
+void register_python(void) {
+  const struct mprun_fork_hook hook = {.size = sizeof hook,
+                                       .name = kName,
+                                       .prepare = hold_gil,
+                                       .parent = release_in_parent,
+                                       .child = release_in_child,
+                                       .deadline_ms = 2000};
+  register_adapter(&hook);
+}

@@ -1,0 +1,62 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload.h"
+
+enum { MOST_TEXT = 512, MOST_PATH = 4096 };
+
+static char adapters[MOST_TEXT]; /* "-libgomp,-quiet" */
+static char path[MOST_PATH];
+static char notes[108]; /* sun_path has no more */
+static unsigned quiet_ms = 2000;
+
+static void copy_text(char* to, size_t size, const char* from) {
+  if (from != NULL && strlen(from) < size) memcpy(to, from, strlen(from) + 1);
+}
+
+/* Finds us in LD_PRELOAD: its entries are separated by blanks or colons. */
+static void find_own_path(const char* preload) {
+  static const char name[] = "libmprun_preload.so";
+  const size_t name_size = sizeof name - 1;
+  while (preload != NULL && *preload != '\0') {
+    const size_t size = strcspn(preload, " :");
+    const bool ours = size >= name_size && memcmp(preload + size - name_size, name, name_size) == 0;
+    if (ours && size < sizeof path) {
+      memcpy(path, preload, size);
+      path[size] = '\0';
+      return;
+    }
+    preload += size + (preload[size] != '\0');
+  }
+}
+
+void read_settings(void) {
+  copy_text(adapters, sizeof adapters, getenv("MPRUN_ADAPTERS"));
+  copy_text(notes, sizeof notes - 1, getenv("MPRUN_NOTES"));
+  find_own_path(getenv("LD_PRELOAD"));
+  const char* seconds = getenv("MPRUN_QUIET_SECONDS");
+  if (seconds != NULL) {
+    char* end = NULL;
+    const double value = strtod(seconds, &end);
+    if (end != seconds && value >= 0 && value <= 3600) quiet_ms = (unsigned)(value * 1000);
+  }
+}
+
+bool adapter_is_on(const char* name) {
+  const size_t name_size = strlen(name);
+  bool on = true;
+  for (const char* word = adapters; *word != '\0';) {
+    const size_t size = strcspn(word, ", ");
+    const char sign = word[0];
+    const char* subject = sign == '-' || sign == '+' ? word + 1 : word;
+    const size_t subject_size = size - (size_t)(subject - word);
+    const bool is_us = subject_size == name_size && memcmp(subject, name, name_size) == 0;
+    if (is_us || (subject_size == 3 && memcmp(subject, "all", 3) == 0)) on = sign != '-';
+    word += size + (word[size] != '\0');
+  }
+  return on;
+}
+
+unsigned quiet_milliseconds(void) { return quiet_ms; }
+const char* preload_path(void) { return path; }
+const char* notes_address(void) { return notes; }

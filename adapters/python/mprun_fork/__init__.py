@@ -1,0 +1,65 @@
+"""The Python side of the fork hooks: runtimes that can only be made safe in Python. Loaded by our sitecustomize at
+the first fork of a process that has one of them, in any Python from 3.7.
+
+An adapter is a module of this package, named after the module it is for, with any of `prepare()`, `parent()` and
+`child()`, in the order of os.register_at_fork. A failure in one is told to mprun and never reaches the program.
+"""
+import importlib
+import os
+import sys
+
+#: Adapter name -> the module whose presence calls for it. Order of registration: the last prepares first.
+ADAPTERS = {"torch": "torch", "mindspore": "mindspore", "opencv": "cv2"}
+
+_loaded = {}  # adapter name -> module, of those that prepared at least once
+_prepared = []  # adapters that prepared for the fork in flight, in order of registration
+
+
+def is_on(name):
+    """False if MPRUN_ADAPTERS switched the adapter off; the preload library reads it by the same rules."""
+    on = True
+    for word in os.environ.get("MPRUN_ADAPTERS", "").replace(",", " ").split():
+        if word.lstrip("+-") in (name, "all"):
+            on = not word.startswith("-")
+    return on
+
+
+def run(half):
+    """Runs "prepare", "parent" or "child" of every adapter whose runtime is loaded."""
+    if half == "prepare":
+        del _prepared[:]
+        for name in reversed(list(ADAPTERS)):
+            if ADAPTERS[name] in sys.modules and is_on(name) and _call(name, half):
+                _prepared.insert(0, name)
+        return
+    for name in list(_prepared):
+        _call(name, half)
+
+
+def _call(name, half):
+    """Calls one adapter; False if it failed, which mprun is told."""
+    try:
+        if name not in _loaded:
+            _loaded[name] = importlib.import_module("mprun_fork." + name + "_adapter")
+        function = getattr(_loaded[name], half, None)
+        if function is not None:
+            function()
+        return True
+    except Exception as error:
+        note(name, 'the fork hook "%s" failed in its %s half: %s: %s' % (name, half, type(error).__name__, error))
+        return False
+
+
+def note(adapter, text):
+    """Tells mprun something a person should know; core/wire/notes.h listens."""
+    address = os.environ.get("MPRUN_NOTES")
+    if not address:
+        return
+    import socket
+
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            sender.sendto((adapter + "\n" + text).encode("utf-8", "replace")[:1024], "\0" + address)
+    except OSError:
+        pass
