@@ -1,5 +1,8 @@
 #include "installation.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 namespace mprun {
@@ -10,8 +13,15 @@ Result<Installation> find_installation() {
   const auto folder = program.parent_path().parent_path() / "lib/mprun";
   Installation found;
   found.bootstrap = folder / "python/bootstrap.py";
-  found.adapters.preload = folder / "libmprun_preload.so";
-  found.adapters.site = folder / "python/site";
+  // LD_PRELOAD and PYTHONPATH know no way to quote a blank or a colon: there the way leads through a descriptor of
+  // ours.
+  std::string plain = folder;
+  if (plain.find_first_of(" :") != std::string::npos) {
+    found.folder = Fd(open(plain.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    plain = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(found.folder.get());
+  }
+  found.adapters.preload = plain + "/libmprun_preload.so";
+  found.adapters.site = plain + "/python/site";
   for (const std::string& file : {found.bootstrap, found.adapters.preload, found.adapters.site}) {
     if (error || !std::filesystem::exists(file, error)) {
       return internal_error("mprun's adapter files are missing: there is no " + file +

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "launch/environment.h"
+#include "os/fd.h"
 
 namespace mprun {
 
@@ -12,6 +13,7 @@ namespace mprun {
 struct Installation {
   std::string bootstrap;  ///< python/bootstrap.py: what mprun's own interpreters run
   AdapterFiles adapters;
+  Fd folder;  ///< what `adapters` leads through where the path itself cannot be used; to be kept open
 };
 
 [[nodiscard]] Result<Installation> find_installation();

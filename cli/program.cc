@@ -34,8 +34,12 @@ constexpr Nanos kGrace = 5 * kNanosPerSecond;
 
 class Program {
  public:
-  Program(const CommandLine& line, const Guard& guard, int copies)
-      : argv_(line.program), guard_(guard), copies_(copies), ports_(copies > 1 ? find_free_port() : 0) {}
+  Program(const CommandLine& line, const Guard& guard, int copies, std::vector<std::string> adapters_off)
+      : argv_(line.program),
+        adapters_off_(std::move(adapters_off)),
+        guard_(guard),
+        copies_(copies),
+        ports_(copies > 1 ? find_free_port() : 0) {}
 
   int run() {
     environment_ = own_environment();
@@ -66,8 +70,8 @@ class Program {
     if (!notes) return notes.error();
     notes_.emplace(std::move(*notes));
     installation->adapters.notes = notes_->address();
-    const auto adapted = add_adapters(&environment_, installation->adapters, {});
-    if (!adapted) std::fprintf(stderr, "mprun: warning: %s\n", adapted.error().message.c_str());
+    add_adapters(&environment_, installation->adapters, adapters_off_);
+    folder_ = std::move(installation->folder);
     return {};
   }
 
@@ -157,6 +161,8 @@ class Program {
   }
 
   std::vector<std::string> argv_;
+  std::vector<std::string> adapters_off_;
+  Fd folder_;
   Guard guard_;
   int copies_;
   int ports_;
@@ -171,9 +177,13 @@ class Program {
 
 int run_program(const CommandLine& line, const Guard& guard) {
   int copies = 1;
+  const auto off = adapters_off(line.layer);
+  if (!off) return report_error(off.error());
   for (const auto& [pointer, typed] : line.layer.origins) {
+    if (pointer.rfind("/adapters", 0) == 0) continue;
     if (pointer != "/processes") {
-      return report_error(usage_error(typed + ": has no meaning for a program behind --; only -n N has"));
+      return report_error(
+          usage_error(typed + ": has no meaning for a program behind --; only -n N and --set adapters.NAME have"));
     }
     const Json& count = line.layer.value["processes"];
     if (!count.is_number_integer() || count < 1 || count > 4096) {
@@ -181,7 +191,7 @@ int run_program(const CommandLine& line, const Guard& guard) {
     }
     copies = count.get<int>();
   }
-  return Program(line, guard, copies).run();
+  return Program(line, guard, copies, *off).run();
 }
 
 }  // namespace mprun

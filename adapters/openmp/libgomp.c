@@ -3,10 +3,10 @@
  * it must be called by the thread that forks, in every copy of the library that the process holds. Copies older than
  * GCC 9 have no such function. LLVM's libomp, which also exports GOMP_parallel, is safe by its own atfork handlers and
  * must never be paused (LLVM pull request 154204). */
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "clean_thread.h"
 #include "preload.h"
 
 enum { MOST_COPIES = 16, PAUSE_HARD = 2 };
@@ -59,6 +59,20 @@ static bool has_team(const struct loaded_object* library) {
   return team.found;
 }
 
+static __thread bool thread_is_clean;
+
+MPRUN_EXPORT void mprun_declare_clean_thread(void) { thread_is_clean = true; }
+
+MPRUN_EXPORT bool mprun_wants_clean_thread(void) {
+  if (!adapter_is_on(kName)) return false;
+  struct copies copies = {.count = 0};
+  each_object(collect, &copies);
+  for (size_t i = 0; i < copies.count; ++i) {
+    if (copies.all[i].pause == NULL) return true;
+  }
+  return false;
+}
+
 static int end_teams(void* data, int64_t deadline) {
   (void)data;
   (void)deadline;
@@ -72,7 +86,7 @@ static int end_teams(void* data, int64_t deadline) {
            copy->object.path);
     } else if (copy->pause != NULL) {
       if (copy->pause(PAUSE_HARD) != 0) note(kName, "%s would not end its threads before fork()", copy->object.path);
-    } else if (has_team(&copy->object)) {
+    } else if (!thread_is_clean && has_team(&copy->object)) {
       note(kName,
            "%s is too old to be made safe before fork() (no omp_pause_resource_all, GCC before 9): a child that "
            "uses OpenMP may hang; install libomp5, or use the start method spawn or forkserver",

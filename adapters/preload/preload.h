@@ -42,7 +42,7 @@ void read_settings(void);
 bool adapter_is_on(const char* name);
 /* MPRUN_QUIET_SECONDS, in milliseconds; 2000 unless set. */
 unsigned quiet_milliseconds(void);
-/* The path of this library as LD_PRELOAD names it; "" if it came some other way. */
+/* The path of this library, as LD_PRELOAD names it. */
 const char* preload_path(void);
 /* The abstract address that notes are sent to, without its leading NUL; "" if nobody listens. */
 const char* notes_address(void);

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,26 +15,11 @@ static void copy_text(char* to, size_t size, const char* from) {
   if (from != NULL && strlen(from) < size) memcpy(to, from, strlen(from) + 1);
 }
 
-/* Finds us in LD_PRELOAD: its entries are separated by blanks or colons. */
-static void find_own_path(const char* preload) {
-  static const char name[] = "libmprun_preload.so";
-  const size_t name_size = sizeof name - 1;
-  while (preload != NULL && *preload != '\0') {
-    const size_t size = strcspn(preload, " :");
-    const bool ours = size >= name_size && memcmp(preload + size - name_size, name, name_size) == 0;
-    if (ours && size < sizeof path) {
-      memcpy(path, preload, size);
-      path[size] = '\0';
-      return;
-    }
-    preload += size + (preload[size] != '\0');
-  }
-}
-
 void read_settings(void) {
   copy_text(adapters, sizeof adapters, getenv("MPRUN_ADAPTERS"));
   copy_text(notes, sizeof notes - 1, getenv("MPRUN_NOTES"));
-  find_own_path(getenv("LD_PRELOAD"));
+  Dl_info info;
+  if (dladdr((const void*)read_settings, &info) != 0) copy_text(path, sizeof path, info.dli_fname);
   const char* seconds = getenv("MPRUN_QUIET_SECONDS");
   if (seconds != NULL) {
     char* end = NULL;

@@ -31,7 +31,7 @@ def child():
 
 def hide_accelerators():
     """Makes the CPU this process's only device. Also called in the workers that mprun forks."""
-    for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+    for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES"):
         os.environ[variable] = ""
     torch = sys.modules.get("torch")
     if torch is None or not _cuda_used:

@@ -82,6 +82,15 @@ std::optional<Number> number_at(const Layers& layers, const std::string& pointer
   return value != nullptr && value->is_number() ? std::optional<Number>(value->get<Number>()) : std::nullopt;
 }
 
+std::vector<std::string> switched_off(const Json* adapters) {
+  std::vector<std::string> names;
+  if (adapters == nullptr) return names;
+  for (const auto& [name, value] : adapters->items()) {
+    if (value == "off") names.push_back(name);
+  }
+  return names;
+}
+
 /// The fields that need no look at the machine beyond its number of CPUs.
 void resolve_plain(Resolving& job) {
   Layers& layers = job.layers;
@@ -104,6 +113,7 @@ void resolve_plain(Resolving& job) {
   if (const Json* env = layers.find("/env")) {
     for (const auto& [name, value] : env->items()) spec.env[name] = value.get<std::string>();
   }
+  spec.adapters_off = switched_off(layers.find("/adapters"));
   const std::string call = job.text("/call");
   spec.call = call == "args" ? CallStyle::kArgs : call == "kwargs" ? CallStyle::kKwargs : CallStyle::kItem;
   spec.order = job.text("/order") == "completion" ? Order::kCompletion : Order::kInput;
@@ -190,7 +200,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   if (!spec.python.empty()) add("python", spec.python, layers.origin("/python", python_reason));
   add("working_directory", spec.working_directory, layers.origin("/working_directory", "the current directory"));
   for (const char* field : {"chunk_size", "order", "seed"}) add_value(field, std::string("/") + field);
-  for (const char* field : {"retries", "limits"}) {
+  for (const char* field : {"retries", "limits", "adapters"}) {
     const Json* object = layers.find(std::string("/") + field);
     if (object == nullptr) continue;
     for (const auto& [name, value] : object->items()) {
@@ -245,6 +255,13 @@ Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings
   } catch (const std::exception& error) {  // nlohmann or filesystem, which the checks above should not let happen
     return internal_error(std::string("the job spec could not be resolved: ") + error.what());
   }
+}
+
+Result<std::vector<std::string>> adapters_off(const Document& layer) {
+  const Json schema = job::schema_json();
+  if (Result<void> valid = job::validate(layer, schema); !valid) return std::move(valid).error();
+  const auto found = layer.value.find("adapters");
+  return switched_off(found == layer.value.end() ? nullptr : &*found);
 }
 
 Document default_layer() {

@@ -40,6 +40,9 @@ struct Resolved {  // NOLINT(bugprone-exception-escape)
 /// cannot say: script or command, files that exist, devices that are there.
 [[nodiscard]] Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around);
 
+/// The adapters that one layer switches off, checked by the schema: all of the spec that concerns a program behind --.
+[[nodiscard]] Result<std::vector<std::string>> adapters_off(const Document& layer);
+
 /// The lowest layer: the `default` keywords of the schema.
 [[nodiscard]] Document default_layer();
 

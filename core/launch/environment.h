@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "job/spec.h"
 
 namespace mprun {
 
 using Environment = std::map<std::string, std::string>;
 
-/// The adapters' files, and where their notes go.
+/// The adapters' files, and where their notes go. No path holds a blank or a colon: ld.so and Python split there.
 struct AdapterFiles {
   std::string preload;  ///< libmprun_preload.so
   std::string site;     ///< the folder of our sitecustomize.py
@@ -28,10 +27,8 @@ struct AdapterFiles {
 [[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
 
 /// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, the user's own behind it), MPRUN_NOTES,
-/// and `off` ("libgomp", ...) as MPRUN_ADAPTERS. An error, and no change, if the files' path cannot be written into
-/// LD_PRELOAD.
-[[nodiscard]] Result<void> add_adapters(Environment* environment, const AdapterFiles& files,
-                                        const std::vector<std::string>& off);
+/// and `off` ("libgomp", ...) as MPRUN_ADAPTERS.
+void add_adapters(Environment* environment, const AdapterFiles& files, const std::vector<std::string>& off);
 
 /// What is a slot's own: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all
 /// others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).

@@ -80,8 +80,7 @@ Result<void> Supervisor::prepare() {
   plan.spec = setup_.spec;
   plan.environment = job_environment(*setup_.spec, setup_.environment, setup_.run_dir);
   setup_.adapters.notes = notes_->address();
-  const auto adapted = add_adapters(&plan.environment, setup_.adapters, setup_.spec->adapters_off);
-  if (!adapted) notice(Notice::Kind::kWarning, adapted.error().message);
+  add_adapters(&plan.environment, setup_.adapters, setup_.spec->adapters_off);
   plan.run_dir = setup_.run_dir;
   plan.bootstrap = setup_.bootstrap;
   plan.open_files = setup_.open_files;

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "clean_thread.h"
 #include "task_loop.h"
 
 /* fork_process() -> pid, 0 in the child. The interpreter's own hooks run with the GIL held across the fork. */
@@ -24,9 +25,28 @@ static PyObject* fork_process(PyObject* self, PyObject* unused) {
   return PyLong_FromLong(pid);
 }
 
+/* Asks the preload library; without it there is nothing to ask. */
+static PyObject* wants_clean_thread(PyObject* self, PyObject* unused) {
+  (void)self;
+  (void)unused;
+  return PyBool_FromLong(mprun_wants_clean_thread != NULL && mprun_wants_clean_thread());
+}
+
+static PyObject* declare_clean_thread(PyObject* self, PyObject* unused) {
+  (void)self;
+  (void)unused;
+  if (mprun_declare_clean_thread != NULL) mprun_declare_clean_thread();
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"fork_process", fork_process, METH_NOARGS,
      "fork_process() -> int\n\nForks with the interpreter's hooks; the child dies with its parent."},
+    {"wants_clean_thread", wants_clean_thread, METH_NOARGS,
+     "wants_clean_thread() -> bool\n\nTrue if forks must come from a thread that never ran an OpenMP region: a loaded\n"
+     "libgomp is too old to be paused."},
+    {"declare_clean_thread", declare_clean_thread, METH_NOARGS,
+     "declare_clean_thread()\n\nThe calling thread never ran an OpenMP region: its forks are safe."},
     {"read_frame", read_frame, METH_VARARGS,
      "read_frame(fd) -> (type, payload) | None\n\nThe next frame; None at the end of the stream."},
     {"write_frame", write_frame, METH_VARARGS, "write_frame(fd, type, payload)\n\nWrites one frame whole."},

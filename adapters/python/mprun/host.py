@@ -13,19 +13,26 @@ import resource
 import select
 import socket
 import struct
-from typing import Any
+import threading
+from typing import Any, Callable, NoReturn
 
+import mprun_fork
 from mprun import _mprun, script, worker
 from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, flush_streams
 
+from mprun_fork import torch_adapter
+
 HEADER = struct.Struct("=IHH")
+
+#: What a forked child does instead of returning.
+Become = Callable[[Start, Channels], NoReturn]
 
 
 class Host:
     """The host's loop: the control socket and one pidfd for each child."""
 
-    def __init__(self, start: Start, fds: Channels) -> None:
-        self.start, self.fds = start, fds
+    def __init__(self, start: Start, fds: Channels, become: Become) -> None:
+        self.start, self.fds, self.become = start, fds, become
         self.control = socket.socket(fileno=os.dup(fds.channel))
         self.poll = select.poll()
         self.poll.register(self.control, select.POLLIN)
@@ -59,8 +66,8 @@ class Host:
             parts += data
         return parts
 
-    def serve(self) -> tuple[Start, Channels] | None:
-        """Forks on request; returns in the host when it is told to stop, and in each child with its work."""
+    def serve(self) -> None:
+        """Forks on request until told to stop; each child goes off to its work and does not come back."""
         while True:
             for fd, _ in self.poll.poll():
                 if fd in self.children:
@@ -68,15 +75,13 @@ class Host:
                     continue
                 frame = self.receive()
                 if frame is None or frame[0] == STOP:
-                    return None
+                    return
                 if frame[0] == REAP:
                     self.reap(struct.unpack("=i", frame[1])[0])
                 elif frame[0] == FORK:
-                    forked = self.fork(json.loads(frame[1]))
-                    if forked is not None:
-                        return forked
+                    self.fork(json.loads(frame[1]))
 
-    def fork(self, request: dict[str, Any]) -> tuple[Start, Channels] | None:
+    def fork(self, request: dict[str, Any]) -> None:
         passed, self.passed = self.passed[:4], self.passed[4:]
         flush_streams()
         try:
@@ -85,7 +90,7 @@ class Host:
             self.send(FORKED, {"slot": request["slot"], "error": str(error)})
             pid = -1
         if pid == 0:
-            return self.become_child(request, passed)
+            self.become_child(request, passed)
         for fd in passed:
             os.close(fd)
         if pid > 0:
@@ -97,9 +102,8 @@ class Host:
             self.children[pidfd] = pid
             self.poll.register(pidfd, select.POLLIN)
             self.send(FORKED, {"slot": request["slot"], "pid": pid})
-        return None
 
-    def become_child(self, request: dict[str, Any], passed: list[int]) -> tuple[Start, Channels]:
+    def become_child(self, request: dict[str, Any], passed: list[int]) -> NoReturn:
         """Context: child after fork. Drops what is the host's and takes what is its own."""
         channel, results, out, err = passed
         os.setpgid(0, 0)
@@ -117,7 +121,9 @@ class Host:
         start = self.start
         start.role = "rank" if not start.function else "worker"
         start.slot = request["slot"]
-        return start, Channels(channel, results, self.fds.board)
+        if start.forked and mprun_fork.is_on("torch"):
+            torch_adapter.hide_accelerators()  # forked workers are asked for with the device cpu only
+        self.become(start, Channels(channel, results, self.fds.board))
 
     def report_end(self, pidfd: int) -> None:
         pid = self.children[pidfd]
@@ -144,11 +150,30 @@ class Host:
             pass
 
 
-def run(start: Start, fds: Channels) -> tuple[Start, Channels] | None:
-    """Loads what workers share, then serves forks. Returns None in the host, in a child what it shall do."""
+def run(start: Start, fds: Channels, become: Become) -> None:
+    """Loads what workers share, then serves forks until told to stop. Children end in `become`."""
     script.load_preload(start.preload)
     if start.forked and start.function:
         worker.loaded = worker.load(start)
-    host = Host(start, fds)
+    host = Host(start, fds, become)
     _mprun.write_frame(fds.results, READY, b"")
-    return host.serve()
+    if not _mprun.wants_clean_thread():
+        host.serve()
+        return
+    # An OpenMP library that cannot be paused is loaded: this thread may have a team of it, a new one has not. It
+    # serves to the end, because its children die with it (PR_SET_PDEATHSIG is about the thread that forked).
+    failures: list[BaseException] = []
+    thread = threading.Thread(target=serve_from_clean_thread, args=(host, failures), name="mprun-host")
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+def serve_from_clean_thread(host: Host, failures: list[BaseException]) -> None:
+    """Serves on the calling thread, which has never computed anything."""
+    _mprun.declare_clean_thread()
+    try:
+        host.serve()
+    except BaseException as error:
+        failures.append(error)

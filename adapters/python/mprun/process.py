@@ -73,11 +73,8 @@ def run(channel: int, results: int, board: int) -> int:
         if start.role == "host":
             from mprun import host
 
-            forked = host.run(start, fds)
-            if forked is None:
-                return 0
-            start, fds = forked
-            end_forked(serve(start, fds))
+            host.run(start, fds, become=lambda child, its_fds: end_forked(serve(child, its_fds)))
+            return 0
         return serve(start, fds)
     except StartFailure as failure:
         return report_failure(fds, failure)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from types import ModuleType
 from typing import Any, Callable
 
@@ -33,6 +34,8 @@ loaded: ModuleType | None = None
 
 def run(start: Start, fds: Channels) -> int:
     """Serves tasks until told to stop; returns the exit code."""
+    if start.seed is None:
+        task.plant_seed(secrets.randbits(64))  # or forked workers would all draw what the host would have drawn next
     module = loaded if loaded is not None else load(start)
     if start.worker_setup:
         if start.seed is not None:
