@@ -16,6 +16,8 @@ static const char kName[] = "libgomp";
 struct copy {
   int (*pause)(int kind); /* NULL: the copy is too old */
   int (*in_parallel)(void);
+  int (*max_threads)(void);
+  void (*set_threads)(int count);
   struct loaded_object object;
 };
 
@@ -29,10 +31,19 @@ static bool collect(const struct loaded_object* object, void* data) {
   if (find_symbol(object, "GOMP_parallel_start") == NULL || find_symbol(object, "__kmpc_fork_call") != NULL)
     return true;
   struct copy* copy = &copies->all[copies->count++];
-  void* pause = find_symbol(object, "omp_pause_resource_all");
-  void* in_parallel = find_symbol(object, "omp_in_parallel");
-  memcpy(&copy->pause, &pause, sizeof pause);
-  memcpy(&copy->in_parallel, &in_parallel, sizeof in_parallel);
+  const struct {
+    void* where;
+    const char* name;
+  } wanted[] = {
+      {&copy->pause, "omp_pause_resource_all"},
+      {&copy->in_parallel, "omp_in_parallel"},
+      {&copy->max_threads, "omp_get_max_threads"},
+      {&copy->set_threads, "omp_set_num_threads"},
+  };
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; ++i) {
+    void* symbol = find_symbol(object, wanted[i].name);
+    memcpy(wanted[i].where, &symbol, sizeof symbol);
+  }
   copy->object = *object;
   return copies->count < MOST_COPIES;
 }
@@ -73,31 +84,70 @@ MPRUN_EXPORT bool mprun_wants_clean_thread(void) {
   return false;
 }
 
+/* What a fork of this thread has to reset in its child. */
+static __thread struct {
+  struct {
+    struct copy copy;
+    void* data; /* the forking thread's, in the library */
+    int max_threads;
+  } all[MOST_COPIES];
+  size_t count;
+} resets;
+
+/* A copy that cannot be paused. In the child its data of the forking thread are made those of a thread that never ran
+ * a region, which a fork does not hurt; the old team is leaked there. That looks into the library from outside, so a
+ * person is told once. */
+static void plan_reset(const struct copy* copy) {
+  if (thread_is_clean || !has_team(&copy->object)) return;
+  void* data = find_thread_local_data(&copy->object);
+  if (data != NULL && copy->max_threads != NULL && copy->set_threads != NULL) {
+    const size_t last = resets.count++;
+    resets.all[last].copy = *copy;
+    resets.all[last].data = data;
+    resets.all[last].max_threads = copy->max_threads();
+  }
+  note(kName,
+       "%s is too old to end its threads before fork() (GCC before 9: no omp_pause_resource_all); its data were reset "
+       "in the child instead. If a child hangs in OpenMP, put libomp in its place: LD_PRELOAD=libomp.so.5 (Debian: "
+       "libomp5-14), or use the start method spawn or forkserver",
+       copy->object.path);
+}
+
 static int end_teams(void* data, int64_t deadline) {
   (void)data;
   (void)deadline;
   struct copies copies = {.count = 0};
   each_object(collect, &copies);
+  resets.count = 0;
   for (size_t i = 0; i < copies.count; ++i) {
     const struct copy* copy = &copies.all[i];
     if (copy->in_parallel != NULL && copy->in_parallel()) {
       note(kName,
            "fork() inside an OpenMP parallel region of %s: the child must not use OpenMP; fork outside of regions",
            copy->object.path);
-    } else if (copy->pause != NULL) {
-      if (copy->pause(PAUSE_HARD) != 0) note(kName, "%s would not end its threads before fork()", copy->object.path);
-    } else if (!thread_is_clean && has_team(&copy->object)) {
-      note(kName,
-           "%s is too old to be made safe before fork() (no omp_pause_resource_all, GCC before 9): a child that "
-           "uses OpenMP may hang; install libomp5, or use the start method spawn or forkserver",
-           copy->object.path);
+    } else if (copy->pause == NULL) {
+      plan_reset(copy);
+    } else if (copy->pause(PAUSE_HARD) != 0) {
+      note(kName, "%s would not end its threads before fork()", copy->object.path);
     }
   }
   return 0;
 }
 
+static void reset_old_copies(void* data) {
+  (void)data;
+  for (size_t i = 0; i < resets.count; ++i) {
+    reset_thread_local_data(&resets.all[i].copy.object, resets.all[i].data);
+    resets.all[i].copy.set_threads(resets.all[i].max_threads); /* it was kept with the team */
+  }
+}
+
 void register_libgomp(void) {
-  const struct mprun_fork_hook hook = {
-      .size = sizeof hook, .name = kName, .prepare = end_teams, .deadline_ms = 2000, .only_with_threads = 1};
+  const struct mprun_fork_hook hook = {.size = sizeof hook,
+                                       .name = kName,
+                                       .prepare = end_teams,
+                                       .child = reset_old_copies,
+                                       .deadline_ms = 2000,
+                                       .only_with_threads = 1};
   register_adapter(&hook);
 }

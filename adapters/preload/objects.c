@@ -14,7 +14,7 @@ static int visit_one(struct dl_phdr_info* info, size_t size, void* data) {
   (void)size;
   const struct walk* walk = data;
   const struct loaded_object object = {info->dlpi_name != NULL ? info->dlpi_name : "", info->dlpi_addr, info->dlpi_phdr,
-                                       info->dlpi_phnum};
+                                       info->dlpi_phnum, info->dlpi_tls_modid};
   return walk->visit(&object, walk->data) ? 0 : 1;
 }
 
@@ -33,6 +33,26 @@ uint64_t objects_generation(void) {
   uint64_t generation = 0;
   dl_iterate_phdr(read_generation, &generation);
   return generation;
+}
+
+/* The ABI's own way to a variable: dlpi_tls_data is NULL where all code uses the initial-exec model. */
+struct tls_index {
+  unsigned long module, offset;
+};
+extern void* __tls_get_addr(struct tls_index* index);  // NOLINT(bugprone-reserved-identifier): the ABI's name
+
+void* find_thread_local_data(const struct loaded_object* object) {
+  struct tls_index index = {object->thread_local_module, 0};
+  return index.module != 0 ? __tls_get_addr(&index) : NULL;
+}
+
+void reset_thread_local_data(const struct loaded_object* object, void* data) {
+  for (size_t i = 0; i < object->header_count; ++i) {
+    const ElfW(Phdr)* header = &object->headers[i];
+    if (header->p_type != PT_TLS) continue;
+    memcpy(data, (const void*)(object->base + header->p_vaddr), header->p_filesz);
+    memset((char*)data + header->p_filesz, 0, header->p_memsz - header->p_filesz);
+  }
 }
 
 bool object_holds(const struct loaded_object* object, const void* address) {

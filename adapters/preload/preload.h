@@ -60,6 +60,7 @@ struct loaded_object {
   ElfW(Addr) base;
   const ElfW(Phdr) * headers;
   size_t header_count;
+  size_t thread_local_module; /* 0: it has no thread-local data */
 };
 
 /* Calls `visit` for every loaded object, those opened RTLD_LOCAL or by dlmopen too, until it returns false. Takes
@@ -67,6 +68,10 @@ struct loaded_object {
 void each_object(bool (*visit)(const struct loaded_object* object, void* data), void* data);
 /* The address of a symbol that the object itself defines, not its dependencies; NULL if it has none. */
 void* find_symbol(const struct loaded_object* object, const char* name);
+/* The calling thread's thread-local data of the object; NULL if it has none. May wait for the loader. */
+void* find_thread_local_data(const struct loaded_object* object);
+/* Gives `data`, found by the above, the values they have in a new thread. */
+void reset_thread_local_data(const struct loaded_object* object, void* data);
 bool object_holds(const struct loaded_object* object, const void* address);
 /* A number that changes whenever something was loaded or unloaded. */
 uint64_t objects_generation(void);
@@ -85,6 +90,7 @@ bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
 
 void register_python(void);  /* python_gil.c */
 void register_libgomp(void); /* ../openmp/libgomp.c */
+void register_tbb(void);     /* ../tbb/tbb.c */
 void register_quiet(void);   /* quiet.c */
 
 #endif

@@ -309,9 +309,104 @@ def test_workers_live_through_an_old_libgomp(run_job: RunCommand, old_libgomp: P
     assert "too old" not in run.stderr
 
 
-def test_a_program_with_an_old_libgomp_is_warned(run_mprun: RunCommand, old_libgomp: Path) -> None:
-    use = USE_TEAM + "\nwarm()\nif os.fork() == 0:\n    os._exit(0)\nos.wait()\n"
-    write(old_libgomp.parent, {"use.py": use})
+def test_a_program_with_an_old_libgomp_works_and_is_warned(
+    run_mprun: RunCommand, old_libgomp: Path
+) -> None:
+    use = """
+warm()
+pid = os.fork()
+if pid == 0:
+    os._exit(team())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) + team())
+"""
+    write(old_libgomp.parent, {"use.py": "import sys\n" + USE_TEAM + use})
     env = {"LD_LIBRARY_PATH": str(old_libgomp.parent)}
-    run = run_mprun("--", PYTHON, "use.py", env=env).check()
-    assert "libgold.so.1 is too old" in run.stderr and "libomp5" in run.stderr
+    run = run_mprun("--", PYTHON, "use.py", env=env).check(2 + 2)
+    assert run.stderr.count("libgold.so.1 is too old") == 1 and "libomp5" in run.stderr
+
+
+# --- libraries with threads --------------------------------------------------------------------
+
+TBB = r"""
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+
+#include <atomic>
+#include <cstdio>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+// True once two threads have met inside one parallel loop.
+bool has_workers() {
+  for (int round = 0; round < 2000; ++round) {
+    std::atomic<int> inside{0};
+    std::atomic<bool> met{false};
+    tbb::parallel_for(0, 2, [&](int) {
+      ++inside;
+      for (int i = 0; i < 1000 && !met; ++i) {
+        if (inside > 1) met = true;
+        std::this_thread::yield();
+      }
+      --inside;
+    });
+    if (met) return true;
+  }
+  return false;
+}
+
+int main() {
+  tbb::global_control two(tbb::global_control::max_allowed_parallelism, 2);
+  const bool before = has_workers();
+  std::fflush(stdout);
+  const pid_t pid = fork();
+  if (pid == 0) _exit(has_workers() ? 0 : 1);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  std::printf("%d %d %d\n", before, status == 0, has_workers());
+}
+"""
+
+
+def test_onetbb_has_its_threads_on_both_sides(run_mprun: RunCommand, tmp_path: Path) -> None:
+    if not Path("/usr/include/tbb/parallel_for.h").is_file():
+        pytest.skip("needs libtbb-dev")
+    write(tmp_path, {"use_tbb.cc": TBB})
+    build = ["c++", "-std=c++17", "-O1", "use_tbb.cc", "-o", "use_tbb", "-ltbb"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    assert run_mprun("--", "./use_tbb").check().stdout == "1 1 1\n"
+    off = run_mprun("--", "./use_tbb", env={"MPRUN_ADAPTERS": "-tbb"}).check()
+    assert off.stdout == "1 0 1\n"
+
+
+OPENBLAS = """
+import ctypes, os, sys
+
+blas = ctypes.CDLL(sys.argv[1])
+blas.openblas_set_num_threads(2)
+SIZE = 300
+Matrix = ctypes.c_double * (SIZE * SIZE)
+ones, product = Matrix(*[1.0] * (SIZE * SIZE)), Matrix()
+
+def multiply():
+    blas.cblas_dgemm(101, 111, 111, SIZE, SIZE, SIZE, ctypes.c_double(1), ones, SIZE, ones, SIZE,
+                     ctypes.c_double(0), product, SIZE)
+    return product[0] == SIZE == product[SIZE * SIZE - 1]
+
+right = [multiply()]
+for _ in range(5):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if multiply() and blas.openblas_get_num_threads() == 2 else 1)
+    right += [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, multiply()]
+sys.exit(0 if all(right) else 1)
+"""
+
+
+@pytest.mark.parametrize("build", ["pthread", "openmp"])
+def test_openblas_before_and_after_fork(run_mprun: RunCommand, tmp_path: Path, build: str) -> None:
+    found = list(Path("/usr/lib").glob(f"*/openblas-{build}/libopenblas.so.0"))
+    if not found:
+        pytest.skip(f"needs libopenblas0-{build}")
+    write(tmp_path, {"blas.py": OPENBLAS})
+    run_mprun("--", PYTHON, "blas.py", found[0]).check()
