@@ -24,6 +24,8 @@ struct python {
   void (*decref)(void*);
   void (*error_fetch)(void**, void**, void**);
   void (*error_restore)(void*, void*, void*);
+  const int* ignores_environment; /* -E and -I; NULL in versions without */
+  const int* leaves_out_site;     /* -S */
 };
 
 static struct python python;
@@ -65,7 +67,21 @@ static bool look_for_python(const struct loaded_object* object, void* data) {
   void* finalizing = find_symbol(object, "Py_IsFinalizing"); /* 3.13 */
   if (finalizing == NULL) finalizing = find_symbol(object, "_Py_IsFinalizing");
   memcpy(&found->is_finalizing, &finalizing, sizeof finalizing);
+  found->ignores_environment = find_symbol(object, "Py_IgnoreEnvironmentFlag");
+  found->leaves_out_site = find_symbol(object, "Py_NoSiteFlag");
   return false;
+}
+
+/* Our sitecustomize is not in a Python that takes nothing from the environment. */
+static void tell_what_is_missing(void) {
+  static bool told;
+  const bool ignores = python.ignores_environment != NULL && *python.ignores_environment != 0;
+  const bool no_site = python.leaves_out_site != NULL && *python.leaves_out_site != 0;
+  if (told || (!ignores && !no_site)) return;
+  told = true;
+  note(kName,
+       "a Python started with -I, -E or -S forks without the adapters for torch, MindSpore and OpenCV; those for "
+       "C libraries are there");
 }
 
 struct search {
@@ -118,7 +134,9 @@ static int hold_gil(void* data, int64_t deadline) {
     python = found;
     generation = now;
   }
-  if (python.module == NULL || !python.is_initialized() || is_pythons_own_fork()) return 0;
+  if (python.module == NULL || !python.is_initialized()) return 0;
+  tell_what_is_missing();
+  if (is_pythons_own_fork()) return 0;
   if (python.is_finalizing != NULL && python.is_finalizing()) return 0;
   held.gil_state = python.gil_ensure();
   held.ensured = true;

@@ -325,6 +325,15 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) + team())
     assert run.stderr.count("libgold.so.1 is too old") == 1 and "libomp5" in run.stderr
 
 
+@pytest.mark.parametrize("flag", ["-I", "-E", "-S"])
+def test_an_isolated_python_works_and_is_noted(run_mprun: RunCommand, tmp_path: Path, flag: str) -> None:
+    write(tmp_path, {"fork.py": "import os\nif os.fork() == 0:\n    os._exit(0)\nos.wait()\nprint('done')\n"})
+    run = run_mprun("--", PYTHON, flag, "fork.py").check()
+    assert run.stdout == "done\n"
+    assert run.stderr.count("started with -I, -E or -S") == 1
+    assert run_mprun("--", PYTHON, "fork.py").check().stderr == ""
+
+
 # --- libraries with threads --------------------------------------------------------------------
 
 TBB = r"""
