@@ -38,6 +38,7 @@ const void* fork_caller(void) { return forking.caller; }
 MPRUN_EXPORT pid_t fork(void) {
   find_real();
   if (forking.depth > 0) return real.fork();
+  const int saved = errno;
   struct fork_in_flight fork;
   ++forking.depth;
   forking.caller = __builtin_return_address(0);
@@ -54,7 +55,7 @@ MPRUN_EXPORT pid_t fork(void) {
   }
   forking.caller = NULL;
   --forking.depth;
-  errno = failure;
+  errno = pid < 0 ? failure : saved;
   return pid;
 }
 
