@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -102,6 +103,38 @@ MPRUN_EXPORT int execv(const char* path, char* const argv[]) {
 MPRUN_EXPORT int execvp(const char* file, char* const argv[]) {
   look_at_environment(file, environ);
   return real.execvp(file, argv);
+}
+
+/* libc's execl and its kin do not come by our execve. The arguments of a call as an array `argv`; `arguments` is then
+ * behind their NULL. */
+#define COLLECT_ARGUMENTS(first)                                                                 \
+  size_t count = 0;                                                                              \
+  va_list arguments;                                                                             \
+  va_start(arguments, first);                                                                    \
+  for (const char* each = (first); each != NULL; each = va_arg(arguments, const char*)) ++count; \
+  va_end(arguments);                                                                             \
+  char* argv[count + 1];                                                                         \
+  va_start(arguments, first);                                                                    \
+  argv[0] = (char*)(first);                                                                      \
+  for (size_t i = 1; i <= count; ++i) argv[i] = va_arg(arguments, char*)
+
+MPRUN_EXPORT int execl(const char* path, const char* first, ...) {
+  COLLECT_ARGUMENTS(first);
+  va_end(arguments);
+  return execv(path, argv);
+}
+
+MPRUN_EXPORT int execlp(const char* file, const char* first, ...) {
+  COLLECT_ARGUMENTS(first);
+  va_end(arguments);
+  return execvp(file, argv);
+}
+
+MPRUN_EXPORT int execle(const char* path, const char* first, ...) {
+  COLLECT_ARGUMENTS(first);
+  char* const* envp = va_arg(arguments, char* const*);
+  va_end(arguments);
+  return execve(path, argv, envp);
 }
 
 MPRUN_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,

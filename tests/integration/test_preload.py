@@ -240,14 +240,14 @@ def test_a_thread_that_rests_soon_is_waited_for(run_mprun: RunCommand, build: Co
 # --- programs that mprun's library is not in ---------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["fork", "vfork", "spawn"])
+@pytest.mark.parametrize("how", ["execve", "list", "clearenv", "vfork", "spawn"])
 def test_a_cleared_environment_is_noted_once(
     run_mprun: RunCommand, build: Compile, how: str
 ) -> None:
     run = run_mprun("--", build("clear_environment"), how).check()
     warnings = warnings_of(run)
     # Each child of fork() is a process of its own, and says so itself.
-    programs = ["/bin/true", "/bin/sync"] if how == "fork" else ["/bin/true"]
+    programs = ["/bin/true"] if how in ("vfork", "spawn") else ["/bin/true", "/bin/sync"]
     for program, warning in zip(programs, warnings):
         assert warning.startswith(f"{program} is started without LD_PRELOAD in its environment")
     assert len(warnings) == len(programs), run
@@ -255,6 +255,13 @@ def test_a_cleared_environment_is_noted_once(
 
 def test_a_kept_environment_is_not_noted(run_mprun: RunCommand, build: Compile) -> None:
     assert run_mprun("--", build("clear_environment"), "keep").check().stderr == ""
+
+
+def test_programs_started_with_argument_lists(run_mprun: RunCommand, build: Compile) -> None:
+    """By execl and its kin, which go through our hands."""
+    run = run_mprun("--", build("argument_lists")).check()
+    assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3\n"
+    assert "/bin/sh is started without LD_PRELOAD" in run.stderr
 
 
 def test_a_setuid_program(run_mprun: RunCommand, build: Compile) -> None:

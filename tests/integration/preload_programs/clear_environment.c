@@ -1,5 +1,5 @@
-/* Starts two programs with an empty environment, by `execve` after fork, by `vfork` and execve, by `spawn`; or `keep`s
- * the environment. */
+/* Starts two programs with an empty environment: by `execve`, by `list` (execle), with `clearenv`, by `vfork` and
+ * execve, by `spawn`; or `keep`s the environment. */
 #define _GNU_SOURCE
 #include <spawn.h>
 #include <string.h>
@@ -22,6 +22,8 @@ static void start(const char* how, char* program) {
   } else {
     child = fork();
     if (child == 0) {
+      if (strcmp(how, "list") == 0) execle(program, program, NULL, nothing);
+      if (strcmp(how, "clearenv") == 0 && clearenv() == 0) execl(program, program, NULL);
       execve(program, argv, strcmp(how, "keep") == 0 ? environ : nothing);
       _exit(127);
     }
