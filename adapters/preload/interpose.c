@@ -118,6 +118,7 @@ MPRUN_EXPORT int execvp(const char* file, char* const argv[]) {
   argv[0] = (char*)(first);                                                                      \
   for (size_t i = 1; i <= count; ++i) argv[i] = va_arg(arguments, char*)
 
+// NOLINTBEGIN(clang-analyzer-valist.Uninitialized): version 14 loses sight of va_start here
 MPRUN_EXPORT int execl(const char* path, const char* first, ...) {
   COLLECT_ARGUMENTS(first);
   va_end(arguments);
@@ -136,6 +137,7 @@ MPRUN_EXPORT int execle(const char* path, const char* first, ...) {
   va_end(arguments);
   return execve(path, argv, envp);
 }
+// NOLINTEND(clang-analyzer-valist.Uninitialized)
 
 MPRUN_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
