@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -38,6 +39,7 @@ const void* fork_caller(void) { return forking.caller; }
 MPRUN_EXPORT pid_t fork(void) {
   find_real();
   if (forking.depth > 0) return real.fork();
+  const int saved = errno;
   struct fork_in_flight fork;
   ++forking.depth;
   forking.caller = __builtin_return_address(0);
@@ -54,7 +56,7 @@ MPRUN_EXPORT pid_t fork(void) {
   }
   forking.caller = NULL;
   --forking.depth;
-  errno = failure;
+  errno = pid < 0 ? failure : saved;
   return pid;
 }
 
@@ -102,6 +104,40 @@ MPRUN_EXPORT int execvp(const char* file, char* const argv[]) {
   look_at_environment(file, environ);
   return real.execvp(file, argv);
 }
+
+/* libc's execl and its kin do not come by our execve. The arguments of a call as an array `argv`; `arguments` is then
+ * behind their NULL. */
+#define COLLECT_ARGUMENTS(first)                                                                 \
+  size_t count = 0;                                                                              \
+  va_list arguments;                                                                             \
+  va_start(arguments, first);                                                                    \
+  for (const char* each = (first); each != NULL; each = va_arg(arguments, const char*)) ++count; \
+  va_end(arguments);                                                                             \
+  char* argv[count + 1];                                                                         \
+  va_start(arguments, first);                                                                    \
+  argv[0] = (char*)(first);                                                                      \
+  for (size_t i = 1; i <= count; ++i) argv[i] = va_arg(arguments, char*)
+
+// NOLINTBEGIN(clang-analyzer-valist.Uninitialized): version 14 loses sight of va_start here
+MPRUN_EXPORT int execl(const char* path, const char* first, ...) {
+  COLLECT_ARGUMENTS(first);
+  va_end(arguments);
+  return execv(path, argv);
+}
+
+MPRUN_EXPORT int execlp(const char* file, const char* first, ...) {
+  COLLECT_ARGUMENTS(first);
+  va_end(arguments);
+  return execvp(file, argv);
+}
+
+MPRUN_EXPORT int execle(const char* path, const char* first, ...) {
+  COLLECT_ARGUMENTS(first);
+  char* const* envp = va_arg(arguments, char* const*);
+  va_end(arguments);
+  return execve(path, argv, envp);
+}
+// NOLINTEND(clang-analyzer-valist.Uninitialized)
 
 MPRUN_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {

@@ -15,9 +15,16 @@
 
 /* --- hook_registry.c --- */
 
-/* One fork in flight; lives on the stack of the thread that forks. */
+/* What <mprun/fork_hooks.h> finds by these names. */
+MPRUN_EXPORT int mprun_register_fork_hook(const struct mprun_fork_hook* hook);
+MPRUN_EXPORT int mprun_unregister_fork_hook(const char* name, void* data);
+
+enum { MOST_FORK_HOOKS = 64 };
+
+/* One fork in flight: the hooks whose prepare succeeded, in the order in which they ran. */
 struct fork_in_flight {
-  uint64_t prepared; /* bit i: hook i ran its prepare and succeeded */
+  size_t prepared;
+  unsigned char slots[MOST_FORK_HOOKS];
 };
 
 /* Runs the prepare hooks. False: the fork is refused and everything is undone. `may_refuse`: false where the caller

@@ -9,61 +9,105 @@
 
 #include "preload.h"
 
-enum { MOST_THREADS = 512, MOST_STUBBORN = 64 };
+enum { MOST_STUBBORN = 64, SUSPECT_MS = 5 };
 
 static const char kName[] = "quiet";
 
-/* Threads that once ran through a whole wait: nobody waits for them again. Written rarely; a race costs a wait. */
+/* Threads that once ran through a whole wait: nobody waits for them again. The newest take the places of the oldest.
+ * Written rarely; a race costs a wait. */
 static pid_t stubborn[MOST_STUBBORN];
 static size_t stubborn_count;
 
 /* One look at all threads. */
 struct look {
-  unsigned long long runs[MOST_THREADS]; /* by order of listing: how often the thread was put on a CPU */
+  uint64_t fingerprint; /* of all threads and how often each was put on a CPU */
   size_t count;
-  pid_t running; /* a thread that runs now; 0: none */
+  bool running; /* one of them runs now */
 };
 
 static bool is_stubborn(pid_t thread) {
-  for (size_t i = 0; i < stubborn_count; ++i) {
+  for (size_t i = 0; i < MOST_STUBBORN; ++i) {
     if (stubborn[i] == thread) return true;
   }
   return false;
 }
 
-static bool look_at(pid_t thread, void* data) {
-  struct look* look = data;
+static bool runs_now(pid_t thread) {
   char text[512];
-  if (is_stubborn(thread) || !read_thread_file(thread, "stat", text, sizeof text)) return true;
+  if (!read_thread_file(thread, "stat", text, sizeof text)) return false;
   const char* state = strrchr(text, ')'); /* the name before it may hold anything */
-  if (state != NULL && state[1] == ' ' && state[2] == 'R') look->running = thread;
+  return state != NULL && state[1] == ' ' && state[2] == 'R';
+}
+
+/* How often the thread was put on a CPU. */
+static unsigned long long read_runs(pid_t thread) {
+  char text[128];
   unsigned long long runs = 0;
   if (read_thread_file(thread, "schedstat", text, sizeof text)) sscanf(text, "%*u %*u %llu", &runs);
-  if (look->count < MOST_THREADS) look->runs[look->count++] = runs;
-  return look->running == 0;
+  return runs;
+}
+
+static bool look_at(pid_t thread, void* data) {
+  struct look* look = data;
+  if (is_stubborn(thread)) return true;
+  look->running = runs_now(thread);
+  look->fingerprint = (look->fingerprint * 1099511628211U ^ (uint64_t)thread) * 1099511628211U ^ read_runs(thread);
+  ++look->count;
+  return !look->running;
 }
 
 static struct look look_around(void) {
-  struct look look;
-  look.count = 0;
-  look.running = 0;
+  struct look look = {0, 0, false};
   each_other_thread(look_at, &look);
   return look;
 }
 
 static bool same(const struct look* a, const struct look* b) {
-  return a->count == b->count && memcmp(a->runs, b->runs, a->count * sizeof a->runs[0]) == 0;
+  return a->count == b->count && a->fingerprint == b->fingerprint;
 }
 
-static void give_up(pid_t thread, unsigned milliseconds) {
-  char name[64] = "?";
-  read_thread_file(thread, "comm", name, sizeof name);
+/* The threads that may be the ones that did not come to rest. */
+struct suspects {
+  pid_t threads[MOST_STUBBORN];
+  unsigned long long runs[MOST_STUBBORN];
+  size_t count;
+};
+
+static bool suspect(pid_t thread, void* data) {
+  struct suspects* suspects = data;
+  if (is_stubborn(thread)) return true;
+  suspects->threads[suspects->count] = thread;
+  suspects->runs[suspects->count] = read_runs(thread);
+  return ++suspects->count < MOST_STUBBORN;
+}
+
+/* Names one of the threads that still run, or that run again and again, and waits for none of them any more. */
+static void give_up(unsigned milliseconds) {
+  struct suspects suspects = {.count = 0};
+  each_other_thread(suspect, &suspects);
+  const struct timespec pause = {0, SUSPECT_MS * 1000000L};
+  nanosleep(&pause, NULL);
+  pid_t named = 0;
+  unsigned others = 0;
+  for (size_t i = 0; i < suspects.count; ++i) {
+    const pid_t thread = suspects.threads[i];
+    if (!runs_now(thread) && read_runs(thread) == suspects.runs[i]) continue;
+    stubborn[stubborn_count++ % MOST_STUBBORN] = thread;
+    if (named == 0) {
+      named = thread;
+    } else {
+      ++others;
+    }
+  }
+  if (named == 0) return; /* they have come to rest after all */
+  char name[64] = "?", more[32] = "";
+  read_thread_file(named, "comm", name, sizeof name);
   name[strcspn(name, "\n")] = '\0';
-  if (stubborn_count < MOST_STUBBORN) stubborn[stubborn_count++] = thread;
+  if (others > 0) snprintf(more, sizeof more, " and %u more", others);
   note(kName,
-       "thread %d (%s) was still running after %.1f s when the process forked; a lock it held then is held for "
+       "thread %d (%s)%s was still running after %.1f s when the process forked; a lock it held then is held for "
        "ever in the child (MPRUN_QUIET_SECONDS sets the wait, MPRUN_ADAPTERS=-quiet leaves it out)",
-       (int)thread, name, milliseconds / 1e3);
+       (int)named, name, more, milliseconds / 1e3);
 }
 
 static int wait_until_quiet(void* data, int64_t deadline) {
@@ -72,11 +116,11 @@ static int wait_until_quiet(void* data, int64_t deadline) {
   const int64_t end = monotonic_ns() + (int64_t)quiet_milliseconds() * 1000000;
   struct look before = look_around();
   for (long pause_ns = 50000;; pause_ns = pause_ns < 5000000 ? pause_ns * 2 : pause_ns) {
-    if (before.count == 0 && before.running == 0) return 0;
+    if (before.count == 0) return 0;
     const struct look now = look_around();
-    if (before.running == 0 && now.running == 0 && same(&before, &now)) return 0;
+    if (!before.running && !now.running && same(&before, &now)) return 0;
     if (monotonic_ns() >= end) {
-      if (now.running != 0) give_up(now.running, quiet_milliseconds());
+      give_up(quiet_milliseconds());
       return 0;
     }
     const struct timespec pause = {0, pause_ns};

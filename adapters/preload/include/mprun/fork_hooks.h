@@ -2,7 +2,8 @@
  *
  * A library that cannot live through fork() registers what has to happen around it. Under mprun every
  * process of a job runs the hooks at each fork(), whoever calls it; without mprun registering does nothing
- * and returns ENOSYS. Nothing has to be linked: mprun's preload library brings the functions along.
+ * and returns ENOSYS. Nothing has to be linked (dlsym() is in libc since glibc 2.34): mprun's preload library brings
+ * the functions along.
  *
  *     static int stop(void* pool, int64_t deadline) { return pool_stop(pool, deadline) ? 0 : ETIMEDOUT; }
  *     static void start(void* pool) { pool_start(pool); }
@@ -20,9 +21,11 @@
 #ifndef MPRUN_FORK_HOOKS_H
 #define MPRUN_FORK_HOOKS_H
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,18 +54,22 @@ struct mprun_fork_hook {
 #define MPRUN_FORK_HOOK_INIT(hook_name) \
   { sizeof(struct mprun_fork_hook), (hook_name), NULL, NULL, NULL, NULL, 0, MPRUN_FORK_GOES_ON, 0 }
 
-/* Where mprun is not, these are not either; call the functions below them. */
-extern int mprun_register_fork_hook(const struct mprun_fork_hook* hook) __attribute__((weak));
-extern int mprun_unregister_fork_hook(const char* name, void* data) __attribute__((weak));
-
 /* Registers a copy of `hook`. 0, or EINVAL (no name, wrong size), ENOSPC (64 are there), ENOSYS (not under mprun). */
 static inline int mprun_add_fork_hook(const struct mprun_fork_hook* hook) {
-  return mprun_register_fork_hook ? mprun_register_fork_hook(hook) : ENOSYS;
+  /* By dlsym(), because a weak symbol is none where code is linked -no-pie. NULL is RTLD_DEFAULT. */
+  void* const symbol = dlsym(NULL, "mprun_register_fork_hook");
+  int (*add)(const struct mprun_fork_hook*) = NULL;
+  memcpy(&add, &symbol, sizeof add);
+  return add != NULL ? add(hook) : ENOSYS;
 }
 
-/* Removes the hook of this name and data: before its code is unloaded. 0, or ENOENT, ENOSYS. */
+/* Removes the hook of this name and data, the last registered of several: before its code is unloaded. A fork that
+ * has already prepared it, on another thread or around this call, still calls its other half. 0, or ENOENT, ENOSYS. */
 static inline int mprun_remove_fork_hook(const char* name, void* data) {
-  return mprun_unregister_fork_hook ? mprun_unregister_fork_hook(name, data) : ENOSYS;
+  void* const symbol = dlsym(NULL, "mprun_unregister_fork_hook");
+  int (*remove)(const char*, void*) = NULL;
+  memcpy(&remove, &symbol, sizeof remove);
+  return remove != NULL ? remove(name, data) : ENOSYS;
 }
 
 #ifdef __cplusplus

@@ -1,0 +1,14 @@
+/* Forks inside an OpenMP parallel region; the child does not use OpenMP. */
+#include "programs.h"
+
+int main(void) {
+  int code = -1;
+#pragma omp parallel num_threads(2)
+#pragma omp master
+  {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    code = wait_for(child);
+  }
+  return code;
+}

@@ -1,0 +1,379 @@
+"""The preload library, in small C programs under `mprun --`: hooks, quiet, notes, OpenMP."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import Run, RunCommand
+
+PROGRAMS = harness.ROOT / "tests/integration/preload_programs"
+HANGS = 128 + 14  # ended by its own alarm
+
+Compile = Callable[..., Path]
+
+
+def run_tool(*command: str | Path) -> str:
+    """What a tool printed; fails with what it said."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module", name="build")
+def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """build(NAME, *FLAGS, compiler="cc", output=NAME) compiles NAME.c once and returns the program."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compile_one(
+        name: str, *flags: str | Path, compiler: str = "cc", output: str | None = None
+    ) -> Path:
+        program = folder / (output or name)
+        if not program.exists():
+            warnings = ["-Wall", "-Wextra", "-Werror"]
+            header = harness.ROOT / "adapters/preload/include"
+            source = PROGRAMS / f"{name}.c"
+            run_tool(
+                compiler, *warnings, "-g", "-O1", "-pthread", f"-I{header}", source, "-o", program, *flags
+            )
+        return program
+
+    return compile_one
+
+
+def warnings_of(run: Run) -> list[str]:
+    """What mprun warned of; fails if anything else was said there."""
+    lines = run.stderr.splitlines()
+    assert all(line.startswith("mprun: warning: ") for line in lines), run
+    return [line.removeprefix("mprun: warning: ") for line in lines]
+
+
+# --- hooks -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(name="hooks")
+def hook_program(run_mprun: RunCommand, build: Compile) -> Callable[..., list[str]]:
+    """hooks("add a fork") runs those steps and returns what was printed; nothing may be warned of."""
+
+    def run(steps: str, adapters: str = "", warned: tuple[str, ...] = ()) -> list[str]:
+        env = {"MPRUN_ADAPTERS": adapters} if adapters else {}
+        done = run_mprun("--", build("hooks"), *steps.split(), env=env).check()
+        warnings = warnings_of(done)
+        assert len(warnings) == len(warned), done
+        for expected, warning in zip(warned, warnings):
+            assert re.search(expected, warning), done
+        return done.stdout.splitlines()
+
+    return run
+
+
+def test_order(hooks: Callable[..., list[str]]) -> None:
+    """Prepare last registered first; parent and child first registered first."""
+    before = " prepare-c prepare-b prepare-a"
+    assert hooks("add a add b add c fork fork") == [
+        f"child:{before} child-a child-b child-c",
+        f"parent:{before} parent-a parent-b parent-c",
+    ] * 2
+
+
+def test_parent_halves_run_when_fork_fails(hooks: Callable[..., list[str]]) -> None:
+    """And errno is fork's, whatever the hooks left there."""
+    assert hooks("add a add b no-clone fork") == [
+        "ENOMEM parent: prepare-b prepare-a parent-a parent-b"
+    ]
+
+
+def test_a_failing_hook_is_named(hooks: Callable[..., list[str]]) -> None:
+    """It gets no other half; the fork and the other hooks go on."""
+    warning = r'^the fork hook "bad" failed: .*busy; the fork goes on \[bad, pid \d+\]$'
+    assert hooks("add a add bad,fails add b fork", warned=(warning,)) == [
+        "child: prepare-b prepare-bad prepare-a child-a child-b",
+        "parent: prepare-b prepare-bad prepare-a parent-a parent-b",
+    ]
+
+
+def test_a_late_hook_is_named(hooks: Callable[..., list[str]]) -> None:
+    warning = r'^the fork hook "slow" was late: it took \d+\.\d s of 0\.0 s; the fork goes on'
+    assert hooks("add a add slow,late fork", warned=(warning,)) == [
+        "child: prepare-slow prepare-a child-a child-slow",
+        "parent: prepare-slow prepare-a parent-a parent-slow",
+    ]
+
+
+def test_a_failing_hook_refuses_the_fork(hooks: Callable[..., list[str]]) -> None:
+    """What was prepared before is undone, what would come later is not called."""
+    warning = r'"bad" failed: .*; the fork is refused'
+    assert hooks("add a add bad,fails,refuses add b fork", warned=(warning,)) == [
+        "EAGAIN parent: prepare-b prepare-bad parent-b"
+    ]
+
+
+def test_a_late_hook_refuses_the_fork(hooks: Callable[..., list[str]]) -> None:
+    """It did succeed, so that it is undone itself."""
+    assert hooks("add a add slow,late,refuses add b fork", warned=("fork is refused",)) == [
+        "EAGAIN parent: prepare-b prepare-slow parent-slow parent-b"
+    ]
+
+
+def test_a_fork_from_inside_libc(hooks: Callable[..., list[str]]) -> None:
+    """forkpty() does not come by our fork(), and cannot be refused."""
+    assert hooks("add a add b forkpty fork") == [
+        "child: prepare-b prepare-a child-a child-b",
+        "parent: prepare-b prepare-a parent-a parent-b",
+    ] * 2
+    assert hooks("add a add bad,fails,refuses forkpty", warned=("cannot be refused",)) == [
+        "child: prepare-bad prepare-a child-a",
+        "parent: prepare-bad prepare-a parent-a",
+    ]
+
+
+def test_a_removed_hook(hooks: Callable[..., list[str]]) -> None:
+    assert hooks("add a add b remove a fork remove c remove a") == [
+        "remove: done",
+        "child: prepare-b child-b",
+        "parent: prepare-b parent-b",
+        "remove: ENOENT",
+        "remove: ENOENT",
+    ]
+
+
+def test_a_fork_inside_a_hook(hooks: Callable[..., list[str]]) -> None:
+    """Runs no hooks."""
+    assert hooks("add a add b,forks fork") == [
+        "child: prepare-b prepare-a child-a child-b",
+        "parent: prepare-b prepare-a parent-a parent-b",
+    ]
+
+
+def test_a_hook_switched_off_by_the_user(hooks: Callable[..., list[str]]) -> None:
+    assert hooks("add a add b fork", adapters="-b,-c") == [
+        "child: prepare-a child-a",
+        "parent: prepare-a parent-a",
+    ]
+
+
+def test_a_hook_for_threads_only(hooks: Callable[..., list[str]]) -> None:
+    assert hooks("add a,threads add b fork thread fork") == [
+        "child: prepare-b child-b",
+        "parent: prepare-b parent-b",
+        "child: prepare-b prepare-a child-a child-b",
+        "parent: prepare-b prepare-a parent-a parent-b",
+    ]
+
+
+def test_hooks_in_a_grandchild(hooks: Callable[..., list[str]]) -> None:
+    assert hooks("add a grandchild") == [
+        "grandchild: prepare-a child-a",
+        "child: prepare-a parent-a",
+        "parent: prepare-a parent-a",
+    ]
+
+
+def test_no_hooks_where_a_program_is_started(hooks: Callable[..., list[str]]) -> None:
+    assert hooks("add a vfork spawn") == ["parent:", "parent:"]
+
+
+def test_the_registry(run_mprun: RunCommand, build: Compile) -> None:
+    """EINVAL, ENOENT, ENOSPC; room comes back. The adapters of our own take some of the 64."""
+    run = run_mprun("--", build("registry")).check()
+    said = re.fullmatch(r"ENOSPC after (\d+) hooks, (\d+) called\n", run.stdout)
+    assert said, run
+    added, called = map(int, said.groups())
+    assert 55 <= added < 64
+    assert called == added + 1, "one is called `kept`"
+    assert warnings_of(run) == []
+
+
+@pytest.mark.parametrize("program", ["two_forks", "removed_in_flight", "register_beside_forks"])
+def test_hooks_and_threads(run_mprun: RunCommand, build: Compile, program: str) -> None:
+    env = {"MPRUN_ADAPTERS": "-quiet"}
+    run = run_mprun("--", build(program), env=env, timeout=120).check()
+    assert warnings_of(run) == []
+
+
+# --- quiet -------------------------------------------------------------------------------------
+
+
+def forks_beside(run: Run) -> tuple[str, list[tuple[float, str]]]:
+    """The thread's number, and of each fork the seconds and the thread's state."""
+    thread, *forks = run.check().stdout.splitlines()
+    parts = [fork.split(maxsplit=1) for fork in forks]
+    return thread, [(float(seconds), state) for seconds, state in parts]
+
+
+def test_a_thread_that_does_not_rest_is_named_once(run_mprun: RunCommand, build: Compile) -> None:
+    env = {"MPRUN_QUIET_SECONDS": "1.5"}
+    run = run_mprun("--", build("busy_threads"), "spin", env=env)
+    thread, [(first, _), (second, _)] = forks_beside(run)
+    assert first >= 1.5
+    assert second < 1.5
+    [warning] = warnings_of(run)
+    assert f"thread {thread} (spinner) was still running after 1.5 s" in warning
+
+
+def test_threads_that_wake_again_and_again(run_mprun: RunCommand, build: Compile) -> None:
+    """They too are named, and waited for once."""
+    env = {"MPRUN_QUIET_SECONDS": "1.5"}
+    run = run_mprun("--", build("busy_threads"), "switch", env=env)
+    _, [(first, _), (second, _)] = forks_beside(run)
+    assert first >= 1.5
+    assert second < 1.5
+    assert re.search(r"thread \d+ \(waker\) and \d+ more was still running", run.stderr), run
+
+
+def test_a_thread_that_rests_soon_is_waited_for(run_mprun: RunCommand, build: Compile) -> None:
+    env = {"MPRUN_QUIET_SECONDS": "60"}
+    run = run_mprun("--", build("busy_threads"), "settle", env=env)
+    _, [(_, state)] = forks_beside(run)
+    assert state == "at rest"
+    assert warnings_of(run) == []
+
+
+# --- programs that mprun's library is not in ---------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["execve", "list", "clearenv", "vfork", "spawn"])
+def test_a_cleared_environment_is_noted_once(
+    run_mprun: RunCommand, build: Compile, how: str
+) -> None:
+    run = run_mprun("--", build("clear_environment"), how).check()
+    warnings = warnings_of(run)
+    # Each child of fork() is a process of its own, and says so itself.
+    programs = ["/bin/true"] if how in ("vfork", "spawn") else ["/bin/true", "/bin/sync"]
+    for program, warning in zip(programs, warnings):
+        assert warning.startswith(f"{program} is started without LD_PRELOAD in its environment")
+    assert len(warnings) == len(programs), run
+
+
+def test_a_kept_environment_is_not_noted(run_mprun: RunCommand, build: Compile) -> None:
+    assert run_mprun("--", build("clear_environment"), "keep").check().stderr == ""
+
+
+def test_programs_started_with_argument_lists(run_mprun: RunCommand, build: Compile) -> None:
+    """By execl and its kin, which go through our hands."""
+    run = run_mprun("--", build("argument_lists")).check()
+    assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3\n"
+    assert "/bin/sh is started without LD_PRELOAD" in run.stderr
+
+
+def test_a_setuid_program(run_mprun: RunCommand, build: Compile) -> None:
+    """The loader keeps our library out of it, and its forks work."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a program to another user")
+    program = build("secure")
+    os.chown(program, 65534, -1)
+    program.chmod(0o755 | stat.S_ISUID)
+    run = run_mprun("--", program)
+    if run.stdout == "not secure\n":
+        pytest.skip("this file system, or no_new_privs, ignores setuid")
+    assert run.check().stdout == "absent\n"
+
+
+@pytest.mark.parametrize("flags", [[], ["-static"]], ids=["dynamic", "static"])
+def test_a_program_that_never_forks(run_mprun: RunCommand, build: Compile, flags: list[str]) -> None:
+    program = build("plain", *flags, output="plain" + "".join(flags))
+    run = run_mprun("--", program, "an argument")
+    assert run.returncode == 43
+    assert (run.stdout, run.stderr) == ("1 arguments, first an argument\n", "a complaint\n")
+
+
+def test_the_library_shows_only_its_own(mprun: Path) -> None:
+    library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
+    symbols = run_tool("nm", "-D", "--defined-only", "--format=posix", library).splitlines()
+    names = {line.split()[0] for line in symbols}
+    assert {"fork", "execve", "mprun_register_fork_hook", "mprun_unregister_fork_hook"} <= names
+    strange = {name for name in names if not re.fullmatch(r"fork|exec\w*|posix_spawnp?|mprun_\w+", name)}
+    assert strange == set()
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run_tool("readelf", "-d", library))
+    assert needed == ["libc.so.6"]
+
+
+# --- OpenMP ------------------------------------------------------------------------------------
+
+REGION = ["-fopenmp", "-shared", "-fPIC"]
+
+
+def system_libgomp() -> Path:
+    """The one that this compiler links with."""
+    name = run_tool("cc", "-print-file-name=libgomp.so.1").strip()
+    if not os.path.isabs(name):
+        pytest.skip("no libgomp.so.1")
+    return Path(name).resolve()
+
+
+@pytest.fixture(scope="module", name="gomp")
+def library_with_system_libgomp(build: Compile) -> Path:
+    return build("region", *REGION, output="libregion.so")
+
+
+def library_with_copy(build: Compile, folder: Path, name: str, *changes: tuple[bytes, bytes]) -> Path:
+    """A library that uses a copy of libgomp: a file of this name (as long as libgomp.so.1), changed."""
+    code = system_libgomp().read_bytes()
+    for old, new in ((b"libgomp.so.1\0", name.encode() + b"\0"), *changes):
+        assert len(old) == len(new) and old in code
+        code = code.replace(old, new)
+    copy = folder / name
+    copy.write_bytes(code)
+    build("region", "-c", "-fopenmp", "-fPIC", output="region.o")
+    library = folder / f"libregion-{name}"
+    run_tool("cc", "-shared", "-o", library, build("region", output="region.o"), copy, f"-Wl,-rpath,{folder}")
+    return library
+
+
+def test_the_copies_are_copies(build: Compile, gomp: Path, tmp_path: Path) -> None:
+    """Else the tests below would prove nothing."""
+    other = library_with_copy(build, tmp_path, "libgomq.so.1")
+    assert "libgomp.so.1" in run_tool("ldd", gomp)
+    assert str(tmp_path / "libgomq.so.1") in run_tool("ldd", other)
+    assert "libgomp.so.1" not in run_tool("ldd", other)
+
+
+def test_two_copies_of_libgomp(
+    run_mprun: RunCommand, build: Compile, gomp: Path, tmp_path: Path
+) -> None:
+    """Each opened RTLD_LOCAL; both used before and after the fork, in both processes."""
+    other = library_with_copy(build, tmp_path, "libgomq.so.1")
+    program = build("fork_with_libraries")
+    assert warnings_of(run_mprun("--", program, "used", gomp, other).check()) == []
+    off = {"MPRUN_ADAPTERS": "-libgomp"}
+    for library in (gomp, other):
+        run_mprun("--", program, "used", library, env=off).check(HANGS)
+
+
+def test_an_old_copy_of_libgomp(
+    run_mprun: RunCommand, build: Compile, gomp: Path, tmp_path: Path
+) -> None:
+    """Is named, with the cure, if it was used; copies beside it are made safe."""
+    gone = (b"omp_pause_resource_all\0", b"omp_pause_resource_alx\0")
+    old = library_with_copy(build, tmp_path, "libgomo.so.1", gone)
+    run = run_mprun("--", build("fork_with_libraries"), "idle", gomp, old).check()
+    [warning] = warnings_of(run)
+    assert warning.startswith(f"{tmp_path / 'libgomo.so.1'} is too old")
+    assert "spawn" in warning
+
+
+def test_a_fork_inside_a_region(run_mprun: RunCommand, build: Compile) -> None:
+    run = run_mprun("--", build("region_at_fork", "-fopenmp")).check()
+    [warning] = warnings_of(run)
+    assert "fork() inside an OpenMP parallel region" in warning
+    assert "libgomp" in warning
+
+
+def test_libomp_is_left_alone(run_mprun: RunCommand, build: Compile, tmp_path: Path) -> None:
+    if shutil.which("clang") is None:
+        pytest.skip("no clang")
+    try:
+        library = build("region", *REGION, compiler="clang", output="libregion-omp.so")
+    except AssertionError as error:
+        pytest.skip(f"clang has no libomp: {error}")
+    assert "libomp" in run_tool("ldd", library)
+    run = run_mprun("--", build("fork_with_libraries"), "used", library).check()
+    assert warnings_of(run) == []
