@@ -98,7 +98,7 @@ static __thread struct {
  * a region, which a fork does not hurt; the old team is leaked there. That looks into the library from outside, so a
  * person is told once. */
 static void plan_reset(const struct copy* copy) {
-  if (thread_is_clean || !has_team(&copy->object)) return;
+  if (thread_is_clean) return;
   void* data = find_thread_local_data(&copy->object);
   if (data != NULL && copy->max_threads != NULL && copy->set_threads != NULL) {
     const size_t last = resets.count++;
@@ -106,6 +106,7 @@ static void plan_reset(const struct copy* copy) {
     resets.all[last].data = data;
     resets.all[last].max_threads = copy->max_threads();
   }
+  if (!has_team(&copy->object)) return;
   note(kName,
        "%s is too old to end its threads before fork() (GCC before 9: no omp_pause_resource_all); its data were reset "
        "in the child instead. If a child hangs in OpenMP, put libomp in its place: LD_PRELOAD=libomp.so.5 (Debian: "

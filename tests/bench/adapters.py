@@ -1,0 +1,86 @@
+"""What the adapters cost a program: process start, fork, and OpenMP regions after a fork.
+
+Every contender runs the same program with and without the preload library in its environment, as
+`mprun -- COMMAND` would put it there; mprun itself is not in these figures. Python is timed with
+the site folder, too.
+"""
+
+from __future__ import annotations
+
+from bench import MPRUN, PYTHON, Contender, Figures, Measurements, Options, Unmeasured
+from bench import against, read_options, run_timed
+
+LIBRARY = MPRUN.parent.parent / "lib/mprun/libmprun_preload.so"
+SITE = MPRUN.parent.parent / "lib/mprun/python/site"
+PLAIN, WITH = "without the adapters", "with them"
+
+FORK_QUESTIONS = {
+    "forks": ("A fork and the wait for the child, one thread", 1000),
+    "threaded-forks": ("The same beside three idle threads", 1000),
+    "warm-forks": ("The same after the use of OpenMP: the team is ended, once", 1000),
+    "parent-regions": ("An OpenMP region of two threads in the parent after a fork", 20000),
+    "child-regions": ("The same in a child of a parent without OpenMP", 20000),
+}
+
+
+def adapted(words: list[str], on: bool) -> list[str]:
+    """The command with the adapters' variables, or with others of no effect."""
+    names = [f"LD_PRELOAD={LIBRARY}", f"PYTHONPATH={SITE}"] if on else ["X_PRELOAD=", "X_PATH="]
+    return ["/usr/bin/env", *names, *words]
+
+
+def program(name: str) -> str:
+    """A program of this folder."""
+    path = MPRUN.parent / name
+    if not path.is_file():
+        raise Unmeasured(f"{path} is not there (build with MPRUN_BENCH=ON)")
+    return str(path)
+
+
+def measure_starts(count: int, on: bool) -> Figures:
+    """Seconds of one /bin/true, started one after the other."""
+    loop = adapted([program("spawn_loop"), str(count), "1", "/bin/true"], on)
+    return {"seconds": run_timed(loop)[0] / count}
+
+
+def measure_pythons(count: int, on: bool) -> Figures:
+    """Seconds of one Python that does nothing."""
+    loop = adapted(["/bin/sh", "-c", f"for i in $(seq {count}); do {PYTHON} -c pass; done"], on)
+    return {"seconds": run_timed(loop)[0] / count}
+
+
+def measure_question(question: str, count: int, on: bool) -> Figures:
+    """What fork_cost says."""
+    words = adapted([program("fork_cost"), question, str(count)], on)
+    return {"seconds": float(run_timed(words)[1])}
+
+
+def show_microseconds(seconds: float) -> str:
+    """A very short time."""
+    return f"{seconds * 1e6:,.1f} us"
+
+
+def compare(title: str, options: Options, measure: object) -> None:
+    """One table: the same without and with the adapters."""
+    assert callable(measure)
+    contenders = [
+        Contender(PLAIN, lambda: measure(False)),
+        Contender(WITH, lambda: measure(True)),
+    ]
+    found = Measurements(contenders, options.rounds, warm_up=True)
+    found.print_table(title, "seconds", show_microseconds, [against(PLAIN)])
+
+
+def main() -> None:
+    """Measures and prints."""
+    options = read_options("What the adapters cost a program.")
+    share = 10 if options.quick else 1
+    starts = 500 // share
+    compare("Start and end of /bin/true", options, lambda on: measure_starts(starts, on))
+    compare("Start and end of python3 -c pass", options, lambda on: measure_pythons(50 // share, on))
+    for question, (title, count) in FORK_QUESTIONS.items():
+        compare(title, options, lambda on: measure_question(question, count // share, on))
+
+
+if __name__ == "__main__":
+    main()
