@@ -124,6 +124,7 @@ __attribute__((constructor)) static void start(void) {
   read_settings();
   register_python();
   register_libgomp();
+  register_doctor();
   register_quiet();
   pthread_atfork(before_unseen_fork, after_unseen_fork_in_parent, after_unseen_fork_in_child);
 }
