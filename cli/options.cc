@@ -189,9 +189,7 @@ std::optional<EarlyExit> parse_doctor(CLI::App* app, std::vector<std::string> op
   return std::nullopt;
 }
 
-}  // namespace
-
-ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
+ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::string& current_directory) {
   Raw raw;
   CommandLine& line = raw.line;
   line.layer.name = "the command line";
@@ -209,7 +207,6 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
     return wrong("unknown option " + rest.front());
   }
   const bool is_doctor = !rest.empty() && rest.front() == "doctor" && !std::filesystem::exists(rest.front());
-  if (line.json && !is_doctor) return wrong("--json has a meaning for mprun doctor only");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
     line.subcommand = Subcommand::kProgram;
@@ -252,6 +249,17 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (dashes != args.end()) rest.insert(rest.end(), dashes, args.end());
   apply_script(target, rest, &line);
   return line;
+}
+
+}  // namespace
+
+ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
+  auto parsed = parse_words(args, current_directory);
+  const auto* line = std::get_if<CommandLine>(&parsed);
+  if (line != nullptr && line->json && line->subcommand != Subcommand::kDoctor) {
+    return wrong("--json has a meaning for mprun doctor only");
+  }
+  return parsed;
 }
 
 }  // namespace mprun

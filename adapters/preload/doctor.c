@@ -39,7 +39,7 @@ static struct {
 
 static bool listening;
 /* How long all waits for spinning threads in this process may still take. */
-static int spins_left = 500;
+static int spins_left = 1000;
 
 static void add_finding(const struct runtime_kind* kind, void* data) {
   struct findings* findings = data;
