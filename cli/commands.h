@@ -1,11 +1,15 @@
-// What mprun does: run a job, check a spec, run a program. Each is called once by main and returns
+// What mprun does: run a job, check a spec, run a program, examine one. Each is called once by main and returns
 // mprun's exit code, having printed what there is to say.
 #pragma once
 
+#include <functional>
+
 #include "base/result.h"
 #include "job/resolve.h"
+#include "launch/environment.h"
 #include "launch/guard.h"
 #include "options.h"
+#include "wire/notes.h"
 
 namespace mprun {
 
@@ -24,7 +28,18 @@ int check_job(const Resolved& resolved);
 /// `mprun JOB.json`: in the supervisor's process.
 int run_job(const CommandLine& line, Resolved resolved, const Guard& guard);
 
+/// What `mprun doctor` changes about the run of a program.
+struct ProgramObserver {
+  Environment environment;                       ///< in place of mprun's own
+  bool stdout_to_stderr = false;                 ///< keeps the program's output out of ours
+  std::function<bool(const AdapterNote&)> take;  ///< true: the note is dealt with, and not shown
+  bool started = false;                          ///< set by run_program: the program ran
+};
+
 /// `mprun -- COMMAND`: in the supervisor's process.
-int run_program(const CommandLine& line, const Guard& guard);
+int run_program(const CommandLine& line, const Guard& guard, ProgramObserver* observer = nullptr);
+
+/// `mprun doctor`, of the machine, of a program or of a script; does its own guarding.
+int doctor(const CommandLine& line);
 
 }  // namespace mprun

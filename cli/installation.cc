@@ -22,7 +22,8 @@ Result<Installation> find_installation() {
   }
   found.adapters.preload = plain + "/libmprun_preload.so";
   found.adapters.site = plain + "/python/site";
-  for (const std::string& file : {found.bootstrap, found.adapters.preload, found.adapters.site}) {
+  found.importer = folder / "python/import_script.py";
+  for (const std::string& file : {found.bootstrap, found.importer, found.adapters.preload, found.adapters.site}) {
     if (error || !std::filesystem::exists(file, error)) {
       return internal_error("mprun's adapter files are missing: there is no " + file +
                             "\n  install mprun again: bin/mprun and lib/mprun belong together");

@@ -12,6 +12,7 @@ namespace mprun {
 /// PREFIX/lib/mprun for PREFIX/bin/mprun.
 struct Installation {
   std::string bootstrap;  ///< python/bootstrap.py: what mprun's own interpreters run
+  std::string importer;   ///< python/import_script.py: what `mprun doctor SCRIPT.py` runs
   AdapterFiles adapters;
   Fd folder;  ///< what `adapters` leads through where the path itself cannot be used; to be kept open
 };

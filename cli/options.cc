@@ -11,7 +11,10 @@ namespace {
 constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
        mprun [OPTIONS] -- COMMAND [ARGS...]
-       mprun check JOB.json)";
+       mprun check JOB.json
+       mprun [OPTIONS] doctor
+       mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
+       mprun [OPTIONS] doctor -- COMMAND [ARGS...])";
 
 // An option that sets one spec field; its text becomes JSON: a number where it is one, else a string.
 struct FieldOption {
@@ -62,6 +65,7 @@ void define(CLI::App* app, Raw* raw) {
   app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");
   app->add_flag("--explain", raw->line.explain, "say why each decision was taken");
   app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
+  app->add_flag("--json", raw->line.json, "mprun doctor: the report as JSON on stdout");
 }
 
 EarlyExit wrong(const std::string& message) { return {2, "mprun: " + message + "\n  see mprun --help"}; }
@@ -152,9 +156,40 @@ void apply_script(const std::string& target, const std::vector<std::string>& arg
   }
 }
 
-}  // namespace
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
 
-ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
+// `mprun OPTIONS doctor REST`, as it was split at --: `program` is what stood behind it, null if there was none.
+std::optional<EarlyExit> parse_doctor(CLI::App* app, std::vector<std::string> options, std::vector<std::string> rest,
+                                      const std::vector<std::string>* program, Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = Subcommand::kDoctor;
+  if (auto exit = parse(app, rest)) return exit;  // options may stand behind the word too
+  std::vector<std::string> words = app->remaining();
+  options.insert(options.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(words.size()));
+  if (auto exit = parse(app, options)) return exit;
+  if (auto exit = apply_options(raw)) return exit;
+  if (words.empty()) {
+    if (program == nullptr) return std::nullopt;
+    line.program = *program;
+    return line.program.empty() ? std::optional(wrong("no COMMAND behind --")) : std::nullopt;
+  }
+  const std::string target = words.front();
+  if (target.front() == '-') return wrong("unknown option " + target);
+  if (!ends_with(target, ".py")) {
+    return wrong("doctor: found " + target + ", allowed: nothing, a SCRIPT.py, or -- COMMAND [ARGS...]");
+  }
+  words.erase(words.begin());
+  if (program != nullptr) {
+    words.emplace_back("--");
+    words.insert(words.end(), program->begin(), program->end());
+  }
+  apply_script(target, words, &line);
+  return std::nullopt;
+}
+
+ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::string& current_directory) {
   Raw raw;
   CommandLine& line = raw.line;
   line.layer.name = "the command line";
@@ -171,6 +206,7 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
     return wrong("unknown option " + rest.front());
   }
+  const bool is_doctor = !rest.empty() && rest.front() == "doctor" && !std::filesystem::exists(rest.front());
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
     line.subcommand = Subcommand::kProgram;
@@ -182,6 +218,12 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   own.resize(own.size() - rest.size());
   std::string target = rest.front();
   rest.erase(rest.begin());
+  if (is_doctor) {
+    const std::vector<std::string> program(dashes == args.end() ? dashes : dashes + 1, args.end());
+    const bool has_dashes = dashes != args.end();
+    if (auto exit = parse_doctor(&app, own, rest, has_dashes ? &program : nullptr, &raw)) return *exit;
+    return line;
+  }
   if ((target == "run" || target == "check") && !std::filesystem::exists(target)) {
     if (target == "check") line.subcommand = Subcommand::kCheck;
     std::vector<std::string> options = own;
@@ -207,6 +249,17 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (dashes != args.end()) rest.insert(rest.end(), dashes, args.end());
   apply_script(target, rest, &line);
   return line;
+}
+
+}  // namespace
+
+ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
+  auto parsed = parse_words(args, current_directory);
+  const auto* line = std::get_if<CommandLine>(&parsed);
+  if (line != nullptr && line->json && line->subcommand != Subcommand::kDoctor) {
+    return wrong("--json has a meaning for mprun doctor only");
+  }
+  return parsed;
 }
 
 }  // namespace mprun

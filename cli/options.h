@@ -9,14 +9,14 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kCheck, kProgram };
+enum class Subcommand { kRun, kCheck, kProgram, kDoctor };
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
   std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has script and all
-  std::vector<std::string> program;  ///< of `mprun -- COMMAND`
+  std::vector<std::string> program;  ///< of `mprun -- COMMAND` and `mprun doctor -- COMMAND`
   Document layer;                    ///< what the options set
-  bool quiet = false, verbose = false, explain = false, summary_json = false;
+  bool quiet = false, verbose = false, explain = false, summary_json = false, json = false;
 };
 
 /// What ends a run of mprun before it begins: --help, --version, or a command line that is wrong.

@@ -34,15 +34,17 @@ constexpr Nanos kGrace = 5 * kNanosPerSecond;
 
 class Program {
  public:
-  Program(const CommandLine& line, const Guard& guard, int copies, std::vector<std::string> adapters_off)
+  Program(const CommandLine& line, const Guard& guard, int copies, std::vector<std::string> adapters_off,
+          ProgramObserver* observer)
       : argv_(line.program),
         adapters_off_(std::move(adapters_off)),
         guard_(guard),
         copies_(copies),
-        ports_(copies > 1 ? find_free_port() : 0) {}
+        ports_(copies > 1 ? find_free_port() : 0),
+        observer_(observer) {}
 
   int run() {
-    environment_ = own_environment();
+    environment_ = observer_ != nullptr ? observer_->environment : own_environment();
     if (auto prepared = prepare_adapters(); !prepared) return report_error(prepared.error());
     bool not_executable = false;
     const auto path = environment_.find("PATH");
@@ -56,6 +58,7 @@ class Program {
     for (int rank = 0; rank < copies_; ++rank) {
       if (const int failed = start(file, rank); failed != 0) return failed;
     }
+    if (observer_ != nullptr) observer_->started = true;
     wait_for_all();
     kill_descendants(kKillSeconds);
     tell_notes();
@@ -77,6 +80,7 @@ class Program {
 
   void tell_notes() {
     for (const AdapterNote& note : notes_->take()) {
+      if (observer_ != nullptr && observer_->take(note)) continue;
       std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
     }
   }
@@ -86,7 +90,8 @@ class Program {
     plan.argv = argv_;
     plan.argv[0] = file;
     plan.env = flatten(environment_, copies_ > 1 ? rank_environment(rank, copies_, ports_) : Environment{});
-    plan.fds = {{0, 0}, {1, 1}, {2, 2}};
+    const int out = observer_ != nullptr && observer_->stdout_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+    plan.fds = {{0, 0}, {out, 1}, {2, 2}};
     plan.close_others = false;                  // as in mprun -- cat <(date)
     plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
     SpawnFailure failure;
@@ -166,6 +171,7 @@ class Program {
   Guard guard_;
   int copies_;
   int ports_;
+  ProgramObserver* observer_;
   Environment environment_;
   std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
@@ -175,7 +181,7 @@ class Program {
 
 }  // namespace
 
-int run_program(const CommandLine& line, const Guard& guard) {
+int run_program(const CommandLine& line, const Guard& guard, ProgramObserver* observer) {
   int copies = 1;
   const auto off = adapters_off(line.layer);
   if (!off) return report_error(off.error());
@@ -191,7 +197,7 @@ int run_program(const CommandLine& line, const Guard& guard) {
     }
     copies = count.get<int>();
   }
-  return Program(line, guard, copies, *off).run();
+  return Program(line, guard, copies, *off, observer).run();
 }
 
 }  // namespace mprun

@@ -28,8 +28,7 @@ struct copies {
 
 static bool collect(const struct loaded_object* object, void* data) {
   struct copies* copies = data;
-  if (find_symbol(object, "GOMP_parallel_start") == NULL || find_symbol(object, "__kmpc_fork_call") != NULL)
-    return true;
+  if (!is_libgomp(object)) return true;
   struct copy* copy = &copies->all[copies->count++];
   const struct {
     void* where;
@@ -64,7 +63,7 @@ static bool is_team_thread(pid_t thread, void* data) {
   return !team->found;
 }
 
-static bool has_team(const struct loaded_object* library) {
+bool has_team(const struct loaded_object* library) {
   struct team team = {library, false};
   each_other_thread(is_team_thread, &team);
   return team.found;

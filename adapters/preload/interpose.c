@@ -161,6 +161,7 @@ __attribute__((constructor)) static void start(void) {
   register_python();
   register_libgomp();
   register_tbb();
+  register_doctor();
   register_quiet();
   pthread_atfork(before_unseen_fork, after_unseen_fork_in_parent, after_unseen_fork_in_child);
 }

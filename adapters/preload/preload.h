@@ -58,6 +58,8 @@ const char* notes_address(void);
 
 /* Tells mprun something a person should know; dropped where no mprun listens. Safe between vfork and exec. */
 void note(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, but waits, bounded, until mprun has room for it. */
+void tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- objects.c --- */
 
@@ -83,6 +85,28 @@ bool object_holds(const struct loaded_object* object, const void* address);
 /* A number that changes whenever something was loaded or unloaded. */
 uint64_t objects_generation(void);
 
+/* --- runtimes.c --- */
+
+enum { RUNTIME_LIBGOMP };
+
+/* A kind of runtime and how it is recognised; "" where a field has no meaning. */
+struct runtime_kind {
+  char name[20];
+  char adapter[12]; /* which adapter is for it */
+  char symbol[40];  /* the object defines this */
+  char without[20]; /* and not this */
+  char file[24];    /* else: its file's name begins like this */
+};
+
+bool is_libgomp(const struct loaded_object* object);
+/* Calls `visit` with every kind of runtime that the object holds. Calls into OpenBLAS to learn how it was built. */
+void each_runtime(const struct loaded_object* object, void (*visit)(const struct runtime_kind*, void*), void* data);
+
+/* --- ../openmp/libgomp.c --- */
+
+/* True if threads of this copy of libgomp wait for work. */
+bool has_team(const struct loaded_object* library);
+
 /* --- threads.c --- */
 
 int64_t monotonic_ns(void);
@@ -98,6 +122,7 @@ bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
 void register_python(void);  /* python_gil.c */
 void register_libgomp(void); /* ../openmp/libgomp.c */
 void register_tbb(void);     /* ../tbb/tbb.c */
+void register_doctor(void);  /* doctor.c */
 void register_quiet(void);   /* quiet.c */
 
 #endif

@@ -33,10 +33,8 @@ static bool is_stubborn(pid_t thread) {
 }
 
 static bool runs_now(pid_t thread) {
-  char text[512];
-  if (!read_thread_file(thread, "stat", text, sizeof text)) return false;
-  const char* state = strrchr(text, ')'); /* the name before it may hold anything */
-  return state != NULL && state[1] == ' ' && state[2] == 'R';
+  char text[32];
+  return read_thread_file(thread, "syscall", text, sizeof text) && strncmp(text, "running", 7) == 0;
 }
 
 /* How often the thread was put on a CPU. */

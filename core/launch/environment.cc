@@ -27,6 +27,7 @@ Environment own_environment() {
     const auto equals = text.find('=');
     if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
+  result.erase("MPRUN_DOCTOR");  // of another mprun, which examines us: what we start has its notes sent to us
   return result;
 }
 

@@ -19,7 +19,7 @@ struct AdapterFiles {
   std::string notes;    ///< NoteBox::address()
 };
 
-/// mprun's own environment.
+/// mprun's own environment, as what it starts inherits it.
 [[nodiscard]] Environment own_environment();
 
 /// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and its

@@ -76,7 +76,13 @@ std::vector<AdapterNote> NoteBox::take() {
     const std::string_view said(text.data(), static_cast<std::size_t>(size));
     const auto end = said.find('\n');
     if (!sender || (sender->uid != geteuid() && sender->uid != 0) || end == std::string_view::npos) continue;
-    if (heard_.size() >= kMostTexts || !heard_.emplace(said).second) continue;
+    if (heard_.size() > kMostTexts || !heard_.emplace(said).second) continue;
+    if (heard_.size() > kMostTexts) {
+      notes.push_back(
+          {sender->pid, "notes",
+           "the adapters said more than " + std::to_string(kMostTexts) + " different things: the rest is left out"});
+      continue;
+    }
     notes.push_back({sender->pid, std::string(said.substr(0, end)), std::string(said.substr(end + 1))});
   }
 }

@@ -68,7 +68,7 @@ def run(channel: int, results: int, board: int) -> int:
     fds = Channels(channel, results, board)
     for fd in (channel, results, board) if start.function else (channel, results):  # ranks have no board
         os.set_inheritable(fd, False)
-    prepare_path(start)
+    prepare_path(start.script, start.args)
     try:
         if start.role == "host":
             from mprun import host
@@ -98,15 +98,15 @@ def serve(start: Start, fds: Channels) -> int:
         return report_failure(fds, failure)
 
 
-def prepare_path(start: Start) -> None:
+def prepare_path(script: str, args: list[str]) -> None:
     """Gives the script the sys.path and sys.argv it would have if Python had run it."""
     ours = str(Path(__file__).resolve().parent.parent)
     if not sys.flags.safe_path:
         sys.path[:] = [entry for entry in sys.path if entry != ours]
-        if start.script:
-            sys.path.insert(0, str(Path(start.script).parent))
+        if script:
+            sys.path.insert(0, str(Path(script).parent))
     sys.path.append(ours)  # `import mprun` works in the processes the script starts, and shadows nothing
-    sys.argv[:] = [start.script, *start.args]
+    sys.argv[:] = [script, *args]
 
 
 def report_failure(fds: Channels, failure: StartFailure) -> int:

@@ -1,0 +1,33 @@
+"""What `mprun doctor SCRIPT.py` runs: ``python import_script.py SCRIPT [ARGS...]``.
+
+Imports the script the way a job's host would, not as __main__, and runs nothing else of it. What it loaded is told by
+the preload library when the interpreter exits. Like bootstrap.py this must parse under any Python.
+"""
+import sys
+
+from bootstrap import refusal
+
+EXIT_START_FAILED = 3
+
+
+def main():
+    reason = refusal()
+    if reason is not None:
+        sys.stderr.write("mprun: %s: %s\n" % (sys.executable, reason))
+        return EXIT_START_FAILED
+    from mprun import process, script
+
+    path = sys.argv[1]
+    process.prepare_path(path, sys.argv[2:])
+    try:
+        script.load_script(path)
+    except process.StartFailure as failure:
+        process.flush_streams()
+        sys.stderr.write(process.user_traceback(failure.cause))
+        sys.stderr.write("mprun: %s\n" % failure.message)
+        return EXIT_START_FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+// mprun doctor: what this machine offers, or which runtimes a program or script loads and what fork() means for them.
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "commands.h"
+#include "installation.h"
+#include "launch/environment.h"
+#include "machine.h"
+#include "report/doctor_report.h"
+
+namespace mprun {
+namespace {
+
+std::string line_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // file names may be any bytes
+}
+
+int print(std::FILE* to, const std::string& text) {
+  const bool written = std::fputs(text.c_str(), to) >= 0 && std::fflush(to) == 0;
+  if (!written)
+    return report_error(internal_error("the report could not be written: " + std::string(std::strerror(errno))));
+  return 0;
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+int examine_this_machine(const CommandLine& line) {
+  const auto installation = find_installation();
+  if (!installation) return report_error(installation.error());
+  const auto features = examine_machine(line, *installation);
+  const int failed = print(stdout, line.json ? line_of(machine_json(features)) : machine_text(features));
+  if (failed != 0) return failed;
+  return is_fit(features) ? 0 : 1;
+}
+
+// The command line of the interpreter that imports the script as a job's host would, and the environment it would have.
+Result<void> prepare_import(CommandLine* line, ProgramObserver* observer) {
+  const auto installation = find_installation();
+  if (!installation) return installation.error();
+  const auto resolved = resolve_command_line(*line);
+  if (!resolved) return resolved.error();
+  const JobSpec& spec = resolved->spec;
+  line->program = {spec.python, installation->importer, spec.script};
+  line->program.insert(line->program.end(), spec.args.begin(), spec.args.end());
+  line->layer.origins.clear();  // they were for the script's job
+  observer->environment = job_environment(spec, own_environment(), "");
+  for (const char* of_a_run : {"MPRUN_RUN_DIR", "MPRUN_WORKERS"}) observer->environment.erase(of_a_run);
+  return {};
+}
+
+int examine_program(CommandLine line, const Guard& guard) {
+  Examination examination;
+  examination.imported = line.program.empty();
+  ProgramObserver observer;
+  observer.environment = own_environment();
+  observer.stdout_to_stderr = line.json || examination.imported;
+  if (examination.imported) {
+    examination.subject = line.layer.value["script"].get<std::string>();
+    if (auto prepared = prepare_import(&line, &observer); !prepared) return report_error(prepared.error());
+  } else {
+    examination.subject = join(line.program);
+  }
+  observer.environment["MPRUN_DOCTOR"] = "1";
+  std::string& adapters = observer.environment["MPRUN_ADAPTERS"];
+  adapters += (adapters.empty() ? "+" : ",+") + std::string("doctor");  // even behind -all
+  observer.take = [&](const AdapterNote& note) {
+    if (examination.findings.take(note)) return true;
+    examination.notes.push_back(to_string(note));
+    return false;
+  };
+  examination.exit_code = run_program(line, guard, &observer);
+  if (!observer.started) return examination.exit_code;
+  const int failed = print(observer.stdout_to_stderr ? stdout : stderr,
+                           line.json ? line_of(examination_json(examination)) : examination_text(examination));
+  return failed != 0 ? failed : examination.exit_code;
+}
+
+}  // namespace
+
+int doctor(const CommandLine& line) {
+  if (line.program.empty() && !line.layer.value.contains("script")) return examine_this_machine(line);
+  return run_guarded(true, [&](const Guard& guard) { return examine_program(line, guard); });
+}
+
+}  // namespace mprun

@@ -1,0 +1,40 @@
+// What `mprun doctor` prints, as text for people and as JSON. Pure functions; called once by cli/doctor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "job/document.h"
+#include "report/doctor_findings.h"
+
+namespace mprun {
+
+/// One thing that mprun uses of this machine.
+struct MachineFeature {
+  std::string name;    ///< "pidfd_open"
+  bool ok = true;      ///< it is there and works
+  bool needed = true;  ///< mprun does not work without it
+  std::string value;   ///< "yes", "6.18.5", a path, or what is wrong
+  std::string use;     ///< what mprun uses it for
+};
+
+/// The text of `mprun doctor`: a line for each feature, and a last one that says what is missing.
+[[nodiscard]] std::string machine_text(const std::vector<MachineFeature>& features);
+[[nodiscard]] Json machine_json(const std::vector<MachineFeature>& features);
+/// Whether all that mprun needs is there.
+[[nodiscard]] bool is_fit(const std::vector<MachineFeature>& features);
+
+/// What a program, or the import of a script, came to.
+struct Examination {
+  std::string subject;    ///< the command line, or the script
+  bool imported = false;  ///< the subject is a script that was imported
+  int exit_code = 0;      ///< as a shell would give it
+  DoctorFindings findings;
+  std::vector<std::string> notes;  ///< what the adapters had to say
+};
+
+/// The text of `mprun doctor -- COMMAND` and `mprun doctor SCRIPT.py`.
+[[nodiscard]] std::string examination_text(const Examination& examination);
+[[nodiscard]] Json examination_json(const Examination& examination);
+
+}  // namespace mprun
