@@ -17,9 +17,15 @@ static const char kName[] = "quiet";
 static pid_t stubborn[MOST_STUBBORN];
 static size_t stubborn_count;
 
+/* A thread as one look found it. */
+struct sight {
+  pid_t thread;
+  unsigned runs; /* how often it was put on a CPU, modulo 2^32: looks live on the stacks of threads that fork */
+};
+
 /* One look at all threads. */
 struct look {
-  unsigned long long runs[MOST_THREADS]; /* by order of listing: how often the thread was put on a CPU */
+  struct sight seen[MOST_THREADS]; /* by order of listing */
   size_t count;
   pid_t running; /* a thread that runs now; 0: none */
 };
@@ -39,7 +45,7 @@ static bool look_at(pid_t thread, void* data) {
   if (state != NULL && state[1] == ' ' && state[2] == 'R') look->running = thread;
   unsigned long long runs = 0;
   if (read_thread_file(thread, "schedstat", text, sizeof text)) sscanf(text, "%*u %*u %llu", &runs);
-  if (look->count < MOST_THREADS) look->runs[look->count++] = runs;
+  if (look->count < MOST_THREADS) look->seen[look->count++] = (struct sight){thread, (unsigned)runs};
   return look->running == 0;
 }
 
@@ -52,7 +58,18 @@ static struct look look_around(void) {
 }
 
 static bool same(const struct look* a, const struct look* b) {
-  return a->count == b->count && memcmp(a->runs, b->runs, a->count * sizeof a->runs[0]) == 0;
+  return a->count == b->count && memcmp(a->seen, b->seen, a->count * sizeof a->seen[0]) == 0;
+}
+
+/* The thread that a wait was in vain for: one that runs, or one that ran between two looks that found it blocked; 0 if
+ * only threads that came or went are to blame. */
+static pid_t restless(const struct look* before, const struct look* now) {
+  if (now->running != 0) return now->running;
+  if (before->running != 0) return before->running;
+  for (size_t i = 0; i < now->count && i < before->count && now->seen[i].thread == before->seen[i].thread; ++i) {
+    if (now->seen[i].runs != before->seen[i].runs) return now->seen[i].thread;
+  }
+  return 0;
 }
 
 static void give_up(pid_t thread, unsigned milliseconds) {
@@ -76,7 +93,8 @@ static int wait_until_quiet(void* data, int64_t deadline) {
     const struct look now = look_around();
     if (before.running == 0 && now.running == 0 && same(&before, &now)) return 0;
     if (monotonic_ns() >= end) {
-      if (now.running != 0) give_up(now.running, quiet_milliseconds());
+      const pid_t thread = restless(&before, &now);
+      if (thread != 0) give_up(thread, quiet_milliseconds());
       return 0;
     }
     const struct timespec pause = {0, pause_ns};
