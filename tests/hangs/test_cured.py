@@ -85,3 +85,11 @@ def test_forks_beside_regions(run_mprun: RunCommand, tmp_path: Path) -> None:
     assert run.stdout == "200 of 200 forks right, 0 regions wrong\n"
     assert run.stderr.count("mprun: warning: ") <= 4
     assert "was still running after 0.1 s" in run.stderr
+
+
+def test_what_moves_is_not_blocked(start_plain: StartCommand) -> None:
+    """A program whose only thread always waits for a moment: every look finds it asleep."""
+    running = start_plain("sh", "-c", "while :; do sleep 0.5; done")
+    with pytest.raises(AssertionError, match="not blocked for good"):
+        wait_until_blocked(running, timeout=6)
+    running.stop()
