@@ -14,7 +14,7 @@ MPRUN_NAMES = frozenset({"mprun"})
 def wait_until_blocked(running: Running, timeout: float = 120) -> list[Process]:
     """Waits until nothing of the program moves any more; fails if it ended, or moves to the end.
 
-    A deadline alone would have to be long: on a loaded machine a program may be late by many seconds.
+    A deadline alone would have to be long: on a loaded machine programs are late by many seconds.
     A thread that was never put on a CPU for seconds, though it was not waiting for one, is blocked:
     the kernel counts the times that it was. Threads that wait for a moment are seen to run.
     """
@@ -41,7 +41,7 @@ def program_processes(running: Running) -> list[Process]:
 
 
 def picture(processes: list[Process]) -> dict[str, str] | None:
-    """Every thread and how often it was put on a CPU; None if one of them runs or has just ended."""
+    """Every thread and how often it was put on a CPU; None if one runs or has just ended."""
     seen = {}
     for process in processes:
         try:

@@ -1,4 +1,4 @@
-"""The cases that an adapter makes safe: they hang plain, end under mprun, hang with the adapter off."""
+"""The cases that an adapter cures: they hang plain, end under mprun, hang with the adapter off."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_hangs_with_the_adapter_off(start_mprun: StartCommand, argv: list[str]) 
 def test_forks_beside_regions(run_mprun: RunCommand, tmp_path: Path) -> None:
     """200 forks of a warm thread while another runs regions all the time: all of them right.
 
-    The other thread is never quiet: the wait for it, twice (for it and for its team), is made short.
+    The other thread is never quiet: the waits for it and for its team are made short.
     """
     program = build("forks_beside_regions.c", tmp_path)
     run = run_mprun("--", program, timeout=300, env={"MPRUN_QUIET_SECONDS": "0.1"}).check()

@@ -1,4 +1,4 @@
-"""Jobs with start method fork whose `setup` has used OpenMP: a fork per task, and every one works."""
+"""Jobs by fork whose `setup` has used OpenMP: a fork per task, and every one works."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spec(start_method: str) -> dict[str, object]:
 
 
 def test_a_fork_per_task(run_job: RunCommand) -> None:
-    """4 workers x 10 forks compute what spawned workers do, each with a process and team of its own."""
+    """4 workers x 10 forks compute what spawned ones do, each with a process and team of its own."""
     files = {"task.py": SCRIPT}
     limits = {"tasks_per_worker": 1}
     forked = run_job({**spec("fork"), "limits": limits}, scripts=files, timeout=180).check()

@@ -1,4 +1,4 @@
-"""Every way in which a Python program makes children by fork: they work under mprun, with no change to it."""
+"""Every way in which a Python program forks: the children work, with no change to the program."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ POOLS = Path(__file__).resolve().parent / "pools"
         "ctypes_fork PyDLL",
     ],
 )
-def test_children_work(run_mprun: RunCommand, program: str) -> None:
+def test_children_work(run_mprun: RunCommand, tmp_path: Path, program: str) -> None:
     """They can use Python's threads, import and OpenMP; so can their parent afterwards."""
     name, *arguments = program.split()
-    # Busy threads are never quiet: the wait for them need not be long.
+    environment = {
+        "MPRUN_QUIET_SECONDS": "0.2",  # busy threads are never quiet: no need to wait long
+        "JOBLIB_TEMP_FOLDER": str(tmp_path),  # tests beside this one look into /dev/shm
+    }
     run = run_mprun(
         "--",
         harness.MPRUN_PYTHON,
         POOLS / f"{name}.py",
         *arguments,
         timeout=180,
-        env={"MPRUN_QUIET_SECONDS": "0.2"},
+        env=environment,
     ).check()
     assert run.stdout == "right\n"

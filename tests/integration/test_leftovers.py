@@ -1,4 +1,4 @@
-"""Shared memory that a program does not remove itself: the helper process that Python has for it does."""
+"""Shared memory that a program does not remove itself: Python's helper process does."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ own = sys.modules.get("sitecustomize")
 print(json.dumps([sys.path, getattr(own, "__file__", None), sys.flags.isolated]))
 """
 
-# True if the Python side of the fork hooks runs: it loads its code at the first fork of a process with torch.
+# The Python side of the fork hooks loads its code at the first fork of a process with torch.
 HOOKED = """
 import os, sys, types
 sys.modules["torch"] = types.ModuleType("torch")
@@ -122,5 +122,5 @@ def test_a_sitecustomize_of_the_users_own(
     run = run_mprun("--", *argv, env=env)
     assert run.returncode == plain.returncode
     assert run.stdout == said
-    # The last line: what ends the interpreter is shown with its traceback, which now has our file in it.
+    # The last line: what ends the interpreter is shown with a traceback that has our file in it.
     assert run.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]

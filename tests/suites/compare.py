@@ -140,6 +140,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.keep and options.keep.exists():
         parser.error(f"--keep {options.keep}: is there already")
+    # In the background of a script it would be ignored, and tests that raise it would fail.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(
         f"{'':32}{'passed':>7}{'failed':>7}{'skipped':>8}{'plain s':>9}{'mprun s':>9}{'ratio':>7}"
     )

@@ -1,4 +1,4 @@
-"""What each program here does before it makes children, and what each child does to show that it works."""
+"""What each program here does before it forks, and each child to show that it works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def region() -> bool:
 
 
 def warm_up() -> None:
-    """Makes this process one that cannot fork as it is: it has used OpenMP and has a Python thread."""
+    """Makes this process one that cannot simply fork: it has used OpenMP and has a thread."""
     assert region()
     threading.Thread(target=time.sleep, args=(1e6,), daemon=True).start()
 

@@ -1,5 +1,5 @@
-"""The C library's own fork(), as a C extension calls it, with the GIL released (CDLL) or held (PyDLL), while other
-threads want the GIL all the time. The interpreter is told of such a fork by nobody but mprun.
+"""The C library's own fork(), as a C extension calls it, with the GIL released (CDLL) or held (PyDLL),
+while other threads want the GIL all the time. Nobody but mprun tells the interpreter of such a fork.
 """
 
 import ctypes
