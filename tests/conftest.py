@@ -82,6 +82,12 @@ def start_mprun(runner: harness.Runner) -> StartCommand:
 
 
 @pytest.fixture
+def start_plain(runner: harness.Runner) -> StartCommand:
+    """start_plain(*argv, env=None, cwd=None) -> Running: the program itself, without mprun."""
+    return runner.start_plain
+
+
+@pytest.fixture
 def start_job(runner: harness.Runner) -> StartCommand:
     """start_job(spec, *options, scripts=None, ...) -> Running; the rest as start_mprun."""
     return runner.start_job

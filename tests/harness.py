@@ -1,4 +1,4 @@
-"""Runs the real mprun and looks at what it leaves: for tests/contract and tests/integration.
+"""Runs the real mprun and looks at what it leaves: for tests/contract, integration and hangs.
 
 Tests use the fixtures of conftest.py (`run_job`, `run_mprun`, `start_mprun`, `start_method`) and
 `wait_until` from here. The pytest process is made a subreaper, so that a process that outlives its
@@ -389,22 +389,24 @@ class Runner:
         run_dir = self._run_dir(words, cwd or self.folder)
         if output and not _has_option(words, "--output"):
             words = ["--output", str(run_dir), *words]
-        variables = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
-        variables.update(HOME=str(self.folder / "home"), PYTHONDONTWRITEBYTECODE="1")
-        variables.update(env or {})
         with self._stdin_file(stdin, run_dir) as source:
-            running = Running(
-                [str(self._mprun), *words],
-                run_dir,
-                self.folder,
-                self.started,
-                stdin=source,
-                env=variables,
-                cwd=cwd or self.folder,
-                **popen,
+            return self._launch(
+                [str(self._mprun), *words], run_dir, env, stdin=source, cwd=cwd, **popen
             )
-        self.started.append(running)
-        return running
+
+    def start_plain(
+        self,
+        *argv: str | Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        **popen: Any,
+    ) -> Running:
+        """Starts a program without mprun, in the same surroundings: what a run is compared with."""
+        words = [str(word) for word in argv]
+        with open(os.devnull, "rb") as source:
+            return self._launch(
+                words, self._run_dir([], self.folder), env, stdin=source, cwd=cwd, **popen
+            )
 
     def start_job(
         self,
@@ -434,6 +436,30 @@ class Runner:
             if running.process.poll() is None:
                 running.stop()
 
+    def _launch(
+        self,
+        argv: Sequence[str],
+        run_dir: Path,
+        env: Mapping[str, str] | None,
+        cwd: Path | None,
+        **popen: Any,
+    ) -> Running:
+        """Starts `argv` with `env` added to an environment that nobody's settings reach."""
+        variables = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
+        variables.update(HOME=str(self.folder / "home"), PYTHONDONTWRITEBYTECODE="1")
+        variables.update(env or {})
+        running = Running(
+            argv,
+            run_dir,
+            self.folder,
+            self.started,
+            env=variables,
+            cwd=cwd or self.folder,
+            **popen,
+        )
+        self.started.append(running)
+        return running
+
     def _run_dir(self, words: Sequence[str], cwd: Path) -> Path:
         """The --output among `words`, else a new folder of the test's."""
         for word, value in zip(words, [*words[1:], ""]):
@@ -458,7 +484,7 @@ class Runner:
 
 
 RunCommand = Callable[..., Run]  # the fixtures run_job and run_mprun
-StartCommand = Callable[..., Running]  # the fixtures start_job and start_mprun
+StartCommand = Callable[..., Running]  # the fixtures start_job, start_mprun and start_plain
 
 
 def _quote(stdout: str, stderr: str) -> str:

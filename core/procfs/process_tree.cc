@@ -53,4 +53,11 @@ std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
   return found;
 }
 
+std::string command_line(pid_t pid, const std::string& proc_root) {
+  const Fd file(open((proc_root + "/" + std::to_string(pid) + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> text{};
+  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : 0;
+  return {text.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+}
+
 }  // namespace mprun

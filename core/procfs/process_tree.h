@@ -21,4 +21,7 @@ struct ProcessStat {
 /// All living descendants of `ancestor` (zombies left out), parents before children.
 [[nodiscard]] std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root = "/proc");
 
+/// The arguments of a process, a NUL after each; empty if it has ended or may not be looked at.
+[[nodiscard]] std::string command_line(pid_t pid, const std::string& proc_root = "/proc");
+
 }  // namespace mprun

@@ -43,5 +43,14 @@ TEST(Descendants, WalksATreeAndLeavesOutZombies) {
   EXPECT_THAT(descendants(1, root.string()), testing::SizeIs(4));
 }
 
+TEST(CommandLine, IsReadWithItsNulsAndEmptyWithoutAProcess) {
+  const std::filesystem::path root = testing::TempDir() + "mprun-cmdline";
+  std::filesystem::create_directories(root / "7");
+  const std::string text("cat\0a b\0", 8);
+  std::ofstream(root / "7/cmdline") << text;
+  EXPECT_EQ(command_line(7, root.string()), text);
+  EXPECT_EQ(command_line(8, root.string()), "");
+}
+
 }  // namespace
 }  // namespace mprun

@@ -5,11 +5,8 @@ work, or do nothing, under any Python: it never breaks one.
 import sys
 
 
-def _hand_over():
-    """Imports the user's own sitecustomize, as if this folder were not on the path."""
-    import os
-
-    here = os.path.dirname(os.path.abspath(__file__))
+def _hand_over(here):
+    """Imports the user's own sitecustomize, as if this folder were not on the path. What it raises is the user's."""
     sys.path[:] = [entry for entry in sys.path if entry != here]
     sys.path_importer_cache.pop(here, None)
     ours = sys.modules.pop("sitecustomize", None)
@@ -19,7 +16,6 @@ def _hand_over():
         if getattr(error, "name", None) != "sitecustomize":
             raise
         sys.modules["sitecustomize"] = ours
-    return here
 
 
 def _adapt(here):
@@ -58,4 +54,12 @@ def _load(here):
     return loaded
 
 
-_adapt(_hand_over())
+def _start():
+    import os
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    _adapt(here)
+    _hand_over(here)
+
+
+_start()

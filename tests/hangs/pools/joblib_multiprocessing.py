@@ -1,0 +1,10 @@
+"""joblib's pool by fork."""
+
+import after_fork
+import joblib
+
+if __name__ == "__main__":
+    after_fork.warm_up()
+    with joblib.parallel_backend("multiprocessing", n_jobs=2):
+        assert all(joblib.Parallel()(joblib.delayed(after_fork.works)(i) for i in range(6)))
+    after_fork.report()

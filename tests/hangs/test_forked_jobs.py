@@ -1,0 +1,52 @@
+"""Jobs by fork whose `setup` has used OpenMP: a fork per task, and every one works."""
+
+from __future__ import annotations
+
+from harness import RunCommand
+
+TASKS = 40
+
+# Whole numbers: the sums do not depend on how the threads share the work.
+SCRIPT = """
+import os
+import torch
+
+def compute(factor):
+    return int((torch.arange(500_000) * factor % 1009).sum())
+
+def warm_up():
+    torch.set_num_threads(2)
+    compute(3)
+
+def count_threads():
+    return len(os.listdir("/proc/self/task"))
+
+def task(number):
+    before = count_threads()
+    return {"value": compute(number), "pid": os.getpid(), "threads": [before, count_threads()]}
+"""
+
+
+def spec(start_method: str) -> dict[str, object]:
+    return {
+        "script": "task.py",
+        "function": "task",
+        "setup": "warm_up",
+        "start_method": start_method,
+        "processes": 4,
+        "threads_per_worker": 2,
+        "inputs": {"range": TASKS},
+    }
+
+
+def test_a_fork_per_task(run_job: RunCommand) -> None:
+    """4 workers x 10 forks compute what spawned ones do, each with a process and team of its own."""
+    files = {"task.py": SCRIPT}
+    limits = {"tasks_per_worker": 1}
+    forked = run_job({**spec("fork"), "limits": limits}, scripts=files, timeout=180).check()
+    assert "warning" not in forked.stderr
+    values = forked.values()
+    assert len({value["pid"] for value in values}) == TASKS
+    assert [value["threads"] for value in values] == [[1, 2]] * TASKS
+    spawned = run_job(spec("spawn"), scripts=files, timeout=180).check()
+    assert [value["value"] for value in values] == [value["value"] for value in spawned.values()]

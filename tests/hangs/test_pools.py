@@ -1,0 +1,43 @@
+"""Every way in which a Python program forks: the children work, with no change to the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import RunCommand
+
+POOLS = Path(__file__).resolve().parent / "pools"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "executor_pool",
+        "joblib_loky",
+        "joblib_multiprocessing",
+        "torch_pool",
+        "torch_dataloader",
+        "os_fork",
+        "ctypes_fork CDLL",
+        "ctypes_fork PyDLL",
+    ],
+)
+def test_children_work(run_mprun: RunCommand, tmp_path: Path, program: str) -> None:
+    """They can use Python's threads, import and OpenMP; so can their parent afterwards."""
+    name, *arguments = program.split()
+    environment = {
+        "MPRUN_QUIET_SECONDS": "0.2",  # busy threads are never quiet: no need to wait long
+        "JOBLIB_TEMP_FOLDER": str(tmp_path),  # tests beside this one look into /dev/shm
+    }
+    run = run_mprun(
+        "--",
+        harness.MPRUN_PYTHON,
+        POOLS / f"{name}.py",
+        *arguments,
+        timeout=180,
+        env=environment,
+    ).check()
+    assert run.stdout == "right\n"
