@@ -31,7 +31,7 @@ void signal_descendants(int signal) {
 int kill_descendants(double seconds) {
   const Nanos start = monotonic_now();
   const Nanos deadline = start + from_seconds(seconds);
-  const Nanos trackers_deadline = start + from_seconds(seconds / 2);
+  const Nanos trackers_deadline = start + from_seconds(seconds / 4);
   std::set<pid_t> killed;
   while (monotonic_now() < deadline) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {

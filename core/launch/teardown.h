@@ -9,7 +9,7 @@ namespace mprun {
 void signal_descendants(int signal);
 
 /// Kills every descendant and reaps until none is left; returns how many were killed. Python's resource trackers
-/// get half of the time to end by themselves: as soon as all others have ended, they remove the shared memory that
+/// get a quarter of the time to end by themselves: as soon as all others have ended, they remove the shared memory that
 /// was left. Gives up after `seconds`: a process in uninterruptible sleep cannot be ended by anyone.
 int kill_descendants(double seconds);
 

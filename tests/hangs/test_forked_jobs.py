@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from harness import RunCommand
 
 TASKS = 40
@@ -50,3 +52,46 @@ def test_a_fork_per_task(run_job: RunCommand) -> None:
     assert [value["threads"] for value in values] == [[1, 2]] * TASKS
     spawned = run_job(spec("spawn"), scripts=files, timeout=180).check()
     assert [value["value"] for value in values] == [value["value"] for value in spawned.values()]
+
+
+WARMED_PRELOAD = """
+import torch
+torch.set_num_threads(2)
+torch.arange(500_000).mul(3).remainder(1009).sum()
+"""
+
+ALONE = """
+import os
+
+def task(number):
+    status = open("/proc/%d/status" % os.getppid()).read()
+    return int(status.split("Threads:")[1].split()[0])
+"""
+
+
+def forkserver(script: str, preload: str) -> dict[str, object]:
+    return {
+        "script": script,
+        "function": "task",
+        "start_method": "forkserver",
+        "preload": [preload],
+        "processes": 2,
+        "threads_per_worker": 2,
+        "inputs": {"range": 6},
+        "limits": {"tasks_per_worker": 1},
+    }
+
+
+def test_a_forkserver_that_was_warmed_up(run_job: RunCommand, tmp_path: Path) -> None:
+    """Its preload used OpenMP: the hooks belong there, too."""
+    files = {"task.py": SCRIPT, "warmed.py": WARMED_PRELOAD}
+    env = {"PYTHONPATH": str(tmp_path)}
+    run = run_job(forkserver("task.py", "warmed"), scripts=files, env=env, timeout=120).check()
+    assert [value["threads"] for value in run.values()] == [[1, 2]] * 6
+
+
+def test_a_plain_forkserver_has_one_thread_and_no_hooks(run_job: RunCommand, tmp_path: Path) -> None:
+    """Nothing waits or is ended there: a hook that may only run beside other threads is not called."""
+    run = run_job(forkserver("alone.py", "json"), scripts={"alone.py": ALONE}, timeout=120).check()
+    assert run.values() == [1] * 6
+    assert run.stderr.count("warning") == 0
