@@ -55,6 +55,11 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
   put_first("LD_PRELOAD", files.preload);
   put_first("PYTHONPATH", files.site);
   (*environment)["MPRUN_NOTES"] = files.notes;
+  // GCC's AddressSanitizer refuses to start behind another library; it works there all the same.
+  std::string& asan = (*environment)["ASAN_OPTIONS"];
+  if (asan.find("verify_asan_link_order") == std::string::npos) {
+    asan = asan.empty() ? "verify_asan_link_order=0" : "verify_asan_link_order=0:" + asan;
+  }
   for (const std::string& name : off) {
     std::string& adapters = (*environment)["MPRUN_ADAPTERS"];
     adapters += (adapters.empty() ? "-" : ",-") + name;

@@ -7,7 +7,7 @@ the site folder, too.
 
 from __future__ import annotations
 
-from bench import MPRUN, PYTHON, Contender, Figures, Measurements, Options, Unmeasured
+from bench import BENCH, MPRUN, PYTHON, Contender, Figures, Measurements, Options, Unmeasured
 from bench import against, read_options, run_timed
 
 LIBRARY = MPRUN.parent.parent / "lib/mprun/libmprun_preload.so"
@@ -55,6 +55,12 @@ def measure_question(question: str, count: int, on: bool) -> Figures:
     return {"seconds": float(run_timed(words)[1])}
 
 
+def measure_python_forks(count: int, on: bool, *imports: str) -> Figures:
+    """What fork_python.py says."""
+    words = adapted([PYTHON, str(BENCH / "fork_python.py"), str(count), *imports], on)
+    return {"seconds": float(run_timed(words)[1])}
+
+
 def show_microseconds(seconds: float) -> str:
     """A very short time."""
     return f"{seconds * 1e6:,.1f} us"
@@ -78,6 +84,13 @@ def main() -> None:
     starts = 500 // share
     compare("Start and end of /bin/true", options, lambda on: measure_starts(starts, on))
     compare("Start and end of python3 -c pass", options, lambda on: measure_pythons(50 // share, on))
+    forks = 500 // share
+    compare("os.fork and the wait for the child", options, lambda on: measure_python_forks(forks, on))
+    compare(
+        "The same in a process that has used torch with two threads",
+        options,
+        lambda on: measure_python_forks(forks // 5, on, "torch"),
+    )
     for question, (title, count) in FORK_QUESTIONS.items():
         compare(title, options, lambda on: measure_question(question, count // share, on))
 

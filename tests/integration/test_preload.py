@@ -377,3 +377,17 @@ def test_libomp_is_left_alone(run_mprun: RunCommand, build: Compile, tmp_path: P
     assert "libomp" in run_tool("ldd", library)
     run = run_mprun("--", build("fork_with_libraries"), "used", library).check()
     assert warnings_of(run) == []
+
+
+# --- sanitizers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sanitizer", ["address", "undefined"])
+def test_a_sanitized_program(run_mprun: RunCommand, build: Compile, sanitizer: str) -> None:
+    """It starts although its run-time is not the first library."""
+    try:
+        program = build("plain", f"-fsanitize={sanitizer}", output=f"plain-{sanitizer}")
+    except AssertionError as error:
+        pytest.skip(f"cc has no {sanitizer} sanitizer: {error}")
+    run = run_mprun("--", program, "an argument").check(43)
+    assert (run.stdout, run.stderr) == ("1 arguments, first an argument\n", "a complaint\n")
