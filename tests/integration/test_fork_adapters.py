@@ -229,6 +229,16 @@ def test_workers_draw_numbers_of_their_own(run_job: RunCommand, start_method: st
     assert {value[3] for value in values} == {hidden}
 
 
+def test_a_program_may_ask_for_seeds(run_mprun: RunCommand, tmp_path: Path) -> None:
+    draw = "import os, numpy, torch\nfor _ in range(2):\n    if os.fork() == 0:\n"
+    draw += "        print(numpy.random.rand(), torch.rand(1).item(), flush=True)\n        os._exit(0)\n    os.wait()\n"
+    write(tmp_path, {"draw.py": draw})
+    for adapters, different in (("", 1), ("+seeds", 2)):
+        out = run_mprun("--", PYTHON, "draw.py", env={"MPRUN_ADAPTERS": adapters}).check().stdout
+        numpy, torch = zip(*(line.split() for line in out.splitlines()))
+        assert (len(set(numpy)), len(set(torch))) == (different, different)
+
+
 def test_a_job_switches_adapters_off(run_job: RunCommand) -> None:
     script = "import os\n\ndef told(_):\n    return os.environ.get('MPRUN_ADAPTERS')\n"
     spec = {"script": "told.py", "function": "told", "inputs": {"range": 1}}

@@ -8,16 +8,18 @@ import importlib
 import os
 import sys
 
-#: Adapter name -> the module whose presence calls for it. Order of registration: the last prepares first.
-ADAPTERS = {"torch": "torch", "mindspore": "mindspore", "opencv": "cv2"}
+#: Adapter name -> the modules any of which calls for it. Order of registration: the last prepares first.
+ADAPTERS = {"seeds": ("numpy", "torch"), "torch": ("torch",), "mindspore": ("mindspore",), "opencv": ("cv2",)}
+#: Off unless MPRUN_ADAPTERS says +NAME.
+OPT_IN = ("seeds",)
 
 _loaded = {}  # adapter name -> module, of those that prepared at least once
 _prepared = []  # adapters that prepared for the fork in flight, in order of registration
 
 
 def is_on(name):
-    """False if MPRUN_ADAPTERS switched the adapter off; the preload library reads it by the same rules."""
-    on = True
+    """Whether MPRUN_ADAPTERS leaves the adapter on, or switched one of OPT_IN on; the preload library reads it by the same rules."""
+    on = name not in OPT_IN
     for word in os.environ.get("MPRUN_ADAPTERS", "").replace(",", " ").split():
         if word.lstrip("+-") in (name, "all"):
             on = not word.startswith("-")
@@ -29,7 +31,8 @@ def run(half):
     if half == "prepare":
         del _prepared[:]
         for name in reversed(list(ADAPTERS)):
-            if ADAPTERS[name] in sys.modules and is_on(name) and _call(name, half):
+            wanted = is_on(name) and any(module in sys.modules for module in ADAPTERS[name])
+            if wanted and _call(name, half):
                 _prepared.insert(0, name)
         return
     for name in list(_prepared):

@@ -25,9 +25,13 @@ def _adapt(here):
     if sys.version_info < (3, 7) or not hasattr(os, "register_at_fork"):
         return  # the preload library does what can be done without us
 
+    # The runtimes that need anything done in Python; the rest is the preload library's.
+    runtimes = ("torch", "mindspore", "cv2")
+    if "+" in os.environ.get("MPRUN_ADAPTERS", ""):
+        runtimes += ("numpy",)  # for +seeds
+
     def run(half):
-        # The runtimes that need anything done in Python; the rest is the preload library's.
-        if any(name in sys.modules for name in ("torch", "mindspore", "cv2")):
+        if any(name in sys.modules for name in runtimes):
             _load(here).run(half)
 
     os.register_at_fork(
