@@ -3,7 +3,7 @@
  *
  *     start    PROGRAM
  *     process  PID  fork|exit  THREADS  RUNTIMES  PROGRAM  COMMAND
- *     runtime  PID  fork|exit  KIND  ADAPTER  on|off  can-pause|cannot-pause  team|no-team  PATH
+ *     runtime  PID  fork|exit  KIND  ADAPTER  on|off|absent  can-pause|cannot-pause  team|no-team  PATH
  *
  * Nothing of this is registered, looked up or sent unless MPRUN_DOCTOR is set. */
 #include <errno.h>
@@ -95,6 +95,16 @@ static void read_field(const char* path, char* text, size_t size) {
   text[length] = '\0';
 }
 
+/* The adapters of these are modules of Python (../python/site/sitecustomize.py). */
+static bool is_pythons_adapter(const char* adapter) {
+  return strcmp(adapter, "torch") == 0 || strcmp(adapter, "mindspore") == 0 || strcmp(adapter, "opencv") == 0;
+}
+
+static const char* adapter_state(const char* adapter) {
+  if (!adapter_is_on(adapter)) return "off";
+  return is_pythons_adapter(adapter) && python_leaves_adapters_out() ? "absent" : "on";
+}
+
 static void send_findings(const struct findings* findings, const char* when, unsigned threads) {
   char program[MOST_PROGRAM], command[MOST_COMMAND];
   const int pid = (int)getpid();
@@ -105,7 +115,7 @@ static void send_findings(const struct findings* findings, const char* when, uns
     const struct finding* finding = &findings->all[i];
     const bool can_pause = find_symbol(&finding->object, "omp_pause_resource_all") != NULL;
     tell(kName, "runtime\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", pid, when, finding->kind->name, finding->kind->adapter,
-         adapter_is_on(finding->kind->adapter) ? "on" : "off", can_pause ? "can-pause" : "cannot-pause",
+         adapter_state(finding->kind->adapter), can_pause ? "can-pause" : "cannot-pause",
          finding->team ? "team" : "no-team", *finding->object.path != '\0' ? finding->object.path : program);
   }
 }

@@ -117,6 +117,12 @@ void each_other_thread(bool (*visit)(pid_t thread, void* data), void* data);
 /* Reads /proc/self/task/THREAD/FILE into `text`, NUL-terminated; false if the thread has ended. */
 bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
 
+/* --- python_gil.c --- */
+
+/* True in a Python that takes nothing from the environment (-I, -E, -S): our sitecustomize, and with it the adapters
+ * written in Python, are not in it. */
+bool python_leaves_adapters_out(void);
+
 /* --- the adapters, in the order they register; the last one prepares first --- */
 
 void register_python(void);  /* python_gil.c */

@@ -72,12 +72,25 @@ static bool look_for_python(const struct loaded_object* object, void* data) {
   return false;
 }
 
-/* Our sitecustomize is not in a Python that takes nothing from the environment. */
-static void tell_what_is_missing(void) {
-  static bool told;
+static void find_python(void) {
+  const uint64_t now = objects_generation();
+  if (now == generation) return;
+  struct python found = {.module = NULL};
+  each_object(look_for_python, &found);
+  python = found;
+  generation = now;
+}
+
+bool python_leaves_adapters_out(void) {
+  find_python();
   const bool ignores = python.ignores_environment != NULL && *python.ignores_environment != 0;
   const bool no_site = python.leaves_out_site != NULL && *python.leaves_out_site != 0;
-  if (told || (!ignores && !no_site)) return;
+  return ignores || no_site;
+}
+
+static void tell_what_is_missing(void) {
+  static bool told;
+  if (told || !python_leaves_adapters_out()) return;
   told = true;
   note(kName,
        "a Python started with -I, -E or -S forks without the adapters for torch, MindSpore and OpenCV; those for "
@@ -127,13 +140,7 @@ static int hold_gil(void* data, int64_t deadline) {
   (void)data;
   (void)deadline;
   held.ensured = held.interpreter_told = false;
-  const uint64_t now = objects_generation();
-  if (now != generation) {
-    struct python found = {.module = NULL};
-    each_object(look_for_python, &found);
-    python = found;
-    generation = now;
-  }
+  find_python();
   if (python.module == NULL || !python.is_initialized()) return 0;
   tell_what_is_missing();
   if (is_pythons_own_fork()) return 0;

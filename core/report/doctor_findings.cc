@@ -33,12 +33,13 @@ bool has_kind(const ExaminedProcess& process, std::string_view kind) {
 }
 
 ForkVerdict libgomp_verdict(const RuntimeCopy& copy) {
-  if (copy.can_pause && copy.adapter_on) {
+  const bool adapter_on = copy.adapter_state == AdapterState::kOn;
+  if (copy.can_pause && adapter_on) {
     return {AtFork::kMadeSafe,
             std::string("its threads are ended before fork(), and start again with the next parallel region") +
                 (copy.team ? "" : "; it had none at that time")};
   }
-  if (copy.adapter_on) {
+  if (adapter_on) {
     return {AtFork::kMadeSafe,
             "it is too old to end its threads before fork() (no omp_pause_resource_all, GCC before 9), so its data are "
             "reset in the child; if a child hangs all the same, put libomp in its place (LD_PRELOAD=libomp.so.5)"};
@@ -71,8 +72,15 @@ ForkVerdict mkl_verdict(const ExaminedProcess& process) {
 }
 
 ForkVerdict switchable_verdict(const RuntimeCopy& copy, const char* done, const char* undone) {
-  if (copy.adapter_on) return {AtFork::kMadeSafe, done};
-  return {AtFork::kAtRisk, std::string("switched off (MPRUN_ADAPTERS): ") + undone};
+  switch (copy.adapter_state) {
+    case AdapterState::kOn:
+      return {AtFork::kMadeSafe, done};
+    case AdapterState::kOff:
+      return {AtFork::kAtRisk, std::string("switched off (MPRUN_ADAPTERS): ") + undone};
+    case AdapterState::kAbsent:
+      break;
+  }
+  return {AtFork::kAtRisk, std::string("its adapter is not in a Python started with -I, -E or -S: ") + undone};
 }
 
 ForkVerdict tbb_verdict(const RuntimeCopy& copy) {
@@ -128,6 +136,11 @@ ForkVerdict verdict_by_kind(const RuntimeCopy& copy, const ExaminedProcess& proc
   return {AtFork::kUnclear, "it is not known how it was built, or whether it lives through fork()"};
 }
 
+AdapterState adapter_state_of(const std::string& word) {
+  if (word == "absent") return AdapterState::kAbsent;
+  return word == "on" ? AdapterState::kOn : AdapterState::kOff;
+}
+
 }  // namespace
 
 bool DoctorFindings::take(const AdapterNote& note) {
@@ -176,7 +189,8 @@ bool DoctorFindings::take_runtime(const std::vector<std::string>& fields) {
     copy.team |= team;
     return true;
   }
-  process->runtimes.push_back({fields[3], fields[8], fields[4], fields[5] == "on", fields[6] == "can-pause", team});
+  process->runtimes.push_back(
+      {fields[3], fields[8], fields[4], adapter_state_of(fields[5]), fields[6] == "can-pause", team});
   return true;
 }
 

@@ -10,12 +10,16 @@
 
 namespace mprun {
 
+/// Whether an adapter works in a process. kAbsent: it is a module of Python, and this Python was started with -I, -E or
+/// -S, which leave it out.
+enum class AdapterState { kOn, kOff, kAbsent };
+
 /// One copy of a runtime in one process.
 struct RuntimeCopy {
   std::string kind;     ///< "libgomp", "openblas-pthread", ...: the table in adapters/preload/runtimes.c
   std::string path;     ///< the object that holds it
   std::string adapter;  ///< which one is for it; empty: none is
-  bool adapter_on = true;
+  AdapterState adapter_state = AdapterState::kOn;
   bool can_pause = false;  ///< it has omp_pause_resource_all
   bool team = false;       ///< libgomp: a team of threads waited in it
 };

@@ -72,7 +72,7 @@ Json process_json(const ExaminedProcess& process) {
     Json runtime{{"kind", copy.kind},
                  {"path", copy.path},
                  {"adapter", copy.adapter.empty() ? Json() : Json(copy.adapter)},
-                 {"adapter_on", copy.adapter.empty() ? Json() : Json(copy.adapter_on)},
+                 {"adapter_on", copy.adapter.empty() ? Json() : Json(copy.adapter_state == AdapterState::kOn)},
                  {"at_fork", to_string(verdict.at_fork)},
                  {"explanation", verdict.explanation}};
     if (copy.kind == "libgomp") {

@@ -303,6 +303,26 @@ def test_python_with_a_pool(run_mprun: RunCommand, tmp_path: Path) -> None:
         assert (runtimes["libgomp"]["team"], runtimes["libgomp"]["at_fork"]) == (True, "made safe")
 
 
+@pytest.mark.parametrize(
+    ("option", "verdict"), [("-B", "made safe"), ("-I", "at risk"), ("-S", "at risk")]
+)
+def test_an_isolated_python_is_without_the_adapters_of_python(
+    run_mprun: RunCommand, tmp_path: Path, option: str, verdict: str
+) -> None:
+    """Those in C are in it all the same."""
+    build(tmp_path, "libmindspore_core.so", "", "-shared")
+    program = (
+        "import ctypes, os\n"
+        "ctypes.CDLL('./libmindspore_core.so')\n"
+        "os.waitpid(os.fork() or os._exit(0), 0)\n"
+    )
+    run = run_mprun("doctor", "--json", "--", harness.MPRUN_PYTHON, option, "-c", program).check()
+    runtimes = first_process(run)["runtimes"]
+    assert (runtimes["mindspore"]["at_fork"], runtimes["python"]["at_fork"]) == (verdict, "made safe")
+    assert runtimes["mindspore"]["adapter_on"] is (verdict == "made safe")
+    assert ("-I, -E or -S" in runtimes["mindspore"]["explanation"]) is (verdict == "at risk")
+
+
 # --- a script ----------------------------------------------------------------------------------
 
 

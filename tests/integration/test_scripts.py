@@ -12,6 +12,8 @@ import pytest
 import harness
 import tally
 
+SCRIPTS = ["configs/demo", "tests/run", "tests/bench/run", "tests/suites/run"]
+
 
 def run_bash(
     *arguments: str | Path, env: dict[str, str] | None = None
@@ -60,7 +62,7 @@ def need_packages(names: str, env: dict[str, str]) -> subprocess.CompletedProces
     )
 
 
-@pytest.mark.parametrize("script", ["configs/demo", "tests/run"])
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_help_and_wrong_options(script: str) -> None:
     for option in ("-h", "--help"):
         shown = run_bash(script, option)
@@ -71,7 +73,7 @@ def test_help_and_wrong_options(script: str) -> None:
     assert f"usage: {script}" in wrong.stderr
 
 
-@pytest.mark.parametrize("script", ["configs/demo", "tests/run", ".ci/run"])
+@pytest.mark.parametrize("script", [*SCRIPTS, ".ci/run"])
 def test_scripts_are_executable(script: str) -> None:
     assert os.access(harness.ROOT / script, os.X_OK)
 

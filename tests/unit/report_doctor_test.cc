@@ -51,7 +51,7 @@ TEST(DoctorFindings, TakesWhatAProcessTells) {
   ASSERT_THAT(process.runtimes, SizeIs(1));
   const RuntimeCopy& copy = process.runtimes[0];
   EXPECT_EQ(copy.path, "/a\tb.so");
-  EXPECT_FALSE(copy.adapter_on);
+  EXPECT_EQ(copy.adapter_state, AdapterState::kOff);
   EXPECT_TRUE(copy.can_pause);
   EXPECT_TRUE(copy.team);
 }
