@@ -1,0 +1,77 @@
+// ProcSource: all that mprun learns about the processes it watches comes through here: the files of /proc, their
+// memory, the sockets that join them. Three kinds: the live system, a recording that answers what was once asked of the
+// live system, and one that makes such a recording while it is used. So a real hang can be judged again, in a test.
+// Nothing here changes or disturbs a watched process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace mprun {
+
+/// One socket of AF_UNIX, as the kernel knows it (sock_diag(7)).
+struct UnixSocket {
+  std::uint64_t inode = 0;  ///< as in "socket:[INODE]"
+  std::uint64_t peer = 0;   ///< of the connected socket; 0: none
+  bool listening = false;
+  std::string name;  ///< the path it is bound to; empty: none, or an abstract one
+};
+
+class ProcSource {
+ public:
+  virtual ~ProcSource() = default;
+
+  /// The content of a file, named as below /proc ("12/task/13/syscall"); nullopt where it cannot be read.
+  [[nodiscard]] virtual std::optional<std::string> read(const std::string& path) = 0;
+  /// What a symbolic link says ("12/fd/3", "12/exe").
+  [[nodiscard]] virtual std::optional<std::string> link(const std::string& path) = 0;
+  /// The names in a folder, "." and ".." left out, sorted; numbers by their value. nullopt where it cannot be read.
+  [[nodiscard]] virtual std::optional<std::vector<std::string>> list(const std::string& path) = 0;
+  /// Copies `size` bytes at `address` of the process; false if not all of them can be read.
+  [[nodiscard]] virtual bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) = 0;
+  /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not tell.
+  [[nodiscard]] virtual std::optional<std::vector<UnixSocket>> unix_sockets() = 0;
+  /// Whether reading or writing this socket ends by itself after a time (SO_RCVTIMEO, SO_SNDTIMEO); nullopt: not known.
+  /// Takes a copy of the descriptor (pidfd_getfd) for as long as the question takes.
+  [[nodiscard]] virtual std::optional<bool> socket_has_timeout(pid_t pid, int fd) = 0;
+  /// Whether two processes have one address space (kcmp); nullopt: not known.
+  [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
+};
+
+/// The live system. `root` stands for /proc.
+[[nodiscard]] std::unique_ptr<ProcSource> live_proc(std::string root = "/proc");
+
+/// Passes every question on and keeps the answers.
+class ProcRecorder : public ProcSource {
+ public:
+  explicit ProcRecorder(ProcSource* asked);
+  ~ProcRecorder() override;
+  std::optional<std::string> read(const std::string& path) override;
+  std::optional<std::string> link(const std::string& path) override;
+  std::optional<std::vector<std::string>> list(const std::string& path) override;
+  bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
+  std::optional<std::vector<UnixSocket>> unix_sockets() override;
+  std::optional<bool> socket_has_timeout(pid_t pid, int fd) override;
+  std::optional<bool> same_memory(pid_t one, pid_t other) override;
+
+  /// The recording: text, a line or block for every question. Where a question was asked more than once with different
+  /// answers, they are answered in that order, the last one from then on.
+  [[nodiscard]] std::string recording() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Answers as recorded; what was never asked is answered as not readable. Errors: `recording` makes no sense.
+[[nodiscard]] Result<std::unique_ptr<ProcSource>> recorded_proc(std::string_view recording);
+
+}  // namespace mprun

@@ -1,0 +1,104 @@
+// What the kernel says of one process or thread, as values: parsers of the files of /proc that the watch reads, each a
+// pure function of a text, and readers that fetch the text from a ProcSource. Formats: proc(5).
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "procfs/proc_source.h"
+
+namespace mprun {
+
+/// From /proc/PID/task/TID/syscall. A line that is not "running" was taken while the thread was blocked, whole.
+struct SyscallLine {
+  bool running = true;       ///< nothing else is known
+  std::int64_t number = -1;  ///< -1: blocked outside of a system call (a page fault, say)
+  std::array<std::uint64_t, 6> arguments{};
+  std::uint64_t stack_pointer = 0, program_counter = 0;
+  bool operator==(const SyscallLine&) const = default;
+};
+[[nodiscard]] std::optional<SyscallLine> parse_syscall(std::string_view text);
+
+/// From /proc/PID/stat, or /proc/PID/task/TID/stat.
+struct StatLine {
+  pid_t id = 0;
+  std::string name;  ///< may hold anything
+  char state = '?';  ///< R S D Z T t X I
+  pid_t parent = 0;
+  bool forked = false;            ///< flag PF_FORKNOEXEC: it runs what its parent ran
+  std::uint64_t start_ticks = 0;  ///< since boot, in clock ticks
+  int exit_code = 0;              ///< as wait() gives it; of use in a zombie only
+};
+[[nodiscard]] std::optional<StatLine> parse_stat(std::string_view text);
+
+/// From /proc/PID/status, or /proc/PID/task/TID/status. Bit N-1 of a set: signal N.
+struct StatusFile {
+  std::uint64_t caught = 0, blocked = 0, ignored = 0, pending = 0;  ///< pending: of the thread or the process
+  pid_t tracer = 0;
+  unsigned threads = 0;
+  std::uint64_t voluntary_switches = 0, involuntary_switches = 0;
+  std::uint64_t uid = 0;  ///< the effective one
+};
+[[nodiscard]] std::optional<StatusFile> parse_status(std::string_view text);
+
+/// The third number of /proc/PID/task/TID/schedstat: how often it got a CPU.
+[[nodiscard]] std::optional<std::uint64_t> parse_run_count(std::string_view text);
+
+/// One line of /proc/PID/maps.
+struct Mapping {
+  std::uint64_t begin = 0, end = 0, offset = 0;
+  bool readable = false, writable = false, executable = false, shared = false;
+  std::uint64_t device = 0;  ///< major << 32 | minor
+  std::uint64_t inode = 0;   ///< 0: of no file
+  std::string path;
+};
+[[nodiscard]] std::vector<Mapping> parse_maps(std::string_view text);
+/// The mapping that holds `address`; `maps` as parse_maps() gave them. nullptr: none.
+[[nodiscard]] const Mapping* find_mapping(const std::vector<Mapping>& maps, std::uint64_t address);
+
+/// One descriptor of a process.
+struct Descriptor {
+  enum class Kind {
+    kPipe,
+    kSocket,
+    kEpoll,
+    kEventfd,
+    kTimerfd,
+    kSignalfd,
+    kInotify,
+    kPidfd,
+    kIoUring,
+    kUserfaultfd,
+    kFile /* has a path: a terminal or device too */,
+    kOther
+  };
+  int number = -1;
+  Kind kind = Kind::kOther;
+  std::uint64_t inode = 0;   ///< kPipe, kSocket
+  std::string target;        ///< what its link says
+  std::uint64_t flags = 0;   ///< open(2): O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK
+  std::vector<int> watched;  ///< kEpoll: the descriptors in its set ("tfd:"), by their numbers when they were added
+  pid_t process = 0;         ///< kPidfd: of which process; -1 when that has ended
+  bool armed = false;        ///< kTimerfd: it will expire
+};
+/// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.
+[[nodiscard]] Descriptor parse_descriptor(int number, std::string_view target);
+/// Adds what /proc/PID/fdinfo/FD says.
+void parse_descriptor_info(std::string_view text, Descriptor* descriptor);
+/// All of them; nullopt if they cannot be read.
+[[nodiscard]] std::optional<std::vector<Descriptor>> read_descriptors(ProcSource* proc, pid_t pid);
+
+/// One line of /proc/locks.
+struct FileLock {
+  enum class Kind { kFlock, kPosix, kOpenFile, kLease } kind = Kind::kFlock;
+  bool waiting = false;  ///< "->": this one waits for the lock of the last line with `waiting` unset
+  bool exclusive = false;
+  pid_t holder = 0;  ///< -1: an open file description has it, of no one process
+  std::uint64_t device = 0, inode = 0;
+};
+[[nodiscard]] std::vector<FileLock> parse_locks(std::string_view text);
+
+/// True if the process has a POSIX timer (/proc/PID/timers has an entry); nullopt: not known.
+[[nodiscard]] std::optional<bool> has_posix_timer(ProcSource* proc, pid_t pid);
+
+}  // namespace mprun

@@ -1,0 +1,97 @@
+// Hang: a hang as mprun tells it, with all its evidence; made by the watch, shown by core/report. DESIGN's hang report
+// (hangs/N.json) is this, word for word.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/process_end.h"
+
+namespace mprun {
+
+enum class HangVerdict {
+  kDeadlock,         ///< proved for the whole tree
+  kPartialDeadlock,  ///< proved for the processes named, while others run
+  kOrphanedLock,     ///< a lock whose owner does not exist in that process, or owners in a circle
+  kStalled,          ///< nothing moved for long, but a timer or the outside could still act
+  kOverdue,          ///< a limit has passed
+};
+/// "deadlock", "partial-deadlock", ...
+[[nodiscard]] const char* to_string(HangVerdict verdict);
+
+/// What can never be `unknown` is told by its rule (causes.h).
+struct HangCause {
+  std::string id = "unknown";  ///< one of DESIGN's stable ids
+  std::string explanation;     ///< one sentence
+  std::string fix;             ///< one command or change; empty: none is known
+};
+
+/// The call that waits for what is stuck, named as a person would.
+struct WaitingJoin {
+  std::string call;  ///< "multiprocessing.pool.Pool.join", "waitpid"
+  pid_t pid = 0, tid = 0;
+  std::string file;  ///< of the line that called it; empty: not Python
+  int line = 0;
+  double waiting_seconds = 0;
+};
+
+/// What a thread waits for.
+struct ThreadWait {
+  std::string kind;           ///< "futex", "pipe-read", "child", ...: to_string(WaitKind)
+  bool timed = false;         ///< it ends by itself
+  std::string object;         ///< for people: "mutex 0x7f12 of thread 12", "pipe 4711"
+  std::vector<pid_t> wakers;  ///< processes or threads that could end it
+};
+
+struct PythonFrame {
+  std::string file;
+  int line = 0;
+  std::string function;
+};
+
+struct HungThread {
+  pid_t tid = 0;
+  std::string name;
+  std::string state;  ///< "blocked for ever", "blocked", "running", "stopped"
+  ThreadWait wait;
+  std::vector<PythonFrame> python;  ///< innermost first
+  std::vector<std::string> native;  ///< innermost first: "function (library)" or "library+0x123"
+  bool native_approximate = false;  ///< frames may be missing
+};
+
+struct HungProcess {
+  pid_t pid = 0, parent = 0;
+  std::string command;
+  bool forked = false;  ///< its origin: fork, not exec
+  std::vector<HungThread> threads;
+};
+
+/// `from` waits for `to`; processes.
+struct WaitEdge {
+  pid_t from = 0, to = 0;
+  std::string why;  ///< "waitpid", "pipe 4711", "lock"
+};
+
+struct RecordedDeath {
+  pid_t pid = 0;
+  ProcessEnd end;
+  bool end_known = true;
+  Nanos when = 0;  ///< wall clock
+};
+
+struct Hang {
+  HangVerdict verdict = HangVerdict::kDeadlock;
+  double seconds_since_progress = 0;
+  std::optional<WaitingJoin> join;
+  HangCause cause;
+  std::vector<HungProcess> processes;
+  std::vector<WaitEdge> edges;
+  std::vector<RecordedDeath> deaths;
+};
+
+}  // namespace mprun
