@@ -1,0 +1,214 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "os/fd.h"
+#include "procfs/proc_source.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kLargestFile = 64U << 20U;  ///< the maps of a process of half a million mappings
+constexpr std::size_t kMostNames = 4U << 20U;     ///< in one folder
+constexpr std::size_t kMostSockets = 1U << 20U;
+
+/// True for a name below the root: openat() would leave it for any other.
+bool is_below(const std::string& path) { return !path.empty() && path.front() != '/'; }
+
+bool all_digits(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Numbers by value, before all other names. /proc writes no leading zeros.
+bool name_less(const std::string& a, const std::string& b) {
+  const bool a_number = all_digits(a);
+  if (a_number != all_digits(b)) return a_number;
+  if (a_number && a.size() != b.size()) return a.size() < b.size();
+  return a < b;
+}
+
+/// What one message of unix_diag says of one socket; nullopt if it is cut short.
+std::optional<UnixSocket> decode_socket(const char* data, std::size_t size) {
+  unix_diag_msg head{};
+  if (size < sizeof head) return std::nullopt;
+  std::memcpy(&head, data, sizeof head);
+  UnixSocket socket;
+  socket.inode = head.udiag_ino;
+  socket.listening = head.udiag_state == TCP_LISTEN;
+  std::size_t at = NLMSG_ALIGN(sizeof head);
+  while (at + sizeof(nlattr) <= size) {
+    nlattr attribute{};
+    std::memcpy(&attribute, data + at, sizeof attribute);
+    if (attribute.nla_len < sizeof attribute || attribute.nla_len > size - at) return std::nullopt;
+    const char* value = data + at + NLA_HDRLEN;
+    const std::size_t length = attribute.nla_len - NLA_HDRLEN;
+    if (attribute.nla_type == UNIX_DIAG_PEER && length >= sizeof(std::uint32_t)) {
+      std::uint32_t peer = 0;
+      std::memcpy(&peer, value, sizeof peer);
+      socket.peer = peer;
+    } else if (attribute.nla_type == UNIX_DIAG_NAME) {
+      socket.name.assign(value, strnlen(value, length));  // an abstract name starts with a NUL
+    }
+    at += NLA_ALIGN(attribute.nla_len);
+  }
+  return socket;
+}
+
+enum class Dump { kMore, kDone, kFailed };
+
+/// Takes the sockets out of one datagram of the kernel's answer.
+Dump decode_datagram(const char* data, std::size_t size, std::vector<UnixSocket>* sockets) {
+  while (size >= sizeof(nlmsghdr)) {
+    nlmsghdr head{};
+    std::memcpy(&head, data, sizeof head);
+    if (head.nlmsg_len < sizeof head || head.nlmsg_len > size) return Dump::kFailed;
+    if (head.nlmsg_flags & NLM_F_DUMP_INTR) return Dump::kFailed;
+    if (head.nlmsg_type == NLMSG_DONE) return Dump::kDone;
+    if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return Dump::kFailed;
+    auto socket = decode_socket(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN);
+    if (!socket || sockets->size() >= kMostSockets) return Dump::kFailed;
+    sockets->push_back(std::move(*socket));
+    const std::size_t step = std::min<std::size_t>(NLMSG_ALIGN(head.nlmsg_len), size);
+    data += step;
+    size -= step;
+  }
+  return Dump::kMore;
+}
+
+bool has_timeout(int socket, int option, bool* known) {
+  timeval time{};
+  socklen_t size = sizeof time;
+  if (getsockopt(socket, SOL_SOCKET, option, &time, &size) != 0) *known = false;
+  return time.tv_sec != 0 || time.tv_usec != 0;
+}
+
+class LiveProc : public ProcSource {
+ public:
+  explicit LiveProc(const std::string& root)
+      : root_(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), buffer_(std::size_t{1} << 16U) {}
+
+  std::optional<std::string> read(const std::string& path) override {
+    if (!root_ || !is_below(path)) return std::nullopt;
+    // O_NONBLOCK: a path that leads to a FIFO shall not hold us.
+    const Fd file(openat(root_.get(), path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    if (!file) return std::nullopt;
+    std::string text;
+    while (true) {
+      const ssize_t n = ::read(file.get(), buffer_.data(), buffer_.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return std::nullopt;
+      if (n == 0) return text;
+      if (text.size() + static_cast<std::size_t>(n) > kLargestFile) return std::nullopt;
+      text.append(buffer_.data(), static_cast<std::size_t>(n));
+    }
+  }
+
+  std::optional<std::string> link(const std::string& path) override {
+    if (!root_ || !is_below(path)) return std::nullopt;
+    const ssize_t n = readlinkat(root_.get(), path.c_str(), buffer_.data(), buffer_.size());
+    if (n < 0 || static_cast<std::size_t>(n) == buffer_.size()) return std::nullopt;
+    return std::string(buffer_.data(), static_cast<std::size_t>(n));
+  }
+
+  std::optional<std::vector<std::string>> list(const std::string& path) override {
+    if (!root_ || !is_below(path)) return std::nullopt;
+    const int fd = openat(root_.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return std::nullopt;
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(fdopendir(fd), closedir);
+    if (!folder) {
+      close(fd);
+      return std::nullopt;
+    }
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = readdir(folder.get())) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      if (names.size() >= kMostNames) return std::nullopt;
+      names.emplace_back(name);
+      errno = 0;
+    }
+    if (errno != 0) return std::nullopt;
+    std::sort(names.begin(), names.end(), name_less);
+    return names;
+  }
+
+  bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override {
+    const iovec local{to, size};
+    const iovec remote{reinterpret_cast<void*>(address), size};
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+  }
+
+  std::optional<std::vector<UnixSocket>> unix_sockets() override {
+    const Fd kernel(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+    if (!kernel) return std::nullopt;
+    struct {
+      nlmsghdr head;
+      unix_diag_req request;
+    } question{};
+    question.head.nlmsg_len = sizeof question;
+    question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+    question.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    question.request.sdiag_family = AF_UNIX;
+    question.request.udiag_states = ~0U;
+    question.request.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER;
+    sockaddr_nl to{};
+    to.nl_family = AF_NETLINK;
+    if (sendto(kernel.get(), &question, sizeof question, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) < 0) {
+      return std::nullopt;
+    }
+    std::vector<UnixSocket> sockets;
+    while (true) {
+      // The kernel makes the next part of its answer while we take this one: there is always one, or an error.
+      const ssize_t n = recv(kernel.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0 || static_cast<std::size_t>(n) > buffer_.size()) return std::nullopt;
+      const Dump dump = decode_datagram(buffer_.data(), static_cast<std::size_t>(n), &sockets);
+      if (dump == Dump::kFailed) return std::nullopt;
+      if (dump == Dump::kDone) return sockets;
+    }
+  }
+
+  std::optional<bool> socket_has_timeout(pid_t pid, int fd) override {
+    // Closing a copy of what is no socket can do things (flush a file of a network file system): look first.
+    const auto target = link(std::to_string(pid) + "/fd/" + std::to_string(fd));
+    if (!target || target->rfind("socket:[", 0) != 0) return std::nullopt;
+    const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!process) return std::nullopt;
+    const Fd copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), fd, 0)));  // CLOEXEC, as pidfds are
+    if (!copy) return std::nullopt;
+    bool known = true;
+    const bool receive = has_timeout(copy.get(), SO_RCVTIMEO, &known);
+    const bool send = has_timeout(copy.get(), SO_SNDTIMEO, &known);
+    return known ? std::optional(receive || send) : std::nullopt;
+  }
+
+  std::optional<bool> same_memory(pid_t one, pid_t other) override {
+    const long order = syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
+    return order < 0 ? std::nullopt : std::optional(order == 0);
+  }
+
+ private:
+  Fd root_;
+  std::vector<char> buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProcSource> live_proc(std::string root) { return std::make_unique<LiveProc>(root); }
+
+}  // namespace mprun
