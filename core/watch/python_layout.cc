@@ -20,7 +20,6 @@ constexpr PythonLayout kPython311 = {
     .code_tagged = false,
     .code = {.first_line = 72,
              .filename = 112,
-             .name = 120,
              .qualified_name = 128,
              .line_table = 136,
              .first_traceable = 168,
@@ -41,7 +40,6 @@ constexpr PythonLayout kPython312 = {
     .code_tagged = false,
     .code = {.first_line = 68,
              .filename = 112,
-             .name = 120,
              .qualified_name = 128,
              .line_table = 136,
              .first_traceable = 176,
@@ -99,7 +97,7 @@ bool small_parts_are_small(const PythonLayout& layout) {
   const auto& frame = layout.frame;
   const auto& code = layout.code;
   return std::max({thread.next, thread.interpreter, thread.pthread, thread.native_id, thread.frame, frame.code,
-                   frame.previous, frame.instruction, frame.owner, code.first_line, code.filename, code.name,
+                   frame.previous, frame.instruction, frame.owner, code.first_line, code.filename,
                    code.qualified_name, code.line_table, code.first_traceable, code.instructions, layout.text.state,
                    layout.text.length, layout.text.compact_data}) <= kMost;
 }
@@ -158,7 +156,7 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
 
   words.skip(1);
   layout.code.filename = words.next();
-  layout.code.name = words.next();
+  words.skip(1);  // name
   layout.code.qualified_name = words.next();
   layout.code.line_table = words.next();
   layout.code.first_line = words.next();

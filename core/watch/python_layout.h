@@ -30,7 +30,7 @@ struct PythonLayout {
   } frame;
   bool code_tagged;  ///< the two lowest bits of `frame.code` are flags
   struct {           // PyCodeObject
-    std::uint32_t first_line, filename, name, qualified_name, line_table, first_traceable, instructions;
+    std::uint32_t first_line, filename, qualified_name, line_table, first_traceable, instructions;
   } code;
   struct {  // PyUnicodeObject, PyBytesObject
     std::uint32_t length, state, ascii_data, compact_data, bytes_data;
