@@ -23,19 +23,20 @@ struct UnixSocket {
   std::uint64_t peer = 0;   ///< of the connected socket; 0: none
   bool listening = false;
   std::string name;  ///< the path it is bound to; empty: none, or an abstract one
+  bool operator==(const UnixSocket&) const = default;
 };
 
 class ProcSource {
  public:
   virtual ~ProcSource() = default;
 
-  /// The content of a file, named as below /proc ("12/task/13/syscall"); nullopt where it cannot be read.
+  /// The content of a file, named as below /proc ("12/task/13/syscall"); nullopt where it cannot be read, whole.
   [[nodiscard]] virtual std::optional<std::string> read(const std::string& path) = 0;
   /// What a symbolic link says ("12/fd/3", "12/exe").
   [[nodiscard]] virtual std::optional<std::string> link(const std::string& path) = 0;
   /// The names in a folder, "." and ".." left out, sorted; numbers by their value. nullopt where it cannot be read.
   [[nodiscard]] virtual std::optional<std::vector<std::string>> list(const std::string& path) = 0;
-  /// Copies `size` bytes at `address` of the process; false if not all of them can be read.
+  /// Copies `size` bytes at `address` of the process; false if not all of them can be read: `to` holds anything then.
   [[nodiscard]] virtual bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) = 0;
   /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not tell.
   [[nodiscard]] virtual std::optional<std::vector<UnixSocket>> unix_sockets() = 0;

@@ -25,9 +25,9 @@ struct StatLine {
   std::string name;  ///< may hold anything
   char state = '?';  ///< R S D Z T t X I
   pid_t parent = 0;
-  bool forked = false;            ///< flag PF_FORKNOEXEC: it runs what its parent ran
+  bool forked = false;  ///< flag PF_FORKNOEXEC: runs what its parent ran; of threads but the first: always set
   std::uint64_t start_ticks = 0;  ///< since boot, in clock ticks
-  int exit_code = 0;              ///< as wait() gives it; of use in a zombie only
+  int exit_code = 0;              ///< as wait() gives it; of use in a zombie only; 0 for who may not trace it
 };
 [[nodiscard]] std::optional<StatLine> parse_stat(std::string_view text);
 
@@ -74,18 +74,20 @@ struct Descriptor {
   };
   int number = -1;
   Kind kind = Kind::kOther;
-  std::uint64_t inode = 0;   ///< kPipe, kSocket
-  std::string target;        ///< what its link says
-  std::uint64_t flags = 0;   ///< open(2): O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK
-  std::vector<int> watched;  ///< kEpoll: the descriptors in its set ("tfd:"), by their numbers when they were added
-  pid_t process = 0;         ///< kPidfd: of which process; -1 when that has ended
-  bool armed = false;        ///< kTimerfd: it will expire
+  std::uint64_t inode = 0;       ///< kPipe, kSocket
+  std::string target;            ///< what its link says
+  std::uint64_t flags = 0;       ///< open(2): O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK
+  std::uint64_t info_inode = 0;  ///< of any kind; 0: not told (before Linux 5.14). Eventfds and the like share one
+  std::vector<int> watched;      ///< kEpoll: the descriptors in its set ("tfd:"), by their numbers when they were added
+  std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode: another one now is another file
+  pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
+  bool armed = false;                         ///< kTimerfd: it will expire, or may
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.
 [[nodiscard]] Descriptor parse_descriptor(int number, std::string_view target);
 /// Adds what /proc/PID/fdinfo/FD says.
 void parse_descriptor_info(std::string_view text, Descriptor* descriptor);
-/// All of them; nullopt if they cannot be read.
+/// All of them; nullopt if they cannot be read. One that is closed while we look is left out.
 [[nodiscard]] std::optional<std::vector<Descriptor>> read_descriptors(ProcSource* proc, pid_t pid);
 
 /// One line of /proc/locks.

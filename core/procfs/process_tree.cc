@@ -10,28 +10,21 @@
 #include <unordered_map>
 
 #include "os/fd.h"
+#include "procfs/process_facts.h"
 
 namespace mprun {
 namespace {
 
-bool read_stat(int root, pid_t pid, ProcessStat* stat) {
+std::optional<StatLine> read_stat(int root, pid_t pid) {
   const std::string name = std::to_string(pid) + "/stat";
   const Fd file(openat(root, name.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return false;
-  std::array<char, 512> text{};
+  if (!file) return std::nullopt;
+  std::array<char, 2048> text{};  // 52 numbers of at most 20 digits, and a name
   const ssize_t n = read(file.get(), text.data(), text.size());
-  return n > 0 && parse_process_stat({text.data(), static_cast<std::size_t>(n)}, stat);
+  return n > 0 ? parse_stat({text.data(), static_cast<std::size_t>(n)}) : std::nullopt;
 }
 
 }  // namespace
-
-bool parse_process_stat(std::string_view text, ProcessStat* stat) {
-  const auto name_end = text.rfind(')');  // the name itself may hold parentheses and newlines
-  if (name_end == std::string_view::npos || name_end + 4 >= text.size()) return false;
-  stat->state = text[name_end + 2];
-  const char* first = text.data() + name_end + 4;
-  return std::from_chars(first, text.data() + text.size(), stat->parent).ec == std::errc();
-}
 
 std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(proc_root.c_str()), closedir);
@@ -41,9 +34,9 @@ std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
     const std::string_view name = entry->d_name;
     pid_t pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
-    ProcessStat stat;
+    const auto stat = read_stat(dirfd(folder.get()), pid);
     // A zombie has no living children: they were reparented when it died.
-    if (read_stat(dirfd(folder.get()), pid, &stat) && stat.state != 'Z') children[stat.parent].push_back(pid);
+    if (stat && stat->state != 'Z') children[stat->parent].push_back(pid);
   }
   std::vector<pid_t> found = children[ancestor];
   for (std::size_t i = 0; i < found.size(); ++i) {

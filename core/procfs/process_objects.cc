@@ -1,0 +1,207 @@
+// The part of process_facts.h that is about what processes hold: mappings, descriptors, locks of files.
+#include <algorithm>
+#include <unordered_set>
+
+#include "procfs/process_facts.h"
+#include "procfs/text_scan.h"
+
+namespace mprun {
+namespace {
+
+/// "fd:01", in hexadecimal.
+bool take_device(TextScan* scan, std::uint64_t* device) {
+  std::uint32_t major = 0;
+  std::uint32_t minor = 0;
+  if (!scan->number(&major, 16) || !scan->literal(":") || !scan->number(&minor, 16)) return false;
+  *device = (std::uint64_t{major} << 32U) | minor;
+  return true;
+}
+
+std::optional<Mapping> parse_mapping(std::string_view line) {
+  TextScan scan(line);
+  Mapping mapping;
+  if (!scan.number(&mapping.begin, 16) || !scan.literal("-") || !scan.number(&mapping.end, 16)) return std::nullopt;
+  const std::string_view rights = scan.word();
+  if (rights.size() != 4 || mapping.begin >= mapping.end) return std::nullopt;
+  mapping.readable = rights[0] == 'r';
+  mapping.writable = rights[1] == 'w';
+  mapping.executable = rights[2] == 'x';
+  mapping.shared = rights[3] == 's';
+  if (!scan.number(&mapping.offset, 16) || !take_device(&scan, &mapping.device)) return std::nullopt;
+  if (!scan.number(&mapping.inode)) return std::nullopt;
+  scan.skip_blanks();
+  mapping.path = scan.rest();
+  return mapping;
+}
+
+/// What a link of /proc/PID/fd says of a descriptor without a file, up to the inode if there is one.
+struct KindName {
+  std::string_view name;
+  Descriptor::Kind kind;
+};
+constexpr std::array<KindName, 11> kKindNames{{
+    {"pipe:[", Descriptor::Kind::kPipe},
+    {"socket:[", Descriptor::Kind::kSocket},
+    {"anon_inode:[eventpoll]", Descriptor::Kind::kEpoll},
+    {"anon_inode:[eventfd]", Descriptor::Kind::kEventfd},
+    {"anon_inode:[timerfd]", Descriptor::Kind::kTimerfd},
+    {"anon_inode:[signalfd]", Descriptor::Kind::kSignalfd},
+    {"anon_inode:inotify", Descriptor::Kind::kInotify},
+    {"anon_inode:[pidfd]", Descriptor::Kind::kPidfd},
+    {"pidfd:[", Descriptor::Kind::kPidfd},  // of pidfs, Linux 6.9
+    {"anon_inode:[io_uring]", Descriptor::Kind::kIoUring},
+    {"anon_inode:[userfaultfd]", Descriptor::Kind::kUserfaultfd},
+}};
+
+/// "(49, 852528118)": true if that is no time at all, false too if it is none.
+bool is_zero_time(TextScan scan) {
+  std::uint64_t seconds = 0;
+  std::uint64_t nanos = 0;
+  scan.skip_blanks();
+  return scan.literal("(") && scan.number(&seconds) && scan.literal(",") && scan.number(&nanos) && seconds == 0 &&
+         nanos == 0;
+}
+
+/// "        4 events:       19 data:     7fd800000004  pos:0 ino:1ede3c sdev:f"
+void take_watched(TextScan scan, Descriptor* descriptor) {
+  int number = -1;
+  if (!scan.number(&number)) return;
+  descriptor->watched.push_back(number);
+  descriptor->watched_inodes.push_back(0);
+  while (!scan.at_end()) {
+    TextScan word(scan.word());
+    if (word.literal("ino:") && word.number(&descriptor->watched_inodes.back(), 16)) return;
+  }
+}
+
+std::optional<Descriptor> read_descriptor(ProcSource* proc, const std::string& process, const std::string& name) {
+  TextScan scan(name);
+  int number = -1;
+  if (!scan.number(&number) || !scan.at_end()) return std::nullopt;
+  const auto target = proc->link(process + "/fd/" + name);
+  const auto info = target ? proc->read(process + "/fdinfo/" + name) : std::nullopt;
+  if (!info) return std::nullopt;
+  Descriptor descriptor = parse_descriptor(number, *target);
+  parse_descriptor_info(*info, &descriptor);
+  return descriptor;
+}
+
+std::optional<FileLock::Kind> lock_kind(std::string_view word) {
+  if (word == "FLOCK") return FileLock::Kind::kFlock;
+  if (word == "POSIX") return FileLock::Kind::kPosix;
+  if (word == "OFDLCK") return FileLock::Kind::kOpenFile;
+  if (word == "LEASE" || word == "DELEG") return FileLock::Kind::kLease;
+  return std::nullopt;
+}
+
+/// "1: -> FLOCK  ADVISORY  WRITE 123 fd:01:5678 0 EOF". `waiting` is told of a line that makes no sense otherwise, too.
+std::optional<FileLock> parse_lock(std::string_view line, bool* waiting) {
+  TextScan scan(line);
+  scan.word();  // its position in the list
+  scan.skip_blanks();
+  FileLock lock;
+  *waiting = lock.waiting = scan.literal("->");
+  const auto kind = lock_kind(scan.word());
+  if (!kind) return std::nullopt;
+  lock.kind = *kind;
+  scan.word();  // ADVISORY
+  lock.exclusive = scan.word() == "WRITE";
+  if (!scan.number(&lock.holder) || !take_device(&scan, &lock.device)) return std::nullopt;
+  if (!scan.literal(":") || !scan.number(&lock.inode)) return std::nullopt;
+  return lock;
+}
+
+}  // namespace
+
+std::vector<Mapping> parse_maps(std::string_view text) {
+  std::vector<Mapping> maps;
+  for (TextScan scan(text); !scan.at_end();) {
+    if (auto mapping = parse_mapping(scan.line())) maps.push_back(std::move(*mapping));
+  }
+  // The kernel writes them in order, unless they change between two reads.
+  std::sort(maps.begin(), maps.end(), [](const Mapping& a, const Mapping& b) { return a.begin < b.begin; });
+  return maps;
+}
+
+const Mapping* find_mapping(const std::vector<Mapping>& maps, std::uint64_t address) {
+  const auto after = std::upper_bound(maps.begin(), maps.end(), address,
+                                      [](std::uint64_t at, const Mapping& mapping) { return at < mapping.begin; });
+  if (after == maps.begin()) return nullptr;
+  const Mapping& mapping = *std::prev(after);
+  return address < mapping.end ? &mapping : nullptr;
+}
+
+Descriptor parse_descriptor(int number, std::string_view target) {
+  Descriptor descriptor;
+  descriptor.number = number;
+  descriptor.target = target;
+  for (const KindName& known : kKindNames) {
+    TextScan scan(target);
+    if (!scan.literal(known.name)) continue;
+    if (known.name.back() == '[' ? !scan.number(&descriptor.inode) || scan.rest() != "]" : !scan.at_end()) break;
+    descriptor.kind = known.kind;
+    return descriptor;
+  }
+  descriptor.inode = 0;
+  if (!target.empty() && target.front() == '/') descriptor.kind = Descriptor::Kind::kFile;
+  return descriptor;
+}
+
+void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
+  if (descriptor->kind == Descriptor::Kind::kTimerfd) descriptor->armed = true;  // until we are told otherwise
+  bool value_zero = false;
+  bool interval_zero = false;
+  for (TextScan lines(text); !lines.at_end();) {
+    TextScan scan(lines.line());
+    if (scan.literal("flags:")) {
+      scan.number(&descriptor->flags, 8);
+    } else if (scan.literal("ino:")) {
+      scan.number(&descriptor->info_inode);
+    } else if (descriptor->kind == Descriptor::Kind::kEpoll && scan.literal("tfd:")) {
+      take_watched(scan, descriptor);
+    } else if (descriptor->kind == Descriptor::Kind::kPidfd && scan.literal("Pid:")) {
+      scan.number(&descriptor->process);
+    } else if (scan.literal("it_value:")) {
+      value_zero = is_zero_time(scan);
+    } else if (scan.literal("it_interval:")) {
+      interval_zero = is_zero_time(scan);
+    }
+  }
+  if (value_zero && interval_zero) descriptor->armed = false;
+}
+
+std::optional<std::vector<Descriptor>> read_descriptors(ProcSource* proc, pid_t pid) {
+  const std::string process = std::to_string(pid);
+  const auto names = proc->list(process + "/fd");
+  if (!names) return std::nullopt;
+  std::vector<Descriptor> descriptors;
+  std::vector<std::string> unread;
+  for (const std::string& name : *names) {
+    if (auto descriptor = read_descriptor(proc, process, name)) {
+      descriptors.push_back(std::move(*descriptor));
+    } else {
+      unread.push_back(name);
+    }
+  }
+  if (unread.empty()) return descriptors;
+  // Closed meanwhile, or hidden from us: in doubt there is no answer.
+  const auto now = proc->list(process + "/fd");
+  if (!now) return std::nullopt;
+  const std::unordered_set<std::string> open(now->begin(), now->end());
+  const auto is_open = [&](const std::string& name) { return open.count(name) != 0; };
+  return std::any_of(unread.begin(), unread.end(), is_open) ? std::nullopt : std::optional(std::move(descriptors));
+}
+
+std::vector<FileLock> parse_locks(std::string_view text) {
+  std::vector<FileLock> locks;
+  bool owner_known = false;
+  for (TextScan scan(text); !scan.at_end();) {
+    bool waiting = false;
+    const auto lock = parse_lock(scan.line(), &waiting);
+    if (!waiting) owner_known = lock.has_value();
+    if (lock && owner_known) locks.push_back(*lock);
+  }
+  return locks;
+}
+
+}  // namespace mprun
