@@ -1,0 +1,55 @@
+// PythonLayout: where the structures of a CPython interpreter keep what its stacks are read from, in bytes. One version
+// differs from the next, patch releases do not. Used by python_stack.cc only; knows nothing of the watched process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mprun {
+
+struct PythonLayout {
+  struct {  // _PyRuntimeState
+    std::uint32_t finalizing, interpreters, gil;
+  } runtime;
+  struct {  // PyInterpreterState
+    std::uint32_t next, threads, gil;
+  } interpreter;
+  bool gil_of_interpreter;  ///< `interpreter.gil` points to it; else it lies in the runtime, at `runtime.gil`
+  struct {                  // struct _gil_runtime_state
+    std::uint32_t last_holder, locked, switch_number, condition;
+  } gil;
+  struct {  // PyThreadState
+    std::uint32_t next, interpreter, pthread, native_id, frame;
+  } thread;
+  bool frame_of_cframe;        ///< `thread.frame` points to a _PyCFrame, and that to the frame
+  std::uint32_t cframe_frame;  ///< in a _PyCFrame
+  struct {                     // _PyInterpreterFrame
+    std::uint32_t code, previous, instruction, owner;
+  } frame;
+  bool code_tagged;  ///< the two lowest bits of `frame.code` are flags
+  struct {           // PyCodeObject
+    std::uint32_t first_line, filename, qualified_name, line_table, first_traceable, instructions;
+  } code;
+  struct {  // PyUnicodeObject, PyBytesObject
+    std::uint32_t length, state, ascii_data, compact_data, bytes_data;
+  } text;
+};
+
+/// Every offset in a thread state, frame, code object or string is below this.
+inline constexpr std::size_t kLargestPythonPiece = 512;
+
+/// 3.11 and 3.12, by their headers; nullptr: another version. `minor` as in 3.MINOR.
+[[nodiscard]] const PythonLayout* known_python_layout(unsigned minor);
+
+/// How many bytes of _PyRuntime described_python_layout() wants.
+inline constexpr std::size_t kPythonDescriptionSize = 1024;
+
+/// 3.13 and 3.14 describe themselves at the begin of _PyRuntime (struct _Py_DebugOffsets of
+/// Include/internal/pycore_debug_offsets.h, in 3.13 of pycore_runtime.h); nullopt: this is no such description, or one
+/// of a Python without a GIL, which `free_threaded` then says.
+[[nodiscard]] std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description,
+                                                                  bool* free_threaded);
+
+}  // namespace mprun

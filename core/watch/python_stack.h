@@ -1,0 +1,39 @@
+// The Python stacks of a watched process, read from its memory alone: neither stopped nor signalled, and whether or not
+// it holds the GIL. Called by the watch for processes that are blocked; of one that runs, what does not hold together
+// is left out. CPython 3.11 to 3.14 (with a GIL); of any other a `reason` is told.
+#pragma once
+
+#include "procfs/proc_source.h"
+#include "watch/hang.h"
+
+namespace mprun {
+
+struct PythonThread {
+  pid_t tid = 0;
+  std::vector<PythonFrame> frames;  ///< innermost first; none: it executes no Python
+  bool whole = true;                ///< no frame is missing at the end
+};
+
+/// A global interpreter lock; those of subinterpreters may be several. Waiters for it wait on a futex with a timeout of
+/// 5 ms, again and again.
+struct PythonGil {
+  bool locked = false;
+  pid_t last_holder = 0;                       ///< tid; the holder while it is locked; 0: not known
+  std::uint64_t switch_number = 0;             ///< changes when another thread gets it
+  std::uint64_t wait_begin = 0, wait_end = 0;  ///< addresses of the futexes of those who wait for it
+};
+
+struct PythonStacks {
+  std::string version;  ///< "3.11.2"; empty: no Python, or not known
+  std::string reason;   ///< why nothing follows; empty: something does
+  std::vector<PythonThread> threads;
+  bool finalizing = false;                           ///< exit handlers have run, the interpreter is being taken down
+  pid_t finalizing_tid = 0;                          ///< by this thread
+  std::vector<PythonGil> gils;                       ///< the main interpreter's last
+  std::uint64_t runtime_begin = 0, runtime_end = 0;  ///< addresses of _PyRuntime
+};
+
+/// Costs about a microsecond a read, ten reads a frame that was not seen before.
+[[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid);
+
+}  // namespace mprun

@@ -1,0 +1,99 @@
+// Symbols of objects in memory: of this very process, and of images that lie.
+#include "procfs/elf_symbols.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <array>
+#include <random>
+
+#include "fake_process.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kPlenty = std::size_t{1} << 24U;
+
+std::uint64_t header_of(const void* inside) {
+  Dl_info info{};
+  EXPECT_NE(dladdr(inside, &info), 0);
+  return reinterpret_cast<std::uint64_t>(info.dli_fbase);
+}
+
+TEST(ElfImage, FindsWhatTheLoaderFinds) {
+  const auto proc = live_proc();
+  ProcessMemory memory(proc.get(), getpid(), kPlenty);
+  auto libc = ElfImage::open(&memory, header_of(dlsym(RTLD_DEFAULT, "getpid")));
+  ASSERT_TRUE(libc);
+  for (const char* name : {"getpid", "environ", "stdout", "mmap", "_IO_2_1_stdin_", "__libc_start_main"}) {
+    const auto symbol = libc->find(name);
+    ASSERT_TRUE(symbol) << name;
+    void* handle = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+    EXPECT_EQ(symbol->address, reinterpret_cast<std::uint64_t>(dlsym(handle, name))) << name;
+    EXPECT_GT(symbol->size, 0U) << name;
+    dlclose(handle);
+  }
+  EXPECT_FALSE(libc->find("errno"));  // thread-local
+  EXPECT_FALSE(libc->find(""));
+  EXPECT_FALSE(libc->find("getpi"));
+  EXPECT_FALSE(libc->find("getpidd"));
+  EXPECT_FALSE(libc->find("no such symbol"));
+}
+
+TEST(ElfImage, FindsSymbolsByTheOldHashTableToo) {
+  void* handle = dlopen(MPRUN_SYSV_HASH_LIBRARY, RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  const auto proc = live_proc();
+  ProcessMemory memory(proc.get(), getpid(), kPlenty);
+  auto image = ElfImage::open(&memory, header_of(dlsym(handle, "mprun_test_first")));
+  ASSERT_TRUE(image);
+  for (const char* name : {"mprun_test_first", "mprun_test_second", "mprun_test_function"}) {
+    const auto symbol = image->find(name);
+    ASSERT_TRUE(symbol) << name;
+    EXPECT_EQ(symbol->address, reinterpret_cast<std::uint64_t>(dlsym(handle, name))) << name;
+  }
+  EXPECT_EQ(image->find("mprun_test_second")->size, 16U);
+  EXPECT_FALSE(image->find("mprun_test_third"));
+  dlclose(handle);
+}
+
+TEST(ElfImage, RefusesWhatIsNone) {
+  FakeProcess proc;
+  ProcessMemory memory(&proc, 1, kPlenty);
+  EXPECT_FALSE(ElfImage::open(&memory, 0));
+  EXPECT_FALSE(ElfImage::open(&memory, 0x1000));
+  proc.map(0x1000, 0x1000);
+  EXPECT_FALSE(ElfImage::open(&memory, 0x1000));
+}
+
+// Real images with bytes of their headers and tables overwritten, thousands of times: no crash, no endless loop.
+TEST(ElfImage, SurvivesGarbage) {
+  const auto live = live_proc();
+  void* handle = dlopen(MPRUN_SYSV_HASH_LIBRARY, RTLD_NOW);
+  ASSERT_NE(handle, nullptr) << dlerror();
+  const std::uint64_t base = header_of(dlsym(handle, "mprun_test_first"));
+  std::array<char, 0x1000> page{};
+  FakeProcess proc;
+  for (std::uint64_t at = base; live->memory(getpid(), at, page.data(), page.size()); at += page.size()) {
+    proc.put_bytes(at, {page.data(), page.size()});
+  }
+  std::mt19937 random(4711);  // NOLINT(bugprone-random-generator-seed,cert-msc51-cpp): reproducible
+  for (int round = 0; round < 3000; ++round) {
+    FakeProcess broken = proc;
+    for (int i = 0; i < 4; ++i) {
+      broken.put<std::uint32_t>(base + (random() % 0x400) * 4, random() % 3 == 0 ? random() : random() % 64);
+    }
+    ProcessMemory memory(&broken, 1, kPlenty);
+    if (auto image = ElfImage::open(&memory, base)) {
+      const auto symbol = image->find("mprun_test_second");
+      EXPECT_TRUE(!symbol || symbol->address != 0);
+    }
+  }
+  dlclose(handle);
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,218 @@
+"""Programs whose stacks watch_python_stack_test.cc reads: python_stacks.py MODE.
+
+Each parks its threads, writes one line of JSON to standard output, {"pid": ..., "threads": {TID: [[FILE, LINE,
+FUNCTION], ...]}} with the innermost frames first, as the interpreter itself sees them, and then parks where the report
+says. It ends when standard input does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+lock = threading.Lock()
+
+
+def park() -> None:
+    os.read(0, 1)
+
+
+def nap() -> None:
+    time.sleep(3600)
+
+
+def acquire() -> None:
+    lock.acquire()
+
+
+def parked(frame: FrameType) -> bool:
+    code = frame.f_code
+    return code in (park.__code__, nap.__code__, acquire.__code__) and frame.f_lineno == code.co_firstlineno + 1
+
+
+def stack_of(frame: FrameType | None) -> list[list]:
+    frames = []
+    while frame is not None:
+        frames.append([frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_qualname])
+        frame = frame.f_back
+    return frames
+
+
+def report(others: list[threading.Thread]) -> int:
+    """Tells the stacks of the caller and of other threads once these are parked."""
+    while True:
+        frames = sys._current_frames()
+        if all(thread.ident in frames and parked(frames[thread.ident]) for thread in others):
+            break
+        time.sleep(0.01)
+    threads = {thread.native_id: stack_of(frames[thread.ident]) for thread in others}
+    threads[threading.get_native_id()] = stack_of(sys._getframe(1))
+    sys.stdout.write(json.dumps({"pid": os.getpid(), "threads": threads}) + "\n")
+    sys.stdout.flush()
+    return 1
+
+
+def report_and_park(*others: threading.Thread) -> None:
+    os.read(0, report(list(others)))  # one line: where it reports is where it parks
+
+
+def start(target: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    return thread
+
+
+# Ways to get to park() -------------------------------------------------------------------------------------------------
+
+
+def nested() -> None:
+    def inner() -> None:
+        (lambda: park())()
+
+    inner()
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+    yield from more_numbers()
+
+
+def more_numbers() -> Iterator[int]:
+    park()
+    yield 2
+
+
+def generators() -> None:
+    list(zip(numbers(), numbers(), strict=True))
+
+
+def sort_key() -> None:
+    sorted([2, 1], key=lambda _: park())
+
+
+def many_lines() -> list:
+    total = sum(
+        value
+        for value in range(10)
+        if value
+    )
+    for _ in range(3):
+        try:
+            total = total / 0
+        except ZeroDivisionError:
+            return [
+                total,
+                park(),
+                {"a": total, **{
+                    "b": total,
+                }},
+            ]
+        finally:
+            total = 1
+
+
+class Κλάση:
+    class Été:
+        def метод(self) -> None:
+            park()
+
+    @staticmethod
+    def executed() -> None:
+        exec("import sys\n\n\ndef 𐌀𐌁():\n    park()\n\n\n𐌀𐌁()\n", {"park": park})
+
+
+async def awaited() -> None:
+    await asyncio.sleep(0)
+    await asyncio.gather(coroutine())
+
+
+async def coroutine() -> None:
+    park()
+
+
+def deep() -> None:
+    def recurse(left: int) -> None:
+        if left:
+            recurse(left - 1)
+        else:
+            park()
+
+    recurse(60)
+
+
+def threads() -> None:
+    report_and_park(*map(start, (nested, generators, sort_key, many_lines, Κλάση.Été().метод, Κλάση.executed, deep, nap,
+                                 acquire, lambda: asyncio.run(awaited()))))
+
+
+# Other programs --------------------------------------------------------------------------------------------------------
+
+
+def fork_in_thread() -> None:
+    """A child of a thread of a process with others: all of them are gone there."""
+    start(park)
+
+    def fork() -> None:
+        if os.fork() == 0:
+            report_and_park()
+            os._exit(0)
+        os.wait()
+
+    threading.Thread(target=fork).start()
+
+
+def fork_in_c() -> None:
+    """A child that the interpreter was not told of: it still lists the threads of its parent."""
+    start(park)
+    if ctypes.PyDLL(None).fork() == 0:
+        report_and_park()
+        os._exit(0)
+    os.wait()
+
+
+def exit_handler() -> None:
+    atexit.register(report_and_park)
+
+
+class Last:
+    """Goes when the modules do; no more of Python than this can be relied on then."""
+
+    def __del__(self, read=os.read, write=os.write) -> None:
+        write(1, b'{"threads": {}}\n')
+        read(0, 1)
+
+
+def finalizing() -> None:
+    sys.last = Last()
+
+
+def hold_gil() -> None:
+    read = ctypes.PyDLL(None).read  # not CDLL: a PyDLL keeps the GIL over its calls
+    report([])
+    read(0, ctypes.create_string_buffer(1), ctypes.c_size_t(1))
+
+
+def gil_held() -> None:
+    start(nap)
+    hold_gil()
+
+
+def subinterpreter() -> None:
+    import _xxsubinterpreters as interpreters
+
+    report([])
+    interpreters.run_string(interpreters.create(), "import os\nos.read(0, 1)\n")
+
+
+if __name__ == "__main__":
+    lock.acquire()
+    {function.__name__: function for function in (
+        threads, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, subinterpreter)}[sys.argv[1]]()

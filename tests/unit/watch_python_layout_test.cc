@@ -1,0 +1,152 @@
+// Where CPython keeps things: our tables against the installed headers, and the descriptions newer versions carry.
+#include "watch/python_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "python_header_offsets.h"
+
+namespace mprun {
+namespace {
+
+std::map<std::string, unsigned long> flat(const PythonLayout& of) {
+  return {{"runtime.finalizing", of.runtime.finalizing},
+          {"runtime.interpreters", of.runtime.interpreters},
+          {"runtime.gil", of.runtime.gil},
+          {"interpreter.gil", of.interpreter.gil},
+          {"interpreter.next", of.interpreter.next},
+          {"interpreter.threads", of.interpreter.threads},
+          {"gil.last_holder", of.gil.last_holder},
+          {"gil.locked", of.gil.locked},
+          {"gil.switch_number", of.gil.switch_number},
+          {"gil.condition", of.gil.condition},
+          {"thread.next", of.thread.next},
+          {"thread.interpreter", of.thread.interpreter},
+          {"thread.pthread", of.thread.pthread},
+          {"thread.native_id", of.thread.native_id},
+          {"thread.frame", of.thread.frame},
+          {"cframe_frame", of.cframe_frame},
+          {"frame.code", of.frame.code},
+          {"frame.previous", of.frame.previous},
+          {"frame.instruction", of.frame.instruction},
+          {"frame.owner", of.frame.owner},
+          {"code.first_line", of.code.first_line},
+          {"code.filename", of.code.filename},
+          {"code.qualified_name", of.code.qualified_name},
+          {"code.line_table", of.code.line_table},
+          {"code.first_traceable", of.code.first_traceable},
+          {"code.instructions", of.code.instructions},
+          {"text.length", of.text.length},
+          {"text.state", of.text.state},
+          {"text.ascii_data", of.text.ascii_data},
+          {"text.compact_data", of.text.compact_data},
+          {"text.bytes_data", of.text.bytes_data}};
+}
+
+TEST(PythonLayout, IsThatOfTheInstalledHeaders) {
+  const PythonLayout* layout = known_python_layout(python_header_minor);
+  if (layout == nullptr) GTEST_SKIP() << "Python 3." << python_header_minor << " describes itself";
+  const auto ours = flat(*layout);
+  int compared = 0;
+  for (const auto* entry = python_header_offsets; entry->name != nullptr; ++entry, ++compared) {
+    ASSERT_EQ(ours.count(entry->name), 1U) << entry->name;
+    EXPECT_EQ(ours.at(entry->name), entry->offset) << entry->name;
+  }
+  EXPECT_GE(compared, 28);
+}
+
+/// What a build without a GIL has not is 0 in the other. The values are those of CPython 3.13.0 on x86-64.
+std::vector<std::uint64_t> words_of_313() {
+  return {0x030d00f0, 0,                                                                     // version, free_threaded
+          283320, 608, 632,                                                                  // runtime
+          194968, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,         // interpreter
+          304, 0, 8, 16, 72, 152, 160, 232, 32,                                              // thread
+          80, 8, 0, 56, 72, 70,                                                              // frame
+          208, 112, 120, 128, 136, 68, 52, 96, 104, 200,                                     // code
+          16, 8, 416, 24, 88, 168, 32, 24, 16, 40, 24, 16, 48, 32, 40, 24, 16, 32, 16, 24,   // objects
+          40, 16, 32, 64, 32, 16, 40, 240, 200};                                             // bytes, str, gc
+}
+
+/// 3.14 has more of them: as in its Include/internal/pycore_debug_offsets.h.
+std::vector<std::uint64_t> words_of_314() {
+  return {0x030e00f0, 0,
+          283320, 608, 632,
+          194968, 7272, 7264, 7344, 7352, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760, 8000, 0,
+          304, 0, 8, 16, 72, 152, 160, 232, 32,
+          88, 8, 0, 56, 80, 74, 64, 0,
+          208, 112, 120, 128, 136, 68, 52, 96, 104, 200, 0,
+          16, 8, 416, 24, 88, 168, 32, 24, 16, 40, 24, 16, 200, 24, 40, 32, 48, 32, 40, 24, 16, 32, 16, 24,
+          40, 16, 32, 64, 32, 16, 40, 240, 200};
+}
+
+std::string description(const std::vector<std::uint64_t>& words) {
+  std::string bytes = "xdebugpy";
+  bytes.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]);
+  bytes.resize(kPythonDescriptionSize, '\xff');
+  return bytes;
+}
+
+TEST(PythonLayout, IsReadFromTheDescriptionOf313) {
+  bool free_threaded = true;
+  const auto layout = described_python_layout(13, description(words_of_313()), &free_threaded);
+  ASSERT_TRUE(layout);
+  EXPECT_FALSE(free_threaded);
+  const auto found = flat(*layout);
+  const std::map<std::string, unsigned long> expected = {
+      {"runtime.finalizing", 608}, {"runtime.interpreters", 632}, {"runtime.gil", 0},
+      {"interpreter.gil", 16},     {"interpreter.next", 7264},    {"interpreter.threads", 7344},
+      {"gil.last_holder", 8},      {"gil.locked", 16},            {"gil.switch_number", 24},
+      {"gil.condition", 32},       {"thread.next", 8},            {"thread.interpreter", 16},
+      {"thread.pthread", 152},     {"thread.native_id", 160},     {"thread.frame", 72},
+      {"cframe_frame", 0},         {"frame.code", 0},             {"frame.previous", 8},
+      {"frame.instruction", 56},   {"frame.owner", 70},           {"code.first_line", 68},
+      {"code.filename", 112},      {"code.qualified_name", 128},  {"code.line_table", 136},
+      {"code.first_traceable", 184}, {"code.instructions", 200},  {"text.length", 16},
+      {"text.state", 32},          {"text.ascii_data", 40},       {"text.compact_data", 56},
+      {"text.bytes_data", 32}};
+  EXPECT_EQ(found, expected);
+  EXPECT_TRUE(layout->gil_of_interpreter);
+  EXPECT_FALSE(layout->frame_of_cframe);
+  EXPECT_FALSE(layout->code_tagged);
+}
+
+TEST(PythonLayout, IsReadFromTheDescriptionOf314) {
+  bool free_threaded = true;
+  const auto layout = described_python_layout(14, description(words_of_314()), &free_threaded);
+  ASSERT_TRUE(layout);
+  EXPECT_EQ(layout->interpreter.gil, 16U);
+  EXPECT_EQ(layout->gil.locked, 16U);
+  EXPECT_EQ(layout->thread.frame, 72U);
+  EXPECT_EQ(layout->thread.native_id, 160U);
+  EXPECT_EQ(layout->frame.owner, 74U);
+  EXPECT_EQ(layout->code.instructions, 200U);
+  EXPECT_EQ(layout->text.state, 32U);
+  EXPECT_TRUE(layout->code_tagged);
+}
+
+TEST(PythonLayout, RefusesDescriptionsItDoesNotKnow) {
+  bool free_threaded = false;
+  const auto refused = [&](unsigned minor, const std::string& text) {
+    return !described_python_layout(minor, text, &free_threaded);
+  };
+  EXPECT_TRUE(refused(12, description(words_of_313())));
+  EXPECT_TRUE(refused(15, description(words_of_314())));
+  EXPECT_TRUE(refused(13, description(words_of_314())));  // the fields are not where 3.13 has them
+  EXPECT_TRUE(refused(14, description(words_of_313())));
+  EXPECT_TRUE(refused(13, description(words_of_313()).substr(0, 300)));
+  EXPECT_TRUE(refused(13, "xdebugpz" + description(words_of_313()).substr(8)));
+  auto words = words_of_313();
+  words[22] = 1U << 20U;  // an offset no thread state has
+  EXPECT_TRUE(refused(13, description(words)));
+  EXPECT_FALSE(free_threaded);
+  words = words_of_313();
+  words[1] = 1;
+  EXPECT_TRUE(refused(13, description(words)));
+  EXPECT_TRUE(free_threaded);
+}
+
+}  // namespace
+}  // namespace mprun
