@@ -7,19 +7,25 @@
 
 namespace mprun {
 
-HangWatch::HangWatch(WatchPolicy policy, const Guard& guard)
-    : policy_(std::move(policy)),
-      proc_(live_proc()),
-      watcher_(proc_.get(), {getpid(), false}, [this, guard = guard.pid] {
-        Outside outside;
-        outside.foreign = inodes_held_by(proc_.get(), {getpid(), guard});
-        return outside;
-      }) {}
+Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard) {
+  std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy)));
+  auto family = Family::create(watch->proc_.get());
+  if (!family) return family.error();
+  watch->family_.emplace(std::move(*family));
+  const auto outside = [self = watch.get(), guard = guard.pid] {
+    Outside found;
+    found.foreign = inodes_held_by(self->proc_.get(), {getpid(), guard});
+    found.alarms = self->family_->alarms();
+    return found;
+  };
+  watch->watcher_.emplace(watch->proc_.get(), Watcher::Tree{getpid(), false}, outside);
+  return watch;
+}
 
 std::optional<Hang> HangWatch::look(Nanos now, std::string* warning) {
-  auto proof = watcher_.look(now);
+  auto proof = watcher_->look(now);
   if (!proof) return std::nullopt;
-  Hang hang = explain(&*proof, proc_.get(), deaths_, now);
+  Hang hang = explain(&*proof, proc_.get(), *family_, now);
   // Of a part of a tree that nobody waits for, and that no rule knows, it cannot be said that it is wrong.
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown") return std::nullopt;
   if (!policy_.hang_report.empty()) {

@@ -43,8 +43,7 @@ class Program {
         guard_(guard),
         copies_(spec_.copies),
         ports_(copies_ > 1 ? find_free_port() : 0),
-        observer_(observer),
-        watch_(spec_.watch, guard) {}
+        observer_(observer) {}
 
   int run() {
     environment_ = observer_ != nullptr ? observer_->environment : own_environment();
@@ -77,12 +76,16 @@ class Program {
     notes_.emplace(std::move(*notes));
     installation->adapters.notes = notes_->address();
     add_adapters(&environment_, installation->adapters, spec_.adapters_off);
+    auto watch = HangWatch::create(spec_.watch, guard_);
+    if (!watch) return watch.error();
+    watch_ = std::move(*watch);
     folder_ = std::move(installation->folder);
     return {};
   }
 
   void tell_notes() {
     for (const AdapterNote& note : notes_->take()) {
+      if (watch_->hear(note)) continue;
       if (observer_ != nullptr && observer_->take(note)) continue;
       std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
     }
@@ -123,23 +126,24 @@ class Program {
     const Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
-      std::array<pollfd, 3> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
-                                  pollfd{notes_->fd(), POLLIN, 0}};
+      std::array<pollfd, 4> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
+                                  pollfd{notes_->fd(), POLLIN, 0}, pollfd{watch_->fd(), POLLIN, 0}};
       const int ready = poll(waits.data(), waits.size(), milliseconds_to_wait());
       if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
         kill_descendants(kKillSeconds);
         _exit(128 + SIGKILL);
       }
       if (ready > 0 && waits[2].revents != 0) tell_notes();
+      if (ready > 0 && waits[3].revents != 0) watch_->take_ends();
       signalfd_siginfo info{};
       while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
-      if (monotonic_now() >= watch_.next_look() && is_hung()) return;
+      if (monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
   }
 
   [[nodiscard]] int milliseconds_to_wait() const {
-    const Nanos left = watch_.next_look() - monotonic_now();
+    const Nanos left = watch_->next_look() - monotonic_now();
     const auto look = static_cast<int>(std::clamp<Nanos>(left / kNanosPerMilli + 1, 0, 1000));
     return kill_at_ ? std::min(look, 100) : look;
   }
@@ -147,7 +151,7 @@ class Program {
   // Tells of a hang; true: everything is to be ended.
   bool is_hung() {
     std::string warning;
-    const auto hang = watch_.look(monotonic_now(), &warning);
+    const auto hang = watch_->look(monotonic_now(), &warning);
     if (!warning.empty()) std::fprintf(stderr, "mprun: warning: %s\n", warning.c_str());
     if (!hang) return false;
     std::fputs(hang_text(*hang).c_str(), stderr);
@@ -198,7 +202,7 @@ class Program {
   std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
   std::optional<Nanos> kill_at_;
-  HangWatch watch_;
+  std::unique_ptr<HangWatch> watch_;
   int code_ = 0;
 };
 

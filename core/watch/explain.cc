@@ -16,16 +16,18 @@ constexpr std::size_t kMostProcesses = 64, kMostThreads = 64;
 
 class Explainer {
  public:
-  Explainer(Proof* proof, ProcSource* proc, Nanos now) : proof_(*proof), proc_(proc), now_(now) {
+  Explainer(Proof* proof, ProcSource* proc, const Family& family, Nanos now) : proof_(*proof), proc_(proc), now_(now) {
     evidence_.judgement = &proof->judgement;
     evidence_.world = proof->world.get();
+    evidence_.family = &family;
   }
 
-  Hang explain(std::vector<RecordedDeath> deaths) {
+  Hang explain() {
     hang_.verdict = proof_.judgement.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
     hang_.seconds_since_progress = to_seconds(now_ - proof_.last_moved);
-    evidence_.deaths = deaths;
-    hang_.deaths = std::move(deaths);
+    for (const RecordedDeath& death : evidence_.family->deaths()) {
+      if (is_violent(death)) hang_.deaths.push_back(death);
+    }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
     hang_.join = find_join();
     hang_.cause = find_cause(evidence_);
@@ -134,8 +136,8 @@ class Explainer {
 
 }  // namespace
 
-Hang explain(Proof* proof, ProcSource* proc, std::vector<RecordedDeath> deaths, Nanos now) {
-  return Explainer(proof, proc, now).explain(std::move(deaths));
+Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now) {
+  return Explainer(proof, proc, family, now).explain();
 }
 
 }  // namespace mprun

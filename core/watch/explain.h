@@ -2,12 +2,12 @@
 // after a proof, when nothing that is looked at can move any more.
 #pragma once
 
-#include "watch/hang.h"
+#include "watch/family.h"
 #include "watch/watcher.h"
 
 namespace mprun {
 
 /// `now`: monotonic, for how long it has waited. Reads stacks; stops no process.
-[[nodiscard]] Hang explain(Proof* proof, ProcSource* proc, std::vector<RecordedDeath> deaths, Nanos now);
+[[nodiscard]] Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now);
 
 }  // namespace mprun

@@ -4,6 +4,7 @@
 // thread and writes nothing into a watched process.
 #pragma once
 
+#include "base/clock.h"
 #include "watch/activity.h"
 #include "watch/judge.h"
 
