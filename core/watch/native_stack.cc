@@ -101,6 +101,24 @@ struct StartingPoint {
   return file + number.data();
 }
 
+// Whether the function at `address` says that it has no caller: a thread's start. Where a caller cannot be found, libdw
+// ends in the same way.
+[[nodiscard]] bool is_outermost(Dwfl* dwfl, Dwarf_Addr address) {
+  Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
+  Dwarf_Addr bias = 0;
+  Dwarf_CFI* rules = module != nullptr ? dwfl_module_eh_cfi(module, &bias) : nullptr;
+  Dwarf_Frame* found = nullptr;
+  if (rules == nullptr || dwarf_cfi_addrframe(rules, address - bias, &found) != 0) return false;
+  const std::unique_ptr<Dwarf_Frame, decltype(&std::free)> frame(found, &std::free);
+  std::array<Dwarf_Op, 3> simple{};
+  Dwarf_Op* steps = nullptr;
+  std::size_t count = 0;
+  const int return_address = dwarf_frame_info(found, nullptr, nullptr, nullptr);
+  // "Undefined" is told by no steps in the place given for them.
+  return dwarf_frame_register(found, return_address, simple.data(), &steps, &count) == 0 && count == 0 &&
+         steps == simple.data();
+}
+
 // Whether the thread belongs to the process and sleeps so that a stop can reach it: neither in an uninterruptible wait
 // (vfork), nor stopped, nor traced.
 [[nodiscard]] bool may_be_stopped(pid_t pid, pid_t tid) {
@@ -188,6 +206,7 @@ struct Unwinding {
   Dwfl* dwfl;
   std::unordered_map<Dwarf_Addr, std::string>* texts;
   NativeStack* stack;
+  Dwarf_Addr last = 0;  // an address in the function of the outermost frame so far
 };
 
 int add_frame(Dwfl_Frame* frame, void* argument) {
@@ -196,7 +215,8 @@ int add_frame(Dwfl_Frame* frame, void* argument) {
   Dwarf_Addr pc = 0;
   bool is_innermost = false;
   if (frames.size() >= kMostNativeFrames || !dwfl_frame_pc(frame, &pc, &is_innermost)) return DWARF_CB_ABORT;
-  const auto [text, is_new] = unwinding->texts->try_emplace(is_innermost ? pc : pc - 1);
+  unwinding->last = is_innermost ? pc : pc - 1;
+  const auto [text, is_new] = unwinding->texts->try_emplace(unwinding->last);
   if (is_new) text->second = frame_text(unwinding->dwfl, pc, !is_innermost);
   frames.push_back(text->second);
   return DWARF_CB_OK;
@@ -230,9 +250,9 @@ NativeStack NativeStacks::Session::unwind(pid_t tid, const StartingPoint& from) 
   NativeStack stack;
   if (!attached) return stack;
   start = from;
-  Unwinding unwinding{dwfl, &texts, &stack};
-  // 0: the outermost function says that it has no caller.
-  stack.approximate = dwfl_getthread_frames(dwfl, tid, add_frame, &unwinding) != 0;
+  Unwinding unwinding{dwfl, &texts, &stack, 0};
+  const bool ended = dwfl_getthread_frames(dwfl, tid, add_frame, &unwinding) == 0;
+  stack.approximate = !ended || !is_outermost(dwfl, unwinding.last);
   return stack;
 }
 
