@@ -29,7 +29,6 @@ class Case:
     compiler: str | None = None  # of a C program
     rest: str = "still"  # how it looks once it hangs: "still", "stopped", or "moving": only main rests
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
-    needs: str = ""  # a Python module that may be missing
 
     @property
     def name(self) -> str:
@@ -81,7 +80,7 @@ UNKNOWN = ("unknown",)
 NO_LIBGOMP = "-libgomp"
 
 _REPORTED = [
-    Case("pool_openmp.py", DEADLOCK, OPENMP, POOL_JOIN, 1, adapters=NO_LIBGOMP, needs="torch"),
+    Case("pool_openmp.py", DEADLOCK, OPENMP, POOL_JOIN, 1, adapters=NO_LIBGOMP),
     Case("fork_openmp.c", DEADLOCK, OPENMP, ("waitpid",), 2, "gcc", adapters=NO_LIBGOMP),
     Case(
         "forkserver_openmp.py",
@@ -90,7 +89,6 @@ _REPORTED = [
         PROCESS_JOIN,
         3,
         adapters=NO_LIBGOMP,
-        needs="torch",
     ),
     Case("two_libgomps.c", DEADLOCK, OPENMP, ("waitpid",), 4, "gcc", adapters=NO_LIBGOMP),
     Case("pool_worker_killed.py", DEADLOCK, DIED, POOL_JOIN, 5),
@@ -128,7 +126,6 @@ _REPORTED = [
         ("ignores-termination",),
         ("spawn", "start_processes", "ProcessContext.join"),
         22,
-        needs="torch",
     ),
     Case(
         "process_ignores_sigterm.py",
@@ -174,7 +171,7 @@ _VARIANTS = [
     ),
     Case("thread_at_exit.py", DEADLOCK, UNKNOWN, ("_shutdown",)),
     Case(
-        "dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), AT_FORK, needs="torch"
+        "dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), AT_FORK
     ),
     Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
     Case("rwlock_upgrade.c", DEADLOCK, ("lock-cycle", *UNKNOWN), ("pthread_join",)),

@@ -12,6 +12,7 @@ import pty
 import signal
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 from harness import Running
@@ -93,6 +94,23 @@ class Server(Outside):
 
     def close(self) -> None:
         self._server.close()
+
+
+class UnixServer(Server):
+    """The same, at a path."""
+
+    def __init__(self, folder: Path) -> None:
+        Outside.__init__(self, folder)
+        # A short name: such a path has little room.
+        self._home = tempfile.TemporaryDirectory(prefix="mprun-test-")
+        self.argument = f"{self._home.name}/socket"
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(self.argument)
+        self._server.listen()
+
+    def close(self) -> None:
+        super().close()
+        self._home.cleanup()
 
 
 class Client(Outside):
