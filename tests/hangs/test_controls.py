@@ -86,8 +86,9 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Ends:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
-    """How each of them ends under mprun."""
-    return run_all(tmp_path_factory.mktemp("watched"), [str(mprun), "--"])
+    """How each of them ends under mprun, with as little patience as they can stand."""
+    options = ["--on-hang", "report", "--stall-seconds", str(controls.STALL_SECONDS)]
+    return run_all(tmp_path_factory.mktemp("watched"), [str(mprun), *options, "--"])
 
 
 @pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
