@@ -48,7 +48,7 @@ bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
 
 std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root) {
   std::unordered_map<pid_t, std::vector<pid_t>> children;
-  for (const std::string& name : proc->list("").value_or(std::vector<std::string>())) {
+  for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
     const auto id = parse_id(name);
     if (!id) continue;
     const auto text = proc->read(name + "/stat");
