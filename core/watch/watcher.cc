@@ -36,6 +36,7 @@ void Watcher::judge_pending() {
 
 std::optional<Proof> Watcher::look(Nanos now) {
   next_look_ = now + kLookEvery;
+  if (last_moved_ == 0) last_moved_ = now;
   if (phase_ == Phase::kMoving || phase_ == Phase::kStill) {
     const bool moved = activity_.has_moved();
     if (moved) last_moved_ = now;
