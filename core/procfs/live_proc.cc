@@ -6,6 +6,7 @@
 #include <linux/unix_diag.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -24,6 +25,7 @@ namespace {
 
 constexpr std::size_t kLargestFile = 64U << 20U;  ///< the maps of a process of half a million mappings
 constexpr std::size_t kMostNames = 4U << 20U;     ///< in one folder
+constexpr std::size_t kMostNamed = 65536;         ///< files that are compared by their inodes
 constexpr std::size_t kMostSockets = 1U << 20U;
 
 /// True for a name below the root: openat() would leave it for any other.
@@ -49,6 +51,7 @@ std::optional<UnixSocket> decode_socket(const char* data, std::size_t size) {
   UnixSocket socket;
   socket.inode = head.udiag_ino;
   socket.listening = head.udiag_state == TCP_LISTEN;
+  socket.datagram = head.udiag_type == SOCK_DGRAM;
   std::size_t at = NLMSG_ALIGN(sizeof head);
   while (at + sizeof(nlattr) <= size) {
     nlattr attribute{};
@@ -202,7 +205,43 @@ class LiveProc : public ProcSource {
     return order < 0 ? std::nullopt : std::optional(order == 0);
   }
 
+  std::optional<bool> same_files(pid_t one, pid_t other) override {
+    const long order = syscall(SYS_kcmp, one, other, KCMP_FILES, 0, 0);
+    return order < 0 ? std::nullopt : std::optional(order == 0);
+  }
+
+  std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override {
+    const auto path = below_root_of(pid, folder);
+    const auto names = path ? list(*path) : std::nullopt;
+    if (!names || names->size() > kMostNamed) return std::nullopt;
+    std::vector<std::string> found;
+    for (const std::string& name : *names) {
+      struct stat file {};
+      const std::string file_path = *path + "/" + name;
+      if (fstatat(root_.get(), file_path.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (file.st_ino == inode) found.push_back(name);
+      } else if (errno != ENOENT) {
+        return std::nullopt;
+      }
+    }
+    return found;
+  }
+
+  std::optional<bool> is_private_folder(pid_t pid, const std::string& folder) override {
+    struct stat status {};
+    const auto path = below_root_of(pid, folder);
+    if (!path || fstatat(root_.get(), path->c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+    constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+    return S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & kOthers) == 0;
+  }
+
  private:
+  // Its own root: that of a container, maybe.
+  std::optional<std::string> below_root_of(pid_t pid, const std::string& folder) const {
+    if (!root_ || folder.empty() || folder.front() != '/') return std::nullopt;
+    return std::to_string(pid) + "/root" + folder;
+  }
+
   Fd root_;
   std::vector<char> buffer_;
 };

@@ -66,6 +66,15 @@ class RecordedProc : public ProcSource {
   std::optional<bool> same_memory(pid_t one, pid_t other) override {
     return ask<bool>(pair_question("same-memory", one, other));
   }
+  std::optional<bool> same_files(pid_t one, pid_t other) override {
+    return ask<bool>(pair_question("same-files", one, other));
+  }
+  std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override {
+    return ask<std::vector<std::string>>(names_question(pid, folder, inode));
+  }
+  std::optional<bool> is_private_folder(pid_t pid, const std::string& folder) override {
+    return ask<bool>(path_question("private", std::to_string(pid) + "/root" + folder));
+  }
 
  private:
   template <typename T>
@@ -141,6 +150,25 @@ std::optional<bool> ProcRecorder::socket_has_timeout(pid_t pid, int fd) {
 std::optional<bool> ProcRecorder::same_memory(pid_t one, pid_t other) {
   const auto answer = impl_->asked->same_memory(one, other);
   impl_->keep(pair_question("same-memory", one, other), to_answer(answer));
+  return answer;
+}
+
+std::optional<bool> ProcRecorder::same_files(pid_t one, pid_t other) {
+  const auto answer = impl_->asked->same_files(one, other);
+  impl_->keep(pair_question("same-files", one, other), to_answer(answer));
+  return answer;
+}
+
+std::optional<std::vector<std::string>> ProcRecorder::names_of(pid_t pid, const std::string& folder,
+                                                               std::uint64_t inode) {
+  auto answer = impl_->asked->names_of(pid, folder, inode);
+  impl_->keep(names_question(pid, folder, inode), to_answer(answer));
+  return answer;
+}
+
+std::optional<bool> ProcRecorder::is_private_folder(pid_t pid, const std::string& folder) {
+  const auto answer = impl_->asked->is_private_folder(pid, folder);
+  impl_->keep(path_question("private", std::to_string(pid) + "/root" + folder), to_answer(answer));
   return answer;
 }
 

@@ -22,7 +22,8 @@ struct UnixSocket {
   std::uint64_t inode = 0;  ///< as in "socket:[INODE]"
   std::uint64_t peer = 0;   ///< of the connected socket; 0: none
   bool listening = false;
-  std::string name;  ///< the path it is bound to; empty: none, or an abstract one
+  bool datagram = false;  ///< else of a connection: a stream, or packets in sequence
+  std::string name;       ///< the path it is bound to; empty: none, or an abstract one
   bool operator==(const UnixSocket&) const = default;
 };
 
@@ -45,6 +46,17 @@ class ProcSource {
   [[nodiscard]] virtual std::optional<bool> socket_has_timeout(pid_t pid, int fd) = 0;
   /// Whether two processes have one address space (kcmp); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
+  /// Whether two threads have one table of descriptors (kcmp); nullopt: not known.
+  [[nodiscard]] virtual std::optional<bool> same_files(pid_t /*one*/, pid_t /*other*/) { return std::nullopt; }
+  /// The names of files in `folder`, as `pid` sees it, that have this inode number; nullopt: not known.
+  [[nodiscard]] virtual std::optional<std::vector<std::string>> names_of(pid_t /*pid*/, const std::string& /*folder*/,
+                                                                         std::uint64_t /*inode*/) {
+    return std::nullopt;
+  }
+  /// Whether `folder`, as `pid` sees it, is ours and closed to all other users; nullopt: not known.
+  [[nodiscard]] virtual std::optional<bool> is_private_folder(pid_t /*pid*/, const std::string& /*folder*/) {
+    return std::nullopt;
+  }
 };
 
 /// The live system. `root` stands for /proc.
@@ -62,6 +74,9 @@ class ProcRecorder : public ProcSource {
   std::optional<std::vector<UnixSocket>> unix_sockets() override;
   std::optional<bool> socket_has_timeout(pid_t pid, int fd) override;
   std::optional<bool> same_memory(pid_t one, pid_t other) override;
+  std::optional<bool> same_files(pid_t one, pid_t other) override;
+  std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override;
+  std::optional<bool> is_private_folder(pid_t pid, const std::string& folder) override;
 
   /// The recording: text, a line or block for every question. Where a question was asked more than once with different
   /// answers, they are answered in that order, the last one from then on.

@@ -33,7 +33,7 @@ struct StatLine {
 
 /// From /proc/PID/status, or /proc/PID/task/TID/status. Bit N-1 of a set: signal N.
 struct StatusFile {
-  char state = '?';  ///< as StatLine's
+  char state = '?';                                                 ///< as StatLine's
   std::uint64_t caught = 0, blocked = 0, ignored = 0, pending = 0;  ///< pending: of the thread or the process
   pid_t tracer = 0;
   unsigned threads = 0;
@@ -83,6 +83,7 @@ struct Descriptor {
   std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode: another one now is another file
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
   bool armed = false;                         ///< kTimerfd: it will expire, or may
+  std::optional<std::uint64_t> event_id;      ///< kEventfd: the same in all who hold it; none before Linux 5.2
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.
 [[nodiscard]] Descriptor parse_descriptor(int number, std::string_view target);

@@ -161,6 +161,9 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
       take_watched(scan, descriptor);
     } else if (descriptor->kind == Descriptor::Kind::kPidfd && scan.literal("Pid:")) {
       scan.number(&descriptor->process);
+    } else if (descriptor->kind == Descriptor::Kind::kEventfd && scan.literal("eventfd-id:")) {
+      std::uint64_t id = 0;
+      if (scan.number(&id)) descriptor->event_id = id;
     } else if (scan.literal("it_value:")) {
       value_zero = is_zero_time(scan);
     } else if (scan.literal("it_interval:")) {

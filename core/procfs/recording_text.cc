@@ -107,7 +107,7 @@ struct AnswerText {
     std::string text = "\n";
     for (const UnixSocket& socket : sockets) {
       text += '|' + std::to_string(socket.inode) + ' ' + std::to_string(socket.peer);
-      text += socket.listening ? " listening" : " open";
+      text += socket.listening ? " listening" : socket.datagram ? " datagram" : " open";
       text += (socket.name.empty() ? "" : ' ' + escape_word(socket.name)) + '\n';
     }
     return text;
@@ -165,8 +165,9 @@ std::optional<ProcAnswer> sockets_answer(const Entry& entry) {
     if (!scan.number(&socket.inode) || !scan.number(&socket.peer)) return std::nullopt;
     const std::string_view state = scan.word();
     socket.listening = state == "listening";
+    socket.datagram = state == "datagram";
     auto name = unescape(scan.word());
-    if ((!socket.listening && state != "open") || !name || !scan.at_end()) return std::nullopt;
+    if ((!socket.listening && !socket.datagram && state != "open") || !name || !scan.at_end()) return std::nullopt;
     socket.name = std::move(*name);
     sockets.push_back(std::move(socket));
   }
@@ -199,7 +200,7 @@ bool take_verb(TextScan* scan, std::string_view* verb, std::uint32_t* times) {
 /// Understands the question; `size` is of memory.
 std::optional<std::string> parse_question(std::string_view verb, TextScan scan, std::size_t* size) {
   std::string question;
-  if (verb == "read" || verb == "link" || verb == "list") {
+  if (verb == "read" || verb == "link" || verb == "list" || verb == "private") {
     const auto path = unescape(scan.word());
     if (!path || path->empty()) return std::nullopt;
     question = path_question(verb, *path);
@@ -208,7 +209,12 @@ std::optional<std::string> parse_question(std::string_view verb, TextScan scan, 
     std::uint64_t address = 0;
     if (!scan.number(&pid) || !scan.number(&address, 16) || !scan.number(size)) return std::nullopt;
     question = memory_question(pid, address, *size);
-  } else if (verb == "timeout" || verb == "same-memory") {
+  } else if (verb == "names") {
+    const auto path = unescape(scan.word());
+    std::uint64_t inode = 0;
+    if (!path || path->empty() || !scan.number(&inode)) return std::nullopt;
+    question = path_question(verb, *path) + ' ' + std::to_string(inode);
+  } else if (verb == "timeout" || verb == "same-memory" || verb == "same-files") {
     int one = 0;
     int other = 0;
     if (!scan.number(&one) || !scan.number(&other)) return std::nullopt;
@@ -227,7 +233,7 @@ std::optional<ProcAnswer> parse_answer(std::string_view verb, const Entry& entry
   if (verb == "memory") return memory_answer(entry, size);
   if (verb == kSocketsQuestion) return sockets_answer(entry);
   if (verb == "link") return text_answer(*entry.inline_answer);
-  return verb == "list" ? list_answer(*entry.inline_answer) : yes_or_no(*entry.inline_answer);
+  return verb == "list" || verb == "names" ? list_answer(*entry.inline_answer) : yes_or_no(*entry.inline_answer);
 }
 
 std::optional<RecordedAnswer> parse_entry(const Entry& entry) {
@@ -276,6 +282,10 @@ std::string memory_question(pid_t pid, std::uint64_t address, std::size_t size) 
 
 std::string pair_question(std::string_view verb, int one, int other) {
   return std::string(verb) + ' ' + std::to_string(one) + ' ' + std::to_string(other);
+}
+
+std::string names_question(pid_t pid, std::string_view folder, std::uint64_t inode) {
+  return path_question("names", std::to_string(pid) + "/root" + std::string(folder)) + ' ' + std::to_string(inode);
 }
 
 std::string write_recording(const std::vector<RecordedAnswer>& answers) {

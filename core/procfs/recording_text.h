@@ -12,10 +12,12 @@
 //   memory 12 7ffc0010 8               process, address (hexadecimal), size
 //   |0011223344556677                  32 bytes a line
 //   sockets
-//   |123 124 open                      inode, inode of its peer or 0, open or listening
+//   |123 124 open                      inode, inode of its peer or 0, open, datagram or listening
 //   |130 0 listening /tmp/a\x20b       and its name
 //   timeout 12 3: no                   process, descriptor: yes or no
-//   same-memory 12 13: yes
+//   same-memory 12 13: yes             and same-files
+//   names 12/root/dev/shm 4711: a b    the names there of the file with this inode
+//   private 12/root/tmp/a: yes         closed to other users
 //   none read 12/environ               it could not be read; "none" may stand before each of the others too
 //
 // Bytes other than printable ASCII and tabs are written \xHH, a backslash \\; in paths and names blanks, tabs and
@@ -35,9 +37,12 @@
 namespace mprun {
 
 /// How a recording names what was asked: the first line of an entry, without what comes before and after.
-[[nodiscard]] std::string path_question(std::string_view verb, std::string_view path);  ///< "read", "link", "list"
+[[nodiscard]] std::string path_question(std::string_view verb,
+                                        std::string_view path);  ///< "read", "link", "list", "private"
 [[nodiscard]] std::string memory_question(pid_t pid, std::uint64_t address, std::size_t size);
-[[nodiscard]] std::string pair_question(std::string_view verb, int one, int other);  ///< "timeout", "same-memory"
+/// "timeout", "same-memory", "same-files"
+[[nodiscard]] std::string pair_question(std::string_view verb, int one, int other);
+[[nodiscard]] std::string names_question(pid_t pid, std::string_view folder, std::uint64_t inode);
 inline constexpr const char* kSocketsQuestion = "sockets";
 
 /// monostate: it could not be read. A string: a file, a link, or memory, byte by byte.
