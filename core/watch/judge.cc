@@ -15,9 +15,10 @@ Judgement judge(const Sample& sample, World* world) {
   }
   for (const JudgedThread& thread : judgement.threads) by_tid[thread.sample->tid] = &thread;
   const auto can_act = [&](const Waker& waker) {
-    if (waker.tid == 0) return judgement.live.count(waker.pid) != 0;
+    // Who is not known may do anything.
+    if (waker.tid == 0) return judgement.live.count(waker.pid) != 0 || world->process(waker.pid) == nullptr;
     const auto it = by_tid.find(waker.tid);
-    return it != by_tid.end() && it->second->live;
+    return it == by_tid.end() || it->second->live;
   };
   for (bool changed = true; changed;) {
     changed = false;
@@ -29,7 +30,7 @@ Judgement judge(const Sample& sample, World* world) {
     }
   }
   for (const auto& [pid, process] : world->processes()) {
-    if (judgement.live.count(pid) == 0) judgement.stuck.insert(pid);
+    if (!process.threads.empty() && judgement.live.count(pid) == 0) judgement.stuck.insert(pid);
   }
   return judgement;
 }

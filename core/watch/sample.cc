@@ -35,6 +35,7 @@ bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
   thread->tid = tid;
   thread->state = parsed->state;
   thread->voluntary_switches = parsed->voluntary_switches;
+  thread->tracer = parsed->tracer;
   thread->involuntary_switches = parsed->involuntary_switches;
   thread->runs = *count;
   if (thread->state == 'Z') return true;  // it has no call any more

@@ -15,6 +15,7 @@ struct ThreadSample {
   SyscallLine call;
   std::uint64_t voluntary_switches = 0, involuntary_switches = 0;
   std::uint64_t runs = 0;  ///< how often it got a CPU
+  pid_t tracer = 0;        ///< who may stop it, and let it go on; 0: nobody
   bool operator==(const ThreadSample&) const = default;
 };
 

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
+#include <csignal>
 
 #include "watch/syscall_table.h"
 
@@ -20,30 +22,33 @@ Wait wait_for_child(pid_t child, const World& world, pid_t parent) {
   return wait;
 }
 
-Wait wait_for_children(const World::Process& process) {
+Wait wait_for_children(const World::Process& process, World* world) {
   if (process.children.empty()) return live_wait(WaitKind::kChild, "it has no child that is alive");
+  if (!world->blind_spot().empty()) return live_wait(WaitKind::kChild, world->blind_spot());
+  if (world->is_tracer(process.pid)) return live_wait(WaitKind::kChild, "it traces a process");
   Wait wait{WaitKind::kChild, "any of its children", {}, {}};
   add_processes(process.children, &wait);
   return wait;
 }
 
-Wait decode_wait4(const ThreadSample& thread, const World::Process& process, const World& world) {
+Wait decode_wait4(const ThreadSample& thread, const World::Process& process, World* world) {
   const auto pid = static_cast<std::int32_t>(thread.call.arguments[0]);
-  return pid > 0 ? wait_for_child(pid, world, thread.pid) : wait_for_children(process);
+  return pid > 0 ? wait_for_child(pid, *world, thread.pid) : wait_for_children(process, world);
 }
 
-Wait decode_waitid(const ThreadSample& thread, const World::Process& process, const World& world) {
+Wait decode_waitid(const ThreadSample& thread, const World::Process& process, World* world) {
   const auto id = static_cast<std::int32_t>(thread.call.arguments[1]);
   switch (static_cast<std::int32_t>(thread.call.arguments[0])) {
     case P_PID:
-      return wait_for_child(id, world, thread.pid);
+      return wait_for_child(id, *world, thread.pid);
     case P_ALL:
     case P_PGID:
-      return wait_for_children(process);
+      return wait_for_children(process, world);
     default: {  // P_PIDFD
-      const Descriptor* descriptor = world.descriptor(thread.pid, id);
-      if (descriptor == nullptr || descriptor->process <= 0) return live_wait(WaitKind::kChild, "of an unknown child");
-      return wait_for_child(descriptor->process, world, thread.pid);
+      const Descriptor* descriptor = world->descriptor(thread.pid, id);
+      if (descriptor == nullptr || descriptor->process <= 0 || !world->blind_spot().empty())
+        return live_wait(WaitKind::kChild, "of an unknown child");
+      return wait_for_child(descriptor->process, *world, thread.pid);
     }
   }
 }
@@ -57,34 +62,65 @@ Wait decode_new_process(const World::Process& process, World* world) {
   return wait.wakers.empty() ? live_wait(WaitKind::kVfork, "it is starting a process") : wait;
 }
 
-const FileLock* blocker_of(const std::vector<FileLock>& locks, pid_t waiter) {
+// Threads of one process may wait for different locks, so the file has to be the same too, where its inode is told.
+std::vector<FileLock> blockers_of(const std::vector<FileLock>& locks, pid_t waiter, const Descriptor& file) {
+  std::vector<FileLock> blockers;
   const FileLock* holder = nullptr;
   for (const FileLock& lock : locks) {
     if (!lock.waiting) {
       holder = &lock;
-    } else if (lock.holder == waiter) {
-      return holder;
+    } else if (lock.holder == waiter && (file.info_inode == 0 || lock.inode == file.info_inode)) {
+      if (holder != nullptr) blockers.push_back(*holder);
     }
   }
-  return nullptr;
+  return blockers;
 }
 
 // A lock of flock() belongs to an open file, which processes can share: whoever has that file open could give it up.
 Wait decode_file_lock(const ThreadSample& thread, World* world) {
-  const FileLock* blocker = blocker_of(world->file_locks(), thread.pid);
-  if (blocker == nullptr || world->process(blocker->holder) == nullptr) {
-    return live_wait(WaitKind::kFileLock, "a process outside has the lock, or nobody can tell who");
-  }
-  Wait wait{WaitKind::kFileLock, "file lock of process " + std::to_string(blocker->holder), {}, {}};
-  wait.wakers.push_back({blocker->holder, 0});
   const Descriptor* own = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (own == nullptr) return live_wait(WaitKind::kFileLock, "its file is not known");
+  if (!world->blind_spot().empty()) return live_wait(WaitKind::kFileLock, world->blind_spot());
+  if (world->is_foreign(*own)) return live_wait(WaitKind::kFileLock, "a file that is open outside too");
+  const auto blockers = blockers_of(world->file_locks(), thread.pid, *own);
+  if (blockers.empty()) return live_wait(WaitKind::kFileLock, "nobody can tell who has the lock");
+  Wait wait{WaitKind::kFileLock, {}, {}, {}};
+  for (const FileLock& blocker : blockers) {
+    const World::Process* holder = world->process(blocker.holder);
+    if (holder == nullptr) return live_wait(WaitKind::kFileLock, "a process outside has the lock");
+    wait.object = "file lock of process " + std::to_string(blocker.holder);
+    add_wakers({{blocker.holder, 0}}, &wait);
+  }
   for (const auto& [pid, process] : world->processes()) {
     const bool has_it = std::any_of(process.descriptors.begin(), process.descriptors.end(),
                                     [own](const Descriptor& other) { return other.target == own->target; });
-    if (has_it && pid != thread.pid && pid != blocker->holder) wait.wakers.push_back({pid, 0});
+    if (has_it && pid != thread.pid) add_wakers({{pid, 0}}, &wait);
   }
   return wait;
+}
+
+// A program of 32 bits numbers its calls otherwise. Its stack is below 4 GiB; and in one of 64 bits that makes such a
+// call all the same, the instruction before tells.
+bool is_call_of_64_bits(const ThreadSample& thread, World* world) {
+  constexpr std::uint64_t kFourGiB = std::uint64_t{1} << 32;
+  constexpr std::uint16_t kSyscallInstruction = 0x050f;
+  if (thread.call.number < 0) return true;  // it is in no call at all
+  if (thread.call.stack_pointer < kFourGiB || thread.call.program_counter < sizeof kSyscallInstruction) return false;
+  const auto before = thread.call.program_counter - sizeof kSyscallInstruction;
+  return world->word<std::uint16_t>(thread.pid, before) == kSyscallInstruction;
+}
+
+// The call is not why it stands still: somebody froze it, serves a fault of its memory, or answers for the kernel. The
+// names of kernel functions differ between kernels, so a name that is not known here says nothing.
+std::string why_held_up(const ThreadSample& thread, World* world) {
+  constexpr std::array<std::string_view, 7> kHeldUp{
+      "freez", "refrigerator", "get_signal", "signal_stop", "handle_userfault", "seccomp", "fuse"};
+  const std::string path = std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/wchan";
+  const std::string function = world->proc()->read(path).value_or("");
+  const bool held_up = std::any_of(kHeldUp.begin(), kHeldUp.end(), [&function](std::string_view name) {
+    return function.find(name) != std::string::npos;
+  });
+  return held_up ? "it is held up in " + function : "";
 }
 
 Wait decode_call(const ThreadSample& thread, const World::Process& process, World* world) {
@@ -104,9 +140,9 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
     case Call::kEpollWait2:
       return decode_poll(thread, world);
     case Call::kWait4:
-      return decode_wait4(thread, process, *world);
+      return decode_wait4(thread, process, world);
     case Call::kWaitid:
-      return decode_waitid(thread, process, *world);
+      return decode_waitid(thread, process, world);
     case Call::kNewProcess:
       return decode_new_process(process, world);
     case Call::kFlock:
@@ -158,6 +194,8 @@ const char* to_string(WaitKind kind) {
       return "pipe-write";
     case WaitKind::kSocket:
       return "socket";
+    case WaitKind::kEventfd:
+      return "eventfd";
     case WaitKind::kPoll:
       return "poll";
     case WaitKind::kVfork:
@@ -179,13 +217,16 @@ Wait live_wait(WaitKind kind, std::string why) {
   return wait;
 }
 
-void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
-  for (const pid_t pid : processes) {
-    const Waker waker{pid, 0};
+void add_wakers(const std::vector<Waker>& wakers, Wait* wait) {
+  for (const Waker& waker : wakers) {
     if (std::find(wait->wakers.begin(), wait->wakers.end(), waker) == wait->wakers.end()) {
       wait->wakers.push_back(waker);
     }
   }
+}
+
+void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
+  for (const pid_t pid : processes) add_wakers({{pid, 0}}, wait);
 }
 
 Wait decode_wait(const ThreadSample& thread, World* world) {
@@ -198,8 +239,11 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state != 'S' && !(thread.state == 'D' && starting)) {
     return live_wait(WaitKind::kOther, std::string("its state is ") + thread.state);
   }
+  if (!is_call_of_64_bits(thread, world)) return live_wait(WaitKind::kOther, "a call of 32 bits");
   Wait wait = decode_call(thread, *process, world);
+  if (wait.why_live.empty()) wait.why_live = why_held_up(thread, world);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
+  if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "nobody is known who could wake it";
   // A handler for the end of a child runs in any of its threads, and may wake the others.
   constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
   if ((process->caught_signals & kChildBit) != 0) add_processes(process->children, &wait);

@@ -20,6 +20,7 @@ enum class WaitKind {
   kPipeRead,
   kPipeWrite,
   kSocket,
+  kEventfd,
   kPoll,  ///< poll, select, epoll
   kVfork,
   kFileLock,  ///< flock, fcntl
@@ -52,10 +53,14 @@ struct Wait {
 [[nodiscard]] Wait decode_futex(const ThreadSample& thread, World* world);
 /// A wait for one descriptor of `thread`'s process, to be read or written. wait_descriptor.cc.
 [[nodiscard]] Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world);
+/// One of several descriptors that are waited for, for whatever it may have to say. wait_descriptor.cc.
+[[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, World* world);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
 
 [[nodiscard]] Wait live_wait(WaitKind kind, std::string why);
+/// Each once.
+void add_wakers(const std::vector<Waker>& wakers, Wait* wait);
 void add_processes(const std::vector<pid_t>& processes, Wait* wait);
 
 }  // namespace mprun

@@ -1,38 +1,116 @@
-// Waits for one descriptor: pipes and UNIX sockets have another end that somebody must hold; anything else is the
-// outside.
+// Waits for one descriptor: pipes, UNIX sockets and eventfds have another end that somebody must hold; anything else is
+// the outside. A call keeps the file that it was given even if its number is closed meanwhile, which cannot be seen:
+// that a descriptor is not closed while it is waited for is taken for granted.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+
 #include "watch/wait.h"
 
 namespace mprun {
 namespace {
 
+std::string name_of(const char* kind, std::uint64_t number) { return kind + (" " + std::to_string(number)); }
+
+// `end`: what the waiter does with the pipe; the other end can end it.
 Wait decode_pipe(const Descriptor& descriptor, World::End end, World* world) {
   const bool reads = end == World::End::kRead;
   const WaitKind kind = reads ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
-  if (world->is_foreign(descriptor.inode)) return live_wait(kind, "a pipe from outside");
-  Wait wait{kind, "pipe " + std::to_string(descriptor.inode), {}, {}};
+  if (world->is_foreign(descriptor)) return live_wait(kind, "a pipe from outside");
+  Wait wait{kind, name_of("pipe", descriptor.inode), {}, {}};
   add_processes(world->pipe_holders(descriptor.inode, reads ? World::End::kWrite : World::End::kRead), &wait);
   // Without any holder the call would have ended: there is one that cannot be seen, a descriptor on its way, say.
   if (wait.wakers.empty()) return live_wait(kind, "nobody is seen at the other end of the pipe");
   return wait;
 }
 
-Wait decode_socket(pid_t pid, const Descriptor& descriptor, World* world) {
+// Anybody who knows its name may connect. That of multiprocessing's forkserver and managers is made up at random, in a
+// folder that nobody else may enter, and told to nobody but their own processes. Other programs' (those of ssh-agent,
+// say) are meant for all of the user's.
+Wait decode_listener(pid_t pid, const UnixSocket& socket, World* world) {
+  const std::size_t slash = socket.name.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : socket.name.substr(0, slash);
+  const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
+                      socket.name.substr(slash + 1).rfind("listener-", 0) == 0;
+  if (!is_own || !world->is_closed() || !world->proc()->is_private_folder(pid, folder).value_or(false)) {
+    return live_wait(WaitKind::kSocket, "anybody may connect");
+  }
+  Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
+  add_processes(world->everybody(), &wait);
+  return wait;
+}
+
+// What is connected hears of its peer alone, datagrams too (unix_may_send() of Linux).
+Wait decode_socket(pid_t pid, const Descriptor& descriptor, World::End end, World* world) {
   const UnixSocket* socket = world->unix_socket(descriptor.inode);
   if (socket == nullptr) return live_wait(WaitKind::kSocket, "a network connection");
-  if (socket->listening) return live_wait(WaitKind::kSocket, "anybody may connect");
+  if (world->is_foreign(descriptor)) return live_wait(WaitKind::kSocket, "a socket to the outside");
+  if (socket->listening) return decode_listener(pid, *socket, world);
   if (socket->peer == 0) return live_wait(WaitKind::kSocket, "a socket without a peer");
-  if (world->is_foreign(descriptor.inode) || world->is_foreign(socket->peer)) {
-    return live_wait(WaitKind::kSocket, "a socket to the outside");
+  if (world->is_foreign(socket->peer)) return live_wait(WaitKind::kSocket, "a socket to the outside");
+  if (socket->datagram && end == World::End::kWrite) {
+    return live_wait(WaitKind::kSocket, "a datagram may be for anybody");
   }
   const auto holders = world->socket_holders(socket->peer);
   if (holders.empty()) return live_wait(WaitKind::kSocket, "nobody is seen at the other end of the socket");
   if (world->proc()->socket_has_timeout(pid, descriptor.number).value_or(true)) {
     return live_wait(WaitKind::kSocket, "a socket with a time limit");
   }
-  Wait wait{WaitKind::kSocket, "socket " + std::to_string(descriptor.inode), {}, {}};
+  Wait wait{WaitKind::kSocket, name_of("socket", descriptor.inode), {}, {}};
   add_processes(holders, &wait);
   add_processes(world->socket_holders(descriptor.inode), &wait);  // shutdown() works from this end too
   return wait;
+}
+
+// The kernel may signal an eventfd too: for asynchronous I/O (aio), or a driver for one of its devices.
+bool kernel_may_signal(const World::Process& process, World* world) {
+  constexpr std::array<std::string_view, 7> kTame{"/dev/null", "/dev/zero",    "/dev/full", "/dev/random",
+                                                  "/dev/tty",  "/dev/urandom", "/dev/shm/"};
+  const auto may_do_it = [&](const Descriptor& descriptor) {
+    const std::string_view target = descriptor.target;
+    if (descriptor.kind == Descriptor::Kind::kOther) return target.substr(0, 11) == "anon_inode:";
+    if (descriptor.kind != Descriptor::Kind::kFile || target.substr(0, 5) != "/dev/") return false;
+    if (target.substr(0, 9) == "/dev/shm/" || target.substr(0, 9) == "/dev/pts/") return false;
+    return std::find(kTame.begin(), kTame.end(), target) == kTame.end();
+  };
+  if (std::any_of(process.descriptors.begin(), process.descriptors.end(), may_do_it)) return true;
+  const auto& maps = world->maps(process.pid);
+  return maps.empty() || std::any_of(maps.begin(), maps.end(),
+                                     [](const Mapping& mapping) { return mapping.path.rfind("/[aio]", 0) == 0; });
+}
+
+Wait decode_eventfd(const Descriptor& descriptor, World* world) {
+  if (!descriptor.event_id) return live_wait(WaitKind::kEventfd, "an eventfd that cannot be told from others");
+  if (world->is_foreign(descriptor)) return live_wait(WaitKind::kEventfd, "an eventfd from outside");
+  for (const auto& [pid, process] : world->processes()) {
+    if (kernel_may_signal(process, world)) return live_wait(WaitKind::kEventfd, "the kernel may signal the eventfd");
+  }
+  Wait wait{WaitKind::kEventfd, name_of("eventfd", *descriptor.event_id), {}, {}};
+  add_processes(world->eventfd_holders(descriptor.event_id), &wait);
+  return wait;
+}
+
+Wait decode_pidfd(const Descriptor& descriptor, World* world) {
+  const World::Process* process = descriptor.process > 0 ? world->process(descriptor.process) : nullptr;
+  if (process == nullptr) return live_wait(WaitKind::kOther, "the end of a process that is not known");
+  return {WaitKind::kChild, "process " + std::to_string(process->pid), {}, {{process->pid, 0}}};
+}
+
+Wait decode_known(pid_t pid, const Descriptor& descriptor, World::End end, World* world) {
+  if (!world->blind_spot().empty()) return live_wait(WaitKind::kOther, world->blind_spot());
+  switch (descriptor.kind) {
+    case Descriptor::Kind::kPipe:
+      return decode_pipe(descriptor, end, world);
+    case Descriptor::Kind::kSocket:
+      return decode_socket(pid, descriptor, end, world);
+    case Descriptor::Kind::kEventfd:
+      return decode_eventfd(descriptor, world);
+    case Descriptor::Kind::kPidfd:
+      return decode_pidfd(descriptor, world);
+    default:
+      return live_wait(WaitKind::kOther, descriptor.target);
+  }
 }
 
 }  // namespace
@@ -40,20 +118,23 @@ Wait decode_socket(pid_t pid, const Descriptor& descriptor, World* world) {
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world) {
   const Descriptor* descriptor = world->descriptor(thread.pid, number);
   if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
-  switch (descriptor->kind) {
-    case Descriptor::Kind::kPipe:
-      return decode_pipe(*descriptor, end, world);
-    case Descriptor::Kind::kSocket:
-      return decode_socket(thread.pid, *descriptor, world);
-    case Descriptor::Kind::kPidfd: {
-      if (descriptor->process <= 0 || world->process(descriptor->process) == nullptr) break;
-      Wait wait{WaitKind::kChild, "process " + std::to_string(descriptor->process), {}, {{descriptor->process, 0}}};
-      return wait;
-    }
-    default:
-      break;
+  return decode_known(thread.pid, *descriptor, end, world);
+}
+
+// Whatever it asks for, it hears of a hang-up: so the far ends of all that this descriptor can do count.
+Wait decode_polled(const ThreadSample& thread, std::int64_t number, World* world) {
+  const Descriptor* descriptor = world->descriptor(thread.pid, number);
+  if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
+  const auto mode = descriptor->flags & O_ACCMODE;
+  if (descriptor->kind != Descriptor::Kind::kPipe || mode == O_RDONLY) {
+    return decode_known(thread.pid, *descriptor, World::End::kRead, world);
   }
-  return live_wait(WaitKind::kOther, descriptor->target);
+  Wait wait = decode_known(thread.pid, *descriptor, World::End::kWrite, world);
+  if (mode != O_RDWR) return wait;
+  const Wait reading = decode_known(thread.pid, *descriptor, World::End::kRead, world);
+  if (wait.why_live.empty()) wait.why_live = reading.why_live;
+  add_wakers(reading.wakers, &wait);
+  return wait;
 }
 
 }  // namespace mprun

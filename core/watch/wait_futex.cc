@@ -23,15 +23,13 @@ bool is_blocking(int command) {
          command == 13 /* FUTEX_LOCK_PI2 */ || command == FUTEX_WAIT_REQUEUE_PI;
 }
 
-// Only processes that map the same memory could wake it; which those are is certain where the file has no name any
-// more, or never had one, and no process outside of the tree was given it.
+// With inheritance of priority the kernel knows the owner, and tells of its end.
+bool inherits_priority(int command) { return command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET; }
+
+// Only processes that map the same memory could wake it.
 Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, World* world) {
-  const std::string_view path = mapping.path;
-  const bool nameless = (path.size() > 10 && path.substr(path.size() - 10) == " (deleted)") ||
-                        path.substr(0, 8) == "/memfd:" || path.substr(0, 6) == "/SYSV0";
-  if (!world->is_closed() || !nameless || mapping.inode == 0) {
-    return live_wait(WaitKind::kSharedFutex, "others may share the memory of the lock");
-  }
+  const std::string why_live = world->why_shared_outside(thread.pid, mapping);
+  if (!why_live.empty()) return live_wait(WaitKind::kSharedFutex, why_live);
   Wait wait{WaitKind::kSharedFutex, "lock in shared memory, " + mapping.path, {}, {}};
   wait.address = thread.call.arguments[0];
   for (const auto& [pid, process] : world->processes()) {
@@ -40,7 +38,7 @@ Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, World* wor
     const bool maps_it = std::any_of(maps.begin(), maps.end(), [&mapping](const Mapping& other) {
       return other.inode == mapping.inode && other.device == mapping.device;
     });
-    if (maps_it) wait.wakers.push_back({pid, 0});
+    if (maps_it) add_wakers({{pid, 0}}, &wait);
   }
   return wait;
 }
@@ -72,7 +70,12 @@ Wait decode_futex(const ThreadSample& thread, World* world) {
   if (!is_private) {
     const Mapping* mapping = find_mapping(world->maps(thread.pid), address);
     if (mapping == nullptr) return live_wait(WaitKind::kOther, "a futex in unknown memory");
+    if (mapping->shared && inherits_priority(command)) {
+      return live_wait(WaitKind::kSharedFutex, "a lock in shared memory, with inheritance of priority");
+    }
     if (mapping->shared) return shared_futex(thread, *mapping, world);
+    // A futex in what may not be written is one of the file, not of our copy of it.
+    if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");
     // pthread_join: the kernel clears the word when the thread it names ends.
     const auto tid = static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));
     const auto& threads = world->process(thread.pid)->threads;

@@ -12,22 +12,19 @@ namespace {
 
 constexpr std::uint64_t kMostDescriptors = 4096;
 
-struct Polled {
-  std::int64_t number;
-  bool read, write;
-};
+using Polled = std::int64_t;  ///< the number of a descriptor
 
 std::optional<std::vector<Polled>> polled_by_poll(const ThreadSample& thread, World* world) {
   const std::uint64_t count = thread.call.arguments[1];
   if (count > kMostDescriptors) return std::nullopt;
   std::vector<pollfd> waits(count);
-  if (count > 0 && !world->proc()->memory(thread.pid, thread.call.arguments[0], waits.data(), count * sizeof(pollfd))) {
+  if (count > 0 && !world->memory(thread.pid, thread.call.arguments[0], waits.data(), count * sizeof(pollfd))) {
     return std::nullopt;
   }
   std::vector<Polled> polled;
   for (const pollfd& wait : waits) {
     if (wait.fd < 0) continue;  // left out by its caller
-    polled.push_back({wait.fd, (wait.events & (POLLIN | POLLPRI | POLLRDHUP)) != 0, (wait.events & POLLOUT) != 0});
+    polled.push_back(wait.fd);
   }
   return polled;
 }
@@ -42,24 +39,32 @@ std::optional<std::vector<Polled>> polled_by_select(const ThreadSample& thread, 
     sets[i].resize(words);
     const std::uint64_t address = thread.call.arguments[i + 1];
     if (address == 0 || words == 0) continue;
-    if (!world->proc()->memory(thread.pid, address, sets[i].data(), words * sizeof(std::uint64_t))) return std::nullopt;
+    if (!world->memory(thread.pid, address, sets[i].data(), words * sizeof(std::uint64_t))) return std::nullopt;
   }
   std::vector<Polled> polled;
   for (std::uint64_t number = 0; number < count; ++number) {
     const auto has = [&](std::size_t set) { return ((sets[set][number / kBits] >> (number % kBits)) & 1) != 0; };
-    if (has(0) || has(1) || has(2)) polled.push_back({static_cast<std::int64_t>(number), has(0) || has(2), has(1)});
+    if (has(0) || has(1) || has(2)) polled.push_back(static_cast<Polled>(number));
   }
   return polled;
 }
 
-// Its set says numbers, not what they mean now: a descriptor that was closed and taken anew is somebody else's, but one
-// more who could end the wait does no harm; one that is gone altogether may live on in another process.
+// Its set says by which numbers files were added to it. A number that now means another file proves nothing: the one
+// that was added may live on in another process.
 std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, World* world) {
   const Descriptor* epoll = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (epoll == nullptr || epoll->kind != Descriptor::Kind::kEpoll) return std::nullopt;
+  if (epoll->watched.size() > kMostDescriptors || epoll->watched.size() != epoll->watched_inodes.size()) {
+    return std::nullopt;
+  }
   std::vector<Polled> polled;
-  polled.reserve(epoll->watched.size());
-  for (const int number : epoll->watched) polled.push_back({number, true, true});
+  for (std::size_t i = 0; i < epoll->watched.size(); ++i) {
+    const Descriptor* now = world->descriptor(thread.pid, epoll->watched[i]);
+    if (now == nullptr || epoll->watched_inodes[i] == 0) return std::nullopt;
+    const bool has_own_inode = now->kind == Descriptor::Kind::kPipe || now->kind == Descriptor::Kind::kSocket;
+    if (epoll->watched_inodes[i] != (has_own_inode ? now->inode : now->info_inode)) return std::nullopt;
+    polled.push_back(epoll->watched[i]);
+  }
   return polled;
 }
 
@@ -91,12 +96,19 @@ std::optional<std::vector<Polled>> polled_by(const ThreadSample& thread, World* 
   }
 }
 
+// All eventfds have one inode, so which of them is in an epoll set cannot be told: any.
+void add_all_eventfds(const ThreadSample& thread, Polled number, World* world, Wait* wait) {
+  const Descriptor* descriptor = world->descriptor(thread.pid, number);
+  if (descriptor == nullptr || descriptor->kind != Descriptor::Kind::kEventfd) return;
+  add_processes(world->eventfd_holders(std::nullopt), wait);
+}
+
 void add(const Wait& part, Wait* wait) {
-  if (!part.why_live.empty() && wait->why_live.empty()) wait->why_live = part.why_live;
-  for (const Waker& waker : part.wakers) {
-    if (std::find(wait->wakers.begin(), wait->wakers.end(), waker) == wait->wakers.end()) wait->wakers.push_back(waker);
-  }
-  if (!part.object.empty()) wait->object += (wait->object.empty() ? "" : ", ") + part.object;
+  constexpr std::size_t kEnough = 160;  // of its text
+  if (wait->why_live.empty()) wait->why_live = part.why_live;
+  add_wakers(part.wakers, wait);
+  if (part.object.empty() || wait->object.size() > kEnough) return;
+  wait->object += (wait->object.empty() ? "" : ", ") + part.object;
 }
 
 }  // namespace
@@ -109,11 +121,12 @@ Wait decode_poll(const ThreadSample& thread, World* world) {
   }
   const auto polled = polled_by(thread, world);
   if (!polled) return live_wait(WaitKind::kPoll, "its descriptors are not known");
+  const Call call = call_of(thread.call.number);
+  const bool is_epoll = call == Call::kEpollWait || call == Call::kEpollWait2;
   Wait wait{WaitKind::kPoll, {}, {}, {}};
-  for (const Polled& one : *polled) {
-    if (one.read) add(decode_descriptor(thread, one.number, World::End::kRead, world), &wait);
-    // What asks for nothing waits for a hang-up.
-    if (one.write || !one.read) add(decode_descriptor(thread, one.number, World::End::kWrite, world), &wait);
+  for (const Polled number : *polled) {
+    add(decode_polled(thread, number, world), &wait);
+    if (is_epoll) add_all_eventfds(thread, number, world, &wait);
   }
   if (wait.wakers.empty() && wait.why_live.empty()) wait.why_live = "it waits for a signal";
   return wait;

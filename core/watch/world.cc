@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <initializer_list>
 
@@ -11,12 +12,12 @@ namespace {
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 
-// Signals whose handlers do not make a blocked process one that wakes up by itself: requests to end, which nobody
-// sends by a clock; the end of a child, which counts as one who can wake it; faults; those of glibc (32, 33).
+// Signals whose handlers do not make a blocked process one that wakes up by itself: the end of a child, which counts as
+// one who can wake it; faults; those of glibc (32, 33). A handler for a request to end is not among them: who waits
+// until asked to end is idle.
 constexpr std::uint64_t expected_signals() {
   std::uint64_t set = bit_of(32) | bit_of(33);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP,
-                           SIGSYS, SIGPIPE}) {
+  for (const int signal : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE}) {
     set |= bit_of(signal);
   }
   return set;
@@ -31,71 +32,137 @@ int lowest_signal(std::uint64_t set) {
   return signal;
 }
 
-bool has_end(const Descriptor& descriptor, World::End end) {
-  const auto mode = descriptor.flags & O_ACCMODE;
+bool has_end(std::uint64_t flags, World::End end) {
+  if ((flags & O_PATH) != 0) return false;  // it names the pipe, and keeps no end of it open
+  const auto mode = flags & O_ACCMODE;
   return mode == O_RDWR || mode == (end == World::End::kRead ? O_RDONLY : O_WRONLY);
 }
 
-template <typename Matches>
-std::vector<pid_t> holders(const std::map<pid_t, World::Process>& processes, const Matches& matches) {
-  std::vector<pid_t> found;
-  for (const auto& [pid, process] : processes) {
-    if (std::any_of(process.descriptors.begin(), process.descriptors.end(), matches)) found.push_back(pid);
-  }
-  return found;
+void add(pid_t pid, std::vector<pid_t>* processes) {
+  if (std::find(processes->begin(), processes->end(), pid) == processes->end()) processes->push_back(pid);
 }
+
+// Eventfds and files are numbered apart from pipes and sockets.
+constexpr std::uint64_t kEventIdentity = std::uint64_t{1} << 63, kFileIdentity = std::uint64_t{1} << 62;
 
 }  // namespace
 
+std::uint64_t identity_of(const Descriptor& descriptor) {
+  switch (descriptor.kind) {
+    case Descriptor::Kind::kPipe:
+    case Descriptor::Kind::kSocket:
+      return descriptor.inode;
+    case Descriptor::Kind::kEventfd:
+      return descriptor.event_id ? kEventIdentity | *descriptor.event_id : 0;
+    case Descriptor::Kind::kFile:
+      return descriptor.info_inode != 0 ? kFileIdentity | descriptor.info_inode : 0;
+    default:
+      return 0;
+  }
+}
+
 std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t>& processes) {
-  std::set<std::uint64_t> inodes;
+  std::set<std::uint64_t> identities;
   for (const pid_t pid : processes) {
     for (const Descriptor& descriptor : read_descriptors(proc, pid).value_or(std::vector<Descriptor>())) {
-      if (descriptor.inode != 0) inodes.insert(descriptor.inode);
+      if (const std::uint64_t identity = identity_of(descriptor); identity != 0) identities.insert(identity);
     }
   }
-  return inodes;
+  return identities;
 }
 
 World::World(ProcSource* proc, const Sample* sample, Outside around) : proc_(proc), around_(std::move(around)) {
   for (const ThreadSample& thread : sample->threads) {
-    auto [it, is_new] = processes_.try_emplace(thread.pid);
-    if (is_new) it->second.pid = thread.pid;
-    if (thread.state != 'Z') it->second.threads.push_back(thread.tid);
+    Process& process = processes_.try_emplace(thread.pid).first->second;
+    process.pid = thread.pid;
+    if (thread.state == 'Z') continue;
+    process.threads.push_back(thread.tid);
+    if (process.speaker == 0 || thread.tid == thread.pid) process.speaker = thread.tid;
+    if (thread.tracer != 0) process.acts_alone = "is traced by process " + std::to_string(thread.tracer);
   }
-  for (auto& [pid, process] : processes_) read_process(pid);
+  for (auto& [pid, process] : processes_) read_process(&process);
   for (auto& [pid, process] : processes_) {
     const auto parent = processes_.find(process.parent);
     if (parent != processes_.end()) parent->second.children.push_back(pid);
+    index_descriptors(process);
   }
+  find_blind_spot();
 }
 
-void World::read_process(pid_t pid) {
-  Process& process = processes_[pid];
-  const std::string folder = std::to_string(pid);
+void World::read_process(Process* process) {
+  if (process->threads.empty()) return;  // it has ended
+  const std::string folder = std::to_string(process->speaker);
   const auto stat_text = proc_->read(folder + "/stat");
   const auto status_text = proc_->read(folder + "/status");
   const auto stat = stat_text ? parse_stat(*stat_text) : std::nullopt;
   const auto status = status_text ? parse_status(*status_text) : std::nullopt;
-  auto descriptors = read_descriptors(proc_, pid);
+  auto descriptors = read_descriptors(proc_, process->speaker);
   if (!stat || !status || !descriptors) {
-    process.acts_alone = "mprun may not look at it";
+    process->acts_alone = "mprun may not look at it";
+    blind_spot_ = "mprun may not look at process " + std::to_string(process->pid);
     return;
   }
-  process.parent = stat->parent;
-  process.name = stat->name;
-  process.forked = stat->forked;
-  process.caught_signals = status->caught;
-  process.descriptors = std::move(*descriptors);
-  process.acts_alone = why_it_acts_alone(process, *status);
+  process->parent = stat->parent;
+  process->name = stat->name;
+  process->forked = stat->forked;
+  process->caught_signals = status->caught;
+  process->descriptors = std::move(*descriptors);
+  std::sort(process->descriptors.begin(), process->descriptors.end(),
+            [](const Descriptor& a, const Descriptor& b) { return a.number < b.number; });
+  if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(*process, *status);
+}
+
+void World::index_descriptors(const Process& process) {
+  for (const Descriptor& descriptor : process.descriptors) {
+    if (const std::uint64_t identity = identity_of(descriptor); identity != 0) {
+      holders_[identity].push_back({process.pid, descriptor.flags});
+    }
+  }
+}
+
+// unshare(CLONE_FILES): /proc/PID/fd is of the speaker's alone then.
+bool World::has_own_descriptors(const Process& process, pid_t tid) const {
+  if (const auto same = proc_->same_files(process.speaker, tid)) return !*same;
+  const std::string theirs = std::to_string(process.speaker) + "/fd";
+  const std::string own = std::to_string(process.pid) + "/task/" + std::to_string(tid) + "/fd";
+  const auto names = proc_->list(own);
+  if (!names || names != proc_->list(theirs)) return true;
+  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    return proc_->link(own + "/" + name) != proc_->link(theirs + "/" + name);
+  });
+}
+
+void World::find_blind_spot() {
+  // The option hidepid of /proc: there may be processes in the tree that we do not see.
+  if (!proc_->read("1/stat")) blind_spot_ = "the processes of others are hidden";
+  for (const auto& [pid, process] : processes_) {
+    for (const pid_t tid : process.threads) {
+      if (!blind_spot_.empty()) return;
+      if (tid != process.speaker && has_own_descriptors(process, tid)) {
+        blind_spot_ = "thread " + std::to_string(tid) + " has descriptors of its own";
+      }
+    }
+  }
+}
+
+// CPython catches it in every program, to raise KeyboardInterrupt, and a shell while a command runs: it says nothing of
+// them. CPython is known by the signals that it ignores from the start.
+bool World::expects_interrupt(const Process& process, const StatusFile& status) const {
+  constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
+  if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
+  const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
+  const std::string name = program.substr(program.rfind('/') + 1);
+  constexpr std::array<const char*, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
+  return std::find(kShells.begin(), kShells.end(), name) != kShells.end();
 }
 
 std::string World::why_it_acts_alone(const Process& process, const StatusFile& status) const {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   if (around_.alarms.count(process.pid) != 0) return "has asked for an alarm";
-  const std::uint64_t unexpected = status.caught & ~expected_signals();
+  std::uint64_t unexpected = status.caught & ~expected_signals();
+  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected != 0) return "catches signal " + std::to_string(lowest_signal(unexpected));
-  const auto timer = has_posix_timer(proc_, process.pid);
+  const auto timer = has_posix_timer(proc_, process.speaker);
   if (!timer) return "may have a POSIX timer";
   if (*timer) return "has a POSIX timer";
   for (const Descriptor& descriptor : process.descriptors) {
@@ -113,22 +180,46 @@ const World::Process* World::process(pid_t pid) const {
 const Descriptor* World::descriptor(pid_t pid, std::int64_t number) const {
   const Process* owner = process(pid);
   if (owner == nullptr) return nullptr;
-  for (const Descriptor& descriptor : owner->descriptors) {
-    if (descriptor.number == number) return &descriptor;
-  }
-  return nullptr;
+  const auto& all = owner->descriptors;
+  const auto at =
+      std::lower_bound(all.begin(), all.end(), number,
+                       [](const Descriptor& descriptor, std::int64_t wanted) { return descriptor.number < wanted; });
+  return at != all.end() && at->number == number ? &*at : nullptr;
 }
 
 std::vector<pid_t> World::pipe_holders(std::uint64_t inode, End end) const {
-  return holders(processes_, [&](const Descriptor& descriptor) {
-    return descriptor.kind == Descriptor::Kind::kPipe && descriptor.inode == inode && has_end(descriptor, end);
-  });
+  std::vector<pid_t> found;
+  const auto it = holders_.find(inode);
+  if (it == holders_.end()) return found;
+  for (const Holder& holder : it->second) {
+    if (has_end(holder.flags, end)) add(holder.pid, &found);
+  }
+  return found;
 }
 
 std::vector<pid_t> World::socket_holders(std::uint64_t inode) const {
-  return holders(processes_, [&](const Descriptor& descriptor) {
-    return descriptor.kind == Descriptor::Kind::kSocket && descriptor.inode == inode;
-  });
+  std::vector<pid_t> found;
+  const auto it = holders_.find(inode);
+  if (it == holders_.end()) return found;
+  for (const Holder& holder : it->second) {
+    if ((holder.flags & O_PATH) == 0) add(holder.pid, &found);
+  }
+  return found;
+}
+
+std::vector<pid_t> World::eventfd_holders(std::optional<std::uint64_t> id) const {
+  std::vector<pid_t> found;
+  for (const auto& [identity, all] : holders_) {
+    if ((identity & kEventIdentity) == 0 || (id && identity != (kEventIdentity | *id))) continue;
+    for (const Holder& holder : all) add(holder.pid, &found);
+  }
+  return found;
+}
+
+std::vector<pid_t> World::everybody() const {
+  std::vector<pid_t> all;
+  for (const auto& [pid, process] : processes_) all.push_back(pid);
+  return all;
 }
 
 const UnixSocket* World::unix_socket(std::uint64_t inode) {
@@ -145,20 +236,47 @@ const UnixSocket* World::unix_socket(std::uint64_t inode) {
 const std::vector<Mapping>& World::maps(pid_t pid) {
   const auto [it, is_new] = maps_.try_emplace(pid);
   if (is_new) {
-    if (const auto text = proc_->read(std::to_string(pid) + "/maps")) it->second = parse_maps(*text);
+    const Process* owner = process(pid);
+    const auto text = owner != nullptr ? proc_->read(std::to_string(owner->speaker) + "/maps") : std::nullopt;
+    if (text) it->second = parse_maps(*text);
   }
   return it->second;
 }
 
-std::vector<pid_t> World::sharing_memory(pid_t pid) {
-  std::vector<pid_t> found;
-  for (const auto& [other, process] : processes_) {
-    // Asked only of parent and child: others could share memory only by way of them.
-    const Process* self = this->process(pid);
-    const bool related = self != nullptr && (process.parent == pid || self->parent == other);
-    if (other == pid || (related && proc_->same_memory(pid, other).value_or(true))) found.push_back(other);
+bool World::memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) {
+  const Process* owner = process(pid);
+  return owner != nullptr && proc_->memory(owner->speaker, address, to, size);
+}
+
+// Any two may, whatever their parents: clone(CLONE_VM) knows CLONE_PARENT, and orphans get new parents. Those who do
+// have an address space of the same size, now that nobody runs: only they are compared.
+void World::find_shared_memory() {
+  std::map<std::string, std::vector<pid_t>> by_size;
+  for (const auto& [pid, process] : processes_) {
+    const std::string statm = proc_->read(std::to_string(process.speaker) + "/statm").value_or("");
+    by_size[statm.substr(0, statm.find(' '))].push_back(pid);
   }
-  return found;
+  for (const auto& [pid, process] : processes_) sharing_memory_[pid] = {pid};
+  const auto join = [this](pid_t one, pid_t other) {
+    add(other, &sharing_memory_[one]);
+    add(one, &sharing_memory_[other]);
+  };
+  const auto unknown = by_size.find("");
+  for (const auto& [size, alike] : by_size) {
+    for (std::size_t i = 0; i < alike.size(); ++i) {
+      for (std::size_t k = i + 1; k < alike.size(); ++k) {
+        const auto same = proc_->same_memory(processes_[alike[i]].speaker, processes_[alike[k]].speaker);
+        if (same.value_or(true)) join(alike[i], alike[k]);
+      }
+      if (unknown == by_size.end() || size.empty()) continue;
+      for (const pid_t other : unknown->second) join(alike[i], other);
+    }
+  }
+}
+
+std::vector<pid_t> World::sharing_memory(pid_t pid) {
+  if (sharing_memory_.empty()) find_shared_memory();
+  return sharing_memory_[pid];
 }
 
 const std::vector<FileLock>& World::file_locks() {

@@ -15,7 +15,7 @@ namespace mprun {
 
 /// What a tree of processes shares with those outside of it.
 struct Outside {
-  /// Pipes and sockets that somebody outside of the tree holds too, by inode.
+  /// What somebody outside of the tree holds too, by identity_of().
   std::set<std::uint64_t> foreign;
   /// Every process of the tree was started below mprun: what else they share, nobody outside can have.
   bool closed = true;
@@ -23,7 +23,11 @@ struct Outside {
   std::set<pid_t> alarms;
 };
 
-/// For a tree that mprun started: what mprun itself, and the processes named, hold.
+/// What a descriptor leads to, as one number: the same in all processes that hold it. 0: there is none that can be
+/// told.
+[[nodiscard]] std::uint64_t identity_of(const Descriptor& descriptor);
+
+/// For a tree that mprun started: what mprun itself, and the processes named, hold, by identity_of().
 [[nodiscard]] std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t>& processes);
 
 class World {
@@ -31,11 +35,12 @@ class World {
   /// A process of the tree.
   struct Process {
     pid_t pid = 0, parent = 0;
+    pid_t speaker = 0;  ///< a living thread: what an ended first thread had can no longer be read by the pid
     std::string name;
     bool forked = false;  ///< it runs what its parent ran, without an exec
     std::uint64_t caught_signals = 0;
     std::vector<pid_t> threads, children;
-    std::vector<Descriptor> descriptors;
+    std::vector<Descriptor> descriptors;  ///< by number
     /// Why nothing can be proved of it ("catches signal 10"); empty: something can.
     std::string acts_alone;
   };
@@ -51,31 +56,60 @@ class World {
   /// Processes of the tree that hold the given end of a pipe, or any descriptor of a socket.
   [[nodiscard]] std::vector<pid_t> pipe_holders(std::uint64_t inode, End end) const;
   [[nodiscard]] std::vector<pid_t> socket_holders(std::uint64_t inode) const;
-  [[nodiscard]] bool is_foreign(std::uint64_t inode) const { return around_.foreign.count(inode) != 0; }
+  /// Processes of the tree that hold an eventfd with this id; nullopt: with any id.
+  [[nodiscard]] std::vector<pid_t> eventfd_holders(std::optional<std::uint64_t> id) const;
+  [[nodiscard]] std::vector<pid_t> everybody() const;
+  [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
+  [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return around_.foreign.count(identity) != 0; }
   [[nodiscard]] bool is_closed() const { return around_.closed; }
+  /// Why it is not certain who in the tree holds what; empty: all of it is known.
+  [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
+  /// Why the file of a shared mapping may be somebody's outside of the tree too; empty: it is nobody's.
+  /// world_outside.cc.
+  [[nodiscard]] std::string why_shared_outside(pid_t pid, const Mapping& mapping);
+  /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.
+  [[nodiscard]] bool is_tracer(pid_t pid);
   /// nullptr: not known as one of AF_UNIX.
   [[nodiscard]] const UnixSocket* unix_socket(std::uint64_t inode);
+  /// Empty: not known.
   [[nodiscard]] const std::vector<Mapping>& maps(pid_t pid);
   /// Processes of the tree that share the address space of `pid`, itself among them.
   [[nodiscard]] std::vector<pid_t> sharing_memory(pid_t pid);
   [[nodiscard]] const std::vector<FileLock>& file_locks();
   [[nodiscard]] ProcSource* proc() { return proc_; }
 
+  /// Of a process of the tree; false if not all of it can be read.
+  [[nodiscard]] bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size);
   template <typename Word>
   [[nodiscard]] std::optional<Word> word(pid_t pid, std::uint64_t address) {
     Word value{};
-    if (!proc_->memory(pid, address, &value, sizeof value)) return std::nullopt;
+    if (!memory(pid, address, &value, sizeof value)) return std::nullopt;
     return value;
   }
 
  private:
-  void read_process(pid_t pid);
+  struct Holder {
+    pid_t pid;
+    std::uint64_t flags;
+  };
+  void read_process(Process* process);
+  void index_descriptors(const Process& process);
+  void find_blind_spot();
+  void find_shared_memory();
+  [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
+  [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
+  [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status) const;
   [[nodiscard]] std::string why_it_acts_alone(const Process& process, const StatusFile& status) const;
 
   ProcSource* proc_;
   Outside around_;
   std::map<pid_t, Process> processes_;
+  std::string blind_spot_;
+  std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()
   std::unordered_map<pid_t, std::vector<Mapping>> maps_;
+  std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not asked yet
+  std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> mapped_outside_;  ///< devices and inodes
+  std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::optional<std::vector<FileLock>> locks_;
 };

@@ -1,0 +1,100 @@
+// The part of World that looks at processes which are not of the tree. Once per World, and only when it is asked for:
+// it reads the mappings of all processes that may be read.
+#include <algorithm>
+#include <array>
+
+#include "procfs/text_scan.h"
+#include "watch/world.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::string_view kDeleted = " (deleted)";
+constexpr std::string_view kSharedMemory = "/dev/shm";
+
+// Names that Python's multiprocessing and joblib's loky make up at random for their semaphores and tell to nobody but
+// their own workers. Any other name may be known outside. (glibc's sem_open() puts "sem." before it.)
+bool is_private_name(std::string_view name) {
+  constexpr std::array<std::string_view, 2> kPrefixes{"sem.mp-", "sem.loky-"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [name](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
+}
+
+// A mapping's rights are its second word: "7f00-7f01 rw-s ...".
+bool is_shared_line(std::string_view line) {
+  constexpr std::size_t kSharedAt = 4;
+  const std::size_t blank = line.find(' ');
+  return blank != std::string_view::npos && line.size() > blank + kSharedAt && line[blank + kSharedAt] == 's';
+}
+
+std::vector<pid_t> all_processes(ProcSource* proc) {
+  std::vector<pid_t> all;
+  for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
+    pid_t pid = 0;
+    TextScan scan(name);
+    if (scan.number(&pid) && scan.at_end()) all.push_back(pid);
+  }
+  return all;
+}
+
+}  // namespace
+
+bool World::is_mapped_outside(const Mapping& mapping) {
+  if (!mapped_outside_) {
+    mapped_outside_.emplace();
+    for (const pid_t pid : all_processes(proc_)) {
+      if (processes_.count(pid) != 0) continue;
+      const std::string maps = proc_->read(std::to_string(pid) + "/maps").value_or("");
+      for (TextScan scan(maps); !scan.at_end();) {
+        const std::string_view line = scan.line();
+        if (!is_shared_line(line)) continue;
+        for (const Mapping& shared : parse_maps(line)) mapped_outside_->insert({shared.device, shared.inode});
+      }
+    }
+  }
+  return mapped_outside_->count({mapping.device, mapping.inode}) != 0;
+}
+
+std::string World::why_shared_outside(pid_t pid, const Mapping& mapping) {
+  if (!around_.closed) return "others may share the memory of the lock";
+  if (!blind_spot_.empty()) return blind_spot_;
+  if (mapping.inode == 0) return "the memory of the lock is of no file";
+  std::string_view path = mapping.path;
+  const bool deleted = path.size() > kDeleted.size() && path.substr(path.size() - kDeleted.size()) == kDeleted;
+  if (deleted) path.remove_suffix(kDeleted.size());
+  // Memory without a file: no descriptor leads to it, so only fork() can share it.
+  if (deleted && path == "/dev/zero") return {};
+  // Elsewhere, and of memfds and memory of System V, it cannot be told who else was given them, or knows their names.
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || path.substr(0, slash) != kSharedMemory) {
+    return "others may know the memory of the lock";
+  }
+  // "(deleted)" is said of the name by which it was mapped. sem_open() maps a new semaphore by a name that it takes
+  // away again, after it has given it the final one.
+  const Process* owner = process(pid);
+  const auto names =
+      owner != nullptr ? proc_->names_of(owner->speaker, std::string(kSharedMemory), mapping.inode) : std::nullopt;
+  if (!names) return "the names of the lock are not known";
+  if (!std::all_of(names->begin(), names->end(), is_private_name) ||
+      (!deleted && !is_private_name(path.substr(slash + 1)))) {
+    return "the lock has a name that others may know";
+  }
+  if (is_mapped_outside(mapping)) return "a process outside has the lock too";
+  return {};
+}
+
+bool World::is_tracer(pid_t pid) {
+  if (!tracers_) {
+    tracers_.emplace();
+    for (const pid_t traced : all_processes(proc_)) {
+      const auto text = proc_->read(std::to_string(traced) + "/status");
+      const auto status = text ? parse_status(*text) : std::nullopt;
+      if (status && status->tracer != 0) tracers_->insert(status->tracer);
+    }
+  }
+  const Process* tracer = process(pid);
+  return tracer != nullptr && std::any_of(tracer->threads.begin(), tracer->threads.end(),
+                                          [this](pid_t tid) { return tracers_->count(tid) != 0; });
+}
+
+}  // namespace mprun
