@@ -22,8 +22,8 @@ struct UnixSocket {
   std::uint64_t inode = 0;  ///< as in "socket:[INODE]"
   std::uint64_t peer = 0;   ///< of the connected socket; 0: none
   bool listening = false;
-  bool datagram = false;  ///< else of a connection: a stream, or packets in sequence
   std::string name;       ///< the path it is bound to; empty: none, or an abstract one
+  bool datagram = false;  ///< else a stream, or packets in sequence
   bool operator==(const UnixSocket&) const = default;
 };
 
