@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "watch/python_stack.h"
 #include "watch/sample.h"
 
 namespace mprun {
@@ -76,6 +77,10 @@ class World {
   /// Processes of the tree that share the address space of `pid`, itself among them.
   [[nodiscard]] std::vector<pid_t> sharing_memory(pid_t pid);
   [[nodiscard]] const std::vector<FileLock>& file_locks();
+  /// Of the Python in a process; asked for where a thread seems to wait for one.
+  [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
+  /// All those that were asked for.
+  [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] ProcSource* proc() { return proc_; }
 
   /// Of a process of the tree; false if not all of it can be read.
@@ -112,6 +117,7 @@ class World {
   std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::optional<std::vector<FileLock>> locks_;
+  std::map<pid_t, std::vector<PythonGil>> gils_;
 };
 
 }  // namespace mprun
