@@ -1,0 +1,316 @@
+// FakeProc: a tree of processes that a test writes down, as a ProcSource. Processes and threads are made by
+// FakeProc::process() and thread(), and told what they do by calls that may be chained:
+//
+//   FakeProc proc;
+//   proc.process(10).thread(10).waits_for_child(11);
+//   proc.process(11, 10).pipe(3, 77, O_RDONLY).thread(11).reads(3);
+//   EXPECT_TRUE(judged(&proc).is_deadlock);
+//
+// Whatever is not told is harmless: no descriptors, no handlers, no timers. Everything is in memory; nothing is cached,
+// so that a test may change it between two samples.
+#pragma once
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "watch/judge.h"
+
+namespace mprun {
+
+/// One thread: blocked, unless it is told otherwise, in pause().
+class TreeThread {
+ public:
+  pid_t tid = 0;
+  char state = 'S';
+  std::int64_t number = SYS_pause;
+  std::array<std::uint64_t, 6> arguments{};
+  bool running = false, own_descriptors = false;
+  pid_t tracer = 0;
+  std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = 0x7f0000000102;
+  std::string wchan = "0";
+
+  TreeThread& call(std::int64_t call_number, std::initializer_list<std::uint64_t> values) {
+    number = call_number;
+    arguments = {};
+    std::copy(values.begin(), values.end(), arguments.begin());
+    return *this;
+  }
+  TreeThread& reads(std::uint64_t fd) { return call(SYS_read, {fd, 0x1000, 1}); }
+  TreeThread& writes(std::uint64_t fd) { return call(SYS_write, {fd, 0x1000, 1}); }
+  TreeThread& sleeps() { return call(SYS_clock_nanosleep, {0, 0, 0x1000}); }
+  TreeThread& waits_for_child(std::int64_t pid) { return call(SYS_wait4, {static_cast<std::uint64_t>(pid)}); }
+  /// A Python lock, a condition, a semaphore.
+  TreeThread& waits_on(std::uint64_t address, bool is_private = true) {
+    const unsigned operation = FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME | (is_private ? FUTEX_PRIVATE_FLAG : 0U);
+    return call(SYS_futex, {address, operation, 0, 0});
+  }
+  TreeThread& runs_once() {
+    ++runs;
+    return *this;
+  }
+};
+
+class TreeProcess {
+ public:
+  struct Opened {
+    std::string target, info;
+  };
+  pid_t pid = 0, parent = 1;
+  std::map<pid_t, TreeThread> threads;
+  std::map<int, Opened> descriptors;
+  std::map<std::uint64_t, char> bytes;
+  std::uint64_t caught = 0, ignored = 0;
+  bool readable = true, hidden_descriptors = false;
+  std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0";
+  std::string exe = "/usr/bin/program";
+  int memory_of = 0;        ///< processes with the same number, not 0, have one address space
+  std::set<int> timed_out;  ///< sockets with a time limit
+
+  TreeThread& thread(pid_t tid) {
+    TreeThread& made = threads[tid];
+    made.tid = tid;
+    return made;
+  }
+  TreeProcess& open(int fd, const std::string& target, std::uint64_t flags = O_RDONLY, const std::string& info = "") {
+    std::array<char, 32> octal{};
+    std::snprintf(octal.data(), octal.size(), "%llo", static_cast<unsigned long long>(flags));
+    descriptors[fd] = {target, "pos:\t0\nflags:\t0" + std::string(octal.data()) + "\nmnt_id:\t9\n" + info};
+    return *this;
+  }
+  TreeProcess& pipe(int fd, int inode, std::uint64_t flags) {
+    return open(fd, "pipe:[" + std::to_string(inode) + "]", flags, "ino:\t" + std::to_string(inode) + "\n");
+  }
+  TreeProcess& socket(int fd, int inode) {
+    return open(fd, "socket:[" + std::to_string(inode) + "]", O_RDWR, "ino:\t" + std::to_string(inode) + "\n");
+  }
+  TreeProcess& eventfd(int fd, int id) {
+    return open(fd, "anon_inode:[eventfd]", O_RDWR,
+                "ino:\t2\neventfd-count: 0\neventfd-id: " + std::to_string(id) + "\n");
+  }
+  TreeProcess& catches(int signal) {
+    caught |= std::uint64_t{1} << (signal - 1);
+    return *this;
+  }
+  /// CPython ignores these from the start.
+  TreeProcess& is_python() {
+    ignored |= std::uint64_t{1} << (SIGPIPE - 1) | std::uint64_t{1} << (SIGXFSZ - 1);
+    return catches(SIGINT);
+  }
+  /// At 0x7e..., as "rw-s" or "rw-p".
+  TreeProcess& map(const std::string& rights, int inode, const std::string& path, const std::string& device = "00:01") {
+    maps +=
+        "7e0000000000-7e0000001000 " + rights + " 00000000 " + device + ' ' + std::to_string(inode) + ' ' + path + '\n';
+    return *this;
+  }
+  template <typename T>
+  TreeProcess& put(std::uint64_t address, const T& value) {
+    std::array<char, sizeof(T)> raw{};
+    std::memcpy(raw.data(), &value, sizeof value);
+    for (std::size_t i = 0; i < raw.size(); ++i) bytes[address + i] = raw[i];
+    return *this;
+  }
+};
+
+class FakeProc : public ProcSource {
+ public:
+  static constexpr std::uint64_t kMapped = 0x7e0000000000;  ///< where TreeProcess::map() puts memory
+  std::map<pid_t, TreeProcess> processes;
+  std::vector<UnixSocket> sockets;
+  std::map<std::uint64_t, std::vector<std::string>> names;  ///< in /dev/shm, by inode
+  std::set<std::string> private_folders;
+  std::string locks;
+  bool knows_names = true, knows_kcmp = true, hides_others = false;
+
+  FakeProc() { process(1, 0).thread(1).running = true; }
+
+  /// `parent`: 1 is mprun, which is not of the tree.
+  TreeProcess& process(pid_t pid, pid_t parent = 1) {
+    TreeProcess& made = processes[pid];
+    made.pid = pid;
+    made.parent = parent;
+    made.put(0x7f0000000100, std::uint16_t{0x050f});  // the instruction before all program counters
+    return made;
+  }
+
+  std::optional<std::string> read(const std::string& path) override;
+  std::optional<std::string> link(const std::string& path) override;
+  std::optional<std::vector<std::string>> list(const std::string& path) override;
+  bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
+  std::optional<std::vector<UnixSocket>> unix_sockets() override { return sockets; }
+  std::optional<bool> socket_has_timeout(pid_t pid, int fd) override {
+    return processes.at(pid).timed_out.count(fd) != 0;
+  }
+  std::optional<bool> same_memory(pid_t one, pid_t other) override {
+    if (!knows_kcmp) return std::nullopt;
+    const int memory_of = owner_of(one)->memory_of;
+    return memory_of != 0 && memory_of == owner_of(other)->memory_of;
+  }
+  std::optional<bool> same_files(pid_t one, pid_t other) override {
+    if (!knows_kcmp) return std::nullopt;
+    return one == other || !owner_of(other)->threads.at(other).own_descriptors;
+  }
+  std::optional<std::vector<std::string>> names_of(pid_t, const std::string& folder, std::uint64_t inode) override {
+    if (!knows_names || folder != "/dev/shm") return std::nullopt;
+    return names[inode];
+  }
+  std::optional<bool> is_private_folder(pid_t, const std::string& folder) override {
+    return private_folders.count(folder) != 0;
+  }
+
+ private:
+  struct Place {
+    TreeProcess* process = nullptr;
+    TreeThread* thread = nullptr;  ///< never nullptr if the process is not: the first one, unless another is named
+    std::string rest;
+  };
+  [[nodiscard]] TreeProcess* owner_of(pid_t tid);
+  [[nodiscard]] Place find(const std::string& path);
+};
+
+inline TreeProcess* FakeProc::owner_of(pid_t tid) {
+  for (auto& [pid, process] : processes) {
+    if (pid == tid || process.threads.count(tid) != 0) return &process;
+  }
+  return nullptr;
+}
+
+// "10/fd/3", "11/fd/3" of a second thread 11, "10/task/11/fd/3".
+inline FakeProc::Place FakeProc::find(const std::string& path) {
+  Place place;
+  std::size_t slash = std::min(path.find('/'), path.size());
+  if (path.empty() || path[0] < '0' || path[0] > '9') return place;
+  const pid_t named = std::stoi(path.substr(0, slash));
+  place.process = owner_of(named);
+  if (place.process == nullptr) return {};
+  auto& threads = place.process->threads;
+  const auto it = threads.find(named);
+  place.thread = it != threads.end() ? &it->second : &threads.begin()->second;
+  place.rest = path.substr(std::min(slash + 1, path.size()));
+  if (place.rest.rfind("task/", 0) != 0) return place;
+  place.rest = place.rest.substr(5);
+  slash = std::min(place.rest.find('/'), place.rest.size());
+  const auto own = threads.find(std::stoi(place.rest.substr(0, slash)));
+  if (own == threads.end()) return {};
+  place.thread = &own->second;
+  place.rest = place.rest.substr(std::min(slash + 1, place.rest.size()));
+  return place;
+}
+
+inline std::string status_text(const TreeProcess& process, const TreeThread& thread) {
+  std::array<char, 512> text{};
+  std::snprintf(text.data(), text.size(),
+                "Name:\tx\nState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
+                "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000000\n"
+                "SigIgn:\t%016llx\nSigCgt:\t%016llx\n"
+                "voluntary_ctxt_switches:\t%llu\nnonvoluntary_ctxt_switches:\t0\n",
+                thread.state, thread.tracer, process.threads.size(), static_cast<unsigned long long>(process.ignored),
+                static_cast<unsigned long long>(process.caught), static_cast<unsigned long long>(thread.runs));
+  return text.data();
+}
+
+inline std::string syscall_text(const TreeThread& thread) {
+  if (thread.running) return "running\n";
+  std::array<char, 256> text{};
+  const auto& a = thread.arguments;
+  const auto wide = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::snprintf(text.data(), text.size(), "%lld 0x%llx 0x%llx 0x%llx 0x%llx 0x%llx 0x%llx 0x%llx 0x%llx\n",
+                static_cast<long long>(thread.number), wide(a[0]), wide(a[1]), wide(a[2]), wide(a[3]), wide(a[4]),
+                wide(a[5]), wide(thread.stack_pointer), wide(thread.program_counter));
+  return text.data();
+}
+
+inline std::optional<std::string> FakeProc::read(const std::string& path) {
+  if (path == "locks") return locks;
+  const Place place = find(path);
+  if (place.process == nullptr || (hides_others && place.process->pid == 1)) return std::nullopt;
+  const TreeProcess& process = *place.process;
+  const TreeThread& thread = *place.thread;
+  if (place.rest == "stat") {
+    std::string text =
+        std::to_string(process.pid) + " (program) " + thread.state + ' ' + std::to_string(process.parent);
+    for (int field = 5; field <= 52; ++field) text += " 0";
+    return text + '\n';
+  }
+  if (place.rest == "status") return status_text(process, thread);
+  if (!process.readable) return std::nullopt;
+  if (place.rest == "schedstat") return "1 2 " + std::to_string(thread.runs) + '\n';
+  if (place.rest == "syscall") return syscall_text(thread);
+  if (place.rest == "wchan") return thread.wchan;
+  if (place.rest == "statm") return process.statm;
+  if (thread.state == 'Z') return "";  // what follows is gone with its memory and descriptors
+  if (place.rest == "maps") return process.maps;
+  if (place.rest == "timers") return process.timers;
+  if (place.rest.rfind("fdinfo/", 0) == 0) {
+    const auto opened = process.descriptors.find(std::stoi(place.rest.substr(7)));
+    if (opened != process.descriptors.end()) return opened->second.info;
+  }
+  return std::nullopt;
+}
+
+inline std::optional<std::string> FakeProc::link(const std::string& path) {
+  const Place place = find(path);
+  if (place.process == nullptr || !place.process->readable) return std::nullopt;
+  if (place.rest == "exe") return place.process->exe;
+  if (place.rest.rfind("fd/", 0) != 0) return std::nullopt;
+  const int fd = std::stoi(place.rest.substr(3));
+  const auto opened = place.process->descriptors.find(fd);
+  if (opened == place.process->descriptors.end()) return std::nullopt;
+  return place.thread->own_descriptors ? "/its/own" : opened->second.target;
+}
+
+inline std::optional<std::vector<std::string>> FakeProc::list(const std::string& path) {
+  std::vector<std::string> found;
+  if (path == ".") {
+    for (const auto& [pid, process] : processes) found.push_back(std::to_string(pid));
+    found.emplace_back("self");
+    return found;
+  }
+  const Place place = find(path);
+  if (path.size() > 5 && path.substr(path.size() - 5) == "/task" && place.process != nullptr) {
+    for (const auto& [tid, thread] : place.process->threads) found.push_back(std::to_string(tid));
+    return found;
+  }
+  if (place.process == nullptr || place.rest != "fd" || !place.process->readable) return std::nullopt;
+  if (place.process->hidden_descriptors) return std::nullopt;
+  if (place.thread->state == 'Z') return found;
+  for (const auto& [fd, opened] : place.process->descriptors) found.push_back(std::to_string(fd));
+  return found;
+}
+
+inline bool FakeProc::memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) {
+  const Place place = find(std::to_string(pid));
+  if (place.process == nullptr || place.thread->state == 'Z') return false;
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto byte = place.process->bytes.find(address + i);
+    if (byte == place.process->bytes.end()) return false;
+    static_cast<char*>(to)[i] = byte->second;
+  }
+  return true;
+}
+
+/// The tree below process 1, judged at once.
+struct Judged {
+  std::map<pid_t, Wait> waits;  ///< by thread
+  std::set<pid_t> stuck, live;
+  bool is_deadlock = false;
+  [[nodiscard]] bool is_stuck(pid_t pid) const { return stuck.count(pid) != 0; }
+};
+
+inline Judged judged(FakeProc* proc, const Outside& outside = {}) {
+  const Sample sample = take_sample(proc, process_tree(proc, 1, false));
+  World world(proc, &sample, outside);
+  Judgement judgement = judge(sample, &world);
+  Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock()};
+  for (JudgedThread& thread : judgement.threads) all.waits[thread.sample->tid] = std::move(thread.wait);
+  return all;
+}
+
+}  // namespace mprun

@@ -1,0 +1,228 @@
+// Waits for one descriptor: who holds the other end?
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+/// 10 reads a pipe, whose other end 11 has.
+FakeProc pipe_between() {
+  FakeProc proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).thread(10).reads(3);
+  proc.process(11).pipe(4, 77, O_WRONLY).thread(11).waits_on(0x5000);
+  return proc;
+}
+
+Outside foreign(std::uint64_t identity) {
+  Outside outside;
+  outside.foreign = {identity};
+  return outside;
+}
+
+TEST(PipeWait, IsEndedByTheHoldersOfTheOtherEnd) {
+  FakeProc proc = pipe_between();
+  Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kPipeRead);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}));
+  EXPECT_TRUE(all.is_deadlock);
+  proc.process(12).pipe(5, 77, O_RDONLY).thread(12).sleeps();  // only reads it too
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[12].pipe(6, 77, O_WRONLY);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(PipeWait, ToWriteIsEndedByReaders) {
+  FakeProc proc = pipe_between();
+  proc.processes[11].threads[11].writes(4);
+  proc.processes[10].threads[10].waits_on(0x5000);
+  EXPECT_EQ(judged(&proc).waits.at(11).kind, WaitKind::kPipeWrite);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.process(12).pipe(5, 77, O_RDONLY).thread(12).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(11));
+}
+
+TEST(PipeWait, CountsWhoOpenedItForBoth) {
+  FakeProc proc = pipe_between();
+  proc.process(12).pipe(5, 77, O_RDWR).thread(12).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(PipeWait, ForItselfIsForEver) {
+  FakeProc proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).pipe(4, 77, O_WRONLY).thread(10).reads(3);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+// A descriptor on its way through a socket, say.
+TEST(PipeWait, IsLiveIfNobodyIsSeenAtTheOtherEnd) {
+  FakeProc proc = pipe_between();
+  proc.processes[11].descriptors.clear();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[11].pipe(4, 77, O_WRONLY | O_PATH);  // it names the pipe, and is no end of it
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(PipeWait, IsLiveIfSomebodyOutsideHasThePipe) {
+  FakeProc proc = pipe_between();
+  EXPECT_FALSE(judged(&proc, foreign(77)).is_stuck(10));
+  EXPECT_TRUE(judged(&proc, foreign(78)).is_stuck(10));
+}
+
+TEST(DescriptorWait, ThatIsNoPipeIsLive) {
+  for (const char* target : {"/tmp/fifo", "/dev/pts/0", "/dev/ttyS0", "anon_inode:[timerfd]", "anon_inode:[signalfd]",
+                             "anon_inode:inotify", "anon_inode:[userfaultfd]", "anon_inode:[eventpoll]", "mnt:[5]"}) {
+    FakeProc proc;
+    proc.process(10).open(3, target, O_RDWR, "ino:\t77\nit_value: (0, 0)\nit_interval: (0, 0)\n").thread(10).reads(3);
+    EXPECT_THAT(judged(&proc).stuck, IsEmpty()) << target;
+  }
+  FakeProc closed;
+  closed.process(10).thread(10).reads(3);
+  EXPECT_THAT(judged(&closed).stuck, IsEmpty());
+}
+
+TEST(DescriptorWait, ForAPidfdEndsWithThatProcess) {
+  FakeProc proc;
+  proc.process(10).open(3, "anon_inode:[pidfd]", O_RDWR, "Pid:\t11\n").thread(10).reads(3);
+  proc.process(11).thread(11).waits_on(0x5000);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].open(3, "anon_inode:[pidfd]", O_RDWR, "Pid:\t99\n");
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+/// 10 and 11 have one end each of a pair of sockets.
+FakeProc socket_pair() {
+  FakeProc proc;
+  proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});
+  proc.process(11).socket(3, 71).thread(11).waits_on(0x5000);
+  proc.sockets = {{70, 71, false, "", false}, {71, 70, false, "", false}};
+  return proc;
+}
+
+TEST(SocketWait, IsEndedByThePeer) {
+  FakeProc proc = socket_pair();
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kSocket);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SocketWait, MayBeEndedFromThisEndToo) {
+  FakeProc proc = socket_pair();
+  proc.process(12).socket(9, 70).thread(12).sleeps();  // shutdown()
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SocketWait, WithATimeLimitIsLive) {
+  FakeProc proc = socket_pair();
+  proc.processes[10].timed_out = {3};
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SocketWait, IsLiveIfThePeerIsNotSeen) {
+  FakeProc held_outside = socket_pair();
+  EXPECT_FALSE(judged(&held_outside, foreign(71)).is_stuck(10));
+  EXPECT_FALSE(judged(&held_outside, foreign(70)).is_stuck(10));
+  FakeProc elsewhere = socket_pair();
+  elsewhere.processes[11].descriptors.clear();
+  EXPECT_FALSE(judged(&elsewhere).is_stuck(10));
+  FakeProc unconnected = socket_pair();
+  unconnected.sockets[0].peer = 0;
+  EXPECT_FALSE(judged(&unconnected).is_stuck(10));
+  FakeProc network = socket_pair();
+  network.sockets.clear();
+  EXPECT_FALSE(judged(&network).is_stuck(10));
+}
+
+// It may be for somebody else than the peer.
+TEST(SocketWait, ToSendADatagramIsLive) {
+  FakeProc proc = socket_pair();
+  proc.sockets[0].datagram = proc.sockets[1].datagram = true;
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[10].threads[10].call(SYS_sendto, {3});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+FakeProc listener(const std::string& name) {
+  FakeProc proc;
+  proc.process(10).socket(3, 70).thread(10).call(SYS_accept4, {3});
+  proc.process(11).thread(11).waits_on(0x5000);
+  proc.sockets = {{70, 0, true, name, false}};
+  proc.private_folders = {"/tmp/pymp-a1", "/tmp/ssh-XY"};
+  return proc;
+}
+
+TEST(ListenerWait, OfMultiprocessingIsEndedByTheTree) {
+  FakeProc proc = listener("/tmp/pymp-a1/listener-b2");
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(ListenerWait, IsLiveIfOthersMayConnect) {
+  for (const char* name : {"/tmp/ssh-XY/agent.12", "/tmp/pymp-open/listener-b2", "/tmp/pymp-a1/control", "", "x"}) {
+    FakeProc proc = listener(name);
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << name;
+  }
+  FakeProc proc = listener("/tmp/pymp-a1/listener-b2");
+  Outside outside;
+  outside.closed = false;
+  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+}
+
+FakeProc eventfd_reader() {
+  FakeProc proc;
+  proc.process(10).eventfd(3, 0).thread(10).reads(3);
+  proc.process(11).eventfd(8, 1).thread(11).sleeps();
+  return proc;
+}
+
+TEST(EventfdWait, IsEndedByWhoeverHasIt) {
+  FakeProc proc = eventfd_reader();
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kEventfd);
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[11].eventfd(9, 0);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(EventfdWait, IsLiveIfTheKernelMaySignalIt) {
+  FakeProc aio = eventfd_reader();
+  aio.processes[11].map("rw-s", 5, "/[aio] (deleted)");
+  EXPECT_FALSE(judged(&aio).is_stuck(10));
+  FakeProc device = eventfd_reader();
+  device.processes[11].open(20, "/dev/vfio/1", O_RDWR);
+  EXPECT_FALSE(judged(&device).is_stuck(10));
+  FakeProc machine = eventfd_reader();
+  machine.processes[11].open(20, "anon_inode:kvm-vm", O_RDWR);
+  EXPECT_FALSE(judged(&machine).is_stuck(10));
+  FakeProc tame = eventfd_reader();
+  tame.processes[10].open(0, "/dev/null").open(1, "/dev/pts/3", O_RDWR).open(2, "/dev/shm/x", O_RDWR);
+  EXPECT_TRUE(judged(&tame).is_stuck(10));
+}
+
+TEST(EventfdWait, IsLiveIfItIsNotKnownOrOfOthers) {
+  FakeProc old_kernel = eventfd_reader();
+  old_kernel.processes[10].open(3, "anon_inode:[eventfd]", O_RDWR, "eventfd-count: 0\n");
+  EXPECT_FALSE(judged(&old_kernel).is_stuck(10));
+  FakeProc outside = eventfd_reader();
+  Descriptor held = parse_descriptor(3, "anon_inode:[eventfd]");
+  held.event_id = 0;
+  EXPECT_FALSE(judged(&outside, foreign(identity_of(held))).is_stuck(10));
+}
+
+TEST(Foreign, HoldsWhatTheProcessesHold) {
+  FakeProc proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).socket(4, 78).eventfd(5, 9).open(6, "/tmp/a", O_RDWR, "ino:\t80\n");
+  proc.process(10).open(7, "anon_inode:[timerfd]").thread(10);
+  const auto held = inodes_held_by(&proc, {10, 99});
+  EXPECT_EQ(held.size(), 4U);
+  EXPECT_EQ(held.count(77) + held.count(78), 2U);
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,192 @@
+// Waits in futex(2): locks of one process, of several, ends of threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr std::uint64_t kLock = FakeProc::kMapped + 0x40;
+
+TEST(Futex, OfOneProcessIsEndedByIt) {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_on(0x5000);
+  proc.process(11).thread(11).sleeps();  // has nothing to do with it
+  Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kFutex);
+  EXPECT_EQ(all.waits.at(10).address, 0x5000U);
+  EXPECT_TRUE(all.is_stuck(10));
+  EXPECT_FALSE(all.is_deadlock);
+  proc.processes[10].thread(20).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(Futex, WithATimeLimitIsLive) {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_on(0x5000).arguments[3] = 0x7ffc0000;
+  EXPECT_TRUE(judged(&proc).waits.at(10).timed);
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+TEST(Futex, OperationThatIsNotKnownIsLive) {
+  FakeProc proc;
+  for (const unsigned operation : {FUTEX_WAKE, FUTEX_REQUEUE, 77}) {
+    proc.process(10).thread(10).call(SYS_futex, {0x5000, operation | FUTEX_PRIVATE_FLAG, 0, 0});
+    EXPECT_THAT(judged(&proc).stuck, IsEmpty()) << operation;
+  }
+}
+
+TEST(Futex, OfAMutexNamesItsOwner) {
+  FakeProc proc;
+  proc.process(10).put(0x5008, std::int32_t{20}).thread(10).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 2, 0});
+  const Wait wait = judged(&proc).waits.at(10);
+  EXPECT_EQ(wait.kind, WaitKind::kMutex);
+  EXPECT_EQ(wait.owner, 20);
+  EXPECT_THAT(wait.wakers, UnorderedElementsAre(Waker{10, 0}));
+}
+
+// clone(CLONE_VM): one space of futexes, whoever is whose parent.
+TEST(Futex, IsEndedByWhoeverSharesTheMemory) {
+  for (const pid_t parent : {10, 1}) {
+    FakeProc proc;
+    proc.process(10).thread(10).waits_on(0x5000);
+    proc.process(11, parent).thread(11).sleeps();
+    EXPECT_TRUE(judged(&proc).is_stuck(10));
+    proc.processes[10].memory_of = proc.processes[11].memory_of = 1;
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << "a child of " << parent;
+  }
+}
+
+TEST(Futex, MayBeEndedByWhoMightShareTheMemory) {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_on(0x5000);
+  proc.process(11, 10).thread(11).sleeps();
+  proc.knows_kcmp = false;
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[11].statm = "101 5 1 1 0 1 0";  // another size: another memory
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+}
+
+/// glibc's pthread_join(): a futex that is not private, in private memory, of the number of a thread.
+FakeProc join() {
+  FakeProc proc;
+  TreeProcess& process = proc.process(10);
+  process.map("rw-p", 0, "").put(kLock, std::uint32_t{20});
+  process.thread(10).call(SYS_futex, {kLock, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 20, 0});
+  process.thread(20).waits_on(0x5000);
+  return proc;
+}
+
+TEST(Futex, OfPthreadJoinIsEndedByThatThread) {
+  FakeProc proc = join();
+  Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kThreadEnd);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{10, 20}));
+  EXPECT_TRUE(all.is_deadlock);
+  proc.processes[10].threads[20].sleeps();
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+TEST(Futex, InUnknownMemoryIsLive) {
+  FakeProc unmapped = join();
+  unmapped.processes[10].threads[10].arguments[0] = 0x1234;
+  EXPECT_THAT(judged(&unmapped).stuck, IsEmpty());
+  FakeProc unread = join();
+  unread.processes[10].bytes.erase(kLock);
+  EXPECT_THAT(judged(&unread).stuck, IsEmpty());
+  FakeProc in_file = join();
+  in_file.processes[10].maps = "7e0000000000-7e0000001000 r--p 00000000 00:01 7 /usr/share/x\n";
+  EXPECT_THAT(judged(&in_file).stuck, IsEmpty());
+}
+
+/// 10 and its child 11 share a page without a file, and a lock in it; 12 does not.
+FakeProc shared_page(const std::string& path = "/dev/zero (deleted)") {
+  FakeProc proc;
+  proc.process(10).map("rw-s", 900, path).thread(10).waits_on(kLock, false);
+  proc.process(11, 10).map("rw-s", 900, path).thread(11).waits_on(kLock, false);
+  proc.process(12).map("rw-s", 901, path).thread(12).sleeps();
+  return proc;
+}
+
+TEST(SharedFutex, IsEndedByWhoeverMapsTheSameFile) {
+  FakeProc proc = shared_page();
+  Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSharedFutex);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}));
+  EXPECT_TRUE(all.is_stuck(10) && all.is_stuck(11));
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SharedFutex, OnAnotherDeviceIsAnother) {
+  FakeProc proc = shared_page();
+  proc.process(13).map("rw-s", 900, "/dev/zero (deleted)", "00:02").thread(13).sleeps();
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+}
+
+TEST(SharedFutex, WithInheritanceOfPriorityIsLive) {
+  FakeProc proc = shared_page();
+  proc.processes[10].threads[10].call(SYS_futex, {kLock, FUTEX_LOCK_PI, 0, 0});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SharedFutex, IsLiveIfSomebodysMappingsCannotBeRead) {
+  FakeProc proc = shared_page();
+  proc.process(13).thread(13).waits_on(0x5000);
+  proc.processes[13].maps.clear();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SharedFutex, OfATreeThatIsNotOursIsLive) {
+  FakeProc proc = shared_page();
+  Outside outside;
+  outside.closed = false;
+  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+}
+
+TEST(SharedFutex, IsLiveWhereOthersMayKnowItsMemory) {
+  for (const char* path : {"/memfd:fence (deleted)", "/SYSV00000000 (deleted)", "/dev/shm/sem.mine",
+                           "/tmp/locks (deleted)", "/tmp/locks", "/dev/shm/psm_1234", "/i915", ""}) {
+    FakeProc proc = shared_page(path);
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << path;
+  }
+}
+
+// As a semaphore of multiprocessing looks to who made it, after its last name was taken away; and with spawn.
+TEST(SharedFutex, OfMultiprocessingIsItsOwn) {
+  FakeProc unlinked = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
+  EXPECT_TRUE(judged(&unlinked).is_stuck(10));
+  FakeProc named = shared_page("/dev/shm/sem.mp-a1b2c3d4");
+  named.names[900] = {"sem.mp-a1b2c3d4"};
+  EXPECT_TRUE(judged(&named).is_stuck(10));
+  FakeProc loky = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
+  loky.names[900] = {"sem.loky-77-xyz"};
+  EXPECT_TRUE(judged(&loky).is_stuck(10));
+}
+
+// sem_open() takes the name by which it mapped a new semaphore away; the one that was asked for is another.
+TEST(SharedFutex, MayHaveANameThoughItsMappingSaysDeleted) {
+  FakeProc proc = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
+  proc.names[900] = {"sem.known_to_all"};
+  EXPECT_THAT(judged(&proc).waits.at(10).why_live, HasSubstr("name"));
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.names.clear();
+  proc.knows_names = false;
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+// It was opened while it had a name.
+TEST(SharedFutex, IsLiveIfAProcessOutsideMapsIt) {
+  FakeProc proc = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
+  proc.process(50, 0).map("rw-s", 900, "/dev/shm/sem.x (deleted)").thread(50).sleeps();
+  EXPECT_THAT(judged(&proc).waits.at(10).why_live, HasSubstr("outside"));
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,164 @@
+// Waits for several descriptors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr std::uint64_t kArray = 0x9000;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+/// 10 waits in poll for a pipe of 11 and one of 12, both stuck.
+FakeProc poller() {
+  FakeProc proc;
+  TreeProcess& process = proc.process(10).pipe(3, 70, O_RDONLY).pipe(4, 71, O_RDONLY);
+  process.put(kArray, pollfd{3, POLLIN, 0}).put(kArray + sizeof(pollfd), pollfd{4, POLLIN, 0});
+  process.thread(10).call(SYS_poll, {kArray, 2, kNever});
+  proc.process(11).pipe(5, 70, O_WRONLY).thread(11).waits_on(0x5000);
+  proc.process(12).pipe(5, 71, O_WRONLY).thread(12).waits_on(0x5000);
+  return proc;
+}
+
+/// All descriptors of `proc`'s process 10 in one epoll set.
+TreeProcess& watch_by_epoll(FakeProc* proc, const std::string& lines) {
+  TreeProcess& process = proc->process(10).open(9, "anon_inode:[eventpoll]", O_RDWR, lines);
+  process.thread(10).call(SYS_epoll_wait, {9, 0x1000, 8, kNever});
+  return process;
+}
+
+TEST(PollWait, IsEndedByAnyoneAtTheOtherEnds) {
+  FakeProc proc = poller();
+  Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kPoll);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}, Waker{12, 0}));
+  EXPECT_TRUE(all.is_deadlock);
+  proc.processes[12].threads[12].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(PollWait, WithATimeLimitIsLive) {
+  const std::pair<std::int64_t, std::array<std::uint64_t, 5>> calls[] = {
+      {SYS_poll, {kArray, 2, 5000, 0, 0}},           {SYS_ppoll, {kArray, 2, 0x1000, 0, 0}},
+      {SYS_select, {4, kArray, 0, 0, 0x1000}},       {SYS_pselect6, {4, kArray, 0, 0, 0x1000}},
+      {SYS_epoll_wait, {9, 0x1000, 8, 5000, 0}},     {SYS_epoll_pwait, {9, 0x1000, 8, 5000, 0}},
+      {SYS_epoll_pwait2, {9, 0x1000, 8, 0x1000, 0}},
+  };
+  for (const auto& [number, arguments] : calls) {
+    FakeProc proc = poller();
+    watch_by_epoll(&proc, "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\n");
+    TreeThread& thread = proc.processes[10].threads[10];
+    thread.number = number;
+    std::copy(arguments.begin(), arguments.end(), thread.arguments.begin());
+    EXPECT_TRUE(judged(&proc).waits.at(10).timed) << number;
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << number;
+  }
+}
+
+TEST(PollWait, OfArraysThatCannotBeReadIsLive) {
+  FakeProc proc = poller();
+  TreeThread& thread = proc.processes[10].threads[10].call(SYS_poll, {0x1, 2, kNever});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  thread.call(SYS_poll, {kArray, std::uint64_t{1} << 60, kNever});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  thread.call(SYS_select, {64, 0x1, 0, 0, 0});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  thread.call(SYS_select, {std::uint64_t{1} << 60, kArray, 0, 0, 0});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(PollWait, ForNothingWaitsForASignal) {
+  FakeProc proc = poller();
+  TreeThread& thread = proc.processes[10].threads[10].call(SYS_poll, {0, 0, kNever});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[10].put(kArray, pollfd{-1, POLLIN, 0});
+  thread.call(SYS_poll, {kArray, 1, kNever});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  thread.call(SYS_select, {0, 0, 0, 0, 0});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+// The end to write hears when the last reader goes, whatever it asked for.
+TEST(PollWait, HearsOfHangUps) {
+  for (const short events : {short{0}, short{POLLIN}, short{POLLOUT}}) {
+    FakeProc proc;
+    TreeProcess& process = proc.process(10).pipe(3, 70, O_WRONLY).put(kArray, pollfd{3, events, 0});
+    process.thread(10).call(SYS_poll, {kArray, 1, kNever});
+    proc.process(11).pipe(5, 70, O_RDONLY).thread(11).waits_on(0x5000);
+    EXPECT_TRUE(judged(&proc).is_deadlock) << events;
+    proc.processes[11].threads[11].sleeps();
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << events;
+  }
+}
+
+TEST(PollWait, ForAPipeOpenedForBothIsEndedByBoth) {
+  for (const auto mode : {O_RDONLY, O_WRONLY}) {
+    FakeProc proc;
+    TreeProcess& process = proc.process(10).pipe(3, 70, O_RDWR).put(kArray, pollfd{3, POLLIN, 0});
+    process.thread(10).call(SYS_poll, {kArray, 1, kNever});
+    proc.process(11).pipe(5, 70, mode).thread(11).sleeps();
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << mode;
+  }
+}
+
+TEST(PollWait, IsLiveIfOneOfItsDescriptorsIs) {
+  FakeProc proc = poller();
+  proc.processes[10].open(4, "anon_inode:[timerfd]", O_RDWR);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[10].descriptors.erase(4);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SelectWait, ReadsItsThreeSets) {
+  for (const std::size_t set : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
+    FakeProc proc = poller();
+    TreeThread& thread = proc.processes[10].put(kArray, std::uint64_t{1} << 4).threads[10];
+    thread.call(SYS_select, {5, 0, 0, 0, 0}).arguments[set] = kArray;
+    EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{12, 0})) << set;
+    EXPECT_TRUE(judged(&proc).is_deadlock);
+  }
+}
+
+TEST(EpollWait, IsForWhatIsInItsSet) {
+  FakeProc proc = poller();
+  watch_by_epoll(&proc,
+                 "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\ntfd: 4 events: 19 data: 4 pos:0 ino:47 sdev:f\n");
+  EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}, Waker{12, 0}));
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+// What was added to the set as 3 lives on in another process; 3 is another pipe now.
+TEST(EpollWait, IsLiveIfANumberMeansAnotherFileNow) {
+  const std::pair<const char*, const char*> lines[] = {
+      {"another inode", "tfd: 3 events: 19 data: 3 pos:0 ino:99 sdev:f\n"},
+      {"closed", "tfd: 5 events: 19 data: 3 pos:0 ino:46 sdev:f\n"},
+      {"not told", "tfd: 3 events: 19 data: 3\n"},
+      {"an empty set", ""},
+  };
+  for (const auto& [what, text] : lines) {
+    FakeProc proc = poller();
+    watch_by_epoll(&proc, text);
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << what;
+  }
+  FakeProc no_epoll = poller();
+  no_epoll.processes[10].threads[10].call(SYS_epoll_wait, {3, 0x1000, 8, kNever});
+  EXPECT_FALSE(judged(&no_epoll).is_stuck(10));
+}
+
+// All eventfds have one inode: the one in the set may be any.
+TEST(EpollWait, ForAnEventfdMayBeEndedByWhoeverHasOne) {
+  FakeProc proc;
+  watch_by_epoll(&proc, "tfd: 3 events: 19 data: 3 pos:0 ino:2 sdev:f\n").eventfd(3, 5);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.process(11).eventfd(3, 6).thread(11).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,223 @@
+// The wait table: children, vfork, file locks, and what is never proved.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include "fake_proc.h"
+#include "watch/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+/// 10 waits for its child 11, which waits for a lock that nobody can give up.
+FakeProc parent_and_stuck_child() {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_for_child(11);
+  proc.process(11, 10).thread(11).waits_on(0x5000);
+  return proc;
+}
+
+TEST(Wait, ForAChildEndsWithIt) {
+  FakeProc proc = parent_and_stuck_child();
+  const Judged all = judged(&proc);
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kChild);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}));
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+TEST(Wait, ForAnyChildHasAllOfThemAsWakers) {
+  for (const bool by_waitid : {false, true}) {
+    FakeProc proc = parent_and_stuck_child();
+    TreeThread& parent = proc.processes[10].threads[10];
+    by_waitid ? parent.call(SYS_waitid, {P_ALL, 0}) : parent.waits_for_child(-1);
+    EXPECT_TRUE(judged(&proc).is_deadlock);
+    proc.process(12, 10).thread(12).sleeps();
+    EXPECT_FALSE(judged(&proc).is_stuck(10));
+    EXPECT_TRUE(judged(&proc).is_stuck(11));
+  }
+}
+
+TEST(Wait, ByWaitidNamesAProcessOrAPidfd) {
+  FakeProc proc = parent_and_stuck_child();
+  TreeThread& parent = proc.processes[10].threads[10].call(SYS_waitid, {P_PID, 11});
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  parent.call(SYS_waitid, {P_PIDFD, 5});
+  EXPECT_THAT(judged(&proc).waits.at(10).why_live, HasSubstr("unknown child"));
+  proc.processes[10].open(5, "anon_inode:[pidfd]", O_RDWR, "Pid:\t11\n");
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].open(5, "anon_inode:[pidfd]", O_RDWR, "Pid:\t-1\n");
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(Wait, ForAChildThatIsNotSeenIsLive) {
+  FakeProc proc = parent_and_stuck_child();
+  TreeThread& parent = proc.processes[10].threads[10].waits_for_child(77);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.process(11, 1);  // somebody else's child now
+  parent.waits_for_child(11);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  parent.waits_for_child(-1);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+// Its tracees, which need not be its children, wake a tracer as children do.
+TEST(Wait, OfATracerForAnyChildIsLive) {
+  FakeProc proc = parent_and_stuck_child();
+  proc.processes[10].threads[10].waits_for_child(-1);
+  proc.process(50, 0).thread(50).tracer = 10;  // outside of the tree
+  EXPECT_THAT(judged(&proc).waits.at(10).why_live, HasSubstr("traces"));
+}
+
+TEST(Wait, ForAVforkChildEndsWithItOrItsExec) {
+  FakeProc proc;
+  TreeThread& parent = proc.process(10).thread(10).call(SYS_vfork, {});
+  parent.state = 'D';
+  proc.process(11, 10).thread(11).waits_on(0x5000);
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it has no child with its memory";
+  proc.processes[10].memory_of = proc.processes[11].memory_of = 1;
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kVfork);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+// A handler runs in any thread, and may wake the others.
+TEST(Wait, OfAProcessThatCatchesTheEndOfChildrenMayEndWithAnyChild) {
+  FakeProc proc;
+  proc.process(10).catches(SIGCHLD).thread(10).waits_on(0x5000);
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.process(11, 10).thread(11).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[11].threads[11].waits_on(0x5000);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+constexpr const char* kTwoLocks =
+    "1: FLOCK  ADVISORY  WRITE 11 00:2a:500 0 EOF\n"
+    "1: -> FLOCK  ADVISORY  WRITE 10 00:2a:500 0 EOF\n";
+
+FakeProc lock_cycle() {
+  FakeProc proc;
+  proc.process(10).open(3, "/tmp/a", O_RDWR, "ino:\t500\n").thread(10).call(SYS_flock, {3, 2});
+  proc.process(11, 10).open(3, "/tmp/a", O_RDWR, "ino:\t500\n").thread(11).waits_for_child(77);
+  proc.processes[11].threads[11].waits_on(0x5000);
+  proc.locks = kTwoLocks;
+  return proc;
+}
+
+TEST(Wait, ForAFileLockEndsByItsHolder) {
+  FakeProc proc = lock_cycle();
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kFileLock);
+  proc.processes[10].threads[10].call(SYS_fcntl, {3, F_SETLKW, 0x1000});
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(Wait, ForAFileLockIsLiveIfItsHolderIsNotOfTheTree) {
+  for (const char* locks :
+       {"", "1: FLOCK ADVISORY WRITE 99 00:2a:500 0 EOF\n1: -> FLOCK ADVISORY WRITE 10 00:2a:500 0 EOF\n",
+        "1: OFDLCK ADVISORY WRITE -1 00:2a:500 0 EOF\n1: -> FLOCK ADVISORY WRITE 10 00:2a:500 0 EOF\n"}) {
+    FakeProc proc = lock_cycle();
+    proc.locks = locks;
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << locks;
+  }
+}
+
+// The lock belongs to an open file that 12 has too.
+TEST(Wait, ForAFileLockMayEndByAnyoneWithTheFile) {
+  FakeProc proc = lock_cycle();
+  proc.process(12, 10).open(9, "/tmp/a").thread(12).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  FakeProc inherited = lock_cycle();
+  Outside outside;
+  Descriptor file = parse_descriptor(3, "/tmp/a");
+  file.info_inode = 500;
+  outside.foreign.insert(identity_of(file));
+  EXPECT_FALSE(judged(&inherited, outside).is_stuck(10));
+}
+
+// Two threads of 10 wait: one for a lock of 11, the other for one of a process outside.
+TEST(Wait, ForAFileLockIsNotMistakenForThatOfAnotherThread) {
+  FakeProc proc = lock_cycle();
+  proc.processes[10].open(4, "/tmp/b", O_RDWR, "ino:\t501\n").thread(20).call(SYS_flock, {4, 2});
+  proc.locks += "2: FLOCK ADVISORY WRITE 99 00:2a:501 0 EOF\n2: -> FLOCK ADVISORY WRITE 10 00:2a:501 0 EOF\n";
+  const Judged all = judged(&proc);
+  EXPECT_THAT(all.waits.at(10).why_live, IsEmpty());
+  EXPECT_THAT(all.waits.at(20).why_live, HasSubstr("outside"));
+  EXPECT_FALSE(all.is_stuck(10));
+}
+
+TEST(Wait, ThatIsNotUnderstoodIsLive) {
+  const std::pair<const char*, std::int64_t> calls[] = {
+      {"pause", SYS_pause},
+      {"sigtimedwait", SYS_rt_sigtimedwait},
+      {"sigsuspend", SYS_rt_sigsuspend},
+      {"nanosleep", SYS_nanosleep},
+      {"clock_nanosleep", SYS_clock_nanosleep},
+      {"semop", SYS_semop},
+      {"msgrcv", SYS_msgrcv},
+      {"mq_timedreceive", SYS_mq_timedreceive},
+      {"io_getevents", SYS_io_getevents},
+      {"io_uring_enter", SYS_io_uring_enter},
+      {"futex_waitv", 449},
+      {"connect", SYS_connect},
+      {"openat: a FIFO", SYS_openat},
+      {"ptrace", SYS_ptrace},
+      {"restart_syscall: of what, is not told", SYS_restart_syscall},
+      {"fcntl: not for a lock", SYS_fcntl},
+      {"a page fault", -1},
+      {"x32", SYS_futex | 0x40000000},
+  };
+  for (const auto& [name, number] : calls) {
+    FakeProc proc = parent_and_stuck_child();
+    proc.processes[11].threads[11].number = number;
+    proc.processes[11].threads[11].arguments = {0, 0, 0, 0, 0, 0};
+    EXPECT_THAT(judged(&proc).stuck, IsEmpty()) << name;
+  }
+}
+
+TEST(Wait, InAnyOtherStateIsLive) {
+  for (const char state : {'D', 'T', 't', 'R', 'I', 'P'}) {
+    FakeProc proc = parent_and_stuck_child();
+    proc.processes[11].threads[11].state = state;
+    EXPECT_THAT(judged(&proc).stuck, IsEmpty()) << state;
+  }
+}
+
+// Frozen, it waits for nothing that its call says. The names are those of kernel functions.
+TEST(Wait, ThatIsHeldUpIsLive) {
+  for (const char* function : {"do_freezer_trap", "__refrigerator", "get_signal", "handle_userfault",
+                               "seccomp_do_user_notification", "fuse_dev_do_write"}) {
+    FakeProc proc = parent_and_stuck_child();
+    proc.processes[11].threads[11].wchan = function;
+    EXPECT_THAT(judged(&proc).waits.at(11).why_live, HasSubstr(function));
+    EXPECT_THAT(judged(&proc).stuck, IsEmpty()) << function;
+  }
+  FakeProc proc = parent_and_stuck_child();
+  proc.processes[11].threads[11].wchan = "futex_wait_queue";
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+// The numbers of its calls mean other calls.
+TEST(Wait, OfAProgramOf32BitsIsLive) {
+  FakeProc proc = parent_and_stuck_child();
+  proc.processes[11].threads[11].stack_pointer = 0xffffd000;
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+  FakeProc mixed = parent_and_stuck_child();  // int $0x80
+  mixed.processes[11].put(0x7f0000000100, std::uint16_t{0x80cd});
+  EXPECT_THAT(judged(&mixed).stuck, IsEmpty());
+  FakeProc unreadable = parent_and_stuck_child();
+  unreadable.processes[11].bytes.clear();
+  EXPECT_THAT(judged(&unreadable).stuck, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mprun
