@@ -1,8 +1,11 @@
 // The live /proc, asked about this process and children of it that wait until their test is over.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -12,7 +15,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <numeric>
+#include <thread>
 
 #include "os/fd.h"
 #include "procfs/process_facts.h"
@@ -187,6 +192,58 @@ TEST(LiveProc, KnowsThePeersOfUnixSockets) {
   EXPECT_EQ(listening->peer, 0U);
   EXPECT_TRUE(listening->listening);
   EXPECT_EQ(listening->name, path);
+}
+
+TEST(LiveProc, TellsDatagramSocketsFromStreams) {
+  const auto proc = live_proc();
+  for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+    std::array<int, 2> pair{};
+    ASSERT_EQ(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair.data()), 0);
+    const Fd one(pair[0]);
+    const Fd other(pair[1]);
+    const auto sockets = proc->unix_sockets();
+    ASSERT_TRUE(sockets);
+    const UnixSocket* found = find_socket(*sockets, inode_of(proc.get(), one.get()));
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->datagram, type == SOCK_DGRAM);
+  }
+}
+
+TEST(LiveProc, FindsNamesByInode) {
+  std::string pattern = "/tmp/mprun-names-XXXXXX";
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const auto proc = live_proc();
+  const std::string file = pattern + "/one";
+  const Fd opened(open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  ASSERT_EQ(link(file.c_str(), (pattern + "/two").c_str()), 0);
+  struct stat status {};
+  ASSERT_EQ(fstat(opened.get(), &status), 0);
+  const auto names = proc->names_of(getpid(), pattern, status.st_ino);
+  EXPECT_EQ(names, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(proc->names_of(getpid(), pattern, status.st_ino + 1), std::vector<std::string>());
+  EXPECT_EQ(proc->names_of(getpid(), pattern + "/none", status.st_ino), std::nullopt);
+  EXPECT_EQ(proc->is_private_folder(getpid(), pattern), true);
+  EXPECT_EQ(proc->is_private_folder(getpid(), file), false);
+  EXPECT_EQ(chmod(pattern.c_str(), 0755), 0);
+  EXPECT_EQ(proc->is_private_folder(getpid(), pattern), false);
+  EXPECT_EQ(proc->is_private_folder(getpid(), "relative"), std::nullopt);
+  for (const char* name : {"/one", "/two", ""}) (void)remove((pattern + name).c_str());
+}
+
+TEST(LiveProc, ComparesTablesOfDescriptors) {
+  const auto proc = live_proc();
+  if (!proc->same_files(getpid(), getpid())) GTEST_SKIP() << "no kcmp() here";
+  std::promise<pid_t> tid;
+  std::promise<void> done;
+  std::thread other([&] {
+    EXPECT_EQ(unshare(CLONE_FILES), 0);
+    tid.set_value(gettid());
+    done.get_future().wait();
+  });
+  EXPECT_EQ(proc->same_files(getpid(), tid.get_future().get()), false);
+  EXPECT_EQ(proc->same_files(getpid(), getpid()), true);
+  done.set_value();
+  other.join();
 }
 
 TEST(LiveProc, TellsAllOfManyUnixSockets) {

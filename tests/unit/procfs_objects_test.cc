@@ -19,6 +19,17 @@ std::unique_ptr<ProcSource> recorded(std::string_view text) {
   return std::move(*proc);
 }
 
+TEST(Descriptor, OfAnEventfdHasItsId) {
+  Descriptor descriptor = parse_descriptor(3, "anon_inode:[eventfd]");
+  parse_descriptor_info("pos:\t0\nflags:\t02\nino:\t2058\neventfd-count:                0\n", &descriptor);
+  EXPECT_EQ(descriptor.event_id, std::nullopt);
+  parse_descriptor_info("eventfd-id: 0\neventfd-semaphore: 0\n", &descriptor);
+  EXPECT_EQ(descriptor.event_id, 0U);
+  Descriptor file = parse_descriptor(3, "/x");
+  parse_descriptor_info("eventfd-id: 5\n", &file);
+  EXPECT_EQ(file.event_id, std::nullopt);
+}
+
 TEST(Descriptor, IsKnownByItsLink) {
   const std::pair<const char*, Kind> known[] = {{"anon_inode:[eventpoll]", Kind::kEpoll},
                                                 {"anon_inode:[eventfd]", Kind::kEventfd},

@@ -28,6 +28,9 @@ class ScriptedProc : public ProcSource {
     return fd < 0 ? std::nullopt : std::optional(fd == 0);
   }
   std::optional<bool> same_memory(pid_t one, pid_t other) override { return one == other; }
+  std::optional<bool> same_files(pid_t one, pid_t other) override { return one < other; }
+  std::optional<std::vector<std::string>> names_of(pid_t, const std::string&, std::uint64_t) override { return names; }
+  std::optional<bool> is_private_folder(pid_t, const std::string&) override { return true; }
 
   std::deque<std::optional<std::string>> texts;
   std::optional<std::vector<std::string>> names;
@@ -74,7 +77,7 @@ TEST(Recording, IsTextForPeople) {
   asked.texts = {"cat\0a b\0", "pipe:[123]", std::nullopt, "\1\2\3\4"};
   asked.texts[0] = std::string("cat\0a b\0", 8);
   asked.names = {{"0", "a b"}};
-  asked.sockets = {{{5, 6, false, ""}, {7, 0, true, "/tmp/a b"}}};
+  asked.sockets = {{{5, 6, false, ""}, {7, 0, true, "/tmp/a b"}, {8, 9, false, "", true}}};
   ProcRecorder recorder(&asked);
   std::array<char, 4> bytes{};
   (void)recorder.read("12/cmdline");
@@ -86,16 +89,22 @@ TEST(Recording, IsTextForPeople) {
   (void)recorder.socket_has_timeout(12, 0);
   (void)recorder.socket_has_timeout(12, -1);
   (void)recorder.same_memory(12, 13);
+  (void)recorder.same_files(12, 13);
+  (void)recorder.names_of(12, "/dev/shm", 4711);
+  (void)recorder.is_private_folder(12, "/tmp/a");
   EXPECT_EQ(recorder.recording(),
             "read 12/cmdline\n|cat\\x00a b\\x00\\\n"
             "link 12/fd/3: pipe:[123]\n"
             "none read 12/environ\n"
             "memory 12 7ffc0010 4\n|01020304\n"
             "list 12/a\\x3a\\x20b: 0 a\\x20b\n"
-            "sockets\n|5 6 open\n|7 0 listening /tmp/a\\x20b\n"
+            "sockets\n|5 6 open\n|7 0 listening /tmp/a\\x20b\n|8 9 datagram\n"
             "timeout 12 0: yes\n"
             "none timeout 12 -1\n"
-            "same-memory 12 13: no\n");
+            "same-memory 12 13: no\n"
+            "same-files 12 13: yes\n"
+            "names 12/root/dev/shm 4711: 0 a\\x20b\n"
+            "private 12/root/tmp/a: yes\n");
   const auto proc = replay(recorder.recording());
   EXPECT_EQ(proc->list("12/a: b"), asked.names);
   EXPECT_EQ(proc->unix_sockets(), asked.sockets);
@@ -103,6 +112,12 @@ TEST(Recording, IsTextForPeople) {
   EXPECT_EQ(proc->socket_has_timeout(12, -1), std::nullopt);
   EXPECT_EQ(proc->same_memory(12, 13), false);
   EXPECT_EQ(proc->same_memory(13, 12), std::nullopt);
+  EXPECT_EQ(proc->same_files(12, 13), true);
+  EXPECT_EQ(proc->same_files(13, 12), std::nullopt);
+  EXPECT_EQ(proc->names_of(12, "/dev/shm", 4711), asked.names);
+  EXPECT_EQ(proc->names_of(12, "/dev/shm", 4712), std::nullopt);
+  EXPECT_EQ(proc->is_private_folder(12, "/tmp/a"), true);
+  EXPECT_EQ(proc->is_private_folder(12, "/tmp/b"), std::nullopt);
 }
 
 TEST(Recording, GivesChangingAnswersInTheirOrder) {

@@ -1,0 +1,88 @@
+// Who has run since the last look, told by real files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "watch/activity.h"
+
+namespace mprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Threads of process 10 below a folder that stands for /proc.
+class ActivityTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "mprun-activity-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    for (const pid_t tid : {10, 11}) ran(tid, 5);
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void ran(pid_t tid, int times) {
+    const fs::path folder = root_ / "10/task" / std::to_string(tid);
+    fs::create_directories(folder);
+    std::ofstream(folder / "schedstat") << "1 2 " << times << '\n';
+  }
+  static Sample sample() {
+    Sample sample;
+    for (const pid_t tid : {10, 11}) {
+      ThreadSample thread;
+      thread.pid = 10;
+      thread.tid = tid;
+      thread.runs = 5;
+      sample.threads.push_back(thread);
+    }
+    return sample;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(ActivityTest, SeesWhoHasRun) {
+  ActivityMeter meter(root_.string());
+  EXPECT_TRUE(meter.knows_none());
+  EXPECT_FALSE(meter.has_moved(1, true));
+  meter.set_threads(sample(), 1);
+  EXPECT_FALSE(meter.knows_none());
+  EXPECT_FALSE(meter.has_moved(2, true));
+  for (const pid_t tid : {10, 11}) {
+    ran(tid, 6 + tid);
+    EXPECT_TRUE(meter.has_moved(3, false)) << tid;
+    EXPECT_FALSE(meter.has_moved(4, false)) << tid;
+  }
+}
+
+TEST_F(ActivityTest, TakesAnEndForAMovement) {
+  ActivityMeter meter(root_.string());
+  meter.set_threads(sample(), 1);
+  std::ofstream(root_ / "10/task/11/schedstat", std::ios::trunc) << "";
+  EXPECT_TRUE(meter.has_moved(2, true));
+  EXPECT_FALSE(meter.has_moved(3, true));  // and forgets it
+}
+
+TEST_F(ActivityTest, KnowsWhoRests) {
+  ActivityMeter meter(root_.string());
+  meter.set_threads(sample(), 1);
+  EXPECT_EQ(meter.resting_since(1), std::set<pid_t>{10});
+  ran(11, 9);
+  EXPECT_TRUE(meter.has_moved(5, true));
+  EXPECT_TRUE(meter.resting_since(4).empty());
+  EXPECT_EQ(meter.resting_since(5), std::set<pid_t>{10});
+}
+
+TEST_F(ActivityTest, DoesNotTakeWaitingForAGilForAMovement) {
+  ActivityMeter meter(root_.string());
+  meter.set_threads(sample(), 1);
+  ran(11, 9);
+  // FUTEX_WAIT_BITSET, private, of a clock, with a time limit
+  std::ofstream(root_ / "10/task/11/syscall") << "202 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01\n";
+  EXPECT_TRUE(meter.has_moved(5, true));
+  EXPECT_EQ(meter.resting_since(4), std::set<pid_t>{10});
+}
+
+}  // namespace
+}  // namespace mprun

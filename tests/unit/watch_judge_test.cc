@@ -1,0 +1,67 @@
+// The judge: whoever may be woken by one who lives, lives.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+TEST(Judge, CallsACycleADeadlock) {
+  FakeProc proc;
+  proc.process(10).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY).thread(10).reads(3);
+  proc.process(11).pipe(3, 71, O_RDONLY).pipe(4, 70, O_WRONLY).thread(11).reads(3);
+  const Judged all = judged(&proc);
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_THAT(all.stuck, UnorderedElementsAre(10, 11));
+  EXPECT_THAT(all.live, IsEmpty());
+}
+
+TEST(Judge, FollowsChainsToTheLastWhoLives) {
+  FakeProc proc;
+  constexpr pid_t kFirst = 10, kLast = 40;
+  for (pid_t pid = kFirst; pid < kLast; ++pid) {
+    proc.process(pid, pid == kFirst ? 1 : pid - 1).thread(pid).waits_for_child(pid + 1);
+  }
+  proc.process(kLast, kLast - 1).thread(kLast).sleeps();
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+  proc.processes[kLast].threads[kLast].waits_on(0x5000);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+TEST(Judge, CallsAProcessLiveIfOneOfItsThreadsIs) {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_for_child(11);
+  proc.process(11, 10).thread(11).waits_on(0x5000);
+  proc.processes[10].thread(20).sleeps();
+  const Judged all = judged(&proc);
+  EXPECT_FALSE(all.is_deadlock);
+  EXPECT_THAT(all.stuck, UnorderedElementsAre(11));
+  EXPECT_THAT(all.live, UnorderedElementsAre(10));
+}
+
+TEST(Judge, SaysNothingOfNobodyAndOfTheDead) {
+  FakeProc proc;
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+  proc.process(10).thread(10).state = 'Z';
+  Sample sample = take_sample(&proc, {10});
+  World world(&proc, &sample, {});
+  EXPECT_FALSE(judge(sample, &world).is_deadlock());
+}
+
+// It ran between the samples: by way of it, others may be woken.
+TEST(Judge, CountsWhoMovedAsLive) {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_for_child(11);
+  proc.process(11, 10).thread(11).waits_on(0x5000);
+  Sample sample = take_sample(&proc, {10, 11});
+  sample.threads[1].moved = true;
+  World world(&proc, &sample, {});
+  EXPECT_THAT(judge(sample, &world).stuck, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mprun

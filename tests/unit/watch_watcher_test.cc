@@ -1,0 +1,90 @@
+// The watcher over a made-up /proc. Its processes have numbers that no real one has, so that the meter of activity,
+// which reads the real /proc, knows none of them, and samples are taken at every look.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+#include "watch/watcher.h"
+
+namespace mprun {
+namespace {
+
+using testing::UnorderedElementsAre;
+
+constexpr pid_t kParent = 5'000'010, kChild = 5'000'011;  // Linux numbers processes up to 4,194,304
+
+/// kParent waits for its child, which waits for ever.
+FakeProc stuck_tree() {
+  FakeProc proc;
+  proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  proc.process(kChild, kParent).thread(kChild).waits_on(0x5000);
+  return proc;
+}
+
+/// Lets it look whenever it wants to, for five seconds; `before_look` is told how many looks there were.
+template <typename Action>
+std::optional<Proof> watch(FakeProc* proc, const Action& before_look) {
+  Watcher watcher(proc, {1, false}, [] { return Outside(); });
+  Nanos now = kNanosPerSecond;
+  const Nanos end = 6 * kNanosPerSecond;
+  for (int look = 0; now < end; ++look) {
+    before_look(look);
+    if (auto proof = watcher.look(now)) return proof;
+    EXPECT_GT(watcher.next_look(), now);
+    now = watcher.next_look();
+  }
+  return std::nullopt;
+}
+
+TEST(Watcher, ProvesWhatStandsStill) {
+  FakeProc proc = stuck_tree();
+  const auto proof = watch(&proc, [](int) {});
+  ASSERT_TRUE(proof);
+  EXPECT_THAT(proof->judgement.stuck, UnorderedElementsAre(kParent, kChild));
+  EXPECT_TRUE(proof->judgement.is_deadlock());
+}
+
+TEST(Watcher, TellsAProofOnce) {
+  FakeProc proc = stuck_tree();
+  Watcher watcher(&proc, {1, false}, [] { return Outside(); });
+  int proofs = 0;
+  for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
+    if (watcher.look(now)) ++proofs;
+  }
+  EXPECT_EQ(proofs, 1);
+}
+
+TEST(Watcher, SaysNothingOfWhoRunsBetweenAllSamples) {
+  FakeProc proc = stuck_tree();
+  EXPECT_FALSE(watch(&proc, [&](int) { proc.processes[kChild].threads[kChild].runs_once(); }));
+}
+
+// Each judgement by itself would call the tree stuck: before the last sample it has run again.
+TEST(Watcher, NeedsThreeSamplesThatAgree) {
+  FakeProc proc = stuck_tree();
+  EXPECT_FALSE(watch(&proc, [&](int look) {
+    if (look % 3 == 2) proc.processes[kChild].threads[kChild].runs_once();
+  }));
+}
+
+TEST(Watcher, AsksAboutTheOutsideEveryTime) {
+  FakeProc proc = stuck_tree();
+  int asked = 0;
+  Watcher watcher(&proc, {1, false}, [&asked] {
+    Outside outside;
+    outside.alarms = {kChild};  // it may be ended by its alarm
+    ++asked;
+    return outside;
+  });
+  for (Nanos now = kNanosPerSecond; now < 3 * kNanosPerSecond; now = watcher.next_look())
+    EXPECT_FALSE(watcher.look(now));
+  EXPECT_GE(asked, 1);
+}
+
+TEST(Watcher, SaysNothingOfAnEmptyTree) {
+  FakeProc proc;
+  EXPECT_FALSE(watch(&proc, [](int) {}));
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,141 @@
+// The world around a sample: who acts alone, and what is not known for certain.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+FakeProc stuck_process() {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_on(0x5000);
+  return proc;
+}
+
+TEST(World, LetsAProcessWithAHandlerForASignalActAlone) {
+  for (const int signal : {SIGALRM, SIGUSR1, SIGUSR2, SIGTERM, SIGHUP, SIGQUIT, SIGINT, SIGIO, SIGVTALRM, SIGPROF,
+                           SIGCONT, SIGWINCH, SIGURG, 34, 64}) {
+    FakeProc proc = stuck_process();
+    proc.processes[10].catches(signal);
+    const Judged all = judged(&proc);
+    EXPECT_THAT(all.stuck, IsEmpty()) << signal;
+    EXPECT_THAT(all.waits.at(10).why_live, HasSubstr("signal " + std::to_string(signal)));
+  }
+}
+
+TEST(World, ExpectsHandlersOfFaultsAndOfGlibc) {
+  FakeProc proc = stuck_process();
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE, SIGCHLD, 32, 33}) {
+    proc.processes[10].catches(signal);
+  }
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+// Both have a handler in every program, which says nothing of what it waits for.
+TEST(World, ExpectsTheHandlersForInterruptsOfPythonAndShells) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].is_python();
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  for (const char* shell : {"/usr/bin/bash", "/bin/dash"}) {
+    FakeProc in_shell = stuck_process();
+    in_shell.processes[10].catches(SIGINT).exe = shell;
+    EXPECT_TRUE(judged(&in_shell).is_deadlock) << shell;
+  }
+  proc.processes[10].catches(SIGTERM);
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+}
+
+TEST(World, LetsAProcessWithATimerActAlone) {
+  FakeProc timer = stuck_process();
+  timer.processes[10].timers = "ID: 0\nsignal: 14/0000000000000000\n";
+  EXPECT_THAT(judged(&timer).stuck, IsEmpty());
+  FakeProc alarm = stuck_process();
+  Outside outside;
+  outside.alarms = {10};
+  EXPECT_THAT(judged(&alarm, outside).stuck, IsEmpty());
+  outside.alarms = {11};
+  EXPECT_TRUE(judged(&alarm, outside).is_deadlock);
+}
+
+TEST(World, LetsAProcessActAloneThatIsTraced) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].thread(20).waits_on(0x5000).tracer = 50;
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+TEST(World, LetsAProcessActAloneThatHasKernelsWorkForIt) {
+  for (const char* target : {"anon_inode:[io_uring]", "anon_inode:[userfaultfd]"}) {
+    FakeProc proc = stuck_process();
+    proc.processes[10].open(3, target, O_RDWR);
+    EXPECT_THAT(judged(&proc).stuck, IsEmpty()) << target;
+  }
+}
+
+// What acts alone may wake others.
+TEST(World, CountsWhoActsAloneAsAWaker) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].thread(10).waits_for_child(11);
+  proc.process(11, 10).catches(SIGUSR1).thread(11).waits_on(0x5000);
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+/// 10 and 11 wait for each other's end of a pipe, a lock in shared memory and any child; 12 has nothing to do with it.
+FakeProc all_kinds() {
+  FakeProc proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).thread(10).reads(3);
+  proc.process(11).pipe(3, 77, O_WRONLY).map("rw-s", 900, "/dev/zero (deleted)");
+  proc.process(11).thread(11).waits_on(FakeProc::kMapped, false);
+  proc.process(12).thread(12).waits_on(0x5000);
+  proc.process(13).thread(13).waits_for_child(-1);
+  proc.process(14, 13).thread(14).waits_on(0x5000);
+  return proc;
+}
+
+TEST(World, ProvesNothingOfWhatIsHeldIfOneMayNotBeLookedAt) {
+  FakeProc proc = all_kinds();
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[12].hidden_descriptors = true;
+  EXPECT_THAT(judged(&proc).stuck, UnorderedElementsAre(14));
+}
+
+TEST(World, ProvesNothingOfWhatIsHeldIfProcessesAreHidden) {
+  FakeProc proc = all_kinds();
+  proc.hides_others = true;
+  const Sample sample = take_sample(&proc, {10, 11, 12, 13, 14});
+  World world(&proc, &sample, {});
+  EXPECT_THAT(judge(sample, &world).stuck, UnorderedElementsAre(12, 14));
+}
+
+// unshare(CLONE_FILES): what such a thread holds is not in /proc/PID/fd.
+TEST(World, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
+  for (const bool knows_kcmp : {true, false}) {
+    FakeProc proc = all_kinds();
+    proc.processes[12].open(3, "/tmp/a").thread(20).waits_on(0x5000);
+    proc.knows_kcmp = knows_kcmp;
+    proc.processes[12].statm = "1 1";
+    EXPECT_TRUE(judged(&proc).is_deadlock) << knows_kcmp;
+    proc.processes[12].threads[20].own_descriptors = true;
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << knows_kcmp;
+    EXPECT_FALSE(judged(&proc).is_stuck(11)) << knows_kcmp;
+  }
+}
+
+// /proc/PID/fd of a first thread that has ended is empty.
+TEST(World, SeesWhatAProcessHoldsWhoseFirstThreadHasEnded) {
+  FakeProc proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).pipe(4, 77, O_WRONLY).thread(10).reads(3);
+  proc.process(11).pipe(4, 77, O_WRONLY).thread(11).state = 'Z';
+  proc.processes[11].thread(12).sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[11].threads[12].reads(3);
+  proc.processes[11].pipe(3, 77, O_RDONLY);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+}  // namespace
+}  // namespace mprun
