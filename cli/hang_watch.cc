@@ -18,7 +18,11 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
     found.alarms = self->family_->alarms();
     return found;
   };
-  watch->watcher_.emplace(watch->proc_.get(), Watcher::Tree{getpid(), false}, outside);
+  const auto deaths = [self = watch.get()](pid_t parent, Nanos since) {
+    return self->family_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
+  };
+  const Watcher::Tree tree{getpid(), false, from_seconds(watch->policy_.stall_seconds)};
+  watch->watcher_.emplace(watch->proc_.get(), tree, outside, deaths);
   return watch;
 }
 

@@ -267,10 +267,6 @@ bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function
   });
 }
 
-bool is_violent(const RecordedDeath& death) {
-  return death.end_known && (death.end.signal != 0 || death.end.exit_code != 0);
-}
-
 HangCause find_cause(const Evidence& evidence) {
   for (const Rule rule : kRules) {
     if (auto cause = rule(evidence)) return std::move(*cause);

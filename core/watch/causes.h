@@ -20,9 +20,9 @@ struct Evidence {
   [[nodiscard]] bool is_in(pid_t tid, std::string_view file, std::string_view function) const;
 };
 
-/// True: not the end that a process comes to when all is well.
-[[nodiscard]] bool is_violent(const RecordedDeath& death);
-
+/// Of what was proved.
 [[nodiscard]] HangCause find_cause(const Evidence& evidence);
+/// Of what has not moved for long.
+[[nodiscard]] HangCause find_cause_of_stall(const Evidence& evidence);
 
 }  // namespace mprun

@@ -86,6 +86,7 @@ void World::read_process(pid_t pid) {
   process.name = stat->name;
   process.forked = stat->forked;
   process.caught_signals = status->caught;
+  process.ignored_signals = status->ignored;
   process.descriptors = std::move(*descriptors);
   process.acts_alone = why_it_acts_alone(process, *status);
 }
