@@ -2,13 +2,15 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
 
 namespace mprun {
 
-Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard) {
-  std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy)));
+Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard, std::string run_dir) {
+  std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), std::move(run_dir)));
   auto family = Family::create(watch->proc_.get());
   if (!family) return family.error();
   watch->family_.emplace(std::move(*family));
@@ -26,17 +28,40 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
   return watch;
 }
 
-std::optional<Hang> HangWatch::look(Nanos now, std::string* warning) {
+std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   auto proof = watcher_->look(now);
   if (!proof) return std::nullopt;
-  Hang hang = explain(&*proof, proc_.get(), *family_, now);
-  // Of a part of a tree that nobody waits for, and that no rule knows, it cannot be said that it is wrong.
-  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown") return std::nullopt;
-  if (!policy_.hang_report.empty()) {
-    const auto written = write_atomically(policy_.hang_report, indented(hang_json(hang)));
-    if (!written) *warning = written.error().message;
-  }
-  return hang;
+  const Hang hang = explain(&*proof, proc_.get(), *family_, now);
+  // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
+  // is killed. In a job it is known: a worker has a task.
+  const bool in_job = !run_dir_.empty();
+  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown" && !in_job) return std::nullopt;
+  text_ = hang_text(hang);
+  verdict_ = to_string(hang.verdict);
+  cause_ = hang.cause.id;
+  write(hang);
+  Finding finding;
+  finding.told = {text_, verdict_, cause_, file_};
+  finding.proved = hang.verdict != HangVerdict::kStalled;
+  if (finding.proved) finding.stuck = proof->judgement.stuck;
+  finding.reason = "it hung (" + verdict_ + ", " + cause_ + "): " + hang.cause.explanation;
+  return finding;
+}
+
+void HangWatch::write(const Hang& hang) {
+  const std::string json = indented(hang_json(hang));
+  const auto write_to = [this](const std::string& path, const std::string& content) {
+    const auto written = write_atomically(path, content);
+    if (!written) text_ += "mprun: warning: " + written.error().message + "\n";
+  };
+  if (!policy_.hang_report.empty()) write_to(policy_.hang_report, json);
+  if (run_dir_.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directory(run_dir_ + "/hangs", error);
+  const std::string name = "hangs/" + std::to_string(++count_);
+  file_ = name + ".json";
+  write_to(run_dir_ + "/" + file_, json);
+  write_to(run_dir_ + "/" + name + ".txt", hang_text(hang));
 }
 
 }  // namespace mprun
