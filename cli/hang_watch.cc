@@ -6,6 +6,7 @@
 
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
+#include "watch/joins.h"
 
 namespace mprun {
 
@@ -28,6 +29,20 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
   return watch;
 }
 
+namespace {
+
+// The line of the user's code that the first thread is stuck at.
+std::string place_of(const HungProcess& process) {
+  for (const HungThread& thread : process.threads) {
+    const auto named = thread.tid == process.pid ? name_call(thread.python) : std::nullopt;
+    if (!named) continue;
+    return named->file + ":" + std::to_string(named->line) + (named->call.empty() ? "" : " in " + named->call);
+  }
+  return {};
+}
+
+}  // namespace
+
 std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   auto proof = watcher_->look(now);
   if (!proof) return std::nullopt;
@@ -42,9 +57,13 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   write(hang);
   Finding finding;
   finding.told = {text_, verdict_, cause_, file_};
-  finding.proved = hang.verdict != HangVerdict::kStalled;
-  if (finding.proved) finding.stuck = proof->judgement.stuck;
-  finding.reason = "it hung (" + verdict_ + ", " + cause_ + "): " + hang.cause.explanation;
+  finding.reason = verdict_ + (cause_ == "unknown" ? "" : ", " + cause_ + ": " + hang.cause.explanation);
+  if (hang.verdict == HangVerdict::kStalled) return finding;
+  for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
+  for (const HungProcess& process : hang.processes) {
+    const auto stuck = finding.stuck.find(process.pid);
+    if (stuck != finding.stuck.end()) stuck->second = place_of(process);
+  }
   return finding;
 }
 

@@ -4,8 +4,8 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -17,10 +17,11 @@ namespace mprun {
 class HangMonitor {
  public:
   struct Finding {
-    HangFound told;         ///< its views are valid until the next look
-    bool proved = false;    ///< false: nothing has moved for long, or a part of it, but something could
-    std::set<pid_t> stuck;  ///< processes that can never move again
-    std::string reason;     ///< one line: "it can never go on: deadlock (openmp-after-fork): ..."
+    HangFound told;      ///< its views are valid until the next look
+    std::string reason;  ///< one line: "deadlock, openmp-after-fork: process 12 was forked from ..."
+    /// Processes that can never move again, and the line of code that each is stuck at ("" if that is not known). Empty
+    /// where nothing is proved.
+    std::map<pid_t, std::string> stuck;
   };
 
   virtual ~HangMonitor() = default;

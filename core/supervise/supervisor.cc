@@ -427,14 +427,15 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
   tell(finding.told);
   const OnHang wanted = setup_.spec->watch.on_hang;
   if (wanted == OnHang::kKill) {
-    for (const auto& [pid, slot] : slots_) hung_[slot] = finding.reason;
+    for (const auto& [pid, slot] : slots_) hung_[slot] = "the job hung: " + finding.reason;
     post(event::JobHung{});
     return;
   }
-  if (wanted == OnHang::kReport || !finding.proved) return;
+  if (wanted == OnHang::kReport) return;
   for (const auto& [pid, slot] : std::map<pid_t, int>(slots_)) {
-    if (finding.stuck.count(pid) == 0) continue;
-    hung_[slot] = finding.reason;
+    const auto stuck = finding.stuck.find(pid);
+    if (stuck == finding.stuck.end()) continue;
+    hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
     post(event::WorkerHung{slot});
   }
 }
