@@ -209,6 +209,6 @@ class LiveProc : public ProcSource {
 
 }  // namespace
 
-std::unique_ptr<ProcSource> live_proc(std::string root) { return std::make_unique<LiveProc>(root); }
+std::unique_ptr<ProcSource> live_proc(const std::string& root) { return std::make_unique<LiveProc>(root); }
 
 }  // namespace mprun

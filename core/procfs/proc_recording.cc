@@ -36,7 +36,10 @@ class Series {
 class RecordedProc : public ProcSource {
  public:
   explicit RecordedProc(std::vector<RecordedAnswer> answers) {
-    for (RecordedAnswer& recorded : answers) series_[recorded.question].add(std::move(recorded));
+    for (RecordedAnswer& recorded : answers) {
+      Series& series = series_[recorded.question];
+      series.add(std::move(recorded));
+    }
   }
 
   std::optional<std::string> read(const std::string& path) override {

@@ -48,7 +48,7 @@ class ProcSource {
 };
 
 /// The live system. `root` stands for /proc.
-[[nodiscard]] std::unique_ptr<ProcSource> live_proc(std::string root = "/proc");
+[[nodiscard]] std::unique_ptr<ProcSource> live_proc(const std::string& root = "/proc");
 
 /// Passes every question on and keeps the answers.
 class ProcRecorder : public ProcSource {

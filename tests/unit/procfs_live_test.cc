@@ -1,0 +1,270 @@
+// The live /proc, asked about this process and children of it that wait until their test is over.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "os/fd.h"
+#include "procfs/process_facts.h"
+
+namespace mprun {
+namespace {
+
+using testing::ElementsAre;
+
+/// A copy of this process that reads from a pipe until it is destroyed.
+class WaitingChild {
+ public:
+  WaitingChild() {
+    auto pipe = make_pipe();
+    EXPECT_TRUE(pipe);
+    pid_ = fork();
+    if (pid_ == 0) {
+      pipe->write.reset();
+      char byte = 0;
+      (void)!read(pipe->read.get(), &byte, 1);
+      _exit(0);
+    }
+    read_end_ = pipe->read.get();
+    pipe_ = std::move(*pipe);
+  }
+  WaitingChild(const WaitingChild&) = delete;
+  WaitingChild& operator=(const WaitingChild&) = delete;
+  ~WaitingChild() { end(); }
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::string path(const std::string& name) const { return std::to_string(pid_) + '/' + name; }
+  [[nodiscard]] int read_end() const { return read_end_; }
+
+ private:
+  pid_t pid_ = -1;
+  int read_end_ = -1;
+  Pipe pipe_;
+};
+
+std::uint64_t inode_of(ProcSource* proc, int fd) {
+  const auto target = proc->link(std::to_string(getpid()) + "/fd/" + std::to_string(fd));
+  return target ? parse_descriptor(fd, *target).inode : 0;
+}
+
+const UnixSocket* find_socket(const std::vector<UnixSocket>& sockets, std::uint64_t inode) {
+  const auto it = std::find_if(sockets.begin(), sockets.end(), [&](const UnixSocket& s) { return s.inode == inode; });
+  return it == sockets.end() ? nullptr : &*it;
+}
+
+TEST(LiveProc, ShowsABlockedChild) {
+  const auto proc = live_proc();
+  const WaitingChild child;
+  const std::string task = child.path("task/" + std::to_string(child.pid()));
+  std::optional<SyscallLine> line;
+  do {  // until the child has arrived
+    const auto text = proc->read(task + "/syscall");
+    ASSERT_TRUE(text);
+    line = parse_syscall(*text);
+    ASSERT_TRUE(line) << *text;
+  } while (line->number != SYS_read || line->arguments[0] != static_cast<unsigned>(child.read_end()));
+  const auto stat = parse_stat(proc->read(child.path("stat")).value_or(""));
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->id, child.pid());
+  EXPECT_EQ(stat->parent, getpid());
+  EXPECT_TRUE(stat->forked);
+  const auto ours = parse_stat(proc->read("self/stat").value_or(""));
+  ASSERT_TRUE(ours);
+  EXPECT_LE(ours->start_ticks, stat->start_ticks);
+  const auto status = parse_status(proc->read(task + "/status").value_or(""));
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->threads, proc->list(child.path("task")).value().size());
+  EXPECT_EQ(status->uid, geteuid());
+  EXPECT_TRUE(parse_run_count(proc->read(task + "/schedstat").value_or("")));
+  const auto maps = parse_maps(proc->read(child.path("maps")).value_or(""));
+  const Mapping* code = find_mapping(maps, line->program_counter);
+  ASSERT_NE(code, nullptr);
+  EXPECT_TRUE(code->executable);
+  const auto descriptors = read_descriptors(proc.get(), child.pid());
+  ASSERT_TRUE(descriptors);
+  EXPECT_TRUE(std::any_of(descriptors->begin(), descriptors->end(), [&](const Descriptor& d) {
+    return d.number == child.read_end() && d.kind == Descriptor::Kind::kPipe && d.inode != 0;
+  }));
+}
+
+TEST(LiveProc, SaysNothingOfAProcessThatIsGone) {
+  const auto proc = live_proc();
+  WaitingChild child;
+  const pid_t pid = child.pid();
+  const std::string path = child.path("");
+  child.end();
+  int word = 0;
+  EXPECT_FALSE(proc->read(path + "stat"));
+  EXPECT_FALSE(proc->link(path + "exe"));
+  EXPECT_FALSE(proc->list(path + "fd"));
+  EXPECT_FALSE(proc->memory(pid, reinterpret_cast<std::uint64_t>(&word), &word, sizeof word));
+  EXPECT_FALSE(proc->socket_has_timeout(pid, 0));
+  EXPECT_FALSE(proc->same_memory(pid, getpid()));
+  EXPECT_FALSE(read_descriptors(proc.get(), pid));
+  EXPECT_FALSE(has_posix_timer(proc.get(), pid));
+}
+
+TEST(LiveProc, ReadsBelowItsRootOnly) {
+  const std::filesystem::path root = testing::TempDir() + "mprun-live";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root / "fd");
+  for (const char* name : {"10", "9", "a", "100", "B"}) std::ofstream(root / "fd" / name);
+  const std::string large(300'000, 'x');
+  std::ofstream(root / "large") << large;
+  const auto proc = live_proc(root.string());
+  EXPECT_THAT(proc->list("fd").value(), ElementsAre("9", "10", "100", "B", "a"));
+  EXPECT_EQ(proc->read("large"), large);
+  EXPECT_EQ(proc->read("fd/9"), "");
+  EXPECT_FALSE(proc->read((root / "large").string()));
+  EXPECT_FALSE(proc->read("fd"));
+  EXPECT_FALSE(proc->read(""));
+  EXPECT_FALSE(proc->list("large"));
+  EXPECT_FALSE(proc->link("large"));
+  std::filesystem::resize_file(root / "large", (64U << 20U) + 1);
+  EXPECT_FALSE(proc->read("large"));  // never a part of it
+  EXPECT_FALSE(live_proc((root / "none").string())->read("fd/9"));
+}
+
+TEST(LiveProc, ReadsMemoryWholeOrNotAtAll) {
+  const auto proc = live_proc();
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  auto* two =
+      static_cast<unsigned char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(two, MAP_FAILED);
+  std::iota(two, two + page, static_cast<unsigned char>(7));
+  ASSERT_EQ(mprotect(two + page, page, PROT_NONE), 0);
+  const WaitingChild child;
+  two[0] = 0;  // here, not in the child
+  std::array<unsigned char, 16> copy{};
+  ASSERT_TRUE(proc->memory(child.pid(), reinterpret_cast<std::uint64_t>(two), copy.data(), copy.size()));
+  EXPECT_EQ(copy[0], 7);
+  EXPECT_EQ(copy[15], 22);
+  const auto end = reinterpret_cast<std::uint64_t>(two + page);
+  EXPECT_TRUE(proc->memory(child.pid(), end - 16, copy.data(), 16));
+  EXPECT_FALSE(proc->memory(child.pid(), end - 8, copy.data(), 16));
+  EXPECT_FALSE(proc->memory(child.pid(), end, copy.data(), 16));
+  EXPECT_FALSE(proc->memory(child.pid(), ~std::uint64_t{0}, copy.data(), 16));
+  munmap(two, 2 * page);
+}
+
+TEST(LiveProc, KnowsThePeersOfUnixSockets) {
+  const auto proc = live_proc();
+  const auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  const Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const std::string path = testing::TempDir() + "mprun-" + std::to_string(getpid()) + ".socket";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  path.copy(address.sun_path, path.size());
+  unlink(path.c_str());
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener.get(), 1), 0);
+  const auto sockets = proc->unix_sockets();
+  unlink(path.c_str());
+  ASSERT_TRUE(sockets);
+  const UnixSocket* ours = find_socket(*sockets, inode_of(proc.get(), pair->ours.get()));
+  const UnixSocket* listening = find_socket(*sockets, inode_of(proc.get(), listener.get()));
+  ASSERT_TRUE(ours != nullptr && listening != nullptr);
+  EXPECT_EQ(ours->peer, inode_of(proc.get(), pair->theirs.get()));
+  EXPECT_FALSE(ours->listening);
+  EXPECT_EQ(ours->name, "");
+  EXPECT_EQ(listening->peer, 0U);
+  EXPECT_TRUE(listening->listening);
+  EXPECT_EQ(listening->name, path);
+}
+
+TEST(LiveProc, TellsAllOfManyUnixSockets) {
+  const auto proc = live_proc();
+  std::vector<SocketPair> pairs;  // more than one datagram of the kernel's holds
+  for (int i = 0; i < 300; ++i) {
+    auto pair = make_socket_pair();
+    ASSERT_TRUE(pair);
+    pairs.push_back(std::move(*pair));
+  }
+  const auto sockets = proc->unix_sockets();
+  ASSERT_TRUE(sockets);
+  for (const SocketPair& pair : pairs) {
+    const UnixSocket* found = find_socket(*sockets, inode_of(proc.get(), pair.ours.get()));
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->peer, inode_of(proc.get(), pair.theirs.get()));
+  }
+}
+
+TEST(LiveProc, KnowsTheTimeLimitsOfSockets) {
+  const auto proc = live_proc();
+  auto pair = make_socket_pair();
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pair && pipe);
+  const WaitingChild child;
+  const int fd = pair->ours.get();
+  EXPECT_EQ(proc->socket_has_timeout(child.pid(), fd), false);
+  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+    timeval time{0, 250'000};
+    ASSERT_EQ(setsockopt(fd, SOL_SOCKET, option, &time, sizeof time), 0);
+    EXPECT_EQ(proc->socket_has_timeout(child.pid(), fd), true);
+    time = {};
+    ASSERT_EQ(setsockopt(fd, SOL_SOCKET, option, &time, sizeof time), 0);
+  }
+  const auto before = proc->list("self/fd");
+  EXPECT_EQ(proc->socket_has_timeout(child.pid(), fd), false);
+  EXPECT_EQ(proc->socket_has_timeout(child.pid(), pipe->read.get()), std::nullopt);
+  EXPECT_EQ(proc->socket_has_timeout(child.pid(), 12345), std::nullopt);
+  EXPECT_EQ(proc->list("self/fd"), before);  // nothing is kept open
+}
+
+TEST(LiveProc, KnowsWhoSharesMemory) {
+  const auto proc = live_proc();
+  const WaitingChild child;
+  EXPECT_EQ(proc->same_memory(getpid(), getpid()), true);
+  EXPECT_EQ(proc->same_memory(getpid(), child.pid()), false);
+#ifndef __SANITIZE_THREAD__  // it makes a fork of a vfork
+  volatile bool same = false;
+  const pid_t parent = getpid();
+  const pid_t sharing = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): its sharing is what is tested
+  if (sharing == 0) {
+    // NOLINTNEXTLINE(clang-analyzer-unix.Vfork): a system call, and nothing is left behind
+    same = proc->same_memory(parent, static_cast<pid_t>(syscall(SYS_getpid))) == true;
+    _exit(0);
+  }
+  waitpid(sharing, nullptr, 0);
+  EXPECT_TRUE(same);
+#endif
+}
+
+TEST(LiveProc, IsRecordedAndReplayed) {
+  const auto live = live_proc();
+  const WaitingChild child;
+  ProcRecorder recorder(live.get());
+  const auto descriptors = read_descriptors(&recorder, child.pid());
+  const auto maps = recorder.read(child.path("maps"));
+  const auto command = recorder.read(child.path("cmdline"));
+  const auto sockets = recorder.unix_sockets();
+  ASSERT_TRUE(descriptors && maps && command && sockets);
+  const auto replayed = recorded_proc(recorder.recording());
+  ASSERT_TRUE(replayed) << replayed.error().message;
+  const auto again = read_descriptors(replayed->get(), child.pid());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->size(), descriptors->size());
+  EXPECT_EQ((*replayed)->read(child.path("maps")), maps);
+  EXPECT_EQ((*replayed)->read(child.path("cmdline")), command);
+  EXPECT_EQ((*replayed)->unix_sockets(), sockets);
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,189 @@
+// Parsers of what /proc says of descriptors, timers and locks of files.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "procfs/process_facts.h"
+
+namespace mprun {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Kind = Descriptor::Kind;
+
+/// What was recorded; a recording that makes no sense ends the test.
+std::unique_ptr<ProcSource> recorded(std::string_view text) {
+  auto proc = recorded_proc(text);
+  if (!proc) throw std::runtime_error(proc.error().message);
+  return std::move(*proc);
+}
+
+TEST(Descriptor, IsKnownByItsLink) {
+  const std::pair<const char*, Kind> known[] = {{"anon_inode:[eventpoll]", Kind::kEpoll},
+                                                {"anon_inode:[eventfd]", Kind::kEventfd},
+                                                {"anon_inode:[timerfd]", Kind::kTimerfd},
+                                                {"anon_inode:[signalfd]", Kind::kSignalfd},
+                                                {"anon_inode:inotify", Kind::kInotify},
+                                                {"anon_inode:[pidfd]", Kind::kPidfd},
+                                                {"pidfd:[123]", Kind::kPidfd},
+                                                {"anon_inode:[io_uring]", Kind::kIoUring},
+                                                {"anon_inode:[userfaultfd]", Kind::kUserfaultfd},
+                                                {"/dev/pts/0", Kind::kFile},
+                                                {"/memfd:x y (deleted)", Kind::kFile},
+                                                {"/tmp/pipe:[1]", Kind::kFile},
+                                                {"anon_inode:[perf_event]", Kind::kOther},
+                                                {"mnt:[4026531841]", Kind::kOther},
+                                                {"", Kind::kOther},
+                                                {"pipe:[", Kind::kOther},
+                                                {"pipe:[x]", Kind::kOther},
+                                                {"pipe:[1", Kind::kOther},
+                                                {"pipe:[1]x", Kind::kOther},
+                                                {"socket:[99999999999999999999]", Kind::kOther},
+                                                {"anon_inode:[eventfd]x", Kind::kOther}};
+  for (const auto& [target, kind] : known) {
+    const Descriptor descriptor = parse_descriptor(7, target);
+    EXPECT_EQ(descriptor.kind, kind) << target;
+    EXPECT_EQ(descriptor.target, target);
+    EXPECT_EQ(descriptor.number, 7);
+    if (kind == Kind::kOther) {
+      EXPECT_EQ(descriptor.inode, 0U) << target;
+    }
+  }
+  const Descriptor pipe = parse_descriptor(3, "pipe:[2022972]");
+  EXPECT_EQ(pipe.kind, Kind::kPipe);
+  EXPECT_EQ(pipe.inode, 2022972U);
+  const Descriptor socket = parse_descriptor(3, "socket:[5]");
+  EXPECT_EQ(socket.kind, Kind::kSocket);
+  EXPECT_EQ(socket.inode, 5U);
+}
+
+TEST(DescriptorInfo, HoldsTheFlags) {
+  Descriptor descriptor = parse_descriptor(5, "pipe:[2022972]");
+  parse_descriptor_info("pos:\t0\nflags:\t02004001\nmnt_id:\t16\nino:\t2022972\n", &descriptor);
+  EXPECT_EQ(descriptor.flags & O_ACCMODE, static_cast<std::uint64_t>(O_WRONLY));
+  EXPECT_TRUE(descriptor.flags & O_NONBLOCK);
+  EXPECT_EQ(descriptor.info_inode, 2022972U);
+}
+
+TEST(DescriptorInfo, HoldsTheSetOfAnEpoll) {
+  Descriptor descriptor = parse_descriptor(3, "anon_inode:[eventpoll]");
+  parse_descriptor_info(
+      "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t1039\n"
+      "tfd:        4 events:       19 data:     7fd800000004  pos:0 ino:1ede3c sdev:f\n"
+      "tfd:        5 events:       1c data:     7fd800000005\n"
+      "tfd: x events: 1\ntfd:",
+      &descriptor);
+  EXPECT_THAT(descriptor.watched, ElementsAre(4, 5));
+  EXPECT_THAT(descriptor.watched_inodes, ElementsAre(0x1ede3c, 0));
+  Descriptor file = parse_descriptor(3, "/tmp/x");
+  parse_descriptor_info("tfd: 4 events: 19\n", &file);
+  EXPECT_THAT(file.watched, IsEmpty());
+}
+
+TEST(DescriptorInfo, HoldsTheProcessOfAPidfd) {
+  Descriptor descriptor = parse_descriptor(12, "anon_inode:[pidfd]");
+  parse_descriptor_info("flags:\t02000002\nino:\t646929\nPid:\t30858\nNSpid:\t30858\n", &descriptor);
+  EXPECT_EQ(descriptor.process, 30858);
+  parse_descriptor_info("Pid:\t-1\nNSpid:\t-1\n", &descriptor);
+  EXPECT_EQ(descriptor.process, -1);
+}
+
+TEST(DescriptorInfo, TellsATimerThatWillExpire) {
+  const auto armed = [](const char* text) {
+    Descriptor descriptor = parse_descriptor(8, "anon_inode:[timerfd]");
+    parse_descriptor_info(text, &descriptor);
+    return descriptor.armed;
+  };
+  EXPECT_TRUE(armed("clockid: 1\nticks: 0\nsettime flags: 00\nit_value: (49, 852528118)\nit_interval: (0, 0)\n"));
+  EXPECT_TRUE(armed("it_value: (0, 1)\nit_interval: (0, 0)\n"));
+  EXPECT_TRUE(armed("it_value: (0, 0)\nit_interval: (1, 0)\n"));
+  EXPECT_FALSE(armed("clockid: 1\nticks: 0\nsettime flags: 00\nit_value: (0, 0)\nit_interval: (0, 0)\n"));
+  // Not known: it may.
+  for (const char* text : {"", "it_value: (0, 0)\n", "it_value: (0, 0\nit_interval: x\n"})
+    EXPECT_TRUE(armed(text)) << text;
+}
+
+TEST(DescriptorInfo, SurvivesAnything) {
+  for (const char* target : {"anon_inode:[eventpoll]", "anon_inode:[timerfd]", "anon_inode:[pidfd]", "/x"}) {
+    for (const char* text :
+         {"", "\n\n", "flags:", "flags:\t9", "tfd:\nPid:\nit_value:\nino:", "ino:\t99999999999999999999"}) {
+      Descriptor descriptor = parse_descriptor(1, target);
+      parse_descriptor_info(text, &descriptor);
+      EXPECT_EQ(descriptor.flags, 0U);
+      EXPECT_EQ(descriptor.process, 0);
+      EXPECT_THAT(descriptor.watched, IsEmpty());
+    }
+  }
+}
+
+TEST(Descriptors, AreReadWithTheirInfo) {
+  const auto proc = recorded(
+      "list 12/fd: 0 3\nlink 12/fd/0: /dev/null\nread 12/fdinfo/0\n|flags:\t0100000\n"
+      "link 12/fd/3: pipe:[9]\nread 12/fdinfo/3\n|flags:\t01\n");
+  const auto descriptors = read_descriptors(proc.get(), 12);
+  ASSERT_TRUE(descriptors);
+  ASSERT_EQ(descriptors->size(), 2U);
+  EXPECT_EQ((*descriptors)[1].inode, 9U);
+  EXPECT_EQ((*descriptors)[1].flags, 1U);
+  EXPECT_FALSE(read_descriptors(proc.get(), 13));
+}
+
+TEST(Descriptors, LeaveOutWhatWasClosedButNothingThatIsHidden) {
+  constexpr const char* kOpen = "link 12/fd/0: pipe:[9]\nread 12/fdinfo/0\n|flags:\t01\nlink 12/fd/3: pipe:[9]\n";
+  const auto closed = recorded("list 12/fd: 0 3\nlist 12/fd: 0\n" + std::string(kOpen));
+  const auto descriptors = read_descriptors(closed.get(), 12);
+  ASSERT_TRUE(descriptors);
+  EXPECT_EQ(descriptors->size(), 1U);
+  const auto hidden = recorded("list 12/fd: 0 3\n" + std::string(kOpen));
+  EXPECT_FALSE(read_descriptors(hidden.get(), 12));
+  const auto gone = recorded("list 12/fd: 0 3\nnone list 12/fd\n" + std::string(kOpen));
+  EXPECT_FALSE(read_descriptors(gone.get(), 12));
+}
+
+TEST(FileLocks, HoldWhatTheKernelWrote) {
+  const auto locks = parse_locks(
+      "1: OFDLCK ADVISORY  WRITE -1 fe:00:10994342 0 EOF\n"
+      "2: POSIX  ADVISORY  READ 30857 fe:00:10994337 0 EOF\n"
+      "3: FLOCK  ADVISORY  WRITE 30857 fe:1f:10994321 0 EOF\n"
+      "3: -> FLOCK  ADVISORY  READ 30858 fe:1f:10994321 0 EOF\n"
+      "3:  -> FLOCK  ADVISORY  WRITE 30859 fe:1f:10994321 0 EOF\n"
+      "4: LEASE  ACTIVE    READ 7 fe:00:1 0 EOF\n");
+  ASSERT_EQ(locks.size(), 6U);
+  EXPECT_EQ(locks[0].kind, FileLock::Kind::kOpenFile);
+  EXPECT_EQ(locks[0].holder, -1);
+  EXPECT_EQ(locks[1].kind, FileLock::Kind::kPosix);
+  EXPECT_FALSE(locks[1].exclusive);
+  EXPECT_EQ(locks[2].kind, FileLock::Kind::kFlock);
+  EXPECT_TRUE(locks[2].exclusive && !locks[2].waiting);
+  EXPECT_EQ(locks[2].device, 0xfe0000001fU);
+  EXPECT_EQ(locks[2].inode, 10994321U);
+  EXPECT_TRUE(locks[3].waiting && !locks[3].exclusive);
+  EXPECT_TRUE(locks[4].waiting && locks[4].exclusive);
+  EXPECT_EQ(locks[4].holder, 30859);
+  EXPECT_EQ(locks[5].kind, FileLock::Kind::kLease);
+}
+
+TEST(FileLocks, OfALineThatIsNoneHaveNoWaiters) {
+  EXPECT_THAT(parse_locks(""), IsEmpty());
+  const auto locks = parse_locks(
+      "1: FLOCK  ADVISORY  WRITE 1 fe:00:1 0 EOF\n"
+      "2: NEWKIND ADVISORY  WRITE 2 fe:00:2 0 EOF\n"
+      "2: -> FLOCK  ADVISORY  WRITE 3 fe:00:2 0 EOF\n"
+      "3: FLOCK  ADVISORY  WRITE 4 <none>:0 0 EOF\n"
+      "4: FLOCK  ADVISORY  WRITE 99999999999 fe:00:1\n"
+      "5: FLOCK\n"
+      "6:");
+  ASSERT_EQ(locks.size(), 1U);
+  EXPECT_EQ(locks[0].holder, 1);
+}
+
+TEST(PosixTimers, AreThereIfTheFileHasAnEntry) {
+  const auto proc = recorded("read 1/timers\n|ID: 0\n|signal: 10/0000000000000000\nread 2/timers\n");
+  EXPECT_EQ(has_posix_timer(proc.get(), 1), true);
+  EXPECT_EQ(has_posix_timer(proc.get(), 2), false);
+  EXPECT_EQ(has_posix_timer(proc.get(), 3), std::nullopt);
+}
+
+}  // namespace
+}  // namespace mprun
