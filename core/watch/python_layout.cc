@@ -97,9 +97,9 @@ bool small_parts_are_small(const PythonLayout& layout) {
   const auto& frame = layout.frame;
   const auto& code = layout.code;
   return std::max({thread.next, thread.interpreter, thread.pthread, thread.native_id, thread.frame, frame.code,
-                   frame.previous, frame.instruction, frame.owner, code.first_line, code.filename,
-                   code.qualified_name, code.line_table, code.first_traceable, code.instructions, layout.text.state,
-                   layout.text.length, layout.text.compact_data}) <= kMost;
+                   frame.previous, frame.instruction, frame.owner, code.first_line, code.filename, code.qualified_name,
+                   code.line_table, code.first_traceable, code.instructions, layout.text.state, layout.text.length,
+                   layout.text.compact_data}) <= kMost;
 }
 
 }  // namespace
