@@ -13,6 +13,9 @@
 
 namespace mprun {
 
+/// Where mprun was started.
+[[nodiscard]] std::string current_directory();
+
 /// DESIGN's exit code for an error that ends mprun.
 [[nodiscard]] int exit_code_of(const Error& error);
 

@@ -49,7 +49,10 @@ Result<void> prepare_import(CommandLine* line, ProgramObserver* observer) {
   const JobSpec& spec = resolved->spec;
   line->program = {spec.python, installation->importer, spec.script};
   line->program.insert(line->program.end(), spec.args.begin(), spec.args.end());
-  line->layer.origins.clear();  // they were for the script's job
+  // The others were for the script's job.
+  Json adapters = line->layer.value.value("adapters", Json::object());
+  line->layer.value = {{"adapters", std::move(adapters)}};
+  line->layer.origins.clear();
   observer->environment = job_environment(spec, own_environment(), "");
   for (const char* of_a_run : {"MPRUN_RUN_DIR", "MPRUN_WORKERS"}) observer->environment.erase(of_a_run);
   return {};

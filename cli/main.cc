@@ -24,17 +24,17 @@ int exit_code_of(const Error& error) {
   return 125;
 }
 
+std::string current_directory() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
 int report_error(const Error& error) {
   std::fprintf(stderr, "mprun: %s\n", error.message.c_str());
   return exit_code_of(error);
 }
 
 namespace {
-
-std::string current_directory() {
-  std::error_code error;
-  return std::filesystem::current_path(error).string();
-}
 
 int usable_cpus() {
   cpu_set_t set;

@@ -38,6 +38,9 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--job-timeout", "/limits/job_seconds", "S", "seconds the job may take"},
     FieldOption{"--join-timeout", "/limits/join_seconds", "S", "seconds a finished worker may take to exit"},
     FieldOption{"--on-error", "/on_error", "continue|stop", "what a failed task means for the others"},
+    FieldOption{"--on-hang", "/watch/on_hang", "retry|kill|report", "what to do when nothing can ever move again"},
+    FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "tell when nothing has moved for so long"},
+    FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
 };

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -16,31 +17,32 @@
 #include "base/clock.h"
 #include "base/process_end.h"
 #include "commands.h"
+#include "hang_watch.h"
 #include "installation.h"
 #include "launch/environment.h"
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "report/hang_report.h"
 #include "report/safe_text.h"
 #include "wire/notes.h"
 
 namespace mprun {
 namespace {
 
-constexpr int kNotExecutable = 126, kNotFound = 127;
+constexpr int kHung = 124, kNotExecutable = 126, kNotFound = 127;
 constexpr double kKillSeconds = 2;
 constexpr std::size_t kMostText = 1000;  // of a note
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
 
 class Program {
  public:
-  Program(const CommandLine& line, const Guard& guard, int copies, std::vector<std::string> adapters_off,
-          ProgramObserver* observer)
+  Program(const CommandLine& line, const Guard& guard, ProgramSpec spec, ProgramObserver* observer)
       : argv_(line.program),
-        adapters_off_(std::move(adapters_off)),
+        spec_(std::move(spec)),
         guard_(guard),
-        copies_(copies),
-        ports_(copies > 1 ? find_free_port() : 0),
+        copies_(spec_.copies),
+        ports_(copies_ > 1 ? find_free_port() : 0),
         observer_(observer) {}
 
   int run() {
@@ -73,13 +75,17 @@ class Program {
     if (!notes) return notes.error();
     notes_.emplace(std::move(*notes));
     installation->adapters.notes = notes_->address();
-    add_adapters(&environment_, installation->adapters, adapters_off_);
+    add_adapters(&environment_, installation->adapters, spec_.adapters_off);
+    auto watch = HangWatch::create(spec_.watch, guard_);
+    if (!watch) return watch.error();
+    watch_ = std::move(*watch);
     folder_ = std::move(installation->folder);
     return {};
   }
 
   void tell_notes() {
     for (const AdapterNote& note : notes_->take()) {
+      if (watch_->hear(note)) continue;
       if (observer_ != nullptr && observer_->take(note)) continue;
       std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
     }
@@ -120,18 +126,38 @@ class Program {
     const Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
-      std::array<pollfd, 3> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
-                                  pollfd{notes_->fd(), POLLIN, 0}};
-      const int ready = poll(waits.data(), waits.size(), kill_at_ ? 100 : -1);
+      std::array<pollfd, 4> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
+                                  pollfd{notes_->fd(), POLLIN, 0}, pollfd{watch_->fd(), POLLIN, 0}};
+      const int ready = poll(waits.data(), waits.size(), milliseconds_to_wait());
       if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
         kill_descendants(kKillSeconds);
         _exit(128 + SIGKILL);
       }
       if (ready > 0 && waits[2].revents != 0) tell_notes();
+      if (ready > 0 && waits[3].revents != 0) watch_->take_ends();
       signalfd_siginfo info{};
       while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
+      if (monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
+  }
+
+  [[nodiscard]] int milliseconds_to_wait() const {
+    const Nanos left = watch_->next_look() - monotonic_now();
+    const auto look = static_cast<int>(std::clamp<Nanos>(left / kNanosPerMilli + 1, 0, 1000));
+    return kill_at_ ? std::min(look, 100) : look;
+  }
+
+  // Tells of a hang; true: everything is to be ended.
+  bool is_hung() {
+    std::string warning;
+    const auto hang = watch_->look(monotonic_now(), &warning);
+    if (!warning.empty()) std::fprintf(stderr, "mprun: warning: %s\n", warning.c_str());
+    if (!hang) return false;
+    std::fputs(hang_text(*hang).c_str(), stderr);
+    if (spec_.watch.on_hang != OnHang::kKill) return false;
+    code_ = kHung;
+    return true;
   }
 
   void on_signal(int number) {
@@ -166,7 +192,7 @@ class Program {
   }
 
   std::vector<std::string> argv_;
-  std::vector<std::string> adapters_off_;
+  ProgramSpec spec_;
   Fd folder_;
   Guard guard_;
   int copies_;
@@ -176,28 +202,16 @@ class Program {
   std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
   std::optional<Nanos> kill_at_;
+  std::unique_ptr<HangWatch> watch_;
   int code_ = 0;
 };
 
 }  // namespace
 
 int run_program(const CommandLine& line, const Guard& guard, ProgramObserver* observer) {
-  int copies = 1;
-  const auto off = adapters_off(line.layer);
-  if (!off) return report_error(off.error());
-  for (const auto& [pointer, typed] : line.layer.origins) {
-    if (pointer.rfind("/adapters", 0) == 0) continue;
-    if (pointer != "/processes") {
-      return report_error(
-          usage_error(typed + ": has no meaning for a program behind --; only -n N and --set adapters.NAME have"));
-    }
-    const Json& count = line.layer.value["processes"];
-    if (!count.is_number_integer() || count < 1 || count > 4096) {
-      return report_error(usage_error(typed + ": allowed behind -n is a whole number from 1 to 4096"));
-    }
-    copies = count.get<int>();
-  }
-  return Program(line, guard, copies, *off, observer).run();
+  auto program = resolve_program(line.layer, current_directory());
+  if (!program) return report_error(program.error());
+  return Program(line, guard, std::move(*program), observer).run();
 }
 
 }  // namespace mprun

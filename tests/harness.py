@@ -133,9 +133,9 @@ def list_processes() -> dict[int, Process]:
     return processes
 
 
-def descendants(root: int) -> list[Process]:
-    """All processes below `root`, zombies included; `root` itself is not."""
-    processes = list_processes()
+def descendants(root: int, processes: Mapping[int, Process] | None = None) -> list[Process]:
+    """All processes below `root`, zombies included; `root` itself is not. `processes`: those there are."""
+    processes = list_processes() if processes is None else processes
     children: dict[int, list[Process]] = {}
     for process in processes.values():
         children.setdefault(process.ppid, []).append(process)

@@ -123,8 +123,14 @@ bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
  * written in Python, are not in it. */
 bool python_leaves_adapters_out(void);
 
+/* --- history.c --- */
+
+/* This process has asked for a signal by a clock. */
+void tell_alarm(void);
+
 /* --- the adapters, in the order they register; the last one prepares first --- */
 
+void register_history(void); /* history.c */
 void register_python(void);  /* python_gil.c */
 void register_libgomp(void); /* ../openmp/libgomp.c */
 void register_tbb(void);     /* ../tbb/tbb.c */

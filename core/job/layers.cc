@@ -10,7 +10,7 @@ namespace mprun::job {
 namespace {
 
 bool merges_by_key(const std::string& key) {
-  constexpr std::array<const char*, 4> kMerged = {"limits", "retries", "env", "output"};
+  constexpr std::array kMerged = {"limits", "retries", "env", "output", "adapters", "watch"};
   return std::find(kMerged.begin(), kMerged.end(), key) != kMerged.end();
 }
 

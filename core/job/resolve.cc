@@ -17,6 +17,11 @@ namespace {
 using job::Layers;
 using job::Resolving;
 
+std::string text_at(const Layers& layers, const std::string& pointer) {
+  const Json* value = layers.find(pointer);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
 bool is_directory(const std::string& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
@@ -64,6 +69,25 @@ Result<void> resolve_limits(const Layers& layers, Limits* limits) {
   if (Result<void> done = read("join_seconds", &limits->join_seconds); !done) return done;
   if (Result<void> done = read("grace_seconds", &limits->grace_seconds); !done) return done;
   if (const Json* tasks = layers.find("/limits/tasks_per_worker")) limits->tasks_per_worker = tasks->get<int>();
+  return {};
+}
+
+Result<void> resolve_watch(const Layers& layers, const std::string& current_directory, WatchPolicy* watch) {
+  const std::string on_hang = text_at(layers, "/watch/on_hang");
+  if (!on_hang.empty()) {
+    watch->on_hang = on_hang == "retry" ? OnHang::kRetry : on_hang == "kill" ? OnHang::kKill : OnHang::kReport;
+  }
+  Result<double> seconds = read_seconds(layers, "/watch/stall_seconds", false);
+  if (!seconds) return std::move(seconds).error();
+  watch->stall_seconds = *seconds;
+  const std::string path = text_at(layers, "/watch/hang_report");
+  if (path.empty()) return {};
+  watch->hang_report = job::absolute_path(current_directory, path);
+  const std::string parent = std::filesystem::path(watch->hang_report).parent_path().string();
+  if (!is_directory(parent)) return layers.error("/watch/hang_report", "no such directory: " + parent);
+  if (is_directory(watch->hang_report)) {
+    return layers.error("/watch/hang_report", "is a directory: " + watch->hang_report);
+  }
   return {};
 }
 
@@ -200,7 +224,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   if (!spec.python.empty()) add("python", spec.python, layers.origin("/python", python_reason));
   add("working_directory", spec.working_directory, layers.origin("/working_directory", "the current directory"));
   for (const char* field : {"chunk_size", "order", "seed"}) add_value(field, std::string("/") + field);
-  for (const char* field : {"retries", "limits", "adapters"}) {
+  for (const char* field : {"retries", "limits", "watch", "adapters"}) {
     const Json* object = layers.find(std::string("/") + field);
     if (object == nullptr) continue;
     for (const auto& [name, value] : object->items()) {
@@ -231,6 +255,8 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
   if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();
+  const std::string& here = around.current_directory;
+  if (Result<void> done = resolve_watch(*layers, here, &resolved.spec.watch); !done) return std::move(done).error();
   if (Result<void> done = resolve_directories(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_device(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_python(job); !done) return std::move(done).error();
@@ -257,11 +283,32 @@ Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings
   }
 }
 
-Result<std::vector<std::string>> adapters_off(const Document& layer) {
+Result<ProgramSpec> resolve_program(const Document& layer, const std::string& current_directory) {
+  for (const auto& [pointer, typed] : layer.origins) {
+    if (pointer.rfind("/adapters", 0) == 0 || pointer.rfind("/watch", 0) == 0 || pointer == "/processes") continue;
+    return usage_error(typed +
+                       ": has no meaning for a program behind --; only -n N, --on-hang, --stall-seconds, --hang-report "
+                       "and --set adapters.NAME have");
+  }
   const Json schema = job::schema_json();
   if (Result<void> valid = job::validate(layer, schema); !valid) return std::move(valid).error();
-  const auto found = layer.value.find("adapters");
-  return switched_off(found == layer.value.end() ? nullptr : &*found);
+  const std::vector<Document> documents{default_layer(), layer};
+  Result<Layers> layers = Layers::merge(documents);
+  if (!layers) return std::move(layers).error();
+  ProgramSpec program;
+  if (layers->is_set("/processes")) {
+    if (!layers->sets_number("/processes")) {
+      return layers->error("/processes", "found \"auto\", allowed for a program: a whole number from 1 to 4096");
+    }
+    program.copies = layers->find("/processes")->get<int>();
+  }
+  program.adapters_off = switched_off(layers->find("/adapters"));
+  program.watch.on_hang = OnHang::kReport;
+  if (Result<void> done = resolve_watch(*layers, current_directory, &program.watch); !done) return done.error();
+  if (program.watch.on_hang == OnHang::kRetry) {
+    return layers->error("/watch/on_hang", "found \"retry\", allowed for a program: \"kill\", \"report\"");
+  }
+  return program;
 }
 
 Document default_layer() {
@@ -273,10 +320,7 @@ Document default_layer() {
 
 namespace job {
 
-std::string Resolving::text(const std::string& pointer) const {
-  const Json* value = layers.find(pointer);
-  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
-}
+std::string Resolving::text(const std::string& pointer) const { return text_at(layers, pointer); }
 
 const std::string* Resolving::variable(const std::string& name) const {
   const auto found = around.env.find(name);

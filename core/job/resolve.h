@@ -40,8 +40,15 @@ struct Resolved {  // NOLINT(bugprone-exception-escape)
 /// cannot say: script or command, files that exist, devices that are there.
 [[nodiscard]] Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around);
 
-/// The adapters that one layer switches off, checked by the schema: all of the spec that concerns a program behind --.
-[[nodiscard]] Result<std::vector<std::string>> adapters_off(const Document& layer);
+/// All of the spec that concerns a program behind --.
+struct ProgramSpec {
+  int copies = 1;
+  std::vector<std::string> adapters_off;
+  WatchPolicy watch;
+};
+
+/// From the command line's layer, checked by the schema. Fields that have no meaning for a program are refused.
+[[nodiscard]] Result<ProgramSpec> resolve_program(const Document& layer, const std::string& current_directory);
 
 /// The lowest layer: the `default` keywords of the schema.
 [[nodiscard]] Document default_layer();

@@ -47,6 +47,19 @@ struct Limits {
   std::optional<int> tasks_per_worker;  ///< then the worker is replaced
 };
 
+enum class OnHang {
+  kRetry,   ///< the stuck worker is ended, its task tried again by a fresh one
+  kKill,    ///< everything is ended, mprun exits with 124
+  kReport,  ///< it is told, and all goes on
+};
+
+/// What is done about a hang.
+struct WatchPolicy {
+  OnHang on_hang = OnHang::kReport;
+  double stall_seconds = 300;  ///< nothing moved for so long: told, though nothing is proved
+  std::string hang_report;     ///< absolute path of one more JSON report; empty: none
+};
+
 /// Where tasks come from; paths are absolute, "-" is standard input.
 struct ItemsInput {
   Json items;
@@ -99,6 +112,7 @@ struct JobSpec {
   std::optional<std::uint64_t> seed;
   RetryPolicy retries;
   Limits limits;
+  WatchPolicy watch;
   int threads_per_worker = 1;
   bool threads_explicit = false;          ///< threads_per_worker was asked for: it beats OMP_NUM_THREADS and friends
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork

@@ -20,10 +20,15 @@ constexpr std::array<StatusField, 5> kStatusNumbers{{
     {"voluntary_ctxt_switches", &StatusFile::voluntary_switches, 10},
     {"nonvoluntary_ctxt_switches", &StatusFile::involuntary_switches, 10},
 }};
-constexpr unsigned kStatusFields = kStatusNumbers.size() + 5;
+constexpr unsigned kStatusFields = kStatusNumbers.size() + 6;
 
 /// Takes one field; true if it is one that is needed and makes sense.
 bool take_status_field(std::string_view name, TextScan value, StatusFile* status) {
+  if (name == "State") {
+    const std::string_view state = value.word();
+    if (!state.empty()) status->state = state.front();
+    return !state.empty();
+  }
   if (name == "TracerPid") return value.number(&status->tracer);
   if (name == "Threads") return value.number(&status->threads);
   if (name == "Uid") {

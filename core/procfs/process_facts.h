@@ -33,6 +33,7 @@ struct StatLine {
 
 /// From /proc/PID/status, or /proc/PID/task/TID/status. Bit N-1 of a set: signal N.
 struct StatusFile {
+  char state = '?';  ///< as StatLine's
   std::uint64_t caught = 0, blocked = 0, ignored = 0, pending = 0;  ///< pending: of the thread or the process
   pid_t tracer = 0;
   unsigned threads = 0;

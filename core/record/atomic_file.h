@@ -1,4 +1,4 @@
-// Whole small files, there entirely or not at all: job.json and summary.json. Private to core/record.
+// Whole small files, there entirely or not at all: job.json, summary.json and hang reports.
 #pragma once
 
 #include <string>

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <utility>
 
+#include "base/utc_text.h"
 #include "record/atomic_file.h"
 
 namespace mprun {
@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::size_t kMostNotices = 1000;
 constexpr std::size_t kMostRoles = 16;  // the supervisor knows four
-
-[[nodiscard]] std::string iso8601_utc(Nanos wall) {
-  const auto seconds = static_cast<std::time_t>(wall / kNanosPerSecond);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[48];
-  const std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  const std::string millis = std::to_string(1000 + wall % kNanosPerSecond / kNanosPerMilli);
-  return std::string(text, length) + "." + millis.substr(1) + "Z";
-}
 
 [[nodiscard]] double rounded(double value, double per_unit) { return std::round(value * per_unit) / per_unit; }
 
@@ -121,7 +111,7 @@ Json Summary::to_json(int exit_code, double seconds) const {
                    {"kind", kind_},
                    {"start_method", start_method_},
                    {"exit_code", exit_code},
-                   {"started", iso8601_utc(started_)},
+                   {"started", utc_text(started_)},
                    {"seconds", rounded(seconds, 1e6)}};
   document["counts"] = {{"total", or_null(counts_.total)},
                         {"ok", counts_.ok},

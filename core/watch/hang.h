@@ -78,7 +78,7 @@ struct WaitEdge {
 };
 
 struct RecordedDeath {
-  pid_t pid = 0;
+  pid_t pid = 0, parent = 0;
   ProcessEnd end;
   bool end_known = true;
   Nanos when = 0;  ///< wall clock

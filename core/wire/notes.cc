@@ -76,6 +76,10 @@ std::vector<AdapterNote> NoteBox::take() {
     const std::string_view said(text.data(), static_cast<std::size_t>(size));
     const auto end = said.find('\n');
     if (!sender || (sender->uid != geteuid() && sender->uid != 0) || end == std::string_view::npos) continue;
+    if (said.substr(0, end) == kHistoryNotes) {
+      notes.push_back({sender->pid, kHistoryNotes, std::string(said.substr(end + 1))});
+      continue;
+    }
     if (heard_.size() > kMostTexts || !heard_.emplace(said).second) continue;
     if (heard_.size() > kMostTexts) {
       notes.push_back(

@@ -12,6 +12,9 @@
 
 namespace mprun {
 
+/// Notes that are not for people but for the watch (core/watch/family.h): all of them are passed on.
+inline constexpr const char* kHistoryNotes = "history";
+
 /// One thing an adapter said for the first time.
 struct AdapterNote {
   int pid = 0;  ///< who said it first

@@ -3,53 +3,90 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import harness
 from harness import Process, Running
 
 STILL_SECONDS = 3  # of one and the same picture, before it counts as a hang
 MPRUN_NAMES = frozenset({"mprun"})
 
 
-def wait_until_blocked(running: Running, timeout: float = 120) -> list[Process]:
-    """Waits until nothing of the program moves any more; fails if it ended, or moves to the end.
+class Stillness:
+    """Watches one program, look by look, until nothing of it has moved for STILL_SECONDS.
 
     A deadline alone would have to be long: on a loaded machine programs are late by many seconds.
     A thread that was never put on a CPU for seconds, though it was not waiting for one, is blocked:
     the kernel counts the times that it was. Threads that wait for a moment are seen to run.
     """
+
+    def __init__(self, running: Running, states: str = "SDZ", main_only: bool = False) -> None:
+        """`states`: in which a thread counts as blocked; `main_only`: of its first thread alone."""
+        self.running = running
+        self.processes: list[Process] = []
+        self._states = states
+        self._main_only = main_only
+        self._before: dict[str, str] | None = None
+        self._since = time.monotonic()
+
+    def look(self, everyone: Mapping[int, Process] | None = None) -> bool:
+        """True once it is still; fails if it has ended. `everyone`: all processes there are."""
+        self.processes = program_processes(self.running, everyone)
+        assert self.processes, (
+            f"the program has ended\n{self.running.stdout}\n{self.running.stderr}"
+        )
+        if self._main_only:
+            now = picture([f"/proc/{self.running.pid}/task/{self.running.pid}"], self._states)
+        else:
+            now = picture(task_folders(self.processes), self._states)
+        if now is None or now != self._before:
+            self._before, self._since = now, time.monotonic()
+        return time.monotonic() - self._since >= STILL_SECONDS
+
+
+def wait_until_blocked(running: Running, timeout: float = 120) -> list[Process]:
+    """Waits until nothing of the program moves any more; fails if it ended, or moves to the end."""
+    stillness = Stillness(running)
     deadline = time.monotonic() + timeout
-    before, since = None, time.monotonic()
     while time.monotonic() < deadline:
-        processes = program_processes(running)
-        assert processes, f"the program has ended\n{running.stdout}\n{running.stderr}"
-        now = picture(processes)
-        if now is None or now != before:
-            before, since = now, time.monotonic()
-        elif time.monotonic() - since >= STILL_SECONDS:
-            return processes
+        if stillness.look():
+            return stillness.processes
         time.sleep(0.05)
     raise AssertionError(f"the program was not blocked for good within {timeout} s")
 
 
-def program_processes(running: Running) -> list[Process]:
+def program_processes(
+    running: Running, everyone: Mapping[int, Process] | None = None
+) -> list[Process]:
     """The living processes of the program that was started, with or without mprun above it."""
-    below = running.children()
+    below = [process for process in harness.descendants(running.pid, everyone) if process.alive]
     if running.process.poll() is None:
         below.append(Process(running.pid, Path(running.argv[0]).name, "?", 0))
     return [process for process in below if process.name not in MPRUN_NAMES]
 
 
-def picture(processes: list[Process]) -> dict[str, str] | None:
-    """Every thread and how often it was put on a CPU; None if one runs or has just ended."""
-    seen = {}
+def task_folders(processes: Sequence[Process]) -> list[str]:
+    """The folder of each of their threads in /proc; one that cannot be listed stands for itself."""
+    folders = []
     for process in processes:
+        tasks = Path(f"/proc/{process.pid}/task")
         try:
-            for task in Path(f"/proc/{process.pid}/task").iterdir():
-                state = (task / "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-                if state not in "SDZ":
-                    return None
-                seen[task.name] = (task / "schedstat").read_text().split()[2]
+            folders += [str(task) for task in tasks.iterdir()]
+        except OSError:
+            folders.append(str(tasks))
+    return folders
+
+
+def picture(folders: Sequence[str], states: str = "SDZ") -> dict[str, str] | None:
+    """How often each of the threads was put on a CPU; None if one runs or has just ended."""
+    seen = {}
+    for folder in folders:
+        try:
+            stat = Path(folder, "stat").read_text(errors="replace")
+            if stat.rpartition(")")[2].split()[0] not in states:
+                return None
+            seen[folder] = Path(folder, "schedstat").read_text().split()[2]
         except OSError:
             return None
     return seen

@@ -1,18 +1,32 @@
-"""Builds the C programs of the cases while a test runs."""
+"""Builds the C programs of the cases and controls while a test runs."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 CASES = Path(__file__).resolve().parent / "cases"
+CONTROLS = Path(__file__).resolve().parent / "controls"
 
 
-def build(source: str, folder: Path, *options: str) -> Path:
-    """Compiles cases/SOURCE with OpenMP into `folder`; returns what came out."""
-    program = folder / Path(source).stem
-    command = ["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-fopenmp", *options]
-    subprocess.run([*command, "-o", str(program), str(CASES / source)], check=True)
+def build(
+    source: str | Path,
+    folder: Path,
+    *options: str,
+    compiler: str = "cc",
+    libraries: Sequence[str] = (),
+) -> Path:
+    """Compiles cases/SOURCE, or the file of that path, into `folder`; returns what came out.
+
+    With OpenMP where the compiler's is libgomp: the cases are about that one.
+    """
+    path = CASES / source
+    program = folder / f"{path.stem}-{compiler}"
+    command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *options]
+    if compiler != "clang":
+        command.append("-fopenmp")
+    subprocess.run([*command, "-o", str(program), str(path), *libraries], check=True)
     return program
 
 

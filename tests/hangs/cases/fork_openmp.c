@@ -15,7 +15,8 @@ int main(void) {
     _exit(run_region() == REGION_TOTAL ? 0 : 3);
   }
   int status = 0;
-  if (waitpid(child, &status, 0) != child || status != 0) return 4;
+  const pid_t ended = waitpid(child, &status, 0); /* hangs here */
+  if (ended != child || status != 0) return 4;
   if (run_region() != REGION_TOTAL) return 5;
   puts("done");
   return 0;

@@ -22,7 +22,7 @@ def main() -> None:
     result, answer = context.Pipe(duplex=False)
     process = context.Process(target=work, args=(answer,))
     process.start()
-    process.join()
+    process.join()  # hangs here
     assert process.exitcode == 0
     assert result.recv() == SIZE * (SIZE + 1) // 2
     print("done", flush=True)

@@ -19,7 +19,7 @@ def main() -> None:
     pool = multiprocessing.get_context("fork").Pool(2)
     results = pool.map_async(total, range(4), chunksize=1)
     pool.close()
-    pool.join()
+    pool.join()  # hangs here
     assert results.get() == [expected] * 4
     assert int(torch.arange(SIZE).add(1).sum()) == expected  # the parent still has its threads
     print("done", flush=True)

@@ -39,7 +39,8 @@ int main(int count, char** arguments) {
     _exit(run_both() ? 0 : 5);
   }
   int status = 0;
-  if (waitpid(child, &status, 0) != child || status != 0) return 6;
+  const pid_t ended = waitpid(child, &status, 0); /* hangs here */
+  if (ended != child || status != 0) return 6;
   if (!run_both()) return 7;
   puts("done");
   return 0;

@@ -1,0 +1,22 @@
+// A hang as mprun shows it: hangs/N.json, hangs/N.txt and standard error, `mprun inspect --dot`. Pure; called by cli/
+// and by whoever records a hang. Names, commands and frames come from watched processes: they are made safe to print
+// here.
+#pragma once
+
+#include <string>
+
+#include "job/spec.h"
+#include "watch/hang.h"
+
+namespace mprun {
+
+/// DESIGN's hang report, version 1. What is not known is null; bytes that are not UTF-8 are replaced.
+[[nodiscard]] Json hang_json(const Hang& hang);
+
+/// For people: at most 24 lines of 100 columns; only the first may be longer, and only by the name of the join.
+[[nodiscard]] std::string hang_text(const Hang& hang);
+
+/// Who waits for whom, for Graphviz.
+[[nodiscard]] std::string hang_dot(const Hang& hang);
+
+}  // namespace mprun

@@ -1,0 +1,155 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/utc_text.h"
+#include "report/hang_lines.h"
+#include "report/hang_report.h"
+#include "report/hang_tree.h"
+#include "report/safe_text.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kColumns = 100;
+constexpr std::size_t kMostLines = 24;
+constexpr std::size_t kMostDeaths = 3;
+constexpr std::size_t kMostCommand = 60;
+constexpr std::size_t kMostPids = 3;
+constexpr std::size_t kMostSentence = 280;
+
+using Lines = std::vector<std::string>;
+
+// How much is told of each process.
+struct Detail {
+  std::size_t threads, frames;
+};
+constexpr std::array<Detail, 6> kDetails{{{2, 4}, {2, 3}, {2, 2}, {1, 2}, {1, 1}, {1, 0}}};
+
+// Indented, and cut where it is too long.
+[[nodiscard]] std::string line_of(std::size_t indent, const std::string& text) {
+  return std::string(indent, ' ') + one_line(text, kColumns - indent);
+}
+
+[[nodiscard]] std::string command_text(const HungProcess& process) {
+  return process.command.empty() ? "(no command line)" : one_line(process.command, kMostCommand);
+}
+
+[[nodiscard]] std::string thread_text(const HungThread& thread) {
+  const std::string name = fmt::format("thread {} \"{}\"", thread.tid, one_line(thread.name, 32));
+  const std::string wait = wait_text(thread);
+  if (thread.wait.kind.empty() || thread.state.empty()) return name + " " + wait;
+  return fmt::format("{} is {}: {}", name, one_line(thread.state, 30), wait);
+}
+
+void append_threads(const Hang& hang, const HungProcess& process, std::size_t indent, Detail detail, Lines* lines) {
+  const auto threads = threads_by_interest(hang, process);
+  const std::size_t shown = std::min(detail.threads, threads.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    lines->push_back(line_of(indent, thread_text(*threads[i])));
+    for (const std::string& frame : frame_lines(*threads[i], detail.frames)) {
+      lines->push_back(line_of(indent + 2, frame));
+    }
+  }
+  const std::size_t left = threads.size() - shown;
+  if (left > 0) lines->push_back(line_of(indent, fmt::format("and {} more thread{}", left, left == 1 ? "" : "s")));
+}
+
+void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Detail detail, Lines* lines) {
+  const HungProcess& process = *node.process;
+  const std::string way = node.why.empty() ? "" : fmt::format("waits ({}) for ", one_line(node.why, 30));
+  lines->push_back(line_of(indent, fmt::format("{}pid {}{}: {}", way, process.pid, process.forked ? ", forked" : "",
+                                               command_text(process))));
+  append_threads(hang, process, indent + 4, detail, lines);
+  for (const HangNode& next : node.waits_for) append_node(hang, next, indent + 2, detail, lines);
+  if (!node.alike.empty()) {
+    lines->push_back(line_of(
+        indent, fmt::format("and {} more like it: pid {}", node.alike.size(), pids_text(node.alike, kMostPids))));
+  }
+}
+
+// The tree in as much detail as `most` lines hold.
+[[nodiscard]] Lines tree_lines(const Hang& hang, std::size_t most) {
+  const std::vector<HangNode> roots = hang_tree(hang);
+  Lines lines;
+  for (const Detail detail : kDetails) {
+    lines.clear();
+    for (const HangNode& root : roots) append_node(hang, root, 2, detail, &lines);
+    if (lines.size() <= most) return lines;
+  }
+  const std::size_t left = lines.size() - (most - 1);
+  lines.resize(most - 1);
+  lines.push_back(fmt::format("  ... and {} more lines; the JSON report has all of it", left));
+  return lines;
+}
+
+// Who cannot move, where no join is known.
+[[nodiscard]] std::string subject_text(const Hang& hang) {
+  if (hang.processes.empty()) return "a process";
+  const HungProcess& first = hang.processes.front();
+  std::string text = fmt::format("process {} ({})", first.pid, one_line(first.command, kMostCommand));
+  if (hang.processes.size() > 1) text += fmt::format(" with {} more", hang.processes.size() - 1);
+  return text;
+}
+
+[[nodiscard]] Lines headline(const Hang& hang) {
+  const std::string waited =
+      hang.join ? join_text(*hang.join) + " has waited " + seconds_text(hang.join->waiting_seconds) : std::string();
+  const std::string still = seconds_text(hang.seconds_since_progress);
+  if (hang.verdict == HangVerdict::kOverdue) {
+    return {fmt::format("mprun: overdue: {}; a limit has passed, a deadlock is not proved",
+                        hang.join ? waited : subject_text(hang) + " is not done")};
+  }
+  if (!is_proved(hang.verdict)) {
+    Lines lines{fmt::format("mprun: {}: nothing has moved for {}, but a timer or the outside could still act",
+                            to_string(hang.verdict), still)};
+    if (hang.join) lines.push_back(line_of(2, waited));
+    return lines;
+  }
+  Lines lines{fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),
+                          hang.join ? waited + " and will never return"
+                                    : subject_text(hang) + " has not moved for " + still + " and never will")};
+  if (hang.verdict == HangVerdict::kPartialDeadlock) {
+    lines.push_back(line_of(2, "this is so for the processes below, while others still run"));
+  }
+  return lines;
+}
+
+// The deaths, the cause in a sentence, the cure.
+[[nodiscard]] Lines conclusion(const Hang& hang) {
+  Lines lines;
+  for (std::size_t i = 0; i < std::min(kMostDeaths, hang.deaths.size()); ++i) {
+    const RecordedDeath& death = hang.deaths[i];
+    lines.push_back(
+        line_of(2, fmt::format("dead: pid {}, {}, at {}", death.pid,
+                               death.end_known ? to_string(death.end) : "nobody knows how", utc_text(death.when))));
+  }
+  if (hang.deaths.size() > kMostDeaths) {
+    lines.push_back(line_of(2, fmt::format("and {} more deaths", hang.deaths.size() - kMostDeaths)));
+  }
+  const std::string explanation =
+      hang.cause.explanation.empty() ? "not known" : one_line(hang.cause.explanation, kMostSentence);
+  const auto add = [&](const char* title, const std::string& text) {
+    for (const std::string& line : wrapped(title, text, kColumns)) {
+      lines.push_back(line.size() <= kColumns ? line : line.substr(0, kColumns));
+    }
+  };
+  add("cause: ", fmt::format("{} ({})", explanation, one_line(hang.cause.id, 30)));
+  if (!hang.cause.fix.empty()) add("cure:  ", one_line(hang.cause.fix, kMostSentence));
+  return lines;
+}
+
+}  // namespace
+
+std::string hang_text(const Hang& hang) {
+  const Lines head = headline(hang);
+  const Lines end = conclusion(hang);
+  std::string text;
+  for (const Lines& part : {head, tree_lines(hang, kMostLines - head.size() - end.size()), end}) {
+    for (const std::string& line : part) text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace mprun

@@ -1,0 +1,28 @@
+// Why a tree hangs: rules over the wait-for graph, stacks, fork history and deaths. Each rule is one function that says
+// what it is sure of, or nothing; when none is sure the cause is `unknown`. Pure, but for what the world still reads.
+#pragma once
+
+#include "watch/family.h"
+#include "watch/judge.h"
+
+namespace mprun {
+
+/// What the rules look at. Borrows everything.
+struct Evidence {
+  const Judgement* judgement = nullptr;
+  World* world = nullptr;
+  std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
+  const Family* family = nullptr;
+
+  /// The file that holds the code a blocked thread is in: "/usr/lib/.../libgomp.so.1".
+  [[nodiscard]] std::string code_file(const JudgedThread& thread) const;
+  /// True if a frame of that function is on the thread's stack; `file`: the end of its path.
+  [[nodiscard]] bool is_in(pid_t tid, std::string_view file, std::string_view function) const;
+};
+
+/// True: not the end that a process comes to when all is well.
+[[nodiscard]] bool is_violent(const RecordedDeath& death);
+
+[[nodiscard]] HangCause find_cause(const Evidence& evidence);
+
+}  // namespace mprun

@@ -1,0 +1,61 @@
+// Family: what is remembered of the processes of a tree because it cannot be seen afterwards: who was forked by which
+// thread, beside how many others; who asked for an alarm; who ended, how and when. Fed by the preload library's notes
+// (adapters/preload/history.c) and by what the watch sees; lives in the supervisor. Owns a pidfd for every process
+// that it knows and that has not ended.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+
+#include "os/fd.h"
+#include "procfs/process_facts.h"
+#include "watch/hang.h"
+#include "wire/notes.h"
+
+namespace mprun {
+
+struct ForkRecord {
+  pid_t parent = 0;
+  pid_t parent_tid = 0;  ///< the thread that forked
+  unsigned threads = 1;  ///< that the parent had
+};
+
+class Family {
+ public:
+  [[nodiscard]] static Result<Family> create(ProcSource* proc);
+
+  /// Readable when a process has ended: then call take_ends().
+  [[nodiscard]] int fd() const { return epoll_.get(); }
+  void take_ends();
+
+  /// False: the note is not of the kind that is meant for us.
+  bool hear(const AdapterNote& note);
+  /// A process that the watch has found by itself.
+  void meet(pid_t pid);
+
+  /// The last ones, oldest first.
+  [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
+  [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
+  /// Processes that will get a signal by a clock, or got it.
+  [[nodiscard]] const std::set<pid_t>& alarms() const { return alarms_; }
+
+ private:
+  struct Member {
+    Fd pidfd;
+    pid_t parent = 0;
+    std::optional<ForkRecord> fork;
+  };
+  Family(Fd epoll, ProcSource* proc) : epoll_(std::move(epoll)), proc_(proc) {}
+  void follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork);
+  void bury(pid_t pid);
+  [[nodiscard]] std::optional<ProcessEnd> end_of(pid_t pid, const Member& member) const;
+
+  Fd epoll_;
+  ProcSource* proc_;
+  std::map<pid_t, Member> members_;
+  std::deque<RecordedDeath> deaths_;
+  std::set<pid_t> alarms_;
+};
+
+}  // namespace mprun

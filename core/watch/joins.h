@@ -1,0 +1,23 @@
+// How a call that waits is named as a person would name it: out of Python frames, the call that the innermost line of
+// the user's own code made. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "watch/hang.h"
+
+namespace mprun {
+
+struct NamedCall {
+  std::string call;  ///< "multiprocessing.pool.Pool.join"; empty: the line waits by itself (a lock, a system call)
+  std::string file;  ///< of the user's line; of the library's where no code of the user is on the stack
+  int line = 0;
+};
+
+/// True for the standard library and installed packages.
+[[nodiscard]] bool is_library_file(std::string_view file);
+
+/// `frames`: innermost first. nullopt: there are none.
+[[nodiscard]] std::optional<NamedCall> name_call(const std::vector<PythonFrame>& frames);
+
+}  // namespace mprun

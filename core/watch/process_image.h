@@ -1,0 +1,45 @@
+// The files a process runs from, as ELF images: from disk where the file there is the one that was mapped, else from
+// the process's memory (deleted or replaced files, the vDSO). Private to native_stack.cc.
+#pragma once
+
+#include <libelf.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mprun {
+
+/// Copies `size` bytes at `address` of the process; false if not all of them can be read.
+[[nodiscard]] bool read_process(pid_t pid, std::uint64_t address, void* to, std::size_t size);
+
+/// An image; `fd` backs it where it is of a file.
+struct ElfImage {
+  Elf* elf = nullptr;  ///< nullptr: there is none
+  int fd = -1;
+};
+
+/// Makes images and owns the memory of those that were copied; outlives them.
+class ProcessImages {
+ public:
+  explicit ProcessImages(pid_t pid) : pid_(pid) {}
+
+  /// The image of the module mapped at `base`, `path` as /proc/PID/maps has it. The caller owns what comes.
+  [[nodiscard]] ElfImage open(const std::string& path, std::uint64_t base);
+
+ private:
+  struct Unmap {
+    std::size_t size = 0;
+    void operator()(char* memory) const;
+  };
+
+  [[nodiscard]] ElfImage open_file(const std::string& path, const std::vector<char>& head) const;
+  [[nodiscard]] ElfImage copy_memory(std::uint64_t base);
+
+  pid_t pid_;
+  std::vector<std::unique_ptr<char, Unmap>> copies_;
+};
+
+}  // namespace mprun

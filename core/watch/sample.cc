@@ -1,0 +1,97 @@
+#include "watch/sample.h"
+
+#include <charconv>
+#include <unordered_map>
+
+namespace mprun {
+namespace {
+
+std::optional<pid_t> parse_id(const std::string& name) {
+  pid_t id = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data(), end, id);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return id;
+}
+
+// A zombie has ended, unless it is the first thread of a process in which others go on.
+bool has_ended(ProcSource* proc, const StatLine& stat) {
+  if (stat.state == 'X') return true;
+  if (stat.state != 'Z') return false;
+  const auto threads = proc->list(std::to_string(stat.id) + "/task");
+  return !threads || threads->size() <= 1;
+}
+
+bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
+  const std::string folder = std::to_string(pid) + "/task/" + std::to_string(tid) + "/";
+  const auto status = proc->read(folder + "status");
+  const auto call = proc->read(folder + "syscall");
+  const auto runs = proc->read(folder + "schedstat");
+  if (!status || !runs) return false;
+  const auto parsed = parse_status(*status);
+  const auto count = parse_run_count(*runs);
+  if (!parsed || !count) return false;
+  thread->pid = pid;
+  thread->tid = tid;
+  thread->state = parsed->state;
+  thread->voluntary_switches = parsed->voluntary_switches;
+  thread->involuntary_switches = parsed->involuntary_switches;
+  thread->runs = *count;
+  if (thread->state == 'Z') return true;  // it has no call any more
+  const auto line = call ? parse_syscall(*call) : std::nullopt;
+  if (!line) return false;
+  thread->call = *line;
+  return true;
+}
+
+}  // namespace
+
+std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root) {
+  std::unordered_map<pid_t, std::vector<pid_t>> children;
+  for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
+    const auto id = parse_id(name);
+    if (!id) continue;
+    const auto text = proc->read(name + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    if (stat && !has_ended(proc, *stat)) children[stat->parent].push_back(*id);
+  }
+  std::vector<pid_t> found;
+  if (with_root) {
+    found.push_back(root);
+  } else {
+    found = children[root];
+  }
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto it = children.find(found[i]);
+    if (it != children.end()) found.insert(found.end(), it->second.begin(), it->second.end());
+  }
+  return found;
+}
+
+Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes) {
+  Sample sample;
+  for (const pid_t pid : processes) {
+    const auto names = proc->list(std::to_string(pid) + "/task");
+    if (!names) sample.whole = false;
+    for (const std::string& name : names.value_or(std::vector<std::string>())) {
+      const auto tid = parse_id(name);
+      ThreadSample thread;
+      if (tid && read_thread(proc, pid, *tid, &thread)) {
+        sample.threads.push_back(thread);
+      } else {
+        sample.whole = false;
+      }
+    }
+  }
+  return sample;
+}
+
+bool stood_still(const Sample& before, const Sample& after) {
+  if (!before.whole || !after.whole || before.threads != after.threads) return false;
+  for (const ThreadSample& thread : after.threads) {
+    if (thread.state != 'Z' && thread.call.running) return false;
+  }
+  return true;
+}
+
+}  // namespace mprun

@@ -1,0 +1,36 @@
+// Sample: what every thread of a tree of processes was doing, and how often it had run, at one reading of /proc. Two
+// samples that agree in everything prove that no thread ran in between: the snapshot lemma, on which every proof of a
+// hang rests.
+#pragma once
+
+#include <vector>
+
+#include "procfs/process_facts.h"
+
+namespace mprun {
+
+struct ThreadSample {
+  pid_t pid = 0, tid = 0;
+  char state = '?';
+  SyscallLine call;
+  std::uint64_t voluntary_switches = 0, involuntary_switches = 0;
+  std::uint64_t runs = 0;  ///< how often it got a CPU
+  bool operator==(const ThreadSample&) const = default;
+};
+
+struct Sample {
+  std::vector<ThreadSample> threads;  ///< by process, as the kernel lists them; a process that has ended is not in it
+  bool whole = true;                  ///< false: a thread was there that could not be read
+};
+
+/// The living descendants of `root`, and `root` itself where `with_root`. Parents before children. A process whose
+/// first thread has ended while others run is alive.
+[[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root);
+
+[[nodiscard]] Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes);
+
+/// True: every thread was blocked from the time it was read for `before` until it was read for `after`, and no other
+/// thread came or went. So one instant exists at which all of them were blocked together.
+[[nodiscard]] bool stood_still(const Sample& before, const Sample& after);
+
+}  // namespace mprun

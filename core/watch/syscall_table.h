@@ -1,0 +1,34 @@
+// The system calls that a blocked thread may be found in, by what they wait for. One table per architecture; on one
+// that is not listed every call is kOther, and nothing is ever proved.
+#pragma once
+
+#include <cstdint>
+
+namespace mprun {
+
+enum class Call {
+  kOther,       ///< whatever it waits for, we do not know who could end it
+  kFutex,       ///< futex(address, operation, value, timeout, ...)
+  kRead,        ///< (descriptor, ...): read, readv, recvfrom, recvmsg
+  kWrite,       ///< (descriptor, ...): write, writev, sendto, sendmsg
+  kAccept,      ///< (descriptor, ...)
+  kPoll,        ///< (pollfd[], count, milliseconds)
+  kPpoll,       ///< (pollfd[], count, timespec*, ...)
+  kSelect,      ///< (count, read, write, except, timeval* or timespec*): select, pselect6
+  kEpollWait,   ///< (descriptor, events, count, milliseconds, ...): epoll_wait, epoll_pwait
+  kEpollWait2,  ///< (descriptor, events, count, timespec*, ...)
+  kWait4,       ///< (pid, ...)
+  kWaitid,      ///< (type, id, ...)
+  kNewProcess,  ///< vfork, clone, clone3: blocked there until a vfork child execs or ends
+  kFlock,       ///< (descriptor, operation)
+  kFcntl,       ///< (descriptor, command, lock)
+  kSleep,
+  kSignal,  ///< pause, sigsuspend, sigtimedwait
+};
+
+[[nodiscard]] Call call_of(std::int64_t number);
+
+/// False: call_of() knows nothing here, so a hang can be noticed but not proved.
+[[nodiscard]] bool can_prove_here();
+
+}  // namespace mprun

@@ -1,0 +1,81 @@
+#include "watch/traced_registers.h"
+
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace mprun {
+namespace {
+
+constexpr Nanos kPatience = 200 * kNanosPerMilli;
+constexpr timespec kPause{0, 200'000};
+
+[[nodiscard]] bool read_registers(pid_t tid, DwarfRegisters* registers) {
+#if defined(__x86_64__)
+  user_regs_struct user{};
+  iovec place{&user, sizeof user};
+  if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &place) != 0 || place.iov_len != sizeof user) return false;
+  *registers = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp, user.r8,
+                user.r9,  user.r10, user.r11, user.r12, user.r13, user.r14, user.r15, user.rip};
+  return true;
+#else
+  (void)tid;
+  (void)registers;
+  return false;
+#endif
+}
+
+// Waits until the thread stands; -1: it does not in time, or is gone. Else the signal that stopped it, 0 for our own
+// stop.
+[[nodiscard]] int wait_for_stop(pid_t tid) {
+  const Nanos deadline = monotonic_now() + kPatience;
+  for (;;) {
+    int status = 0;
+    const pid_t changed = waitpid(tid, &status, __WALL | WNOHANG);
+    if (changed == tid) {
+      if (!WIFSTOPPED(status)) return -1;
+      return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
+    }
+    if ((changed < 0 && errno != EINTR) || monotonic_now() > deadline) return -1;
+    nanosleep(&kPause, nullptr);
+  }
+}
+
+[[nodiscard]] std::optional<DwarfRegisters> trace(pid_t tid) {
+  if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return std::nullopt;
+  if (ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) != 0) return std::nullopt;
+  const int signal = wait_for_stop(tid);
+  if (signal < 0) return std::nullopt;
+  DwarfRegisters registers{};
+  const bool known = read_registers(tid, &registers);
+  ptrace(PTRACE_DETACH, tid, nullptr, static_cast<std::intptr_t>(signal));
+  if (!known) return std::nullopt;
+  return registers;
+}
+
+}  // namespace
+
+// A thread that does not stop in time cannot be let go by PTRACE_DETACH, and would stand still for ever when it stops
+// later. The end of its tracer lets it go in any state, and a tracer is a thread: hence one of our own, for this alone.
+// (A process would not do: where Yama restricts ptrace, only ancestors may trace.)
+std::optional<DwarfRegisters> registers_by_ptrace(pid_t tid) {
+  std::optional<DwarfRegisters> registers;
+  try {
+    std::thread tracer([&] { registers = trace(tid); });
+    tracer.join();
+  } catch (const std::system_error&) {  // no thread can be made
+    return std::nullopt;
+  }
+  return registers;
+}
+
+}  // namespace mprun

@@ -1,0 +1,20 @@
+// The registers of a thread that is blocked in a system call, by stopping it for a moment with ptrace(2). Private to
+// native_stack.cc; owns nothing that outlives the call.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace mprun {
+
+/// x86-64, in DWARF's order: rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip.
+using DwarfRegisters = std::array<std::uint64_t, 17>;
+
+/// Stops the thread, reads its registers, lets it go. nullopt if it could not be stopped within a fifth of a second;
+/// however it ends, the thread is not traced afterwards and a signal that came meanwhile is delivered.
+[[nodiscard]] std::optional<DwarfRegisters> registers_by_ptrace(pid_t tid);
+
+}  // namespace mprun

@@ -1,0 +1,209 @@
+#include "watch/wait.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "watch/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+Wait wait_for_child(pid_t child, const World& world, pid_t parent) {
+  Wait wait{WaitKind::kChild, "process " + std::to_string(child), {}, {}};
+  if (world.process(child) == nullptr || world.process(child)->parent != parent) {
+    return live_wait(WaitKind::kChild,
+                     "it waits for process " + std::to_string(child) + ", which is not its child here");
+  }
+  wait.wakers.push_back({child, 0});
+  return wait;
+}
+
+Wait wait_for_children(const World::Process& process) {
+  if (process.children.empty()) return live_wait(WaitKind::kChild, "it has no child that is alive");
+  Wait wait{WaitKind::kChild, "any of its children", {}, {}};
+  add_processes(process.children, &wait);
+  return wait;
+}
+
+Wait decode_wait4(const ThreadSample& thread, const World::Process& process, const World& world) {
+  const auto pid = static_cast<std::int32_t>(thread.call.arguments[0]);
+  return pid > 0 ? wait_for_child(pid, world, thread.pid) : wait_for_children(process);
+}
+
+Wait decode_waitid(const ThreadSample& thread, const World::Process& process, const World& world) {
+  const auto id = static_cast<std::int32_t>(thread.call.arguments[1]);
+  switch (static_cast<std::int32_t>(thread.call.arguments[0])) {
+    case P_PID:
+      return wait_for_child(id, world, thread.pid);
+    case P_ALL:
+    case P_PGID:
+      return wait_for_children(process);
+    default: {  // P_PIDFD
+      const Descriptor* descriptor = world.descriptor(thread.pid, id);
+      if (descriptor == nullptr || descriptor->process <= 0) return live_wait(WaitKind::kChild, "of an unknown child");
+      return wait_for_child(descriptor->process, world, thread.pid);
+    }
+  }
+}
+
+// Blocked in the kernel until the vfork child, which has our memory, execs or ends.
+Wait decode_new_process(const World::Process& process, World* world) {
+  Wait wait{WaitKind::kVfork, "its vfork child", {}, {}};
+  for (const pid_t other : world->sharing_memory(process.pid)) {
+    if (world->process(other)->parent == process.pid) wait.wakers.push_back({other, 0});
+  }
+  return wait.wakers.empty() ? live_wait(WaitKind::kVfork, "it is starting a process") : wait;
+}
+
+const FileLock* blocker_of(const std::vector<FileLock>& locks, pid_t waiter) {
+  const FileLock* holder = nullptr;
+  for (const FileLock& lock : locks) {
+    if (!lock.waiting) {
+      holder = &lock;
+    } else if (lock.holder == waiter) {
+      return holder;
+    }
+  }
+  return nullptr;
+}
+
+// A lock of flock() belongs to an open file, which processes can share: whoever has that file open could give it up.
+Wait decode_file_lock(const ThreadSample& thread, World* world) {
+  const FileLock* blocker = blocker_of(world->file_locks(), thread.pid);
+  if (blocker == nullptr || world->process(blocker->holder) == nullptr) {
+    return live_wait(WaitKind::kFileLock, "a process outside has the lock, or nobody can tell who");
+  }
+  Wait wait{WaitKind::kFileLock, "file lock of process " + std::to_string(blocker->holder), {}, {}};
+  wait.wakers.push_back({blocker->holder, 0});
+  const Descriptor* own = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
+  if (own == nullptr) return live_wait(WaitKind::kFileLock, "its file is not known");
+  for (const auto& [pid, process] : world->processes()) {
+    const bool has_it = std::any_of(process.descriptors.begin(), process.descriptors.end(),
+                                    [own](const Descriptor& other) { return other.target == own->target; });
+    if (has_it && pid != thread.pid && pid != blocker->holder) wait.wakers.push_back({pid, 0});
+  }
+  return wait;
+}
+
+Wait decode_call(const ThreadSample& thread, const World::Process& process, World* world) {
+  const auto& arguments = thread.call.arguments;
+  const auto descriptor = static_cast<std::int32_t>(arguments[0]);
+  switch (call_of(thread.call.number)) {
+    case Call::kFutex:
+      return decode_futex(thread, world);
+    case Call::kRead:
+      return decode_descriptor(thread, descriptor, World::End::kRead, world);
+    case Call::kWrite:
+      return decode_descriptor(thread, descriptor, World::End::kWrite, world);
+    case Call::kPoll:
+    case Call::kPpoll:
+    case Call::kSelect:
+    case Call::kEpollWait:
+    case Call::kEpollWait2:
+      return decode_poll(thread, world);
+    case Call::kWait4:
+      return decode_wait4(thread, process, *world);
+    case Call::kWaitid:
+      return decode_waitid(thread, process, *world);
+    case Call::kNewProcess:
+      return decode_new_process(process, world);
+    case Call::kFlock:
+      return decode_file_lock(thread, world);
+    case Call::kFcntl: {
+      const auto command = static_cast<std::int32_t>(arguments[1]);
+      if (command == F_SETLKW) return decode_file_lock(thread, world);
+      return live_wait(WaitKind::kOther, "fcntl");
+    }
+    case Call::kAccept:
+      return decode_descriptor(thread, descriptor, World::End::kRead, world);
+    case Call::kSleep:
+      return live_wait(WaitKind::kTimer, "it sleeps");
+    case Call::kSignal:
+      return live_wait(WaitKind::kSignal, "it waits for a signal");
+    case Call::kOther:
+      break;
+  }
+  return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
+}
+
+}  // namespace
+
+const char* to_string(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kRunning:
+      return "running";
+    case WaitKind::kEnded:
+      return "ended";
+    case WaitKind::kStopped:
+      return "stopped";
+    case WaitKind::kTimer:
+      return "timer";
+    case WaitKind::kFutex:
+      return "futex";
+    case WaitKind::kMutex:
+      return "mutex";
+    case WaitKind::kSharedFutex:
+      return "shared-futex";
+    case WaitKind::kThreadEnd:
+      return "thread-end";
+    case WaitKind::kGil:
+      return "gil";
+    case WaitKind::kChild:
+      return "child";
+    case WaitKind::kPipeRead:
+      return "pipe-read";
+    case WaitKind::kPipeWrite:
+      return "pipe-write";
+    case WaitKind::kSocket:
+      return "socket";
+    case WaitKind::kPoll:
+      return "poll";
+    case WaitKind::kVfork:
+      return "vfork";
+    case WaitKind::kFileLock:
+      return "file-lock";
+    case WaitKind::kSignal:
+      return "signal";
+    case WaitKind::kOther:
+      return "other";
+  }
+  return "";
+}
+
+Wait live_wait(WaitKind kind, std::string why) {
+  Wait wait;
+  wait.kind = kind;
+  wait.why_live = std::move(why);
+  return wait;
+}
+
+void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
+  for (const pid_t pid : processes) {
+    const Waker waker{pid, 0};
+    if (std::find(wait->wakers.begin(), wait->wakers.end(), waker) == wait->wakers.end()) {
+      wait->wakers.push_back(waker);
+    }
+  }
+}
+
+Wait decode_wait(const ThreadSample& thread, World* world) {
+  if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
+  if (thread.state == 'T' || thread.state == 't') return live_wait(WaitKind::kStopped, "it was stopped");
+  if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
+  const World::Process* process = world->process(thread.pid);
+  if (process == nullptr) return live_wait(WaitKind::kOther, "its process is not known");
+  const bool starting = call_of(thread.call.number) == Call::kNewProcess;
+  if (thread.state != 'S' && !(thread.state == 'D' && starting)) {
+    return live_wait(WaitKind::kOther, std::string("its state is ") + thread.state);
+  }
+  Wait wait = decode_call(thread, *process, world);
+  if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
+  // A handler for the end of a child runs in any of its threads, and may wake the others.
+  constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
+  if ((process->caught_signals & kChildBit) != 0) add_processes(process->children, &wait);
+  return wait;
+}
+
+}  // namespace mprun

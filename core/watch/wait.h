@@ -1,0 +1,61 @@
+// Wait: what a blocked thread waits for and who could end that, decoded from its system call. The wait table of the
+// watch. Whatever is not understood could end by itself: unknown means live.
+#pragma once
+
+#include "watch/world.h"
+
+namespace mprun {
+
+enum class WaitKind {
+  kRunning,
+  kEnded,        ///< a thread that is no more, in a process that is
+  kStopped,      ///< SIGSTOP, or a debugger
+  kTimer,        ///< sleeps, or waits with a time limit
+  kFutex,        ///< a lock, condition or semaphore of one process
+  kMutex,        ///< a pthread mutex, whose owner is known
+  kSharedFutex,  ///< a lock in shared memory
+  kThreadEnd,    ///< pthread_join
+  kGil,
+  kChild,  ///< wait, waitpid
+  kPipeRead,
+  kPipeWrite,
+  kSocket,
+  kPoll,  ///< poll, select, epoll
+  kVfork,
+  kFileLock,  ///< flock, fcntl
+  kSignal,
+  kOther,  ///< the outside, or unknown
+};
+/// "pipe-read", ...
+[[nodiscard]] const char* to_string(WaitKind kind);
+
+/// Who could end a wait: a process, or one thread of it.
+struct Waker {
+  pid_t pid = 0;
+  pid_t tid = 0;  ///< 0: any thread of the process
+  bool operator==(const Waker&) const = default;
+};
+
+struct Wait {
+  WaitKind kind = WaitKind::kOther;
+  std::string object;    ///< for people: "pipe 4711", "mutex 0x7f.. of thread 12"; may be empty
+  std::string why_live;  ///< it may end by itself or from outside: "a timer"; empty: only by `wakers`
+  std::vector<Waker> wakers;
+  pid_t owner = 0;            ///< kMutex: the thread that has it, as the mutex says
+  std::uint64_t address = 0;  ///< of the futex
+  bool timed = false;
+};
+
+[[nodiscard]] Wait decode_wait(const ThreadSample& thread, World* world);
+
+/// A futex wait, as decode_wait() tells it. wait_futex.cc.
+[[nodiscard]] Wait decode_futex(const ThreadSample& thread, World* world);
+/// A wait for one descriptor of `thread`'s process, to be read or written. wait_descriptor.cc.
+[[nodiscard]] Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world);
+/// poll, select and epoll: the union of their descriptors. wait_poll.cc.
+[[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
+
+[[nodiscard]] Wait live_wait(WaitKind kind, std::string why);
+void add_processes(const std::vector<pid_t>& processes, Wait* wait);
+
+}  // namespace mprun

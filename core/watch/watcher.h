@@ -1,0 +1,61 @@
+// Watcher: the watch over one tree of processes, asked at every look whether the tree, or a part of it, can never move
+// again. While threads run a look costs one pread (activity.h). When none has run for a while, three samples that
+// agree (sample.h) and a judgement between the first two make a proof. Called from the supervisor's own loop; has no
+// thread and writes nothing into a watched process.
+#pragma once
+
+#include "base/clock.h"
+#include "watch/activity.h"
+#include "watch/judge.h"
+
+namespace mprun {
+
+/// What was proved, with the evidence it rests on.
+struct Proof {
+  std::unique_ptr<Sample> sample;
+  std::unique_ptr<World> world;
+  Judgement judgement;
+  Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run
+};
+
+class Watcher {
+ public:
+  struct Tree {
+    pid_t root = 0;
+    bool with_root = false;  ///< false: the descendants of `root` alone
+  };
+  using AskOutside = std::function<Outside()>;
+
+  /// `outside` is called for every judgement; `proc` outlives the watcher.
+  Watcher(ProcSource* proc, Tree tree, AskOutside outside);
+
+  /// When to look again, monotonic.
+  [[nodiscard]] Nanos next_look() const { return next_look_; }
+  /// Looks. A proof is returned once, and once more when it has changed.
+  [[nodiscard]] std::optional<Proof> look(Nanos now);
+  /// When a thread was last seen to have run.
+  [[nodiscard]] Nanos last_moved() const { return last_moved_; }
+
+ private:
+  enum class Phase {
+    kMoving,  ///< threads run
+    kFirst,   ///< one sample taken
+    kSecond,  ///< two that agree; what they prove is in pending_
+    kStill,   ///< judged: nobody runs, but somebody could
+  };
+  void sample_again(Nanos now);
+  void go_on(Nanos now);
+  void judge_pending();
+
+  ProcSource* proc_;
+  Tree tree_;
+  AskOutside outside_;
+  ActivityMeter activity_;
+  Phase phase_ = Phase::kMoving;
+  std::unique_ptr<Sample> sample_;
+  std::optional<Proof> pending_;
+  std::set<pid_t> told_;  ///< the processes of the last proof
+  Nanos next_look_ = 0, last_moved_ = 0;
+};
+
+}  // namespace mprun

@@ -1,0 +1,19 @@
+"""Case 21: a Pool whose initializer raises: dead workers are replaced for ever (cpython#87472)."""
+
+import multiprocessing
+import sys
+
+
+def prepare() -> None:
+    sys.stderr.close()  # thousands of tracebacks would be printed
+    raise OSError("no such device")
+
+
+def main() -> None:
+    pool = multiprocessing.get_context("fork").Pool(2, initializer=prepare)
+    pool.map(abs, range(4))  # hangs here
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

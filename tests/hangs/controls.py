@@ -1,0 +1,115 @@
+"""The controls: programs that are easy to mistake for hangs, and come to their end if they are left alone.
+
+They are in controls/. Each takes the seconds for which it is quiet, where these are its own choice,
+or waits for what outside.py does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import harness
+import outside
+from compiled import CONTROLS, build
+from outside import Outside
+
+QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
+STALL_SECONDS = 5  # the lowest limit for which all of them, so long, are no stalls
+
+
+@dataclass(frozen=True)
+class Control:
+    """One program that prints "done" at its end and exits with 0."""
+
+    program: str  # its file in controls/
+    other: type[Outside] = Outside
+    more: tuple[str, ...] = ()  # further arguments
+    seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
+
+    @property
+    def name(self) -> str:
+        """What the test of it is called."""
+        words = [Path(self.program).stem, *self.more]
+        return "-".join([*words, self.other.__name__] if self.other is not Outside else words)
+
+    def argv(self, folder: Path, argument: str | None) -> list[str]:
+        """The command; builds it in `folder` first if need be. `argument`: from outside."""
+        source = CONTROLS / self.program
+        if source.suffix == ".c":
+            command = [str(build(source, folder))]
+        else:
+            command = ["sh" if source.suffix == ".sh" else harness.MPRUN_PYTHON, str(source)]
+        if argument is not None:
+            command.append(argument)
+        if self.seconds is not None and not self.other.acts:
+            command.append(str(self.seconds))
+        return [*command, *self.more]
+
+
+ALL = [
+    # A child, or a thread, that takes its time.
+    Control("sleeping_child.py"),
+    Control("computing_child.py"),
+    Control("communicate.py"),
+    Control("child_handler.py"),
+    Control("child_outlives_parent.py"),
+    Control("vfork_sleep.c"),
+    Control("ptraced_child.c"),
+    Control("stop_and_continue.py"),
+    Control("threads_wait_for_main.py"),
+    Control("gil_contention.py"),
+    Control("gil_held_for_long.py"),
+    Control("lock_handed_over.py"),
+    Control("ping_pong.py"),
+    Control("eventfd.py"),
+    Control("aio.c"),
+    Control("clone_vm.c"),
+    Control("userfaultfd.c"),
+    Control("sysv_message.c"),
+    Control("pidfd.py"),
+    Control("robust_mutex.c"),
+    Control("threads_come_and_go.py"),
+    Control("descriptor_in_flight.py"),
+    # Pools and servers that have nothing to do just now.
+    Control("idle_pool.py"),
+    Control("pool_slow_task.py"),
+    Control("short_pools.py"),
+    Control("dataloader_slow.py", seconds=1),
+    Control("dataloader_idle.py", seconds=1),
+    Control("openblas_fork.py"),
+    Control("manager_idle.py"),
+    Control("forkserver_idle.py"),
+    Control("executor_idle.py"),
+    Control("tcp_server_in_tree.py", seconds=1.5),
+    # Waits that end by a timer.
+    Control("alarm_wakes_lock.py"),
+    Control("alarm_ends_child.py"),
+    Control("alarm_wakes_sigwait.c"),
+    Control("posix_timer.c", more=("signal",)),
+    Control("posix_timer.c", more=("thread",)),
+    Control("timerfd.c"),
+    Control("timed_waits.c", seconds=3),
+    Control("receive_timeout.py"),
+    Control("select_timeout.py", seconds=4),
+    Control("asyncio_idle.py"),
+    Control("io_uring.c"),
+    Control("timeout_command.sh", outside.SilentPipe),
+    # Waits that only somebody outside can end.
+    Control("reader_of_file.py", outside.NamedPipe),
+    Control("reader_of_file.py", outside.Terminal),
+    Control("tcp_client.py", outside.Server),
+    Control("unix_client.py", outside.UnixServer),
+    Control("tcp_server_outside.py", outside.Client),
+    Control("event_from_handler.py", outside.Signaller),
+    Control("event_from_handler.py", outside.Terminator),
+    Control("signal_pause.py", outside.Signaller),
+    Control("signal_wait.py", outside.Signaller),
+    Control("signalfd_outside.c", outside.Signaller),
+    Control("signalfd_outside.c", outside.Terminator),
+    Control("stopped_from_outside.py", outside.Continuer),
+    Control("file_lock.py", outside.Locker, ("flock",)),
+    Control("file_lock.py", outside.RecordLocker, ("fcntl",)),
+    Control("inotify_outside.c", outside.Creator),
+    Control("shared_semaphore.c", outside.Poster),
+]

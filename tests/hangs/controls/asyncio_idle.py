@@ -1,0 +1,8 @@
+"""An asyncio loop with nothing to do but to wait for a timer."""
+
+import asyncio
+import sys
+
+if __name__ == "__main__":
+    asyncio.run(asyncio.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 30))
+    print("done", flush=True)

@@ -1,0 +1,199 @@
+"""The hang corpus: one table of the cases, and what mprun is expected to say of each.
+
+The programs are in cases/. In each, one comment `hangs here` marks the call that waits for what is
+stuck (the join), and `blocks here` a line where somebody else waits in vain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import harness
+from compiled import CASES, build, copy_libgomp
+
+HANGS_HERE = "hangs here"
+BLOCKS_HERE = "blocks here"
+STALL_SECONDS = 3  # of the runs whose hang can only be told by waiting
+
+
+@dataclass(frozen=True)
+class Case:
+    """One program that hangs."""
+
+    program: str  # its file in cases/
+    verdicts: tuple[str, ...]  # any of these is right
+    causes: tuple[str, ...]  # any of these; none: the case is not about its cause
+    joins: tuple[str, ...] = ()  # how the name of the join may end; none: nobody joins
+    number: int | None = None  # in the list of reported bugs; none: a further variant
+    compiler: str | None = None  # of a C program
+    rest: str = "still"  # how it looks once it hangs: "still", "stopped", or "moving": only main rests
+    adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
+
+    @property
+    def name(self) -> str:
+        """What the test of it is called."""
+        stem = Path(self.program).stem
+        return f"{stem}-{self.compiler}" if self.compiler else stem
+
+    @property
+    def source(self) -> Path:
+        return CASES / self.program
+
+    def line_of(self, mark: str) -> int | None:
+        """The line of the program that has this mark, counted from 1."""
+        lines = self.source.read_text(encoding="utf-8").splitlines()
+        marked = [number for number, line in enumerate(lines, 1) if mark in line]
+        assert len(marked) <= 1, f"{self.program} has more than one line marked {mark!r}"
+        return marked[0] if marked else None
+
+    def is_python(self) -> bool:
+        return self.compiler is None
+
+    def argv(self, folder: Path) -> list[str]:
+        """The command; builds it in `folder` first if need be."""
+        if self.compiler is None:
+            return [harness.MPRUN_PYTHON, str(self.source)]
+        program = build(self.program, folder, compiler=self.compiler)
+        if self.program == "two_libgomps.c":
+            return [str(program), str(copy_libgomp(folder))]
+        return [str(program)]
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """`folder` for what it would leave in a temporary folder when it is killed."""
+        adapters = {"MPRUN_ADAPTERS": self.adapters} if self.adapters else {}
+        return {"TMPDIR": str(folder), **adapters}
+
+
+DEADLOCK = ("deadlock",)
+PERHAPS_PARTIAL = ("deadlock", "partial-deadlock")
+STALLED = ("stalled",)
+PROCESS_JOIN = ("Process.join",)
+THREAD_JOIN = ("Thread.join",)
+POOL_JOIN = ("Pool.join",)
+POOL_MAP = ("Pool.map", "Result.get")
+DIED = ("worker-died",)
+AT_FORK = ("lock-held-at-fork",)
+LOST_THREAD = ("thread-lost-at-fork",)
+OPENMP = ("openmp-after-fork",)
+UNKNOWN = ("unknown",)
+NO_LIBGOMP = "-libgomp"
+
+_REPORTED = [
+    Case("pool_openmp.py", DEADLOCK, OPENMP, POOL_JOIN, 1, adapters=NO_LIBGOMP),
+    Case("fork_openmp.c", DEADLOCK, OPENMP, ("waitpid",), 2, "gcc", adapters=NO_LIBGOMP),
+    Case(
+        "forkserver_openmp.py",
+        DEADLOCK,
+        OPENMP,
+        PROCESS_JOIN,
+        3,
+        adapters=NO_LIBGOMP,
+    ),
+    Case("two_libgomps.c", DEADLOCK, OPENMP, ("waitpid",), 4, "gcc", adapters=NO_LIBGOMP),
+    Case("pool_worker_killed.py", DEADLOCK, DIED, POOL_JOIN, 5),
+    Case("pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN, 6),
+    Case("pool_keyboard_interrupt.py", DEADLOCK, DIED, POOL_MAP, 6),
+    Case("pool_unpicklable_result.py", DEADLOCK, (*DIED, *UNKNOWN), POOL_JOIN, 7),
+    Case("queue_join_before_get.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN, 8),
+    Case("lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 9),
+    Case(
+        "lock_held_at_fork_busy.py", ("partial-deadlock",), AT_FORK, PROCESS_JOIN, 9, rest="moving"
+    ),
+    Case("mutex_held_at_fork.c", ("orphaned-lock", "deadlock"), AT_FORK, ("waitpid",), 10),
+    Case("lock_cycle.c", DEADLOCK, ("lock-cycle",), ("pthread_join",), 11),
+    Case("mp_lock_holder_killed.py", DEADLOCK, DIED, PROCESS_JOIN, 12),
+    Case("barrier_short.py", DEADLOCK, ("barrier-short",), PROCESS_JOIN, 13),
+    Case("queue_get_killed.py", DEADLOCK, DIED, ("Queue.get",), 14),
+    Case("executor_in_forked_child.py", PERHAPS_PARTIAL, LOST_THREAD, PROCESS_JOIN, 15),
+    Case("asyncio_in_forked_child.py", PERHAPS_PARTIAL, LOST_THREAD, PROCESS_JOIN, 16),
+    Case(
+        "asyncio_busy_in_forked_child.py",
+        ("partial-deadlock",),
+        LOST_THREAD,
+        PROCESS_JOIN,
+        16,
+        rest="moving",
+    ),
+    Case("pipe_never_closed.py", DEADLOCK, ("pipe-never-closed",), PROCESS_JOIN, 17),
+    Case("pool_imap_blocked_generator.py", DEADLOCK, (*UNKNOWN, "lock-cycle"), POOL_JOIN, 18),
+    Case("child_stopped.py", STALLED, ("stopped",), PROCESS_JOIN, 19, rest="stopped"),
+    Case("gil_held_by_c_call.py", DEADLOCK, ("gil-held",), THREAD_JOIN, 20, rest="moving"),
+    Case("pool_initializer_raises.py", STALLED, ("respawn-loop",), POOL_MAP, 21, rest="moving"),
+    Case(
+        "spawn_ignores_sigterm.py",
+        STALLED,
+        ("ignores-termination",),
+        ("spawn", "start_processes", "ProcessContext.join"),
+        22,
+    ),
+    Case(
+        "process_ignores_sigterm.py",
+        STALLED,
+        ("ignores-termination",),
+        PROCESS_JOIN,
+        22,
+        rest="moving",
+    ),
+    Case("import_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 23),
+    Case("hang_at_exit.py", DEADLOCK, (), ("_exit_function",), 24),
+]
+
+_VARIANTS = [
+    Case("pool_map_killed.py", DEADLOCK, DIED, POOL_MAP),
+    Case("future_waits_in_own_pool.py", DEADLOCK, (*UNKNOWN, "lock-cycle"), ("Future.result",)),
+    Case(
+        "popen_wait_unread_pipe.py", DEADLOCK, ("queue-not-drained", *UNKNOWN), ("Popen.wait",)
+    ),
+    Case(
+        "popen_grandchild_keeps_pipe.py",
+        DEADLOCK,
+        ("pipe-never-closed", *UNKNOWN),
+        ("Popen.communicate",),
+    ),
+    Case("file_lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN),
+    Case("executor_shutdown_stuck_worker.py", DEADLOCK, UNKNOWN, ("Executor.shutdown",)),
+    Case("thread_waits_for_queue.py", DEADLOCK, UNKNOWN, THREAD_JOIN),
+    Case("queue_join_forgotten_task.py", DEADLOCK, (*UNKNOWN, *DIED), ("Queue.join",)),
+    Case("event_never_set.py", DEADLOCK, UNKNOWN, PROCESS_JOIN),
+    Case("condition_never_notified.py", DEADLOCK, UNKNOWN, ("Condition.wait",)),
+    Case(
+        "manager_lock_holder_killed.py",
+        (*PERHAPS_PARTIAL, "stalled"),
+        (*DIED, *UNKNOWN),
+        rest="moving",
+    ),
+    Case(
+        "waitpid_before_write.py",
+        DEADLOCK,
+        (*UNKNOWN, "pipe-never-closed", "lock-cycle"),
+        ("waitpid",),
+    ),
+    Case("thread_at_exit.py", DEADLOCK, UNKNOWN, ("_shutdown",)),
+    Case(
+        "dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), AT_FORK
+    ),
+    Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
+    Case("rwlock_upgrade.c", DEADLOCK, ("lock-cycle", *UNKNOWN), ("pthread_join",)),
+    Case("semaphore_poster_killed.c", DEADLOCK, DIED),
+    Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
+    Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
+    Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), ("lock-cycle",), ("pthread_join",)),
+    Case("condition_lost_wakeup.c", DEADLOCK, UNKNOWN, ("pthread_join",)),
+    Case("two_pipes_read_first.c", DEADLOCK, (*UNKNOWN, "lock-cycle")),
+    Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
+]
+
+
+def _with_compilers(cases: list[Case]) -> list[Case]:
+    """Each C program that is no OpenMP one twice: built by gcc and by clang."""
+    told = []
+    for case in cases:
+        if case.program.endswith(".c") and case.compiler is None:
+            told += [replace(case, compiler=compiler) for compiler in ("gcc", "clang")]
+        else:
+            told.append(case)
+    return told
+
+
+ALL = _with_compilers(_REPORTED + _VARIANTS)

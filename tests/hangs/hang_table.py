@@ -1,0 +1,171 @@
+"""Prints the table of tests/hangs/table, which starts this.
+
+    hang_table.py RUNS [CASE...]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import blocked
+import corpus
+import found
+import harness
+from corpus import Case
+from harness import Running
+
+LOOK_EVERY = 0.02  # seconds between two looks at a case
+
+
+@dataclass
+class Row:
+    """All runs of one case."""
+
+    case: Case
+    runs: int = 0
+    right: int = 0
+    verdicts: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    joins: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        times = ["", ""]
+        if self.seconds:
+            times = [f"{statistics.median(self.seconds):.2f}", f"{max(self.seconds):.2f}"]
+        number = str(self.case.number or "")
+        seen = [told(counter) for counter in (self.verdicts, self.causes, self.joins)]
+        return line([number, self.case.name, *seen, f"{self.right} of {self.runs}", *times])
+
+
+def told(counter: Counter[str]) -> str:
+    """What was said; where not always the same, how often."""
+    if len(counter) == 1:
+        return next(iter(counter))
+    return ", ".join(f"{what} ({count})" for what, count in counter.most_common())
+
+
+def line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+class Rests:
+    """Finds the longest time for which the program rested, looking at it again and again."""
+
+    def __init__(self, case: Case, running: Running) -> None:
+        self._main_only = case.rest == "moving"
+        self._running = running
+        self._before: dict[str, str] | None = None
+        self._since = time.time()
+        self._longest = 0.0
+        self.began = self._since  # the longest rest so far
+
+    def look(self) -> None:
+        processes = list(below(self._running.pid))
+        folders = [f"/proc/{pid}/task/{pid}" for pid in processes[:1]]
+        if not self._main_only:
+            threads = [Path(f"/proc/{pid}/task") for pid in processes]
+            folders = [str(task) for folder in threads for task in entries(folder)]
+        now, when = blocked.picture(folders, "SDZT"), time.time()
+        if now is None or now != self._before or not folders:
+            self._before, self._since = now, when
+        elif when - self._since > self._longest:
+            self._longest, self.began = when - self._since, self._since
+
+
+def entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:  # it has ended
+        return []
+
+
+def below(root: int) -> Iterator[int]:
+    """The processes below `root`, nearest first; quicker than a look at all processes."""
+    pending = [root]
+    while pending:
+        children = []
+        for task in entries(Path(f"/proc/{pending.pop(0)}/task")):
+            try:
+                children += [int(pid) for pid in (task / "children").read_text().split()]
+            except OSError:
+                pass
+        yield from children
+        pending += children
+
+
+def run_once(row: Row, folder: Path) -> list[str]:
+    """One run of the case; returns what was wrong."""
+    runner = harness.Runner(harness.MPRUN_BIN, folder)
+    try:
+        running, report = found.start(runner, row.case, folder)
+        rests = Rests(row.case, running)
+        deadline = time.monotonic() + 120
+        while running.process.poll() is None and not report.is_file():
+            if time.monotonic() > deadline:
+                break
+            rests.look()
+            time.sleep(LOOK_EVERY)
+        what = found.finish(row.case, running, report)
+    except AssertionError as late:
+        row.runs += 1
+        row.verdicts["none"] += 1
+        return [str(late).partition("\n")[0]]
+    finally:
+        runner.finish()
+        harness.kill_all(harness.living_descendants())
+        harness.reap_zombies()
+    wrong = list(found.complaints(what))
+    row.runs += 1
+    row.right += not wrong
+    row.verdicts[what.verdict] += 1
+    row.causes[what.cause] += 1
+    row.joins[what.join] += 1
+    if what.report:
+        row.seconds.append(max(0.0, report.stat().st_mtime - rests.began))
+    return wrong
+
+
+def chosen(names: list[str]) -> list[Case]:
+    """The cases that the command line names; all of them if it names none."""
+    cases = []
+    for name in names:
+        matching = [
+            case
+            for case in corpus.ALL
+            if name in (case.name, case.program, Path(case.program).stem, str(case.number))
+        ]
+        if not matching:
+            sys.exit(f"tests/hangs/table: there is no case {name}")
+        cases += matching
+    return cases or corpus.ALL
+
+
+def main() -> int:
+    runs, cases = int(sys.argv[1]), chosen(sys.argv[2:])
+    harness.become_subreaper()
+    heads = ["#", "case", "verdict", "cause", "join", "right", "median s", "worst s"]
+    print(line(heads), line(["---"] * len(heads)), sep="\n", flush=True)
+    right = 0
+    for case in cases:
+        row = Row(case)
+        for number in range(runs):
+            with tempfile.TemporaryDirectory() as folder:
+                for wrong in run_once(row, Path(folder)):
+                    print(f"{case.name}, run {number + 1}: {wrong}", file=sys.stderr)
+        right += row.right
+        print(row, flush=True)
+    print(f"\n{right} of {runs * len(cases)} runs right. Stalled: --stall-seconds", end=" ")
+    print(f"{corpus.STALL_SECONDS}.")
+    return 0 if right == runs * len(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

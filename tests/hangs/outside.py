@@ -1,0 +1,206 @@
+"""What the controls meet outside of their own process tree: who writes to them, signals them, holds their lock.
+
+Each kind gives the program an argument when it is made, and is asked to act() once the program has
+printed a line that begins with "ready" and has been left alone for a while.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness import Running
+
+
+class Outside:
+    """Nobody: the program comes to its end without help. The base of all the others."""
+
+    acts = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.argument: str | None = None
+
+    def act(self, running: Running) -> None:
+        """Does what the program waits for."""
+
+    def close(self) -> None:
+        """Lets go of what is still held."""
+
+
+class NamedPipe(Outside):
+    """We hold the write end of a named pipe."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        path = folder / "pipe"
+        os.mkfifo(path)
+        self.argument = str(path)
+        self._sink = os.open(path, os.O_RDWR)
+
+    def act(self, running: Running) -> None:
+        os.write(self._sink, b"go\n")
+
+    def close(self) -> None:
+        os.close(self._sink)
+
+
+class SilentPipe(NamedPipe):
+    """The same, but we never write."""
+
+    acts = False
+
+
+class Terminal(Outside):
+    """We sit before a terminal."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._keyboard, self._terminal = pty.openpty()
+        self.argument = os.ttyname(self._terminal)
+
+    def act(self, running: Running) -> None:
+        os.write(self._keyboard, b"go\n")
+
+    def close(self) -> None:
+        os.close(self._keyboard)
+        os.close(self._terminal)
+
+
+class Server(Outside):
+    """We are a server that is slow to accept."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.argument = str(self._server.getsockname()[1])
+
+    def act(self, running: Running) -> None:
+        connection, _ = self._server.accept()
+        with connection:
+            connection.sendall(b"go\n")
+
+    def close(self) -> None:
+        self._server.close()
+
+
+class UnixServer(Server):
+    """The same, at a path."""
+
+    def __init__(self, folder: Path) -> None:
+        Outside.__init__(self, folder)
+        # A short name: such a path has little room.
+        self._home = tempfile.TemporaryDirectory(prefix="mprun-test-")
+        self.argument = f"{self._home.name}/socket"
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.bind(self.argument)
+        self._server.listen()
+
+    def close(self) -> None:
+        super().close()
+        self._home.cleanup()
+
+
+class Client(Outside):
+    """We are a client of the port that the program names."""
+
+    acts = True
+
+    def act(self, running: Running) -> None:
+        with socket.create_connection(("127.0.0.1", number_told(running))) as connection:
+            connection.sendall(b"go\n")
+
+
+class Signaller(Outside):
+    """We signal the process that the program names."""
+
+    acts = True
+    number = signal.SIGUSR1
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = self.number.name
+
+    def act(self, running: Running) -> None:
+        os.kill(number_told(running), self.number)
+
+
+class Terminator(Signaller):
+    """With SIGTERM, as service managers end a service."""
+
+    number = signal.SIGTERM
+
+
+class Continuer(Signaller):
+    """With SIGCONT."""
+
+    number = signal.SIGCONT
+
+
+class Locker(Outside):
+    """We hold a lock of a file, by flock()."""
+
+    acts = True
+    lock = staticmethod(fcntl.flock)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        path = folder / "locked"
+        self.argument = str(path)
+        self._file = open(path, "w", encoding="utf-8")
+        self.lock(self._file, fcntl.LOCK_EX)
+
+    def act(self, running: Running) -> None:
+        self.lock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class RecordLocker(Locker):
+    """By fcntl()."""
+
+    lock = staticmethod(fcntl.lockf)
+
+
+class Creator(Outside):
+    """We create a file in a folder."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = str(folder)
+
+    def act(self, running: Running) -> None:
+        (self.folder / "new").touch()
+
+
+class Poster(Outside):
+    """We post the semaphore in a file: by the same program, as another process."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = str(folder / "semaphore")
+
+    def act(self, running: Running) -> None:
+        subprocess.run([*running.argv[-2:], "post"], check=True)
+
+
+def number_told(running: Running) -> int:
+    """The number behind "ready" in what the program has printed."""
+    return int(running.stdout.partition("ready ")[2].split()[0])

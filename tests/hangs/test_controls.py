@@ -1,0 +1,113 @@
+"""The controls come to their end, plain and watched, and mprun does not say a word."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import controls
+import harness
+from controls import CONTROLS, Control
+from harness import Running
+
+PATIENCE = 180  # seconds for all of them, on a slow machine
+
+Ends = dict[str, tuple[int | None, str, str]]  # exit code, stdout, stderr; no code: did not end
+
+
+@dataclass
+class Started:
+    """A control that runs."""
+
+    other: controls.Outside
+    running: Running
+    ready_since: float | None = None  # for how long it has waited for the one outside
+    acted: bool = False
+
+    def look(self) -> bool:
+        """Acts when it is time to; True once it has ended."""
+        if self.running.process.poll() is not None:
+            return True
+        if self.other.acts and not self.acted:
+            if self.ready_since is None and "ready" in self.running.stdout:
+                self.ready_since = time.monotonic()
+            elif self.ready_since and time.monotonic() - self.ready_since > controls.QUIET_SECONDS:
+                self.other.act(self.running)
+                self.acted = True
+        return False
+
+
+def run_all(folder: Path, prefix: Sequence[str]) -> Ends:
+    """Runs all controls side by side, each behind `prefix`."""
+    runner = harness.Runner(harness.MPRUN_BIN, folder)
+    started = {}
+    try:
+        for control in controls.ALL:
+            own = folder / control.name
+            own.mkdir()
+            other = control.other(own)
+            argv = [*prefix, *control.argv(own, other.argument)]
+            running = runner.start_plain(*argv, env={"TMPDIR": str(own)})
+            started[control.name] = Started(other, running)
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if all([one.look() for one in started.values()]):
+                break
+            time.sleep(0.05)
+        return {name: end_of(one.running) for name, one in started.items()}
+    finally:
+        runner.finish()
+        for one in started.values():
+            one.other.close()
+        # Orphans that end by themselves, such as a forkserver, need a moment.
+        try:
+            harness.wait_until(lambda: not harness.living_descendants())
+        except AssertionError:
+            harness.kill_all(harness.living_descendants())
+        harness.reap_zombies()
+
+
+def end_of(running: Running) -> tuple[int | None, str, str]:
+    """What is a number in the output differs from run to run."""
+    stdout = re.sub(r"\d+", "N", running.stdout)
+    return running.process.poll(), stdout, running.stderr
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Ends:
+    """How each of them ends without mprun."""
+    return run_all(tmp_path_factory.mktemp("plain"), [])
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
+    """How each of them ends under mprun, with as little patience as they can stand."""
+    options = ["--on-hang", "report", "--stall-seconds", str(controls.STALL_SECONDS)]
+    return run_all(tmp_path_factory.mktemp("watched"), [str(mprun), *options, "--"])
+
+
+@pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
+def test_ends_plain(plain: Ends, control: Control) -> None:
+    """Else there would be nothing to mistake for a hang."""
+    code, stdout, stderr = plain[control.name]
+    assert code == 0, stderr
+    assert stdout.endswith("done\n")
+
+
+@pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
+def test_ends_watched(plain: Ends, watched: Ends, control: Control) -> None:
+    """Not a word more, not a word less: with no verdict and no disturbance."""
+    assert watched[control.name] == plain[control.name]
+
+
+def test_every_program_is_in_the_table() -> None:
+    """And no two entries have one name."""
+    sources = {path.name for path in CONTROLS.iterdir() if path.is_file()}
+    assert sources == {control.program for control in controls.ALL}
+    names = [control.name for control in controls.ALL]
+    assert len(names) == len(set(names))

@@ -1,0 +1,111 @@
+"""The cases of the corpus hang when they are run plain, and where they say so."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import corpus
+import harness
+from blocked import Stillness
+from corpus import Case
+from harness import Running
+
+PATIENCE = 180  # seconds for all of them, on a slow machine
+
+BLOCKED_STATES = {"still": "SDZ", "stopped": "SDZT", "moving": "SDZ"}
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Why each case did not hang as it should; "" where it did. All of them hang side by side."""
+    old_limit = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, old_limit[1]))
+    runner = harness.Runner(harness.MPRUN_BIN, tmp_path_factory.mktemp("plain"))
+    try:
+        yield prove_all(runner)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, old_limit)
+
+
+def prove_all(runner: harness.Runner) -> dict[str, str]:
+    """Starts all cases, looks at them until each is still, and ends them."""
+    outcomes = {}
+    try:
+        waiting = {}
+        for case in corpus.ALL:
+            running = start(runner, case)
+            waiting[case] = Stillness(running, BLOCKED_STATES[case.rest], case.rest == "moving")
+        deadline = time.monotonic() + PATIENCE
+        while waiting and time.monotonic() < deadline:
+            everyone = harness.list_processes()
+            for case, stillness in list(waiting.items()):
+                outcome = look(case, stillness, everyone)
+                if outcome is not None:
+                    outcomes[case.name] = outcome
+                    del waiting[case]
+            time.sleep(0.05)
+        outcomes |= {case.name: f"not still within {PATIENCE} s" for case in waiting}
+    finally:
+        end_all(runner)
+    return outcomes
+
+
+def start(runner: harness.Runner, case: Case) -> Running:
+    folder = runner.folder / case.name
+    folder.mkdir()
+    environment = {"PYTHONFAULTHANDLER": "1", **case.environment(folder)}
+    return runner.start_plain(*case.argv(folder), env=environment)
+
+
+def look(case: Case, stillness: Stillness, everyone: dict[int, harness.Process]) -> str | None:
+    """None while it is not known whether the case hangs."""
+    try:
+        if not stillness.look(everyone):
+            return None
+    except AssertionError as ended:
+        return str(ended)
+    running = stillness.running
+    if "done" in running.stdout:
+        return f"it came to its end: {running.stdout}"
+    line = case.line_of(corpus.HANGS_HERE)
+    if not case.is_python() or line is None:
+        return ""
+    # Python tells where its threads are as it is killed.
+    running.send_signal(signal.SIGABRT)
+    running.process.wait()
+    if f'File "{case.source}", line {line} in ' in running.stderr:
+        return ""
+    return f"it hangs, but not in line {line}:\n{running.stderr}"
+
+
+def end_all(runner: harness.Runner) -> None:
+    """Orphans, too: a case that was asked where it hangs has left its children to us."""
+    runner.finish()
+    while below := harness.living_descendants():
+        harness.kill_all(below)
+        time.sleep(0.01)
+    harness.reap_zombies()
+
+
+@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+def test_hangs_plain(outcomes: dict[str, str], case: Case) -> None:
+    """Else what mprun says of it would show nothing."""
+    assert outcomes[case.name] == ""
+
+
+def test_every_program_is_in_the_table() -> None:
+    """And none is there twice; what only helps a case is known by name."""
+    helpers = {"forkserver_warm.py", "forks_beside_regions.c", "import_gate.py", "import_slow.py"}
+    sources = {path.name for path in corpus.CASES.iterdir() if path.suffix in (".c", ".py")}
+    assert sources - helpers == {case.program for case in corpus.ALL}
+    names = [case.name for case in corpus.ALL]
+    assert len(names) == len(set(names))
+
+
+def test_all_reported_cases_are_there() -> None:
+    assert {case.number for case in corpus.ALL if case.number} == set(range(1, 25))
