@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
-#include <vector>
 
+#include "python_descriptions.h"
 #include "python_header_offsets.h"
 
 namespace mprun {
@@ -58,55 +57,43 @@ TEST(PythonLayout, IsThatOfTheInstalledHeaders) {
   EXPECT_GE(compared, 28);
 }
 
-/// What a build without a GIL has not is 0 in the other. The values are those of CPython 3.13.0 on x86-64.
-std::vector<std::uint64_t> words_of_313() {
-  return {0x030d00f0, 0,                                                                     // version, free_threaded
-          283320, 608, 632,                                                                  // runtime
-          194968, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,         // interpreter
-          304, 0, 8, 16, 72, 152, 160, 232, 32,                                              // thread
-          80, 8, 0, 56, 72, 70,                                                              // frame
-          208, 112, 120, 128, 136, 68, 52, 96, 104, 200,                                     // code
-          16, 8, 416, 24, 88, 168, 32, 24, 16, 40, 24, 16, 48, 32, 40, 24, 16, 32, 16, 24,   // objects
-          40, 16, 32, 64, 32, 16, 40, 240, 200};                                             // bytes, str, gc
-}
-
-/// 3.14 has more of them: as in its Include/internal/pycore_debug_offsets.h.
-std::vector<std::uint64_t> words_of_314() {
-  return {0x030e00f0, 0,
-          283320, 608, 632,
-          194968, 7272, 7264, 7344, 7352, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760, 8000, 0,
-          304, 0, 8, 16, 72, 152, 160, 232, 32,
-          88, 8, 0, 56, 80, 74, 64, 0,
-          208, 112, 120, 128, 136, 68, 52, 96, 104, 200, 0,
-          16, 8, 416, 24, 88, 168, 32, 24, 16, 40, 24, 16, 200, 24, 40, 32, 48, 32, 40, 24, 16, 32, 16, 24,
-          40, 16, 32, 64, 32, 16, 40, 240, 200};
-}
-
-std::string description(const std::vector<std::uint64_t>& words) {
-  std::string bytes = "xdebugpy";
-  bytes.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]);
-  bytes.resize(kPythonDescriptionSize, '\xff');
-  return bytes;
-}
-
 TEST(PythonLayout, IsReadFromTheDescriptionOf313) {
   bool free_threaded = true;
   const auto layout = described_python_layout(13, description(words_of_313()), &free_threaded);
   ASSERT_TRUE(layout);
   EXPECT_FALSE(free_threaded);
   const auto found = flat(*layout);
-  const std::map<std::string, unsigned long> expected = {
-      {"runtime.finalizing", 608}, {"runtime.interpreters", 632}, {"runtime.gil", 0},
-      {"interpreter.gil", 16},     {"interpreter.next", 7264},    {"interpreter.threads", 7344},
-      {"gil.last_holder", 8},      {"gil.locked", 16},            {"gil.switch_number", 24},
-      {"gil.condition", 32},       {"thread.next", 8},            {"thread.interpreter", 16},
-      {"thread.pthread", 152},     {"thread.native_id", 160},     {"thread.frame", 72},
-      {"cframe_frame", 0},         {"frame.code", 0},             {"frame.previous", 8},
-      {"frame.instruction", 56},   {"frame.owner", 70},           {"code.first_line", 68},
-      {"code.filename", 112},      {"code.qualified_name", 128},  {"code.line_table", 136},
-      {"code.first_traceable", 184}, {"code.instructions", 200},  {"text.length", 16},
-      {"text.state", 32},          {"text.ascii_data", 40},       {"text.compact_data", 56},
-      {"text.bytes_data", 32}};
+  const std::map<std::string, unsigned long> expected = {{"runtime.finalizing", 608},
+                                                         {"runtime.interpreters", 632},
+                                                         {"runtime.gil", 0},
+                                                         {"interpreter.gil", 16},
+                                                         {"interpreter.next", 7264},
+                                                         {"interpreter.threads", 7344},
+                                                         {"gil.last_holder", 8},
+                                                         {"gil.locked", 16},
+                                                         {"gil.switch_number", 24},
+                                                         {"gil.condition", 32},
+                                                         {"thread.next", 8},
+                                                         {"thread.interpreter", 16},
+                                                         {"thread.pthread", 152},
+                                                         {"thread.native_id", 160},
+                                                         {"thread.frame", 72},
+                                                         {"cframe_frame", 0},
+                                                         {"frame.code", 0},
+                                                         {"frame.previous", 8},
+                                                         {"frame.instruction", 56},
+                                                         {"frame.owner", 70},
+                                                         {"code.first_line", 68},
+                                                         {"code.filename", 112},
+                                                         {"code.qualified_name", 128},
+                                                         {"code.line_table", 136},
+                                                         {"code.first_traceable", 184},
+                                                         {"code.instructions", 200},
+                                                         {"text.length", 16},
+                                                         {"text.state", 32},
+                                                         {"text.ascii_data", 40},
+                                                         {"text.compact_data", 56},
+                                                         {"text.bytes_data", 32}};
   EXPECT_EQ(found, expected);
   EXPECT_TRUE(layout->gil_of_interpreter);
   EXPECT_FALSE(layout->frame_of_cframe);
