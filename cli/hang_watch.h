@@ -1,37 +1,41 @@
 // HangWatch: the watch over what mprun started, as a run uses it: hears of forks and ends, looks when it is time to,
-// explains what was proved and writes the report file. What is then done about a hang is the caller's. Lives in the
+// explains what was found and writes it to files. What is then done about a hang is the caller's. Lives in the
 // supervisor's process.
 #pragma once
 
 #include "job/spec.h"
 #include "launch/guard.h"
+#include "supervise/hang_monitor.h"
 #include "watch/explain.h"
 #include "watch/family.h"
 
 namespace mprun {
 
-class HangWatch {
+class HangWatch : public HangMonitor {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const Guard& guard);
+  /// `run_dir`: where hangs/N.json and hangs/N.txt go; empty: nowhere.
+  [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const Guard& guard,
+                                                                 std::string run_dir);
 
-  /// Readable when a process has ended: take_ends() then.
-  [[nodiscard]] int fd() const { return family_->fd(); }
-  void take_ends() { family_->take_ends(); }
-  /// False: the note is for others.
-  bool hear(const AdapterNote& note) { return family_->hear(note); }
-
-  /// Monotonic.
-  [[nodiscard]] Nanos next_look() const { return watcher_->next_look(); }
-  /// A hang that was not told before; it is in the report file already. Errors of writing that go to `*warning`.
-  [[nodiscard]] std::optional<Hang> look(Nanos now, std::string* warning);
+  [[nodiscard]] int fd() const override { return family_->fd(); }
+  void take_ends() override { family_->take_ends(); }
+  bool hear(const AdapterNote& note) override { return family_->hear(note); }
+  [[nodiscard]] Nanos next_look() const override { return watcher_->next_look(); }
+  [[nodiscard]] std::optional<Finding> look(Nanos now) override;
 
  private:
-  explicit HangWatch(WatchPolicy policy) : policy_(std::move(policy)), proc_(live_proc()) {}
+  HangWatch(WatchPolicy policy, std::string run_dir)
+      : policy_(std::move(policy)), run_dir_(std::move(run_dir)), proc_(live_proc()) {}
+  void write(const Hang& hang);
 
   WatchPolicy policy_;
+  std::string run_dir_;
   std::unique_ptr<ProcSource> proc_;
   std::optional<Family> family_;
   std::optional<Watcher> watcher_;
+  int count_ = 0;            ///< hangs told so far
+  std::string text_, file_;  ///< of the last one
+  std::string verdict_, cause_;
 };
 
 }  // namespace mprun

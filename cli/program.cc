@@ -23,7 +23,6 @@
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
-#include "report/hang_report.h"
 #include "report/safe_text.h"
 #include "wire/notes.h"
 
@@ -76,7 +75,7 @@ class Program {
     notes_.emplace(std::move(*notes));
     installation->adapters.notes = notes_->address();
     add_adapters(&environment_, installation->adapters, spec_.adapters_off);
-    auto watch = HangWatch::create(spec_.watch, guard_);
+    auto watch = HangWatch::create(spec_.watch, guard_, "");
     if (!watch) return watch.error();
     watch_ = std::move(*watch);
     folder_ = std::move(installation->folder);
@@ -150,11 +149,9 @@ class Program {
 
   // Tells of a hang; true: everything is to be ended.
   bool is_hung() {
-    std::string warning;
-    const auto hang = watch_->look(monotonic_now(), &warning);
-    if (!warning.empty()) std::fprintf(stderr, "mprun: warning: %s\n", warning.c_str());
-    if (!hang) return false;
-    std::fputs(hang_text(*hang).c_str(), stderr);
+    const auto finding = watch_->look(monotonic_now());
+    if (!finding) return false;
+    std::fwrite(finding->told.text.data(), 1, finding->told.text.size(), stderr);
     if (spec_.watch.on_hang != OnHang::kKill) return false;
     code_ = kHung;
     return true;

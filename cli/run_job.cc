@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "hang_watch.h"
 #include "installation.h"
 #include "job/inputs.h"
 #include "os/process.h"
@@ -202,6 +203,9 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
     records->warn();
     return records->results->failure();
   };
+  auto watch = HangWatch::create(spec.watch, guard, directory->path());
+  if (!watch) return report_error(watch.error());
+  setup.watch = watch->get();
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());
   return close_records(*records, *outcome, *directory, line);

@@ -58,7 +58,7 @@ Result<Json> long_form(const Document& document) {
   }
   if (const auto retries = fields.find("retries"); retries != fields.end() && retries->is_number()) {
     const Json count = *retries;
-    *retries = Json{{"on_error", count}, {"on_death", count}};
+    *retries = Json{{"on_error", count}, {"on_death", count}, {"on_hang", count}};
   }
   if (Result<void> split = split_script(document, &fields); !split) return std::move(split).error();
   return fields;

@@ -94,6 +94,7 @@ Result<void> resolve_watch(const Layers& layers, const std::string& current_dire
 Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
   retries->on_error = layers.find("/retries/on_error")->get<int>();
   retries->on_death = layers.find("/retries/on_death")->get<int>();
+  retries->on_hang = layers.find("/retries/on_hang")->get<int>();
   Result<double> delay = read_seconds(layers, "/retries/delay", true);
   if (!delay) return std::move(delay).error();
   retries->delay = *delay;
@@ -256,6 +257,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
   if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();
   const std::string& here = around.current_directory;
+  resolved.spec.watch.on_hang = OnHang::kRetry;
   if (Result<void> done = resolve_watch(*layers, here, &resolved.spec.watch); !done) return std::move(done).error();
   if (Result<void> done = resolve_directories(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_device(job); !done) return std::move(done).error();

@@ -32,6 +32,8 @@ void Summary::on_event(const JobEvent& event) {
     ++counts_.retried;
   } else if (const auto* process = std::get_if<WorkerEnded>(&event)) {
     add_process(*process);
+  } else if (const auto* hang = std::get_if<HangFound>(&event)) {
+    hangs_.push_back({{"verdict", hang->verdict}, {"cause", hang->cause}, {"file", hang->file}});
   } else if (const auto* notice = std::get_if<Notice>(&event)) {
     add_notice(*notice);
   }
@@ -130,7 +132,7 @@ Json Summary::to_json(int exit_code, double seconds) const {
     notices.push_back({{"kind", "warning"}, {"text", std::to_string(notices_left_out_) + " more are left out"}});
   }
   document["notices"] = std::move(notices);
-  document["hangs"] = Json::array();
+  document["hangs"] = hangs_;
   return document;
 }
 

@@ -72,6 +72,7 @@ class Summary : public Sink {
   std::array<std::uint64_t, 65> command_signals_{};
   std::vector<std::pair<Notice::Kind, std::string>> notices_;
   std::uint64_t notices_left_out_ = 0;
+  Json hangs_ = Json::array();
 };
 
 }  // namespace mprun

@@ -137,6 +137,8 @@ void TextReport::on_event(const JobEvent& event) {
     if (options_.verbose) line(fmt::format("worker {} started (pid {})", started->worker, started->pid));
   } else if (const auto* worker = std::get_if<WorkerEnded>(&event)) {
     on_worker_ended(*worker);
+  } else if (const auto* hang = std::get_if<HangFound>(&event)) {
+    print(std::string(hang->text));
   } else if (const auto* notice = std::get_if<Notice>(&event)) {
     on_notice(*notice);
   }

@@ -62,6 +62,14 @@ struct Notice {
   std::string_view text;  ///< may have several lines
 };
 
+/// A hang was found, or what was found has changed.
+struct HangFound {
+  std::string_view text;     ///< for people, several lines, each with its newline
+  std::string_view verdict;  ///< "deadlock", ...
+  std::string_view cause;    ///< its stable id
+  std::string_view file;     ///< of the whole report, relative to the run directory; empty: there is none
+};
+
 /// Told at least ten times a second while the job runs.
 struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
@@ -71,7 +79,7 @@ struct Pulse {
   std::string_view phase;  ///< "starting", "running", "finishing", "stopping"
 };
 
-using JobEvent = std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, Pulse>;
+using JobEvent = std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, Pulse>;
 
 class Sink {
  public:

@@ -13,6 +13,7 @@ Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total) {
   policy.chunk_size = spec.chunk_size;
   policy.retries_on_error = spec.retries.on_error;
   policy.retries_on_death = spec.retries.on_death;
+  policy.retries_on_hang = spec.retries.on_hang;
   policy.retry_delay = from_seconds(spec.retries.delay);
   policy.stop_on_error = spec.stop_on_error;
   policy.max_failures = spec.max_failures;

@@ -134,12 +134,14 @@ void Scheduler::on(const event::Interrupt& /*e*/) {
     return;
   }
   stopping_ = Cause::kInterrupted;
-  for (int slot = 0; slot < policy_.workers; ++slot) {
-    if (at(slot).state == State::kAbsent) continue;
-    if (at(slot).kill_cause == Cause::kNone) at(slot).kill_cause = Cause::kInterrupted;
-    at(slot).killed = true;
-    emit(action::Signal{slot, SIGKILL, Cause::kInterrupted});
-  }
+  for (int slot = 0; slot < policy_.workers; ++slot) kill_at_once(slot, Cause::kInterrupted);
+}
+
+void Scheduler::on(const event::WorkerHung& e) { kill_at_once(e.slot, Cause::kHang); }
+
+void Scheduler::on(const event::JobHung& /*e*/) {
+  stop(Cause::kHang);
+  for (int slot = 0; slot < policy_.workers; ++slot) kill_at_once(slot, Cause::kHang);
 }
 
 void Scheduler::on(const event::Resumed& e) {
@@ -282,7 +284,9 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos ru
     end_task(slot, task, TaskStatus::kCancelled, cause, running);
     return;
   }
-  const int retries = cause == Cause::kNone ? policy_.retries_on_error : policy_.retries_on_death;
+  const int retries = cause == Cause::kNone   ? policy_.retries_on_error
+                      : cause == Cause::kHang ? policy_.retries_on_hang
+                                              : policy_.retries_on_death;
   if (task.attempt > retries || stopping_ != Cause::kNone || start_failed_ || policy_.ranks) {
     end_task(slot, task, TaskStatus::kFailed, cause, running);
     return;
@@ -305,7 +309,7 @@ void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause ca
   if (status != TaskStatus::kFailed || stopping_ != Cause::kNone) return;
   const bool too_many = policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures);
   if (policy_.ranks) {
-    stop(Cause::kRankFailed);
+    stop(cause == Cause::kHang ? cause : Cause::kRankFailed);
     stop_deadline_ = now_;
     for (int other = 0; other < policy_.workers; ++other) check_deadlines(other);
   } else if (policy_.stop_on_error || too_many) {
@@ -341,6 +345,15 @@ void Scheduler::terminate(int slot, Cause cause) {
   worker.deadline = now_ + policy_.grace;
   if (worker.in_flight.size() > 1) emit(action::TakeBack{slot});  // what has not begun shall not die with it
   emit(action::Signal{slot, SIGTERM, cause});
+}
+
+void Scheduler::kill_at_once(int slot, Cause cause) {
+  Worker& worker = at(slot);
+  if (worker.state == State::kAbsent || (policy_.process_per_task && worker.in_flight.empty())) return;
+  if (worker.kill_cause == Cause::kNone) worker.kill_cause = cause;
+  worker.killed = true;
+  if (worker.in_flight.size() > 1) emit(action::TakeBack{slot});  // what has not begun shall not die with it
+  emit(action::Signal{slot, SIGKILL, cause});
 }
 
 void Scheduler::retire(int slot) {

@@ -29,6 +29,7 @@ struct Policy {
   std::optional<int> chunk_size;  ///< nullopt: adaptive
   int retries_on_error = 0;
   int retries_on_death = 1;
+  int retries_on_hang = 1;
   Nanos retry_delay = 0;
   bool stop_on_error = false;
   std::optional<std::int64_t> max_failures;
@@ -46,7 +47,7 @@ struct TaskAttempt {
 };
 
 /// Why a task ended that brought no result of its own, or why the job stopped.
-enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorStop, kRankFailed, kJoinLimit };
+enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorStop, kRankFailed, kJoinLimit, kHang };
 
 namespace event {
 struct Begin {};
@@ -76,6 +77,12 @@ struct TakenBack {
   int slot = 0;
   std::uint32_t count = 0;
 };
+/// The worker can never move again: it is killed, and its task tried again.
+struct WorkerHung {
+  int slot = 0;
+};
+/// The job is not to go on, because something in it never will.
+struct JobHung {};
 /// Ctrl-C or SIGTERM: the first stops handing out, the second kills.
 struct Interrupt {};
 /// The job was stopped and continued: no limit counts that time.
@@ -86,7 +93,8 @@ struct Resumed {
 struct Tick {};
 }  // namespace event
 using Event = std::variant<event::Begin, event::InputsRead, event::WorkerReady, event::TaskDone, event::WorkerGone,
-                           event::StartFailed, event::TakenBack, event::Interrupt, event::Resumed, event::Tick>;
+                           event::StartFailed, event::TakenBack, event::Interrupt, event::WorkerHung, event::JobHung,
+                           event::Resumed, event::Tick>;
 
 namespace action {
 struct ReadInputs {
@@ -180,6 +188,8 @@ class Scheduler {
   void on(const event::WorkerGone& e);
   void on(const event::StartFailed& e);
   void on(const event::TakenBack& e);
+  void on(const event::WorkerHung& e);
+  void on(const event::JobHung& e);
   void on(const event::Interrupt& e);
   void on(const event::Resumed& e);
   void on(const event::Tick& e);
@@ -198,6 +208,7 @@ class Scheduler {
   void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running);
   void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running);
   void stop(Cause cause);
+  void kill_at_once(int slot, Cause cause);
   void terminate(int slot, Cause cause);
   void retire(int slot);
   void check_deadlines(int slot);

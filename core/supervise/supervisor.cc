@@ -76,6 +76,10 @@ Result<void> Supervisor::prepare() {
   if (!notes) return notes.error();
   notes_.emplace(std::move(*notes));
   if (auto added = loop_->add(notes_->fd(), EPOLLIN, [this](std::uint32_t) { on_notes(); }); !added) return added;
+  if (setup_.watch != nullptr) {
+    auto added = loop_->add(setup_.watch->fd(), EPOLLIN, [this](std::uint32_t) { setup_.watch->take_ends(); });
+    if (!added) return added;
+  }
   LaunchPlan plan;
   plan.spec = setup_.spec;
   plan.environment = job_environment(*setup_.spec, setup_.environment, setup_.run_dir);
@@ -96,6 +100,7 @@ void Supervisor::loop_until_over() {
   while (!scheduler_->over()) {
     if (auto waited = loop_->run_once(kTickEvery); !waited) fatal_ = waited.error();
     tick();
+    look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
     const bool batches = scheduler_->average_seconds() < kShortTask;
@@ -219,6 +224,13 @@ void Supervisor::perform(action::Signal& wanted) {
   crew_->signal(wanted.slot, wanted.signal);
 }
 
+// Why the worker of a task is gone, in words.
+template <typename Ended>
+std::string Supervisor::why_gone(const Ended& task) const {
+  const auto hung = hung_.find(task.slot);
+  return task.cause == Cause::kHang && hung != hung_.end() ? hung->second : gone_why_;
+}
+
 void Supervisor::perform(action::EndTask& wanted) {
   TaskEnded ended;
   std::string error;
@@ -241,7 +253,7 @@ void Supervisor::perform(action::EndTask& wanted) {
   if (report_ != nullptr && wanted.cause == Cause::kNone) {
     ended.result = report_->payload;
   } else {
-    error = cause_json(wanted.cause, cause_text(wanted.cause, policy_, wanted.slot, gone_why_), gone_log_);
+    error = cause_json(wanted.cause, cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted)), gone_log_);
     ended.result = error;
   }
   if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
@@ -263,7 +275,7 @@ void Supervisor::blame_rank(const TaskEnded& ended) {
 }
 
 void Supervisor::perform(action::RetryTask& wanted) {
-  std::string reason = cause_text(wanted.cause, policy_, wanted.slot, gone_why_);
+  std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
   if (wanted.cause == Cause::kNone && report_ != nullptr) {
     const Json told = Json::parse(report_->payload, nullptr, false);
     if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
@@ -332,9 +344,14 @@ void Supervisor::on_start_failed(const std::string& reason) {
   post(event::StartFailed{});
 }
 
-void Supervisor::on_process_started(int slot, pid_t pid) { tell(WorkerStarted{slot, pid}); }
+void Supervisor::on_process_started(int slot, pid_t pid) {
+  slots_[pid] = slot;
+  hung_.erase(slot);
+  tell(WorkerStarted{slot, pid});
+}
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
+  slots_.erase(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
 }
 
@@ -344,7 +361,7 @@ int Supervisor::exit_code() const {
   if (fatal_) return 125;
   if (scheduler_->start_failed()) return 3;
   if (stop_signal_ != 0) return 128 + stop_signal_;
-  if (scheduler_->stopping() == Cause::kJobLimit) return 124;
+  if (scheduler_->stopping() == Cause::kJobLimit || scheduler_->stopping() == Cause::kHang) return 124;
   return scheduler_->counts().failed + scheduler_->counts().cancelled > 0 ? 1 : 0;
 }
 
@@ -394,7 +411,33 @@ void Supervisor::tick() {
 }
 
 void Supervisor::on_notes() {
-  for (const AdapterNote& note : notes_->take()) notice(Notice::Kind::kWarning, to_string(note));
+  for (const AdapterNote& note : notes_->take()) {
+    if (setup_.watch != nullptr && setup_.watch->hear(note)) continue;
+    notice(Notice::Kind::kWarning, to_string(note));
+  }
+}
+
+void Supervisor::look_for_hangs() {
+  const Nanos now = monotonic_now();
+  if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
+  if (const auto finding = setup_.watch->look(now)) act_on(*finding);
+}
+
+void Supervisor::act_on(const HangMonitor::Finding& finding) {
+  tell(finding.told);
+  const OnHang wanted = setup_.spec->watch.on_hang;
+  if (wanted == OnHang::kKill) {
+    for (const auto& [pid, slot] : slots_) hung_[slot] = "the job hung: " + finding.reason;
+    post(event::JobHung{});
+    return;
+  }
+  if (wanted == OnHang::kReport) return;
+  for (const auto& [pid, slot] : std::map<pid_t, int>(slots_)) {
+    const auto stuck = finding.stuck.find(pid);
+    if (stuck == finding.stuck.end()) continue;
+    hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
+    post(event::WorkerHung{slot});
+  }
 }
 
 void Supervisor::on_signals() {

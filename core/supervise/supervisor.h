@@ -16,6 +16,7 @@
 #include "launch/launcher.h"
 #include "os/event_loop.h"
 #include "supervise/crew.h"
+#include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
 #include "supervise/scheduler.h"
 #include "wire/notes.h"
@@ -43,6 +44,7 @@ class Supervisor : private CrewListener {
     rlimit open_files{};
     Guard guard;
     std::vector<Sink*> sinks;
+    HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
   };
   explicit Supervisor(Setup setup);
@@ -81,6 +83,8 @@ class Supervisor : private CrewListener {
   void wind_down();
   void on_signals();
   void on_notes();
+  void look_for_hangs();
+  void act_on(const HangMonitor::Finding& finding);
   void reap_children();
   void pause_job();
   void tick();
@@ -89,6 +93,8 @@ class Supervisor : private CrewListener {
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] std::string take_input(TaskId task);
+  template <typename Ended>
+  [[nodiscard]] std::string why_gone(const Ended& task) const;
   [[nodiscard]] int exit_code() const;
   std::deque<Held>& held(int slot) { return held_[static_cast<std::size_t>(slot)]; }
 
@@ -111,6 +117,8 @@ class Supervisor : private CrewListener {
   Held ending_;                         ///< that task
   ProcessEnd gone_end_;
   std::string gone_why_, gone_log_, start_death_, launch_error_;
+  std::map<pid_t, int> slots_;       ///< of the workers' processes
+  std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung: the reason
   std::optional<Error> fatal_;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;

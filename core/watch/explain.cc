@@ -23,22 +23,34 @@ class Explainer {
   }
 
   Hang explain() {
-    hang_.verdict = proof_.judgement.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
+    hang_.verdict = proof_.verdict;
+    find_concerned();
     hang_.seconds_since_progress = to_seconds(now_ - proof_.last_moved);
     for (const RecordedDeath& death : evidence_.family->deaths()) {
       if (is_violent(death)) hang_.deaths.push_back(death);
     }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
     hang_.join = find_join();
-    hang_.cause = find_cause(evidence_);
+    hang_.cause = is_stall() ? find_cause_of_stall(evidence_) : find_cause(evidence_);
     return std::move(hang_);
   }
 
  private:
-  // The processes that are stuck, in the order of the sample: parents before children.
+  [[nodiscard]] bool is_stall() const { return proof_.verdict == HangVerdict::kStalled; }
+
+  // The processes that are stuck, and those they descend from, which may wait for them. Of a stall: all.
+  void find_concerned() {
+    for (const auto& [pid, process] : proof_.world->processes()) {
+      if (!is_stall() && proof_.judgement.stuck.count(pid) == 0) continue;
+      const World::Process* next = &process;
+      while (next != nullptr && concerned_.insert(next->pid).second) next = proof_.world->process(next->parent);
+    }
+  }
+
+  // In the order of the sample: parents before children.
   void add(const JudgedThread& thread) {
     const pid_t pid = thread.sample->pid;
-    if (proof_.judgement.stuck.count(pid) == 0 || thread.wait.kind == WaitKind::kEnded) return;
+    if (concerned_.count(pid) == 0 || thread.wait.kind == WaitKind::kEnded) return;
     if (hang_.processes.empty() || hang_.processes.back().pid != pid) {
       if (hang_.processes.size() == kMostProcesses) return;
       add_process(*proof_.world->process(pid));
@@ -70,7 +82,9 @@ class Explainer {
     described.tid = sample.tid;
     const auto name = proc_->read(std::to_string(sample.pid) + "/task/" + std::to_string(sample.tid) + "/comm");
     described.name = name.value_or("").substr(0, name.value_or("").find('\n'));
-    described.state = thread.live ? "blocked" : "blocked for ever";
+    const bool runs = thread.wait.kind == WaitKind::kRunning;
+    const bool stopped = thread.wait.kind == WaitKind::kStopped;
+    described.state = runs ? "running" : stopped ? "stopped" : thread.live ? "blocked" : "blocked for ever";
     described.wait.kind = to_string(thread.wait.kind);
     described.wait.timed = thread.wait.timed;
     described.wait.object = thread.wait.object;
@@ -102,7 +116,8 @@ class Explainer {
     std::optional<WaitingJoin> join;
     for (const HungProcess& process : hang_.processes) {
       for (const HungThread& thread : process.threads) {
-        if (thread.tid != process.pid) continue;  // what a person waits for is in the first thread
+        // What a person waits for is in the first thread.
+        if (thread.tid != process.pid || (thread.state != "blocked for ever" && !is_stall())) continue;
         const auto named = name_call(thread.python);
         if (join && !named) continue;
         join.emplace();
@@ -131,6 +146,7 @@ class Explainer {
   Nanos now_;
   Evidence evidence_;
   Hang hang_;
+  std::set<pid_t> concerned_;
   std::unique_ptr<NativeStacks> native_;
 };
 

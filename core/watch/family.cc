@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -138,6 +139,16 @@ void Family::bury(pid_t pid) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.pidfd.get(), nullptr);
   members_.erase(it);
   alarms_.erase(pid);
+}
+
+bool is_violent(const RecordedDeath& death) {
+  return death.end_known && (death.end.signal != 0 || death.end.exit_code != 0);
+}
+
+std::size_t Family::violent_deaths(pid_t parent, Nanos when) const {
+  return static_cast<std::size_t>(std::count_if(deaths_.begin(), deaths_.end(), [&](const RecordedDeath& death) {
+    return death.parent == parent && death.when >= when && is_violent(death);
+  }));
 }
 
 const ForkRecord* Family::fork_of(pid_t child) const {

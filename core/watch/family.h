@@ -21,6 +21,9 @@ struct ForkRecord {
   unsigned threads = 1;  ///< that the parent had
 };
 
+/// True: not the end that a process comes to when all is well.
+[[nodiscard]] bool is_violent(const RecordedDeath& death);
+
 class Family {
  public:
   [[nodiscard]] static Result<Family> create(ProcSource* proc);
@@ -36,6 +39,8 @@ class Family {
 
   /// The last ones, oldest first.
   [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
+  /// How many children of `parent` came to a bad end since `when` (wall clock).
+  [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
   /// Processes that will get a signal by a clock, or got it.
   [[nodiscard]] const std::set<pid_t>& alarms() const { return alarms_; }

@@ -1,20 +1,14 @@
 #include "watch/python_interpreter.h"
 
-#include "procfs/process_facts.h"
-
 namespace mprun {
 namespace {
 
 constexpr std::size_t kMostImages = 16;  ///< the program, and mappings of files named libpython
 
 /// The program itself first: where it has a copy of a library's variable, that one counts.
-std::vector<ElfImage> possible_images(ProcSource* proc, pid_t pid, ProcessMemory* memory) {
-  const std::string folder = std::to_string(pid);
-  const auto maps = proc->read(folder + "/maps");
-  const auto program = proc->link(folder + "/exe");
-  if (!maps) return {};
+std::vector<ElfImage> possible_images(const std::optional<std::string>& program, const std::vector<Mapping>& mappings,
+                                      ProcessMemory* memory) {
   std::vector<ElfImage> images;
-  const std::vector<Mapping> mappings = parse_maps(*maps);
   for (const bool wants_program : {true, false}) {
     for (const Mapping& mapping : mappings) {
       if (mapping.offset != 0 || !mapping.readable || mapping.path.empty() || images.size() >= kMostImages) continue;
@@ -57,8 +51,9 @@ std::optional<PythonLayout> find_layout(unsigned minor, const ElfSymbol& runtime
 
 }  // namespace
 
-std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, ProcessMemory* memory, std::string* reason) {
-  std::vector<ElfImage> images = possible_images(proc, pid, memory);
+std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings,
+                                             ProcessMemory* memory, std::string* reason) {
+  std::vector<ElfImage> images = possible_images(proc->link(std::to_string(pid) + "/exe"), mappings, memory);
   PythonInterpreter python;
   for (ElfImage& image : images) {
     const auto runtime = image.find("_PyRuntime");

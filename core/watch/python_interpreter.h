@@ -2,6 +2,7 @@
 #pragma once
 
 #include "procfs/elf_symbols.h"
+#include "procfs/process_facts.h"
 #include "watch/python_code.h"
 
 namespace mprun {
@@ -14,7 +15,8 @@ struct PythonInterpreter {
 };
 
 /// nullopt: there is none, or none that is known, as `reason` says.
-[[nodiscard]] std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, ProcessMemory* memory,
+[[nodiscard]] std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid,
+                                                           const std::vector<Mapping>& mappings, ProcessMemory* memory,
                                                            std::string* reason);
 
 }  // namespace mprun

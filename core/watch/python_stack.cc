@@ -189,9 +189,13 @@ pid_t StackReader::tid_of(std::uint64_t state) const {
 }  // namespace
 
 PythonStacks read_python_stacks(ProcSource* proc, pid_t pid) {
+  return read_python_stacks(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")));
+}
+
+PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
   ProcessMemory memory(proc, pid, kMostMemory);
   PythonStacks stacks;
-  auto python = find_python(proc, pid, &memory, &stacks.reason);
+  auto python = find_python(proc, pid, mappings, &memory, &stacks.reason);
   if (!python) return stacks;
   return StackReader(proc, pid, std::move(*python), &memory).read();
 }

@@ -3,7 +3,7 @@
 // is left out. CPython 3.11 to 3.14 (with a GIL); of any other a `reason` is told.
 #pragma once
 
-#include "procfs/proc_source.h"
+#include "procfs/process_facts.h"
 #include "watch/hang.h"
 
 namespace mprun {
@@ -33,7 +33,9 @@ struct PythonStacks {
   std::uint64_t runtime_begin = 0, runtime_end = 0;  ///< addresses of _PyRuntime
 };
 
-/// Costs about a microsecond a read, ten reads a frame that was not seen before.
+/// Costs about ten reads of memory for each function that was not seen before: 2 ms for 10 threads of 20 frames.
 [[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid);
+/// The same with the process's mappings, for who has them: with torch loaded the kernel takes 2 ms to tell them.
+[[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
 
 }  // namespace mprun

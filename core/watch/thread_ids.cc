@@ -33,12 +33,15 @@ std::uint64_t own_id(ProcSource* proc, const std::string& status_path, std::uint
 
 ThreadIds::ThreadIds(ProcSource* proc, pid_t pid) {
   const std::string folder = std::to_string(pid);
+  const std::string tasks = folder + "/task/";
   const bool translated = namespace_ids(proc->read(folder + "/status").value_or("")).size() > 1;
   for (const std::string& name : proc->list(folder + "/task").value_or(std::vector<std::string>{})) {
     pid_t tid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), tid).ec != std::errc() || tid <= 0) continue;
     const auto number = static_cast<std::uint64_t>(tid);
-    by_own_id_[translated ? own_id(proc, folder + "/task/" + name + "/status", number) : number] = tid;
+    std::string status = tasks;
+    status.append(name).append("/status");
+    by_own_id_[translated ? own_id(proc, status, number) : number] = tid;
   }
 }
 

@@ -12,26 +12,29 @@ constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
 // How long a process must rest while others run, before it is worth a judgement; and between such judgements.
 constexpr Nanos kRest = kNanosPerSecond;
 constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
+// How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
+constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
+// So many children with a bad end within that time are no accident.
+constexpr std::size_t kManyDeaths = 5;
 
 }  // namespace
 
-Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside)
-    : proc_(proc), tree_(tree), outside_(std::move(outside)) {}
+Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths)
+    : proc_(proc), tree_(tree), outside_(std::move(outside)), deaths_(std::move(deaths)) {}
 
 void Watcher::sample_again(Nanos now) {
   sample_ = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)));
   activity_.set_threads(*sample_, now);
 }
 
-std::optional<Proof> Watcher::judge_part(const Sample& before) {
-  auto part = still_part(before, *sample_);
+std::optional<Proof> Watcher::judge_part(const Sample& before, const Sample& after) {
+  auto part = still_part(before, after);
   if (!part) return std::nullopt;
   Proof proof;
   proof.sample = std::make_unique<Sample>(std::move(*part));
   proof.world = std::make_unique<World>(proc_, proof.sample.get(), outside_());
   proof.judgement = judge(*proof.sample, proof.world.get());
   proof.last_moved = last_moved_;
-  if (of_part_ && has_new_process()) return std::nullopt;
   return proof;
 }
 
@@ -69,7 +72,7 @@ void Watcher::wait_for_rest(Nanos now) {
   next_look_ = now + (part ? kPartSampleEvery : kSampleEvery);
 }
 
-std::optional<Proof> Watcher::look(Nanos now) {
+std::optional<Proof> Watcher::find_proof(Nanos now) {
   next_look_ = now + kLookEvery;
   if (last_moved_ == 0) last_moved_ = now;
   if (phase_ == Phase::kResting) {
@@ -84,7 +87,8 @@ std::optional<Proof> Watcher::look(Nanos now) {
     last_moved_ = now;
     return std::nullopt;
   }
-  auto proof = judge_part(*before);
+  auto proof = judge_part(*before, *sample_);
+  if (of_part_ && has_new_process()) proof.reset();
   const bool is_first = phase_ == Phase::kFirst;
   phase_ = Phase::kResting;
   const auto agreed = std::exchange(pending_, std::nullopt);
@@ -100,7 +104,42 @@ std::optional<Proof> Watcher::look(Nanos now) {
   const Judgement& other = proof->judgement;
   if (one.stuck != other.stuck || one.gil_switches != other.gil_switches || other.stuck == told_) return std::nullopt;
   told_ = other.stuck;
+  proof->verdict = other.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
   return proof;
+}
+
+// A process whose first thread gets nowhere while its children die one after the other.
+bool Watcher::respawns_for_ever(const Sample& sample, Nanos now) const {
+  return std::any_of(sample.threads.begin(), sample.threads.end(), [&](const ThreadSample& thread) {
+    return thread.tid == thread.pid && stall_.of_thread(thread.tid, now) >= tree_.stall &&
+           deaths_(thread.pid, now - tree_.stall) >= kManyDeaths;
+  });
+}
+
+std::optional<Proof> Watcher::find_stall(Nanos now) {
+  const Nanos every = std::clamp(tree_.stall / 10, kSoonestStallLook, kLatestStallLook);
+  if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
+  last_stall_look_ = now;
+  auto sample = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)));
+  stall_.take(*sample, now);
+  const auto before = std::exchange(stall_sample_, std::move(sample));
+  const Nanos stood = stall_.of_all(now);
+  const bool stalled = stood >= tree_.stall || respawns_for_ever(*stall_sample_, now);
+  if (!stalled || stall_told_ || !before) {
+    stall_told_ = stalled && stall_told_;
+    return std::nullopt;
+  }
+  auto proof = judge_part(*before, *stall_sample_);
+  if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof tells more
+  stall_told_ = true;
+  proof->verdict = HangVerdict::kStalled;
+  proof->last_moved = now - std::max(stood, tree_.stall);
+  return proof;
+}
+
+std::optional<Proof> Watcher::look(Nanos now) {
+  auto proof = find_proof(now);
+  return proof ? std::move(proof) : find_stall(now);
 }
 
 }  // namespace mprun

@@ -6,15 +6,18 @@
 
 #include "base/clock.h"
 #include "watch/activity.h"
+#include "watch/hang.h"
 #include "watch/judge.h"
+#include "watch/stall.h"
 
 namespace mprun {
 
-/// What was proved, with the evidence it rests on.
+/// What was proved, or for kStalled what was found, with the evidence it rests on.
 struct Proof {
   std::unique_ptr<Sample> sample;
   std::unique_ptr<World> world;
   Judgement judgement;
+  HangVerdict verdict = HangVerdict::kDeadlock;
   Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run
 };
 
@@ -23,18 +26,19 @@ class Watcher {
   struct Tree {
     pid_t root = 0;
     bool with_root = false;  ///< false: the descendants of `root` alone
+    Nanos stall = 0;         ///< when nobody has got anywhere for so long, that is told; 0: never
   };
   using AskOutside = std::function<Outside()>;
+  /// How many children of a process came to a bad end since `when` (monotonic).
+  using CountDeaths = std::function<std::size_t(pid_t parent, Nanos when)>;
 
   /// `outside` is called for every judgement; `proc` outlives the watcher.
-  Watcher(ProcSource* proc, Tree tree, AskOutside outside);
+  Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths);
 
   /// When to look again, monotonic.
   [[nodiscard]] Nanos next_look() const { return next_look_; }
   /// Looks. A proof is returned once, and once more when it has changed.
   [[nodiscard]] std::optional<Proof> look(Nanos now);
-  /// When a thread was last seen to have run.
-  [[nodiscard]] Nanos last_moved() const { return last_moved_; }
 
  private:
   enum class Phase {
@@ -44,21 +48,28 @@ class Watcher {
   };
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
-  [[nodiscard]] std::optional<Proof> judge_part(const Sample& before);
+  [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
+  [[nodiscard]] std::optional<Proof> find_proof(Nanos now);
+  [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
+  [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool has_new_process() const;
 
   ProcSource* proc_;
   Tree tree_;
   AskOutside outside_;
+  CountDeaths deaths_;
   ActivityMeter activity_;
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile
   bool judged_still_ = false;       ///< nobody has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
   std::unique_ptr<Sample> sample_;
+  std::unique_ptr<Sample> stall_sample_;
+  StallMeter stall_;
+  bool stall_told_ = false;
   std::optional<Proof> pending_;
   std::set<pid_t> told_;  ///< the processes of the last proof
-  Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0;
+  Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0, last_stall_look_ = 0;
 };
 
 }  // namespace mprun

@@ -106,6 +106,7 @@ void World::read_process(Process* process) {
   process->name = stat->name;
   process->forked = stat->forked;
   process->caught_signals = status->caught;
+  process->ignored_signals = status->ignored;
   process->descriptors = std::move(*descriptors);
   std::sort(process->descriptors.begin(), process->descriptors.end(),
             [](const Descriptor& a, const Descriptor& b) { return a.number < b.number; });

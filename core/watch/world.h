@@ -38,8 +38,8 @@ class World {
     pid_t pid = 0, parent = 0;
     pid_t speaker = 0;  ///< a living thread: what an ended first thread had can no longer be read by the pid
     std::string name;
-    bool forked = false;  ///< it runs what its parent ran, without an exec
-    std::uint64_t caught_signals = 0;
+    bool forked = false;                                    ///< it runs what its parent ran, without an exec
+    std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
     std::vector<Descriptor> descriptors;  ///< by number
     /// Why nothing can be proved of it ("catches signal 10"); empty: something can.

@@ -11,7 +11,8 @@
 
 const unsigned python_header_minor = PY_MINOR_VERSION;
 
-#define ENTRY(name, type, member) {name, offsetof(type, member)}
+#define ENTRY(name, type, member) \
+  { name, offsetof(type, member) }
 
 const struct python_header_offset python_header_offsets[] = {
 #if PY_MINOR_VERSION <= 12  // later ones describe themselves

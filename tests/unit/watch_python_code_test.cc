@@ -14,13 +14,13 @@ std::string entry(int kind, int units, const std::string& rest = "") {
 }
 
 TEST(PythonLine, FollowsTheLocationTable) {
-  const std::string table = entry(15, 1) +                              // units 0: belongs to no line
-                            entry(10, 2, "\x01\x02") +                  // 1-2: line 10
-                            entry(11, 8, "\x01\x02") +                  // 3-10: line 11
-                            entry(0, 1, "\x11") +                       // 11: line 11
-                            entry(12, 1, "\x01\x02") +                  // 12: line 13
-                            entry(14, 1, "\x07\x00\x05\x07") +          // 13: -3, line 10
-                            entry(13, 1, std::string("\x50\x0a", 2)) +  // 14: varint 0x10 | 10 << 6 = 656: +328
+  const std::string table = entry(15, 1) +                      // units 0: belongs to no line
+                            entry(10, 2, "\x01\x02") +          // 1-2: line 10
+                            entry(11, 8, "\x01\x02") +          // 3-10: line 11
+                            entry(0, 1, "\x11") +               // 11: line 11
+                            entry(12, 1, "\x01\x02") +          // 12: line 13
+                            entry(14, 1, "\x07\x01\x05\x07") +  // 13: -3, line 10
+                            entry(13, 1, "\x50\x0a") +          // 14: varint 0x10 | 10 << 6 = 656: +328
                             entry(15, 1);
   const std::vector<int> lines = {0, 10, 10, 11, 11, 11, 11, 11, 11, 11, 11, 11, 13, 10, 338, 0};
   for (std::size_t unit = 0; unit < lines.size(); ++unit) {

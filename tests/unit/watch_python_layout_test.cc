@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
-#include <vector>
 
+#include "python_descriptions.h"
 #include "python_header_offsets.h"
 
 namespace mprun {
@@ -56,35 +55,6 @@ TEST(PythonLayout, IsThatOfTheInstalledHeaders) {
     EXPECT_EQ(ours.at(entry->name), entry->offset) << entry->name;
   }
   EXPECT_GE(compared, 28);
-}
-
-/// What a build without a GIL has not is 0 in the other. The values are those of CPython 3.13.0 on x86-64.
-std::vector<std::uint64_t> words_of_313() {
-  return {0x030d00f0, 0,                                                                    // version, free_threaded
-          283320,     608,  632,                                                            // runtime
-          194968,     7272, 7264, 7344, 7400, 7656, 7640, 7648, 16,  7752, 0,  7768, 7760,  // interpreter
-          304,        0,    8,    16,   72,   152,  160,  232,  32,                         // thread
-          80,         8,    0,    56,   72,   70,                                           // frame
-          208,        112,  120,  128,  136,  68,   52,   96,   104, 200,                   // code
-          16,         8,    416,  24,   88,   168,  32,   24,   16,  40,   24, 16,   48,
-          32,         40,   24,   16,   32,   16,   24,                // objects
-          40,         16,   32,   64,   32,   16,   40,   240,  200};  // bytes, str, gc
-}
-
-/// 3.14 has more of them: as in its Include/internal/pycore_debug_offsets.h.
-std::vector<std::uint64_t> words_of_314() {
-  return {0x030e00f0, 0,    283320, 608, 632, 194968, 7272, 7264, 7344, 7352, 7400, 7656, 7640, 7648, 16, 7752, 0,
-          7768,       7760, 8000,   0,   304, 0,      8,    16,   72,   152,  160,  232,  32,   88,   8,  0,    56,
-          80,         74,   64,     0,   208, 112,    120,  128,  136,  68,   52,   96,   104,  200,  0,  16,   8,
-          416,        24,   88,     168, 32,  24,     16,   40,   24,   16,   200,  24,   40,   32,   48, 32,   40,
-          24,         16,   32,     16,  24,  40,     16,   32,   64,   32,   16,   40,   240,  200};
-}
-
-std::string description(const std::vector<std::uint64_t>& words) {
-  std::string bytes = "xdebugpy";
-  bytes.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]);
-  bytes.resize(kPythonDescriptionSize, '\xff');
-  return bytes;
 }
 
 TEST(PythonLayout, IsReadFromTheDescriptionOf313) {

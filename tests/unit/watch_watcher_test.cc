@@ -13,6 +13,8 @@ using testing::UnorderedElementsAre;
 
 constexpr pid_t kParent = 5'000'010, kChild = 5'000'011;  // Linux numbers processes up to 4,194,304
 
+std::size_t no_deaths(pid_t /*parent*/, Nanos /*when*/) { return 0; }
+
 /// kParent waits for its child, which waits for ever.
 FakeProc stuck_tree() {
   FakeProc proc;
@@ -24,7 +26,8 @@ FakeProc stuck_tree() {
 /// Lets it look whenever it wants to, for five seconds; `before_look` is told how many looks there were.
 template <typename Action>
 std::optional<Proof> watch(FakeProc* proc, const Action& before_look) {
-  Watcher watcher(proc, {1, false}, [] { return Outside(); });
+  Watcher watcher(
+      proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
   Nanos now = kNanosPerSecond;
   const Nanos end = 6 * kNanosPerSecond;
   for (int look = 0; now < end; ++look) {
@@ -46,7 +49,8 @@ TEST(Watcher, ProvesWhatStandsStill) {
 
 TEST(Watcher, TellsAProofOnce) {
   FakeProc proc = stuck_tree();
-  Watcher watcher(&proc, {1, false}, [] { return Outside(); });
+  Watcher watcher(
+      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
   int proofs = 0;
   for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
     if (watcher.look(now)) ++proofs;
@@ -70,12 +74,15 @@ TEST(Watcher, NeedsThreeSamplesThatAgree) {
 TEST(Watcher, AsksAboutTheOutsideEveryTime) {
   FakeProc proc = stuck_tree();
   int asked = 0;
-  Watcher watcher(&proc, {1, false}, [&asked] {
-    Outside outside;
-    outside.alarms = {kChild};  // it may be ended by its alarm
-    ++asked;
-    return outside;
-  });
+  Watcher watcher(
+      &proc, {1, false, 0},
+      [&asked] {
+        Outside outside;
+        outside.alarms = {kChild};  // it may be ended by its alarm
+        ++asked;
+        return outside;
+      },
+      no_deaths);
   for (Nanos now = kNanosPerSecond; now < 3 * kNanosPerSecond; now = watcher.next_look())
     EXPECT_FALSE(watcher.look(now));
   EXPECT_GE(asked, 1);

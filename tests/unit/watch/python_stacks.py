@@ -95,7 +95,7 @@ def generators() -> None:
 
 
 def sort_key() -> None:
-    sorted([2, 1], key=lambda _: park())
+    sorted([2, 1], key=lambda _: park() or 0)
 
 
 def many_lines() -> list:
@@ -153,6 +153,22 @@ def threads() -> None:
                                  acquire, lambda: asyncio.run(awaited()))))
 
 
+def hurry() -> None:
+    def recurse(left: int) -> int:
+        return recurse(left - 1) + sum(n for n in range(left)) if left else 0
+
+    while True:
+        recurse(20)
+
+
+def hurrying() -> None:
+    """Threads whose stacks change all the time."""
+    start(hurry)
+    start(hurry)
+    report([])
+    park()
+
+
 # Other programs --------------------------------------------------------------------------------------------------------
 
 
@@ -206,8 +222,14 @@ def gil_held() -> None:
 
 
 def subinterpreter() -> None:
-    import _xxsubinterpreters as interpreters
-
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            print(json.dumps({"missing": True}), flush=True)
+            return
     report([])
     interpreters.run_string(interpreters.create(), "import os\nos.read(0, 1)\n")
 
@@ -215,4 +237,4 @@ def subinterpreter() -> None:
 if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
-        threads, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, subinterpreter)}[sys.argv[1]]()
+        threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, subinterpreter)}[sys.argv[1]]()

@@ -1,0 +1,38 @@
+// HangMonitor: who watches over the processes of a job for the supervisor. The watch itself is a module that knows the
+// supervisor's (core/watch); cli/ brings them together.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "supervise/job_event.h"
+#include "wire/notes.h"
+
+namespace mprun {
+
+class HangMonitor {
+ public:
+  struct Finding {
+    HangFound told;      ///< its views are valid until the next look
+    std::string reason;  ///< one line: "deadlock, openmp-after-fork: process 12 was forked from ..."
+    /// Processes that can never move again, and the line of code that each is stuck at ("" if that is not known). Empty
+    /// where nothing is proved.
+    std::map<pid_t, std::string> stuck;
+  };
+
+  virtual ~HangMonitor() = default;
+  /// Readable when a process has ended: take_ends() then.
+  [[nodiscard]] virtual int fd() const = 0;
+  virtual void take_ends() = 0;
+  /// False: the note is for people.
+  virtual bool hear(const AdapterNote& note) = 0;
+  /// Monotonic.
+  [[nodiscard]] virtual Nanos next_look() const = 0;
+  [[nodiscard]] virtual std::optional<Finding> look(Nanos now) = 0;
+};
+
+}  // namespace mprun

@@ -1,0 +1,99 @@
+// Why nothing has moved for long, where nothing is proved: rules as in causes.cc.
+#include <algorithm>
+#include <csignal>
+
+#include "watch/causes.h"
+
+namespace mprun {
+namespace {
+
+using Rule = std::optional<HangCause> (*)(const Evidence&);
+
+constexpr std::uint64_t kTermBit = std::uint64_t{1} << (SIGTERM - 1);
+
+std::optional<HangCause> stopped(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.wait.kind != WaitKind::kStopped) continue;
+    const std::string pid = std::to_string(thread.sample->pid);
+    return HangCause{"stopped",
+                     "process " + pid + " was stopped (SIGSTOP, Ctrl-Z or a debugger), and others wait for it",
+                     "kill -CONT " + pid};
+  }
+  return std::nullopt;
+}
+
+// Children that die as soon as they are started, and are started again.
+std::optional<HangCause> respawn_loop(const Evidence& evidence) {
+  constexpr std::size_t kMany = 5;
+  for (const auto& [pid, process] : evidence.world->processes()) {
+    if (evidence.family->violent_deaths(pid, 0) < kMany) continue;
+    const auto& deaths = evidence.family->deaths();
+    const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [parent = pid](const RecordedDeath& death) {
+      return death.parent == parent && is_violent(death);
+    });
+    return HangCause{"respawn-loop",
+                     "process " + std::to_string(pid) +
+                         " starts workers again and again, and each of them dies: the last one, process " +
+                         std::to_string(last->pid) + ", with " + to_string(last->end),
+                     "look for what fails when a worker starts: its initializer, or an import"};
+  }
+  return std::nullopt;
+}
+
+// Somebody waits for the end of a process that was told to end, and takes no notice.
+std::optional<HangCause> ignores_termination(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
+    const World::Process* child = evidence.world->process(thread.wait.wakers.front().pid);
+    if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
+    if (evidence.family->violent_deaths(child->parent, 0) == 0) continue;
+    const std::string pid = std::to_string(child->pid);
+    const bool ignored = (child->ignored_signals & kTermBit) != 0;
+    return HangCause{"ignores-termination",
+                     "process " + pid + (ignored ? " ignores" : " catches") + " SIGTERM and goes on, while process " +
+                         std::to_string(child->parent) + " waits for its end",
+                     "kill -KILL " + pid + "; in Python: process.kill() where terminate() did not help"};
+  }
+  return std::nullopt;
+}
+
+bool is_outside(const JudgedThread& thread) {
+  switch (thread.wait.kind) {
+    case WaitKind::kPipeRead:
+    case WaitKind::kPipeWrite:
+    case WaitKind::kSocket:
+    case WaitKind::kPoll:
+    case WaitKind::kFileLock:
+    case WaitKind::kSignal:
+      return !thread.wait.why_live.empty();
+    default:
+      return false;
+  }
+}
+
+std::optional<HangCause> external_wait(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_outside(thread)) continue;
+    return HangCause{"external-wait",
+                     "thread " + std::to_string(thread.sample->tid) + " of process " +
+                         std::to_string(thread.sample->pid) + " waits for something outside (" +
+                         to_string(thread.wait.kind) + ": " + thread.wait.why_live + ")",
+                     "look at what it talks to"};
+  }
+  return std::nullopt;
+}
+
+constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait};
+
+}  // namespace
+
+HangCause find_cause_of_stall(const Evidence& evidence) {
+  for (const Rule rule : kRules) {
+    if (auto cause = rule(evidence)) return std::move(*cause);
+  }
+  HangCause unknown;
+  unknown.explanation = "all threads wait, some of them for a time that has not come yet";
+  return unknown;
+}
+
+}  // namespace mprun

@@ -1,0 +1,226 @@
+// Stacks of a Python 3.14 that a test wrote down: a version that is read but not installed here, and what no healthy
+// interpreter would show.
+#include <elf.h>
+#include <gmock/gmock.h>
+
+#include "fake_process.h"
+#include "python_descriptions.h"
+#include "watch/python_stack.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t kImage = 0x400000;
+constexpr std::uint64_t kVersion = kImage + 0x1000, kCodeType = kImage + 0x1100, kStringType = kImage + 0x1200,
+                        kBytesType = kImage + 0x1300, kRuntime = kImage + 0x2000;
+constexpr std::uint64_t kInterpreter = 0x500000, kThread = 0x510000, kLostThread = 0x511000;
+constexpr std::uint64_t kEntry = 0x520000, kInner = 0x521000, kIncomplete = 0x522000, kOuter = 0x523000;
+constexpr std::uint64_t kInnerCode = 0x530000, kOuterCode = 0x531000, kFile = 0x540000, kLines = 0x541000;
+constexpr pid_t kPid = 70, kTid = 77;
+
+class PythonImage : public testing::Test {
+ protected:
+  FakeProcess proc_;
+  PythonLayout layout_{};
+
+  PythonImage() {
+    bool free_threaded = false;
+    layout_ = described_python_layout(14, description(words_of_314()), &free_threaded).value();
+    proc_.files["70/maps"] = "00400000-00410000 rw-p 00000000 fe:00 7 /usr/bin/python3.14\n";
+    proc_.files["70/status"] = "Name:\tpython\nNSpid:\t70\n";
+    proc_.links["70/exe"] = "/usr/bin/python3.14";
+    proc_.folders["70/task"] = {"70", "77"};
+    put_elf();
+    proc_.put<std::uint64_t>(kVersion, 0x030e00f0);
+    proc_.put_bytes(kRuntime, description(words_of_314()));
+    proc_.put(kRuntime + layout_.runtime.finalizing, kThread);
+    proc_.put(kRuntime + layout_.runtime.interpreters, kInterpreter);
+    put_interpreter();
+    put_frame(kEntry, kInner, 3, 0x9999, 0);
+    put_frame(kInner, kIncomplete, 0, kInnerCode | 1U, kInnerCode + layout_.code.instructions + 8);
+    put_frame(kIncomplete, kOuter, 0, kInnerCode | 1U, kInnerCode + layout_.code.instructions);
+    put_frame(kOuter, 0, 1, kOuterCode, kOuterCode + layout_.code.instructions);
+    put_code(kInnerCode, "inner");
+    put_code(kOuterCode, "outer");
+    put_text(kFile, "train.py");
+    proc_.put(kLines + 8, kBytesType);
+    proc_.put<std::uint64_t>(kLines + 16, 6);
+    proc_.put_bytes(kLines + 32, "\xd1\x01\x02\xdf\x01\x02");  // two units: line 5; eight: line 6
+  }
+
+  void put_elf() {
+    proc_.map(kImage, 0x4000);
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_type = ET_EXEC;
+    header.e_phoff = sizeof header;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 2;
+    proc_.put(kImage, header);
+    proc_.put(kImage + sizeof header, Elf64_Phdr{PT_LOAD, PF_R, 0, kImage, kImage, 0x10000, 0x10000, 0x1000});
+    proc_.put(kImage + sizeof header + sizeof(Elf64_Phdr),
+              Elf64_Phdr{PT_DYNAMIC, PF_R, 0x200, kImage + 0x200, kImage + 0x200, 96, 96, 8});
+    std::uint64_t entry = kImage + 0x200;
+    for (const Elf64_Dyn& dynamic : {Elf64_Dyn{DT_HASH, {kImage + 0x400}}, Elf64_Dyn{DT_SYMTAB, {kImage + 0x600}},
+                                     Elf64_Dyn{DT_STRTAB, {kImage + 0x900}}, Elf64_Dyn{DT_STRSZ, {0x100}},
+                                     Elf64_Dyn{DT_SYMENT, {sizeof(Elf64_Sym)}}, Elf64_Dyn{DT_NULL, {0}}}) {
+      proc_.put(entry, dynamic);
+      entry += sizeof dynamic;
+    }
+    const std::vector<std::pair<std::string, std::uint64_t>> symbols = {{"_PyRuntime", kRuntime},
+                                                                        {"Py_Version", kVersion},
+                                                                        {"PyCode_Type", kCodeType},
+                                                                        {"PyUnicode_Type", kStringType},
+                                                                        {"PyBytes_Type", kBytesType}};
+    const auto count = static_cast<std::uint32_t>(symbols.size());
+    proc_.put(kImage + 0x400, std::array<std::uint32_t, 3>{1, count + 1, 1});  // one bucket: from symbol 1 on
+    std::uint32_t name = 1;
+    for (std::uint32_t i = 1; i <= count; ++i) {
+      proc_.put(kImage + 0x400 + 12 + std::uint64_t{i} * 4, i < count ? i + 1 : 0);
+      proc_.put(kImage + 0x600 + i * sizeof(Elf64_Sym),
+                Elf64_Sym{name, ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), 0, 1, symbols[i - 1].second, 0x800});
+      proc_.put_bytes(kImage + 0x900 + name, symbols[i - 1].first);
+      name += static_cast<std::uint32_t>(symbols[i - 1].first.size()) + 1;
+    }
+  }
+
+  void put_interpreter() {
+    proc_.map(kInterpreter, 0x3000);
+    proc_.put(kInterpreter + layout_.interpreter.threads, kThread);
+    const std::uint64_t gil = kInterpreter + 0x2000;
+    proc_.put(kInterpreter + layout_.interpreter.gil, gil);
+    proc_.put(gil + layout_.gil.last_holder, kThread);
+    proc_.put<std::int32_t>(gil + layout_.gil.locked, 1);
+    proc_.put<std::uint64_t>(gil + layout_.gil.switch_number, 42);
+    put_thread(kThread, kLostThread, kTid);
+    put_thread(kLostThread, 0, 999);
+  }
+
+  void put_thread(std::uint64_t at, std::uint64_t next, std::uint64_t native_id) {
+    proc_.map(at, 0x200);
+    proc_.put(at + layout_.thread.next, next);
+    proc_.put(at + layout_.thread.interpreter, kInterpreter);
+    proc_.put(at + layout_.thread.native_id, native_id);
+    proc_.put(at + layout_.thread.frame, kEntry);
+  }
+
+  void put_frame(std::uint64_t at, std::uint64_t previous, char owner, std::uint64_t code, std::uint64_t instruction) {
+    proc_.map(at, 0x80);
+    proc_.put(at + layout_.frame.previous, previous);
+    proc_.put(at + layout_.frame.owner, owner);
+    proc_.put(at + layout_.frame.code, code);
+    proc_.put(at + layout_.frame.instruction, instruction);
+  }
+
+  void put_code(std::uint64_t at, std::string_view function) {
+    proc_.map(at, 0x100);
+    proc_.put(at + 8, kCodeType);
+    proc_.put<std::uint64_t>(at + 16, 10);
+    proc_.put<std::int32_t>(at + layout_.code.first_line, 5);
+    proc_.put<std::int32_t>(at + layout_.code.first_traceable, 1);
+    proc_.put(at + layout_.code.filename, kFile);
+    proc_.put(at + layout_.code.qualified_name, at + 0x800);
+    proc_.put(at + layout_.code.line_table, kLines);
+    put_text(at + 0x800, function);
+  }
+
+  void put_text(std::uint64_t at, std::string_view text) {
+    proc_.map(at, layout_.text.ascii_data);
+    proc_.put(at + 8, kStringType);
+    proc_.put<std::uint64_t>(at + layout_.text.length, text.size());
+    proc_.put<std::uint32_t>(at + layout_.text.state, 1U << 2U | 32U | 64U);
+    proc_.put_bytes(at + layout_.text.ascii_data, text);
+  }
+
+  PythonStacks read() { return read_python_stacks(&proc_, kPid); }
+
+  static std::vector<std::string> frames(const PythonThread& thread) {
+    std::vector<std::string> texts;
+    for (const PythonFrame& frame : thread.frames) {
+      texts.push_back(frame.file + ":" + std::to_string(frame.line) + " " + frame.function);
+    }
+    return texts;
+  }
+};
+
+TEST_F(PythonImage, Of314IsRead) {
+  const PythonStacks stacks = read();
+  EXPECT_EQ(stacks.reason, "");
+  EXPECT_EQ(stacks.version, "3.14.0");
+  ASSERT_EQ(stacks.threads.size(), 1U);
+  EXPECT_EQ(stacks.threads[0].tid, kTid);
+  EXPECT_TRUE(stacks.threads[0].whole);
+  EXPECT_THAT(frames(stacks.threads[0]), testing::ElementsAre("train.py:6 inner", "train.py:5 outer"));
+  EXPECT_TRUE(stacks.finalizing);
+  EXPECT_EQ(stacks.finalizing_tid, kTid);
+  ASSERT_EQ(stacks.gils.size(), 1U);
+  EXPECT_TRUE(stacks.gils[0].locked);
+  EXPECT_EQ(stacks.gils[0].last_holder, kTid);
+  EXPECT_EQ(stacks.gils[0].switch_number, 42U);
+  EXPECT_EQ(stacks.gils[0].wait_begin, kInterpreter + 0x2000 + 32);
+  EXPECT_EQ(stacks.runtime_begin, kRuntime);
+}
+
+TEST_F(PythonImage, OfAVersionThatIsNotKnownIsNotRead) {
+  proc_.put<std::uint64_t>(kVersion, 0x030f01f0);
+  const PythonStacks stacks = read();
+  EXPECT_EQ(stacks.reason, "Python 3.15 is not known to mprun");
+  EXPECT_TRUE(stacks.threads.empty() && stacks.gils.empty());
+  proc_.put<std::uint64_t>(kVersion, 0x040000f0);
+  EXPECT_EQ(read().reason, "Python 4.0.0 is not known to mprun");
+  proc_.put<std::uint64_t>(kVersion, 0x030e00f0);
+  proc_.put<std::uint64_t>(kRuntime + 16, 1);
+  EXPECT_EQ(read().reason, "Python 3.14 without a GIL is not known to mprun");
+}
+
+TEST_F(PythonImage, IsReadInAPidNamespaceOfItsOwn) {
+  proc_.files["70/status"] = "Name:\tpython\nNSpid:\t70\t1\n";
+  proc_.files["70/task/70/status"] = "Name:\tpython\nNSpid:\t70\t1\n";
+  proc_.files["70/task/77/status"] = "Name:\tpython\nNSpid:\t77\t8\n";
+  EXPECT_TRUE(read().threads.empty());
+  proc_.put<std::uint64_t>(kThread + layout_.thread.native_id, 8);
+  ASSERT_EQ(read().threads.size(), 1U);
+  EXPECT_EQ(read().threads[0].tid, kTid);
+}
+
+TEST_F(PythonImage, OfCirclesEnds) {
+  proc_.put(kOuter + layout_.frame.previous, kEntry);
+  proc_.put(kLostThread + layout_.thread.next, kThread);
+  proc_.put(kInterpreter + layout_.interpreter.next, kInterpreter);
+  const PythonStacks stacks = read();
+  ASSERT_EQ(stacks.threads.size(), 1U);
+  EXPECT_FALSE(stacks.threads[0].whole);
+  EXPECT_EQ(stacks.threads[0].frames.size(), 2U);
+  EXPECT_EQ(stacks.gils.size(), 1U);
+}
+
+TEST_F(PythonImage, OfEndlessStacksIsCut) {
+  constexpr std::uint64_t kFrames = 0x600000;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    put_frame(kFrames + i * 0x80, kFrames + (i + 1) * 0x80, 0, kInnerCode | 1U,
+              kInnerCode + layout_.code.instructions + 8);
+  }
+  proc_.put(kThread + layout_.thread.frame, kFrames);
+  const PythonStacks stacks = read();
+  ASSERT_EQ(stacks.threads.size(), 1U);
+  EXPECT_EQ(stacks.threads[0].frames.size(), 256U);
+  EXPECT_FALSE(stacks.threads[0].whole);
+}
+
+TEST_F(PythonImage, WhatDoesNotHoldTogetherIsLeftOut) {
+  proc_.put<char>(kOuter + layout_.frame.owner, 17);
+  EXPECT_THAT(frames(read().threads.at(0)), testing::ElementsAre("train.py:6 inner"));
+  EXPECT_FALSE(read().threads[0].whole);
+  proc_.put(kInner + layout_.frame.instruction, kInnerCode + layout_.code.instructions + 20);  // behind its end
+  EXPECT_TRUE(read().threads.at(0).frames.empty());
+  EXPECT_FALSE(read().threads[0].whole);
+  proc_.put<std::uint64_t>(kThread + layout_.thread.interpreter, 0x1234);
+  EXPECT_TRUE(read().threads.empty());
+  proc_.put<std::uint64_t>(kRuntime + layout_.runtime.interpreters, 0);
+  EXPECT_EQ(read().reason, "its Python has not started, or has ended");
+}
+
+}  // namespace
+}  // namespace mprun
