@@ -406,6 +406,8 @@ void Supervisor::on_signals() {
       child = true;
     } else if (number == SIGTSTP) {
       pause_job();
+    } else if (number == SIGUSR1) {
+      if (setup_.on_user_signal) setup_.on_user_signal();
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
       notice(Notice::Kind::kWarning,
              stop_signal_ == 0 ? "stopping: running tasks may finish; once more kills them" : "killing");

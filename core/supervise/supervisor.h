@@ -44,6 +44,7 @@ class Supervisor : private CrewListener {
     Guard guard;
     std::vector<Sink*> sinks;
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
+    std::function<void()> on_user_signal;           ///< SIGUSR1: somebody wants to know what the job does
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;

@@ -12,40 +12,61 @@ namespace mprun {
 namespace {
 
 // Reports stay readable, and quick to make, for trees of any size.
-constexpr std::size_t kMostProcesses = 64, kMostThreads = 64;
+struct Limits {
+  std::size_t processes, threads, all_threads;
+};
+constexpr Limits kOfHang{64, 64, 64 * 64};
+constexpr Limits kOfAll{1024, 1024, 4096};
+
+enum class Scope { kStuck, kAll };
 
 class Explainer {
  public:
-  Explainer(Proof* proof, ProcSource* proc, const Family& family, Nanos now) : proof_(*proof), proc_(proc), now_(now) {
+  Explainer(Proof* proof, ProcSource* proc, const Family& family, Nanos now, Scope scope)
+      : proof_(*proof), proc_(proc), now_(now), scope_(scope), limits_(scope == Scope::kAll ? kOfAll : kOfHang) {
     evidence_.judgement = &proof->judgement;
     evidence_.world = proof->world.get();
     evidence_.family = &family;
   }
 
   Hang explain() {
-    hang_.verdict = proof_.judgement.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
-    hang_.seconds_since_progress = to_seconds(now_ - proof_.last_moved);
+    const bool hangs = !proof_.judgement.stuck.empty();
+    hang_.verdict = proof_.judgement.is_deadlock() ? HangVerdict::kDeadlock
+                    : hangs                        ? HangVerdict::kPartialDeadlock
+                                                   : HangVerdict::kLive;
+    hang_.seconds_since_progress = proof_.last_moved == 0 ? -1 : to_seconds(now_ - proof_.last_moved);
     for (const RecordedDeath& death : evidence_.family->deaths()) {
       if (is_violent(death)) hang_.deaths.push_back(death);
     }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
+    if (!hangs) return std::move(hang_);
     hang_.join = find_join();
     hang_.cause = find_cause(evidence_);
     return std::move(hang_);
   }
 
  private:
-  // The processes that are stuck, in the order of the sample: parents before children.
+  [[nodiscard]] bool is_stuck(pid_t pid) const { return proof_.judgement.stuck.count(pid) != 0; }
+
+  // Processes in the order of the sample: parents before children.
   void add(const JudgedThread& thread) {
     const pid_t pid = thread.sample->pid;
-    if (proof_.judgement.stuck.count(pid) == 0 || thread.wait.kind == WaitKind::kEnded) return;
-    if (hang_.processes.empty() || hang_.processes.back().pid != pid) {
-      if (hang_.processes.size() == kMostProcesses) return;
-      add_process(*proof_.world->process(pid));
+    if (scope_ == Scope::kStuck && (!is_stuck(pid) || thread.wait.kind == WaitKind::kEnded)) return;
+    if (pid != last_) {
+      last_ = pid;
+      has_room_ = hang_.processes.size() < limits_.processes;
+      if (!has_room_) ++hang_.processes_left_out;
+      if (has_room_) add_process(*proof_.world->process(pid));
     }
+    if (!has_room_) return;
     add_edges(thread);
     HungProcess& process = hang_.processes.back();
-    if (process.threads.size() < kMostThreads) process.threads.push_back(describe(thread));
+    if (process.threads.size() < limits_.threads && described_ < limits_.all_threads) {
+      ++described_;
+      process.threads.push_back(describe(thread));
+    } else {
+      ++process.threads_left_out;
+    }
   }
 
   void add_process(const World::Process& process) {
@@ -70,19 +91,34 @@ class Explainer {
     described.tid = sample.tid;
     const auto name = proc_->read(std::to_string(sample.pid) + "/task/" + std::to_string(sample.tid) + "/comm");
     described.name = name.value_or("").substr(0, name.value_or("").find('\n'));
-    described.state = thread.live ? "blocked" : "blocked for ever";
-    described.wait.kind = to_string(thread.wait.kind);
-    described.wait.timed = thread.wait.timed;
-    described.wait.object = thread.wait.object;
-    for (const Waker& waker : thread.wait.wakers) {
-      described.wait.wakers.push_back(waker.tid != 0 ? waker.tid : waker.pid);
-    }
+    described.state = state_of(thread);
+    if (described.state.compare(0, 7, "blocked") == 0) describe_wait(thread, &described.wait);
     const auto python = evidence_.python.find(sample.tid);
     if (python != evidence_.python.end()) described.python = python->second;
+    if (thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kEnded) return described;
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
     described.native = std::move(native.frames);
     described.native_approximate = native.approximate;
     return described;
+  }
+
+  static std::string state_of(const JudgedThread& thread) {
+    switch (thread.wait.kind) {
+      case WaitKind::kRunning:
+      case WaitKind::kStopped:
+      case WaitKind::kEnded:
+        return to_string(thread.wait.kind);
+      default:
+        return thread.live ? "blocked" : "blocked for ever";
+    }
+  }
+
+  static void describe_wait(const JudgedThread& thread, ThreadWait* wait) {
+    wait->kind = to_string(thread.wait.kind);
+    wait->timed = thread.wait.timed;
+    wait->object = thread.wait.object;
+    wait->why_live = thread.wait.why_live;
+    for (const Waker& waker : thread.wait.wakers) wait->wakers.push_back(waker.tid != 0 ? waker.tid : waker.pid);
   }
 
   void add_edges(const JudgedThread& thread) {
@@ -101,6 +137,7 @@ class Explainer {
   std::optional<WaitingJoin> find_join() const {
     std::optional<WaitingJoin> join;
     for (const HungProcess& process : hang_.processes) {
+      if (!is_stuck(process.pid)) continue;
       for (const HungThread& thread : process.threads) {
         if (thread.tid != process.pid) continue;  // what a person waits for is in the first thread
         const auto named = name_call(thread.python);
@@ -129,15 +166,24 @@ class Explainer {
   Proof& proof_;
   ProcSource* proc_;
   Nanos now_;
+  Scope scope_;
+  Limits limits_;
   Evidence evidence_;
   Hang hang_;
+  pid_t last_ = 0;  // whose threads are added
+  bool has_room_ = true;
+  std::size_t described_ = 0;
   std::unique_ptr<NativeStacks> native_;
 };
 
 }  // namespace
 
 Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now) {
-  return Explainer(proof, proc, family, now).explain();
+  return Explainer(proof, proc, family, now, Scope::kStuck).explain();
+}
+
+Hang describe(Proof* found, ProcSource* proc, const Family& family, Nanos now) {
+  return Explainer(found, proc, family, now, Scope::kAll).explain();
 }
 
 }  // namespace mprun

@@ -75,6 +75,9 @@ Wait decode_file_lock(const ThreadSample& thread, World* world) {
   if (blocker == nullptr || world->process(blocker->holder) == nullptr) {
     return live_wait(WaitKind::kFileLock, "a process outside has the lock, or nobody can tell who");
   }
+  if (!world->is_closed() && blocker->kind == FileLock::Kind::kFlock) {
+    return live_wait(WaitKind::kFileLock, "a process outside may share the file that is locked");
+  }
   Wait wait{WaitKind::kFileLock, "file lock of process " + std::to_string(blocker->holder), {}, {}};
   wait.wakers.push_back({blocker->holder, 0});
   const Descriptor* own = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));

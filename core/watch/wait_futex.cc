@@ -29,7 +29,7 @@ Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, World* wor
   const std::string_view path = mapping.path;
   const bool nameless = (path.size() > 10 && path.substr(path.size() - 10) == " (deleted)") ||
                         path.substr(0, 8) == "/memfd:" || path.substr(0, 6) == "/SYSV0";
-  if (!world->is_closed() || !nameless || mapping.inode == 0) {
+  if (!nameless || mapping.inode == 0 || world->is_mapped_outside(mapping)) {
     return live_wait(WaitKind::kSharedFutex, "others may share the memory of the lock");
   }
   Wait wait{WaitKind::kSharedFutex, "lock in shared memory, " + mapping.path, {}, {}};

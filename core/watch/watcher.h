@@ -10,12 +10,12 @@
 
 namespace mprun {
 
-/// What was proved, with the evidence it rests on.
+/// What a look has found, with the evidence it rests on.
 struct Proof {
   std::unique_ptr<Sample> sample;
   std::unique_ptr<World> world;
   Judgement judgement;
-  Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run
+  Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run; 0: not known
 };
 
 class Watcher {

@@ -19,6 +19,8 @@ struct Outside {
   std::set<std::uint64_t> foreign;
   /// Every process of the tree was started below mprun: what else they share, nobody outside can have.
   bool closed = true;
+  /// Where it is not closed: whether the memory of a file may be mapped outside too. Empty: it may.
+  std::function<bool(const Mapping&)> shares_memory;
   /// Processes that have asked for a signal by a clock (alarm, setitimer), which /proc does not show.
   std::set<pid_t> alarms;
 };
@@ -53,6 +55,10 @@ class World {
   [[nodiscard]] std::vector<pid_t> socket_holders(std::uint64_t inode) const;
   [[nodiscard]] bool is_foreign(std::uint64_t inode) const { return around_.foreign.count(inode) != 0; }
   [[nodiscard]] bool is_closed() const { return around_.closed; }
+  /// Of a shared mapping without a name.
+  [[nodiscard]] bool is_mapped_outside(const Mapping& mapping) const {
+    return !around_.closed && (!around_.shares_memory || around_.shares_memory(mapping));
+  }
   /// nullptr: not known as one of AF_UNIX.
   [[nodiscard]] const UnixSocket* unix_socket(std::uint64_t inode);
   [[nodiscard]] const std::vector<Mapping>& maps(pid_t pid);
