@@ -227,6 +227,18 @@ std::optional<EarlyExit> parse_inspect(CLI::App* app, std::vector<std::string> o
   return line.json && line.dot ? std::optional(wrong("inspect: --json and --dot do not go together")) : std::nullopt;
 }
 
+// `mprun OPTIONS run REST`: `target` becomes what is run. Options may stand before it too.
+std::optional<EarlyExit> step_over_word(CLI::App* app, std::string* target, std::vector<std::string>* options,
+                                        std::vector<std::string>* rest) {
+  if (auto exit = parse(app, *rest)) return exit;
+  const std::vector<std::string> inner = app->remaining();
+  if (inner.empty()) return wrong("`mprun " + *target + "` needs a JOB.json");
+  options->insert(options->end(), rest->begin(), rest->end() - static_cast<std::ptrdiff_t>(inner.size()));
+  *target = inner.front();
+  rest->assign(inner.begin() + 1, inner.end());
+  return std::nullopt;
+}
+
 ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::string& current_directory) {
   Raw raw;
   CommandLine& line = raw.line;
@@ -273,14 +285,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   }
   if ((target == "run" || target == "check") && !std::filesystem::exists(target)) {
     if (target == "check") line.subcommand = Subcommand::kCheck;
-    std::vector<std::string> options = own;
-    if (auto exit = parse(&app, rest)) return *exit;  // options may stand before the spec too
-    std::vector<std::string> inner = app.remaining();
-    if (inner.empty()) return wrong("`mprun " + target + "` needs a JOB.json");
-    options.insert(options.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(inner.size()));
-    own = options;
-    target = inner.front();
-    rest.assign(inner.begin() + 1, inner.end());
+    if (auto exit = step_over_word(&app, &target, &own, &rest)) return *exit;
   }
   if (is_spec(target)) {
     line.spec_path = target;

@@ -209,7 +209,12 @@ Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
   auto nothing = Family::create(proc);
   if (!nothing) return nothing.error();
   const auto outside = [proc, pid](const std::vector<pid_t>& tree) { return rest_of_the_machine(proc, pid, tree); };
-  return Inspector(proc, pid, true, outside).inspect(*nothing);
+  Inspection found = Inspector(proc, pid, true, outside).inspect(*nothing);
+  const auto stat = stat_of(proc, pid);
+  if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
+    found.notes.emplace_back("its parent may not be looked into: whatever it has from there counts as the outside");
+  }
+  return found;
 }
 
 Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskOutside& outside, const Family& family) {
