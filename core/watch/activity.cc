@@ -1,57 +1,107 @@
 #include "watch/activity.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <unistd.h>
 
 #include <array>
 #include <unordered_map>
 
-namespace mprun {
+#include "watch/syscall_table.h"
 
-void ActivityMeter::set_threads(const Sample& sample) {
-  std::unordered_map<pid_t, Fd> open;
-  for (Watched& thread : threads_) {
-    if (thread.schedstat) open.emplace(thread.tid, std::move(thread.schedstat));
-  }
+namespace mprun {
+namespace {
+
+// More threads than these that move are not asked whether they only wait for a GIL.
+constexpr std::size_t kMostGilWaiters = 64;
+
+std::optional<std::string> read_small(const std::string& path) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 512> text{};
+  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : -1;
+  if (n <= 0) return std::nullopt;
+  return std::string(text.data(), static_cast<std::size_t>(n));
+}
+
+}  // namespace
+
+void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
+  std::unordered_map<pid_t, Watched> known;
+  for (Watched& thread : threads_) known.emplace(thread.tid, std::move(thread));
   threads_.clear();
   last_mover_ = 0;
   for (const ThreadSample& sampled : sample.threads) {
+    const auto same = known.find(sampled.tid);
+    if (same != known.end() && same->second.pid == sampled.pid) {
+      threads_.push_back(std::move(same->second));
+      if (threads_.back().runs != sampled.runs) threads_.back().moved = now;
+      threads_.back().runs = sampled.runs;
+      continue;
+    }
     Watched thread;
-    thread.path = root_ + "/" + std::to_string(sampled.pid) + "/task/" + std::to_string(sampled.tid) + "/schedstat";
+    thread.pid = sampled.pid;
     thread.tid = sampled.tid;
+    thread.folder = root_ + "/" + std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/";
     thread.runs = sampled.runs;
-    const auto kept = open.find(thread.tid);
-    if (kept != open.end()) {
-      thread.schedstat = std::move(kept->second);
-    } else if (threads_.size() < kMostOpen) {
-      thread.schedstat = Fd(::open(thread.path.c_str(), O_RDONLY | O_CLOEXEC));
+    thread.moved = now;
+    if (threads_.size() < kMostOpen) {
+      thread.schedstat = Fd(open((thread.folder + "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
     }
     threads_.push_back(std::move(thread));
   }
 }
 
-bool ActivityMeter::has_moved() {
-  if (last_mover_ < threads_.size() && has_moved(&threads_[last_mover_]) && !threads_[last_mover_].ended) return true;
+bool ActivityMeter::has_moved(Nanos now, bool all) {
+  const bool known = last_mover_ < threads_.size();
+  if (!all && known && has_moved(&threads_[last_mover_], now) && !threads_[last_mover_].ended) return true;
   // All of them, or each look would find one more that had run long ago.
+  runs_ = 0;
   bool moved = false;
+  std::size_t gil_waiters = 0;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
-    if (!has_moved(&threads_[i])) continue;
-    last_mover_ = i;
+    Watched& thread = threads_[i];
+    const Nanos before = thread.moved;
+    if (!has_moved(&thread, now)) continue;
     moved = true;
+    last_mover_ = i;
+    if (!all || thread.ended || gil_waiters >= kMostGilWaiters) continue;
+    ++gil_waiters;
+    if (seems_to_wait_for_gil(thread)) thread.moved = before;
   }
   if (std::erase_if(threads_, [](const Watched& thread) { return thread.ended; }) > 0) last_mover_ = 0;
   return moved;
 }
 
-bool ActivityMeter::has_moved(Watched* thread) {
+bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
   std::array<char, 96> text{};
-  const Fd opened(thread->schedstat ? -1 : ::open(thread->path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd opened(thread->schedstat ? -1 : open((thread->folder + "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t n = pread(thread->schedstat ? thread->schedstat.get() : opened.get(), text.data(), text.size(), 0);
   const auto runs = n > 0 ? parse_run_count({text.data(), static_cast<std::size_t>(n)}) : std::nullopt;
   thread->ended = !runs;
   const bool moved = !runs || *runs != thread->runs;
-  if (runs) thread->runs = *runs;
+  if (moved) thread->moved = now;
+  if (runs) {
+    runs_ += *runs - thread->runs;
+    thread->runs = *runs;
+  }
   return moved;
+}
+
+bool ActivityMeter::seems_to_wait_for_gil(const Watched& thread) {
+  const auto text = read_small(thread.folder + "syscall");
+  const auto line = text ? parse_syscall(*text) : std::nullopt;
+  if (!line || line->running || call_of(line->number) != Call::kFutex) return false;
+  const auto command = static_cast<int>(line->arguments[1]) & FUTEX_CMD_MASK;
+  return command == FUTEX_WAIT_BITSET && line->arguments[3] != 0;
+}
+
+std::set<pid_t> ActivityMeter::resting_since(Nanos since) const {
+  std::set<pid_t> resting;
+  for (const Watched& thread : threads_) resting.insert(thread.pid);
+  for (const Watched& thread : threads_) {
+    if (thread.moved > since) resting.erase(thread.pid);
+  }
+  return resting;
 }
 
 }  // namespace mprun

@@ -1,10 +1,12 @@
 // ActivityMeter: has any known thread run since the last look? The cheap question that the watch asks while a tree is
-// busy: one pread of a kept-open file a thread, and only until the first that has run. Lives in the supervisor; owns
-// one descriptor for each of the first kMostOpen threads.
+// busy: one pread of a kept-open file a thread, and mostly only until the first that has run. Lives in the supervisor;
+// owns one descriptor for each of the first kMostOpen threads.
 #pragma once
 
+#include <set>
 #include <vector>
 
+#include "base/clock.h"
 #include "os/fd.h"
 #include "watch/sample.h"
 
@@ -17,24 +19,34 @@ class ActivityMeter {
   explicit ActivityMeter(std::string root = "/proc") : root_(std::move(root)) {}
 
   /// From now on the threads of `sample` are those that are looked at. Opens and closes only what has changed.
-  void set_threads(const Sample& sample);
-  /// True if a thread has run since it was looked at last, or has ended: which is then not looked at any more.
-  [[nodiscard]] bool has_moved();
+  void set_threads(const Sample& sample, Nanos now);
+  /// True if a thread has run since it was looked at last, or has ended: which is then not looked at any more. Stops at
+  /// the thread that ran last time, if that has run again and `all` is false.
+  [[nodiscard]] bool has_moved(Nanos now, bool all);
   [[nodiscard]] bool knows_none() const { return threads_.empty(); }
+
+  /// Processes none of whose threads has run since `since`; waiting for a GIL, which is done by looking again every
+  /// 5 ms, does not count as running.
+  [[nodiscard]] std::set<pid_t> resting_since(Nanos since) const;
+  /// How often threads got a CPU between the last two looks at all of them.
+  [[nodiscard]] std::uint64_t runs_of_last_look() const { return runs_; }
 
  private:
   struct Watched {
-    std::string path;
-    pid_t tid = 0;
+    std::string folder;  ///< of the thread, below /proc
+    pid_t pid = 0, tid = 0;
     Fd schedstat;
     std::uint64_t runs = 0;
+    Nanos moved = 0;
     bool ended = false;
   };
-  [[nodiscard]] bool has_moved(Watched* thread);
+  [[nodiscard]] bool has_moved(Watched* thread, Nanos now);
+  [[nodiscard]] static bool seems_to_wait_for_gil(const Watched& thread);
 
   std::string root_;
   std::vector<Watched> threads_;
   std::size_t last_mover_ = 0;  ///< asked first: who ran a moment ago mostly runs again
+  std::uint64_t runs_ = 0;
 };
 
 }  // namespace mprun

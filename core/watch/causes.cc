@@ -19,6 +19,10 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
   return nullptr;
 }
 
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
 std::string thread_text(const JudgedThread& thread) {
   return thread.sample->tid == thread.sample->pid
              ? "process " + std::to_string(thread.sample->pid)
@@ -120,6 +124,27 @@ std::optional<HangCause> pipe_never_closed(const Evidence& evidence) {
                    "close the writing end in the process that reads"};
 }
 
+// Everybody in a Python waits for a thread that is blocked in C and did not let go of the GIL.
+std::optional<HangCause> gil_held(const Evidence& evidence) {
+  const JudgedThread* waits =
+      find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.kind == WaitKind::kGil; });
+  if (waits == nullptr) return std::nullopt;
+  const pid_t holder = waits->wait.wakers.front().tid;
+  const JudgedThread* holds =
+      find_stuck(evidence, [holder](const JudgedThread& thread) { return thread.sample->tid == holder; });
+  if (holds == nullptr) return std::nullopt;
+  const auto frames = evidence.python.find(holder);
+  const std::string where =
+      frames == evidence.python.end() || frames->second.empty()
+          ? ""
+          : ", called at " + frames->second.front().file + ":" + std::to_string(frames->second.front().line);
+  return HangCause{"gil-held",
+                   "thread " + std::to_string(holder) + " of process " + std::to_string(holds->sample->pid) +
+                       " holds the GIL and is blocked in C code (" + to_string(holds->wait.kind) + where +
+                       "); all other Python threads wait for it",
+                   "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"};
+}
+
 std::optional<HangCause> barrier_short(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     return evidence.is_in(thread.sample->tid, "/threading.py", "Barrier.wait");
@@ -129,7 +154,102 @@ std::optional<HangCause> barrier_short(const Evidence& evidence) {
                    "give the barrier as many parties as will wait at it, or wait(timeout=...)"};
 }
 
-constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,        mutex_held_at_fork,
+// The thread of a forked child that is alone there, waits for a lock of its own process, and left others behind.
+const JudgedThread* find_lonely(const Evidence& evidence, bool (*matches)(const std::vector<PythonFrame>& frames)) {
+  return find_stuck(evidence, [&](const JudgedThread& thread) {
+    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    const auto frames = evidence.python.find(thread.sample->tid);
+    return thread.wait.kind == WaitKind::kFutex && process->forked && process->threads.size() == 1 && fork != nullptr &&
+           fork->threads > 1 && frames != evidence.python.end() && matches(frames->second);
+  });
+}
+
+// Waits to be told something, not for a lock that was taken.
+bool waits_for_notice(const std::vector<PythonFrame>& frames) {
+  const auto is_notice = [](const PythonFrame& frame) {
+    if (!ends_with(frame.file, "/threading.py")) return ends_with(frame.file, "/queue.py");
+    return frame.function == "Condition.wait" || frame.function == "Thread._wait_for_tstate_lock";
+  };
+  return is_notice(frames.front());
+}
+
+bool waits_for_lock(const std::vector<PythonFrame>& frames) { return !waits_for_notice(frames); }
+
+std::optional<HangCause> thread_lost_at_fork(const Evidence& evidence) {
+  const JudgedThread* waits = find_lonely(evidence, waits_for_notice);
+  if (waits == nullptr) return std::nullopt;
+  return HangCause{"thread-lost-at-fork",
+                   thread_text(*waits) + " waits for another thread and has none: it was forked from a process with " +
+                       std::to_string(evidence.family->fork_of(waits->sample->pid)->threads) +
+                       " threads, and fork() takes along only the one that calls it",
+                   "make executors, event loops and threads in the child, or start it by \"spawn\": "
+                   "multiprocessing.set_start_method(\"spawn\")"};
+}
+
+std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
+  const JudgedThread* waits = find_lonely(evidence, waits_for_lock);
+  if (waits == nullptr) return std::nullopt;
+  return HangCause{"lock-held-at-fork",
+                   thread_text(*waits) +
+                       " waits for a lock that no thread here can free: it was forked from a process "
+                       "with other threads, one of which held the lock at that time",
+                   "fork before other threads start, or start the process by \"spawn\": "
+                   "multiprocessing.set_start_method(\"spawn\")"};
+}
+
+// flock() and fcntl() locks, by process.
+std::optional<HangCause> file_lock_cycle(const Evidence& evidence) {
+  std::map<pid_t, pid_t> holder;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_stuck(evidence, thread) || thread.wait.kind != WaitKind::kFileLock || thread.wait.wakers.empty()) continue;
+    holder[thread.sample->pid] = thread.wait.wakers.front().pid;
+  }
+  for (const auto& [start, first] : holder) {
+    const auto next = holder.find(first);
+    if (next == holder.end() || next->second != start || first == start) continue;
+    return HangCause{
+        "lock-cycle",
+        "processes " + std::to_string(start) + " and " + std::to_string(first) + " wait for each other's file locks",
+        "take the locks in the same order everywhere"};
+  }
+  return std::nullopt;
+}
+
+std::string end_text(const RecordedDeath& death) {
+  return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
+}
+
+// The last one of a family that is stuck that did not come to a good end, if the stuck wait for what it owed them:
+// tasks of a pool, or a lock in shared memory, which has no owner that the kernel knows.
+std::optional<HangCause> worker_died(const Evidence& evidence) {
+  const RecordedDeath* dead = nullptr;
+  for (const RecordedDeath& death : evidence.family->deaths()) {
+    if (is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
+  }
+  if (dead == nullptr) return std::nullopt;
+  const bool of_pool =
+      find_stuck(evidence, [&](const JudgedThread& thread) {
+        return thread.sample->pid == dead->parent && evidence.is_in(thread.sample->tid, "/multiprocessing/pool.py", "");
+      }) != nullptr;
+  const JudgedThread* locked =
+      find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.kind == WaitKind::kSharedFutex; });
+  if (of_pool) {
+    return HangCause{"worker-died",
+                     "a worker of the pool died: " + end_text(*dead) +
+                         "; its task is lost, and the pool waits for the result for ever",
+                     "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job "
+                     "of mprun tries the task again"};
+  }
+  if (locked == nullptr) return std::nullopt;
+  return HangCause{
+      "worker-died",
+      thread_text(*locked) + " waits for a lock in shared memory that nobody alive will free: " + end_text(*dead),
+      "find out why it died; do not kill a process that may hold a lock or use a queue"};
+}
+
+constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,        file_lock_cycle,     mutex_held_at_fork,
+                           gil_held,          worker_died,       thread_lost_at_fork, lock_held_at_fork,
                            queue_not_drained, pipe_never_closed, barrier_short};
 
 }  // namespace
@@ -143,8 +263,7 @@ bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function
   const auto it = python.find(tid);
   if (it == python.end()) return false;
   return std::any_of(it->second.begin(), it->second.end(), [&](const PythonFrame& frame) {
-    return frame.function == function && frame.file.size() >= file.size() &&
-           frame.file.compare(frame.file.size() - file.size(), file.size(), file) == 0;
+    return (function.empty() || frame.function == function) && ends_with(frame.file, file);
   });
 }
 

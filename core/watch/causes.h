@@ -16,7 +16,7 @@ struct Evidence {
 
   /// The file that holds the code a blocked thread is in: "/usr/lib/.../libgomp.so.1".
   [[nodiscard]] std::string code_file(const JudgedThread& thread) const;
-  /// True if a frame of that function is on the thread's stack; `file`: the end of its path.
+  /// True if a frame of that function ("": of any) is on the thread's stack; `file`: the end of its path.
   [[nodiscard]] bool is_in(pid_t tid, std::string_view file, std::string_view function) const;
 };
 

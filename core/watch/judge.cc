@@ -28,6 +28,9 @@ Judgement judge(const Sample& sample, World* world) {
       changed = true;
     }
   }
+  for (const auto& [pid, gils] : world->known_gils()) {
+    for (const PythonGil& gil : gils) judgement.gil_switches.push_back(gil.switch_number);
+  }
   for (const auto& [pid, process] : world->processes()) {
     if (judgement.live.count(pid) == 0) judgement.stuck.insert(pid);
   }

@@ -14,8 +14,9 @@ struct JudgedThread {
 };
 
 struct Judgement {
-  std::vector<JudgedThread> threads;  ///< as in the sample
-  std::set<pid_t> stuck, live;        ///< processes: all of their threads are blocked for ever, or not
+  std::vector<JudgedThread> threads;        ///< as in the sample
+  std::set<pid_t> stuck, live;              ///< processes: all of their threads are blocked for ever, or not
+  std::vector<std::uint64_t> gil_switches;  ///< of the GILs whose waiters were taken as waiting for the holder
   [[nodiscard]] bool is_deadlock() const { return live.empty() && !stuck.empty(); }
 };
 

@@ -1,6 +1,7 @@
 #include "watch/sample.h"
 
 #include <charconv>
+#include <set>
 #include <unordered_map>
 
 namespace mprun {
@@ -84,6 +85,30 @@ Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes) {
     }
   }
   return sample;
+}
+
+std::optional<Sample> still_part(const Sample& before, const Sample& after) {
+  if (!before.whole || !after.whole) return std::nullopt;
+  std::unordered_map<pid_t, const ThreadSample*> earlier;  // by thread
+  std::unordered_map<pid_t, std::size_t> counts;           // threads by process, before and not after
+  for (const ThreadSample& thread : before.threads) {
+    earlier[thread.tid] = &thread;
+    ++counts[thread.pid];
+  }
+  Sample merged = after;
+  std::set<pid_t> changed;
+  for (ThreadSample& thread : merged.threads) {
+    const auto same = earlier.find(thread.tid);
+    const bool is_new = same == earlier.end() || same->second->pid != thread.pid;
+    if (is_new) changed.insert(thread.pid);
+    if (!is_new) --counts[thread.pid];
+    if (is_new || *same->second != thread) thread.moved = true;
+  }
+  for (const auto& [pid, gone] : counts) {
+    if (gone > 0) changed.insert(pid);
+  }
+  for (ThreadSample& thread : merged.threads) thread.moved = thread.moved || changed.count(thread.pid) != 0;
+  return merged;
 }
 
 bool stood_still(const Sample& before, const Sample& after) {

@@ -15,6 +15,7 @@ struct ThreadSample {
   SyscallLine call;
   std::uint64_t voluntary_switches = 0, involuntary_switches = 0;
   std::uint64_t runs = 0;  ///< how often it got a CPU
+  bool moved = false;      ///< still_part(): it has run meanwhile
   bool operator==(const ThreadSample&) const = default;
 };
 
@@ -28,6 +29,11 @@ struct Sample {
 [[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root);
 
 [[nodiscard]] Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes);
+
+/// `after`, in which every thread that was not blocked since it was read for `before` counts as running, with all the
+/// others of its process if one of them came or went. The rest stood still together, as by stood_still(). nullopt: a
+/// sample is not whole.
+[[nodiscard]] std::optional<Sample> still_part(const Sample& before, const Sample& after);
 
 /// True: every thread was blocked from the time it was read for `before` until it was read for `after`, and no other
 /// thread came or went. So one instant exists at which all of them were blocked together.

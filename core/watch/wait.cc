@@ -131,6 +131,23 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
   return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
 }
 
+// It has run between the samples. One that waits for a GIL does so again and again, and yet gets nowhere while another
+// thread holds it: the judgement is made twice, and counts if nobody has got the GIL meanwhile.
+Wait decode_moving(const ThreadSample& thread, World* world) {
+  Wait runs = live_wait(WaitKind::kRunning, "it runs");
+  if (call_of(thread.call.number) != Call::kFutex || thread.call.arguments[3] == 0) return runs;
+  for (const PythonGil& gil : world->gils(thread.pid)) {
+    const std::uint64_t address = thread.call.arguments[0];
+    if (address < gil.wait_begin || address >= gil.wait_end) continue;
+    if (!gil.locked || gil.last_holder == 0 || gil.last_holder == thread.tid) return runs;
+    return {WaitKind::kGil,
+            "the GIL, which thread " + std::to_string(gil.last_holder) + " holds",
+            {},
+            {{thread.pid, gil.last_holder}}};
+  }
+  return runs;
+}
+
 }  // namespace
 
 const char* to_string(WaitKind kind) {
@@ -195,6 +212,7 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
   if (thread.state == 'T' || thread.state == 't') return live_wait(WaitKind::kStopped, "it was stopped");
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
+  if (thread.moved) return decode_moving(thread, world);
   const World::Process* process = world->process(thread.pid);
   if (process == nullptr) return live_wait(WaitKind::kOther, "its process is not known");
   const bool starting = call_of(thread.call.number) == Call::kNewProcess;

@@ -1,7 +1,7 @@
 // Watcher: the watch over one tree of processes, asked at every look whether the tree, or a part of it, can never move
-// again. While threads run a look costs one pread (activity.h). When none has run for a while, three samples that
-// agree (sample.h) and a judgement between the first two make a proof. Called from the supervisor's own loop; has no
-// thread and writes nothing into a watched process.
+// again. While threads run a look costs one pread (activity.h). When none has run for a while, or a process has
+// rested while others ran, three samples whose still parts agree (sample.h), each pair judged, make a proof. Called
+// from the supervisor's own loop; has no thread and writes nothing into a watched process.
 #pragma once
 
 #include "base/clock.h"
@@ -38,24 +38,26 @@ class Watcher {
 
  private:
   enum class Phase {
-    kMoving,  ///< threads run
-    kFirst,   ///< one sample taken
-    kSecond,  ///< two that agree; what they prove is in pending_
-    kStill,   ///< judged: nobody runs, but somebody could
+    kResting,  ///< until a look shows that it is worth to take samples
+    kFirst,    ///< one sample taken
+    kSecond,   ///< two that agree; what they prove is in pending_
   };
+  void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
-  void go_on(Nanos now);
-  void judge_pending();
+  [[nodiscard]] std::optional<Proof> judge_part(const Sample& before);
 
   ProcSource* proc_;
   Tree tree_;
   AskOutside outside_;
   ActivityMeter activity_;
-  Phase phase_ = Phase::kMoving;
+  Phase phase_ = Phase::kResting;
+  bool of_part_ = false;            ///< others run meanwhile
+  bool judged_still_ = false;       ///< nobody has moved since the last judgement
+  std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
   std::unique_ptr<Sample> sample_;
   std::optional<Proof> pending_;
   std::set<pid_t> told_;  ///< the processes of the last proof
-  Nanos next_look_ = 0, last_moved_ = 0;
+  Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0;
 };
 
 }  // namespace mprun

@@ -161,6 +161,12 @@ std::vector<pid_t> World::sharing_memory(pid_t pid) {
   return found;
 }
 
+const std::vector<PythonGil>& World::gils(pid_t pid) {
+  const auto [it, is_new] = gils_.try_emplace(pid);
+  if (is_new) it->second = read_python_stacks(proc_, pid).gils;
+  return it->second;
+}
+
 const std::vector<FileLock>& World::file_locks() {
   if (!locks_) locks_ = parse_locks(proc_->read("locks").value_or(""));
   return *locks_;

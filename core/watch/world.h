@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "watch/python_stack.h"
 #include "watch/sample.h"
 
 namespace mprun {
@@ -65,6 +66,10 @@ class World {
   /// Processes of the tree that share the address space of `pid`, itself among them.
   [[nodiscard]] std::vector<pid_t> sharing_memory(pid_t pid);
   [[nodiscard]] const std::vector<FileLock>& file_locks();
+  /// Of the Python in a process; asked for where a thread seems to wait for one.
+  [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
+  /// All those that were asked for.
+  [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] ProcSource* proc() { return proc_; }
 
   template <typename Word>
@@ -84,6 +89,7 @@ class World {
   std::unordered_map<pid_t, std::vector<Mapping>> maps_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::optional<std::vector<FileLock>> locks_;
+  std::map<pid_t, std::vector<PythonGil>> gils_;
 };
 
 }  // namespace mprun
