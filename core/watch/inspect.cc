@@ -13,9 +13,9 @@
 namespace mprun {
 namespace {
 
-// Together about a second.
-constexpr int kMostSamples = 10;
-constexpr timespec kPause{0, 80 * kNanosPerMilli};
+// Together about a second; the last pauses, in which a tree that moves is judged, are longer.
+constexpr int kMostSamples = 8;
+constexpr timespec kPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
 
 using OutsideOf = std::function<Outside(const std::vector<pid_t>& tree)>;
 
@@ -40,7 +40,6 @@ class Inspector {
 
   Inspection inspect(const Family& family) {
     Proof found = look();
-    if (found_.moving || hidden_ != 0) call_all_live(&found.judgement);
     found_.hang = describe(&found, proc_, family, monotonic_now());
     if (!can_prove_here()) {
       found_.notes.emplace_back("mprun does not know the system calls of this architecture: nothing can be proved");
@@ -76,35 +75,38 @@ class Inspector {
     }
   }
 
-  // As a Watcher does: two samples that agree, a judgement, and a third. Without them, those that differed were
-  // running.
+  // As a Watcher does: three samples whose still parts agree, each pair judged. Of a tree that does not stand still the
+  // last ones count.
   Proof look() {
     Sample before = sample();
-    for (int i = 1; i < kMostSamples; ++i) {
-      nanosleep(&kPause, nullptr);
+    std::optional<Proof> last;
+    for (int i = 1;; ++i) {
+      const bool at_the_end = i + 1 >= kMostSamples || (hidden_ != 0 && i > 2);
+      nanosleep(at_the_end ? &kLastPause : &kPause, nullptr);
       Sample now = sample();
-      if (stood_still(before, now)) {
-        Proof found = judged(now);
-        nanosleep(&kPause, nullptr);
-        if (stood_still(now, sample())) return found;
-      } else if (hidden_ != 0 && i >= 2) {
-        return judged(with_moved_ones(before, std::move(now)));
+      const bool still = stood_still(before, now);
+      if (still || at_the_end) {
+        Proof found = judged(marked(before, now));
+        const bool agreed = last && last->judgement.stuck == found.judgement.stuck &&
+                            last->judgement.gil_switches == found.judgement.gil_switches;
+        if (agreed && still) return found;
+        if (i >= kMostSamples || (at_the_end && hidden_ != 0)) {
+          found_.moving = !still;
+          if (!agreed || hidden_ != 0) call_all_live(&found.judgement);
+          return found;
+        }
+        last = std::move(found);
+      } else {
+        last.reset();
       }
       before = std::move(now);
     }
-    found_.moving = true;
-    nanosleep(&kPause, nullptr);
-    return judged(with_moved_ones(before, sample()));
   }
 
-  static Sample with_moved_ones(const Sample& before, Sample now) {
-    std::unordered_map<pid_t, const ThreadSample*> known;
-    for (const ThreadSample& thread : before.threads) known[thread.tid] = &thread;
-    for (ThreadSample& thread : now.threads) {
-      const auto it = known.find(thread.tid);
-      if (thread.state != 'Z' && (it == known.end() || *it->second != thread)) thread.call = SyscallLine();
-    }
-    return now;
+  // `now` with those marked that have moved; threads that could not be read are left out.
+  static Sample marked(Sample before, Sample now) {
+    before.whole = now.whole = true;
+    return still_part(before, now).value_or(now);
   }
 
   Proof judged(Sample sample) {

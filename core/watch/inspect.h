@@ -10,7 +10,7 @@ namespace mprun {
 
 struct Inspection {
   Hang hang;                       ///< all processes; nothing is stuck: its verdict is kLive
-  bool moving = false;             ///< threads ran at every look, so that nothing could be proved
+  bool moving = false;             ///< threads ran all the time: less can be proved
   std::vector<std::string> notes;  ///< why less is known than could be, for people
 };
 

@@ -1,5 +1,6 @@
 // The inspection of a tree: a real deadlock, looked at through a recorder and again from the recording; what is in the
 // way of looking; and what counts as shared with the rest of the machine.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
