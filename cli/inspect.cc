@@ -27,7 +27,8 @@ int inspect(const CommandLine& line) {
   const auto inspection = inspect_process(records ? &recorder : live.get(), line.pid);
   if (records) {
     if (auto written = write_atomically(line.record, recorder.recording()); !written) {
-      return report_error(written.error());
+      const std::string& message = written.error().message;
+      return report_error(usage_error("inspect: " + message.substr(0, message.find(';'))));
     }
   }
   if (!inspection) return report_error(inspection.error());

@@ -400,6 +400,7 @@ void Supervisor::on_notes() {
 void Supervisor::on_signals() {
   signalfd_siginfo info{};
   bool child = false;
+  bool asked = false;
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
@@ -407,7 +408,7 @@ void Supervisor::on_signals() {
     } else if (number == SIGTSTP) {
       pause_job();
     } else if (number == SIGUSR1) {
-      if (setup_.on_user_signal) setup_.on_user_signal();
+      asked = true;
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
       notice(Notice::Kind::kWarning,
              stop_signal_ == 0 ? "stopping: running tasks may finish; once more kills them" : "killing");
@@ -417,6 +418,7 @@ void Supervisor::on_signals() {
     }
   }
   if (child) reap_children();
+  if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
 }
 
 // Each child stays a zombie until all who know it have heard of its end: so no pid is reused too early.

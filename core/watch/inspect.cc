@@ -120,6 +120,9 @@ class Inspector {
     found.sample = std::make_unique<Sample>(std::move(sample));
     found.world = std::make_unique<World>(proc_, found.sample.get(), outside_(tree_));
     found.judgement = judge(*found.sample, found.world.get());
+    for (const auto& [pid, process] : found.world->processes()) {
+      if (process.threads.empty()) found.judgement.stuck.erase(pid);  // it has ended
+    }
     return found;
   }
 
@@ -212,6 +215,7 @@ Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
   if (!nothing) return nothing.error();
   const auto outside = [proc, pid](const std::vector<pid_t>& tree) { return rest_of_the_machine(proc, pid, tree); };
   Inspection found = Inspector(proc, pid, true, outside).inspect(*nothing);
+  if (const auto error = why_not(proc, pid)) return *error;  // it has ended meanwhile
   const auto stat = stat_of(proc, pid);
   if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
     found.notes.emplace_back("its parent may not be looked into: whatever it has from there counts as the outside");
