@@ -50,6 +50,8 @@ def work():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+if __name__ == "__main__":
+    pool = multiprocessing.get_context("fork").Pool(2)
     pool.apply_async(work)
     pool.close()
     pool.join()
@@ -397,5 +399,3 @@ def test_usr1_is_a_programs_own(start_mprun: StartCommand, tmp_path: Path) -> No
     run = program.wait().check()
     assert run.stdout == "ready\ntaken\n"
     assert "every process and thread" not in run.stderr
-
-
