@@ -1,5 +1,5 @@
-// What mprun does: run a job, check a spec, run a program, examine one. Each is called once by main and returns
-// mprun's exit code, having printed what there is to say.
+// What mprun does: run a job, check a spec, run a program, examine one, look at one that runs. Each is called once by
+// main and returns mprun's exit code, having printed what there is to say.
 #pragma once
 
 #include <functional>
@@ -44,5 +44,11 @@ int run_program(const CommandLine& line, const Guard& guard, ProgramObserver* ob
 
 /// `mprun doctor`, of the machine, of a program or of a script; does its own guarding.
 int doctor(const CommandLine& line);
+
+/// `mprun inspect PID`: needs no guard, starts nothing.
+int inspect(const CommandLine& line);
+
+/// The text that `mprun inspect` would show of a job's processes. In the supervisor's process.
+[[nodiscard]] std::string inspect_job(const Guard& guard);
 
 }  // namespace mprun

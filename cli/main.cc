@@ -71,6 +71,7 @@ int run(const std::vector<std::string>& args) {
     return run_guarded(true, [&](const Guard& guard) { return run_program(line, guard); });
   }
   if (line.subcommand == Subcommand::kDoctor) return doctor(line);
+  if (line.subcommand == Subcommand::kInspect) return inspect(line);
   auto resolved = resolve_command_line(line);
   if (!resolved) return report_error(resolved.error());
   if (line.subcommand == Subcommand::kCheck) return check_job(*resolved);

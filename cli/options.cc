@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <filesystem>
 
 namespace mprun {
@@ -12,6 +13,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
        mprun [OPTIONS] -- COMMAND [ARGS...]
        mprun check JOB.json
+       mprun inspect [--json | --dot] [--record FILE] PID
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
        mprun [OPTIONS] doctor -- COMMAND [ARGS...])";
@@ -68,7 +70,10 @@ void define(CLI::App* app, Raw* raw) {
   app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");
   app->add_flag("--explain", raw->line.explain, "say why each decision was taken");
   app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
-  app->add_flag("--json", raw->line.json, "mprun doctor: the report as JSON on stdout");
+  app->add_flag("--json", raw->line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
+  app->add_flag("--dot", raw->line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
+  app->add_option("--record", raw->line.record, "mprun inspect: keep all that was read, for a bug report")
+      ->type_name("FILE");
 }
 
 EarlyExit wrong(const std::string& message) { return {2, "mprun: " + message + "\n  see mprun --help"}; }
@@ -192,6 +197,48 @@ std::optional<EarlyExit> parse_doctor(CLI::App* app, std::vector<std::string> op
   return std::nullopt;
 }
 
+// `mprun OPTIONS inspect REST`: options may stand on all sides.
+std::optional<EarlyExit> parse_inspect(CLI::App* app, std::vector<std::string> options,
+                                       const std::vector<std::string>& rest, Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = Subcommand::kInspect;
+  if (auto exit = parse(app, rest)) return exit;
+  const std::vector<std::string> words = app->remaining();
+  if (words.empty()) return wrong("inspect: name the PID of a process");
+  const std::string& target = words.front();
+  const auto behind = rest.end() - static_cast<std::ptrdiff_t>(words.size());
+  options.insert(options.end(), rest.begin(), behind);
+  options.insert(options.end(), behind + 1, rest.end());
+  const bool is_option = target.size() > 1 && target.front() == '-' && target.find_first_of("0123456789") != 1;
+  if (is_option) return wrong("unknown option " + target);
+  const char* end = target.data() + target.size();
+  const auto [stop, error] = std::from_chars(target.data(), end, line.pid);
+  if (error != std::errc() || stop != end || line.pid <= 0) {
+    return wrong("inspect: found " + target + ", allowed: the PID of a process");
+  }
+  if (auto exit = parse(app, options)) return exit;
+  const std::vector<std::string> more = app->remaining();
+  if (!more.empty() && more.front().front() == '-') return wrong("unknown option " + more.front());
+  if (!more.empty()) return wrong("inspect: found " + more.front() + " behind the PID, allowed: options");
+  if (auto exit = apply_options(raw)) return exit;
+  if (!line.layer.origins.empty()) {
+    return wrong("inspect: " + line.layer.origins.front().second + " has no meaning here");
+  }
+  return line.json && line.dot ? std::optional(wrong("inspect: --json and --dot do not go together")) : std::nullopt;
+}
+
+// `mprun OPTIONS run REST`: `target` becomes what is run. Options may stand before it too.
+std::optional<EarlyExit> step_over_word(CLI::App* app, std::string* target, std::vector<std::string>* options,
+                                        std::vector<std::string>* rest) {
+  if (auto exit = parse(app, *rest)) return exit;
+  const std::vector<std::string> inner = app->remaining();
+  if (inner.empty()) return wrong("`mprun " + *target + "` needs a JOB.json");
+  options->insert(options->end(), rest->begin(), rest->end() - static_cast<std::ptrdiff_t>(inner.size()));
+  *target = inner.front();
+  rest->assign(inner.begin() + 1, inner.end());
+  return std::nullopt;
+}
+
 ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::string& current_directory) {
   Raw raw;
   CommandLine& line = raw.line;
@@ -209,7 +256,11 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
     return wrong("unknown option " + rest.front());
   }
-  const bool is_doctor = !rest.empty() && rest.front() == "doctor" && !std::filesystem::exists(rest.front());
+  const auto is_word = [&rest](const char* word) {
+    return !rest.empty() && rest.front() == word && !std::filesystem::exists(word);
+  };
+  const bool is_doctor = is_word("doctor");
+  const bool is_inspect = is_word("inspect");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
     line.subcommand = Subcommand::kProgram;
@@ -221,6 +272,11 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   own.resize(own.size() - rest.size());
   std::string target = rest.front();
   rest.erase(rest.begin());
+  if (is_inspect) {
+    if (dashes != args.end()) return wrong("inspect: found --, allowed: the PID of a process");
+    if (auto exit = parse_inspect(&app, own, rest, &raw)) return *exit;
+    return line;
+  }
   if (is_doctor) {
     const std::vector<std::string> program(dashes == args.end() ? dashes : dashes + 1, args.end());
     const bool has_dashes = dashes != args.end();
@@ -229,14 +285,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   }
   if ((target == "run" || target == "check") && !std::filesystem::exists(target)) {
     if (target == "check") line.subcommand = Subcommand::kCheck;
-    std::vector<std::string> options = own;
-    if (auto exit = parse(&app, rest)) return *exit;  // options may stand before the spec too
-    std::vector<std::string> inner = app.remaining();
-    if (inner.empty()) return wrong("`mprun " + target + "` needs a JOB.json");
-    options.insert(options.end(), rest.begin(), rest.end() - static_cast<std::ptrdiff_t>(inner.size()));
-    own = options;
-    target = inner.front();
-    rest.assign(inner.begin() + 1, inner.end());
+    if (auto exit = step_over_word(&app, &target, &own, &rest)) return *exit;
   }
   if (is_spec(target)) {
     line.spec_path = target;
@@ -259,9 +308,12 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
 ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
   auto parsed = parse_words(args, current_directory);
   const auto* line = std::get_if<CommandLine>(&parsed);
-  if (line != nullptr && line->json && line->subcommand != Subcommand::kDoctor) {
-    return wrong("--json has a meaning for mprun doctor only");
+  if (line == nullptr || line->subcommand == Subcommand::kInspect) return parsed;
+  if (line->json && line->subcommand != Subcommand::kDoctor) {
+    return wrong("--json has a meaning for mprun doctor and mprun inspect only");
   }
+  if (line->dot) return wrong("--dot has a meaning for mprun inspect only");
+  if (!line->record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return parsed;
 }
 

@@ -1,6 +1,8 @@
 // The command line: what to run, and the layer of spec fields it sets. Parsed once by main.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -9,14 +11,16 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kCheck, kProgram, kDoctor };
+enum class Subcommand { kRun, kCheck, kProgram, kDoctor, kInspect };
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
   std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has script and all
   std::vector<std::string> program;  ///< of `mprun -- COMMAND` and `mprun doctor -- COMMAND`
+  pid_t pid = 0;                     ///< of `mprun inspect`
+  std::string record;                ///< of `mprun inspect`: a file for what it has read
   Document layer;                    ///< what the options set
-  bool quiet = false, verbose = false, explain = false, summary_json = false, json = false;
+  bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;
 };
 
 /// What ends a run of mprun before it begins: --help, --version, or a command line that is wrong.

@@ -15,7 +15,7 @@ constexpr std::size_t kMostText = 4096;  // bytes of one text: a command line ma
   return Json::parse(cut.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-[[nodiscard]] Json seconds_json(double seconds) { return std::round(seconds * 1e3) / 1e3; }
+[[nodiscard]] Json seconds_json(double seconds) { return seconds < 0 ? Json() : Json(std::round(seconds * 1e3) / 1e3); }
 
 [[nodiscard]] Json join_json(const std::optional<WaitingJoin>& join) {
   if (!join) return nullptr;
@@ -30,10 +30,12 @@ constexpr std::size_t kMostText = 4096;  // bytes of one text: a command line ma
 
 [[nodiscard]] Json wait_json(const ThreadWait& wait) {
   if (wait.kind.empty()) return nullptr;  // it runs, or nobody could tell
-  return {{"kind", text_json(wait.kind)},
-          {"timed", wait.timed},
-          {"object", text_json(wait.object)},
-          {"wakers", Json(wait.wakers)}};
+  Json json{{"kind", text_json(wait.kind)},
+            {"timed", wait.timed},
+            {"object", text_json(wait.object)},
+            {"wakers", Json(wait.wakers)}};
+  if (!wait.why_live.empty()) json["why_live"] = text_json(wait.why_live);
+  return json;
 }
 
 [[nodiscard]] Json thread_json(const HungThread& thread) {

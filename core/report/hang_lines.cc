@@ -59,6 +59,7 @@ std::string wait_text(const HungThread& thread) {
   std::string text =
       wait.object.empty() ? "waits (" + one_line(wait.kind, 30) + ")" : "waits for " + one_line(wait.object, kMostName);
   if (wait.timed) text += ", for a limited time";
+  if (!wait.why_live.empty()) return text + "; it may go on: " + one_line(wait.why_live, kMostName);
   if (!wait.wakers.empty()) text += "; only " + pids_text(wait.wakers, kMostWakers) + " could end it";
   return text;
 }

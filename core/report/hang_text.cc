@@ -93,10 +93,15 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return text;
 }
 
+[[nodiscard]] std::string waited_text(double seconds) {
+  return seconds < 0 ? " waits" : " has waited " + seconds_text(seconds);
+}
+
 [[nodiscard]] Lines headline(const Hang& hang) {
   const std::string waited =
-      hang.join ? join_text(*hang.join) + " has waited " + seconds_text(hang.join->waiting_seconds) : std::string();
+      hang.join ? join_text(*hang.join) + waited_text(hang.join->waiting_seconds) : std::string();
   const std::string still = seconds_text(hang.seconds_since_progress);
+  const std::string not_moved = hang.seconds_since_progress < 0 ? " does not move" : " has not moved for " + still;
   if (hang.verdict == HangVerdict::kOverdue) {
     return {fmt::format("mprun: overdue: {}; a limit has passed, a deadlock is not proved",
                         hang.join ? waited : subject_text(hang) + " is not done")};
@@ -107,9 +112,9 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
     if (hang.join) lines.push_back(line_of(2, waited));
     return lines;
   }
-  Lines lines{fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),
-                          hang.join ? waited + " and will never return"
-                                    : subject_text(hang) + " has not moved for " + still + " and never will")};
+  Lines lines{
+      fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),
+                  hang.join ? waited + " and will never return" : subject_text(hang) + not_moved + " and never will")};
   if (hang.verdict == HangVerdict::kPartialDeadlock) {
     lines.push_back(line_of(2, "this is so for the processes below, while others still run"));
   }

@@ -443,12 +443,15 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
 void Supervisor::on_signals() {
   signalfd_siginfo info{};
   bool child = false;
+  bool asked = false;
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child = true;
     } else if (number == SIGTSTP) {
       pause_job();
+    } else if (number == SIGUSR1) {
+      asked = true;
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
       notice(Notice::Kind::kWarning,
              stop_signal_ == 0 ? "stopping: running tasks may finish; once more kills them" : "killing");
@@ -458,6 +461,7 @@ void Supervisor::on_signals() {
     }
   }
   if (child) reap_children();
+  if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
 }
 
 // Each child stays a zombie until all who know it have heard of its end: so no pid is reused too early.

@@ -46,6 +46,7 @@ class Supervisor : private CrewListener {
     std::vector<Sink*> sinks;
     HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
+    std::function<void()> on_user_signal;           ///< SIGUSR1: somebody wants to know what the job does
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;

@@ -12,11 +12,18 @@ namespace mprun {
 namespace {
 
 // Reports stay readable, and quick to make, for trees of any size.
-constexpr std::size_t kMostProcesses = 64, kMostThreads = 64;
+struct Limits {
+  std::size_t processes, threads, all_threads;
+};
+constexpr Limits kOfHang{64, 64, 64 * 64};
+constexpr Limits kOfAll{1024, 1024, 4096};
+
+enum class Scope { kStuck, kAll };
 
 class Explainer {
  public:
-  Explainer(Proof* proof, ProcSource* proc, const Family& family, Nanos now) : proof_(*proof), proc_(proc), now_(now) {
+  Explainer(Proof* proof, ProcSource* proc, const Family& family, Nanos now, Scope scope)
+      : proof_(*proof), proc_(proc), now_(now), scope_(scope), limits_(scope == Scope::kAll ? kOfAll : kOfHang) {
     evidence_.judgement = &proof->judgement;
     evidence_.world = proof->world.get();
     evidence_.family = &family;
@@ -25,11 +32,12 @@ class Explainer {
   Hang explain() {
     hang_.verdict = proof_.verdict;
     find_concerned();
-    hang_.seconds_since_progress = to_seconds(now_ - proof_.last_moved);
+    hang_.seconds_since_progress = proof_.last_moved == 0 ? -1 : to_seconds(now_ - proof_.last_moved);
     for (const RecordedDeath& death : evidence_.family->deaths()) {
       if (is_violent(death)) hang_.deaths.push_back(death);
     }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
+    if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
     hang_.join = find_join();
     hang_.cause = is_stall() ? find_cause_of_stall(evidence_) : find_cause(evidence_);
     return std::move(hang_);
@@ -37,27 +45,37 @@ class Explainer {
 
  private:
   [[nodiscard]] bool is_stall() const { return proof_.verdict == HangVerdict::kStalled; }
+  [[nodiscard]] bool is_stuck(pid_t pid) const { return proof_.judgement.stuck.count(pid) != 0; }
 
-  // The processes that are stuck, and those they descend from, which may wait for them. Of a stall: all.
+  // The processes that are stuck, and those they descend from, which may wait for them; or all.
   void find_concerned() {
     for (const auto& [pid, process] : proof_.world->processes()) {
-      if (!is_stall() && proof_.judgement.stuck.count(pid) == 0) continue;
+      if (scope_ == Scope::kStuck && !is_stall() && !is_stuck(pid)) continue;
       const World::Process* next = &process;
       while (next != nullptr && concerned_.insert(next->pid).second) next = proof_.world->process(next->parent);
     }
   }
 
-  // In the order of the sample: parents before children.
+  // Processes in the order of the sample: parents before children.
   void add(const JudgedThread& thread) {
     const pid_t pid = thread.sample->pid;
-    if (concerned_.count(pid) == 0 || thread.wait.kind == WaitKind::kEnded) return;
-    if (hang_.processes.empty() || hang_.processes.back().pid != pid) {
-      if (hang_.processes.size() == kMostProcesses) return;
-      add_process(*proof_.world->process(pid));
+    if (concerned_.count(pid) == 0) return;
+    if (scope_ == Scope::kStuck && thread.wait.kind == WaitKind::kEnded) return;
+    if (pid != last_) {
+      last_ = pid;
+      has_room_ = hang_.processes.size() < limits_.processes;
+      if (!has_room_) ++hang_.processes_left_out;
+      if (has_room_) add_process(*proof_.world->process(pid));
     }
+    if (!has_room_) return;
     add_edges(thread);
     HungProcess& process = hang_.processes.back();
-    if (process.threads.size() < kMostThreads) process.threads.push_back(describe(thread));
+    if (process.threads.size() < limits_.threads && described_ < limits_.all_threads) {
+      ++described_;
+      process.threads.push_back(describe(thread));
+    } else {
+      ++process.threads_left_out;
+    }
   }
 
   void add_process(const World::Process& process) {
@@ -82,21 +100,34 @@ class Explainer {
     described.tid = sample.tid;
     const auto name = proc_->read(std::to_string(sample.pid) + "/task/" + std::to_string(sample.tid) + "/comm");
     described.name = name.value_or("").substr(0, name.value_or("").find('\n'));
-    const bool runs = thread.wait.kind == WaitKind::kRunning;
-    const bool stopped = thread.wait.kind == WaitKind::kStopped;
-    described.state = runs ? "running" : stopped ? "stopped" : thread.live ? "blocked" : "blocked for ever";
-    described.wait.kind = to_string(thread.wait.kind);
-    described.wait.timed = thread.wait.timed;
-    described.wait.object = thread.wait.object;
-    for (const Waker& waker : thread.wait.wakers) {
-      described.wait.wakers.push_back(waker.tid != 0 ? waker.tid : waker.pid);
-    }
+    described.state = state_of(thread);
+    if (described.state.compare(0, 7, "blocked") == 0) describe_wait(thread, &described.wait);
     const auto python = evidence_.python.find(sample.tid);
     if (python != evidence_.python.end()) described.python = python->second;
+    if (thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kEnded) return described;
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
     described.native = std::move(native.frames);
     described.native_approximate = native.approximate;
     return described;
+  }
+
+  static std::string state_of(const JudgedThread& thread) {
+    switch (thread.wait.kind) {
+      case WaitKind::kRunning:
+      case WaitKind::kStopped:
+      case WaitKind::kEnded:
+        return to_string(thread.wait.kind);
+      default:
+        return thread.live ? "blocked" : "blocked for ever";
+    }
+  }
+
+  static void describe_wait(const JudgedThread& thread, ThreadWait* wait) {
+    wait->kind = to_string(thread.wait.kind);
+    wait->timed = thread.wait.timed;
+    wait->object = thread.wait.object;
+    wait->why_live = thread.wait.why_live;
+    for (const Waker& waker : thread.wait.wakers) wait->wakers.push_back(waker.tid != 0 ? waker.tid : waker.pid);
   }
 
   void add_edges(const JudgedThread& thread) {
@@ -144,16 +175,25 @@ class Explainer {
   Proof& proof_;
   ProcSource* proc_;
   Nanos now_;
+  Scope scope_;
+  Limits limits_;
   Evidence evidence_;
   Hang hang_;
   std::set<pid_t> concerned_;
+  pid_t last_ = 0;  // whose threads are added
+  bool has_room_ = true;
+  std::size_t described_ = 0;
   std::unique_ptr<NativeStacks> native_;
 };
 
 }  // namespace
 
 Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now) {
-  return Explainer(proof, proc, family, now).explain();
+  return Explainer(proof, proc, family, now, Scope::kStuck).explain();
+}
+
+Hang describe(Proof* found, ProcSource* proc, const Family& family, Nanos now) {
+  return Explainer(found, proc, family, now, Scope::kAll).explain();
 }
 
 }  // namespace mprun

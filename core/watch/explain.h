@@ -1,5 +1,5 @@
-// From a proof to what people are told: stacks, the join that waits, the chain, the cause. Called by the supervisor
-// after a proof, when nothing that is looked at can move any more.
+// From what a look has found to what people are told: stacks, the join that waits, the chain, the cause. Called by the
+// supervisor after a proof, when nothing that is looked at can move any more, and by `mprun inspect`.
 #pragma once
 
 #include "watch/family.h"
@@ -9,5 +9,9 @@ namespace mprun {
 
 /// `now`: monotonic, for how long it has waited. Reads stacks; stops no process.
 [[nodiscard]] Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now);
+
+/// The same of every process and thread, live ones too. Where nothing is stuck the verdict is kLive, without a join and
+/// a cause. How long it has waited is told where `found` knows when a thread last ran.
+[[nodiscard]] Hang describe(Proof* found, ProcSource* proc, const Family& family, Nanos now);
 
 }  // namespace mprun

@@ -4,6 +4,8 @@ namespace mprun {
 
 const char* to_string(HangVerdict verdict) {
   switch (verdict) {
+    case HangVerdict::kLive:
+      return "live";
     case HangVerdict::kDeadlock:
       return "deadlock";
     case HangVerdict::kPartialDeadlock:

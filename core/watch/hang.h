@@ -15,6 +15,7 @@
 namespace mprun {
 
 enum class HangVerdict {
+  kLive,             ///< nothing is stuck: of `mprun inspect` alone
   kDeadlock,         ///< proved for the whole tree
   kPartialDeadlock,  ///< proved for the processes named, while others run
   kOrphanedLock,     ///< a lock whose owner does not exist in that process, or owners in a circle
@@ -37,7 +38,7 @@ struct WaitingJoin {
   pid_t pid = 0, tid = 0;
   std::string file;  ///< of the line that called it; empty: not Python
   int line = 0;
-  double waiting_seconds = 0;
+  double waiting_seconds = 0;  ///< negative: not known
 };
 
 /// What a thread waits for.
@@ -46,6 +47,7 @@ struct ThreadWait {
   bool timed = false;         ///< it ends by itself
   std::string object;         ///< for people: "mutex 0x7f12 of thread 12", "pipe 4711"
   std::vector<pid_t> wakers;  ///< processes or threads that could end it
+  std::string why_live;       ///< why it may end by itself or from outside: "a timer"; empty: it cannot, or by `wakers`
 };
 
 struct PythonFrame {
@@ -57,7 +59,7 @@ struct PythonFrame {
 struct HungThread {
   pid_t tid = 0;
   std::string name;
-  std::string state;  ///< "blocked for ever", "blocked", "running", "stopped"
+  std::string state;  ///< "blocked for ever", "blocked", "running", "stopped", "ended"
   ThreadWait wait;
   std::vector<PythonFrame> python;  ///< innermost first
   std::vector<std::string> native;  ///< innermost first: "function (library)" or "library+0x123"
@@ -69,6 +71,7 @@ struct HungProcess {
   std::string command;
   bool forked = false;  ///< its origin: fork, not exec
   std::vector<HungThread> threads;
+  std::size_t threads_left_out = 0;  ///< there are so many more
 };
 
 /// `from` waits for `to`; processes.
@@ -86,10 +89,11 @@ struct RecordedDeath {
 
 struct Hang {
   HangVerdict verdict = HangVerdict::kDeadlock;
-  double seconds_since_progress = 0;
+  double seconds_since_progress = 0;  ///< negative: not known
   std::optional<WaitingJoin> join;
   HangCause cause;
   std::vector<HungProcess> processes;
+  std::size_t processes_left_out = 0;  ///< there are so many more
   std::vector<WaitEdge> edges;
   std::vector<RecordedDeath> deaths;
 };

@@ -12,13 +12,13 @@
 
 namespace mprun {
 
-/// What was proved, or for kStalled what was found, with the evidence it rests on.
+/// What was proved, or else what was found, with the evidence it rests on.
 struct Proof {
   std::unique_ptr<Sample> sample;
   std::unique_ptr<World> world;
   Judgement judgement;
   HangVerdict verdict = HangVerdict::kDeadlock;
-  Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run
+  Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run; 0: not known
 };
 
 class Watcher {

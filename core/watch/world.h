@@ -20,6 +20,8 @@ struct Outside {
   std::set<std::uint64_t> foreign;
   /// Every process of the tree was started below mprun: what else they share, nobody outside can have.
   bool closed = true;
+  /// Where it is not closed: whether the memory of a file may be mapped outside too. Empty: it may.
+  std::function<bool(const Mapping&)> shares_memory;
   /// Processes that have asked for a signal by a clock (alarm, setitimer), which /proc does not show.
   std::set<pid_t> alarms;
 };

@@ -56,7 +56,9 @@ bool World::is_mapped_outside(const Mapping& mapping) {
 }
 
 std::string World::why_shared_outside(pid_t pid, const Mapping& mapping) {
-  if (!around_.closed) return "others may share the memory of the lock";
+  if (!around_.closed && (!around_.shares_memory || around_.shares_memory(mapping))) {
+    return "others may share the memory of the lock";
+  }
   if (!blind_spot_.empty()) return blind_spot_;
   if (mapping.inode == 0) return "the memory of the lock is of no file";
   std::string_view path = mapping.path;

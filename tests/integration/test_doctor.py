@@ -409,4 +409,4 @@ def test_what_cannot_be_examined(
 def test_json_is_the_doctors(run_mprun: RunCommand) -> None:
     for words in (["--json", "--", "true"], ["check", "--json", "job.json"], ["--json", "x.py"]):
         run = run_mprun(*words).check(2)
-        assert "--json has a meaning for mprun doctor only" in run.stderr
+        assert "--json has a meaning for mprun doctor and mprun inspect only" in run.stderr

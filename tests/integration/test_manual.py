@@ -71,7 +71,7 @@ def synopsis_of_page(page: str) -> list[str]:
     lines: list[str] = []
     for line in section_of_page(page, "SYNOPSIS"):
         macro, _, rest = line.partition(" ")
-        words = rest.removeprefix("Ar ")
+        words = re.sub(r"\bAr ", "", re.sub(r"\bFl (?=-\w)", "-", rest))
         if macro == ".Nm":
             lines.append("mprun")
         elif macro == ".Op":

@@ -1,0 +1,53 @@
+// mprun inspect: one look at a tree of processes, as text, JSON or a graph.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "commands.h"
+#include "record/atomic_file.h"
+#include "report/hang_report.h"
+#include "report/inspect_report.h"
+
+namespace mprun {
+namespace {
+
+std::string shown(const CommandLine& line, const Inspection& inspection) {
+  if (line.json) return indented(inspect_json(inspection));
+  return line.dot ? hang_dot(inspection.hang) : inspect_text(inspection);
+}
+
+}  // namespace
+
+int inspect(const CommandLine& line) {
+  const auto live = live_proc();
+  ProcRecorder recorder(live.get());
+  const bool records = !line.record.empty();
+  const auto inspection = inspect_process(records ? &recorder : live.get(), line.pid);
+  if (records) {
+    if (auto written = write_atomically(line.record, recorder.recording()); !written) {
+      const std::string& message = written.error().message;
+      return report_error(usage_error("inspect: " + message.substr(0, message.find(';'))));
+    }
+  }
+  if (!inspection) return report_error(inspection.error());
+  if (std::fputs(shown(line, *inspection).c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return report_error(internal_error("the report could not be written: " + std::string(std::strerror(errno))));
+  }
+  return 0;
+}
+
+std::string inspect_job(const Guard& guard) {
+  const auto proc = live_proc();
+  const auto nothing = Family::create(proc.get());
+  if (!nothing) return "mprun: " + nothing.error().message + "\n";
+  const auto outside = [&] {
+    Outside found;
+    found.foreign = inodes_held_by(proc.get(), {getpid(), guard.pid});
+    return found;
+  };
+  return inspect_text(inspect_below(proc.get(), getpid(), outside, *nothing));
+}
+
+}  // namespace mprun

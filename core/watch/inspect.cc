@@ -1,0 +1,233 @@
+#include "watch/inspect.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "watch/outside.h"
+#include "watch/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+// Together about a second; the last pauses, in which a tree that moves is judged, are longer.
+constexpr int kMostSamples = 8;
+constexpr timespec kPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
+
+using OutsideOf = std::function<Outside(const std::vector<pid_t>& tree)>;
+
+std::optional<pid_t> parse_pid(std::string_view text) {
+  pid_t pid = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  return error == std::errc() && stop == text.data() + text.size() ? std::optional(pid) : std::nullopt;
+}
+
+std::optional<StatLine> stat_of(ProcSource* proc, pid_t pid) {
+  const auto text = proc->read(std::to_string(pid) + "/stat");
+  return text ? parse_stat(*text) : std::nullopt;
+}
+
+// mprun's own process: it runs for as long as it looks.
+pid_t self_of(ProcSource* proc) { return parse_pid(proc->link("self").value_or("")).value_or(0); }
+
+class Inspector {
+ public:
+  Inspector(ProcSource* proc, pid_t root, bool with_root, OutsideOf outside)
+      : proc_(proc), root_(root), with_root_(with_root), self_(self_of(proc)), outside_(std::move(outside)) {}
+
+  Inspection inspect(const Family& family) {
+    Proof found = look();
+    found.verdict = found.judgement.is_deadlock()   ? HangVerdict::kDeadlock
+                    : found.judgement.stuck.empty() ? HangVerdict::kLive
+                                                    : HangVerdict::kPartialDeadlock;
+    found_.hang = describe(&found, proc_, family, monotonic_now());
+    if (!can_prove_here()) {
+      found_.notes.emplace_back("mprun does not know the system calls of this architecture: nothing can be proved");
+    }
+    if (hidden_ != 0) {
+      found_.notes.push_back(std::to_string(hidden_) + (hidden_ == 1 ? " process" : " processes") +
+                             " of the tree may not be looked into (" + std::to_string(first_hidden_) +
+                             (hidden_ == 1 ? "" : ", ...") + "): nothing can be proved");
+    }
+    return std::move(found_);
+  }
+
+ private:
+  Sample sample() {
+    tree_ = process_tree(proc_, root_, with_root_);
+    std::vector<pid_t> others = tree_;
+    others.erase(std::remove(others.begin(), others.end(), self_), others.end());
+    has_self_ = others.size() != tree_.size();
+    Sample sample = take_sample(proc_, others);
+    count_hidden(others, sample);
+    return sample;
+  }
+
+  // A process that has no thread in the sample has ended by now, or its threads may not be looked at.
+  void count_hidden(const std::vector<pid_t>& tree, const Sample& sample) {
+    hidden_ = 0;
+    if (sample.whole) return;
+    std::set<pid_t> seen;
+    for (const ThreadSample& thread : sample.threads) seen.insert(thread.pid);
+    for (const pid_t pid : tree) {
+      if (seen.count(pid) != 0 || !stat_of(proc_, pid)) continue;
+      if (hidden_++ == 0) first_hidden_ = pid;
+    }
+  }
+
+  // As a Watcher does: three samples whose still parts agree, each pair judged. Of a tree that does not stand still the
+  // last ones count.
+  Proof look() {
+    Sample before = sample();
+    std::optional<Proof> last;
+    for (int i = 1;; ++i) {
+      const bool at_the_end = i + 1 >= kMostSamples || (hidden_ != 0 && i > 2);
+      nanosleep(at_the_end ? &kLastPause : &kPause, nullptr);
+      Sample now = sample();
+      const bool still = stood_still(before, now);
+      if (still || at_the_end) {
+        Proof found = judged(marked(before, now));
+        const bool agreed = last && last->judgement.stuck == found.judgement.stuck &&
+                            last->judgement.gil_switches == found.judgement.gil_switches;
+        if (agreed && still) return found;
+        if (i >= kMostSamples || (at_the_end && hidden_ != 0)) {
+          found_.moving = !still;
+          if (!agreed || hidden_ != 0) call_all_live(&found.judgement);
+          return found;
+        }
+        last = std::move(found);
+      } else {
+        last.reset();
+      }
+      before = std::move(now);
+    }
+  }
+
+  // `now` with those marked that have moved; threads that could not be read are left out.
+  static Sample marked(Sample before, Sample now) {
+    before.whole = now.whole = true;
+    return still_part(before, now).value_or(now);
+  }
+
+  Proof judged(Sample sample) {
+    if (has_self_) {
+      ThreadSample self;
+      self.pid = self.tid = self_;
+      self.state = 'R';
+      sample.threads.push_back(self);
+    }
+    Proof found;
+    found.sample = std::make_unique<Sample>(std::move(sample));
+    found.world = std::make_unique<World>(proc_, found.sample.get(), outside_(tree_));
+    found.judgement = judge(*found.sample, found.world.get());
+    for (const auto& [pid, process] : found.world->processes()) {
+      if (process.threads.empty()) found.judgement.stuck.erase(pid);  // it has ended
+    }
+    return found;
+  }
+
+  static void call_all_live(Judgement* judgement) {
+    for (JudgedThread& thread : judgement->threads) thread.live = true;
+    judgement->live.merge(judgement->stuck);
+    judgement->stuck.clear();
+  }
+
+  ProcSource* proc_;
+  pid_t root_;
+  bool with_root_;
+  pid_t self_;
+  OutsideOf outside_;
+  std::vector<pid_t> tree_;
+  bool has_self_ = false;
+  int hidden_ = 0;  // of the last sample
+  pid_t first_hidden_ = 0;
+  Inspection found_;
+};
+
+// --- what may be in the way ---
+
+/// The number behind `name` in the status file of a process or thread.
+std::optional<std::uint64_t> status_number(const std::string& status, std::string_view name) {
+  const auto at = status.find("\n" + std::string(name) + ":\t");
+  if (at == std::string::npos) return std::nullopt;
+  std::uint64_t number = 0;
+  const char* begin = status.data() + at + name.size() + 3;
+  const auto [stop, error] = std::from_chars(begin, status.data() + status.size(), number);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+Error not_permitted(ProcSource* proc, pid_t pid, const StatLine& stat) {
+  const auto text = proc->read(std::to_string(pid) + "/status");
+  const auto status = text ? parse_status(*text) : std::nullopt;
+  const std::string number = std::to_string(pid);
+  std::string message = "inspect: process " + number + " (" + stat.name + ") may not be looked into: ";
+  const auto yama = proc->read("sys/kernel/yama/ptrace_scope").value_or("0");
+  if (geteuid() == 0) {
+    message += "mprun needs the capability CAP_SYS_PTRACE for it; run it outside of the container";
+  } else if (!status || status->uid != geteuid()) {
+    message += "it is another user's; run `mprun inspect " + number + "` as that user, or as root";
+  } else if (yama.substr(0, 1) != "0") {
+    message += "kernel.yama.ptrace_scope is " + yama.substr(0, 1) + "; run `sudo mprun inspect " + number + "`" +
+               (yama[0] == '3' ? "" : ", or allow it by `sudo sysctl kernel.yama.ptrace_scope=0`");
+  } else {
+    message += "it has rights of its own (set-user-ID, capabilities) or hides its memory; run mprun as root";
+  }
+  return usage_error(message);
+}
+
+Error not_there(pid_t pid) {
+  const std::string number = std::to_string(pid);
+  if (kill(pid, 0) == 0 || errno == EPERM) {
+    return usage_error("inspect: process " + number +
+                       " is there, but /proc does not show it (mounted with hidepid, or not at all); run `sudo mprun "
+                       "inspect " +
+                       number + "`");
+  }
+  return usage_error("inspect: there is no process " + number);
+}
+
+std::optional<Error> why_not(ProcSource* proc, pid_t pid) {
+  const auto stat = stat_of(proc, pid);
+  if (!stat) return not_there(pid);
+  const auto status = proc->read(std::to_string(pid) + "/status").value_or("");
+  const auto group = status_number(status, "Tgid");
+  if (group && *group != static_cast<std::uint64_t>(pid)) {
+    return usage_error("inspect: " + std::to_string(pid) + " is a thread of process " + std::to_string(*group) +
+                       "; run `mprun inspect " + std::to_string(*group) + "`");
+  }
+  if (pid == self_of(proc)) return std::nullopt;
+  const Sample sample = take_sample(proc, {pid});
+  const bool ended = std::all_of(sample.threads.begin(), sample.threads.end(),
+                                 [](const ThreadSample& thread) { return thread.state == 'Z'; });
+  if (sample.threads.empty() && stat_of(proc, pid)) return not_permitted(proc, pid, *stat);
+  if (ended) {
+    return usage_error("inspect: process " + std::to_string(pid) + " has ended; its parent, process " +
+                       std::to_string(stat->parent) + ", has not asked for its status yet");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
+  if (const auto error = why_not(proc, pid)) return *error;
+  auto nothing = Family::create(proc);
+  if (!nothing) return nothing.error();
+  const auto outside = [proc, pid](const std::vector<pid_t>& tree) { return rest_of_the_machine(proc, pid, tree); };
+  Inspection found = Inspector(proc, pid, true, outside).inspect(*nothing);
+  if (const auto error = why_not(proc, pid)) return *error;  // it has ended meanwhile
+  const auto stat = stat_of(proc, pid);
+  if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
+    found.notes.emplace_back("its parent may not be looked into: whatever it has from there counts as the outside");
+  }
+  return found;
+}
+
+Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskOutside& outside, const Family& family) {
+  return Inspector(proc, root, false, [&outside](const std::vector<pid_t>&) { return outside(); }).inspect(family);
+}
+
+}  // namespace mprun

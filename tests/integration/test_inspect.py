@@ -1,0 +1,401 @@
+"""`mprun inspect PID`: the verdict, every thread, the three forms of the report, and what may be in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import MPRUN_PYTHON, Run, RunCommand, Running, StartCommand, wait_until
+
+# Two named threads that take two mutexes the other way round, and a main thread that joins them.
+LOCK_CYCLE = r"""
+#include <pthread.h>
+#include <sys/prctl.h>
+static pthread_mutex_t locks[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+static pthread_barrier_t both;
+static void* take(void* first) {
+  const int mine = first != 0;
+  prctl(PR_SET_NAME, mine ? "left\033[31m" : "right", 0, 0, 0);
+  pthread_mutex_lock(&locks[mine]);
+  pthread_barrier_wait(&both);
+  pthread_mutex_lock(&locks[1 - mine]);
+  return 0;
+}
+int main(void) {
+  pthread_t threads[2];
+  pthread_barrier_init(&both, 0, 2);
+  for (long i = 0; i < 2; ++i) pthread_create(&threads[i], 0, take, (void*)i);
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], 0);
+  return 0;
+}
+"""
+
+# A pool whose task was lost with its worker: join() waits for ever.
+LOST_TASK = """
+import multiprocessing
+import os
+import signal
+
+
+def work():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    pool = multiprocessing.get_context("fork").Pool(2)
+    pool.apply_async(work)
+    pool.close()
+    pool.join()
+"""
+
+# A child that can never go on, beside a parent that counts.
+PARTIAL = """
+import os
+
+reads, writes = os.pipe()
+if os.fork() == 0:
+    os.read(reads, 1)
+os.close(reads)
+os.close(writes)
+while True:
+    pass
+"""
+
+STATES = {"blocked for ever", "blocked", "running", "stopped", "ended"}
+
+
+@pytest.fixture
+def start_victim(start_plain: StartCommand) -> Iterator[Any]:
+    """start_victim(*argv) -> Running: a program to look at, ended with the test."""
+    victims: list[Running] = []
+
+    def start(*argv: str | Path, **options: Any) -> Running:
+        victims.append(start_plain(*argv, **options))
+        return victims[-1]
+
+    yield start
+    for victim in victims:
+        victim.stop()
+
+
+@pytest.fixture
+def lock_cycle(tmp_path: Path) -> Path:
+    """The program that deadlocks on two mutexes."""
+    source = tmp_path / "lock_cycle.c"
+    source.write_text(LOCK_CYCLE, encoding="utf-8")
+    program = tmp_path / "lock_cycle"
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+def python(script: str) -> tuple[str, ...]:
+    """A command line for a script given as text."""
+    return (MPRUN_PYTHON, "-c", script)
+
+
+def inspect_until(run_mprun: RunCommand, pid: int, wanted: str, timeout: float = 40) -> Run:
+    """Inspects again until the text matches the pattern."""
+
+    def look() -> Run | None:
+        run = run_mprun("inspect", str(pid)).check()
+        return run if re.search(wanted, run.stdout) else None
+
+    return wait_until(look, timeout, f"{wanted!r} in what mprun inspect says")
+
+
+def report_of(run_mprun: RunCommand, pid: int) -> dict[str, Any]:
+    """The JSON report."""
+    return json.loads(run_mprun("inspect", "--json", str(pid)).check().stdout)
+
+
+def check_report(report: dict[str, Any]) -> None:
+    """Has all the keys of a hang report, each of its type."""
+    assert report["version"] == 1
+    assert report["verdict"] in {"live", "deadlock", "partial-deadlock"}
+    assert {"seconds_since_progress", "join", "cause", "edges", "deaths"} <= report.keys()
+    assert isinstance(report["moving"], bool)
+    assert all(isinstance(note, str) for note in report["notes"])
+    for process in report["processes"]:
+        assert process["origin"] in {"fork", "exec"}
+        assert isinstance(process["command"], str) and isinstance(process["ppid"], int)
+        for thread in process["threads"]:
+            assert thread["state"] in STATES
+            assert isinstance(thread["name"], str)
+            for frame in thread["python"]:
+                assert {"file", "line", "function"} == frame.keys()
+            if thread["wait"] is not None:
+                assert {"kind", "timed", "object", "wakers"} <= thread["wait"].keys()
+    for edge in report["edges"]:
+        assert {"from", "to", "why"} == edge.keys()
+
+
+def test_a_deadlock_is_proved(
+    run_mprun: RunCommand, start_victim: Any, lock_cycle: Path
+) -> None:
+    pid = start_victim(lock_cycle).pid
+    text = inspect_until(run_mprun, pid, "^deadlock").stdout
+    lines = text.splitlines()
+    assert lines[0] == "deadlock: nothing in this tree can ever move again"
+    assert "hang proved (deadlock): pthread_join in process" in text
+    assert "(lock-cycle)" in text and "cure:" in text
+    assert len(re.findall(r'^    thread \d+ ".*" is blocked for ever: ', text, re.MULTILINE)) == 3
+    assert '"right"' in text
+    assert "\033" not in text and '"left?[31m"' in text  # a name must not colour the terminal
+    assert "pthread_mutex_lock (libc.so.6)" in text and "waits for mutex 0x" in text
+
+    report = report_of(run_mprun, pid)
+    check_report(report)
+    assert report["verdict"] == "deadlock" and report["cause"]["id"] == "lock-cycle"
+    assert report["join"]["call"] == "pthread_join"
+    assert report["join"]["waiting_seconds"] is None  # one look does not tell
+    (process,) = report["processes"]
+    assert process["pid"] == pid and process["ppid"] == os.getpid()
+    assert {thread["state"] for thread in process["threads"]} == {"blocked for ever"}
+
+
+def test_a_pool_that_lost_a_task(run_mprun: RunCommand, start_victim: Any, tmp_path: Path) -> None:
+    script = tmp_path / "lost_task.py"
+    script.write_text(LOST_TASK, encoding="utf-8")
+    pid = start_victim(MPRUN_PYTHON, script).pid
+    text = inspect_until(run_mprun, pid, "^deadlock").stdout
+    assert re.search(r"multiprocessing\.pool\.Pool\.join at \S*lost_task\.py:\d+ waits", text)
+    assert f"forked child of {pid}" in text
+    report = report_of(run_mprun, pid)
+    check_report(report)
+    assert len(report["processes"]) == 3
+    assert {edge["to"] for edge in report["edges"]} >= {pid}
+
+
+def test_a_sleeping_program_is_live(run_mprun: RunCommand, start_victim: Any) -> None:
+    pid = start_victim(*python("import time; time.sleep(1000)")).pid
+    text = inspect_until(run_mprun, pid, "it may go on: it sleeps").stdout
+    assert text.startswith("live: 1 thread of 1 process, and each of them can still move\n")
+    assert "<string>:1 in <module>" in text
+    assert "hang" not in text
+    report = report_of(run_mprun, pid)
+    check_report(report)
+    assert (report["verdict"], report["cause"], report["join"]) == ("live", None, None)
+    assert report["processes"][0]["threads"][0]["wait"]["why_live"] == "it sleeps"
+
+
+def test_a_reader_of_our_pipe_is_live(run_mprun: RunCommand, start_victim: Any) -> None:
+    reads, writes = os.pipe()
+    try:
+        code = f"import os; os.read({reads}, 1)"
+        pid = start_victim(*python(code), pass_fds=[reads, writes]).pid
+        text = inspect_until(run_mprun, pid, "a pipe from outside").stdout
+        assert text.startswith("live:")
+    finally:
+        os.close(reads)
+        os.close(writes)
+
+
+def test_a_pipe_of_its_own_is_not(run_mprun: RunCommand, start_victim: Any) -> None:
+    pid = start_victim(*python("import os; os.read(os.pipe()[0], 1)")).pid
+    assert "pipe-never-closed" in inspect_until(run_mprun, pid, "^deadlock").stdout
+
+
+def test_a_tree_that_moves(run_mprun: RunCommand, start_victim: Any) -> None:
+    pid = start_victim(*python("while True: pass")).pid
+    text = inspect_until(run_mprun, pid, r"(?m)^    thread \d+ \"\S+\" runs$").stdout
+    assert text.startswith("live (moving): 1 thread of 1 process ran while mprun looked\n")
+    report = report_of(run_mprun, pid)
+    check_report(report)
+    assert report["moving"] and report["verdict"] == "live"
+
+
+def test_a_part_that_is_stuck(run_mprun: RunCommand, start_victim: Any) -> None:
+    pid = start_victim(*python(PARTIAL)).pid
+    text = inspect_until(run_mprun, pid, "^partial deadlock").stdout
+    assert text.startswith("partial deadlock: 1 of 2 processes can never move again; the rest can")
+    assert "hang proved (partial-deadlock)" in text
+    report = report_of(run_mprun, pid)
+    check_report(report)
+    states = {p["origin"]: p["threads"][0]["state"] for p in report["processes"]}
+    assert states == {"exec": "running", "fork": "blocked for ever"}
+
+
+def test_a_stopped_program(run_mprun: RunCommand, start_victim: Any) -> None:
+    victim = start_victim(*python("import time; time.sleep(1000)"))
+    victim.send_signal(signal.SIGSTOP)
+    inspect_until(run_mprun, victim.pid, r"(?m)^    thread \d+ \"\S+\" is stopped$")
+
+
+def test_dot(run_mprun: RunCommand, start_victim: Any, tmp_path: Path) -> None:
+    script = tmp_path / "lost_task.py"
+    script.write_text(LOST_TASK, encoding="utf-8")
+    pid = start_victim(MPRUN_PYTHON, script).pid
+    inspect_until(run_mprun, pid, "^deadlock")
+    graph = run_mprun("inspect", str(pid), "--dot").check().stdout
+    lines = graph.splitlines()
+    assert lines[0] == "digraph hang {" and lines[-1] == "}"
+    text = r'"(?:[^"\\]|\\.)*"'
+    statement = re.compile(rf"  (?:label={text}|node \[shape=box\]|{text}(?: -> {text})? \[.*\]);")
+    assert all(statement.fullmatch(line) for line in lines[1:-1]), graph
+    assert any(line.startswith(f'  "{pid}" -> "') for line in lines)
+    dot = shutil.which("dot")
+    if dot:
+        subprocess.run([dot, "-Tsvg"], input=graph, text=True, check=True, capture_output=True)
+
+
+def test_record(run_mprun: RunCommand, start_victim: Any, tmp_path: Path, lock_cycle: Path) -> None:
+    pid = start_victim(lock_cycle).pid
+    inspect_until(run_mprun, pid, "^deadlock")
+    file = tmp_path / "recording"
+    run = run_mprun("inspect", "--record", file, str(pid)).check()
+    assert run.stdout.startswith("deadlock")
+    kept = file.read_text(encoding="utf-8", errors="replace")
+    for question in (f"{pid}/stat", f"{pid}/task/{pid}/syscall", f"{pid}/maps"):
+        assert question in kept
+    missing = run_mprun("inspect", "--record", tmp_path / "no" / "folder", str(pid)).check(2)
+    assert f"inspect: cannot write {tmp_path}/no/folder" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["inspect"], "inspect: name the PID of a process"),
+        (["inspect", "python"], "inspect: found python, allowed: the PID of a process"),
+        (["inspect", "0"], "inspect: found 0, allowed: the PID of a process"),
+        (["inspect", "-3"], "inspect: found -3, allowed: the PID of a process"),
+        (["inspect", "12x"], "inspect: found 12x, allowed: the PID of a process"),
+        (["inspect", "99999999999999"], "inspect: found 99999999999999, allowed"),
+        (["inspect", "1", "2"], "inspect: found 2 behind the PID, allowed: options"),
+        (["inspect", "--what", "1"], "unknown option --what"),
+        (["inspect", "1", "--what"], "unknown option --what"),
+        (["inspect", "--json", "--dot", "1"], "inspect: --json and --dot do not go together"),
+        (["-n", "3", "inspect", "1"], "inspect: --processes 3 has no meaning here"),
+        (["inspect", "--", "1"], "inspect: found --, allowed: the PID of a process"),
+        (["--dot", "job.json"], "--dot has a meaning for mprun inspect only"),
+        (["--record", "f", "job.json"], "--record has a meaning for mprun inspect only"),
+    ],
+)
+def test_a_wrong_command_line(run_mprun: RunCommand, words: list[str], complaint: str) -> None:
+    run = run_mprun(*words).check(2)
+    assert complaint in run.stderr
+    assert run.stdout == ""
+
+
+def test_no_such_process(run_mprun: RunCommand) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    run = run_mprun("inspect", str(ended.pid)).check(2)
+    assert run.stderr == f"mprun: inspect: there is no process {ended.pid}\n"
+
+
+def test_a_thread_is_told_its_process(
+    run_mprun: RunCommand, start_victim: Any, lock_cycle: Path
+) -> None:
+    pid = start_victim(lock_cycle).pid
+    threads = Path(f"/proc/{pid}/task")
+    wait_until(lambda: len(os.listdir(threads)) == 3)
+    other = max(os.listdir(threads), key=int)
+    run = run_mprun("inspect", other).check(2)
+    assert f"{other} is a thread of process {pid}; run `mprun inspect {pid}`" in run.stderr
+
+
+def test_another_users_process(
+    mprun: Path, start_victim: Any, tmp_path: Path, lock_cycle: Path
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    pid = start_victim(lock_cycle).pid
+    program = _for_everybody(mprun)
+    try:
+        done = _as_nobody([program, "inspect", str(pid)])
+    finally:
+        shutil.rmtree(program.parent)
+    assert done.returncode == 2
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+    assert f"process {pid} (lock_cycle) may not be looked into: it is another user's" in done.stderr
+
+
+def test_an_unprivileged_user_proves_as_well(mprun: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("the other tests show it")
+    program = _for_everybody(mprun)
+    # A shell is the parent, so that it can be read; it inspects until there is something to tell.
+    script = f"""
+        {MPRUN_PYTHON} -c 'import os; os.read(os.pipe()[0], 1)' & pid=$!
+        for i in $(seq 100); do
+            {program} inspect $pid >{program.parent}/out || break
+            grep -q ^deadlock {program.parent}/out && break
+        done
+        cat {program.parent}/out
+        kill $pid
+    """
+    try:
+        done = _as_nobody(["sh", "-c", script])
+    finally:
+        shutil.rmtree(program.parent)
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    if scope.exists() and scope.read_text(encoding="ascii").strip() != "0":
+        assert "kernel.yama.ptrace_scope" in done.stderr
+    else:
+        assert done.stdout.startswith("deadlock:"), done
+
+
+def _for_everybody(program: Path) -> Path:
+    """A copy that every user may run, in a folder that every user may write."""
+    made = subprocess.run(
+        ["mktemp", "-d", "/tmp/mprun-inspect-XXXXXX"], check=True, capture_output=True, text=True
+    )
+    folder = Path(made.stdout.strip())
+    folder.chmod(0o777)
+    copy = folder / "mprun"
+    shutil.copy(program, copy)
+    copy.chmod(0o755)
+    return copy
+
+
+def _as_nobody(argv: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    """Runs a command as a user with no rights."""
+    return subprocess.run(
+        argv, user=65534, group=65534, extra_groups=[], cwd="/", capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_usr1_shows_what_a_job_does(start_job: StartCommand) -> None:
+    script = "import time\n\n\ndef nap(_):\n    time.sleep(1000)\n"
+    spec = {"version": 1, "script": "nap.py", "function": "nap", "inputs": {"range": 2}}
+    job = start_job({**spec, "processes": 2}, "--progress", "always", scripts={"nap.py": script})
+
+    wait_until(lambda: "started" in job.stderr, 30)  # from now on it takes signals
+
+    def shown() -> bool:
+        told = job.stderr.count("every process and thread")
+        job.send_signal(signal.SIGUSR1)
+        wait_until(lambda: job.stderr.count("every process and thread") > told, 30)
+        return bool(re.search(r"nap\.py:5 in nap", job.stderr))
+
+    wait_until(shown, 60, "the stack of a worker on standard error")
+    assert re.search(r"(?m)^live", job.stderr)
+    assert "it may go on: it sleeps" in job.stderr
+    job.send_signal(signal.SIGINT)
+    job.send_signal(signal.SIGINT)
+    assert job.wait().returncode == 130
+
+
+def test_usr1_is_a_programs_own(start_mprun: StartCommand, tmp_path: Path) -> None:
+    script = tmp_path / "takes.py"
+    script.write_text(
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+        "print('ready', flush=True)\nsignal.sigwait([signal.SIGUSR1])\nprint('taken')\n",
+        encoding="utf-8",
+    )
+    program = start_mprun("--", MPRUN_PYTHON, script, output=False)
+    wait_until(lambda: "ready" in program.stdout, 30)
+    program.send_signal(signal.SIGUSR1)
+    run = program.wait().check()
+    assert run.stdout == "ready\ntaken\n"
+    assert "every process and thread" not in run.stderr

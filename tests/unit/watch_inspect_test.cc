@@ -1,0 +1,247 @@
+// The inspection of a tree: a real deadlock, looked at through a recorder and again from the recording; what is in the
+// way of looking; and what counts as shared with the rest of the machine.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "fake_process.h"
+#include "os/fd.h"
+#include "watch/inspect.h"
+#include "watch/outside.h"
+
+namespace mprun {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A child process that ends with the test.
+class Child {
+ public:
+  template <typename Body>
+  explicit Child(const Body& body) : pid_(fork()) {
+    if (pid_ == 0) {
+      alarm(0);
+      body();
+      _exit(0);
+    }
+  }
+  ~Child() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+/// Blocks for ever in a pipe of its own.
+void read_own_pipe() {
+  int ends[2];
+  char byte = 0;
+  if (pipe(ends) == 0) (void)!read(ends[0], &byte, 1);
+}
+
+/// Looks again until the verdict is as wanted, for half a minute.
+Inspection inspect_until(ProcSource* proc, pid_t pid, HangVerdict wanted) {
+  for (int i = 0; i < 100; ++i) {
+    auto found = inspect_process(proc, pid);
+    if (found && found->hang.verdict == wanted) return std::move(*found);
+    usleep(50'000);
+  }
+  ADD_FAILURE() << "never " << to_string(wanted);
+  return {};
+}
+
+TEST(Inspect, FindsADeadlockAndFindsItAgainInTheRecording) {
+  const auto live = live_proc();
+  std::string recording;
+  pid_t pid = 0;
+  {
+    const Child child(read_own_pipe);
+    pid = child.pid();
+    inspect_until(live.get(), pid, HangVerdict::kDeadlock);
+    ProcRecorder recorder(live.get());
+    const auto found = inspect_process(&recorder, pid);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->hang.verdict, HangVerdict::kDeadlock);
+    recording = recorder.recording();
+  }
+  const auto replayed = recorded_proc(recording);
+  ASSERT_TRUE(replayed);
+  const auto found = inspect_process(replayed->get(), pid);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->hang.verdict, HangVerdict::kDeadlock);
+  EXPECT_EQ(found->hang.cause.id, "pipe-never-closed");
+  ASSERT_EQ(found->hang.processes.size(), 1U);
+  ASSERT_EQ(found->hang.processes[0].threads.size(), 1U);
+  EXPECT_EQ(found->hang.processes[0].threads[0].state, "blocked for ever");
+  EXPECT_EQ(found->hang.processes[0].threads[0].wait.kind, "pipe-read");
+}
+
+TEST(Inspect, APipeThatAnotherProcessHasToo) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const Fd reads(ends[0]);
+  const Fd writes(ends[1]);
+  const auto live = live_proc();
+  const Child child([&] {
+    char byte = 0;
+    (void)!read(reads.get(), &byte, 1);
+  });
+  Inspection found;
+  for (int i = 0; i < 100; ++i) {  // until it is seen to read
+    auto now = inspect_process(live.get(), child.pid());
+    ASSERT_TRUE(now);
+    found = std::move(*now);
+    ASSERT_EQ(found.hang.verdict, HangVerdict::kLive);
+    if (found.hang.processes.size() == 1 && found.hang.processes[0].threads[0].wait.kind == "pipe-read") break;
+    usleep(50'000);
+  }
+  const HungThread& thread = found.hang.processes.at(0).threads.at(0);
+  EXPECT_EQ(thread.state, "blocked");
+  EXPECT_EQ(thread.wait.why_live, "a pipe from outside");
+  EXPECT_FALSE(found.hang.join);
+}
+
+TEST(Inspect, ATreeThatMoves) {
+  const auto live = live_proc();
+  const Child child([] {
+    for (;;) getppid();
+  });
+  const auto found = inspect_process(live.get(), child.pid());
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->moving);
+  EXPECT_EQ(found->hang.verdict, HangVerdict::kLive);
+  ASSERT_EQ(found->hang.processes.size(), 1U);
+  EXPECT_EQ(found->hang.processes[0].threads.at(0).state, "running");
+}
+
+TEST(Inspect, AStoppedProcess) {
+  const auto live = live_proc();
+  const Child child(read_own_pipe);
+  inspect_until(live.get(), child.pid(), HangVerdict::kDeadlock);
+  kill(child.pid(), SIGSTOP);
+  const auto found = inspect_until(live.get(), child.pid(), HangVerdict::kLive);
+  EXPECT_EQ(found.hang.processes.at(0).threads.at(0).state, "stopped");
+}
+
+TEST(Inspect, OurOwnProcessIsPartOfTheTree) {
+  const auto live = live_proc();
+  const Child child(read_own_pipe);
+  inspect_until(live.get(), child.pid(), HangVerdict::kDeadlock);
+  const auto found = inspect_process(live.get(), getpid());
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->hang.verdict, HangVerdict::kPartialDeadlock);  // the child; we run
+}
+
+TEST(Inspect, AnEndedProcessAndNone) {
+  const auto live = live_proc();
+  pid_t pid = 0;
+  {
+    const Child child([] {});
+    pid = child.pid();
+    siginfo_t info{};
+    waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
+    const auto found = inspect_process(live.get(), pid);
+    ASSERT_FALSE(found);
+    EXPECT_THAT(found.error().message, HasSubstr("has ended; its parent, process " + std::to_string(getpid())));
+  }
+  const auto found = inspect_process(live.get(), pid);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("there is no process " + std::to_string(pid)));
+  EXPECT_EQ(found.error().fault, Fault::kUsage);
+}
+
+TEST(Inspect, AProcThatShowsNothing) {
+  FakeProcess hidden;
+  const auto found = inspect_process(&hidden, getpid());
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().message, HasSubstr("is there, but /proc does not show it"));
+}
+
+class RestOfTheMachine : public ::testing::Test {
+ protected:
+  RestOfTheMachine() {
+    proc_.folders["."] = {"10", "20", "30"};
+    proc_.files["20/stat"] = stat(0);
+    for (const char* pid : {"10", "20", "30"}) proc_.folders[std::string(pid) + "/fd"] = {};
+  }
+  static std::string stat(int flags) {
+    std::string text = "20 (root) S 10 0 0 0 0 " + std::to_string(flags);
+    for (int field = 10; field <= 52; ++field) text += " 0";
+    return text + "\n";
+  }
+  void open(const std::string& pid, const std::string& number, const std::string& target) {
+    proc_.folders[pid + "/fd"].push_back(number);
+    proc_.links[pid + "/fd/" + number] = target;
+  }
+  Outside outside() { return rest_of_the_machine(&proc_, 20, {20}); }
+  static Mapping semaphore() {
+    Mapping mapping;
+    mapping.shared = true;
+    mapping.device = std::uint64_t{0} << 32 | 0x1a;
+    mapping.inode = 99;
+    mapping.path = "/dev/shm/sem.aB3 (deleted)";
+    return mapping;
+  }
+  FakeProcess proc_;
+};
+
+TEST_F(RestOfTheMachine, WhatOthersHaveOpenIsForeign) {
+  open("20", "5", "pipe:[501]");
+  open("20", "6", "pipe:[502]");
+  open("30", "9", "pipe:[502]");
+  EXPECT_EQ(outside().foreign, std::set<std::uint64_t>{502});
+  EXPECT_FALSE(outside().closed);
+}
+
+TEST_F(RestOfTheMachine, StandardStreamsAreForeign) {
+  open("20", "2", "pipe:[501]");
+  open("20", "3", "pipe:[502]");
+  EXPECT_EQ(outside().foreign, std::set<std::uint64_t>{501});
+}
+
+TEST_F(RestOfTheMachine, AllIsForeignWhereTheParentCannotBeRead) {
+  proc_.folders.erase("10/fd");
+  open("20", "5", "socket:[501]");
+  EXPECT_EQ(outside().foreign, std::set<std::uint64_t>{501});
+}
+
+TEST_F(RestOfTheMachine, MemoryThatOthersMap) {
+  proc_.folders["20/root/dev/shm"] = {"other"};
+  EXPECT_FALSE(outside().shares_memory(semaphore()));
+  proc_.files["30/maps"] = "7f0000000000-7f0000001000 rw-s 00000000 00:1a 99 /dev/shm/sem.mp\n";
+  EXPECT_TRUE(outside().shares_memory(semaphore()));
+}
+
+TEST_F(RestOfTheMachine, MemoryThatOthersCouldYetMap) {
+  Mapping mapping = semaphore();
+  EXPECT_TRUE(outside().shares_memory(mapping)) << "who knows what names there are";
+  proc_.folders["20/root/dev/shm"] = {"sem.job"};
+  EXPECT_TRUE(outside().shares_memory(mapping)) << "it may be that semaphore";
+  proc_.folders["20/root/dev/shm"] = {};
+  EXPECT_FALSE(outside().shares_memory(mapping));
+  mapping.path = "/memfd:queue (deleted)";
+  EXPECT_TRUE(outside().shares_memory(mapping));
+  mapping.path = "/SYSV00000000 (deleted)";
+  EXPECT_TRUE(outside().shares_memory(mapping));
+}
+
+TEST_F(RestOfTheMachine, MemoryOfAForkedProcessWhoseParentCannotBeRead) {
+  constexpr int kForkedNotExecuted = 0x40;
+  proc_.folders.erase("10/fd");
+  EXPECT_TRUE(outside().shares_memory);
+  proc_.files["20/stat"] = stat(kForkedNotExecuted);
+  EXPECT_FALSE(outside().shares_memory);
+}
+
+}  // namespace
+}  // namespace mprun
