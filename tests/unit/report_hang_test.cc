@@ -113,7 +113,7 @@ TEST(ReportHang, AWorkerThatDied) {
   hang.join = WaitingJoin{"multiprocessing.pool.Pool.join", 100, 100, "", 0, 12.6};
   hang.cause = {"worker-died", "worker 101 was killed by signal 9 while it ran a task, and Pool never notices.", ""};
   hang.processes.push_back({100, 1, "python pool.py", false, {blocked(100, "futex", "", {})}});
-  for (pid_t pid = 101; pid < 106; ++pid) hang.deaths.push_back({pid, {0, 9}, pid != 102, kMoment});
+  for (pid_t pid = 101; pid < 106; ++pid) hang.deaths.push_back({pid, 1, {0, 9}, pid != 102, kMoment});
   EXPECT_EQ(
       hang_text(hang),
       "mprun: hang proved (deadlock): multiprocessing.pool.Pool.join in process 100 has waited 13 s and will never "
@@ -241,7 +241,7 @@ TEST(ReportHang, HostileNamesAreHarmless) {
 
 TEST(ReportHang, JsonHasEveryKeyOfTheContract) {
   Hang hang = openmp_hang(1);
-  hang.deaths = {{3, {0, 9}, true, kMoment}, {4, {7, 0}, true, kMoment}, {5, {}, false, kMoment}};
+  hang.deaths = {{3, 1, {0, 9}, true, kMoment}, {4, 1, {7, 0}, true, kMoment}, {5, 1, {}, false, kMoment}};
   hang.processes[1].threads[0].native_approximate = true;
   EXPECT_EQ(hang_json(hang), Json::parse(R"json({
     "version": 1, "verdict": "deadlock", "seconds_since_progress": 0.9,
@@ -291,7 +291,7 @@ TEST(ReportHang, VerdictsAreNamedAsInTheContract) {
 
 TEST(ReportHang, TheGraphIsOneNodeAProcess) {
   Hang hang = stalled_hang();
-  hang.deaths.push_back({9, {3, 0}, true, kMoment});
+  hang.deaths.push_back({9, 1, {3, 0}, true, kMoment});
   EXPECT_EQ(hang_dot(hang),
             "digraph hang {\n"
             "  label=\"stalled\";\n"
