@@ -394,7 +394,9 @@ void Supervisor::tick() {
 }
 
 void Supervisor::on_notes() {
-  for (const AdapterNote& note : notes_->take()) notice(Notice::Kind::kWarning, to_string(note));
+  for (const AdapterNote& note : notes_->take()) {
+    if (note.adapter != kHistoryNotes) notice(Notice::Kind::kWarning, to_string(note));
+  }
 }
 
 void Supervisor::on_signals() {
