@@ -1,12 +1,26 @@
 #include "watch/activity.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
 namespace mprun {
+namespace {
+
+// The readers of /proc need descriptors too.
+std::size_t most_open() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  return std::min<std::size_t>(ActivityMeter::kMostOpen, files.rlim_cur / 4);
+}
+
+}  // namespace
+
+ActivityMeter::ActivityMeter(std::string root) : root_(std::move(root)), most_open_(most_open()) {}
 
 void ActivityMeter::set_threads(const Sample& sample) {
   std::unordered_map<pid_t, Fd> open;
@@ -23,7 +37,7 @@ void ActivityMeter::set_threads(const Sample& sample) {
     const auto kept = open.find(thread.tid);
     if (kept != open.end()) {
       thread.schedstat = std::move(kept->second);
-    } else if (threads_.size() < kMostOpen) {
+    } else if (threads_.size() < most_open_) {
       thread.schedstat = Fd(::open(thread.path.c_str(), O_RDONLY | O_CLOEXEC));
     }
     threads_.push_back(std::move(thread));
