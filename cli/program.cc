@@ -97,7 +97,8 @@ class Program {
     plan.env = flatten(environment_, copies_ > 1 ? rank_environment(rank, copies_, ports_) : Environment{});
     const int out = observer_ != nullptr && observer_->stdout_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
     plan.fds = {{0, 0}, {out, 1}, {2, 2}};
-    plan.close_others = false;                  // as in mprun -- cat <(date)
+    plan.close_others = false;  // as in mprun -- cat <(date)
+    plan.open_files = open_files_;
     plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
@@ -192,6 +193,7 @@ class Program {
   ProgramSpec spec_;
   Fd folder_;
   Guard guard_;
+  rlimit open_files_ = raise_open_files();  ///< as they were: the watch needs many, the program gets its own
   int copies_;
   int ports_;
   ProgramObserver* observer_;

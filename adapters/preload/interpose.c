@@ -153,7 +153,8 @@ MPRUN_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_fi
   return real.posix_spawnp(pid, file, actions, attributes, argv, envp);
 }
 
-/* Who asks for a signal by a clock wakes up by itself, and /proc does not show it. */
+/* Who asks for a signal by a clock wakes up by itself, and /proc does not show it. ITIMER_VIRTUAL and ITIMER_PROF are
+ * not such clocks: they stand still while a process does. */
 MPRUN_EXPORT unsigned alarm(unsigned seconds) {
   find_real();
   if (seconds != 0) tell_alarm();
@@ -168,7 +169,8 @@ MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
 
 MPRUN_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* new_value, struct itimerval* old_value) {
   find_real();
-  if (new_value != NULL && (new_value->it_value.tv_sec != 0 || new_value->it_value.tv_usec != 0)) tell_alarm();
+  const struct timeval* first = new_value != NULL ? &new_value->it_value : NULL;
+  if (which == ITIMER_REAL && first != NULL && (first->tv_sec != 0 || first->tv_usec != 0)) tell_alarm();
   return real.setitimer(which, new_value, old_value);
 }
 

@@ -12,9 +12,9 @@
 
 enum { MOST_TEXT = 1024 };
 
-static void send_text(const char* adapter, const char* format, va_list arguments, bool wait) {
+static bool send_text(const char* adapter, const char* format, va_list arguments, bool wait) {
   const char* name = notes_address();
-  if (*name == '\0') return;
+  if (*name == '\0') return false;
   const int saved = errno;
   char text[MOST_TEXT];
   int size = snprintf(text, sizeof text, "%s\n", adapter);
@@ -24,27 +24,30 @@ static void send_text(const char* adapter, const char* format, va_list arguments
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path + 1, name, strlen(name));
   const socklen_t address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+  bool sent = false;
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) {
     const struct timeval most = {5, 0};
     if (wait) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-    (void)!sendto(fd, text, (size_t)size, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT), (struct sockaddr*)&address,
-                  address_size);
+    sent = sendto(fd, text, (size_t)size, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT), (struct sockaddr*)&address,
+                  address_size) == size;
     close(fd);
   }
   errno = saved;
+  return sent;
 }
 
 void note(const char* adapter, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  send_text(adapter, format, arguments, false);
+  (void)send_text(adapter, format, arguments, false);
   va_end(arguments);
 }
 
-void tell(const char* adapter, const char* format, ...) {
+bool tell(const char* adapter, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  send_text(adapter, format, arguments, true);
+  const bool sent = send_text(adapter, format, arguments, true);
   va_end(arguments);
+  return sent;
 }

@@ -58,8 +58,8 @@ const char* notes_address(void);
 
 /* Tells mprun something a person should know; dropped where no mprun listens. Safe between vfork and exec. */
 void note(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, but waits, bounded, until mprun has room for it. */
-void tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, but waits, bounded, until mprun has room for it. True: it has it. */
+bool tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- objects.c --- */
 

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <unordered_map>
 
@@ -23,7 +25,16 @@ std::optional<std::string> read_small(const std::string& path) {
   return std::string(text.data(), static_cast<std::size_t>(n));
 }
 
+// The readers of /proc need descriptors too.
+std::size_t most_open() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  return std::min<std::size_t>(ActivityMeter::kMostOpen, files.rlim_cur / 4);
+}
+
 }  // namespace
+
+ActivityMeter::ActivityMeter(std::string root) : root_(std::move(root)), most_open_(most_open()) {}
 
 void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
   std::unordered_map<pid_t, Watched> known;
@@ -44,7 +55,7 @@ void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
     thread.folder = root_ + "/" + std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/";
     thread.runs = sampled.runs;
     thread.moved = now;
-    if (threads_.size() < kMostOpen) {
+    if (threads_.size() < most_open_) {
       thread.schedstat = Fd(open((thread.folder + "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
     }
     threads_.push_back(std::move(thread));

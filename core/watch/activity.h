@@ -1,6 +1,6 @@
 // ActivityMeter: has any known thread run since the last look? The cheap question that the watch asks while a tree is
 // busy: one pread of a kept-open file a thread, and mostly only until the first that has run. Lives in the supervisor;
-// owns one descriptor for each of the first kMostOpen threads.
+// owns one descriptor for each of the first kMostOpen threads, fewer where descriptors are few.
 #pragma once
 
 #include <set>
@@ -16,7 +16,7 @@ class ActivityMeter {
  public:
   static constexpr std::size_t kMostOpen = 4096;
 
-  explicit ActivityMeter(std::string root = "/proc") : root_(std::move(root)) {}
+  explicit ActivityMeter(std::string root = "/proc");
 
   /// From now on the threads of `sample` are those that are looked at. Opens and closes only what has changed.
   void set_threads(const Sample& sample, Nanos now);
@@ -44,6 +44,7 @@ class ActivityMeter {
   [[nodiscard]] static bool seems_to_wait_for_gil(const Watched& thread);
 
   std::string root_;
+  std::size_t most_open_;
   std::vector<Watched> threads_;
   std::size_t last_mover_ = 0;  ///< asked first: who ran a moment ago mostly runs again
   std::uint64_t runs_ = 0;

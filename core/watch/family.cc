@@ -1,7 +1,9 @@
 #include "watch/family.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,13 +12,12 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include "os/process.h"
 
 namespace mprun {
 namespace {
-
-constexpr std::size_t kMostMembers = 8192, kMostDeaths = 256;
 
 // struct pidfd_info and PIDFD_GET_INFO of linux/pidfd.h, which older headers lack: Linux 6.15 tells by them how a
 // process ended, even after it was reaped.
@@ -37,6 +38,26 @@ ProcessEnd end_from_status(int status) {
     end.exit_code = WEXITSTATUS(status);
   }
   return end;
+}
+
+// How a process ended that was reaped, where the kernel tells.
+std::optional<ProcessEnd> recorded_end(const Fd& pidfd) {
+  PidfdInfo info;
+  info.mask = kInfoExit;
+  if (ioctl(pidfd.get(), kGetInfo, &info) != 0 || (info.mask & kInfoExit) == 0) return std::nullopt;
+  return end_from_status(info.exit_code);
+}
+
+bool has_ended(const Fd& pidfd) {
+  pollfd wait{pidfd.get(), POLLIN, 0};
+  return poll(&wait, 1, 0) == 1;
+}
+
+// Descriptors are few in places; the readers of /proc need some too.
+std::size_t most_members() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  return std::min<std::size_t>(Family::kMostMembers, files.rlim_cur / 4);
 }
 
 std::vector<std::string_view> split_at_tabs(std::string_view text) {
@@ -61,75 +82,114 @@ bool read_number(std::string_view text, Number* number) {
 Result<Family> Family::create(ProcSource* proc) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return system_error("cannot watch the ends of processes", errno);
-  return Family(std::move(epoll), proc);
+  return Family(std::move(epoll), proc, most_members());
 }
 
 bool Family::hear(const AdapterNote& note) {
   if (note.adapter != kHistoryNotes) return false;
+  if (note.pid <= 0) return true;  // of a process that has no number here
   const auto fields = split_at_tabs(note.text);
   ForkRecord fork;
-  if (fields[0] == "alarm") {
-    alarms_.insert(note.pid);
+  if (fields[0] == "alarm" && fields.size() == 1) {
+    hear_alarm(note.pid);
   } else if (fields[0] == "fork" && fields.size() == 4 && read_number(fields[1], &fork.parent) &&
-             read_number(fields[2], &fork.parent_tid) && read_number(fields[3], &fork.threads)) {
-    bury(note.pid);  // another one had its number
-    follow(note.pid, fork.parent, fork);
+             read_number(fields[2], &fork.parent_tid) && read_number(fields[3], &fork.threads) && fork.parent > 0 &&
+             fork.parent_tid > 0 && fork.threads > 0) {
+    hear_fork(note.pid, fork);
   }
   return true;
 }
 
+void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
+  bury_if_ended(pid);
+  bury(pid);  // the watch has met it before
+  alarms_.erase(pid);
+  if (follow(pid, fork.parent, fork)) return;
+  if (errno == ESRCH) record_end(pid, fork.parent, std::nullopt);  // its parent was faster than we are
+}
+
+// Whoever asked for an alarm is followed, so that the alarm is forgotten with its end.
+void Family::hear_alarm(pid_t pid) {
+  meet(pid);
+  if (members_.count(pid) == 0 && kill(pid, 0) != 0 && errno == ESRCH) return;
+  if (alarms_.size() >= kMostMembers) {
+    for (auto it = alarms_.begin(); it != alarms_.end();) {
+      it = kill(*it, 0) == 0 || errno != ESRCH ? std::next(it) : alarms_.erase(it);
+    }
+  }
+  alarms_.insert(pid);
+}
+
 void Family::meet(pid_t pid) {
+  bury_if_ended(pid);
   if (members_.count(pid) != 0) return;
   const auto text = proc_->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
-  if (stat) follow(pid, stat->parent, std::nullopt);
+  if (!stat) return;
+  const bool buried =
+      std::any_of(deaths_.begin(), deaths_.end(), [pid](const auto& death) { return death.pid == pid; });
+  if (stat->state == 'Z' && buried) return;
+  (void)follow(pid, stat->parent, std::nullopt);
 }
 
-void Family::follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork) {
-  if (members_.size() >= kMostMembers) return;
+// False, with errno: it cannot be; 0: there are too many.
+bool Family::follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork) {
+  errno = 0;
+  if (members_.size() >= most_members_) return false;
   Member member;
   member.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!member.pidfd) return;
+  if (!member.pidfd) return false;
   member.parent = parent;
   member.fork = fork;
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = pid;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, member.pidfd.get(), &event) != 0) return;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, member.pidfd.get(), &event) != 0) return false;
   members_[pid] = std::move(member);
+  return true;
 }
 
 void Family::take_ends() {
-  std::array<epoll_event, 64> events{};
+  std::array<epoll_event, 256> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     const pid_t pid = events[static_cast<std::size_t>(i)].data.fd;
-    const auto it = members_.find(pid);
-    if (it == members_.end()) continue;
-    RecordedDeath death;
-    death.pid = pid;
-    death.parent = it->second.parent;
-    death.when = wall_now();
-    const auto end = end_of(pid, it->second);
-    death.end_known = end.has_value();
-    death.end = end.value_or(ProcessEnd());
-    deaths_.push_back(death);
-    if (deaths_.size() > kMostDeaths) deaths_.pop_front();
-    bury(pid);
+    bury_if_ended(pid);
   }
 }
 
+// Its number may be another's by now, who has been heard of before we were told of the end.
+void Family::bury_if_ended(pid_t pid) {
+  const auto it = members_.find(pid);
+  if (it == members_.end() || !has_ended(it->second.pidfd)) return;
+  record_end(pid, it->second.parent, end_of(pid, it->second));
+  bury(pid);
+}
+
+void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) {
+  RecordedDeath death;
+  death.pid = pid;
+  death.parent = parent;
+  death.when = wall_now();
+  death.end_known = end.has_value();
+  death.end = end.value_or(ProcessEnd());
+  deaths_.push_back(death);
+  if (deaths_.size() <= kMostDeaths) return;
+  const auto good = std::find_if(deaths_.begin(), deaths_.end(), [](const RecordedDeath& recorded) {
+    return !recorded.end_known || (recorded.end.signal == 0 && recorded.end.exit_code == 0);
+  });
+  deaths_.erase(good != deaths_.end() ? good : deaths_.begin());
+}
+
 std::optional<ProcessEnd> Family::end_of(pid_t pid, const Member& member) const {
-  PidfdInfo info;
-  info.mask = kInfoExit;
-  if (ioctl(member.pidfd.get(), kGetInfo, &info) == 0 && (info.mask & kInfoExit) != 0) {
-    return end_from_status(info.exit_code);
-  }
-  // A zombie still says it; its pid cannot be another's, because it was ours to know when it ended.
+  if (const auto end = recorded_end(member.pidfd)) return end;
+  // Not reaped, or an older kernel: then the zombie still says it, while it has its number.
   const auto text = proc_->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
-  if (stat && stat->state == 'Z') return end_from_status(stat->exit_code);
-  return std::nullopt;
+  if (stat && stat->state == 'Z' && syscall(SYS_pidfd_send_signal, member.pidfd.get(), 0, nullptr, 0) == 0) {
+    return end_from_status(stat->exit_code);
+  }
+  return recorded_end(member.pidfd);  // reaped in between
 }
 
 void Family::bury(pid_t pid) {

@@ -26,18 +26,20 @@ struct ForkRecord {
 
 class Family {
  public:
+  static constexpr std::size_t kMostMembers = 8192, kMostDeaths = 256;
+
   [[nodiscard]] static Result<Family> create(ProcSource* proc);
 
   /// Readable when a process has ended: then call take_ends().
   [[nodiscard]] int fd() const { return epoll_.get(); }
   void take_ends();
 
-  /// False: the note is not of the kind that is meant for us.
+  /// False: the note is not of the kind that is meant for us. One that makes no sense is passed over.
   bool hear(const AdapterNote& note);
   /// A process that the watch has found by itself.
   void meet(pid_t pid);
 
-  /// The last ones, oldest first.
+  /// The last ones, oldest first; of more than fit, those that ended well are forgotten first.
   [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
   /// How many children of `parent` came to a bad end since `when` (wall clock).
   [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
@@ -51,13 +53,19 @@ class Family {
     pid_t parent = 0;
     std::optional<ForkRecord> fork;
   };
-  Family(Fd epoll, ProcSource* proc) : epoll_(std::move(epoll)), proc_(proc) {}
-  void follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork);
+  Family(Fd epoll, ProcSource* proc, std::size_t most_members)
+      : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
+  void hear_fork(pid_t pid, const ForkRecord& fork);
+  void hear_alarm(pid_t pid);
+  bool follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork);
+  void record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end);
   void bury(pid_t pid);
+  void bury_if_ended(pid_t pid);
   [[nodiscard]] std::optional<ProcessEnd> end_of(pid_t pid, const Member& member) const;
 
   Fd epoll_;
   ProcSource* proc_;
+  std::size_t most_members_;
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
   std::set<pid_t> alarms_;

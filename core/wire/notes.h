@@ -30,6 +30,7 @@ class NoteBox {
   /// The value of MPRUN_NOTES: the abstract name, without its leading NUL.
   [[nodiscard]] const std::string& address() const { return address_; }
   /// What has arrived; a text that was heard before, and what another user sent, is left out. Never waits.
+  /// Of very many at once the rest stays for the next call.
   [[nodiscard]] std::vector<AdapterNote> take();
 
  private:

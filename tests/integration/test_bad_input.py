@@ -210,6 +210,9 @@ def test_wrong_type_or_value(run_job: RunCommand, pointer: str, value: Any) -> N
         ("/limits", {"job_seconds": "99999999999999999h"}),
         ("/limits", {"tasks_per_worker": 0}),
         ("/limits", {"tasks_per_worker": 2**31}),
+        ("/watch", {"stall_seconds": 0}),
+        ("/watch", {"stall_seconds": -1}),
+        ("/watch", {"stall_seconds": 1e12}),
     ],
     ids=str,
 )
@@ -1109,6 +1112,77 @@ def test_a_job_in_a_folder_that_is_not_utf8(run_mprun: RunCommand, tmp_path: Pat
         assert [json.loads(line)["value"] for line in lines] == [0, 2, 4, 6]
 
 
+# --- the watch ---------------------------------------------------------------------------------
+
+
+WATCH_FAULTS = [
+    (["--on-hang", "nonsense"], r"--on-hang nonsense\): .*\"nonsense\".*\"kill\" or \"report\""),
+    (["--on-hang", "1"], r"--on-hang 1\): .*found 1"),
+    (["--stall-seconds", "0"], r"--stall-seconds 0\): .*found 0"),
+    (["--stall-seconds", "-1"], r"--stall-seconds -1\): .*found -1"),
+    (["--stall-seconds", "abc"], r"--stall-seconds abc\): .*\"abc\".*5m"),
+    (["--stall-seconds", "0s"], r"--stall-seconds 0s\): "),
+    (["--stall-seconds", "1e300"], r"--stall-seconds 1e300\): "),
+    (["--hang-report", "nothere/hang.json"], r"--hang-report nothere/hang\.json\): .*/nothere"),
+    (["--hang-report", "."], r"--hang-report \.\): .*is a directory: /"),
+    (["--hang-report", "file/hang.json"], r"--hang-report file/hang\.json\): .*/file"),
+    (["--set", "watch.on_hangs=\"kill\""], r"watch/on_hangs: .*on_hang"),
+    (["--set", "watch=5"], r"--set watch=5\): "),
+]
+
+
+@pytest.mark.parametrize(("options", "pattern"), WATCH_FAULTS, ids=str)
+def test_wrong_options_of_the_watch(
+    run_mprun: RunCommand, tmp_path: Path, options: list[str], pattern: str
+) -> None:
+    """For a program and for a job alike: said with what is allowed, and nothing is launched."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "job.json").write_text(json.dumps(FINE))
+    (tmp_path / "twice.py").write_text(TWICE)
+    check_refused(run_mprun(*options, "--", "touch", "launched"), pattern)
+    check_refused(run_mprun(*options, "job.json"), pattern)
+    assert not (tmp_path / "launched").exists()
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_program_cannot_be_retried(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """It has no tasks that could be tried again."""
+    run = run_mprun("--on-hang", "retry", "--", "touch", "launched")
+    check_refused(run, r'--on-hang retry\): .*"retry".*a program: "kill", "report"')
+    assert not (tmp_path / "launched").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--start-method", "spawn"],
+        ["--task-timeout", "5"],
+        ["--retries", "1"],
+        ["--results", "-"],
+        ["--set", "limits.job_seconds=5"],
+        ["--set", "seed=1"],
+    ],
+    ids=str,
+)
+def test_options_that_mean_nothing_to_a_program(
+    run_mprun: RunCommand, tmp_path: Path, options: list[str]
+) -> None:
+    run = run_mprun("--on-hang", "kill", *options, "--", "touch", "launched")
+    check_refused(run, rf"{re.escape(' '.join(options))}: has no meaning for a program", "--on-hang")
+    assert not (tmp_path / "launched").exists()
+
+
+def test_a_hang_report_that_cannot_be_written(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """The hang is told all the same."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    script = "import os\nos.rmdir('closed')\nread, write = os.pipe()\nos.read(read, 1)\n"
+    options = ["--on-hang", "kill", "--hang-report", folder / "hang.json"]
+    run = run_mprun(*options, "--", harness.MPRUN_PYTHON, "-c", script).check(124)
+    assert re.search(r"^mprun: warning: .*closed/hang\.json.*No such file", run.stderr, re.M), run
+    assert "deadlock" in run.stderr or "hang" in run.stderr
+
+
 # --- limits of the machine ---------------------------------------------------------------------
 
 
@@ -1149,6 +1223,15 @@ def run(_):
         preexec_fn=lambda: limit_descriptors(64, 4096),
     ).check()
     assert run.values() == [[64, 4096]] * 60
+
+
+def test_a_programs_soft_limit_is_its_own(run_mprun: RunCommand) -> None:
+    """The watch needs more descriptors than most shells allow."""
+    program = ["sh", "-c", "ulimit -Sn; ulimit -Hn; grep -h 'open files' /proc/$PPID/limits"]
+    run = run_mprun("--", *program, preexec_fn=lambda: limit_descriptors(64, 4096)).check()
+    soft, hard, supervisor = run.stdout.splitlines()
+    assert (soft, hard) == ("64", "4096")
+    assert supervisor.split()[3:5] == ["4096", "4096"]
 
 
 def test_standard_descriptors_that_are_closed(run_job: RunCommand) -> None:

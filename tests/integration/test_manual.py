@@ -233,7 +233,7 @@ def test_mandoc_has_no_complaint(page: Path) -> None:
         (".It Fl -order Ar", ".It Fl -orders Ar", "not in --help: --orders"),
         (".It Fl q , Fl -quiet", ".It Fl -quiet", "not in mprun.1: -q, --quiet"),
         ("Ar input|completion", "Ar input|output", "--order: mprun.1 says 'input|output'"),
-        (".Fl -order\n", ".Fl -on-hang\n", "mentioned, but no option: --on-hang"),
+        (".Fl -order\n", ".Fl -on-halt\n", "mentioned, but no option: --on-halt"),
         (".Cm check\n.Ar JOB.json", ".Cm doctor", "synopsis: "),
     ],
 )

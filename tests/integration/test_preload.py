@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import stat
+import struct
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -289,11 +293,175 @@ def test_the_library_shows_only_its_own(mprun: Path) -> None:
     library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
     symbols = run_tool("nm", "-D", "--defined-only", "--format=posix", library).splitlines()
     names = {line.split()[0] for line in symbols}
-    assert {"fork", "execve", "mprun_register_fork_hook", "mprun_unregister_fork_hook"} <= names
-    strange = {name for name in names if not re.fullmatch(r"fork|exec\w*|posix_spawnp?|mprun_\w+", name)}
+    clocks = {"alarm", "ualarm", "setitimer"}
+    hooks = {"mprun_register_fork_hook", "mprun_unregister_fork_hook"}
+    assert {"fork", "execve", *clocks, *hooks} <= names
+    ours = re.compile(r"fork|exec\w*|posix_spawnp?|mprun_\w+")
+    strange = {name for name in names - clocks if not ours.fullmatch(name)}
     assert strange == set()
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run_tool("readelf", "-d", library))
     assert {name.split("-")[0] for name in needed} <= {"libc.so.6", "ld"}  # the loader is always there
+
+
+# --- history -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run of the program `history` told, and what it did."""
+
+    notes: list[tuple[int, str]]  # who sent it, by the kernel's word; the text
+    children: list[tuple[int, int, int]]  # of each child its number, its parent and the thread
+    pid: int  # of the program
+
+    def forks(self) -> list[tuple[int, str]]:
+        """Those that tell of a fork."""
+        return [(pid, text) for pid, text in self.notes if text.startswith("fork")]
+
+    def alarms(self) -> list[int]:
+        """Who told of an alarm."""
+        return [pid for pid, text in self.notes if text == "alarm"]
+
+
+RunHistory = Callable[..., Told]
+
+
+@pytest.fixture(name="history")
+def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
+    """history("fork alarm=9") runs these steps below the library alone; we are who hears the notes."""
+    library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
+    address = f"mprun-test-{os.getpid()}-history"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
+        box.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        box.bind(f"\0{address}")
+
+        def take(program: subprocess.Popen[str]) -> Iterator[tuple[int, str]]:
+            """Until the program has ended and all is read."""
+            deadline = time.monotonic() + 120
+            box.settimeout(0.05)
+            while time.monotonic() < deadline:
+                ended = program.poll() is not None
+                try:
+                    data, control, _, _ = box.recvmsg(4096, socket.CMSG_SPACE(12))
+                except TimeoutError:
+                    if ended:
+                        return
+                    continue
+                pid, _, _ = struct.unpack("3i", control[0][2][:12])
+                adapter, _, text = data.decode().partition("\n")
+                assert adapter == "history"
+                yield pid, text
+            program.kill()
+
+        def run(steps: str, name: str = address) -> Told:
+            env = {**os.environ, "LD_PRELOAD": str(library), "MPRUN_NOTES": name}
+            command = [build("history"), *steps.split()]
+            with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as program:
+                notes = list(take(program))
+                assert program.stdout is not None
+                lines = [line.split() for line in program.stdout]
+            assert program.returncode == 0
+            children = [(int(child), int(parent), int(thread)) for child, parent, thread in lines]
+            return Told(notes, children, program.pid)
+
+        yield run
+
+
+def test_a_child_tells_of_its_fork(history: RunHistory) -> None:
+    """Who forked it, from which thread, beside how many."""
+    told = history("fork thread thread fork fork-in-thread")
+    expected = [
+        (child, f"fork\t{parent}\t{thread}\t{threads}")
+        for (child, parent, thread), threads in zip(told.children, (1, 3, 4))
+    ]
+    assert told.notes == expected
+    assert [thread == parent for _, parent, thread in told.children] == [True, True, False]
+
+
+def test_no_history_of_programs_that_are_started(history: RunHistory) -> None:
+    """They run a program of their own: nothing of the parent's is in them."""
+    told = history("vfork spawn")
+    assert len(told.children) == 2
+    assert told.notes == []
+
+
+@pytest.mark.parametrize("clock", ["alarm", "ualarm", "real"])
+def test_an_alarm_is_told_once(history: RunHistory, clock: str) -> None:
+    told = history(f"{clock}=50 {clock}=0 {clock}=60 alarm=70")
+    assert told.alarms() == [told.pid]
+    assert told.forks() == []
+
+
+@pytest.mark.parametrize("clock", ["alarm=0", "ualarm=0", "real=0", "virtual=50", "prof=50"])
+def test_what_wakes_nobody_is_not_told(history: RunHistory, clock: str) -> None:
+    """No clock is set; or one that stands still while the process waits."""
+    assert history(clock).notes == []
+
+
+def test_a_childs_alarm_is_its_own(history: RunHistory) -> None:
+    """A child inherits none, sets its own, and one that shares its parent's memory hides none."""
+    told = history("alarm=50 in-child=alarm=50")
+    [(child, _, _)] = told.children
+    assert told.alarms() == [told.pid, child]
+    told = history("in-vfork=alarm alarm=50")
+    [(child, _, _)] = told.children
+    assert told.alarms() == [child, told.pid]
+
+
+def test_an_alarm_waits_for_room(mprun: Path, build: Compile) -> None:
+    """A lost one would make a proof wrong: the program waits until it is heard."""
+    library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
+    address = f"\0mprun-test-{os.getpid()}-full"
+    kinds = (socket.AF_UNIX, socket.SOCK_DGRAM)
+    with socket.socket(*kinds) as box, socket.socket(*kinds) as sender:
+        box.bind(address)
+        sender.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                sender.sendto(b"history\nfull", address)
+        env = {**os.environ, "LD_PRELOAD": str(library), "MPRUN_NOTES": address[1:]}
+        command = [build("history"), "alarm=100"]
+        with subprocess.Popen(command, env=env) as program:
+            harness.wait_until(lambda: is_sending(program.pid), timeout=60, what="the alarm's note")
+            box.settimeout(60)
+            while box.recv(4096) != b"history\nalarm":
+                pass
+        assert program.returncode == 0
+
+
+def is_sending(pid: int) -> bool:
+    """It waits in sendto(2)."""
+    try:
+        call = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()[0]
+    except (OSError, IndexError):
+        return False
+    return call == "44"
+
+
+@pytest.mark.parametrize("name", ["", "mprun-test-nobody"])
+def test_history_that_nobody_hears(history: RunHistory, name: str) -> None:
+    """Costs nothing and breaks nothing."""
+    assert history("fork alarm=50 thread fork", name=name).notes == []
+
+
+def test_history_is_not_for_people(run_mprun: RunCommand, build: Compile) -> None:
+    run = run_mprun("--", build("history"), "fork", "alarm=50", "fork").check()
+    assert run.stderr == ""
+
+
+def test_history_of_a_job_is_not_for_people(run_job: RunCommand, start_method: str) -> None:
+    script = "import os\ndef run(_):\n    os.wait() if os.fork() else os._exit(0)\n"
+    spec = {"script": "job.py:run", "inputs": {"range": 4}, "start_method": start_method}
+    run = run_job(spec, "-q", scripts={"job.py": script}).check()
+    assert run.stderr == ""
+
+
+def test_many_forks_and_alarms(run_mprun: RunCommand, build: Compile) -> None:
+    """Faster than anyone listens: what is lost is lost, and nobody waits for long."""
+    steps = ["many=100000", *["fork"] * 2000]
+    run = run_mprun("--", build("history"), *steps, timeout=120).check()
+    assert len(run.stdout.splitlines()) == 2000
+    assert run.stderr == ""
 
 
 # --- OpenMP ------------------------------------------------------------------------------------

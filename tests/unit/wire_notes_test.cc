@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 
@@ -142,6 +143,58 @@ TEST(Notes, NobodyWaitsAndMemoryIsBounded) {
     heard += box->take().size();
   }
   EXPECT_EQ(heard, 1001U) << "and one that says so";
+}
+
+// What is for the watch: each one counts, however often the same is said and however much was said before.
+TEST(Notes, HistoryIsPassedOnWhole) {
+  auto box = NoteBox::open();
+  ASSERT_TRUE(box);
+  const Sender sender(*box);
+  const std::string history = std::string(kHistoryNotes) + "\n";
+  for (const char* text : {"alarm", "alarm", "fork\t1\t1\t1"}) ASSERT_EQ(sender.send(history + text), 0);
+  auto notes = box->take();
+  ASSERT_EQ(notes.size(), 3U);
+  EXPECT_EQ(notes[0].adapter, kHistoryNotes);
+  EXPECT_EQ(notes[0].pid, getpid());
+  EXPECT_EQ(notes[1].text, "alarm");
+  EXPECT_EQ(notes[2].text, "fork\t1\t1\t1");
+  std::size_t heard = 0;
+  for (int i = 0; i < 1500; ++i) {
+    ASSERT_EQ(sender.send(history + std::to_string(i)), 0);
+    heard += box->take().size();
+  }
+  EXPECT_EQ(heard, 1500U);
+  ASSERT_EQ(sender.send("a\nfor people"), 0);
+  EXPECT_EQ(box->take().size(), 1U) << "history is not counted among what people are told";
+  for (int i = 0; i < 1500; ++i) {
+    ASSERT_EQ(sender.send("b\n" + std::to_string(i)), 0);
+    (void)box->take();
+  }
+  ASSERT_EQ(sender.send(history + "fork\t2\t2\t1"), 0);
+  EXPECT_EQ(box->take().size(), 1U) << "nor silenced by it";
+}
+
+// A program that never stops talking: mprun takes some, and gets round to other things.
+TEST(Notes, ATorrentDoesNotHoldUp) {
+  auto box = NoteBox::open();
+  ASSERT_TRUE(box);
+  const Sender sender(*box);
+  const std::string datagram = std::string(kHistoryNotes) + "\n" + std::string(1000, 'x');
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(300);
+    for (;;) (void)sender.send(datagram);
+  }
+  ASSERT_GT(child, 0);
+  for (int round = 0; round < 20; ++round) {
+    pollfd wait{box->fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&wait, 1, 30'000), 1);
+    EXPECT_LE(box->take().size(), 1000U);
+  }
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  (void)box->take();
+  EXPECT_FALSE(is_readable(*box)) << "what is left when the last sender has gone is taken at once";
 }
 
 TEST(Notes, BoxesHaveNamesOfTheirOwn) {

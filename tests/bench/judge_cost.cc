@@ -1,0 +1,34 @@
+// What one look at a tree of processes costs: judge_cost PID COUNT prints the seconds of one full sample, and those of
+// the judgement of it.
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+#include "base/clock.h"
+#include "watch/judge.h"
+
+namespace {
+
+double seconds_of(int count, const std::function<void()>& action) {
+  const mprun::Nanos begin = mprun::monotonic_now();
+  for (int i = 0; i < count; ++i) action();
+  return mprun::to_seconds(mprun::monotonic_now() - begin) / count;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const auto root = static_cast<pid_t>(std::atol(argv[1]));
+  const int count = std::atoi(argv[2]);
+  const auto proc = mprun::live_proc();
+  mprun::Sample sample;
+  const double sampling =
+      seconds_of(count, [&] { sample = take_sample(proc.get(), process_tree(proc.get(), root, true)); });
+  const double judging = seconds_of(count, [&] {
+    mprun::World world(proc.get(), &sample, {});
+    (void)judge(sample, &world);
+  });
+  std::printf("%zu %.9f %.9f\n", sample.threads.size(), sampling, judging);
+  return 0;
+}

@@ -1,0 +1,340 @@
+// Family: what it remembers of forks, alarms and ends, asked with real processes.
+#include "watch/family.h"
+
+#include <gtest/gtest.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <memory>
+
+#include "base/clock.h"
+
+namespace mprun {
+namespace {
+
+constexpr int kPatience = 30'000;  // milliseconds
+
+// A child that lives until it is told to end; killed and reaped with this object.
+class Child {
+ public:
+  // `number`: the pid it is to have; 0: any.
+  explicit Child(int code = 0, pid_t number = 0) {
+    auto pipe = make_pipe();
+    if (!pipe) return;
+    clone_args arguments{};
+    arguments.exit_signal = SIGCHLD;
+    if (number != 0) {
+      arguments.set_tid = reinterpret_cast<std::uint64_t>(&number);
+      arguments.set_tid_size = 1;
+    }
+    pid_ = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+    if (pid_ == 0) {
+      dup2(pipe->read.get(), STDIN_FILENO);
+      close_range(STDIN_FILENO + 1, ~0U, 0);  // the other children's ends too
+      char byte = 0;
+      while (read(STDIN_FILENO, &byte, 1) < 0) continue;
+      _exit(code);
+    }
+    release_ = std::move(pipe->write);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    send(SIGKILL);
+    if (pid_ > 0) reap();
+  }
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Returns when it is a zombie.
+  void end(int number = 0) {
+    ASSERT_GT(pid_, 0) << "could not be started";
+    if (number != 0) send(number);
+    release_.reset();
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT), 0);
+  }
+  void reap() {
+    ASSERT_GT(pid_, 0) << "could not be started";
+    ASSERT_EQ(waitpid(pid_, nullptr, 0), pid_);
+    pid_ = -1;
+  }
+
+ private:
+  // kill() takes -1 for everybody.
+  void send(int number) const {
+    if (pid_ > 0) kill(pid_, number);
+  }
+
+  pid_t pid_ = -1;
+  Fd release_;
+};
+
+class FamilyTest : public testing::Test {
+ protected:
+  FamilyTest() : proc_(live_proc()), family_(std::move(*Family::create(proc_.get()))) {}
+
+  void tell(pid_t pid, const std::string& text) { EXPECT_TRUE(family_.hear({pid, kHistoryNotes, text})); }
+  void tell_fork(pid_t pid, pid_t parent = getpid()) {
+    tell(pid, "fork\t" + std::to_string(parent) + "\t" + std::to_string(parent) + "\t3");
+  }
+  [[nodiscard]] bool hears_an_end() const {
+    pollfd wait{family_.fd(), POLLIN, 0};
+    return poll(&wait, 1, 0) == 1;
+  }
+  // Ends that were told when a descriptor became readable.
+  void take_ends() {
+    pollfd wait{family_.fd(), POLLIN, 0};
+    ASSERT_EQ(poll(&wait, 1, kPatience), 1);
+    family_.take_ends();
+  }
+
+  std::unique_ptr<ProcSource> proc_;
+  Family family_;
+};
+
+// Linux tells how a process ended that was reaped before we looked.
+bool kernel_remembers_ends() {
+  Child child;
+  const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child.pid(), 0)));
+  child.end();
+  child.reap();
+  std::array<std::uint64_t, 8> info{8};
+  return ioctl(pidfd.get(), _IOWR(0xFF, 11, info), &info) == 0 && (info[0] & 8U) != 0;
+}
+
+TEST_F(FamilyTest, RemembersAFork) {
+  Child child;
+  EXPECT_EQ(family_.fork_of(child.pid()), nullptr);
+  tell(child.pid(), "fork\t12\t13\t4");
+  const ForkRecord* fork = family_.fork_of(child.pid());
+  ASSERT_NE(fork, nullptr);
+  EXPECT_EQ(fork->parent, 12);
+  EXPECT_EQ(fork->parent_tid, 13);
+  EXPECT_EQ(fork->threads, 4U);
+  EXPECT_FALSE(hears_an_end());
+  EXPECT_TRUE(family_.deaths().empty());
+}
+
+TEST_F(FamilyTest, LeavesOtherNotesToOthers) {
+  EXPECT_FALSE(family_.hear({getpid(), "libgomp", "fork\t1\t1\t1"}));
+  EXPECT_EQ(family_.fork_of(getpid()), nullptr);
+}
+
+TEST_F(FamilyTest, PassesNonsenseOver) {
+  Child child;
+  for (const char* text : {"", "\t", "fork", "fork\t1\t1", "fork\t1\t1\t1\t1", "fork\t1\t1\t", "fork\tx\t1\t1",
+                           "fork\t1\t1\t-1", "fork\t1\t1\t1 ", "fork\t0\t1\t1", "fork\t1\t-4\t1", "fork\t1\t1\t0",
+                           "fork\t99999999999999999999\t1\t1", "alarm\tnow", "alarms", " alarm", "fork\t1\n\t1\t1"}) {
+    tell(child.pid(), text);
+    EXPECT_EQ(family_.fork_of(child.pid()), nullptr) << text;
+    EXPECT_TRUE(family_.alarms().empty()) << text;
+  }
+  for (const pid_t nobody : {0, -1}) {
+    tell_fork(nobody);
+    tell(nobody, "alarm");
+  }
+  EXPECT_TRUE(family_.alarms().empty());
+  EXPECT_TRUE(family_.deaths().empty());
+}
+
+TEST_F(FamilyTest, TellsHowAProcessEnded) {
+  Child exits(7);
+  Child dies;
+  tell_fork(exits.pid());
+  tell_fork(dies.pid());
+  const Nanos before = wall_now();
+  exits.end();
+  take_ends();
+  dies.end(SIGKILL);
+  take_ends();
+  ASSERT_EQ(family_.deaths().size(), 2U);
+  const RecordedDeath& first = family_.deaths()[0];
+  EXPECT_EQ(first.pid, exits.pid());
+  EXPECT_EQ(first.parent, getpid());
+  EXPECT_TRUE(first.end_known);
+  EXPECT_EQ(first.end.exit_code, 7);
+  EXPECT_EQ(first.end.signal, 0);
+  EXPECT_GE(first.when, before);
+  const RecordedDeath& second = family_.deaths()[1];
+  EXPECT_EQ(second.pid, dies.pid());
+  EXPECT_TRUE(second.end_known);
+  EXPECT_EQ(second.end.signal, SIGKILL);
+  EXPECT_FALSE(hears_an_end()) << "an end is told once";
+  EXPECT_EQ(family_.fork_of(exits.pid()), nullptr);
+}
+
+TEST_F(FamilyTest, TellsOfOneThatItsParentHasReaped) {
+  if (!kernel_remembers_ends()) GTEST_SKIP() << "needs Linux 6.15";
+  Child child(9);
+  const pid_t pid = child.pid();
+  tell_fork(pid);
+  child.end();
+  child.reap();
+  take_ends();
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].pid, pid);
+  EXPECT_TRUE(family_.deaths()[0].end_known);
+  EXPECT_EQ(family_.deaths()[0].end.exit_code, 9);
+}
+
+TEST_F(FamilyTest, TellsOfOneThatHadGoneBeforeItsNoteWasRead) {
+  Child child;
+  const pid_t pid = child.pid();
+  child.end();
+  child.reap();
+  tell_fork(pid);
+  EXPECT_EQ(family_.fork_of(pid), nullptr);
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].pid, pid);
+  EXPECT_EQ(family_.deaths()[0].parent, getpid());
+  EXPECT_FALSE(family_.deaths()[0].end_known);
+  tell(pid, "alarm");
+  EXPECT_TRUE(family_.alarms().empty());
+}
+
+TEST_F(FamilyTest, MeetsWhoDoesNotTell) {
+  Child child(3);
+  family_.meet(child.pid());
+  family_.meet(child.pid());
+  EXPECT_EQ(family_.fork_of(child.pid()), nullptr) << "how it came to be is not known";
+  child.end();
+  take_ends();
+  family_.meet(child.pid());
+  EXPECT_FALSE(hears_an_end()) << "an end is told once, however often the zombie is met";
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].parent, getpid());
+  EXPECT_EQ(family_.deaths()[0].end.exit_code, 3);
+  const pid_t pid = child.pid();
+  child.reap();
+  family_.meet(pid);  // nobody
+  EXPECT_EQ(family_.deaths().size(), 1U);
+}
+
+TEST_F(FamilyTest, ForgetsAlarmsOfThoseThatHaveEnded) {
+  Child member;
+  Child other;
+  tell_fork(member.pid());
+  tell(member.pid(), "alarm");
+  tell(other.pid(), "alarm");
+  tell(other.pid(), "alarm");
+  EXPECT_EQ(family_.alarms(), (std::set<pid_t>{member.pid(), other.pid()}));
+  member.end();
+  take_ends();
+  EXPECT_EQ(family_.alarms(), std::set<pid_t>{other.pid()});
+  other.end(SIGALRM);
+  take_ends();
+  EXPECT_TRUE(family_.alarms().empty());
+}
+
+TEST_F(FamilyTest, AForkDoesNotInheritAnAlarm) {
+  Child child;
+  tell(child.pid(), "alarm");
+  tell_fork(child.pid());
+  EXPECT_TRUE(family_.alarms().empty());
+}
+
+// A number that is given again, before we have been told that its first owner ended.
+TEST_F(FamilyTest, KnowsThatANumberIsUsedAgain) {
+  Child first(5);
+  const pid_t pid = first.pid();
+  tell_fork(pid);
+  tell(pid, "alarm");
+  first.end();
+  first.reap();
+  Child second(6, pid);
+  if (second.pid() != pid) GTEST_SKIP() << "may not choose a process's number";
+  tell(pid, "fork\t21\t22\t2");
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].parent, getpid());
+  EXPECT_EQ(family_.deaths()[0].end_known, kernel_remembers_ends());
+  EXPECT_TRUE(family_.alarms().empty());
+  family_.take_ends();
+  ASSERT_NE(family_.fork_of(pid), nullptr) << "the second has not ended";
+  EXPECT_EQ(family_.fork_of(pid)->parent, 21);
+  second.end();
+  take_ends();
+  ASSERT_EQ(family_.deaths().size(), 2U);
+  EXPECT_EQ(family_.deaths()[1].parent, 21);
+  EXPECT_EQ(family_.deaths()[1].end.exit_code, 6);
+}
+
+// The same, of one that was not forked by fork(): its alarm must outlive what is heard late of the first owner.
+TEST_F(FamilyTest, KeepsTheAlarmOfTheNextWithANumber) {
+  Child first;
+  const pid_t pid = first.pid();
+  tell_fork(pid);
+  first.end();
+  first.reap();
+  Child second(0, pid);
+  if (second.pid() != pid) GTEST_SKIP() << "may not choose a process's number";
+  tell(pid, "alarm");
+  family_.take_ends();
+  EXPECT_EQ(family_.alarms(), std::set<pid_t>{pid});
+  EXPECT_EQ(family_.fork_of(pid), nullptr) << "that was the first's";
+  second.end();
+  take_ends();
+  EXPECT_TRUE(family_.alarms().empty());
+}
+
+// A worker's death must not be forgotten over the many short lives after it.
+TEST_F(FamilyTest, KeepsTheDeathsThatMatter) {
+  Child killed;
+  tell_fork(killed.pid());
+  killed.end(SIGKILL);
+  take_ends();
+  Child gone;
+  const pid_t pid = gone.pid();
+  gone.end();
+  gone.reap();
+  for (std::size_t i = 0; i < 2 * Family::kMostDeaths; ++i) tell_fork(pid);
+  ASSERT_EQ(family_.deaths().size(), Family::kMostDeaths);
+  EXPECT_EQ(family_.deaths().front().end.signal, SIGKILL);
+}
+
+TEST_F(FamilyTest, ForgetsTheOldestOfManyViolentDeaths) {
+  std::vector<pid_t> pids;
+  for (std::size_t i = 0; i < Family::kMostDeaths + 5; ++i) {
+    Child child(1);
+    pids.push_back(child.pid());
+    tell_fork(child.pid());
+    child.end();
+    take_ends();
+  }
+  ASSERT_EQ(family_.deaths().size(), Family::kMostDeaths);
+  EXPECT_EQ(family_.deaths().front().pid, pids[5]);
+  EXPECT_EQ(family_.deaths().back().pid, pids.back());
+}
+
+// The readers of /proc need descriptors, too.
+TEST(Family, LeavesDescriptorsToOthers) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 80;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto proc = live_proc();
+  auto family = Family::create(proc.get());
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(family);
+  std::vector<std::unique_ptr<Child>> children;
+  int known = 0;
+  for (int i = 0; i < 30; ++i) {
+    children.push_back(std::make_unique<Child>());
+    family->hear({children.back()->pid(), kHistoryNotes, "fork\t1\t1\t1"});
+    if (family->fork_of(children.back()->pid()) != nullptr) ++known;
+  }
+  EXPECT_EQ(known, 20) << "a quarter of what there is";
+  EXPECT_TRUE(family->deaths().empty());
+  family->hear({children.back()->pid(), kHistoryNotes, "alarm"});
+  EXPECT_EQ(family->alarms().size(), 1U) << "an alarm that is not known would make a proof wrong";
+}
+
+}  // namespace
+}  // namespace mprun
