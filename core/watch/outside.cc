@@ -15,20 +15,25 @@ std::optional<pid_t> parse_pid(std::string_view text) {
   return error == std::errc() && stop == text.data() + text.size() ? std::optional(pid) : std::nullopt;
 }
 
-/// The pipes and sockets that a process has open; nullopt: it may not be looked into.
-std::optional<std::map<int, std::uint64_t>> open_inodes(ProcSource* proc, pid_t pid) {
-  const std::string folder = std::to_string(pid) + "/fd";
-  const auto names = proc->list(folder);
+/// What a process has open, but for what fdinfo says; nullopt: it may not be looked into.
+std::optional<std::vector<Descriptor>> open_descriptors(ProcSource* proc, pid_t pid) {
+  const std::string folder = std::to_string(pid) + "/fd/";
+  const auto names = proc->list(std::to_string(pid) + "/fd");
   if (!names) return std::nullopt;
-  std::map<int, std::uint64_t> inodes;
+  std::vector<Descriptor> descriptors;
   for (const std::string& name : *names) {
     const auto number = parse_pid(name);
-    const auto target = number ? proc->link(folder + "/" + name) : std::nullopt;
-    if (!target) continue;
-    const Descriptor descriptor = parse_descriptor(*number, *target);
-    if (descriptor.inode != 0) inodes.emplace(*number, descriptor.inode);
+    std::string path = folder;
+    path += name;
+    const auto target = number ? proc->link(path) : std::nullopt;
+    if (target) descriptors.push_back(parse_descriptor(*number, *target));
   }
-  return inodes;
+  return descriptors;
+}
+
+void add_foreign(const Descriptor& descriptor, Outside* found) {
+  if (descriptor.inode != 0) found->foreign.insert(descriptor.inode);
+  if (descriptor.kind == Descriptor::Kind::kFile) found->foreign_files.insert(descriptor.target);
 }
 
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
@@ -89,14 +94,14 @@ Outside rest_of_the_machine(ProcSource* proc, pid_t root, const std::vector<pid_
   std::vector<pid_t> others;
   for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
     const auto pid = parse_pid(name);
-    const auto inodes = pid && inside.count(*pid) == 0 ? open_inodes(proc, *pid) : std::nullopt;
-    if (!inodes) continue;
+    const auto held = pid && inside.count(*pid) == 0 ? open_descriptors(proc, *pid) : std::nullopt;
+    if (!held) continue;
     others.push_back(*pid);
     if (stat && stat->parent == *pid) parent_read = true;
-    for (const auto& [number, inode] : *inodes) found.foreign.insert(inode);
+    for (const Descriptor& descriptor : *held) add_foreign(descriptor, &found);
   }
-  for (const auto& [number, inode] : open_inodes(proc, root).value_or(std::map<int, std::uint64_t>())) {
-    if (number <= STDERR_FILENO || !parent_read) found.foreign.insert(inode);
+  for (const Descriptor& descriptor : open_descriptors(proc, root).value_or(std::vector<Descriptor>())) {
+    if (descriptor.number <= STDERR_FILENO || !parent_read) add_foreign(descriptor, &found);
   }
   // A process that has executed its program keeps no memory of its parent's.
   if (parent_read || (stat && !stat->forked)) {

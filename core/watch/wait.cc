@@ -75,13 +75,13 @@ Wait decode_file_lock(const ThreadSample& thread, World* world) {
   if (blocker == nullptr || world->process(blocker->holder) == nullptr) {
     return live_wait(WaitKind::kFileLock, "a process outside has the lock, or nobody can tell who");
   }
-  if (!world->is_closed() && blocker->kind == FileLock::Kind::kFlock) {
-    return live_wait(WaitKind::kFileLock, "a process outside may share the file that is locked");
-  }
   Wait wait{WaitKind::kFileLock, "file lock of process " + std::to_string(blocker->holder), {}, {}};
   wait.wakers.push_back({blocker->holder, 0});
   const Descriptor* own = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (own == nullptr) return live_wait(WaitKind::kFileLock, "its file is not known");
+  if (blocker->kind == FileLock::Kind::kFlock && world->is_foreign_file(own->target)) {
+    return live_wait(WaitKind::kFileLock, "a process outside has the locked file open");
+  }
   for (const auto& [pid, process] : world->processes()) {
     const bool has_it = std::any_of(process.descriptors.begin(), process.descriptors.end(),
                                     [own](const Descriptor& other) { return other.target == own->target; });

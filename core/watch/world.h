@@ -18,6 +18,8 @@ namespace mprun {
 struct Outside {
   /// Pipes and sockets that somebody outside of the tree holds too, by inode.
   std::set<std::uint64_t> foreign;
+  /// Where it is not closed: files that somebody outside of the tree has open, by path.
+  std::set<std::string> foreign_files;
   /// Every process of the tree was started below mprun: what else they share, nobody outside can have.
   bool closed = true;
   /// Where it is not closed: whether the memory of a file may be mapped outside too. Empty: it may.
@@ -55,6 +57,7 @@ class World {
   [[nodiscard]] std::vector<pid_t> pipe_holders(std::uint64_t inode, End end) const;
   [[nodiscard]] std::vector<pid_t> socket_holders(std::uint64_t inode) const;
   [[nodiscard]] bool is_foreign(std::uint64_t inode) const { return around_.foreign.count(inode) != 0; }
+  [[nodiscard]] bool is_foreign_file(const std::string& path) const { return around_.foreign_files.count(path) != 0; }
   [[nodiscard]] bool is_closed() const { return around_.closed; }
   /// Of a shared mapping without a name.
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping) const {
