@@ -15,7 +15,7 @@ namespace {
 struct Limits {
   std::size_t processes, threads, all_threads;
 };
-constexpr Limits kOfHang{64, 64, 64 * 64};
+constexpr Limits kOfHang{64, 64, 4096};
 constexpr Limits kOfAll{1024, 1024, 4096};
 
 enum class Scope { kStuck, kAll };

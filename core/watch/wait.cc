@@ -88,9 +88,6 @@ Wait decode_file_lock(const ThreadSample& thread, World* world) {
   for (const FileLock& blocker : blockers) {
     const World::Process* holder = world->process(blocker.holder);
     if (holder == nullptr) return live_wait(WaitKind::kFileLock, "a process outside has the lock");
-    if (!world->is_closed() && blocker.kind == FileLock::Kind::kFlock) {
-      return live_wait(WaitKind::kFileLock, "a process outside may share the file that is locked");
-    }
     wait.object = "file lock of process " + std::to_string(blocker.holder);
     add_wakers({{blocker.holder, 0}}, &wait);
   }

@@ -204,6 +204,32 @@ def test_a_pipe_of_its_own_is_not(run_mprun: RunCommand, start_victim: Any) -> N
     assert "pipe-never-closed" in inspect_until(run_mprun, pid, "^deadlock").stdout
 
 
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_file_lock(
+    run_mprun: RunCommand, start_victim: Any, tmp_path: Path, ours: bool
+) -> None:
+    """A lock belongs to the open file: where we have that too, we could give it up."""
+    path = tmp_path / "file"
+    path.touch()
+    fd = os.open(path if ours else os.devnull, os.O_RDWR)
+    first = str(fd) if ours else f"os.open({str(path)!r}, os.O_RDWR)"
+    code = f"""
+import fcntl, os
+first = {first}
+fcntl.flock(first, fcntl.LOCK_EX)
+fcntl.flock(os.open({str(path)!r}, os.O_RDWR), fcntl.LOCK_EX)
+"""
+    try:
+        pid = start_victim(*python(code), pass_fds=[fd]).pid
+        if ours:
+            wanted = "^live: .*\\n(.*\\n)*.*a process outside has the locked file open"
+        else:
+            wanted = "^deadlock"
+        inspect_until(run_mprun, pid, wanted)
+    finally:
+        os.close(fd)
+
+
 def test_a_tree_that_moves(run_mprun: RunCommand, start_victim: Any) -> None:
     pid = start_victim(*python("while True: pass")).pid
     text = inspect_until(run_mprun, pid, r"(?m)^    thread \d+ \"\S+\" runs$").stdout
