@@ -117,7 +117,9 @@ TEST(World, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
   proc.processes[12].open(3, "socket:[500]", O_RDWR, "ino:\t500\nscm_fds: 0\n");
   EXPECT_TRUE(judged(&proc).is_deadlock);
   proc.processes[12].open(3, "socket:[500]", O_RDWR, "ino:\t500\nscm_fds: 1\n");
-  EXPECT_THAT(judged(&proc).stuck, UnorderedElementsAre(12, 14));
+  const Judged all = judged(&proc);
+  EXPECT_THAT(all.stuck, UnorderedElementsAre(12, 14));
+  for (const pid_t tid : {10, 11, 13}) EXPECT_THAT(all.waits.at(tid).why_live, HasSubstr("on its way")) << tid;
 }
 
 // unshare(CLONE_FILES): what such a thread holds is not in /proc/PID/fd.
