@@ -146,6 +146,8 @@ class LiveProc : public ProcSource {
       errno = 0;
     }
     if (errno != 0) return std::nullopt;
+    // Among our own descriptors is the one by which we have read.
+    if (path == std::to_string(getpid()) + "/fd" || path == "self/fd") std::erase(names, std::to_string(fd));
     std::sort(names.begin(), names.end(), name_less);
     return names;
   }

@@ -83,6 +83,7 @@ struct Descriptor {
   std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode: another one now is another file
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
   bool armed = false;                         ///< kTimerfd: it will expire, or may
+  std::uint64_t on_their_way = 0;             ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
   std::optional<std::uint64_t> event_id;      ///< kEventfd: the same in all who hold it; none before Linux 5.2
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.

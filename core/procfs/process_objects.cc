@@ -164,6 +164,8 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
     } else if (descriptor->kind == Descriptor::Kind::kEventfd && scan.literal("eventfd-id:")) {
       std::uint64_t id = 0;
       if (scan.number(&id)) descriptor->event_id = id;
+    } else if (descriptor->kind == Descriptor::Kind::kSocket && scan.literal("scm_fds:")) {
+      scan.number(&descriptor->on_their_way);
     } else if (scan.literal("it_value:")) {
       value_zero = is_zero_time(scan);
     } else if (scan.literal("it_interval:")) {

@@ -26,20 +26,13 @@ bool is_blocking(int command) {
 // With inheritance of priority the kernel knows the owner, and tells of its end.
 bool inherits_priority(int command) { return command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET; }
 
-// Only processes that map the same memory could wake it.
+// Only processes that have the same memory could wake it.
 Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, World* world) {
-  const std::string why_live = world->why_shared_outside(thread.pid, mapping);
-  if (!why_live.empty()) return live_wait(WaitKind::kSharedFutex, why_live);
+  const World::Sharers sharers = world->sharers_of(thread.pid, mapping);
+  if (!sharers.why_live.empty()) return live_wait(WaitKind::kSharedFutex, sharers.why_live);
   Wait wait{WaitKind::kSharedFutex, "lock in shared memory, " + mapping.path, {}, {}};
   wait.address = thread.call.arguments[0];
-  for (const auto& [pid, process] : world->processes()) {
-    const auto& maps = world->maps(pid);
-    if (maps.empty()) return live_wait(WaitKind::kSharedFutex, "the memory of process " + std::to_string(pid));
-    const bool maps_it = std::any_of(maps.begin(), maps.end(), [&mapping](const Mapping& other) {
-      return other.inode == mapping.inode && other.device == mapping.device;
-    });
-    if (maps_it) add_wakers({{pid, 0}}, &wait);
-  }
+  add_processes(sharers.processes, &wait);
   return wait;
 }
 

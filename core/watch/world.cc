@@ -77,6 +77,7 @@ World::World(ProcSource* proc, const Sample* sample, Outside around) : proc_(pro
     process.pid = thread.pid;
     if (thread.state == 'Z') continue;
     process.threads.push_back(thread.tid);
+    process.moved = process.moved || thread.moved;
     if (process.speaker == 0 || thread.tid == thread.pid) process.speaker = thread.tid;
     if (thread.tracer != 0) process.acts_alone = "is traced by process " + std::to_string(thread.tracer);
   }
@@ -137,6 +138,10 @@ void World::find_blind_spot() {
   // The option hidepid of /proc: there may be processes in the tree that we do not see.
   if (!proc_->read("1/stat")) blind_spot_ = "the processes of others are hidden";
   for (const auto& [pid, process] : processes_) {
+    for (const Descriptor& descriptor : process.descriptors) {
+      // Whoever receives it will hold what nobody holds now.
+      if (descriptor.on_their_way != 0) blind_spot_ = "a descriptor is on its way to process " + std::to_string(pid);
+    }
     for (const pid_t tid : process.threads) {
       if (!blind_spot_.empty()) return;
       if (tid != process.speaker && has_own_descriptors(process, tid)) {
@@ -250,27 +255,22 @@ bool World::memory(pid_t pid, std::uint64_t address, void* to, std::size_t size)
 }
 
 // Any two may, whatever their parents: clone(CLONE_VM) knows CLONE_PARENT, and orphans get new parents. Those who do
-// have an address space of the same size, now that nobody runs: only they are compared.
+// have an address space of the same size while nobody runs: others are not compared.
 void World::find_shared_memory() {
-  std::map<std::string, std::vector<pid_t>> by_size;
+  std::map<pid_t, std::string> sizes;
   for (const auto& [pid, process] : processes_) {
+    sharing_memory_[pid] = {pid};
     const std::string statm = proc_->read(std::to_string(process.speaker) + "/statm").value_or("");
-    by_size[statm.substr(0, statm.find(' '))].push_back(pid);
+    if (!process.moved) sizes[pid] = statm.substr(0, statm.find(' '));
   }
-  for (const auto& [pid, process] : processes_) sharing_memory_[pid] = {pid};
-  const auto join = [this](pid_t one, pid_t other) {
-    add(other, &sharing_memory_[one]);
-    add(one, &sharing_memory_[other]);
-  };
-  const auto unknown = by_size.find("");
-  for (const auto& [size, alike] : by_size) {
-    for (std::size_t i = 0; i < alike.size(); ++i) {
-      for (std::size_t k = i + 1; k < alike.size(); ++k) {
-        const auto same = proc_->same_memory(processes_[alike[i]].speaker, processes_[alike[k]].speaker);
-        if (same.value_or(true)) join(alike[i], alike[k]);
-      }
-      if (unknown == by_size.end() || size.empty()) continue;
-      for (const pid_t other : unknown->second) join(alike[i], other);
+  for (const auto& [one, process] : processes_) {
+    for (const auto& [other, second] : processes_) {
+      if (other <= one) continue;
+      const std::string& size = sizes[one];
+      if (!size.empty() && !sizes[other].empty() && size != sizes[other]) continue;
+      if (!proc_->same_memory(process.speaker, second.speaker).value_or(true)) continue;
+      add(other, &sharing_memory_[one]);
+      add(one, &sharing_memory_[other]);
     }
   }
 }

@@ -40,6 +40,7 @@ class World {
     pid_t pid = 0, parent = 0;
     pid_t speaker = 0;  ///< a living thread: what an ended first thread had can no longer be read by the pid
     std::string name;
+    bool moved = false;                                     ///< one of its threads has run between the samples
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
     std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
@@ -67,9 +68,12 @@ class World {
   [[nodiscard]] bool is_closed() const { return around_.closed; }
   /// Why it is not certain who in the tree holds what; empty: all of it is known.
   [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
-  /// Why the file of a shared mapping may be somebody's outside of the tree too; empty: it is nobody's.
-  /// world_outside.cc.
-  [[nodiscard]] std::string why_shared_outside(pid_t pid, const Mapping& mapping);
+  struct Sharers {
+    std::vector<pid_t> processes;  ///< of the tree: who has the memory, or can get at it
+    std::string why_live;          ///< why others may, too; empty: nobody else
+  };
+  /// Of a shared mapping of `pid`. world_outside.cc.
+  [[nodiscard]] Sharers sharers_of(pid_t pid, const Mapping& mapping);
   /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.
   [[nodiscard]] bool is_tracer(pid_t pid);
   /// nullptr: not known as one of AF_UNIX.
@@ -103,6 +107,7 @@ class World {
   void index_descriptors(const Process& process);
   void find_blind_spot();
   void find_shared_memory();
+  [[nodiscard]] std::string why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status) const;

@@ -55,7 +55,28 @@ bool World::is_mapped_outside(const Mapping& mapping) {
   return mapped_outside_->count({mapping.device, mapping.inode}) != 0;
 }
 
-std::string World::why_shared_outside(pid_t pid, const Mapping& mapping) {
+// A file that still has a name may be opened by any process of the tree that was told it, as workers are by spawn.
+World::Sharers World::sharers_of(pid_t pid, const Mapping& mapping) {
+  bool has_name = false;
+  Sharers sharers;
+  sharers.why_live = why_shared_outside(pid, mapping, &has_name);
+  if (!sharers.why_live.empty()) return sharers;
+  for (const auto& [other, process] : processes_) {
+    const auto& mapped = maps(other);
+    if (mapped.empty()) sharers.why_live = "the memory of process " + std::to_string(other) + " cannot be read";
+    const bool maps_it = std::any_of(mapped.begin(), mapped.end(), [&mapping](const Mapping& one) {
+      return one.inode == mapping.inode && one.device == mapping.device;
+    });
+    const bool has_it_open =
+        std::any_of(process.descriptors.begin(), process.descriptors.end(), [&mapping](const Descriptor& descriptor) {
+          return descriptor.kind == Descriptor::Kind::kFile && descriptor.info_inode == mapping.inode;
+        });
+    if (has_name || maps_it || has_it_open) sharers.processes.push_back(other);
+  }
+  return sharers;
+}
+
+std::string World::why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name) {
   if (!around_.closed && (!around_.shares_memory || around_.shares_memory(mapping))) {
     return "others may share the memory of the lock";
   }
@@ -76,6 +97,7 @@ std::string World::why_shared_outside(pid_t pid, const Mapping& mapping) {
   const Process* owner = process(pid);
   const auto names =
       owner != nullptr ? proc_->names_of(owner->speaker, std::string(kSharedMemory), mapping.inode) : std::nullopt;
+  *has_name = !deleted || (names && !names->empty());
   if (!names) return "the names of the lock are not known";
   if (!std::all_of(names->begin(), names->end(), is_private_name) ||
       (!deleted && !is_private_name(path.substr(slash + 1)))) {

@@ -323,5 +323,15 @@ TEST(LiveProc, IsRecordedAndReplayed) {
   EXPECT_EQ((*replayed)->unix_sockets(), sockets);
 }
 
+TEST(LiveProc, OurOwnDescriptorsAreReadWithoutTheOneThatReads) {
+  const auto proc = live_proc();
+  const auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  const auto descriptors = read_descriptors(proc.get(), getpid());
+  ASSERT_TRUE(descriptors);
+  EXPECT_TRUE(std::any_of(descriptors->begin(), descriptors->end(),
+                          [&](const Descriptor& descriptor) { return descriptor.number == pipe->read.get(); }));
+}
+
 }  // namespace
 }  // namespace mprun

@@ -207,6 +207,7 @@ TEST(EventfdWait, IsLiveIfTheKernelMaySignalIt) {
 
 TEST(EventfdWait, IsLiveIfItIsNotKnownOrOfOthers) {
   FakeProc old_kernel = eventfd_reader();
+  old_kernel.processes[11].threads[11].waits_on(0x5000);
   old_kernel.processes[10].open(3, "anon_inode:[eventfd]", O_RDWR, "eventfd-count: 0\n");
   EXPECT_FALSE(judged(&old_kernel).is_stuck(10));
   FakeProc outside = eventfd_reader();

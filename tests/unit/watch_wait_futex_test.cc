@@ -72,6 +72,19 @@ TEST(Futex, MayBeEndedByWhoMightShareTheMemory) {
   EXPECT_TRUE(judged(&proc).is_stuck(10));
 }
 
+// While it runs, its size changes between two looks.
+TEST(Futex, IsEndedByWhoeverSharesTheMemoryAndRuns) {
+  FakeProc proc;
+  proc.process(10).thread(10).waits_on(0x5000);
+  proc.process(11).thread(11).waits_on(0x6000);
+  proc.processes[10].memory_of = proc.processes[11].memory_of = 1;
+  proc.processes[11].statm = "101 5 1 1 0 1 0";
+  Sample sample = take_sample(&proc, {10, 11});
+  sample.threads[1].moved = true;
+  World world(&proc, &sample, {});
+  EXPECT_THAT(judge(sample, &world).stuck, IsEmpty());
+}
+
 /// glibc's pthread_join(): a futex that is not private, in private memory, of the number of a thread.
 FakeProc join() {
   FakeProc proc;
@@ -162,11 +175,29 @@ TEST(SharedFutex, OfMultiprocessingIsItsOwn) {
   FakeProc unlinked = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
   EXPECT_TRUE(judged(&unlinked).is_stuck(10));
   FakeProc named = shared_page("/dev/shm/sem.mp-a1b2c3d4");
+  named.processes.erase(12);
   named.names[900] = {"sem.mp-a1b2c3d4"};
   EXPECT_TRUE(judged(&named).is_stuck(10));
   FakeProc loky = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
+  loky.processes.erase(12);
   loky.names[900] = {"sem.loky-77-xyz"};
   EXPECT_TRUE(judged(&loky).is_stuck(10));
+}
+
+// A worker started by spawn opens it when it has got so far.
+TEST(SharedFutex, WithANameMayBeEndedByAllOfTheTree) {
+  FakeProc proc = shared_page("/dev/shm/sem.mp-a1b2c3d4");
+  proc.processes[12].threads[12].waits_on(0x5000);
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[12].threads[12].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SharedFutex, MayBeEndedByWhoHasTheFileOpen) {
+  FakeProc proc = shared_page("/dev/shm/torch_1 (deleted)");
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[12].open(7, "/dev/shm/torch_1 (deleted)", O_RDWR, "ino:\t900\n");
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
 // sem_open() takes the name by which it mapped a new semaphore away; the one that was asked for is another.

@@ -109,6 +109,8 @@ TEST(PollWait, ForAPipeOpenedForBothIsEndedByBoth) {
 
 TEST(PollWait, IsLiveIfOneOfItsDescriptorsIs) {
   FakeProc proc = poller();
+  proc.processes[12].descriptors.clear();  // nobody is seen at the other end of one
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
   proc.processes[10].open(4, "anon_inode:[timerfd]", O_RDWR);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   proc.processes[10].descriptors.erase(4);

@@ -111,6 +111,17 @@ TEST(World, ProvesNothingOfWhatIsHeldIfProcessesAreHidden) {
   EXPECT_THAT(judge(sample, &world).stuck, UnorderedElementsAre(12, 14));
 }
 
+// Whoever receives it can write to a pipe that only its readers seem to hold.
+TEST(World, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
+  FakeProc proc = all_kinds();
+  proc.processes[12].open(3, "socket:[500]", O_RDWR, "ino:\t500\nscm_fds: 0\n");
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[12].open(3, "socket:[500]", O_RDWR, "ino:\t500\nscm_fds: 1\n");
+  const Judged all = judged(&proc);
+  EXPECT_THAT(all.stuck, UnorderedElementsAre(12, 14));
+  for (const pid_t tid : {10, 11, 13}) EXPECT_THAT(all.waits.at(tid).why_live, HasSubstr("on its way")) << tid;
+}
+
 // unshare(CLONE_FILES): what such a thread holds is not in /proc/PID/fd.
 TEST(World, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
   for (const bool knows_kcmp : {true, false}) {

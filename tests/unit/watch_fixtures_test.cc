@@ -1,0 +1,73 @@
+// Hangs and controls as they were recorded (fixtures/NAME.recording: two samples, and all that the judge then asked),
+// judged again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "procfs/text_scan.h"
+#include "watch/judge.h"
+
+namespace mprun {
+namespace {
+
+struct Recorded {
+  const char* name;
+  std::size_t stuck, live;         ///< processes
+  std::vector<WaitKind> kinds;     ///< of the threads, in their order
+  const char* why_live = nullptr;  ///< of the last thread
+};
+
+void PrintTo(const Recorded& recorded, std::ostream* out) { *out << recorded.name; }
+
+class FixtureTest : public testing::TestWithParam<Recorded> {};
+
+std::string content_of(const std::string& name) {
+  const std::ifstream file(MPRUN_SOURCE_DIR "/tests/unit/watch/fixtures/" + name + ".recording");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// "# root 123", the second line.
+pid_t root_of(std::string_view recording) {
+  TextScan scan(recording);
+  scan.line();
+  pid_t root = 0;
+  return scan.literal("# root") && scan.number(&root) ? root : 0;
+}
+
+TEST_P(FixtureTest, IsJudgedAsItWas) {
+  const std::string recording = content_of(GetParam().name);
+  const pid_t root = root_of(recording);
+  ASSERT_GT(root, 0);
+  const auto proc = recorded_proc(recording);
+  ASSERT_TRUE(proc) << proc.error().message;
+  const Sample before = take_sample(proc->get(), process_tree(proc->get(), root, true));
+  const Sample after = take_sample(proc->get(), process_tree(proc->get(), root, true));
+  EXPECT_TRUE(stood_still(before, after));
+  World world(proc->get(), &after, {});
+  const Judgement judgement = judge(after, &world);
+  EXPECT_EQ(judgement.stuck.size(), GetParam().stuck);
+  EXPECT_EQ(judgement.live.size(), GetParam().live);
+  std::vector<WaitKind> kinds;
+  for (const JudgedThread& thread : judgement.threads) kinds.push_back(thread.wait.kind);
+  EXPECT_EQ(kinds, GetParam().kinds);
+  ASSERT_FALSE(judgement.threads.empty());
+  const std::string& why_live = judgement.threads.back().wait.why_live;
+  EXPECT_EQ(why_live, GetParam().why_live == nullptr ? "" : GetParam().why_live);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Hangs, FixtureTest,
+    testing::Values(Recorded{"lock_cycle", 1, 0, {WaitKind::kThreadEnd, WaitKind::kMutex, WaitKind::kMutex}},
+                    Recorded{"pipe_never_closed", 2, 0, {WaitKind::kChild, WaitKind::kPipeRead}},
+                    Recorded{"shared_mutex_owner_killed", 1, 0, {WaitKind::kSharedFutex}}));
+INSTANTIATE_TEST_SUITE_P(
+    Controls, FixtureTest,
+    testing::Values(Recorded{"vfork_sleep", 0, 2, {WaitKind::kVfork, WaitKind::kTimer}, "it sleeps"},
+                    Recorded{"event_from_handler", 0, 1, {WaitKind::kFutex}, "its process catches signal 15"}));
+
+}  // namespace
+}  // namespace mprun
