@@ -3,6 +3,8 @@
  *
  *     fork   PARENT  THREAD  THREADS    by the child: which thread forked it, and how many the parent had
  *     alarm                             by a process that will get a signal by a clock, once
+ *     term   PROCESS                    by one that sent it SIGTERM
+ *     end    PROCESS STATUS             by its parent, which has reaped it: it did not end well
  *
  * A fork is told without waiting: one that is lost costs a cause. A lost alarm would cost the proof its truth, so that
  * one waits for room. */
@@ -43,6 +45,10 @@ void tell_alarm(void) {
   const pid_t self = getpid();
   if (atomic_load(&alarm_told) != self && tell(kName, "alarm")) atomic_store(&alarm_told, self);
 }
+
+void tell_termination(pid_t process) { note(kName, "term\t%d", (int)process); }
+
+void tell_end(pid_t process, int status) { note(kName, "end\t%d\t%d", (int)process, status); }
 
 void register_history(void) {
   if (*notes_address() == '\0') return;

@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "preload.h"
 
 /* libc's own; found before main, because dlsym() waits for locks that nobody frees between fork and exec. */
-#define FOR_EACH_REAL(X) \
-  X(fork) X(execve) X(execvpe) X(execv) X(execvp) X(posix_spawn) X(posix_spawnp) X(alarm) X(ualarm) X(setitimer)
+#define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(execv) X(execvp) X(posix_spawn) X(posix_spawnp)
 // NOLINTBEGIN(bugprone-macro-parentheses): member names
 #define DECLARE(name) __typeof__(&name) name;
 #define FIND(name) real.name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
@@ -24,7 +22,7 @@ static struct { FOR_EACH_REAL(DECLARE) } real;
 
 /* Another library's constructor may call us before our own ran. */
 static void find_real(void) {
-  if (real.setitimer == NULL) {
+  if (real.posix_spawnp == NULL) {
     FOR_EACH_REAL(FIND)
   }
 }
@@ -153,29 +151,9 @@ MPRUN_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_fi
   return real.posix_spawnp(pid, file, actions, attributes, argv, envp);
 }
 
-/* Who asks for a signal by a clock wakes up by itself, and /proc does not show it. ITIMER_VIRTUAL and ITIMER_PROF are
- * not such clocks: they stand still while a process does. */
-MPRUN_EXPORT unsigned alarm(unsigned seconds) {
-  find_real();
-  if (seconds != 0) tell_alarm();
-  return real.alarm(seconds);
-}
-
-MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
-  find_real();
-  if (value != 0) tell_alarm();
-  return real.ualarm(value, interval);
-}
-
-MPRUN_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* new_value, struct itimerval* old_value) {
-  find_real();
-  const struct timeval* first = new_value != NULL ? &new_value->it_value : NULL;
-  if (which == ITIMER_REAL && first != NULL && (first->tv_sec != 0 || first->tv_usec != 0)) tell_alarm();
-  return real.setitimer(which, new_value, old_value);
-}
-
 __attribute__((constructor)) static void start(void) {
   find_real();
+  find_witnessed();
   if (getauxval(AT_SECURE) != 0) { /* not in a program with rights of its own */
     forking.depth = 1;
     return;

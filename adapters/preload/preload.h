@@ -127,6 +127,15 @@ bool python_leaves_adapters_out(void);
 
 /* This process has asked for a signal by a clock. */
 void tell_alarm(void);
+/* `process` was sent SIGTERM. */
+void tell_termination(pid_t process);
+/* A child of this process ended badly; `status` as by waitpid(). */
+void tell_end(pid_t process, int status);
+
+/* --- witness.c --- */
+
+/* Finds libc's own functions, before main. */
+void find_witnessed(void);
 
 /* --- the adapters, in the order they register; the last one prepares first --- */
 

@@ -220,12 +220,12 @@ std::string end_text(const RecordedDeath& death) {
   return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
 }
 
-// The last one of a family that is stuck that did not come to a good end, if the stuck wait for what it owed them:
-// tasks of a pool, or a lock in shared memory, which has no owner that the kernel knows.
+// The last forked child of a process that is stuck that did not come to a good end, if the stuck wait for what it owed
+// them: tasks of a pool, or a lock in shared memory, which has no owner that the kernel knows.
 std::optional<HangCause> worker_died(const Evidence& evidence) {
   const RecordedDeath* dead = nullptr;
   for (const RecordedDeath& death : evidence.family->deaths()) {
-    if (is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
+    if (death.forked && is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
   }
   if (dead == nullptr) return std::nullopt;
   const bool of_pool =

@@ -90,14 +90,36 @@ bool Family::hear(const AdapterNote& note) {
   if (note.pid <= 0) return true;  // of a process that has no number here
   const auto fields = split_at_tabs(note.text);
   ForkRecord fork;
+  pid_t pid = 0;
+  int status = 0;
   if (fields[0] == "alarm" && fields.size() == 1) {
     hear_alarm(note.pid);
   } else if (fields[0] == "fork" && fields.size() == 4 && read_number(fields[1], &fork.parent) &&
              read_number(fields[2], &fork.parent_tid) && read_number(fields[3], &fork.threads) && fork.parent > 0 &&
              fork.parent_tid > 0 && fork.threads > 0) {
     hear_fork(note.pid, fork);
+  } else if (fields[0] == "term" && fields.size() == 2 && read_number(fields[1], &pid)) {
+    // Only of those we know, whose end we will hear of.
+    if (members_.count(pid) != 0) told_to_end_.insert(pid);
+  } else if (fields[0] == "end" && fields.size() == 3 && read_number(fields[1], &pid) &&
+             read_number(fields[2], &status) && pid > 0) {
+    hear_end(pid, note.pid, end_from_status(status));
   }
   return true;
+}
+
+// Its parent has reaped it, perhaps before we could look ourselves.
+void Family::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
+  const auto known = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& death) {
+    return death.pid == pid && death.parent == parent;
+  });
+  if (known == deaths_.rend() || members_.count(pid) != 0) {
+    record_end(pid, parent, end);
+    bury(pid);
+  } else if (!known->end_known) {
+    known->end = end;
+    known->end_known = true;
+  }
 }
 
 void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
@@ -105,7 +127,9 @@ void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
   bury(pid);  // the watch has met it before
   alarms_.erase(pid);
   if (follow(pid, fork.parent, fork)) return;
-  if (errno == ESRCH) record_end(pid, fork.parent, std::nullopt);  // its parent was faster than we are
+  if (errno != ESRCH) return;
+  record_end(pid, fork.parent, std::nullopt);  // its parent was faster than we are
+  deaths_.back().forked = true;
 }
 
 // Whoever asked for an alarm is followed, so that the alarm is forgotten with its end.
@@ -172,6 +196,7 @@ void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) 
   death.parent = parent;
   death.when = wall_now();
   death.end_known = end.has_value();
+  death.forked = fork_of(pid) != nullptr;
   death.end = end.value_or(ProcessEnd());
   deaths_.push_back(death);
   if (deaths_.size() <= kMostDeaths) return;
@@ -199,6 +224,7 @@ void Family::bury(pid_t pid) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.pidfd.get(), nullptr);
   members_.erase(it);
   alarms_.erase(pid);
+  told_to_end_.erase(pid);
 }
 
 bool is_violent(const RecordedDeath& death) {

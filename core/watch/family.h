@@ -44,6 +44,8 @@ class Family {
   /// How many children of `parent` came to a bad end since `when` (wall clock).
   [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
+  /// Whether somebody has sent SIGTERM to the process, which goes on.
+  [[nodiscard]] bool was_told_to_end(pid_t pid) const { return told_to_end_.count(pid) != 0; }
   /// Processes that will get a signal by a clock, or got it.
   [[nodiscard]] const std::set<pid_t>& alarms() const { return alarms_; }
 
@@ -57,6 +59,7 @@ class Family {
       : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
   void hear_fork(pid_t pid, const ForkRecord& fork);
   void hear_alarm(pid_t pid);
+  void hear_end(pid_t pid, pid_t parent, ProcessEnd end);
   bool follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork);
   void record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end);
   void bury(pid_t pid);
@@ -68,7 +71,7 @@ class Family {
   std::size_t most_members_;
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
-  std::set<pid_t> alarms_;
+  std::set<pid_t> alarms_, told_to_end_;
 };
 
 }  // namespace mprun

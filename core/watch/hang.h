@@ -84,7 +84,8 @@ struct RecordedDeath {
   pid_t pid = 0, parent = 0;
   ProcessEnd end;
   bool end_known = true;
-  Nanos when = 0;  ///< wall clock
+  Nanos when = 0;       ///< wall clock
+  bool forked = false;  ///< it was a child of fork(), not of a spawn
 };
 
 struct Hang {

@@ -46,7 +46,7 @@ std::optional<HangCause> ignores_termination(const Evidence& evidence) {
     if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
     const World::Process* child = evidence.world->process(thread.wait.wakers.front().pid);
     if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
-    if (evidence.family->violent_deaths(child->parent, 0) == 0) continue;
+    if (!evidence.family->was_told_to_end(child->pid)) continue;
     const std::string pid = std::to_string(child->pid);
     const bool ignored = (child->ignored_signals & kTermBit) != 0;
     return HangCause{"ignores-termination",

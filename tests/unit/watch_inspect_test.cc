@@ -182,6 +182,7 @@ class RestOfTheMachine : public ::testing::Test {
   void open(const std::string& pid, const std::string& number, const std::string& target) {
     proc_.folders[pid + "/fd"].push_back(number);
     proc_.links[pid + "/fd/" + number] = target;
+    proc_.files[pid + "/fdinfo/" + number] = "pos:\t0\nflags:\t02\nmnt_id:\t1\nino:\t7\n";
   }
   Outside outside() { return rest_of_the_machine(&proc_, 20, {20}); }
   static Mapping semaphore() {
