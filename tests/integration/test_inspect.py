@@ -222,7 +222,7 @@ fcntl.flock(os.open({str(path)!r}, os.O_RDWR), fcntl.LOCK_EX)
     try:
         pid = start_victim(*python(code), pass_fds=[fd]).pid
         if ours:
-            wanted = "^live: .*\\n(.*\\n)*.*a process outside has the locked file open"
+            wanted = "^live: .*\\n(.*\\n)*.*a file that is open outside too"
         else:
             wanted = "^deadlock"
         inspect_until(run_mprun, pid, wanted)
