@@ -106,6 +106,10 @@ class Explainer {
     if (python != evidence_.python.end()) described.python = python->second;
     if (thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kEnded) return described;
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
+    // Only what is blocked for ever is stopped for it, and goes on waiting.
+    if (native.approximate && scope_ == Scope::kStuck && !is_stall() && !thread.live) {
+      native = native_->complete_with_ptrace(sample.tid, std::move(native));
+    }
     described.native = std::move(native.frames);
     described.native_approximate = native.approximate;
     return described;

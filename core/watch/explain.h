@@ -7,7 +7,8 @@
 
 namespace mprun {
 
-/// `now`: monotonic, for how long it has waited. Reads stacks; stops no process.
+/// `now`: monotonic, for how long it has waited. Reads stacks; stops a thread that is blocked for ever for a moment
+/// where its native stack cannot be read whole otherwise.
 [[nodiscard]] Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now);
 
 /// The same of every process and thread, live ones too. Where nothing is stuck the verdict is kLive, without a join and

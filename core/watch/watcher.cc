@@ -12,6 +12,8 @@ constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
 // How long a process must rest while others run, before it is worth a judgement; and between such judgements.
 constexpr Nanos kRest = kNanosPerSecond;
 constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
+constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPerMilli,
+                kMostPatience = 400 * kNanosPerMilli;
 // How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
 constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
 // So many children with a bad end within that time are no accident.
@@ -51,9 +53,13 @@ bool Watcher::has_new_process() const {
 void Watcher::wait_for_rest(Nanos now) {
   const bool look_at_all = now - last_part_ >= kRest;
   const bool moved = activity_.has_moved(now, look_at_all);
+  // Who wakes up again and again shall not be judged each time: the more often, the longer a rest must be.
+  if (moved && judged_still_) {
+    patience_ = now - last_moved_ < kLongRest ? std::min(patience_ + kPatienceStep, kMostPatience) : 0;
+  }
   if (moved) last_moved_ = now;
   const bool nobody_moves = !moved && !activity_.knows_none();
-  if (nobody_moves && judged_still_) return;
+  if (nobody_moves && (judged_still_ || now - last_moved_ < patience_)) return;
   judged_still_ = false;
   bool part = false;
   if (moved && look_at_all && now - last_part_ >= kPartEvery) {
@@ -85,6 +91,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     phase_ = Phase::kResting;
     pending_.reset();
     last_moved_ = now;
+    patience_ = std::min(patience_ + kPatienceStep, kMostPatience);
     return std::nullopt;
   }
   auto proof = judge_part(*before, *sample_);

@@ -70,6 +70,7 @@ class Watcher {
   std::optional<Proof> pending_;
   std::set<pid_t> told_;  ///< the processes of the last proof
   Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0, last_stall_look_ = 0;
+  Nanos patience_ = 0;  ///< how long nobody must have moved before samples are taken
 };
 
 }  // namespace mprun
