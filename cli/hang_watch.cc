@@ -41,6 +41,17 @@ std::string place_of(const HungProcess& process) {
   return {};
 }
 
+// A process whose own place says nothing, such as a shell, is stuck where the one is that it waits for.
+void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std::string>* places) {
+  for (std::size_t depth = 0; depth < processes.size(); ++depth) {
+    for (const HungProcess& process : processes) {
+      const auto own = places->find(process.pid);
+      const auto parents = places->find(process.parent);
+      if (own != places->end() && parents != places->end() && parents->second.empty()) parents->second = own->second;
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
@@ -64,6 +75,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
     const auto stuck = finding.stuck.find(process.pid);
     if (stuck != finding.stuck.end()) stuck->second = place_of(process);
   }
+  lend_places(hang.processes, &finding.stuck);
   return finding;
 }
 

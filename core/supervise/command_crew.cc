@@ -115,6 +115,7 @@ void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   if (!spawn.argv[0].empty()) slot.pid = spawn_process(spawn, &failure);
   if (slot.pid > 0) {
     running_[slot.pid] = number;
+    listener_->on_process_started(number, slot.pid);
     return;
   }
   slot.pid = 0;

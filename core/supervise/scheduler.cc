@@ -311,7 +311,10 @@ void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause ca
   if (policy_.ranks) {
     stop(cause == Cause::kHang ? cause : Cause::kRankFailed);
     stop_deadline_ = now_;
-    for (int other = 0; other < policy_.workers; ++other) check_deadlines(other);
+    for (int other = 0; other < policy_.workers; ++other) {
+      if (!at(other).in_flight.empty()) terminate(other, Cause::kRankFailed);  // the others did not hang
+      check_deadlines(other);
+    }
   } else if (policy_.stop_on_error || too_many) {
     stop(Cause::kErrorStop);
   }

@@ -426,18 +426,23 @@ void Supervisor::look_for_hangs() {
 void Supervisor::act_on(const HangMonitor::Finding& finding) {
   tell(finding.told);
   const OnHang wanted = setup_.spec->watch.on_hang;
+  if (wanted == OnHang::kReport) return;
+  std::vector<int> stuck_slots;
+  for (const auto& [pid, slot] : slots_) {
+    const auto stuck = finding.stuck.find(pid);
+    if (stuck == finding.stuck.end()) {
+      if (wanted == OnHang::kKill) hung_[slot] = "the job hung: " + finding.reason;
+      continue;
+    }
+    hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
+    stuck_slots.push_back(slot);
+    if (policy_.ranks) notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung; the others are ended");
+  }
   if (wanted == OnHang::kKill) {
-    for (const auto& [pid, slot] : slots_) hung_[slot] = "the job hung: " + finding.reason;
     post(event::JobHung{});
     return;
   }
-  if (wanted == OnHang::kReport) return;
-  for (const auto& [pid, slot] : std::map<pid_t, int>(slots_)) {
-    const auto stuck = finding.stuck.find(pid);
-    if (stuck == finding.stuck.end()) continue;
-    hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
-    post(event::WorkerHung{slot});
-  }
+  for (const int slot : stuck_slots) post(event::WorkerHung{slot});
 }
 
 void Supervisor::on_signals() {
