@@ -76,6 +76,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
     if (stuck != finding.stuck.end()) stuck->second = place_of(process);
   }
   lend_places(hang.processes, &finding.stuck);
+  finding.whole = hang.verdict == HangVerdict::kDeadlock;
   return finding;
 }
 

@@ -345,7 +345,7 @@ void Supervisor::on_start_failed(const std::string& reason) {
 }
 
 void Supervisor::on_process_started(int slot, pid_t pid) {
-  slots_[pid] = slot;
+  if (slot >= 0) slots_[pid] = slot;  // not the host
   hung_.erase(slot);
   tell(WorkerStarted{slot, pid});
 }
@@ -415,34 +415,6 @@ void Supervisor::on_notes() {
     if (setup_.watch != nullptr && setup_.watch->hear(note)) continue;
     notice(Notice::Kind::kWarning, to_string(note));
   }
-}
-
-void Supervisor::look_for_hangs() {
-  const Nanos now = monotonic_now();
-  if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
-  if (const auto finding = setup_.watch->look(now)) act_on(*finding);
-}
-
-void Supervisor::act_on(const HangMonitor::Finding& finding) {
-  tell(finding.told);
-  const OnHang wanted = setup_.spec->watch.on_hang;
-  if (wanted == OnHang::kReport) return;
-  std::vector<int> stuck_slots;
-  for (const auto& [pid, slot] : slots_) {
-    const auto stuck = finding.stuck.find(pid);
-    if (stuck == finding.stuck.end()) {
-      if (wanted == OnHang::kKill) hung_[slot] = "the job hung: " + finding.reason;
-      continue;
-    }
-    hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
-    stuck_slots.push_back(slot);
-    if (policy_.ranks) notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung; the others are ended");
-  }
-  if (wanted == OnHang::kKill) {
-    post(event::JobHung{});
-    return;
-  }
-  for (const int slot : stuck_slots) post(event::WorkerHung{slot});
 }
 
 void Supervisor::on_signals() {

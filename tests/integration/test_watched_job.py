@@ -324,3 +324,12 @@ def test_a_worker_that_does_not_exit(run_job: RunCommand, start_method: str) -> 
     assert "threading.py" in str(python_lines(report))
     assert "threading._shutdown" in report["join"]["call"]
     assert run.summary()["exit_code"] == 0
+
+
+def test_a_setup_that_hangs(run_job: RunCommand) -> None:
+    """There is no worker yet to be tried again: the job cannot be launched."""
+    setup = "import threading\ndef warm_up():\n    threading.Event().wait()\ndef work(n):\n    return n\n"
+    job = {"script": "cold.py", "function": "work", "setup": "warm_up", "inputs": {"range": 3}}
+    run = run_job({**job, "limits": {"grace_seconds": 1}}, scripts={"cold.py": setup}).check(3)
+    assert re.search(r"cannot launch the job: it hung while it was starting, at \S+cold.py:3", run.stderr)
+    assert check_hangs(run, 1)[0]["verdict"] == "deadlock"

@@ -1,0 +1,41 @@
+// What the supervisor does about hangs: asks the monitor when it is time to, and acts as `watch.on_hang` says.
+#include "supervise/supervisor.h"
+
+namespace mprun {
+
+void Supervisor::look_for_hangs() {
+  const Nanos now = monotonic_now();
+  if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
+  if (const auto finding = setup_.watch->look(now)) act_on(*finding);
+}
+
+void Supervisor::act_on(const HangMonitor::Finding& finding) {
+  tell(finding.told);
+  const OnHang wanted = setup_.spec->watch.on_hang;
+  if (wanted == OnHang::kReport) return;
+  std::vector<int> stuck_slots;
+  for (const auto& [pid, slot] : slots_) {
+    const auto stuck = finding.stuck.find(pid);
+    if (stuck == finding.stuck.end()) {
+      if (wanted == OnHang::kKill) hung_[slot] = "the job hung: " + finding.reason;
+      continue;
+    }
+    hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
+    stuck_slots.push_back(slot);
+    if (policy_.ranks) notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung; the others are ended");
+  }
+  if (wanted == OnHang::kKill) {
+    post(event::JobHung{});
+    return;
+  }
+  for (const int slot : stuck_slots) post(event::WorkerHung{slot});
+  if (!finding.whole || !stuck_slots.empty()) return;
+  // The host hangs before there is any worker: in `setup`, or an import.
+  std::string reason = "it hung while it was starting";
+  for (const auto& [pid, place] : finding.stuck) {
+    if (!place.empty()) reason = "it hung while it was starting, at " + place;
+  }
+  on_start_failed(reason + ": " + finding.reason);
+}
+
+}  // namespace mprun
