@@ -1,6 +1,4 @@
 // The scheduler's decisions, case by case and under random schedules: no clock, no process.
-#include "supervise/scheduler.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,53 +6,13 @@
 #include <random>
 #include <set>
 
+#include "scheduler_driver.h"
+
 namespace mprun {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-Policy workers(int count) {
-  Policy policy;
-  policy.workers = count;
-  return policy;
-}
-
-/// Drives a scheduler by hand and remembers what it wanted.
-class Driver {
- public:
-  explicit Driver(const Policy& policy) : scheduler_(policy) {}
-
-  std::vector<Action> send(const Event& event) {
-    std::vector<Action> actions;
-    scheduler_.step(event, now_, &actions);
-    return actions;
-  }
-  void pass(double seconds) { now_ += from_seconds(seconds); }
-  Scheduler& scheduler() { return scheduler_; }
-
- private:
-  Scheduler scheduler_;
-  Nanos now_ = kNanosPerSecond;
-};
-
-template <typename T>
-std::vector<T> all(const std::vector<Action>& actions) {
-  std::vector<T> found;
-  for (const Action& action : actions) {
-    if (const T* wanted = std::get_if<T>(&action)) found.push_back(*wanted);
-  }
-  return found;
-}
-
-std::vector<TaskId> assigned(const std::vector<Action>& actions, int slot) {
-  std::vector<TaskId> tasks;
-  for (const auto& assign : all<action::Assign>(actions)) {
-    if (assign.slot != slot) continue;
-    for (const TaskAttempt& task : assign.tasks) tasks.push_back(task.task);
-  }
-  return tasks;
-}
 
 TEST(Scheduler, StartsAllWorkersAndReadsInputs) {
   Driver driver(workers(3));
@@ -367,7 +325,7 @@ class RandomWorld {
     ASSERT_TRUE(driver_.scheduler().over()) << "the job hangs";
     const Counts& counts = driver_.scheduler().counts();
     EXPECT_EQ(counts.done(), ended_.size());
-    if (!interrupted_ && !policy_.stop_on_error && !driver_.scheduler().start_failed()) {
+    if (!interrupted_ && !job_hung_ && !policy_.stop_on_error && !driver_.scheduler().start_failed()) {
       EXPECT_EQ(ended_.size(), total_) << "a task was lost";
     }
   }
@@ -384,6 +342,7 @@ class RandomWorld {
     if (pick(2) == 0) policy_.chunk_size = static_cast<int>(pick(9)) + 1;
     policy_.retries_on_error = static_cast<int>(pick(3));
     policy_.retries_on_death = static_cast<int>(pick(3));
+    policy_.retries_on_hang = static_cast<int>(pick(5));
     policy_.retry_delay = pick(3) == 0 ? kNanosPerSecond : 0;
     policy_.stop_on_error = pick(6) == 0;
     if (pick(3) == 0 && !policy_.process_per_task) policy_.tasks_per_worker = static_cast<int>(pick(5)) + 1;
@@ -400,7 +359,7 @@ class RandomWorld {
     driver_.pass(static_cast<double>(pick(100)) / 1000);
     const int slot = static_cast<int>(pick(processes_.size()));
     Process& process = at(slot);
-    switch (pick(8)) {
+    switch (pick(9)) {
       case 0:
         perform(driver_.send(event::Tick{}));
         break;
@@ -421,6 +380,15 @@ class RandomWorld {
       case 3:
         if (!policy_.process_per_task && process.alive && (process.doomed || process.retired || pick(10) == 0)) {
           die(slot);
+        }
+        break;
+      case 4:
+        if (pick(400) == 0) {
+          job_hung_ = true;
+          perform(driver_.send(event::JobHung{}));
+        } else if (pick(8) == 0) {
+          perform(driver_.send(event::WorkerHung{slot}));
+          EXPECT_TRUE(process.doomed || !process.alive || (policy_.process_per_task && process.queue.empty()));
         }
         break;
       default:
@@ -460,7 +428,8 @@ class RandomWorld {
       EXPECT_LT(task.task, read_);
       EXPECT_EQ(ended_.count(task.task), 0U) << "an ended task ran again";
       EXPECT_TRUE(out_.insert(task.task).second) << "a task runs twice at once";
-      EXPECT_LE(task.attempt, 1 + std::max(policy_.retries_on_error, policy_.retries_on_death));
+      EXPECT_LE(task.attempt,
+                1 + std::max({policy_.retries_on_error, policy_.retries_on_death, policy_.retries_on_hang}));
       at(wanted.slot).queue.push_back(task.task);
     }
   }
@@ -485,14 +454,20 @@ class RandomWorld {
     EXPECT_TRUE(ended_.insert(wanted.task.task).second) << "a task ended twice";
     at(wanted.slot).doomed = at(wanted.slot).doomed && !policy_.process_per_task;
   }
-  void check(const action::RetryTask& wanted) { out_.erase(wanted.task.task); }
+  void check(const action::RetryTask& wanted) {
+    out_.erase(wanted.task.task);
+    EXPECT_LE(wanted.task.attempt, wanted.cause == Cause::kHang   ? policy_.retries_on_hang
+                                   : wanted.cause == Cause::kNone ? policy_.retries_on_error
+                                                                  : policy_.retries_on_death);
+    EXPECT_FALSE(job_hung_) << "nothing goes on in a job that hung";
+  }
 
   std::mt19937_64 random_;
   Policy policy_;
   std::uint64_t total_ = 0, read_ = 0;
   std::vector<Process> processes_;
   Driver driver_;
-  bool wants_inputs_ = false, interrupted_ = false, interrupts_allowed_ = true;
+  bool wants_inputs_ = false, interrupted_ = false, job_hung_ = false, interrupts_allowed_ = true;
   std::set<TaskId> out_, ended_;
   std::deque<event::TakenBack> taken_back_;
 };
