@@ -69,24 +69,48 @@ TEST(Causes, LockCycle) {
   EXPECT_NE(cause.explanation.find("locked itself"), std::string::npos) << cause.explanation;
 }
 
-TEST(Causes, FileLockCycle) {
-  CauseEvidence evidence;
-  const auto waits = [&](pid_t pid, pid_t parent, std::uint64_t fd) {
-    evidence.proc.process(pid, parent)
-        .open(3, "/tmp/a", O_RDWR, "ino:\t500\n")
-        .open(4, "/tmp/b", O_RDWR, "ino:\t501\n")
+class FileLockCycle : public testing::Test {
+ protected:
+  // `pid` waits for the lock of a file that `holder` has.
+  void add(pid_t pid, pid_t holder) {
+    const std::string inode = std::to_string(500 + pid % 100);
+    evidence_.proc.process(pid)
+        .open(3, "/tmp/" + inode, O_RDWR, "ino:\t" + inode + "\n")
         .thread(pid)
-        .call(SYS_fcntl, {fd, F_SETLKW, 0x1000});
-  };
-  waits(kParent, 1, 3);
-  waits(kChild, kParent, 4);
-  const std::string first = "1: POSIX  ADVISORY  WRITE 5000020 00:2a:500 0 EOF\n",
-                    second = "2: POSIX  ADVISORY  WRITE 5000010 00:2a:501 0 EOF\n";
-  evidence.proc.locks = first + "1: -> POSIX  ADVISORY  WRITE 5000010 00:2a:500 0 EOF\n" + second +
-                        "2: -> POSIX  ADVISORY  WRITE 5000020 00:2a:501 0 EOF\n";
-  EXPECT_EQ(evidence.of_hang().id, "lock-cycle");
-  evidence.proc.processes[kChild].threads[kChild].waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "its holder waits for something else";
+        .call(SYS_fcntl, {3, F_SETLKW, 0x1000});
+    const std::string number = std::to_string(pid % 100) + ": ";
+    const auto line = [&](pid_t of) {
+      return "POSIX  ADVISORY  WRITE " + std::to_string(of) + " 00:2a:" + inode + " 0 EOF\n";
+    };
+    evidence_.proc.locks += number + line(holder) + number + "-> " + line(pid);
+  }
+  CauseEvidence evidence_;
+};
+
+TEST_F(FileLockCycle, OfTwo) {
+  add(kParent, kChild);
+  add(kChild, kParent);
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("5000010 for 5000020 for 5000010"), std::string::npos) << cause.explanation;
+}
+
+TEST_F(FileLockCycle, OfThree) {
+  constexpr pid_t kWaitsForThem = kParent - 1;
+  add(kWaitsForThem, kParent);
+  add(kParent, kChild);
+  add(kChild, kOther);
+  add(kOther, kParent);
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_NE(cause.explanation.find(": 5000010 for 5000020 for 5000030 for 5000010"), std::string::npos)
+      << cause.explanation;
+}
+
+TEST_F(FileLockCycle, IsNoneInAChain) {
+  add(kParent, kChild);
+  add(kChild, kOther);
+  evidence_.proc.process(kOther).thread(kOther).waits_on(kLock);
+  EXPECT_EQ(evidence_.of_hang().id, "unknown");
 }
 
 TEST(Causes, MutexHeldAtFork) {
