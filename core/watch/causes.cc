@@ -48,30 +48,45 @@ std::optional<HangCause> openmp_after_fork(const Evidence& evidence) {
       "multiprocessing.set_start_method(\"spawn\")"};
 }
 
+// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
+std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
+  for (const auto& [start, first] : waits_for) {
+    std::vector<pid_t> cycle{start};
+    pid_t at = first;
+    // Who only waits for a circle is not of it, and would go round for ever.
+    while (at != start && cycle.size() < waits_for.size()) {
+      const auto next = waits_for.find(at);
+      if (next == waits_for.end()) break;
+      cycle.push_back(at);
+      at = next->second;
+    }
+    if (at == start) return cycle;
+  }
+  return {};
+}
+
+// "10 for 11 for 10".
+std::string cycle_text(const std::vector<pid_t>& cycle) {
+  std::string text;
+  for (const pid_t id : cycle) text += std::to_string(id) + " for ";
+  return text + std::to_string(cycle.front());
+}
+
 // Threads that wait for mutexes of each other, or one for its own.
 std::optional<HangCause> lock_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> owner;
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (is_stuck(evidence, thread) && thread.wait.owner != 0) owner[thread.sample->tid] = thread.wait.owner;
   }
-  for (const auto& [start, first] : owner) {
-    std::string chain = std::to_string(start);
-    pid_t at = first;
-    for (std::size_t step = 0; step < owner.size() && at != start; ++step) {
-      const auto next = owner.find(at);
-      if (next == owner.end()) break;
-      chain += " for " + std::to_string(at);
-      at = next->second;
-    }
-    if (at != start) continue;
-    if (first == start) {
-      return HangCause{"lock-cycle", "thread " + chain + " waits for a mutex that it has locked itself",
-                       "make the mutex recursive, or do not lock it twice"};
-    }
-    return HangCause{"lock-cycle", "threads wait for each other's locks: " + chain + " for " + std::to_string(start),
-                     "take the locks in the same order everywhere"};
+  const auto cycle = find_cycle(owner);
+  if (cycle.empty()) return std::nullopt;
+  if (cycle.size() == 1) {
+    return HangCause{"lock-cycle",
+                     "thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself",
+                     "make the mutex recursive, or do not lock it twice"};
   }
-  return std::nullopt;
+  return HangCause{"lock-cycle", "threads wait for each other's locks: " + cycle_text(cycle),
+                   "take the locks in the same order everywhere"};
 }
 
 // A mutex that was locked by a thread of the parent when the child was forked.
@@ -203,17 +218,13 @@ std::optional<HangCause> file_lock_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> holder;
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (!is_stuck(evidence, thread) || thread.wait.kind != WaitKind::kFileLock || thread.wait.wakers.empty()) continue;
-    holder[thread.sample->pid] = thread.wait.wakers.front().pid;
+    const pid_t first = thread.wait.wakers.front().pid;
+    if (first != thread.sample->pid) holder[thread.sample->pid] = first;
   }
-  for (const auto& [start, first] : holder) {
-    const auto next = holder.find(first);
-    if (next == holder.end() || next->second != start || first == start) continue;
-    return HangCause{
-        "lock-cycle",
-        "processes " + std::to_string(start) + " and " + std::to_string(first) + " wait for each other's file locks",
-        "take the locks in the same order everywhere"};
-  }
-  return std::nullopt;
+  const auto cycle = find_cycle(holder);
+  if (cycle.empty()) return std::nullopt;
+  return HangCause{"lock-cycle", "processes wait for each other's file locks: " + cycle_text(cycle),
+                   "take the locks in the same order everywhere"};
 }
 
 std::string end_text(const RecordedDeath& death) {

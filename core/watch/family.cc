@@ -108,14 +108,19 @@ bool Family::hear(const AdapterNote& note) {
   return true;
 }
 
-// Its parent has reaped it, perhaps before we could look ourselves.
+// Its parent has reaped it, perhaps before we could look ourselves. Who has its number and lives is another.
 void Family::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
+  const auto member = members_.find(pid);
+  if (member != members_.end() && has_ended(member->second.pidfd)) {
+    record_end(pid, parent, end);
+    bury(pid);
+    return;
+  }
   const auto known = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& death) {
     return death.pid == pid && death.parent == parent;
   });
-  if (known == deaths_.rend() || members_.count(pid) != 0) {
+  if (known == deaths_.rend()) {
     record_end(pid, parent, end);
-    bury(pid);
   } else if (!known->end_known) {
     known->end = end;
     known->end_known = true;

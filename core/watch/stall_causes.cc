@@ -57,7 +57,13 @@ std::optional<HangCause> ignores_termination(const Evidence& evidence) {
   return std::nullopt;
 }
 
-bool is_outside(const JudgedThread& thread) {
+// Of a process that may act by itself (a handler, a timer) even a wait within the tree is not for ever.
+bool is_of_its_own(const JudgedThread& thread, const World::Process* process) {
+  return process != nullptr && !process->acts_alone.empty() &&
+         thread.wait.why_live == "its process " + process->acts_alone;
+}
+
+bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
   switch (thread.wait.kind) {
     case WaitKind::kPipeRead:
     case WaitKind::kPipeWrite:
@@ -65,7 +71,7 @@ bool is_outside(const JudgedThread& thread) {
     case WaitKind::kPoll:
     case WaitKind::kFileLock:
     case WaitKind::kSignal:
-      return !thread.wait.why_live.empty();
+      return !thread.wait.why_live.empty() && !is_of_its_own(thread, evidence.world->process(thread.sample->pid));
     default:
       return false;
   }
@@ -73,7 +79,7 @@ bool is_outside(const JudgedThread& thread) {
 
 std::optional<HangCause> external_wait(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (!is_outside(thread)) continue;
+    if (!is_outside(evidence, thread)) continue;
     return HangCause{"external-wait",
                      "thread " + std::to_string(thread.sample->tid) + " of process " +
                          std::to_string(thread.sample->pid) + " waits for something outside (" +

@@ -68,7 +68,7 @@ class TreeProcess {
   std::map<int, Opened> descriptors;
   std::map<std::uint64_t, char> bytes;
   std::uint64_t caught = 0, ignored = 0;
-  bool readable = true, hidden_descriptors = false;
+  bool readable = true, hidden_descriptors = false, forked = false;
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0";
   std::string exe = "/usr/bin/program";
   int memory_of = 0;        ///< processes with the same number, not 0, have one address space
@@ -236,7 +236,8 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (place.rest == "stat") {
     std::string text =
         std::to_string(process.pid) + " (program) " + thread.state + ' ' + std::to_string(process.parent);
-    for (int field = 5; field <= 52; ++field) text += " 0";
+    constexpr int kFlags = 9;
+    for (int field = 5; field <= 52; ++field) text += field == kFlags && process.forked ? " 64" : " 0";
     return text + '\n';
   }
   if (place.rest == "status") return status_text(process, thread);

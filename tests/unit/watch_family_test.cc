@@ -283,6 +283,107 @@ TEST_F(FamilyTest, KeepsTheAlarmOfTheNextWithANumber) {
   EXPECT_TRUE(family_.alarms().empty());
 }
 
+TEST_F(FamilyTest, RemembersWhoWasToldToEnd) {
+  Child child;
+  Child stranger;
+  tell_fork(child.pid());
+  tell(getpid(), "term\t" + std::to_string(child.pid()));
+  tell(getpid(), "term\t" + std::to_string(stranger.pid()));
+  EXPECT_TRUE(family_.was_told_to_end(child.pid()));
+  EXPECT_FALSE(family_.was_told_to_end(stranger.pid())) << "of its end we would not hear";
+  EXPECT_FALSE(family_.was_told_to_end(getpid()));
+  child.end();
+  take_ends();
+  EXPECT_FALSE(family_.was_told_to_end(child.pid())) << "another may have its number";
+}
+
+TEST_F(FamilyTest, PassesNonsenseOfTermAndEndOver) {
+  Child child;
+  tell_fork(child.pid());
+  const std::string pid = std::to_string(child.pid());
+  for (const std::string& text :
+       {std::string("term"), "term\t" + pid + "\t", "term\t" + pid + " ", "term\t-" + pid, "term " + pid,
+        std::string("term\t"), std::string("end"), "end\t" + pid, "end\t" + pid + "\t", "end\t" + pid + "\t0x9",
+        "end\t" + pid + "\t9\t9", std::string("end\t0\t9"), "end\t-" + pid + "\t9",
+        std::string("end\t99999999999\t9")}) {
+    tell(getpid(), text);
+    EXPECT_FALSE(family_.was_told_to_end(child.pid())) << text;
+    EXPECT_TRUE(family_.deaths().empty()) << text;
+    EXPECT_NE(family_.fork_of(child.pid()), nullptr) << text;
+  }
+}
+
+// Whoever reaped it says how it ended, which an older kernel does not.
+TEST_F(FamilyTest, HearsOfAnEndByWhoReapedIt) {
+  Child child(9);
+  const pid_t pid = child.pid();
+  tell_fork(pid);
+  child.end();
+  child.reap();
+  tell(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].pid, pid);
+  EXPECT_EQ(family_.deaths()[0].parent, getpid());
+  EXPECT_TRUE(family_.deaths()[0].end_known);
+  EXPECT_TRUE(family_.deaths()[0].forked);
+  EXPECT_EQ(family_.deaths()[0].end.exit_code, 9);
+  EXPECT_FALSE(hears_an_end()) << "an end is told once";
+  EXPECT_EQ(family_.fork_of(pid), nullptr);
+  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 1U);
+  tell(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
+  EXPECT_EQ(family_.deaths().size(), 1U);
+}
+
+TEST_F(FamilyTest, LearnsLateHowOneEndedThatWasGone) {
+  Child child;
+  const pid_t pid = child.pid();
+  child.end();
+  child.reap();
+  tell_fork(pid);
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_FALSE(family_.deaths()[0].end_known);
+  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 0U) << "what is not known is not held against anybody";
+  tell(getpid(), "end\t" + std::to_string(pid) + "\t11");
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_TRUE(family_.deaths()[0].end_known);
+  EXPECT_TRUE(family_.deaths()[0].forked);
+  EXPECT_EQ(family_.deaths()[0].end.signal, 11);
+  tell(getpid(), "end\t" + std::to_string(pid) + "\t0");
+  EXPECT_EQ(family_.deaths()[0].end.signal, 11) << "what was told first stands";
+  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 1U);
+  EXPECT_EQ(family_.violent_deaths(getpid(), family_.deaths()[0].when + 1), 0U);
+  EXPECT_EQ(family_.violent_deaths(getpid() + 1, 0), 0U);
+}
+
+TEST_F(FamilyTest, HearsOfAnEndOfOneThatItNeverMet) {
+  Child child;
+  const pid_t pid = child.pid();
+  child.end();
+  child.reap();
+  tell(getpid(), "end\t" + std::to_string(pid) + "\t9");
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].end.signal, 9);
+  EXPECT_FALSE(family_.deaths()[0].forked) << "that is not known";
+}
+
+// The number of one that was reaped may be given again before its parent has said so.
+TEST_F(FamilyTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
+  Child next;
+  const std::string pid = std::to_string(next.pid());
+  tell_fork(next.pid());
+  tell(next.pid(), "alarm");
+  tell(getpid(), "term\t" + pid);
+  tell(getpid(), "end\t" + pid + "\t9");
+  EXPECT_NE(family_.fork_of(next.pid()), nullptr) << "it lives";
+  EXPECT_EQ(family_.alarms(), std::set<pid_t>{next.pid()}) << "a forgotten alarm would make a proof wrong";
+  EXPECT_TRUE(family_.was_told_to_end(next.pid()));
+  ASSERT_EQ(family_.deaths().size(), 1U) << "of the one before";
+  EXPECT_EQ(family_.deaths()[0].end.signal, 9);
+  next.end();
+  take_ends();
+  EXPECT_EQ(family_.deaths().size(), 2U);
+}
+
 // A worker's death must not be forgotten over the many short lives after it.
 TEST_F(FamilyTest, KeepsTheDeathsThatMatter) {
   Child killed;

@@ -1,0 +1,54 @@
+// CauseEvidence: a tree that a test writes down, as the rules of causes.h get to see it. Its processes have numbers
+// that no process of this machine has, but for `alive`, which is ours: of it alone a Family can remember more than the
+// end.
+#pragma once
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+#include "fake_proc.h"
+#include "watch/causes.h"
+
+namespace mprun {
+
+constexpr pid_t kParent = 5'000'010, kChild = 5'000'020, kOther = 5'000'030;
+
+class CauseEvidence {
+ public:
+  FakeProc proc;
+  Family family = std::move(*Family::create(&proc));
+  Outside outside;
+  std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
+  std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call tells
+
+  /// A process of which the family remembers by whom it was forked, and that it was told to end.
+  const pid_t alive = getpid();
+
+  void forked(pid_t pid, pid_t parent, unsigned threads) {
+    hear(pid, "fork\t" + std::to_string(parent) + '\t' + std::to_string(parent) + '\t' + std::to_string(threads));
+  }
+  /// `status`: as of wait().
+  void ended(pid_t pid, pid_t parent, int status) {
+    hear(parent, "end\t" + std::to_string(pid) + '\t' + std::to_string(status));
+  }
+  void hear(pid_t pid, const std::string& text) { family.hear({pid, kHistoryNotes, text}); }
+
+  [[nodiscard]] HangCause of_hang() { return ask(find_cause); }
+  [[nodiscard]] HangCause of_stall() { return ask(find_cause_of_stall); }
+
+ private:
+  HangCause ask(HangCause (*find)(const Evidence&)) {
+    const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
+    World world(&proc, &sample, outside);
+    Judgement judgement = judge(sample, &world);
+    for (JudgedThread& thread : judgement.threads) {
+      const auto wait = waits.find(thread.sample->tid);
+      if (wait != waits.end()) thread.wait = wait->second;
+    }
+    return find({&judgement, &world, python, &family});
+  }
+};
+
+}  // namespace mprun

@@ -1,0 +1,50 @@
+// A scheduler driven by hand: a test sends it events and reads what it wanted.
+#pragma once
+
+#include "supervise/scheduler.h"
+
+namespace mprun {
+
+inline Policy workers(int count) {
+  Policy policy;
+  policy.workers = count;
+  return policy;
+}
+
+/// Drives a scheduler by hand and remembers what it wanted.
+class Driver {
+ public:
+  explicit Driver(const Policy& policy) : scheduler_(policy) {}
+
+  std::vector<Action> send(const Event& event) {
+    std::vector<Action> actions;
+    scheduler_.step(event, now_, &actions);
+    return actions;
+  }
+  void pass(double seconds) { now_ += from_seconds(seconds); }
+  Scheduler& scheduler() { return scheduler_; }
+
+ private:
+  Scheduler scheduler_;
+  Nanos now_ = kNanosPerSecond;
+};
+
+template <typename T>
+std::vector<T> all(const std::vector<Action>& actions) {
+  std::vector<T> found;
+  for (const Action& action : actions) {
+    if (const T* wanted = std::get_if<T>(&action)) found.push_back(*wanted);
+  }
+  return found;
+}
+
+inline std::vector<TaskId> assigned(const std::vector<Action>& actions, int slot) {
+  std::vector<TaskId> tasks;
+  for (const auto& assign : all<action::Assign>(actions)) {
+    if (assign.slot != slot) continue;
+    for (const TaskAttempt& task : assign.tasks) tasks.push_back(task.task);
+  }
+  return tasks;
+}
+
+}  // namespace mprun

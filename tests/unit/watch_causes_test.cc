@@ -1,0 +1,272 @@
+// Why a tree hangs, rule by rule: a tree in which it fires, and others that are almost the same in which it must not.
+#include "watch/causes.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "cause_evidence.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t kLock = 0x5000, kOtherLock = 0x6000;
+const std::string kLib = "/usr/lib/python3.11/";
+
+// In pthread_mutex_lock(), of a mutex that says who has it.
+void waits_for_mutex(TreeProcess* process, pid_t tid, std::uint64_t address, pid_t owner) {
+  process->put(address + 8, static_cast<std::int32_t>(owner));
+  process->thread(tid).call(SYS_futex, {address, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0});
+}
+
+TEST(Causes, AreUnknownWhereNoRuleIsSure) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "unknown");
+  EXPECT_FALSE(cause.explanation.empty());
+}
+
+TEST(Causes, OpenMPAfterFork) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent);
+  child.maps += "7f0000000000-7f0000001000 r-xp 00000000 08:01 5 /usr/lib/libgomp.so.1\n";
+  child.forked = true;
+  child.thread(kChild).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "openmp-after-fork");
+  child.forked = false;
+  EXPECT_EQ(evidence.of_hang().id, "unknown");
+  child.forked = true;
+  child.thread(kOther).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it has a team";
+  child.threads.erase(kOther);
+  child.thread(kChild).program_counter += 0x1000;
+  child.put(0x7f0000001100, std::uint16_t{0x050f});
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "other code waits";
+}
+
+TEST(Causes, LockCycle) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  waits_for_mutex(&process, kParent, kLock, kChild);
+  waits_for_mutex(&process, kChild, kOtherLock, kOther);
+  waits_for_mutex(&process, kOther, 0x7000, kParent);
+  HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("5000010 for 5000020 for 5000030 for 5000010"), std::string::npos)
+      << cause.explanation;
+  process.thread(kOther).waits_on(0x8000);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "a chain";
+  waits_for_mutex(&process, kOther, 0x7000, kChild);
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.explanation.find(std::to_string(kParent)), std::string::npos) << "it only waits for the cycle";
+  process.threads.erase(kChild);
+  process.threads.erase(kOther);
+  waits_for_mutex(&process, kParent, kLock, kParent);
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("locked itself"), std::string::npos) << cause.explanation;
+}
+
+class FileLockCycle : public testing::Test {
+ protected:
+  // `pid` waits for the lock of a file that `holder` has.
+  void add(pid_t pid, pid_t holder) {
+    const std::string inode = std::to_string(500 + pid % 100);
+    evidence_.proc.process(pid)
+        .open(3, "/tmp/" + inode, O_RDWR, "ino:\t" + inode + "\n")
+        .thread(pid)
+        .call(SYS_fcntl, {3, F_SETLKW, 0x1000});
+    const std::string number = std::to_string(pid % 100) + ": ";
+    const auto line = [&](pid_t of) {
+      return "POSIX  ADVISORY  WRITE " + std::to_string(of) + " 00:2a:" + inode + " 0 EOF\n";
+    };
+    evidence_.proc.locks += number + line(holder) + number + "-> " + line(pid);
+  }
+  CauseEvidence evidence_;
+};
+
+TEST_F(FileLockCycle, OfTwo) {
+  add(kParent, kChild);
+  add(kChild, kParent);
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("5000010 for 5000020 for 5000010"), std::string::npos) << cause.explanation;
+}
+
+TEST_F(FileLockCycle, OfThree) {
+  constexpr pid_t kWaitsForThem = kParent - 1;
+  add(kWaitsForThem, kParent);
+  add(kParent, kChild);
+  add(kChild, kOther);
+  add(kOther, kParent);
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_NE(cause.explanation.find(": 5000010 for 5000020 for 5000030 for 5000010"), std::string::npos)
+      << cause.explanation;
+}
+
+TEST_F(FileLockCycle, IsNoneInAChain) {
+  add(kParent, kChild);
+  add(kChild, kOther);
+  evidence_.proc.process(kOther).thread(kOther).waits_on(kLock);
+  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+}
+
+TEST(Causes, MutexHeldAtFork) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent);
+  child.forked = true;
+  waits_for_mutex(&child, kChild, kLock, kOther);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-held-at-fork");
+  EXPECT_NE(cause.explanation.find("thread " + std::to_string(kOther)), std::string::npos) << cause.explanation;
+  child.thread(kOther).waits_on(kOtherLock);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "its owner is here";
+  child.threads.erase(kOther);
+  child.forked = false;
+  EXPECT_EQ(evidence.of_hang().id, "unknown");
+}
+
+TEST(Causes, QueueNotDrained) {
+  CauseEvidence evidence;
+  TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY);
+  parent.thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).writes(4);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_NE(cause.explanation.find("process " + std::to_string(kChild)), std::string::npos) << cause.explanation;
+  parent.thread(kParent).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody waits for its end";
+  parent.thread(kParent).waits_for_child(kChild);
+  parent.descriptors.clear();
+  evidence.proc.process(kOther, kParent).pipe(3, 70, O_RDONLY).thread(kOther).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "another could read it";
+}
+
+TEST(Causes, PipeNeverClosed) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
+  process.thread(kParent).reads(3);
+  EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed");
+  evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "the child, too, could write";
+}
+
+TEST(Causes, GilHeld) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  process.thread(kParent).waits_on(kLock);
+  process.thread(kChild).waits_on(kOtherLock);
+  evidence.waits[kParent] = {WaitKind::kGil, "the GIL", {}, {{kParent, kChild}}};
+  evidence.python[kChild] = {{"/home/anna/train.py", 7, "call"}};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "gil-held");
+  EXPECT_NE(cause.explanation.find("train.py:7"), std::string::npos) << cause.explanation;
+  evidence.python.clear();
+  EXPECT_EQ(evidence.of_hang().id, "gil-held") << "even where its stack is not known";
+  evidence.waits[kParent].wakers = {{kParent, kOther}};
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody knows the holder";
+}
+
+TEST(Causes, WorkerDiedOfAPool) {
+  for (const int status : {9, 3 << 8, 0}) {
+    CauseEvidence evidence;
+    evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
+    evidence.python[kParent] = {{kLib + "threading.py", 320, "Condition.wait"},
+                                {kLib + "multiprocessing/pool.py", 768, "ApplyResult.get"}};
+    evidence.ended(kOther, kParent, status);
+    EXPECT_EQ(evidence.of_hang().id, "unknown") << "it was no worker";
+    evidence.forked(kChild, kParent, 1);
+    evidence.ended(kChild, kParent, status);
+    EXPECT_EQ(evidence.of_hang().id, status == 0 ? "unknown" : "worker-died");
+    evidence.python.clear();
+    EXPECT_EQ(evidence.of_hang().id, "unknown") << "nothing says that anybody misses it";
+  }
+}
+
+TEST(Causes, WorkerDiedWithALock) {
+  CauseEvidence evidence;
+  for (const pid_t pid : {kParent, kOther}) {
+    evidence.proc.process(pid, pid == kParent ? 1 : kParent).map("rw-s", 60, "/dev/zero (deleted)").thread(pid);
+  }
+  evidence.proc.processes[kParent].thread(kParent).waits_for_child(kOther);
+  evidence.proc.processes[kOther].thread(kOther).waits_on(FakeProc::kMapped, false);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody has died";
+  evidence.forked(kChild, kParent, 1);
+  evidence.ended(kChild, kParent, SIGKILL);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "worker-died");
+  EXPECT_NE(cause.explanation.find(std::to_string(kChild) + " ended with signal 9"), std::string::npos);
+  evidence.proc.processes[kOther].thread(kOther).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "the lock of one process";
+}
+
+// A forked child, alone, whose parent had threads.
+class LonelyChild : public testing::Test {
+ protected:
+  LonelyChild() {
+    evidence_.proc.process(kParent).thread(kParent).waits_for_child(pid_);
+    TreeProcess& child = evidence_.proc.process(pid_, kParent);
+    child.forked = true;
+    child.thread(pid_).waits_on(kLock);
+    evidence_.forked(pid_, kParent, 4);
+    waits_in("threading.py", "Condition.wait");
+  }
+  void waits_in(const std::string& file, const std::string& function) {
+    evidence_.python[pid_] = {{kLib + file, 320, function}, {"/home/anna/train.py", 7, "call"}};
+  }
+  CauseEvidence evidence_;
+  pid_t pid_ = evidence_.alive;
+};
+
+TEST_F(LonelyChild, LostAThreadIfItWaitsForNotice) {
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork");
+  waits_in("queue.py", "Queue.get");
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork");
+  waits_in("threading.py", "Thread._wait_for_tstate_lock");
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_EQ(cause.id, "thread-lost-at-fork");
+  EXPECT_NE(cause.explanation.find("4 threads"), std::string::npos) << cause.explanation;
+}
+
+TEST_F(LonelyChild, CopiedALockIfItWaitsForOne) {
+  waits_in("logging/__init__.py", "Handler.acquire");
+  EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");
+  waits_in("threading.py", "RLock.acquire");
+  EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");
+}
+
+TEST_F(LonelyChild, IsNotSoIfItsParentHadNoThreads) {
+  evidence_.forked(pid_, kParent, 1);
+  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+  waits_in("logging/__init__.py", "Handler.acquire");
+  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+}
+
+TEST_F(LonelyChild, IsNotSoIfItHasAnotherThread) {
+  evidence_.proc.processes[pid_].thread(kOther).waits_on(kOtherLock);
+  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+}
+
+TEST_F(LonelyChild, IsNotSoIfItIsAnotherProgram) {
+  evidence_.proc.processes[pid_].forked = false;
+  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+}
+
+TEST(Causes, BarrierShort) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
+  evidence.python[kParent] = {{kLib + "threading.py", 320, "Condition.wait"},
+                              {kLib + "threading.py", 668, "Barrier.wait"}};
+  EXPECT_EQ(evidence.of_hang().id, "barrier-short");
+  evidence.python[kParent][1].file = "/home/anna/my_threading.py";
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "somebody's own barrier";
+  evidence.python[kParent][1].file = kLib + "threading.py";
+  evidence.proc.processes[kParent].thread(kParent).sleeps();
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it is not stuck";
+}
+
+}  // namespace
+}  // namespace mprun

@@ -1,0 +1,109 @@
+// Why nothing moves, rule by rule: a tree in which it fires, and one that is almost the same in which it must not.
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "cause_evidence.h"
+
+namespace mprun {
+namespace {
+
+TEST(StallCauses, AreUnknownWhereAllSleep) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).sleeps();
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "unknown");
+  EXPECT_FALSE(cause.explanation.empty());
+}
+
+TEST(StallCauses, TellWhoWasStopped) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  TreeThread& child = evidence.proc.process(kChild, kParent).thread(kChild).sleeps();
+  for (const char state : {'T', 't'}) {
+    child.state = state;
+    const HangCause cause = evidence.of_stall();
+    EXPECT_EQ(cause.id, "stopped");
+    EXPECT_EQ(cause.fix, "kill -CONT " + std::to_string(kChild));
+  }
+  child.state = 'S';
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+}
+
+TEST(StallCauses, TellOfWorkersThatDieAgainAndAgain) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).sleeps();
+  for (int i = 0; i < 4; ++i) evidence.ended(kChild + i, kParent, 1 << 8);
+  for (int i = 10; i < 20; ++i) evidence.ended(kChild + i, kParent, 0);
+  for (int i = 20; i < 30; ++i) evidence.ended(kChild + i, kOther, SIGKILL);  // of somebody else's
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+  evidence.ended(kChild + 5, kParent, SIGSEGV);
+  evidence.ended(kChild + 6, kParent, 0);
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "respawn-loop");
+  EXPECT_NE(cause.explanation.find("process " + std::to_string(kChild + 5) + ", with signal 11"), std::string::npos)
+      << cause.explanation;
+}
+
+class IgnoredTermination : public testing::Test {
+ protected:
+  IgnoredTermination() {
+    evidence_.proc.process(kParent).thread(kParent).waits_for_child(evidence_.alive);
+    child().catches(SIGTERM).thread(evidence_.alive).sleeps();
+    evidence_.forked(evidence_.alive, kParent, 1);
+    evidence_.hear(kParent, "term\t" + std::to_string(evidence_.alive));
+  }
+  TreeProcess& child() { return evidence_.proc.process(evidence_.alive, kParent); }
+  CauseEvidence evidence_;
+};
+
+TEST_F(IgnoredTermination, IsToldWithWhatEndsIt) {
+  const HangCause caught = evidence_.of_stall();
+  EXPECT_EQ(caught.id, "ignores-termination");
+  EXPECT_EQ(caught.fix.find("kill -KILL " + std::to_string(evidence_.alive)), 0U);
+  EXPECT_NE(caught.explanation.find("catches SIGTERM"), std::string::npos);
+  child().ignored = std::uint64_t{1} << (SIGTERM - 1);
+  EXPECT_NE(evidence_.of_stall().explanation.find("ignores SIGTERM"), std::string::npos);
+}
+
+TEST_F(IgnoredTermination, IsNoneWhereTheSignalWouldEndIt) {
+  child().caught = child().ignored = 0;
+  EXPECT_EQ(evidence_.of_stall().id, "unknown");
+}
+
+TEST_F(IgnoredTermination, IsNoneWhereNobodyWaitsForItsEnd) {
+  evidence_.proc.processes[kParent].threads[kParent].sleeps();
+  EXPECT_EQ(evidence_.of_stall().id, "unknown");
+}
+
+TEST(StallCauses, DoNotBlameAHandlerThatWasNotAsked) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(evidence.alive);
+  evidence.proc.process(evidence.alive, kParent).catches(SIGTERM).thread(evidence.alive).sleeps();
+  evidence.forked(evidence.alive, kParent, 1);
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+}
+
+TEST(StallCauses, TellWhatIsOutside) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).socket(3, 900).thread(kParent).reads(3);
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "external-wait");
+  EXPECT_NE(cause.explanation.find("a network connection"), std::string::npos) << cause.explanation;
+  evidence.proc.processes[kParent].threads[kParent].sleeps();
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+}
+
+TEST(StallCauses, DoNotTakeTheTreesOwnPipeForTheOutside) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).thread(kParent).reads(3);
+  evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).sleeps();
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+  evidence.proc.processes[kParent].catches(SIGTERM);  // now it could end by itself, but not from outside
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+  evidence.proc.processes[kParent].socket(3, 900);  // instead of the pipe
+  EXPECT_EQ(evidence.of_stall().id, "external-wait");
+}
+
+}  // namespace
+}  // namespace mprun

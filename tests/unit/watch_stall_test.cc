@@ -1,0 +1,101 @@
+// For how long nobody has got anywhere.
+#include "watch/stall.h"
+
+#include <gtest/gtest.h>
+
+namespace mprun {
+namespace {
+
+ThreadSample at_place(pid_t pid, pid_t tid, std::uint64_t counter = 0x7f0000000102) {
+  ThreadSample thread;
+  thread.pid = pid;
+  thread.tid = tid;
+  thread.state = 'S';
+  thread.call.running = false;
+  thread.call.number = 7;
+  thread.call.stack_pointer = 0x7ffc00001000;
+  thread.call.program_counter = counter;
+  return thread;
+}
+
+TEST(Stall, CountsFromWhenTheLastOneCameToItsPlace) {
+  StallMeter meter;
+  EXPECT_EQ(meter.of_all(50), 0);
+  EXPECT_EQ(meter.of_thread(10, 50), 0);
+  meter.take({{at_place(10, 10)}}, 100);
+  meter.take({{at_place(10, 10), at_place(10, 11)}}, 200);
+  meter.take({{at_place(10, 10), at_place(10, 11)}}, 300);
+  EXPECT_EQ(meter.of_all(400), 200);
+  EXPECT_EQ(meter.of_thread(10, 400), 300);
+  EXPECT_EQ(meter.of_thread(11, 400), 200);
+  EXPECT_EQ(meter.of_thread(12, 400), 0);
+}
+
+TEST(Stall, IsNotEndedByWhoWakesUpAndWaitsAgainAtTheSamePlace) {
+  StallMeter meter;
+  ThreadSample thread = at_place(10, 10);
+  meter.take({{thread}}, 100);
+  thread.runs = thread.voluntary_switches = 7;
+  thread.call.arguments[0] = 9;
+  meter.take({{thread}}, 200);
+  EXPECT_EQ(meter.of_all(300), 200);
+}
+
+TEST(Stall, EndsWithAnyStep) {
+  for (const int what : {0, 1, 2, 3, 4}) {
+    StallMeter meter;
+    ThreadSample thread = at_place(10, 10);
+    meter.take({{thread}}, 100);
+    if (what == 0) ++thread.call.program_counter;
+    if (what == 1) ++thread.call.stack_pointer;
+    if (what == 2) ++thread.call.number;
+    if (what == 3) thread.state = 'T';  // it was stopped just now
+    if (what == 4) thread.pid = 12;     // another has its number
+    meter.take({{thread}}, 200);
+    EXPECT_EQ(meter.of_all(300), 100) << what;
+  }
+}
+
+TEST(Stall, IsNoneWhileOneRuns) {
+  StallMeter meter;
+  ThreadSample runs = at_place(10, 11);
+  meter.take({{at_place(10, 10), runs}}, 100);
+  runs.call.running = true;
+  runs.state = 'R';
+  meter.take({{at_place(10, 10), runs}}, 200);
+  EXPECT_EQ(meter.of_all(300), 0);
+  EXPECT_EQ(meter.of_thread(10, 300), 200) << "it does not";
+  EXPECT_EQ(meter.of_thread(11, 300), 0);
+  meter.take({{at_place(10, 10), at_place(10, 11)}}, 300);
+  EXPECT_EQ(meter.of_all(400), 100) << "it has come back to its place from somewhere";
+}
+
+// What is stopped and what has ended gets nowhere, whatever the kernel tells of its call.
+TEST(Stall, HoldsForTheStoppedAndTheDead) {
+  for (const char state : {'T', 't', 'Z'}) {
+    StallMeter meter;
+    ThreadSample thread = at_place(10, 10);
+    thread.state = state;
+    thread.call.running = true;
+    meter.take({{thread}}, 100);
+    meter.take({{thread}}, 200);
+    EXPECT_EQ(meter.of_all(300), 200) << state;
+  }
+}
+
+TEST(Stall, IsNoneOfNobodyAndOfWhatCannotBeRead) {
+  StallMeter meter;
+  meter.take({}, 100);
+  meter.take({}, 200);
+  EXPECT_EQ(meter.of_all(300), 0);
+  Sample part{{at_place(10, 10)}, false};
+  meter.take(part, 100);
+  meter.take(part, 200);
+  EXPECT_EQ(meter.of_all(300), 0);
+  part.whole = true;
+  meter.take(part, 300);
+  EXPECT_EQ(meter.of_all(400), 300);
+}
+
+}  // namespace
+}  // namespace mprun
