@@ -275,6 +275,24 @@ TEST(Scheduler, RankFailureEndsTheOthersAtOnce) {
   EXPECT_EQ(ended.at(0).cause, Cause::kRankFailed);
 }
 
+TEST(Scheduler, RankThatHangsEndsTheOthersWhichDidNot) {
+  Policy policy = workers(2);
+  policy.process_per_task = policy.ranks = true;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{2, true});
+  for (int rank = 0; rank < 2; ++rank) driver.send(event::WorkerReady{rank});
+  EXPECT_EQ(all<action::Signal>(driver.send(event::WorkerHung{1})).at(0).signal, SIGKILL);
+  const auto actions = driver.send(event::TaskDone{1, true, 1});
+  EXPECT_EQ(all<action::EndTask>(actions).at(0).cause, Cause::kHang);
+  EXPECT_EQ(all<action::EndTask>(actions).at(0).status, TaskStatus::kFailed);
+  EXPECT_EQ(all<action::Signal>(actions).at(0).slot, 0);
+  const auto ended = all<action::EndTask>(driver.send(event::TaskDone{0, true, 1}));
+  EXPECT_EQ(ended.at(0).status, TaskStatus::kCancelled);
+  EXPECT_EQ(ended.at(0).cause, Cause::kRankFailed);
+  EXPECT_EQ(driver.scheduler().stopping(), Cause::kHang);
+}
+
 TEST(Scheduler, TasksPerWorkerReplacesTheWorker) {
   Policy policy = workers(1);
   policy.tasks_per_worker = 2;
