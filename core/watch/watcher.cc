@@ -99,7 +99,8 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   const bool is_first = phase_ == Phase::kFirst;
   phase_ = Phase::kResting;
   const auto agreed = std::exchange(pending_, std::nullopt);
-  judged_still_ = !of_part_;
+  judged_still_ = !of_part_ && proof;
+  if (!proof) judged_resting_.clear();  // it was no judgement: once more
   if (!proof || proof->judgement.stuck.empty()) return std::nullopt;
   if (is_first) {
     pending_ = std::move(proof);
@@ -109,7 +110,12 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   }
   const Judgement& one = agreed->judgement;
   const Judgement& other = proof->judgement;
-  if (one.stuck != other.stuck || one.gil_switches != other.gil_switches || other.stuck == told_) return std::nullopt;
+  if (one.stuck != other.stuck || one.gil_switches != other.gil_switches) {
+    judged_still_ = false;
+    judged_resting_.clear();
+    return std::nullopt;
+  }
+  if (other.stuck == told_) return std::nullopt;
   told_ = other.stuck;
   proof->verdict = other.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
   return proof;
