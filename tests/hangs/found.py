@@ -44,7 +44,7 @@ def start(runner: harness.Runner, case: Case, folder: Path) -> tuple[Running, Pa
     """Runs the case in `folder` so that mprun ends it; also where the report will be."""
     report = folder / "hang.json"
     options = ["--on-hang", "kill", "--hang-report", report]
-    if case.rest != "still" or "stalled" in case.verdicts:
+    if "stalled" in case.verdicts:
         options += ["--stall-seconds", str(corpus.STALL_SECONDS)]
     environment = case.environment(folder)
     argv = case.argv(folder)
