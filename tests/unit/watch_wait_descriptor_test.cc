@@ -7,7 +7,6 @@
 namespace mprun {
 namespace {
 
-using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 

@@ -8,8 +8,6 @@
 namespace mprun {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 constexpr std::uint64_t kArray = 0x9000;
