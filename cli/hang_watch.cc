@@ -6,37 +6,53 @@
 
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
+#include "report/safe_text.h"
 #include "watch/joins.h"
 
 namespace mprun {
 
 Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard, std::string run_dir) {
-  std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), std::move(run_dir)));
+  std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), guard.pid, std::move(run_dir)));
   auto family = Family::create(watch->proc_.get());
   if (!family) return family.error();
   watch->family_.emplace(std::move(*family));
-  const auto outside = [self = watch.get(), guard = guard.pid] {
-    Outside found;
-    found.foreign = inodes_held_by(self->proc_.get(), {getpid(), guard});
-    found.alarms = self->family_->alarms();
-    return found;
-  };
+  auto deadlines = DeadlineWatch::create(watch->proc_.get());
+  if (!deadlines) return deadlines.error();
+  watch->deadlines_.emplace(std::move(*deadlines));
   const auto deaths = [self = watch.get()](pid_t parent, Nanos since) {
     return self->family_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
   };
   const Watcher::Tree tree{getpid(), false, from_seconds(watch->policy_.stall_seconds)};
-  watch->watcher_.emplace(watch->proc_.get(), tree, outside, deaths);
+  watch->watcher_.emplace(
+      watch->proc_.get(), tree, [self = watch.get()] { return self->outside(); }, deaths);
   return watch;
+}
+
+Outside HangWatch::outside() {
+  Outside found;
+  found.foreign = inodes_held_by(proc_.get(), {getpid(), guard_});
+  found.alarms = family_->alarms();
+  return found;
 }
 
 namespace {
 
-// The line of the user's code that the first thread is stuck at.
-std::string place_of(const HungProcess& process) {
+constexpr int kMostAncestors = 64;
+
+// "train.py:12 in multiprocessing.pool.Pool.join": the line of the user's code that the thread is at; "" if it has
+// none.
+std::string place_of(const HungProcess& process, pid_t tid) {
   for (const HungThread& thread : process.threads) {
-    const auto named = thread.tid == process.pid ? name_call(thread.python) : std::nullopt;
+    const auto named = thread.tid == tid ? name_call(thread.python) : std::nullopt;
     if (!named) continue;
     return named->file + ":" + std::to_string(named->line) + (named->call.empty() ? "" : " in " + named->call);
+  }
+  return {};
+}
+
+std::string place_of(const Hang& hang, pid_t tid) {
+  for (const HungProcess& process : hang.processes) {
+    if (std::string place = place_of(process, tid); !place.empty()) return place;
   }
   return {};
 }
@@ -54,14 +70,7 @@ void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std:
 
 }  // namespace
 
-std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
-  auto proof = watcher_->look(now);
-  if (!proof) return std::nullopt;
-  const Hang hang = explain(&*proof, proc_.get(), *family_, now);
-  // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
-  // is killed. In a job it is known: a worker has a task.
-  const bool in_job = !run_dir_.empty();
-  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown" && !in_job) return std::nullopt;
+HangMonitor::Finding HangWatch::tell(const Hang& hang) {
   text_ = hang_text(hang);
   verdict_ = to_string(hang.verdict);
   cause_ = hang.cause.id;
@@ -69,14 +78,54 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   Finding finding;
   finding.told = {text_, verdict_, cause_, file_};
   finding.reason = verdict_ + (cause_ == "unknown" ? "" : ", " + cause_ + ": " + hang.cause.explanation);
+  return finding;
+}
+
+std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
+  auto proof = watcher_->look(now);
+  if (!proof) return look_at_deadlines(now);
+  const Hang hang = explain(&*proof, proc_.get(), *family_, now);
+  // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
+  // is killed. In a job it is known: a worker has a task.
+  const bool in_job = !run_dir_.empty();
+  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown" && !in_job) return std::nullopt;
+  Finding finding = tell(hang);
   if (hang.verdict == HangVerdict::kStalled) return finding;
   for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
   for (const HungProcess& process : hang.processes) {
     const auto stuck = finding.stuck.find(process.pid);
-    if (stuck != finding.stuck.end()) stuck->second = place_of(process);
+    if (stuck != finding.stuck.end()) stuck->second = place_of(process, process.pid);
   }
   lend_places(hang.processes, &finding.stuck);
-  finding.whole = hang.verdict == HangVerdict::kDeadlock;
+  finding.ends_start = hang.verdict == HangVerdict::kDeadlock;
+  return finding;
+}
+
+// Whoever set the deadline, those above it have to do with what is to be done about it.
+std::optional<HangMonitor::Finding> HangWatch::look_at_deadlines(Nanos now) {
+  const auto passed = deadlines_->look(now);
+  if (!passed) return std::nullopt;
+  const PassedLimit limit{passed->label, to_seconds(passed->limit), passed->pid, passed->tid};
+  const Hang hang = explain_overdue(
+      limit, proc_.get(), [this] { return outside(); }, *family_);
+  Finding finding = tell(hang);
+  const std::string place = place_of(hang, passed->tid);
+  pid_t above = passed->pid;
+  for (int depth = 0; depth < kMostAncestors && above > 1 && above != getpid(); ++depth) {
+    finding.stuck[above] = place;
+    const auto stat = proc_->read(std::to_string(above) + "/stat");
+    above = stat ? parse_stat(*stat).value_or(StatLine{}).parent : 0;
+  }
+  finding.reason = "the deadline \"" + one_line(limit.label, MPRUN_DEADLINES_LABEL) + "\" has passed";
+  finding.ends_start = true;
+  return finding;
+}
+
+HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& label, double seconds) {
+  const Hang hang = explain_overdue(
+      {label, seconds, pid, pid}, proc_.get(), [this] { return outside(); }, *family_);
+  Finding finding = tell(hang);
+  finding.stuck[pid] = place_of(hang, pid);
   return finding;
 }
 

@@ -6,6 +6,7 @@
 #include "job/spec.h"
 #include "launch/guard.h"
 #include "supervise/hang_monitor.h"
+#include "watch/deadline_watch.h"
 #include "watch/explain.h"
 #include "watch/family.h"
 
@@ -17,22 +18,30 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const Guard& guard,
                                                                  std::string run_dir);
 
+  /// For MPRUN_DEADLINES of what is started.
+  [[nodiscard]] std::string deadlines() const { return deadlines_->path(); }
   [[nodiscard]] int fd() const override { return family_->fd(); }
   void take_ends() override { family_->take_ends(); }
   bool hear(const AdapterNote& note) override { return family_->hear(note); }
   [[nodiscard]] Nanos next_look() const override { return watcher_->next_look(); }
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
+  [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
 
  private:
-  HangWatch(WatchPolicy policy, std::string run_dir)
-      : policy_(std::move(policy)), run_dir_(std::move(run_dir)), proc_(live_proc()) {}
+  HangWatch(WatchPolicy policy, pid_t guard, std::string run_dir)
+      : policy_(std::move(policy)), run_dir_(std::move(run_dir)), guard_(guard), proc_(live_proc()) {}
+  [[nodiscard]] Outside outside();
+  [[nodiscard]] std::optional<Finding> look_at_deadlines(Nanos now);
+  [[nodiscard]] Finding tell(const Hang& hang);
   void write(const Hang& hang);
 
   WatchPolicy policy_;
   std::string run_dir_;
+  pid_t guard_ = 0;
   std::unique_ptr<ProcSource> proc_;
   std::optional<Family> family_;
   std::optional<Watcher> watcher_;
+  std::optional<DeadlineWatch> deadlines_;
   int count_ = 0;            ///< hangs told so far
   std::string text_, file_;  ///< of the last one
   std::string verdict_, cause_;

@@ -74,10 +74,11 @@ class Program {
     if (!notes) return notes.error();
     notes_.emplace(std::move(*notes));
     installation->adapters.notes = notes_->address();
-    add_adapters(&environment_, installation->adapters, spec_.adapters_off);
     auto watch = HangWatch::create(spec_.watch, guard_, "");
     if (!watch) return watch.error();
     watch_ = std::move(*watch);
+    installation->adapters.deadlines = watch_->deadlines();
+    add_adapters(&environment_, installation->adapters, spec_.adapters_off);
     folder_ = std::move(installation->folder);
     return {};
   }

@@ -206,6 +206,7 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   auto watch = HangWatch::create(spec.watch, guard, directory->path());
   if (!watch) return report_error(watch.error());
   setup.watch = watch->get();
+  setup.adapters.deadlines = (*watch)->deadlines();
   setup.on_user_signal = [&records, &guard] { records->report->print(inspect_job(guard)); };
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "os/fd.h"
+#include "wire/deadlines.h"
 
 namespace mprun {
 namespace {
@@ -27,7 +28,8 @@ Environment own_environment() {
     const auto equals = text.find('=');
     if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  result.erase("MPRUN_DOCTOR");  // of another mprun, which examines us: what we start has its notes sent to us
+  // Of another mprun, which examines us: what we start is ours to hear of.
+  for (const char* name : {"MPRUN_DOCTOR", MPRUN_DEADLINES_VARIABLE}) result.erase(name);
   return result;
 }
 
@@ -55,6 +57,7 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
   put_first("LD_PRELOAD", files.preload);
   put_first("PYTHONPATH", files.site);
   (*environment)["MPRUN_NOTES"] = files.notes;
+  if (!files.deadlines.empty()) (*environment)[MPRUN_DEADLINES_VARIABLE] = files.deadlines;
   // GCC's AddressSanitizer refuses to start behind another library; it works there all the same.
   std::string& asan = (*environment)["ASAN_OPTIONS"];
   if (asan.find("verify_asan_link_order") == std::string::npos) {

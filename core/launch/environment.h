@@ -14,9 +14,10 @@ using Environment = std::map<std::string, std::string>;
 
 /// The adapters' files, and where their notes go. No path holds a blank or a colon: ld.so and Python split there.
 struct AdapterFiles {
-  std::string preload;  ///< libmprun_preload.so
-  std::string site;     ///< the folder of our sitecustomize.py
-  std::string notes;    ///< NoteBox::address()
+  std::string preload;    ///< libmprun_preload.so
+  std::string site;       ///< the folder of our sitecustomize.py
+  std::string notes;      ///< NoteBox::address()
+  std::string deadlines;  ///< DeadlineBoard::path(); empty: there is no board
 };
 
 /// mprun's own environment, as what it starts inherits it.
@@ -27,7 +28,8 @@ struct AdapterFiles {
 [[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
 
 /// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, the user's own behind it), MPRUN_NOTES,
-/// `off` ("libgomp", ...) as MPRUN_ADAPTERS, and in ASAN_OPTIONS the leave not to be the first library.
+/// MPRUN_DEADLINES, `off` ("libgomp", ...) as MPRUN_ADAPTERS, and in ASAN_OPTIONS the leave not to be the first
+/// library.
 void add_adapters(Environment* environment, const AdapterFiles& files, const std::vector<std::string>& off);
 
 /// What is a slot's own: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all

@@ -83,17 +83,20 @@ Json hang_json(const Hang& hang) {
   }
   Json deaths = Json::array();
   for (const RecordedDeath& death : hang.deaths) deaths.push_back(death_json(death));
-  return {{"version", kVersion},
-          {"verdict", to_string(hang.verdict)},
-          {"seconds_since_progress", seconds_json(hang.seconds_since_progress)},
-          {"join", join_json(hang.join)},
-          {"cause",
-           {{"id", text_json(hang.cause.id)},
-            {"explanation", text_json(hang.cause.explanation)},
-            {"fix", text_json(hang.cause.fix)}}},
-          {"processes", std::move(processes)},
-          {"edges", std::move(edges)},
-          {"deaths", std::move(deaths)}};
+  Json json{{"version", kVersion},
+            {"verdict", to_string(hang.verdict)},
+            {"seconds_since_progress", seconds_json(hang.seconds_since_progress)},
+            {"join", join_json(hang.join)},
+            {"cause",
+             {{"id", text_json(hang.cause.id)},
+              {"explanation", text_json(hang.cause.explanation)},
+              {"fix", text_json(hang.cause.fix)}}},
+            {"processes", std::move(processes)},
+            {"edges", std::move(edges)},
+            {"deaths", std::move(deaths)}};
+  if (hang.limit)
+    json["limit"] = {{"label", text_json(hang.limit->label)}, {"seconds", seconds_json(hang.limit->seconds)}};
+  return json;
 }
 
 }  // namespace mprun

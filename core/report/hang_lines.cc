@@ -15,14 +15,6 @@ constexpr std::size_t kMostFile = 48;
 constexpr std::size_t kMostName = 64;
 constexpr std::size_t kMostWakers = 3;
 
-// The end of a path is what tells.
-[[nodiscard]] std::string file_text(const std::string& file) {
-  if (file.size() <= kMostFile) return one_line(file, kMostFile);
-  const std::string_view end = std::string_view(file).substr(file.size() - (kMostFile - 4));
-  const std::size_t slash = end.find('/');
-  return "..." + one_line(slash == end.npos ? end : end.substr(slash), kMostFile);
-}
-
 // Frames of the interpreter and of libc say nothing that the wait and the Python frames do not.
 [[nodiscard]] bool is_plumbing(const std::string& frame) {
   return frame.find("python") != frame.npos || frame.find("(libc.so") != frame.npos ||
@@ -38,6 +30,13 @@ constexpr std::size_t kMostWakers = 3;
 bool is_proved(HangVerdict verdict) {
   return verdict == HangVerdict::kDeadlock || verdict == HangVerdict::kPartialDeadlock ||
          verdict == HangVerdict::kOrphanedLock;
+}
+
+std::string file_text(const std::string& file) {
+  if (file.size() <= kMostFile) return one_line(file, kMostFile);
+  const std::string_view end = std::string_view(file).substr(file.size() - (kMostFile - 4));
+  const std::size_t slash = end.find('/');
+  return "..." + one_line(slash == end.npos ? end : end.substr(slash), kMostFile);
 }
 
 std::string seconds_text(double seconds) {

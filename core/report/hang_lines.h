@@ -14,6 +14,9 @@ namespace mprun {
 /// "2.1 s"; "61 s" from ten seconds on.
 [[nodiscard]] std::string seconds_text(double seconds);
 
+/// Safe to print, and short: the end of a path is what tells.
+[[nodiscard]] std::string file_text(const std::string& file);
+
 /// "multiprocessing.pool.Pool.join at train.py:23".
 [[nodiscard]] std::string join_text(const WaitingJoin& join);
 

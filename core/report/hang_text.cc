@@ -97,15 +97,24 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return seconds < 0 ? " waits" : " has waited " + seconds_text(seconds);
 }
 
+[[nodiscard]] Lines overdue_headline(const Hang& hang) {
+  const std::string label = one_line(hang.limit->label, kMostCommand);
+  const std::string what = label.empty() ? subject_text(hang) : "\"" + label + "\"";
+  Lines lines{fmt::format("mprun: overdue: {} has taken longer than its {}", what, seconds_text(hang.limit->seconds))};
+  if (!hang.join) return lines;
+  // Without the name of a function what it waits for is told below.
+  const bool has_name = hang.join->file.empty() || hang.join->call.find('.') != std::string::npos;
+  lines.push_back(line_of(2, has_name ? "it is in " + join_text(*hang.join)
+                                      : fmt::format("it is at {}:{}", file_text(hang.join->file), hang.join->line)));
+  return lines;
+}
+
 [[nodiscard]] Lines headline(const Hang& hang) {
   const std::string waited =
       hang.join ? join_text(*hang.join) + waited_text(hang.join->waiting_seconds) : std::string();
   const std::string still = seconds_text(hang.seconds_since_progress);
   const std::string not_moved = hang.seconds_since_progress < 0 ? " does not move" : " has not moved for " + still;
-  if (hang.verdict == HangVerdict::kOverdue) {
-    return {fmt::format("mprun: overdue: {}; a limit has passed, a deadlock is not proved",
-                        hang.join ? waited : subject_text(hang) + " is not done")};
-  }
+  if (hang.limit) return overdue_headline(hang);
   if (!is_proved(hang.verdict)) {
     Lines lines{fmt::format("mprun: {}: nothing has moved for {}, but a timer or the outside could still act",
                             to_string(hang.verdict), still)};
@@ -124,14 +133,16 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
 // The deaths, the cause in a sentence, the cure.
 [[nodiscard]] Lines conclusion(const Hang& hang) {
   Lines lines;
-  for (std::size_t i = 0; i < std::min(kMostDeaths, hang.deaths.size()); ++i) {
+  // Who is late is late whoever has died.
+  const std::size_t deaths = hang.verdict == HangVerdict::kOverdue ? 0 : hang.deaths.size();
+  for (std::size_t i = 0; i < std::min(kMostDeaths, deaths); ++i) {
     const RecordedDeath& death = hang.deaths[i];
     lines.push_back(
         line_of(2, fmt::format("dead: pid {}, {}, at {}", death.pid,
                                death.end_known ? to_string(death.end) : "nobody knows how", utc_text(death.when))));
   }
-  if (hang.deaths.size() > kMostDeaths) {
-    lines.push_back(line_of(2, fmt::format("and {} more deaths", hang.deaths.size() - kMostDeaths)));
+  if (deaths > kMostDeaths) {
+    lines.push_back(line_of(2, fmt::format("and {} more deaths", deaths - kMostDeaths)));
   }
   const std::string explanation =
       hang.cause.explanation.empty() ? "not known" : one_line(hang.cause.explanation, kMostSentence);

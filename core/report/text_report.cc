@@ -138,7 +138,7 @@ void TextReport::on_event(const JobEvent& event) {
   } else if (const auto* worker = std::get_if<WorkerEnded>(&event)) {
     on_worker_ended(*worker);
   } else if (const auto* hang = std::get_if<HangFound>(&event)) {
-    print(std::string(hang->text));
+    if (!hang->text.empty()) print(std::string(hang->text));
   } else if (const auto* notice = std::get_if<Notice>(&event)) {
     on_notice(*notice);
   }

@@ -21,15 +21,16 @@ const char* type_of(Cause cause) {
 
 }  // namespace
 
-std::string cause_text(Cause cause, const Policy& policy, int slot, const std::string& death) {
+std::string cause_text(Cause cause, const Policy& policy, int slot, const std::string& story) {
   switch (cause) {
     case Cause::kNone:
       return "";
     case Cause::kDeath:
     case Cause::kHang:
-      return death;
+      return story;
     case Cause::kTaskLimit:
-      return "it ran longer than limits.task_seconds (" + seconds(policy.task_limit.value_or(0)) + ") and was ended";
+      return "it ran longer than limits.task_seconds (" + seconds(policy.task_limit.value_or(0)) + ") and was ended" +
+             (story.empty() ? "" : ", at " + story);
     case Cause::kJobLimit:
       return "the job ran longer than limits.job_seconds (" + seconds(policy.job_limit.value_or(0)) + ")";
     case Cause::kInterrupted:

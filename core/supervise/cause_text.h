@@ -7,8 +7,8 @@
 
 namespace mprun {
 
-/// One sentence for a cause. `death`: how the worker ended, for Cause::kDeath.
-[[nodiscard]] std::string cause_text(Cause cause, const Policy& policy, int slot, const std::string& death);
+/// One sentence for a cause. `story`: how the worker ended, for Cause::kDeath and kHang; where it was, for kTaskLimit.
+[[nodiscard]] std::string cause_text(Cause cause, const Policy& policy, int slot, const std::string& story);
 
 /// The error of a result line: type, message, traceback (null) and, where a worker was lost, its last words.
 [[nodiscard]] std::string cause_json(Cause cause, const std::string& text, const std::string& log);

@@ -19,10 +19,10 @@ class HangMonitor {
   struct Finding {
     HangFound told;      ///< its views are valid until the next look
     std::string reason;  ///< one line: "deadlock, openmp-after-fork: process 12 was forked from ..."
-    /// Processes that can never move again, and the line of code that each is stuck at ("" if that is not known). Empty
-    /// where nothing is proved.
+    /// Processes that can never move again, or have missed a deadline of their own or of one below them, and the line
+    /// of code that each is at ("" if that is not known). Empty where nothing is to be done.
     std::map<pid_t, std::string> stuck;
-    bool whole = false;  ///< all processes of the job are stuck
+    bool ends_start = false;  ///< if the job is still starting, it cannot any more
   };
 
   virtual ~HangMonitor() = default;
@@ -34,6 +34,8 @@ class HangMonitor {
   /// Monotonic.
   [[nodiscard]] virtual Nanos next_look() const = 0;
   [[nodiscard]] virtual std::optional<Finding> look(Nanos now) = 0;
+  /// A limit of the job's has passed in a process: where that is. `stuck` holds that process alone.
+  [[nodiscard]] virtual Finding explain_limit(pid_t pid, const std::string& label, double seconds) = 0;
 };
 
 }  // namespace mprun

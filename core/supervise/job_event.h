@@ -64,7 +64,7 @@ struct Notice {
 
 /// A hang was found, or what was found has changed.
 struct HangFound {
-  std::string_view text;     ///< for people, several lines, each with its newline
+  std::string_view text;     ///< for people, several lines, each with its newline; empty: there were enough like it
   std::string_view verdict;  ///< "deadlock", ...
   std::string_view cause;    ///< its stable id
   std::string_view file;     ///< of the whole report, relative to the run directory; empty: there is none

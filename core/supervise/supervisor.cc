@@ -221,14 +221,17 @@ void Supervisor::perform(action::Signal& wanted) {
   if (wanted.cause == Cause::kJoinLimit) {
     notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, gone_why_));
   }
+  const bool overdue = wanted.cause == Cause::kTaskLimit || wanted.cause == Cause::kJoinLimit;
+  if (overdue && wanted.signal == SIGTERM) tell_overdue(wanted.slot, wanted.cause);
   crew_->signal(wanted.slot, wanted.signal);
 }
 
-// Why the worker of a task is gone, in words.
+// Why the worker of a task is gone, in words; of one that took too long, where it was.
 template <typename Ended>
 std::string Supervisor::why_gone(const Ended& task) const {
   const auto hung = hung_.find(task.slot);
-  return task.cause == Cause::kHang && hung != hung_.end() ? hung->second : gone_why_;
+  if (hung != hung_.end() && (task.cause == Cause::kHang || task.cause == Cause::kTaskLimit)) return hung->second;
+  return task.cause == Cause::kTaskLimit ? "" : gone_why_;
 }
 
 void Supervisor::perform(action::EndTask& wanted) {
@@ -325,8 +328,10 @@ void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::stri
   gone_end_ = end;
   gone_why_ = why;
   gone_log_ = log;
-  if (!why.empty() && held(slot).empty()) {
-    start_death_ = why + " while it was starting";
+  if (!why.empty() && held(slot).empty() && !scheduler_->start_failed()) {  // else it was ended for that
+    const auto hung = hung_.find(slot);
+    start_death_ = hung == hung_.end() ? why + " while it was starting"
+                                       : "worker " + std::to_string(slot) + ", while it was starting: " + hung->second;
     if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
   }
   auto lost = std::exchange(held(slot), {});

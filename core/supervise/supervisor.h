@@ -86,6 +86,7 @@ class Supervisor : private CrewListener {
   void on_notes();
   void look_for_hangs();
   void act_on(const HangMonitor::Finding& finding);
+  void tell_overdue(int slot, Cause cause);
   void reap_children();
   void pause_job();
   void tick();
@@ -119,7 +120,8 @@ class Supervisor : private CrewListener {
   ProcessEnd gone_end_;
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;       ///< of the workers' processes
-  std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung: the reason
+  std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
+  int overdue_told_ = 0;
   std::optional<Error> fatal_;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;

@@ -1,4 +1,6 @@
 // What the supervisor does about hangs: asks the monitor when it is time to, and acts as `watch.on_hang` says.
+#include <algorithm>
+
 #include "supervise/supervisor.h"
 
 namespace mprun {
@@ -29,13 +31,31 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
     return;
   }
   for (const int slot : stuck_slots) post(event::WorkerHung{slot});
-  if (!finding.whole || !stuck_slots.empty()) return;
+  if (!finding.ends_start || !stuck_slots.empty()) return;
   // The host hangs before there is any worker: in `setup`, or an import.
   std::string reason = "it hung while it was starting";
   for (const auto& [pid, place] : finding.stuck) {
     if (!place.empty()) reason = "it hung while it was starting, at " + place;
   }
   on_start_failed(reason + ": " + finding.reason);
+}
+
+// Where the process was that took too long, for the report and for the failure.
+void Supervisor::tell_overdue(int slot, Cause cause) {
+  constexpr int kMostReports = 100;
+  if (setup_.watch == nullptr || overdue_told_ >= kMostReports) return;
+  const auto process =
+      std::find_if(slots_.begin(), slots_.end(), [slot](const auto& entry) { return entry.second == slot; });
+  if (process == slots_.end()) return;
+  const bool joins = cause == Cause::kJoinLimit;
+  const auto task = scheduler_->current(slot);
+  const std::string label =
+      joins ? "the end of worker " + std::to_string(slot) : "task " + std::to_string(task ? task->task : 0);
+  const double seconds = to_seconds(joins ? policy_.join_limit : policy_.task_limit.value_or(0));
+  auto finding = setup_.watch->explain_limit(process->first, label, seconds);
+  if (overdue_told_++ > 0) finding.told.text = "";  // the others are in the run directory
+  tell(finding.told);
+  hung_[slot] = finding.stuck[process->first];
 }
 
 }  // namespace mprun

@@ -24,5 +24,7 @@ struct Evidence {
 [[nodiscard]] HangCause find_cause(const Evidence& evidence);
 /// Of what has not moved for long.
 [[nodiscard]] HangCause find_cause_of_stall(const Evidence& evidence);
+/// Of a thread that is late.
+[[nodiscard]] HangCause find_cause_of_delay(const Evidence& evidence, pid_t tid);
 
 }  // namespace mprun

@@ -30,6 +30,28 @@ class Explainer {
   }
 
   Hang explain() {
+    describe_all();
+    if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
+    hang_.join = find_join();
+    hang_.cause = is_stall() ? find_cause_of_stall(evidence_) : find_cause(evidence_);
+    return std::move(hang_);
+  }
+
+  Hang explain_overdue(const PassedLimit& limit) {
+    describe_all();
+    hang_.limit = limit;
+    hang_.cause = find_cause_of_delay(evidence_, limit.tid);
+    for (const HungProcess& process : hang_.processes) {
+      for (const HungThread& thread : process.threads) {
+        if (thread.tid == limit.tid) hang_.join = call_of(process, thread);
+      }
+    }
+    if (hang_.join) hang_.join->waiting_seconds = limit.seconds;
+    return std::move(hang_);
+  }
+
+ private:
+  void describe_all() {
     hang_.verdict = proof_.verdict;
     find_concerned();
     hang_.seconds_since_progress = proof_.last_moved == 0 ? -1 : to_seconds(now_ - proof_.last_moved);
@@ -37,13 +59,8 @@ class Explainer {
       if (is_violent(death)) hang_.deaths.push_back(death);
     }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
-    if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
-    hang_.join = find_join();
-    hang_.cause = is_stall() ? find_cause_of_stall(evidence_) : find_cause(evidence_);
-    return std::move(hang_);
   }
 
- private:
   [[nodiscard]] bool is_stall() const { return proof_.verdict == HangVerdict::kStalled; }
   [[nodiscard]] bool is_stuck(pid_t pid) const { return proof_.judgement.stuck.count(pid) != 0; }
 
@@ -153,20 +170,27 @@ class Explainer {
       for (const HungThread& thread : process.threads) {
         // What a person waits for is in the first thread.
         if (thread.tid != process.pid || (thread.state != "blocked for ever" && !is_stall())) continue;
-        const auto named = name_call(thread.python);
-        if (join && !named) continue;
-        join.emplace();
-        join->pid = process.pid;
-        join->tid = thread.tid;
-        join->waiting_seconds = hang_.seconds_since_progress;
-        join->call = named && !named->call.empty() ? named->call : call_of_wait(thread.wait.kind);
-        if (!named) continue;
-        join->file = named->file;
-        join->line = named->line;
-        return join;
+        const bool has_name = name_call(thread.python).has_value();
+        if (join && !has_name) continue;
+        join = call_of(process, thread);
+        if (has_name) return join;
       }
     }
     return join;
+  }
+
+  WaitingJoin call_of(const HungProcess& process, const HungThread& thread) const {
+    const auto named = name_call(thread.python);
+    WaitingJoin call;
+    call.pid = process.pid;
+    call.tid = thread.tid;
+    call.waiting_seconds = hang_.seconds_since_progress;
+    call.call = named && !named->call.empty() ? named->call : call_of_wait(thread.wait.kind);
+    if (named) {
+      call.file = named->file;
+      call.line = named->line;
+    }
+    return call;
   }
 
   static std::string call_of_wait(const std::string& kind) {
@@ -198,6 +222,17 @@ Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now) {
 
 Hang describe(Proof* found, ProcSource* proc, const Family& family, Nanos now) {
   return Explainer(found, proc, family, now, Scope::kAll).explain();
+}
+
+Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskOutside& outside,
+                     const Family& family) {
+  Proof found;
+  found.sample = std::make_unique<Sample>(take_sample(proc, process_tree(proc, limit.pid, true)));
+  found.world = std::make_unique<World>(proc, found.sample.get(), outside());
+  found.judgement = judge(*found.sample, found.world.get());
+  for (JudgedThread& thread : found.judgement.threads) thread.live = true;  // one sample proves nothing
+  found.verdict = HangVerdict::kOverdue;
+  return Explainer(&found, proc, family, monotonic_now(), Scope::kAll).explain_overdue(limit);
 }
 
 }  // namespace mprun

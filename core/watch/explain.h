@@ -15,4 +15,8 @@ namespace mprun {
 /// a cause. How long it has waited is told where `found` knows when a thread last ran.
 [[nodiscard]] Hang describe(Proof* found, ProcSource* proc, const Family& family, Nanos now);
 
+/// Of a limit that has passed: where its process, and all below that, are. Proves nothing, and stops nothing.
+[[nodiscard]] Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskOutside& outside,
+                                   const Family& family);
+
 }  // namespace mprun

@@ -88,9 +88,17 @@ struct RecordedDeath {
   bool forked = false;  ///< it was a child of fork(), not of a spawn
 };
 
+/// What kOverdue is about.
+struct PassedLimit {
+  std::string label;   ///< what it was for, as the program or mprun calls it; may be empty
+  double seconds = 0;  ///< how long was given
+  pid_t pid = 0, tid = 0;
+};
+
 struct Hang {
   HangVerdict verdict = HangVerdict::kDeadlock;
   double seconds_since_progress = 0;  ///< negative: not known
+  std::optional<PassedLimit> limit;   ///< kOverdue
   std::optional<WaitingJoin> join;
   HangCause cause;
   std::vector<HungProcess> processes;

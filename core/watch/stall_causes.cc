@@ -11,13 +11,15 @@ using Rule = std::optional<HangCause> (*)(const Evidence&);
 
 constexpr std::uint64_t kTermBit = std::uint64_t{1} << (SIGTERM - 1);
 
+HangCause stopped_thread(const JudgedThread& thread) {
+  const std::string pid = std::to_string(thread.sample->pid);
+  return {"stopped", "process " + pid + " was stopped (SIGSTOP, Ctrl-Z or a debugger), and others wait for it",
+          "kill -CONT " + pid};
+}
+
 std::optional<HangCause> stopped(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.wait.kind != WaitKind::kStopped) continue;
-    const std::string pid = std::to_string(thread.sample->pid);
-    return HangCause{"stopped",
-                     "process " + pid + " was stopped (SIGSTOP, Ctrl-Z or a debugger), and others wait for it",
-                     "kill -CONT " + pid};
+    if (thread.wait.kind == WaitKind::kStopped) return stopped_thread(thread);
   }
   return std::nullopt;
 }
@@ -77,14 +79,20 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
   }
 }
 
+std::string thread_text(const JudgedThread& thread) {
+  return "thread " + std::to_string(thread.sample->tid) + " of process " + std::to_string(thread.sample->pid);
+}
+
+HangCause outside_wait(const JudgedThread& thread) {
+  return {"external-wait",
+          thread_text(thread) + " waits for something outside (" + to_string(thread.wait.kind) + ": " +
+              thread.wait.why_live + ")",
+          "look at what it talks to"};
+}
+
 std::optional<HangCause> external_wait(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (!is_outside(evidence, thread)) continue;
-    return HangCause{"external-wait",
-                     "thread " + std::to_string(thread.sample->tid) + " of process " +
-                         std::to_string(thread.sample->pid) + " waits for something outside (" +
-                         to_string(thread.wait.kind) + ": " + thread.wait.why_live + ")",
-                     "look at what it talks to"};
+    if (is_outside(evidence, thread)) return outside_wait(thread);
   }
   return std::nullopt;
 }
@@ -99,6 +107,22 @@ HangCause find_cause_of_stall(const Evidence& evidence) {
   }
   HangCause unknown;
   unknown.explanation = "all threads wait, some of them for a time that has not come yet";
+  return unknown;
+}
+
+HangCause find_cause_of_delay(const Evidence& evidence, pid_t tid) {
+  HangCause unknown;
+  unknown.explanation = "the thread is not there any more";
+  unknown.fix = "look at the line it is at, or give it more time";
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.sample->tid != tid) continue;
+    if (thread.wait.kind == WaitKind::kStopped) return stopped_thread(thread);
+    if (is_outside(evidence, thread)) return outside_wait(thread);
+    const bool runs = thread.wait.kind == WaitKind::kRunning;
+    unknown.explanation =
+        thread_text(thread) +
+        (runs ? " still runs" : " waits (" + std::string(to_string(thread.wait.kind)) + "), which may end by itself");
+  }
   return unknown;
 }
 

@@ -16,6 +16,8 @@ constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPer
                 kMostPatience = 400 * kNanosPerMilli;
 // How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
 constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
+// After the time for a look has passed by so much.
+constexpr Nanos kGap = 2 * kNanosPerSecond;
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
@@ -151,6 +153,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
 }
 
 std::optional<Proof> Watcher::look(Nanos now) {
+  if (next_look_ != 0 && now - next_look_ >= kGap) stall_ = {};  // we were stopped: perhaps all others were, too
   auto proof = find_proof(now);
   return proof ? std::move(proof) : find_stall(now);
 }

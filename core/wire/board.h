@@ -1,31 +1,26 @@
-// The board as the supervisor holds it: a memory file with one line per worker slot, mapped by the
-// workers too. protocol.h says what the words mean.
+// The board as the supervisor holds it: shared memory with one line per worker slot. protocol.h says what the words
+// mean.
 #pragma once
 
-#include "base/result.h"
-#include "os/fd.h"
+#include "os/shared_memory.h"
 #include "wire/protocol.h"
 
 namespace mprun {
 
 class Board {
  public:
-  [[nodiscard]] static Result<Board> create(int slots);
-  Board(Board&& other) noexcept;
-  Board& operator=(Board&& other) noexcept;
-  Board(const Board&) = delete;
-  Board& operator=(const Board&) = delete;
-  ~Board();
+  [[nodiscard]] static Result<Board> create(int slots) {
+    auto memory = SharedMemory::create("mprun-board", sizeof(mprun_board_slot) * static_cast<std::size_t>(slots));
+    if (!memory) return memory.error();
+    return Board(std::move(*memory));
+  }
 
-  [[nodiscard]] int fd() const { return memory_.get(); }
-  [[nodiscard]] mprun_board_slot* slot(int index) { return slots_ + index; }
+  [[nodiscard]] int fd() const { return memory_.fd(); }
+  [[nodiscard]] mprun_board_slot* slot(int index) { return static_cast<mprun_board_slot*>(memory_.data()) + index; }
 
  private:
-  Board(Fd memory, mprun_board_slot* slots, std::size_t bytes)
-      : memory_(std::move(memory)), slots_(slots), bytes_(bytes) {}
-  Fd memory_;
-  mprun_board_slot* slots_ = nullptr;
-  std::size_t bytes_ = 0;
+  explicit Board(SharedMemory memory) : memory_(std::move(memory)) {}
+  SharedMemory memory_;
 };
 
 }  // namespace mprun

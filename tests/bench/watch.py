@@ -1,7 +1,8 @@
 """What the watch costs: the supervisor's time beside programs of many threads, and one look in full.
 
 The supervisor's CPU time, as the scheduler counts it, over some seconds in which the program stays
-in one state: asleep, blocked, busy in short bursts, or blocked but for one thread.
+in one state: asleep, blocked, busy in short bursts, or blocked but for one thread. And what a deadline
+costs the thread that sets it.
 """
 
 from __future__ import annotations
@@ -83,6 +84,31 @@ def measure_look(threads: int, count: int) -> Figures:
     return {"sample": float(said[1]), "judgement": float(said[2])}
 
 
+PYTHON_DEADLINE = """
+import timeit, mprun
+def block():
+    with mprun.deadline(60, "loading"):
+        pass
+print(timeit.timeit(block, number={count}) / {count})
+"""
+
+
+def measure_deadline(*command: str | Path) -> Figures:
+    """The seconds of one deadline that is begun and ended."""
+    words = [str(word) for word in (MPRUN, "--", *command)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment())
+    return {"deadline": float(done.stdout)}
+
+
+def deadline_contenders(count: int) -> list[Contender]:
+    """From C and from Python."""
+    source = PYTHON_DEADLINE.format(count=count)
+    return [
+        Contender("C", lambda: measure_deadline(program("deadline_cost"), str(count))),
+        Contender("Python", lambda: measure_deadline(harness.MPRUN_PYTHON, "-c", source)),
+    ]
+
+
 def show_share(share: float) -> str:
     """Of one core."""
     return f"{share * 100:.2f} %"
@@ -91,6 +117,11 @@ def show_share(share: float) -> str:
 def show_milliseconds(seconds: float) -> str:
     """A short time."""
     return f"{seconds * 1000:.2f} ms"
+
+
+def show_nanoseconds(seconds: float) -> str:
+    """A very short time."""
+    return f"{seconds * 1e9:.0f} ns"
 
 
 def watch_contender(state: str, threads: int, seconds: float) -> Contender:
@@ -115,6 +146,8 @@ def main() -> None:
     found = Measurements([look_contender(threads, count) for threads in THREADS], options.rounds)
     found.print_table("One full sample of the tree", "sample", show_milliseconds, [])
     found.print_table("The judgement of it", "judgement", show_milliseconds, [])
+    found = Measurements(deadline_contenders(100_000 if options.quick else 1_000_000), options.rounds)
+    found.print_table("A deadline, begun and ended", "deadline", show_nanoseconds, [])
 
 
 if __name__ == "__main__":

@@ -172,17 +172,23 @@ TEST(ReportHang, APartialDeadlockOfACircle) {
 TEST(ReportHang, OverdueClaimsNoProof) {
   Hang hang;
   hang.verdict = HangVerdict::kOverdue;
+  hang.limit = PassedLimit{"task 3", 30, 5, 6};
   hang.join = WaitingJoin{"concurrent.futures.Future.result", 5, 6, "job.py", 3, 30.0};
-  hang.cause = {"external-wait", "task 3 waits for a server.", "raise limits.task_seconds"};
-  EXPECT_EQ(
-      hang_text(hang),
-      "mprun: overdue: concurrent.futures.Future.result at job.py:3 has waited 30 s; a limit has passed, a deadlock "
-      "is not proved\n"
-      "cause: task 3 waits for a server. (external-wait)\n"
-      "cure:  raise limits.task_seconds\n");
+  hang.cause = {"external-wait", "thread 6 waits for a server.", "look at what it talks to"};
+  hang.deaths.resize(1);  // say nothing here
+  EXPECT_EQ(hang_text(hang),
+            "mprun: overdue: \"task 3\" has taken longer than its 30 s\n"
+            "  it is in concurrent.futures.Future.result at job.py:3\n"
+            "cause: thread 6 waits for a server. (external-wait)\n"
+            "cure:  look at what it talks to\n");
+  EXPECT_EQ(hang_json(hang)["limit"], Json::parse(R"({"label": "task 3", "seconds": 30.0})"));
+  hang.join->call = "timer";
+  EXPECT_THAT(hang_text(hang), HasSubstr("\n  it is at job.py:3\n"));
   hang.join.reset();
+  hang.limit->label.clear();
   hang.processes.push_back({5, 1, "python job.py", false, {}});
-  EXPECT_THAT(hang_text(hang), StartsWith("mprun: overdue: process 5 (python job.py) is not done; a limit has passed"));
+  EXPECT_THAT(hang_text(hang),
+              StartsWith("mprun: overdue: process 5 (python job.py) has taken longer than its 30 s\n"));
 }
 
 TEST(ReportHang, WhatDiffersIsNotPutTogether) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "clean_thread.h"
+#include "deadline.h"
 #include "task_loop.h"
 
 /* fork_process() -> pid, 0 in the child. The interpreter's own hooks run with the GIL held across the fork. */
@@ -59,7 +60,25 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_mprun", "The task loop of an mprun worker.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT,
+    "_mprun",
+    "What of mprun must be C in a Python process.",
+    -1,
+    methods,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
 };
 
-PyMODINIT_FUNC PyInit__mprun(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__mprun(void) {
+  PyObject* module = PyModule_Create(&definition);
+  PyObject* deadline = module != NULL ? make_deadline_type() : NULL;
+  if (deadline != NULL && PyModule_AddObjectRef(module, "deadline", deadline) == 0) {
+    Py_DECREF(deadline);
+    return module;
+  }
+  Py_XDECREF(deadline);
+  Py_XDECREF(module);
+  return NULL;
+}

@@ -1,11 +1,13 @@
-"""What a task function or rank may ask of mprun. Without mprun around it, a script still runs:
-it then is rank 0 of 1 and its results go nowhere."""
+"""What a program may ask of mprun: a task function, a rank, or any Python below it. A script runs without mprun, too:
+it then is rank 0 of 1, its results go nowhere, and nobody watches its deadlines."""
 from __future__ import annotations
 
 import os
 from typing import Any, Callable
 
-__all__ = ["rank", "world_size", "result"]
+from mprun._mprun import deadline
+
+__all__ = ["deadline", "rank", "world_size", "result"]
 
 # Set by mprun.rank in a rank process: takes the value to the supervisor.
 _deliver: Callable[[Any], None] | None = None

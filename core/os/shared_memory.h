@@ -1,0 +1,33 @@
+// SharedMemory: an anonymous memory file of a fixed size, mapped here, that other processes can map too by its
+// descriptor. Sealed: nobody can shrink it, so that an access of ours never faults. Zeroed at first.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace mprun {
+
+class SharedMemory {
+ public:
+  /// `name` is what /proc/PID/maps shows, behind "/memfd:".
+  [[nodiscard]] static Result<SharedMemory> create(const char* name, std::size_t bytes);
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory();
+
+  [[nodiscard]] int fd() const { return file_.get(); }
+  [[nodiscard]] void* data() const { return data_; }  ///< at the beginning of a page
+
+ private:
+  SharedMemory(Fd file, void* data, std::size_t bytes) : file_(std::move(file)), data_(data), bytes_(bytes) {}
+  Fd file_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace mprun

@@ -1,0 +1,71 @@
+#include "watch/deadline_watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "procfs/process_facts.h"
+
+namespace mprun {
+namespace {
+
+// It is looked several times a second. After a longer time than this we were stopped, and the program probably too.
+constexpr Nanos kGap = 2 * kNanosPerSecond;
+constexpr std::size_t kMostGaps = 64;
+
+Nanos clock_now(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return now.tv_sec * kNanosPerSecond + now.tv_nsec;
+}
+
+// On the clock of the deadlines. A tick early at most; too early where the machine slept since.
+Nanos start_of(const StatLine& thread) {
+  const Nanos since_boot = static_cast<Nanos>(thread.start_ticks) * (kNanosPerSecond / sysconf(_SC_CLK_TCK));
+  return since_boot - (clock_now(CLOCK_BOOTTIME) - clock_now(CLOCK_MONOTONIC));
+}
+
+}  // namespace
+
+Result<DeadlineWatch> DeadlineWatch::create(ProcSource* proc) {
+  auto board = DeadlineBoard::create();
+  if (!board) return board.error();
+  return DeadlineWatch(proc, std::move(*board));
+}
+
+Nanos DeadlineWatch::lost_since(Nanos begin) const {
+  Nanos lost = 0;
+  for (const Gap& gap : gaps_) lost += std::clamp<Nanos>(gap.end - begin, 0, gap.length);
+  return lost;
+}
+
+bool DeadlineWatch::is_real(const Deadline& deadline) const {
+  const std::string folder = std::to_string(deadline.pid);
+  const auto stat_text = proc_->read(folder + "/task/" + std::to_string(deadline.tid) + "/stat");
+  const auto stat = stat_text ? parse_stat(*stat_text) : std::nullopt;
+  if (!stat || stat->state == 'Z' || stat->state == 'X') return false;
+  if (start_of(*stat) > deadline.due - deadline.limit) return false;  // another has its number now
+  // After an exec it is another program, which knows nothing of deadlines, or has cleared those it found.
+  const auto maps = parse_maps(proc_->read(folder + "/maps").value_or(""));
+  return std::any_of(maps.begin(), maps.end(),
+                     [this](const Mapping& mapping) { return board_.is_mapping(mapping.device, mapping.inode); });
+}
+
+std::optional<Deadline> DeadlineWatch::look(Nanos now) {
+  if (last_look_ != 0 && now - last_look_ >= kGap) {
+    if (gaps_.size() == kMostGaps) gaps_.erase(gaps_.begin());
+    gaps_.push_back({now, now - last_look_});
+  }
+  last_look_ = now;
+  for (Deadline& deadline : board_.read()) {
+    if (now < deadline.due || now < deadline.due + lost_since(deadline.due - deadline.limit)) continue;
+    Nanos& done_with = done_with_[deadline.line];
+    if (done_with == deadline.due) continue;
+    done_with = deadline.due;
+    if (is_real(deadline)) return std::move(deadline);
+  }
+  return std::nullopt;
+}
+
+}  // namespace mprun

@@ -1,0 +1,65 @@
+#include "wire/deadline_board.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+namespace mprun {
+namespace {
+
+static_assert(sizeof(mprun_deadline_line) == 64, "one cache line a thread");
+static_assert(offsetof(mprun_deadline_board, lines) == 64);
+
+// nullopt: it has none, or is just changing it.
+std::optional<Deadline> read_line(const mprun_deadline_line& line, unsigned number) {
+  Deadline deadline;
+  deadline.due = __atomic_load_n(&line.due, __ATOMIC_ACQUIRE);
+  if (deadline.due <= 0) return std::nullopt;
+  deadline.line = number;
+  deadline.limit = __atomic_load_n(&line.limit, __ATOMIC_RELAXED);
+  deadline.tid = __atomic_load_n(&line.tid, __ATOMIC_RELAXED);
+  deadline.pid = __atomic_load_n(&line.pid, __ATOMIC_RELAXED);
+  for (const char& byte : line.label) {
+    const char copy = __atomic_load_n(&byte, __ATOMIC_RELAXED);
+    if (copy == '\0') break;
+    deadline.label += copy;
+  }
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&line.due, __ATOMIC_RELAXED) != deadline.due) return std::nullopt;
+  if (deadline.tid <= 0 || deadline.pid <= 0 || deadline.limit <= 0) return std::nullopt;
+  return deadline;
+}
+
+}  // namespace
+
+Result<DeadlineBoard> DeadlineBoard::create() {
+  auto memory = SharedMemory::create("mprun-deadlines", sizeof(mprun_deadline_board));
+  if (!memory) return memory.error();
+  static_cast<mprun_deadline_board*>(memory->data())->magic = MPRUN_DEADLINES_MAGIC;
+  return DeadlineBoard(std::move(*memory));
+}
+
+std::string DeadlineBoard::path() const {
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory_.fd());
+}
+
+std::vector<Deadline> DeadlineBoard::read() const {
+  std::vector<Deadline> running;
+  const unsigned used = std::min(__atomic_load_n(&board()->used, __ATOMIC_ACQUIRE), MPRUN_DEADLINES_LINES);
+  for (unsigned i = 0; i < used; ++i) {
+    if (auto deadline = read_line(board()->lines[i], i)) running.push_back(std::move(*deadline));
+  }
+  return running;
+}
+
+bool DeadlineBoard::is_mapping(std::uint64_t device, std::uint64_t inode) const {
+  struct stat info {};
+  if (fstat(memory_.fd(), &info) != 0) return false;
+  return info.st_ino == inode && (std::uint64_t{major(info.st_dev)} << 32 | minor(info.st_dev)) == device;
+}
+
+}  // namespace mprun
