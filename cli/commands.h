@@ -48,7 +48,4 @@ int doctor(const CommandLine& line);
 /// `mprun inspect PID`: needs no guard, starts nothing.
 int inspect(const CommandLine& line);
 
-/// The text that `mprun inspect` would show of a job's processes. In the supervisor's process.
-[[nodiscard]] std::string inspect_job(const Guard& guard);
-
 }  // namespace mprun

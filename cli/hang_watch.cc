@@ -6,6 +6,7 @@
 
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
+#include "report/inspect_report.h"
 #include "report/safe_text.h"
 #include "watch/joins.h"
 
@@ -127,6 +128,10 @@ HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& labe
   Finding finding = tell(hang);
   finding.stuck[pid] = place_of(hang, pid);
   return finding;
+}
+
+std::string HangWatch::inspect() {
+  return inspect_text(inspect_below(proc_.get(), getpid(), [this] { return outside(); }, *family_));
 }
 
 void HangWatch::write(const Hang& hang) {

@@ -20,6 +20,8 @@ class HangWatch : public HangMonitor {
 
   /// For MPRUN_DEADLINES of what is started.
   [[nodiscard]] std::string deadlines() const { return deadlines_->path(); }
+  /// What all threads below do or wait for, as `mprun inspect` prints it. Takes up to a second.
+  [[nodiscard]] std::string inspect();
   [[nodiscard]] int fd() const override { return family_->fd(); }
   void take_ends() override { family_->take_ends(); }
   bool hear(const AdapterNote& note) override { return family_->hear(note); }

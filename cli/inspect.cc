@@ -38,16 +38,4 @@ int inspect(const CommandLine& line) {
   return 0;
 }
 
-std::string inspect_job(const Guard& guard) {
-  const auto proc = live_proc();
-  const auto nothing = Family::create(proc.get());
-  if (!nothing) return "mprun: " + nothing.error().message + "\n";
-  const auto outside = [&] {
-    Outside found;
-    found.foreign = inodes_held_by(proc.get(), {getpid(), guard.pid});
-    return found;
-  };
-  return inspect_text(inspect_below(proc.get(), getpid(), outside, *nothing));
-}
-
 }  // namespace mprun

@@ -207,7 +207,7 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   if (!watch) return report_error(watch.error());
   setup.watch = watch->get();
   setup.adapters.deadlines = (*watch)->deadlines();
-  setup.on_user_signal = [&records, &guard] { records->report->print(inspect_job(guard)); };
+  setup.on_user_signal = [&records, &watch] { records->report->print((*watch)->inspect()); };
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());
   return close_records(*records, *outcome, *directory, line);

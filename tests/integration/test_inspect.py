@@ -412,6 +412,36 @@ def test_usr1_shows_what_a_job_does(start_job: StartCommand) -> None:
     assert job.wait().returncode == 130
 
 
+def test_usr1_knows_what_the_watch_has_heard(start_job: StartCommand) -> None:
+    """An alarm is not in /proc: the worker has told of it when it was set."""
+    script = """
+import os, signal
+
+def work(_):
+    signal.setitimer(signal.ITIMER_REAL, 3600)
+    reader, writer = os.pipe()
+    print("reads", flush=True)
+    os.read(reader, 1)
+"""
+    spec = {"version": 1, "script": "alarm.py", "function": "work", "inputs": {"range": 1}}
+    job = start_job({**spec, "processes": 1}, scripts={"alarm.py": script})
+    wait_until(lambda: (job.run_dir / "logs/worker-0.out").exists(), 30)
+    wait_until(lambda: "reads" in (job.run_dir / "logs/worker-0.out").read_text(), 30)
+
+    def shown() -> bool:
+        told = job.stderr.count("every process and thread")
+        job.send_signal(signal.SIGUSR1)
+        wait_until(lambda: job.stderr.count("every process and thread") > told, 30)
+        return "alarm.py:8 in work" in job.stderr
+
+    wait_until(shown, 60, "the stack of the worker on standard error")
+    assert "has asked for an alarm" in job.stderr
+    assert "blocked for ever" not in job.stderr
+    job.send_signal(signal.SIGINT)
+    job.send_signal(signal.SIGINT)
+    assert job.wait().returncode == 130
+
+
 def test_usr1_is_a_programs_own(start_mprun: StartCommand, tmp_path: Path) -> None:
     script = tmp_path / "takes.py"
     script.write_text(
