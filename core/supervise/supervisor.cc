@@ -10,7 +10,6 @@
 #include <ctime>
 #include <utility>
 
-#include "job/json_text.h"
 #include "launch/teardown.h"
 #include "supervise/cause_text.h"
 
@@ -150,179 +149,20 @@ void Supervisor::post(const Event& event) {
   stepping_ = false;
 }
 
-void Supervisor::perform(action::ReadInputs& wanted) {
-  event::InputsRead read;
-  if (!setup_.first_input.empty()) {
-    fresh_.push_back(std::exchange(setup_.first_input, {}));
-    read.count = 1;
-  }
-  bool waits = false;
-  while (read.count < wanted.count && !read.ended && !waits) {
-    std::string text;
-    switch (setup_.inputs->pull(&text)) {
-      case InputSource::Pull::kBad:
-        bad_[fresh_begin_ + fresh_.size()] = std::exchange(text, "null");
-        [[fallthrough]];
-      case InputSource::Pull::kItem:
-        fresh_.push_back(std::move(text));
-        ++read.count;
-        break;
-      case InputSource::Pull::kEnd:
-        read.ended = true;
-        break;
-      case InputSource::Pull::kWait:
-        waits = true;
-        break;
-    }
-  }
-  inputs_ended_ = read.ended;
-  if (waits && read.count == 0) {
-    waiting_for_input_ = true;  // asked again when there is something to read
-    const int fd = setup_.inputs->wait_fd();
-    auto added = loop_->add(fd, EPOLLIN, [this, fd, count = wanted.count](std::uint32_t) {
-      loop_->remove(fd);
-      waiting_for_input_ = false;
-      action::ReadInputs again{count};
-      perform(again);
-    });
-    if (!added) fatal_ = added.error();
-    return;
-  }
-  post(read);
-}
-
 void Supervisor::perform(action::StartWorker& wanted) { crew_->start(wanted.slot); }
-
-void Supervisor::perform(action::Assign& wanted) {
-  std::vector<HandedTask> handed;
-  handed.reserve(wanted.tasks.size());
-  auto& queue = held(wanted.slot);
-  const std::size_t before = queue.size();
-  for (const TaskAttempt& task : wanted.tasks) queue.push_back({task, take_input(task.task)});
-  for (std::size_t i = before; i < queue.size(); ++i) handed.push_back({queue[i].task, queue[i].input});
-  crew_->assign(wanted.slot, handed);
-}
-
-void Supervisor::perform(action::TakeBack& wanted) {
-  const std::uint32_t count = crew_->take_back(wanted.slot);
-  auto& queue = held(wanted.slot);
-  for (std::uint32_t i = 0; i < count && !queue.empty(); ++i) {
-    back_[queue.back().task.task] = std::move(queue.back().input);
-    queue.pop_back();
-  }
-  notice(Notice::Kind::kExplain,
-         "took " + std::to_string(count) + " queued tasks back from worker " + std::to_string(wanted.slot));
-  post(event::TakenBack{wanted.slot, count});
-}
 
 void Supervisor::perform(action::Retire& wanted) { crew_->retire(wanted.slot); }
 
 void Supervisor::perform(action::Signal& wanted) {
-  if (wanted.cause == Cause::kJoinLimit) {
-    notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, gone_why_));
+  const bool joins = wanted.cause == Cause::kJoinLimit;
+  if (wanted.signal == SIGTERM && (joins || wanted.cause == Cause::kTaskLimit)) tell_overdue(wanted.slot, wanted.cause);
+  if (wanted.signal == SIGTERM && joins) {
+    notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, ""));
   }
-  const bool overdue = wanted.cause == Cause::kTaskLimit || wanted.cause == Cause::kJoinLimit;
-  if (overdue && wanted.signal == SIGTERM) tell_overdue(wanted.slot, wanted.cause);
   crew_->signal(wanted.slot, wanted.signal);
 }
 
-// Why the worker of a task is gone, in words; of one that took too long, where it was.
-template <typename Ended>
-std::string Supervisor::why_gone(const Ended& task) const {
-  const auto hung = hung_.find(task.slot);
-  if (hung != hung_.end() && (task.cause == Cause::kHang || task.cause == Cause::kTaskLimit)) return hung->second;
-  return task.cause == Cause::kTaskLimit ? "" : gone_why_;
-}
-
-void Supervisor::perform(action::EndTask& wanted) {
-  TaskEnded ended;
-  std::string error;
-  ended.task = wanted.task.task;
-  ended.status = wanted.status;
-  ended.input = ending_.input;
-  ended.worker = wanted.slot;
-  ended.attempt = wanted.task.attempt;
-  ended.sent = ending_.input.size();
-  ended.end = gone_end_;
-  if (report_ != nullptr) {
-    ended.start = report_->start;
-    ended.duration = report_->duration;
-    ended.received = report_->payload.size();
-    ended.end = report_->end;
-  } else {
-    ended.start = wall_now() - wanted.running;
-    ended.duration = wanted.running;
-  }
-  if (report_ != nullptr && wanted.cause == Cause::kNone) {
-    ended.result = report_->payload;
-  } else {
-    error = cause_json(wanted.cause, cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted)), gone_log_);
-    ended.result = error;
-  }
-  if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
-  tell(ended);
-}
-
-// The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
-void Supervisor::blame_rank(const TaskEnded& ended) {
-  const Json told = Json::parse(ended.result, nullptr, false);
-  if (!told.is_object()) return;
-  std::string text = "rank " + std::to_string(ended.worker) + " failed; the others are ended";
-  for (const char* key : {"traceback", "log", "stderr"}) {
-    if (!told.contains(key) || !told[key].is_string() || told[key].get_ref<const std::string&>().empty()) continue;
-    text += "\n" + told[key].get<std::string>();
-    break;
-  }
-  while (text.back() == '\n') text.pop_back();
-  notice(Notice::Kind::kError, text);
-}
-
-void Supervisor::perform(action::RetryTask& wanted) {
-  std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
-  if (wanted.cause == Cause::kNone && report_ != nullptr) {
-    const Json told = Json::parse(report_->payload, nullptr, false);
-    if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
-  }
-  tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason});
-  back_[wanted.task.task] = std::exchange(ending_.input, {});
-}
-
-std::string Supervisor::take_input(TaskId task) {
-  const auto it = back_.find(task);
-  if (it != back_.end()) {
-    std::string text = std::move(it->second);
-    back_.erase(it);
-    return text;
-  }
-  std::string text = std::move(fresh_.front());  // fresh tasks are handed out in order
-  fresh_.pop_front();
-  ++fresh_begin_;
-  return text;
-}
-
 // --- what the crew tells ---
-
-void Supervisor::on_result(int slot, const TaskReport& report) {
-  auto& queue = held(slot);
-  if (queue.empty()) return;
-  ending_ = std::move(queue.front());
-  queue.pop_front();
-  ++results_since_wait_;
-  report_ = &report;
-  TaskReport unreadable = report;
-  std::string reason;
-  const auto bad = bad_.empty() ? bad_.end() : bad_.find(ending_.task.task);
-  if (bad != bad_.end()) {  // its input was no input: whatever came of it counts as that
-    reason = R"({"type":"InputError","message":)";
-    append_json_string(&reason, bad->second);
-    reason += R"(,"traceback":null})";
-    unreadable.failed = true;
-    unreadable.payload = reason;
-    report_ = &unreadable;
-  }
-  post(event::TaskDone{slot, report_->failed, report.duration});
-  report_ = nullptr;
-}
 
 void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) {
   gone_end_ = end;
