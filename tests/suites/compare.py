@@ -42,6 +42,11 @@ class Outcome:
     log: Path
     tests: dict[str, str] = field(default_factory=dict)  # name -> "passed", "skipped", ...
 
+    def reports(self) -> list[str]:
+        """The hangs that mprun told of; these suites have none."""
+        said = self.log.read_text(encoding="utf-8", errors="replace")
+        return re.findall(r"mprun: (?:hang proved|stalled|overdue).*", said)
+
     def count(self, how: str) -> int:
         return Counter(self.tests.values())[how]
 
@@ -110,6 +115,7 @@ def compare(suite: str, folder: Path, limit: float) -> bool:
     mprun = run(suite, folder / suite / "mprun", (MPRUN, "--"), limit)
     found = differences(plain, mprun)
     same = not found and plain.returncode == mprun.returncode and bool(plain.tests)
+    same = same and not mprun.reports()
     print(
         f"{suite:32}{plain.count('passed'):7}{plain.count('failed'):7}{plain.count('skipped'):8}"
         f"{plain.seconds:9.1f}{mprun.seconds:9.1f}{mprun.seconds / plain.seconds:7.2f}"
@@ -124,6 +130,8 @@ def compare(suite: str, folder: Path, limit: float) -> bool:
 def explain(suite: str, folder: Path, limit: float, plain: Outcome, mprun: Outcome) -> None:
     """Names the differences, and which of them two plain runs have as well."""
     print(f"  the suite: plain {plain.end()}, under mprun {mprun.end()}; it said: {mprun.log}")
+    for report in mprun.reports():
+        print(f"  told as a hang: {report}")
     again = run(suite, folder / suite / "plain-again", (), limit)
     unstable = {name for name, *_ in differences(plain, again)}
     for name, before, after in differences(plain, mprun):
