@@ -151,6 +151,7 @@ class Program {
   // Tells of a hang; true: everything is to be ended.
   bool is_hung() {
     const auto finding = watch_->look(monotonic_now());
+    if (const auto warning = watch_->take_warning()) std::fprintf(stderr, "mprun: warning: %s\n", warning->c_str());
     if (!finding) return false;
     std::fwrite(finding->told.text.data(), 1, finding->told.text.size(), stderr);
     if (spec_.watch.on_hang != OnHang::kKill) return false;

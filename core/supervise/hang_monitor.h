@@ -34,6 +34,10 @@ class HangMonitor {
   /// Monotonic.
   [[nodiscard]] virtual Nanos next_look() const = 0;
   [[nodiscard]] virtual std::optional<Finding> look(Nanos now) = 0;
+  /// mprun ends this process now, or has ended what it left behind: its descendants are ended with it.
+  virtual void expect_end(pid_t /*pid*/) {}
+  /// What people have to know of what the monitor cannot see, one line; each is given once. Ask after look().
+  [[nodiscard]] virtual std::optional<std::string> take_warning() { return std::nullopt; }
 };
 
 }  // namespace mprun

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "watch/causes.h"
+#include "watch/sight.h"
 
 namespace mprun {
 namespace {
@@ -77,9 +78,14 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
   }
 }
 
+// What mprun may not see is no sign that somebody waits for the outside.
+bool is_for_want_of_sight(const Evidence& evidence, const JudgedThread& thread) {
+  return !evidence.world->blind_spot().empty() && thread.wait.why_live == evidence.world->blind_spot();
+}
+
 std::optional<HangCause> external_wait(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (!is_outside(evidence, thread)) continue;
+    if (!is_outside(evidence, thread) || is_for_want_of_sight(evidence, thread)) continue;
     return HangCause{"external-wait",
                      "thread " + std::to_string(thread.sample->tid) + " of process " +
                          std::to_string(thread.sample->pid) + " waits for something outside (" +
@@ -89,7 +95,23 @@ std::optional<HangCause> external_wait(const Evidence& evidence) {
   return std::nullopt;
 }
 
-constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait};
+// No cause, but why none is known.
+std::optional<HangCause> not_seen(const Evidence& evidence) {
+  HangCause unknown;
+  for (const auto& [pid, process] : evidence.world->processes()) {
+    if (!process.hidden) continue;
+    const Hindrance hindrance = hindrance_of(evidence.world->proc(), pid, "mprun");
+    unknown.explanation = "nothing can be proved, because mprun may not look at process " + std::to_string(pid) + " (" +
+                          process.name + "): " + hindrance.why;
+    unknown.fix = hindrance.cure;
+    return unknown;
+  }
+  if (evidence.world->blind_spot().empty()) return std::nullopt;
+  unknown.explanation = "nothing can be proved: " + evidence.world->blind_spot();
+  return unknown;
+}
+
+constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
 
 }  // namespace
 
