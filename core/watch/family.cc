@@ -151,9 +151,10 @@ RecordedDeath* Family::death_of_one_met(pid_t pid, pid_t parent) {
   const auto death = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& recorded) {
     return recorded.pid == pid && recorded.parent == parent;
   });
-  if (death == deaths_.rend() || death->forked) return nullptr;
+  if (death == deaths_.rend() || silent_dead_.count(pid) == 0) return nullptr;
   const auto text = proc_->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
+  silent_dead_.erase(pid);
   return stat && stat->state != 'Z' ? nullptr : &*death;  // else the number is another's by now
 }
 
@@ -242,6 +243,8 @@ void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) 
   if (const auto member = members_.find(pid); member != members_.end()) {
     death.forked = member->second.forked;
     death.by_mprun = member->second.by_mprun;
+    if (silent_dead_.size() >= kMostDeaths) silent_dead_.clear();
+    if (!member->second.fork) silent_dead_.insert(pid);
   }
   death.end = end.value_or(ProcessEnd());
   deaths_.push_back(death);

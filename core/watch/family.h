@@ -77,6 +77,7 @@ class Family {
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
   std::set<pid_t> alarms_, told_to_end_;
+  std::set<pid_t> silent_dead_;  ///< of `deaths_`: whose fork nobody has told of
 };
 
 }  // namespace mprun

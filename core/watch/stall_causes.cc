@@ -106,9 +106,18 @@ std::optional<HangCause> not_seen(const Evidence& evidence) {
     unknown.fix = hindrance.cure;
     return unknown;
   }
-  if (evidence.world->blind_spot().empty()) return std::nullopt;
-  unknown.explanation = "nothing can be proved: " + evidence.world->blind_spot();
-  return unknown;
+  if (!evidence.world->blind_spot().empty()) {
+    unknown.explanation = "nothing can be proved: " + evidence.world->blind_spot();
+    return unknown;
+  }
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    const World::Process* process = evidence.world->process(thread.sample->pid);
+    if (!is_of_its_own(thread, process)) continue;
+    unknown.explanation = "nothing can be proved of process " + std::to_string(process->pid) + ", which " +
+                          process->acts_alone + "; all threads wait";
+    return unknown;
+  }
+  return std::nullopt;
 }
 
 constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
