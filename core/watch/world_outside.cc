@@ -117,7 +117,9 @@ std::string World::why_tree_is_not_whole() {
     const auto tids = proc_->list(tasks);
     if (!tids) return "the processes of others are hidden";
     for (const std::string& tid : *tids) {
-      const auto children = proc_->read(tasks + "/" + tid + "/children");
+      std::string file = tasks;
+      file.append("/").append(tid).append("/children");
+      const auto children = proc_->read(file);
       if (!children) return "the processes of others are hidden";
       TextScan scan(*children);
       for (pid_t child = 0; scan.number(&child);) {
