@@ -32,8 +32,8 @@ TEST(StallCauses, TellWhoMayNotBeLookedAt) {
 
 TEST(StallCauses, TellWhatElseCannotBeSeen) {
   CauseEvidence evidence;
-  evidence.proc.process(kParent).pipe(3, 77, O_RDONLY).thread(kParent).reads(3);
-  evidence.proc.process(kChild, kParent).pipe(4, 77, O_WRONLY).thread(kChild).waits_on(0x5000);
+  evidence.proc.process(kParent).open(3, "/tmp/lock").thread(kParent).call(SYS_flock, {3});
+  evidence.proc.process(kChild, kParent).open(3, "/tmp/lock").thread(kChild).waits_on(0x5000);
   evidence.proc.hides_others = true;
   evidence.proc.tells_children = false;
   EXPECT_EQ(evidence.of_stall().explanation, "nothing can be proved: the processes of others are hidden");
