@@ -9,6 +9,7 @@
 #include "report/inspect_report.h"
 #include "report/safe_text.h"
 #include "watch/joins.h"
+#include "watch/sight.h"
 
 namespace mprun {
 
@@ -23,9 +24,14 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
   const auto deaths = [self = watch.get()](pid_t parent, Nanos since) {
     return self->family_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
   };
+  if (const auto hindrance = hindrance_here(watch->proc_.get())) {
+    watch->warning_ = hindrance->why + "; " + hindrance->cure;
+    watch->sees_nothing_ = hindrance->is_total;
+  }
+  const auto taken = [self = watch.get()](const Sample& sample) { self->take(sample); };
   const Watcher::Tree tree{getpid(), false, from_seconds(watch->policy_.stall_seconds)};
   watch->watcher_.emplace(
-      watch->proc_.get(), tree, [self = watch.get()] { return self->outside(); }, deaths);
+      watch->proc_.get(), tree, [self = watch.get()] { return self->outside(); }, deaths, taken);
   return watch;
 }
 
@@ -39,6 +45,7 @@ Outside HangWatch::outside() {
 namespace {
 
 constexpr int kMostAncestors = 64;
+constexpr Nanos kHiddenForLong = 2 * kNanosPerSecond;
 
 // "train.py:12 in multiprocessing.pool.Pool.join": the line of the user's code that the thread is at; "" if it has
 // none.
@@ -71,6 +78,32 @@ void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std:
 
 }  // namespace
 
+// Of the processes that have no preload library, only the watch can tell that they are there, and how they end.
+void HangWatch::take(const Sample& sample) {
+  for (const pid_t pid : sample.ended) family_->meet(pid);
+  pid_t last = 0;
+  for (const ThreadSample& thread : sample.threads) {
+    if (thread.pid != last) family_->meet(thread.pid);
+    last = thread.pid;
+    if (thread.hidden && hidden_ == 0) {
+      hidden_ = thread.pid;
+      hidden_since_ = monotonic_now();
+    }
+  }
+}
+
+// Of one that stays: many a program is out of sight for a moment, while it starts.
+void HangWatch::warn_of_hidden(Nanos now) {
+  if (told_hidden_ || hidden_ == 0 || now - hidden_since_ < kHiddenForLong) return;
+  const pid_t pid = std::exchange(hidden_, 0);
+  const Sample sample = take_sample(proc_.get(), {pid});
+  if (sample.threads.empty() || !sample.threads.front().hidden) return;
+  told_hidden_ = true;
+  const Hindrance hindrance = hindrance_of(proc_.get(), pid, "mprun");
+  warning_ = "mprun may not look at process " + std::to_string(pid) + ": " + hindrance.why +
+             "; hangs of it, and of those that wait for it, cannot be proved: " + hindrance.cure;
+}
+
 HangMonitor::Finding HangWatch::tell(const Hang& hang) {
   text_ = hang_text(hang);
   verdict_ = to_string(hang.verdict);
@@ -83,7 +116,12 @@ HangMonitor::Finding HangWatch::tell(const Hang& hang) {
 }
 
 std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
+  if (sees_nothing_) {
+    rests_until_ = now + 3600 * kNanosPerSecond;
+    return std::nullopt;
+  }
   auto proof = watcher_->look(now);
+  warn_of_hidden(now);
   if (!proof) return look_at_deadlines(now);
   const Hang hang = explain(&*proof, proc_.get(), *family_, now);
   // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
@@ -131,7 +169,8 @@ HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& labe
 }
 
 std::string HangWatch::inspect() {
-  return inspect_text(inspect_below(proc_.get(), getpid(), [this] { return outside(); }, *family_));
+  return inspect_text(inspect_below(
+      proc_.get(), getpid(), [this] { return outside(); }, *family_));
 }
 
 void HangWatch::write(const Hang& hang) {

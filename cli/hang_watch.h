@@ -9,6 +9,7 @@
 #include "watch/deadline_watch.h"
 #include "watch/explain.h"
 #include "watch/family.h"
+#include "watch/watcher.h"
 
 namespace mprun {
 
@@ -25,9 +26,11 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] int fd() const override { return family_->fd(); }
   void take_ends() override { family_->take_ends(); }
   bool hear(const AdapterNote& note) override { return family_->hear(note); }
-  [[nodiscard]] Nanos next_look() const override { return watcher_->next_look(); }
+  [[nodiscard]] Nanos next_look() const override { return sees_nothing_ ? rests_until_ : watcher_->next_look(); }
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
+  void expect_end(pid_t pid) override { family_->expect_end(pid); }
+  [[nodiscard]] std::optional<std::string> take_warning() override { return std::exchange(warning_, std::nullopt); }
 
  private:
   HangWatch(WatchPolicy policy, pid_t guard, std::string run_dir)
@@ -35,6 +38,8 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] Outside outside();
   [[nodiscard]] std::optional<Finding> look_at_deadlines(Nanos now);
   [[nodiscard]] Finding tell(const Hang& hang);
+  void take(const Sample& sample);
+  void warn_of_hidden(Nanos now);
   void write(const Hang& hang);
 
   WatchPolicy policy_;
@@ -47,6 +52,12 @@ class HangWatch : public HangMonitor {
   int count_ = 0;            ///< hangs told so far
   std::string text_, file_;  ///< of the last one
   std::string verdict_, cause_;
+  std::optional<std::string> warning_;
+  bool sees_nothing_ = false;
+  Nanos rests_until_ = 0;  ///< where it sees nothing
+  pid_t hidden_ = 0;       ///< a process that may not be looked at; 0: none
+  Nanos hidden_since_ = 0;
+  bool told_hidden_ = false;
 };
 
 }  // namespace mprun

@@ -1,15 +1,29 @@
 #include "installation.h"
 
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 namespace mprun {
 
+namespace {
+
+// Without /proc, what the kernel was told to execute.
+std::filesystem::path own_executable() {
+  std::error_code error;
+  auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) return program;
+  const auto* executed = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  return std::filesystem::canonical(executed != nullptr ? executed : "", error);
+}
+
+}  // namespace
+
 Result<Installation> find_installation() {
   std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto program = own_executable();
   const auto folder = program.parent_path().parent_path() / "lib/mprun";
   Installation found;
   found.bootstrap = folder / "python/bootstrap.py";
@@ -24,7 +38,7 @@ Result<Installation> find_installation() {
   found.adapters.site = plain + "/python/site";
   found.importer = folder / "python/import_script.py";
   for (const std::string& file : {found.bootstrap, found.importer, found.adapters.preload, found.adapters.site}) {
-    if (error || !std::filesystem::exists(file, error)) {
+    if (program.empty() || !std::filesystem::exists(file, error)) {
       return internal_error("mprun's adapter files are missing: there is no " + file +
                             "\n  install mprun again: bin/mprun and lib/mprun belong together");
     }

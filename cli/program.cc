@@ -60,6 +60,7 @@ class Program {
       if (const int failed = start(file, rank); failed != 0) return failed;
     }
     if (observer_ != nullptr) observer_->started = true;
+    tell_of_sight();
     wait_for_all();
     kill_descendants(kKillSeconds);
     tell_notes();
@@ -149,9 +150,15 @@ class Program {
     return kill_at_ ? std::min(look, 100) : look;
   }
 
+  // What the watch cannot see.
+  void tell_of_sight() {
+    if (const auto warning = watch_->take_warning()) std::fprintf(stderr, "mprun: warning: %s\n", warning->c_str());
+  }
+
   // Tells of a hang; true: everything is to be ended.
   bool is_hung() {
     const auto finding = watch_->look(monotonic_now());
+    tell_of_sight();
     if (!finding) return false;
     std::fwrite(finding->told.text.data(), 1, finding->told.text.size(), stderr);
     if (spec_.watch.on_hang != OnHang::kKill) return false;

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <cstring>
 
 #include "os/fd.h"
+#include "procfs/live_memory.h"
 #include "procfs/proc_source.h"
 
 namespace mprun {
@@ -153,9 +153,7 @@ class LiveProc : public ProcSource {
   }
 
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override {
-    const iovec local{to, size};
-    const iovec remote{reinterpret_cast<void*>(address), size};
-    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+    return read_live_memory(pid, address, to, size);
   }
 
   std::optional<std::vector<UnixSocket>> unix_sockets() override {

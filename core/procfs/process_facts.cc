@@ -35,6 +35,11 @@ bool take_status_field(std::string_view name, TextScan value, StatusFile* status
     std::uint64_t real = 0;
     return value.number(&real) && value.number(&status->uid);
   }
+  if (name == "NSpid") {  // before Linux 4.1 there is none
+    pid_t number = 0;
+    for (status->namespaces = 0; value.number(&number);) ++status->namespaces;
+    return false;
+  }
   if (name == "SigPnd" || name == "ShdPnd") {
     std::uint64_t set = 0;
     const bool good = value.number(&set, 16);

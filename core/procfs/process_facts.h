@@ -38,7 +38,8 @@ struct StatusFile {
   pid_t tracer = 0;
   unsigned threads = 0;
   std::uint64_t voluntary_switches = 0, involuntary_switches = 0;
-  std::uint64_t uid = 0;  ///< the effective one
+  std::uint64_t uid = 0;    ///< the effective one
+  unsigned namespaces = 1;  ///< in how many PID namespaces it has a number, from ours downwards
 };
 [[nodiscard]] std::optional<StatusFile> parse_status(std::string_view text);
 

@@ -24,9 +24,17 @@ std::optional<StatLine> read_stat(int root, pid_t pid) {
   return n > 0 ? parse_stat({text.data(), static_cast<std::size_t>(n)}) : std::nullopt;
 }
 
+// Not so where /proc is that of another PID namespace: its numbers are those of strangers.
+bool shows_us(const std::string& proc_root) {
+  std::array<char, 16> pid{};
+  const ssize_t size = readlink((proc_root + "/self").c_str(), pid.data(), pid.size());
+  return size > 0 && std::string_view(pid.data(), static_cast<std::size_t>(size)) == std::to_string(getpid());
+}
+
 }  // namespace
 
 std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
+  if (ancestor == getpid() && !shows_us(proc_root)) return {};
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(proc_root.c_str()), closedir);
   if (!folder) return {};
   std::unordered_map<pid_t, std::vector<pid_t>> children;

@@ -36,6 +36,10 @@ class HangMonitor {
   [[nodiscard]] virtual std::optional<Finding> look(Nanos now) = 0;
   /// A limit of the job's has passed in a process: where that is. `stuck` holds that process alone.
   [[nodiscard]] virtual Finding explain_limit(pid_t pid, const std::string& label, double seconds) = 0;
+  /// mprun ends this process now, or has ended what it left behind: its descendants are ended with it.
+  virtual void expect_end(pid_t /*pid*/) {}
+  /// What people have to know of what the monitor cannot see, one line; each is given once. Ask after look().
+  [[nodiscard]] virtual std::optional<std::string> take_warning() { return std::nullopt; }
 };
 
 }  // namespace mprun

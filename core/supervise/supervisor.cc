@@ -159,6 +159,9 @@ void Supervisor::perform(action::Signal& wanted) {
   if (wanted.signal == SIGTERM && joins) {
     notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, ""));
   }
+  for (const auto& [pid, slot] : slots_) {
+    if (slot == wanted.slot && setup_.watch != nullptr) setup_.watch->expect_end(pid);
+  }
   crew_->signal(wanted.slot, wanted.signal);
 }
 
@@ -197,6 +200,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
   slots_.erase(pid);
+  if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
 }
 

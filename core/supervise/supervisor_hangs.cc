@@ -9,6 +9,7 @@ void Supervisor::look_for_hangs() {
   const Nanos now = monotonic_now();
   if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
   if (const auto finding = setup_.watch->look(now)) act_on(*finding);
+  if (const auto warning = setup_.watch->take_warning()) notice(Notice::Kind::kWarning, *warning);
 }
 
 void Supervisor::act_on(const HangMonitor::Finding& finding) {

@@ -121,7 +121,9 @@ class Explainer {
     if (described.state.compare(0, 7, "blocked") == 0) describe_wait(thread, &described.wait);
     const auto python = evidence_.python.find(sample.tid);
     if (python != evidence_.python.end()) described.python = python->second;
-    if (thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kEnded) return described;
+    if (thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kEnded || sample.hidden) {
+      return described;
+    }
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
     // Only what is blocked for ever is stopped for it, and goes on waiting.
     if (native.approximate && scope_ == Scope::kStuck && !is_stall() && !thread.live) {

@@ -15,6 +15,7 @@
 #include <csignal>
 
 #include "os/process.h"
+#include "watch/sample.h"
 
 namespace mprun {
 namespace {
@@ -129,12 +130,32 @@ void Family::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
 
 void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
   bury_if_ended(pid);
+  if (RecordedDeath* death = death_of_one_met(pid, fork.parent)) {
+    death->forked = true;
+    return;
+  }
   bury(pid);  // the watch has met it before
   alarms_.erase(pid);
-  if (follow(pid, fork.parent, fork)) return;
+  Member member;
+  member.parent = fork.parent;
+  member.fork = fork;
+  member.forked = true;
+  if (follow(pid, std::move(member))) return;
   if (errno != ESRCH) return;
   record_end(pid, fork.parent, std::nullopt);  // its parent was faster than we are
   deaths_.back().forked = true;
+}
+
+// One that the watch had met and that has ended since, before its own note was read. nullptr: there is none.
+RecordedDeath* Family::death_of_one_met(pid_t pid, pid_t parent) {
+  const auto death = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& recorded) {
+    return recorded.pid == pid && recorded.parent == parent;
+  });
+  if (death == deaths_.rend() || silent_dead_.count(pid) == 0) return nullptr;
+  const auto text = proc_->read(std::to_string(pid) + "/stat");
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
+  silent_dead_.erase(pid);
+  return stat && stat->state != 'Z' ? nullptr : &*death;  // else the number is another's by now
 }
 
 // Whoever asked for an alarm is followed, so that the alarm is forgotten with its end.
@@ -158,18 +179,36 @@ void Family::meet(pid_t pid) {
   const bool buried =
       std::any_of(deaths_.begin(), deaths_.end(), [pid](const auto& death) { return death.pid == pid; });
   if (stat->state == 'Z' && buried) return;
-  (void)follow(pid, stat->parent, std::nullopt);
+  Member member;
+  member.parent = stat->parent;
+  member.forked = stat->forked;
+  (void)follow(pid, std::move(member));
+}
+
+void Family::expect_end(pid_t pid) {
+  meet(pid);
+  std::set<pid_t> ours{pid};
+  if (members_.count(pid) != 0 && !has_ended(members_.at(pid).pidfd)) {
+    for (const pid_t below : process_tree(proc_, pid, false)) {
+      meet(below);
+      ours.insert(below);
+    }
+  }
+  bury_if_ended(pid);  // that was before, and by itself
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [child, member] : members_)
+      more = (ours.count(member.parent) != 0 && ours.insert(child).second) || more;
+  }
+  for (auto& [member_pid, member] : members_) member.by_mprun = member.by_mprun || ours.count(member_pid) != 0;
 }
 
 // False, with errno: it cannot be; 0: there are too many.
-bool Family::follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork) {
+bool Family::follow(pid_t pid, Member member) {
   errno = 0;
   if (members_.size() >= most_members_) return false;
-  Member member;
   member.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!member.pidfd) return false;
-  member.parent = parent;
-  member.fork = fork;
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = pid;
@@ -201,13 +240,16 @@ void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) 
   death.parent = parent;
   death.when = wall_now();
   death.end_known = end.has_value();
-  death.forked = fork_of(pid) != nullptr;
+  if (const auto member = members_.find(pid); member != members_.end()) {
+    death.forked = member->second.forked;
+    death.by_mprun = member->second.by_mprun;
+    if (silent_dead_.size() >= kMostDeaths) silent_dead_.clear();
+    if (!member->second.fork) silent_dead_.insert(pid);
+  }
   death.end = end.value_or(ProcessEnd());
   deaths_.push_back(death);
   if (deaths_.size() <= kMostDeaths) return;
-  const auto good = std::find_if(deaths_.begin(), deaths_.end(), [](const RecordedDeath& recorded) {
-    return !recorded.end_known || (recorded.end.signal == 0 && recorded.end.exit_code == 0);
-  });
+  const auto good = std::find_if_not(deaths_.begin(), deaths_.end(), is_violent);
   deaths_.erase(good != deaths_.end() ? good : deaths_.begin());
 }
 
@@ -233,7 +275,7 @@ void Family::bury(pid_t pid) {
 }
 
 bool is_violent(const RecordedDeath& death) {
-  return death.end_known && (death.end.signal != 0 || death.end.exit_code != 0);
+  return death.end_known && !death.by_mprun && (death.end.signal != 0 || death.end.exit_code != 0);
 }
 
 std::size_t Family::violent_deaths(pid_t parent, Nanos when) const {

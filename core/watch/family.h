@@ -21,7 +21,7 @@ struct ForkRecord {
   unsigned threads = 1;  ///< that the parent had
 };
 
-/// True: not the end that a process comes to when all is well.
+/// True: not the end that a process comes to when all is well, nor one that mprun brought about.
 [[nodiscard]] bool is_violent(const RecordedDeath& death);
 
 class Family {
@@ -36,8 +36,10 @@ class Family {
 
   /// False: the note is not of the kind that is meant for us. One that makes no sense is passed over.
   bool hear(const AdapterNote& note);
-  /// A process that the watch has found by itself.
+  /// A process that the watch has found by itself: one that has no preload library cannot tell of itself.
   void meet(pid_t pid);
+  /// mprun ends the process now, or what that has left behind: neither its end nor that of its descendants is evidence.
+  void expect_end(pid_t pid);
 
   /// The last ones, oldest first; of more than fit, those that ended well are forgotten first.
   [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
@@ -54,13 +56,16 @@ class Family {
     Fd pidfd;
     pid_t parent = 0;
     std::optional<ForkRecord> fork;
+    bool forked = false;    ///< it runs what its parent ran
+    bool by_mprun = false;  ///< expect_end()
   };
   Family(Fd epoll, ProcSource* proc, std::size_t most_members)
       : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
   void hear_fork(pid_t pid, const ForkRecord& fork);
   void hear_alarm(pid_t pid);
   void hear_end(pid_t pid, pid_t parent, ProcessEnd end);
-  bool follow(pid_t pid, pid_t parent, std::optional<ForkRecord> fork);
+  [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
+  bool follow(pid_t pid, Member member);
   void record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end);
   void bury(pid_t pid);
   void bury_if_ended(pid_t pid);
@@ -72,6 +77,7 @@ class Family {
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
   std::set<pid_t> alarms_, told_to_end_;
+  std::set<pid_t> silent_dead_;  ///< of `deaths_`: whose fork nobody has told of
 };
 
 }  // namespace mprun

@@ -84,8 +84,9 @@ struct RecordedDeath {
   pid_t pid = 0, parent = 0;
   ProcessEnd end;
   bool end_known = true;
-  Nanos when = 0;       ///< wall clock
-  bool forked = false;  ///< it was a child of fork(), not of a spawn
+  Nanos when = 0;         ///< wall clock
+  bool forked = false;    ///< it was a child of fork(), not of a spawn
+  bool by_mprun = false;  ///< mprun ended it itself: no evidence
 };
 
 /// What kOverdue is about.

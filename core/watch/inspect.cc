@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "watch/outside.h"
+#include "watch/sight.h"
 #include "watch/syscall_table.h"
 
 namespace mprun {
@@ -69,9 +70,10 @@ class Inspector {
   // A process that has no thread in the sample has ended by now, or its threads may not be looked at.
   void count_hidden(const std::vector<pid_t>& tree, const Sample& sample) {
     hidden_ = 0;
-    if (sample.whole) return;
     std::set<pid_t> seen;
-    for (const ThreadSample& thread : sample.threads) seen.insert(thread.pid);
+    for (const ThreadSample& thread : sample.threads) {
+      if (!thread.hidden) seen.insert(thread.pid);
+    }
     for (const pid_t pid : tree) {
       if (seen.count(pid) != 0 || !stat_of(proc_, pid)) continue;
       if (hidden_++ == 0) first_hidden_ = pid;
@@ -160,22 +162,10 @@ std::optional<std::uint64_t> status_number(const std::string& status, std::strin
 }
 
 Error not_permitted(ProcSource* proc, pid_t pid, const StatLine& stat) {
-  const auto text = proc->read(std::to_string(pid) + "/status");
-  const auto status = text ? parse_status(*text) : std::nullopt;
   const std::string number = std::to_string(pid);
-  std::string message = "inspect: process " + number + " (" + stat.name + ") may not be looked into: ";
-  const auto yama = proc->read("sys/kernel/yama/ptrace_scope").value_or("0");
-  if (geteuid() == 0) {
-    message += "mprun needs the capability CAP_SYS_PTRACE for it; run it outside of the container";
-  } else if (!status || status->uid != geteuid()) {
-    message += "it is another user's; run `mprun inspect " + number + "` as that user, or as root";
-  } else if (yama.substr(0, 1) != "0") {
-    message += "kernel.yama.ptrace_scope is " + yama.substr(0, 1) + "; run `sudo mprun inspect " + number + "`" +
-               (yama[0] == '3' ? "" : ", or allow it by `sudo sysctl kernel.yama.ptrace_scope=0`");
-  } else {
-    message += "it has rights of its own (set-user-ID, capabilities) or hides its memory; run mprun as root";
-  }
-  return usage_error(message);
+  const Hindrance hindrance = hindrance_of(proc, pid, "`mprun inspect " + number + "`");
+  return usage_error("inspect: process " + number + " (" + stat.name + ") may not be looked into: " + hindrance.why +
+                     "; " + hindrance.cure);
 }
 
 Error not_there(pid_t pid) {
@@ -202,7 +192,9 @@ std::optional<Error> why_not(ProcSource* proc, pid_t pid) {
   const Sample sample = take_sample(proc, {pid});
   const bool ended = std::all_of(sample.threads.begin(), sample.threads.end(),
                                  [](const ThreadSample& thread) { return thread.state == 'Z'; });
-  if (sample.threads.empty() && stat_of(proc, pid)) return not_permitted(proc, pid, *stat);
+  const bool sees_none = std::all_of(sample.threads.begin(), sample.threads.end(),
+                                     [](const ThreadSample& thread) { return thread.hidden; });
+  if (sees_none && stat_of(proc, pid)) return not_permitted(proc, pid, *stat);
   if (ended) {
     return usage_error("inspect: process " + std::to_string(pid) + " has ended; its parent, process " +
                        std::to_string(stat->parent) + ", has not asked for its status yet");

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "os/fd.h"
+#include "procfs/live_memory.h"
 #include "watch/process_image.h"
 #include "watch/traced_registers.h"
 
@@ -174,7 +175,7 @@ int find_no_debuginfo(Dwfl_Module* /*module*/, void** /*user*/, const char* /*na
 pid_t no_thread(Dwfl* /*dwfl*/, void* /*session*/, void** /*thread*/) { return 0; }
 
 bool memory_read(Dwfl* dwfl, Dwarf_Addr address, Dwarf_Word* word, void* /*session*/) {
-  return read_process(dwfl_pid(dwfl), address, word, sizeof *word);
+  return read_live_memory(dwfl_pid(dwfl), address, word, sizeof *word);
 }
 
 bool set_initial_registers(Dwfl_Thread* thread, void* argument) {

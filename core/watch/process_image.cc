@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "os/fd.h"
+#include "procfs/live_memory.h"
 
 namespace mprun {
 namespace {
@@ -44,24 +44,12 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
 
 }  // namespace
 
-bool read_process(pid_t pid, std::uint64_t address, void* to, std::size_t size) {
-  std::size_t done = 0;
-  while (done < size) {  // one call moves 2 GiB at most
-    iovec local{static_cast<char*>(to) + done, size - done};
-    iovec remote{reinterpret_cast<void*>(address + done), size - done};
-    const ssize_t count = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-    if (count <= 0) return false;
-    done += static_cast<std::size_t>(count);
-  }
-  return true;
-}
-
 void ProcessImages::Unmap::operator()(char* memory) const { munmap(memory, size); }
 
 ElfImage ProcessImages::open(const std::string& path, std::uint64_t base) {
   std::vector<char> head(kHead);
   Elf64_Ehdr header{};
-  if (!read_process(pid_, base, head.data(), head.size())) return {};
+  if (!read_live_memory(pid_, base, head.data(), head.size())) return {};
   std::memcpy(&header, head.data(), sizeof header);
   if (!is_of_this_machine(header)) return {};
   if (!path.empty() && path.front() == '/') {
@@ -88,10 +76,10 @@ ElfImage ProcessImages::open_file(const std::string& path, const std::vector<cha
 // Puts the loaded segments where they are in the file. The section headers are not loaded: libdw does without them.
 ElfImage ProcessImages::copy_memory(std::uint64_t base) {
   Elf64_Ehdr header{};
-  if (!read_process(pid_, base, &header, sizeof header) || !is_of_this_machine(header)) return {};
+  if (!read_live_memory(pid_, base, &header, sizeof header) || !is_of_this_machine(header)) return {};
   std::vector<Elf64_Phdr> segments(std::min<std::size_t>(header.e_phnum, kMostSegments));
   if (header.e_phoff > kMostCopied ||
-      !read_process(pid_, base + header.e_phoff, segments.data(), segments.size() * sizeof(Elf64_Phdr))) {
+      !read_live_memory(pid_, base + header.e_phoff, segments.data(), segments.size() * sizeof(Elf64_Phdr))) {
     return {};
   }
   std::erase_if(segments, [](const Elf64_Phdr& segment) { return segment.p_type != PT_LOAD; });
@@ -109,7 +97,7 @@ ElfImage ProcessImages::copy_memory(std::uint64_t base) {
   const std::uint64_t bias = base - (segments.front().p_vaddr - segments.front().p_offset);
   for (const Elf64_Phdr& segment : segments) {
     // What is not readable stays zero: a stack may do without it.
-    (void)read_process(pid_, bias + segment.p_vaddr, copy.get() + segment.p_offset, segment.p_filesz);
+    (void)read_live_memory(pid_, bias + segment.p_vaddr, copy.get() + segment.p_offset, segment.p_filesz);
   }
   header.e_shoff = 0;
   header.e_shnum = 0;

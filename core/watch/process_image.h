@@ -12,9 +12,6 @@
 
 namespace mprun {
 
-/// Copies `size` bytes at `address` of the process; false if not all of them can be read.
-[[nodiscard]] bool read_process(pid_t pid, std::uint64_t address, void* to, std::size_t size);
-
 /// An image; `fd` backs it where it is of a file.
 struct ElfImage {
   Elf* elf = nullptr;  ///< nullptr: there is none

@@ -23,6 +23,13 @@ bool has_ended(ProcSource* proc, const StatLine& stat) {
   return !threads || threads->size() <= 1;
 }
 
+// Everybody may read of a thread how often it ran, and not everybody what it does.
+bool is_hidden(ProcSource* proc, const std::string& folder) {
+  const auto status = proc->read(folder + "status");  // it may have ended meanwhile
+  const auto parsed = status ? parse_status(*status) : std::nullopt;
+  return parsed && parsed->state != 'Z' && parsed->state != 'X';
+}
+
 bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
   const std::string folder = std::to_string(pid) + "/task/" + std::to_string(tid) + "/";
   const auto status = proc->read(folder + "status");
@@ -40,6 +47,11 @@ bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
   thread->involuntary_switches = parsed->involuntary_switches;
   thread->runs = *count;
   if (thread->state == 'Z') return true;  // it has no call any more
+  if (!call && is_hidden(proc, folder)) {
+    thread->hidden = true;
+    thread->call.running = thread->state == 'R';
+    return true;
+  }
   const auto line = call ? parse_syscall(*call) : std::nullopt;
   if (!line) return false;
   thread->call = *line;
@@ -48,14 +60,14 @@ bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
 
 }  // namespace
 
-std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root) {
-  std::unordered_map<pid_t, std::vector<pid_t>> children;
+std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root, std::vector<pid_t>* ended) {
+  std::unordered_map<pid_t, std::vector<pid_t>> children, zombies;
   for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
     const auto id = parse_id(name);
     if (!id) continue;
     const auto text = proc->read(name + "/stat");
     const auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (stat && !has_ended(proc, *stat)) children[stat->parent].push_back(*id);
+    if (stat) (has_ended(proc, *stat) ? zombies : children)[stat->parent].push_back(*id);
   }
   std::vector<pid_t> found;
   if (with_root) {
@@ -66,6 +78,12 @@ std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto it = children.find(found[i]);
     if (it != children.end()) found.insert(found.end(), it->second.begin(), it->second.end());
+  }
+  if (ended == nullptr) return found;
+  *ended = zombies[root];
+  for (const pid_t pid : found) {
+    const auto it = pid == root ? zombies.end() : zombies.find(pid);
+    if (it != zombies.end()) ended->insert(ended->end(), it->second.begin(), it->second.end());
   }
   return found;
 }

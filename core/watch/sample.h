@@ -17,17 +17,21 @@ struct ThreadSample {
   std::uint64_t runs = 0;  ///< how often it got a CPU
   pid_t tracer = 0;        ///< who may stop it, and let it go on; 0: nobody
   bool moved = false;      ///< still_part(): it has run meanwhile
+  bool hidden = false;     ///< mprun may not look at what it does: `call` says nothing
   bool operator==(const ThreadSample&) const = default;
 };
 
 struct Sample {
   std::vector<ThreadSample> threads;  ///< by process, as the kernel lists them; a process that has ended is not in it
   bool whole = true;                  ///< false: a thread was there that could not be read
+  std::vector<pid_t> ended = {};      ///< zombies of the tree, where they were looked for: process_tree()
 };
 
 /// The living descendants of `root`, and `root` itself where `with_root`. Parents before children. A process whose
-/// first thread has ended while others run is alive.
-[[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root);
+/// first thread has ended while others run is alive. `ended`: gets the children of all of these that have ended and
+/// that nobody has asked about yet.
+[[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root,
+                                              std::vector<pid_t>* ended = nullptr);
 
 [[nodiscard]] Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes);
 
@@ -37,7 +41,8 @@ struct Sample {
 [[nodiscard]] std::optional<Sample> still_part(const Sample& before, const Sample& after);
 
 /// True: every thread was blocked from the time it was read for `before` until it was read for `after`, and no other
-/// thread came or went. So one instant exists at which all of them were blocked together.
+/// thread came or went. So one instant exists at which all of them were blocked together. That holds for
+/// hidden ones too, for whoever runs may be seen by everybody.
 [[nodiscard]] bool stood_still(const Sample& before, const Sample& after);
 
 }  // namespace mprun

@@ -13,8 +13,9 @@ void StallMeter::take(const Sample& sample, Nanos now) {
       one_runs_ = true;
       continue;
     }
-    const Place place{thread.pid, stopped ? 'T' : 'S', thread.call.number, thread.call.stack_pointer,
-                      thread.call.program_counter};
+    Place place{thread.pid, stopped ? 'T' : 'S', thread.call.number, thread.call.stack_pointer,
+                thread.call.program_counter};
+    if (thread.hidden) place.program_counter = thread.runs;  // that it rests is all that can be told
     const auto before = stays_.find(thread.tid);
     const bool stays_there = before != stays_.end() && before->second.place == place;
     stays[thread.tid] = {place, stays_there ? before->second.since : now};

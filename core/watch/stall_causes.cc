@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "watch/causes.h"
+#include "watch/sight.h"
 
 namespace mprun {
 namespace {
@@ -90,14 +91,44 @@ HangCause outside_wait(const JudgedThread& thread) {
           "look at what it talks to"};
 }
 
+// What mprun may not see is no sign that somebody waits for the outside.
+bool is_for_want_of_sight(const Evidence& evidence, const JudgedThread& thread) {
+  return !evidence.world->blind_spot().empty() && thread.wait.why_live == evidence.world->blind_spot();
+}
+
 std::optional<HangCause> external_wait(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (is_outside(evidence, thread)) return outside_wait(thread);
+    if (is_outside(evidence, thread) && !is_for_want_of_sight(evidence, thread)) return outside_wait(thread);
   }
   return std::nullopt;
 }
 
-constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait};
+// No cause, but why none is known.
+std::optional<HangCause> not_seen(const Evidence& evidence) {
+  HangCause unknown;
+  for (const auto& [pid, process] : evidence.world->processes()) {
+    if (!process.hidden) continue;
+    const Hindrance hindrance = hindrance_of(evidence.world->proc(), pid, "mprun");
+    unknown.explanation = "nothing can be proved, because mprun may not look at process " + std::to_string(pid) + " (" +
+                          process.name + "): " + hindrance.why;
+    unknown.fix = hindrance.cure;
+    return unknown;
+  }
+  if (!evidence.world->blind_spot().empty()) {
+    unknown.explanation = "nothing can be proved: " + evidence.world->blind_spot();
+    return unknown;
+  }
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    const World::Process* process = evidence.world->process(thread.sample->pid);
+    if (!is_of_its_own(thread, process)) continue;
+    unknown.explanation = "nothing can be proved of process " + std::to_string(process->pid) + ", which " +
+                          process->acts_alone + "; all threads wait";
+    return unknown;
+  }
+  return std::nullopt;
+}
+
+constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
 
 }  // namespace
 

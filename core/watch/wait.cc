@@ -100,14 +100,19 @@ Wait decode_file_lock(const ThreadSample& thread, World* world) {
 }
 
 // A program of 32 bits numbers its calls otherwise. Its stack is below 4 GiB; and in one of 64 bits that makes such a
-// call all the same, the instruction before tells.
-bool is_call_of_64_bits(const ThreadSample& thread, World* world) {
+// call all the same, the instruction before tells. Empty: the number means what it says.
+std::string why_not_of_64_bits(const ThreadSample& thread, World* world) {
   constexpr std::uint64_t kFourGiB = std::uint64_t{1} << 32;
   constexpr std::uint16_t kSyscallInstruction = 0x050f;
-  if (thread.call.number < 0) return true;  // it is in no call at all
-  if (thread.call.stack_pointer < kFourGiB || thread.call.program_counter < sizeof kSyscallInstruction) return false;
+  if (thread.call.number < 0) return {};  // it is in no call at all
+  const char* const of_32_bits = "a call of 32 bits";
+  if (thread.call.stack_pointer < kFourGiB || thread.call.program_counter < sizeof kSyscallInstruction) {
+    return of_32_bits;
+  }
   const auto before = thread.call.program_counter - sizeof kSyscallInstruction;
-  return world->word<std::uint16_t>(thread.pid, before) == kSyscallInstruction;
+  const auto instruction = world->word<std::uint16_t>(thread.pid, before);
+  if (!instruction) return "its memory cannot be read";
+  return *instruction == kSyscallInstruction ? "" : of_32_bits;
 }
 
 // The call is not why it stands still: somebody froze it, serves a fault of its memory, or answers for the kernel. The
@@ -249,6 +254,7 @@ void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
 Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
   if (thread.state == 'T' || thread.state == 't') return live_wait(WaitKind::kStopped, "it was stopped");
+  if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
   if (thread.moved) return decode_moving(thread, world);
   const World::Process* process = world->process(thread.pid);
@@ -257,7 +263,9 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state != 'S' && !(thread.state == 'D' && starting)) {
     return live_wait(WaitKind::kOther, std::string("its state is ") + thread.state);
   }
-  if (!is_call_of_64_bits(thread, world)) return live_wait(WaitKind::kOther, "a call of 32 bits");
+  if (std::string why = why_not_of_64_bits(thread, world); !why.empty()) {
+    return live_wait(WaitKind::kOther, std::move(why));
+  }
   Wait wait = decode_call(thread, *process, world);
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, world);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;

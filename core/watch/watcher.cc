@@ -23,11 +23,19 @@ constexpr std::size_t kManyDeaths = 5;
 
 }  // namespace
 
-Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths)
-    : proc_(proc), tree_(tree), outside_(std::move(outside)), deaths_(std::move(deaths)) {}
+Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths, TakeSample taken)
+    : proc_(proc), tree_(tree), outside_(std::move(outside)), deaths_(std::move(deaths)), taken_(std::move(taken)) {}
+
+std::unique_ptr<Sample> Watcher::sample_tree() const {
+  std::vector<pid_t> ended;
+  auto sample = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root, &ended)));
+  sample->ended = std::move(ended);
+  if (taken_) taken_(*sample);
+  return sample;
+}
 
 void Watcher::sample_again(Nanos now) {
-  sample_ = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)));
+  sample_ = sample_tree();
   activity_.set_threads(*sample_, now);
 }
 
@@ -135,7 +143,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   const Nanos every = std::clamp(tree_.stall / 10, kSoonestStallLook, kLatestStallLook);
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
   last_stall_look_ = now;
-  auto sample = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)));
+  auto sample = sample_tree();
   stall_.take(*sample, now);
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);

@@ -32,8 +32,10 @@ class Watcher {
   /// How many children of a process came to a bad end since `when` (monotonic).
   using CountDeaths = std::function<std::size_t(pid_t parent, Nanos when)>;
 
-  /// `outside` is called for every judgement; `proc` outlives the watcher.
-  Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths);
+  using TakeSample = std::function<void(const Sample&)>;
+
+  /// `outside` is called for every judgement, `taken` for every sample; `proc` outlives the watcher.
+  Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths, TakeSample taken = {});
 
   /// When to look again, monotonic.
   [[nodiscard]] Nanos next_look() const { return next_look_; }
@@ -46,6 +48,7 @@ class Watcher {
     kFirst,    ///< one sample taken
     kSecond,   ///< two that agree; what they prove is in pending_
   };
+  [[nodiscard]] std::unique_ptr<Sample> sample_tree() const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
   [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
@@ -58,6 +61,7 @@ class Watcher {
   Tree tree_;
   AskOutside outside_;
   CountDeaths deaths_;
+  TakeSample taken_;
   ActivityMeter activity_;
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile

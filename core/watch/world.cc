@@ -98,14 +98,17 @@ void World::read_process(Process* process) {
   const auto stat = stat_text ? parse_stat(*stat_text) : std::nullopt;
   const auto status = status_text ? parse_status(*status_text) : std::nullopt;
   auto descriptors = read_descriptors(proc_, process->speaker);
+  if (stat) {
+    process->parent = stat->parent;
+    process->name = stat->name;
+    process->forked = stat->forked;
+  }
   if (!stat || !status || !descriptors) {
-    process->acts_alone = "mprun may not look at it";
+    process->acts_alone = "may not be looked at";
+    process->hidden = true;
     blind_spot_ = "mprun may not look at process " + std::to_string(process->pid);
     return;
   }
-  process->parent = stat->parent;
-  process->name = stat->name;
-  process->forked = stat->forked;
   process->caught_signals = status->caught;
   process->ignored_signals = status->ignored;
   process->descriptors = std::move(*descriptors);
@@ -136,7 +139,7 @@ bool World::has_own_descriptors(const Process& process, pid_t tid) const {
 
 void World::find_blind_spot() {
   // The option hidepid of /proc: there may be processes in the tree that we do not see.
-  if (!proc_->read("1/stat")) blind_spot_ = "the processes of others are hidden";
+  if (blind_spot_.empty() && !proc_->read("1/stat")) blind_spot_ = why_tree_is_not_whole();
   for (const auto& [pid, process] : processes_) {
     for (const Descriptor& descriptor : process.descriptors) {
       // Whoever receives it will hold what nobody holds now.
@@ -164,6 +167,8 @@ bool World::expects_interrupt(const Process& process, const StatusFile& status) 
 
 std::string World::why_it_acts_alone(const Process& process, const StatusFile& status) const {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
+  // It calls threads and children by numbers that are others' here.
+  if (status.namespaces > 1) return "is in a PID namespace of its own";
   if (around_.alarms.count(process.pid) != 0) return "has asked for an alarm";
   std::uint64_t unexpected = status.caught & ~expected_signals();
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);

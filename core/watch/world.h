@@ -41,6 +41,7 @@ class World {
     pid_t speaker = 0;  ///< a living thread: what an ended first thread had can no longer be read by the pid
     std::string name;
     bool moved = false;                                     ///< one of its threads has run between the samples
+    bool hidden = false;                                    ///< mprun may not look at it
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
     std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
@@ -106,6 +107,7 @@ class World {
   void read_process(Process* process);
   void index_descriptors(const Process& process);
   void find_blind_spot();
+  [[nodiscard]] std::string why_tree_is_not_whole();
   void find_shared_memory();
   [[nodiscard]] std::string why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);

@@ -107,6 +107,31 @@ std::string World::why_shared_outside(pid_t pid, const Mapping& mapping, bool* h
   return {};
 }
 
+// Where /proc hides the processes of others, a thread's list of its children names them all the same. Whoever loses its
+// parent becomes a child of one of the tree, or of mprun, whose children are the roots of the tree.
+std::string World::why_tree_is_not_whole() {
+  std::set<pid_t> parents;
+  for (const auto& [pid, process] : processes_) parents.insert({process.parent, pid});
+  for (const pid_t parent : parents) {
+    const std::string tasks = std::to_string(parent) + "/task";
+    const auto tids = proc_->list(tasks);
+    if (!tids) return "the processes of others are hidden";
+    for (const std::string& tid : *tids) {
+      std::string file = tasks;
+      file.append("/").append(tid).append("/children");
+      const auto children = proc_->read(file);
+      if (!children) return "the processes of others are hidden";
+      TextScan scan(*children);
+      for (pid_t child = 0; scan.number(&child);) {
+        if (processes_.count(child) == 0 && !proc_->read(std::to_string(child) + "/stat")) {
+          return "process " + std::to_string(child) + " is hidden (another user's)";
+        }
+      }
+    }
+  }
+  return {};
+}
+
 bool World::is_tracer(pid_t pid) {
   if (!tracers_) {
     tracers_.emplace();

@@ -184,7 +184,8 @@ def test_as_many_attempts_as_asked(run_job: RunCommand, retries: int) -> None:
     assert stuck["error"]["type"] == "Hung"
     assert well["value"] == ["a", 1]
     assert sorted(marks(run.run_dir.parent / "tried")) == ["a"] + ["event"] * (retries + 1)
-    check_hangs(run, retries + 1)
+    reports = check_hangs(run, retries + 1)
+    assert [report["deaths"] for report in reports] == [[]] * len(reports), "mprun killed them"
 
 
 BUSY = f"""

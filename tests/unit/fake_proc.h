@@ -33,6 +33,7 @@ class TreeThread {
   std::int64_t number = SYS_pause;
   std::array<std::uint64_t, 6> arguments{};
   bool running = false, own_descriptors = false;
+  bool garbled = false;  ///< what is told of its call makes no sense
   pid_t tracer = 0;
   std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = 0x7f0000000102;
   std::string wchan = "0";
@@ -69,6 +70,8 @@ class TreeProcess {
   std::map<std::uint64_t, char> bytes;
   std::uint64_t caught = 0, ignored = 0;
   bool readable = true, hidden_descriptors = false, forked = false;
+  bool of_another = false;    ///< another user's: see FakeProc::hides_others
+  std::string namespace_ids;  ///< of the line NSpid, where it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0";
   std::string exe = "/usr/bin/program";
   int memory_of = 0;        ///< processes with the same number, not 0, have one address space
@@ -127,7 +130,10 @@ class FakeProc : public ProcSource {
   std::map<std::uint64_t, std::vector<std::string>> names;  ///< in /dev/shm, by inode
   std::set<std::string> private_folders;
   std::string locks;
-  bool knows_names = true, knows_kcmp = true, hides_others = false;
+  bool knows_names = true, knows_kcmp = true;
+  /// As the option hidepid does. Process 1 is both mprun, whose threads and children are ours to see, and init.
+  bool hides_others = false;
+  bool tells_children = true;  ///< in the file "children" of a thread
 
   FakeProc() { process(1, 0).thread(1).running = true; }
 
@@ -166,6 +172,8 @@ class FakeProc : public ProcSource {
   }
 
  private:
+  [[nodiscard]] bool is_hidden(const TreeProcess& process) const { return hides_others && process.of_another; }
+  [[nodiscard]] std::optional<std::string> children_text(pid_t parent) const;
   struct Place {
     TreeProcess* process = nullptr;
     TreeThread* thread = nullptr;  ///< never nullptr if the process is not: the first one, unless another is named
@@ -204,19 +212,30 @@ inline FakeProc::Place FakeProc::find(const std::string& path) {
   return place;
 }
 
+inline std::optional<std::string> FakeProc::children_text(pid_t parent) const {
+  if (!tells_children) return std::nullopt;
+  std::string text;
+  for (const auto& [pid, process] : processes) {
+    if (process.parent == parent) text += std::to_string(pid) + " ";
+  }
+  return text;
+}
+
 inline std::string status_text(const TreeProcess& process, const TreeThread& thread) {
   std::array<char, 512> text{};
   std::snprintf(text.data(), text.size(),
-                "Name:\tx\nState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
+                "Name:\tx\n%sState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
                 "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000000\n"
                 "SigIgn:\t%016llx\nSigCgt:\t%016llx\n"
                 "voluntary_ctxt_switches:\t%llu\nnonvoluntary_ctxt_switches:\t0\n",
-                thread.state, thread.tracer, process.threads.size(), static_cast<unsigned long long>(process.ignored),
-                static_cast<unsigned long long>(process.caught), static_cast<unsigned long long>(thread.runs));
+                process.namespace_ids.c_str(), thread.state, thread.tracer, process.threads.size(),
+                static_cast<unsigned long long>(process.ignored), static_cast<unsigned long long>(process.caught),
+                static_cast<unsigned long long>(thread.runs));
   return text.data();
 }
 
 inline std::string syscall_text(const TreeThread& thread) {
+  if (thread.garbled) return "7 7\n";
   if (thread.running) return "running\n";
   std::array<char, 256> text{};
   const auto& a = thread.arguments;
@@ -230,7 +249,8 @@ inline std::string syscall_text(const TreeThread& thread) {
 inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (path == "locks") return locks;
   const Place place = find(path);
-  if (place.process == nullptr || (hides_others && place.process->pid == 1)) return std::nullopt;
+  if (place.process == nullptr || is_hidden(*place.process)) return std::nullopt;
+  if (hides_others && place.process->pid == 1 && place.rest == "stat") return std::nullopt;
   const TreeProcess& process = *place.process;
   const TreeThread& thread = *place.thread;
   if (place.rest == "stat") {
@@ -241,11 +261,12 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
     return text + '\n';
   }
   if (place.rest == "status") return status_text(process, thread);
-  if (!process.readable) return std::nullopt;
+  if (place.rest == "statm") return process.statm;
   if (place.rest == "schedstat") return "1 2 " + std::to_string(thread.runs) + '\n';
+  if (place.rest == "children") return children_text(process.pid);
+  if (!process.readable) return std::nullopt;  // what is above, everybody may read
   if (place.rest == "syscall") return syscall_text(thread);
   if (place.rest == "wchan") return thread.wchan;
-  if (place.rest == "statm") return process.statm;
   if (thread.state == 'Z') return "";  // what follows is gone with its memory and descriptors
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;
@@ -270,11 +291,14 @@ inline std::optional<std::string> FakeProc::link(const std::string& path) {
 inline std::optional<std::vector<std::string>> FakeProc::list(const std::string& path) {
   std::vector<std::string> found;
   if (path == ".") {
-    for (const auto& [pid, process] : processes) found.push_back(std::to_string(pid));
+    for (const auto& [pid, process] : processes) {
+      if (!is_hidden(process)) found.push_back(std::to_string(pid));
+    }
     found.emplace_back("self");
     return found;
   }
   const Place place = find(path);
+  if (place.process != nullptr && is_hidden(*place.process)) return std::nullopt;
   if (path.size() > 5 && path.substr(path.size() - 5) == "/task" && place.process != nullptr) {
     for (const auto& [tid, thread] : place.process->threads) found.push_back(std::to_string(tid));
     return found;
@@ -297,7 +321,7 @@ inline bool FakeProc::memory(pid_t pid, std::uint64_t address, void* to, std::si
   return true;
 }
 
-/// The tree below process 1, judged at once.
+/// Processes, judged at once.
 struct Judged {
   std::map<pid_t, Wait> waits;  ///< by thread
   std::set<pid_t> stuck, live;
@@ -305,13 +329,18 @@ struct Judged {
   [[nodiscard]] bool is_stuck(pid_t pid) const { return stuck.count(pid) != 0; }
 };
 
-inline Judged judged(FakeProc* proc, const Outside& outside = {}) {
-  const Sample sample = take_sample(proc, process_tree(proc, 1, false));
+inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const Outside& outside) {
+  const Sample sample = take_sample(proc, processes);
   World world(proc, &sample, outside);
   Judgement judgement = judge(sample, &world);
   Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock()};
   for (JudgedThread& thread : judgement.threads) all.waits[thread.sample->tid] = std::move(thread.wait);
   return all;
+}
+
+/// The tree below process 1.
+inline Judged judged(FakeProc* proc, const Outside& outside = {}) {
+  return judged(proc, process_tree(proc, 1, false), outside);
 }
 
 }  // namespace mprun

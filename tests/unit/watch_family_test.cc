@@ -217,6 +217,75 @@ TEST_F(FamilyTest, MeetsWhoDoesNotTell) {
   EXPECT_EQ(family_.deaths().size(), 1U);
 }
 
+// Its note comes late: it is one death, of a forked process.
+TEST_F(FamilyTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
+  Child child;
+  family_.meet(child.pid());
+  child.end(SIGKILL);
+  take_ends();
+  tell_fork(child.pid());
+  EXPECT_FALSE(hears_an_end());
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_TRUE(family_.deaths()[0].forked);
+  const pid_t pid = child.pid();
+  child.reap();
+  tell_fork(pid, getpid());
+  EXPECT_EQ(family_.deaths().size(), 2U) << "the next with its number, who has gone too";
+}
+
+// It runs what we run: it was forked, whoever tells.
+TEST_F(FamilyTest, SeesWhetherOneThatItMeetsWasForked) {
+  Child child;
+  family_.meet(child.pid());
+  child.end(SIGKILL);
+  take_ends();
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_TRUE(family_.deaths()[0].forked);
+}
+
+TEST_F(FamilyTest, MeetsOneThatHasEndedAndIsNotReaped) {
+  Child child;
+  child.end(SIGSEGV);
+  family_.meet(child.pid());
+  take_ends();
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(family_.deaths()[0].end.signal, SIGSEGV);
+}
+
+TEST_F(FamilyTest, DoesNotHoldAgainstAnybodyWhomMprunEnds) {
+  Child worker;
+  Child its_child;
+  Child other;
+  tell_fork(worker.pid());
+  tell_fork(its_child.pid(), worker.pid());
+  tell_fork(other.pid());
+  family_.expect_end(worker.pid());
+  for (Child* child : {&worker, &its_child, &other}) {
+    child->end(SIGKILL);
+    take_ends();
+  }
+  ASSERT_EQ(family_.deaths().size(), 3U);
+  EXPECT_FALSE(is_violent(family_.deaths()[0]));
+  EXPECT_FALSE(is_violent(family_.deaths()[1]));
+  EXPECT_TRUE(is_violent(family_.deaths()[2]));
+  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 1U);
+}
+
+// What it leaves behind is ended by mprun; its own end was not.
+TEST_F(FamilyTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
+  Child worker;
+  Child its_child;
+  tell_fork(its_child.pid(), worker.pid());
+  worker.end(SIGSEGV);
+  family_.expect_end(worker.pid());
+  ASSERT_EQ(family_.deaths().size(), 1U);
+  EXPECT_TRUE(is_violent(family_.deaths()[0]));
+  its_child.end(SIGKILL);
+  take_ends();
+  ASSERT_EQ(family_.deaths().size(), 2U);
+  EXPECT_FALSE(is_violent(family_.deaths()[1]));
+}
+
 TEST_F(FamilyTest, ForgetsAlarmsOfThoseThatHaveEnded) {
   Child member;
   Child other;

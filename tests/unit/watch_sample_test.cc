@@ -79,9 +79,28 @@ TEST(Sample, OfRunningThreadsProvesNothingEvenIfTwoAgree) {
   EXPECT_FALSE(stood_still(sample, sample));
 }
 
+// Of another user's it is told how often they ran, and not what they do.
+TEST(Sample, TellsOfThoseThatMayNotBeLookedAtWhetherTheyRan) {
+  FakeProc proc = two_processes();
+  proc.processes[11].readable = false;
+  const Sample sample = sample_of(&proc);
+  EXPECT_TRUE(sample.whole);
+  for (const ThreadSample& thread : sample.threads) EXPECT_EQ(thread.hidden, thread.pid == 11) << thread.tid;
+  EXPECT_TRUE(stood_still(sample, sample));
+  proc.processes[11].threads[12].runs_once();
+  const Sample after = sample_of(&proc);
+  EXPECT_FALSE(stood_still(sample, after));
+  const auto part = still_part(sample, after);
+  ASSERT_TRUE(part);
+  for (const ThreadSample& thread : part->threads) EXPECT_EQ(thread.moved, thread.tid == 12) << thread.tid;
+  proc.processes[11].threads[12].state = 'R';
+  const Sample running = sample_of(&proc);
+  EXPECT_FALSE(stood_still(running, running));
+}
+
 TEST(Sample, IsNotWholeWithoutAThreadThatCannotBeRead) {
   FakeProc proc = two_processes();
-  proc.processes[11].readable = false;  // of another user, say
+  proc.processes[11].threads[12].garbled = true;
   const Sample sample = sample_of(&proc);
   EXPECT_FALSE(sample.whole);
   EXPECT_FALSE(stood_still(sample, sample));

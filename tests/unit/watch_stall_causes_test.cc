@@ -16,6 +16,37 @@ TEST(StallCauses, AreUnknownWhereAllSleep) {
   EXPECT_FALSE(cause.explanation.empty());
 }
 
+TEST(StallCauses, TellWhoMayNotBeLookedAt) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 77, O_RDONLY).thread(kParent).reads(3);
+  TreeProcess& child = evidence.proc.process(kChild, kParent).pipe(4, 77, O_WRONLY);
+  child.thread(kChild).waits_on(0x5000);
+  child.readable = false;
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "unknown") << "the pipe is the tree's own";
+  EXPECT_NE(cause.explanation.find("may not look at process " + std::to_string(kChild) + " (program): "),
+            std::string::npos)
+      << cause.explanation;
+  EXPECT_FALSE(cause.fix.empty());
+}
+
+TEST(StallCauses, TellWhatElseCannotBeSeen) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).open(3, "/tmp/lock").thread(kParent).call(SYS_flock, {3});
+  evidence.proc.process(kChild, kParent).open(3, "/tmp/lock").thread(kChild).waits_on(0x5000);
+  evidence.proc.hides_others = true;
+  evidence.proc.tells_children = false;
+  EXPECT_EQ(evidence.of_stall().explanation, "nothing can be proved: the processes of others are hidden");
+}
+
+TEST(StallCauses, TellWhoActsAlone) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).catches(SIGUSR1).thread(kParent).waits_on(0x5000);
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "unknown");
+  EXPECT_NE(cause.explanation.find("which catches signal 10"), std::string::npos) << cause.explanation;
+}
+
 TEST(StallCauses, TellWhoWasStopped) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);

@@ -56,6 +56,19 @@ TEST(Stall, EndsWithAnyStep) {
   }
 }
 
+// Where it is cannot be told: it rests, or it gets somewhere.
+TEST(Stall, OfOneThatMayNotBeLookedAtEndsWhenItRuns) {
+  StallMeter meter;
+  ThreadSample thread = at_place(10, 10);
+  thread.hidden = true;
+  meter.take({{thread}}, 100);
+  meter.take({{thread}}, 200);
+  EXPECT_EQ(meter.of_all(300), 200);
+  ++thread.runs;
+  meter.take({{thread}}, 300);
+  EXPECT_EQ(meter.of_all(400), 100);
+}
+
 TEST(Stall, IsNoneWhileOneRuns) {
   StallMeter meter;
   ThreadSample runs = at_place(10, 11);

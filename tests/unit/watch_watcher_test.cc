@@ -2,6 +2,8 @@
 // which reads the real /proc, knows none of them, and samples are taken at every look.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fake_proc.h"
 #include "watch/watcher.h"
@@ -87,6 +89,82 @@ TEST(Watcher, AsksAboutTheOutsideEveryTime) {
     EXPECT_FALSE(watcher.look(now));
   EXPECT_GE(asked, 1);
 }
+
+TEST(Watcher, TellsOfEverySampleAndOfThoseThatHaveEnded) {
+  FakeProc proc = stuck_tree();
+  constexpr pid_t kEnded = 5'000'012, kStranger = 5'000'030;
+  proc.process(kEnded, kParent).thread(kEnded).state = 'Z';
+  proc.process(kStranger, 2).thread(kStranger).state = 'Z';
+  int samples = 0;
+  Watcher watcher(
+      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths,
+      [&samples](const Sample& sample) {
+        ++samples;
+        EXPECT_EQ(sample.threads.size(), 2U);
+        EXPECT_EQ(sample.ended, std::vector<pid_t>{kEnded});
+      });
+  for (Nanos now = kNanosPerSecond; now < 3 * kNanosPerSecond; now = watcher.next_look()) (void)watcher.look(now);
+  EXPECT_GE(samples, 3);
+}
+
+/// A process that rests: its number is real, so that the meter of activity sees it rest.
+class Resting {
+ public:
+  Resting() : pid_(fork()) {
+    if (pid_ == 0) {
+      for (;;) pause();
+    }
+    const auto proc = live_proc();
+    const std::string path = std::to_string(pid_) + "/syscall";
+    for (int tries = 0; tries < 30'000; ++tries) {
+      const auto line = parse_syscall(proc->read(path).value_or(""));
+      if (line && line->number == SYS_pause) {
+        runs_ = parse_run_count(proc->read(std::to_string(pid_) + "/schedstat").value_or("")).value_or(0);
+        return;
+      }
+      const timespec moment{0, kNanosPerMilli};
+      nanosleep(&moment, nullptr);
+    }
+    ADD_FAILURE() << "it does not come to rest";
+  }
+  Resting(const Resting&) = delete;
+  Resting& operator=(const Resting&) = delete;
+  ~Resting() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::uint64_t runs() const { return runs_; }
+
+ private:
+  pid_t pid_;
+  std::uint64_t runs_ = 0;
+};
+
+/// One waits for ever, while another runs all the time and has started a third since the sample was taken, or not.
+std::optional<HangVerdict> verdict_of_part(bool starts_another) {
+  constexpr pid_t kRunner = 5'000'020, kNew = 5'000'021;
+  const Resting stuck;
+  FakeProc proc;
+  proc.process(stuck.pid()).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
+  proc.process(kRunner).thread(kRunner).running = true;
+  const auto outside = [&] {  // asked for after the sample
+    if (starts_another) proc.process(kNew, kRunner).thread(kNew).waits_on(0x6000);
+    return Outside();
+  };
+  Watcher watcher(&proc, {1, false, 0}, outside, no_deaths);
+  for (Nanos now = kNanosPerSecond; now < 60 * kNanosPerSecond; now = watcher.next_look()) {
+    proc.processes.erase(kNew);
+    proc.processes[kRunner].threads[kRunner].runs_once();
+    if (const auto proof = watcher.look(now)) return proof->verdict;
+  }
+  return std::nullopt;
+}
+
+TEST(Watcher, ProvesAPartWhileOthersRun) { EXPECT_EQ(verdict_of_part(false), HangVerdict::kPartialDeadlock); }
+
+// What the running one gave to the new one could wake who seems stuck.
+TEST(Watcher, ProvesNoPartWhileProcessesAreStarted) { EXPECT_EQ(verdict_of_part(true), std::nullopt); }
 
 TEST(Watcher, SaysNothingOfAnEmptyTree) {
   FakeProc proc;

@@ -103,12 +103,49 @@ TEST(World, ProvesNothingOfWhatIsHeldIfOneMayNotBeLookedAt) {
   EXPECT_THAT(judged(&proc).stuck, UnorderedElementsAre(14));
 }
 
-TEST(World, ProvesNothingOfWhatIsHeldIfProcessesAreHidden) {
+TEST(World, ProvesNothingOfWhatIsHeldIfProcessesMayBeHidden) {
   FakeProc proc = all_kinds();
   proc.hides_others = true;
-  const Sample sample = take_sample(&proc, {10, 11, 12, 13, 14});
-  World world(&proc, &sample, {});
-  EXPECT_THAT(judge(sample, &world).stuck, UnorderedElementsAre(12, 14));
+  proc.tells_children = false;
+  EXPECT_THAT(judged(&proc, {10, 11, 12, 13, 14}, {}).stuck, UnorderedElementsAre(12, 14));
+}
+
+// Who the children of a thread are is told even where they are hidden.
+TEST(World, ProvesAllIfNoneOfTheHiddenIsOfTheTree) {
+  FakeProc proc = all_kinds();
+  proc.hides_others = true;
+  proc.process(50, 49).of_another = true;
+  EXPECT_TRUE(judged(&proc, {10, 11, 12, 13, 14}, {}).is_deadlock);
+}
+
+TEST(World, ProvesNothingOfWhatIsHeldIfAChildIsHidden) {
+  for (const pid_t parent : {1, 12, 14}) {
+    FakeProc proc = all_kinds();
+    proc.hides_others = true;
+    proc.process(50, parent).of_another = true;
+    const Judged all = judged(&proc, {10, 11, 12, 13, 14}, {});
+    EXPECT_THAT(all.stuck, UnorderedElementsAre(12, 14)) << parent;
+    EXPECT_EQ(all.waits.at(10).why_live, "process 50 is hidden (another user's)");
+  }
+}
+
+// Everybody may see that it is there, rests and has children; not what it does.
+TEST(World, LetsAProcessActAloneThatMayNotBeLookedAt) {
+  FakeProc proc = all_kinds();
+  proc.processes[14].readable = false;
+  const Judged all = judged(&proc);
+  EXPECT_THAT(all.stuck, UnorderedElementsAre(12));
+  EXPECT_EQ(all.waits.at(14).why_live, "mprun may not look at it");
+  EXPECT_EQ(all.waits.at(10).why_live, "mprun may not look at process 14");
+}
+
+// The numbers in its calls are not ours.
+TEST(World, LetsAProcessActAloneThatIsInAPidNamespaceOfItsOwn) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].namespace_ids = "NSpid:\t10\n";
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].namespace_ids = "NSpid:\t10\t1\n";
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
 }
 
 // Whoever receives it can write to a pipe that only its readers seem to hold.

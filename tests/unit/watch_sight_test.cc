@@ -1,0 +1,61 @@
+// What is in the way of the watch, in words.
+#include "watch/sight.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "fake_process.h"
+#include "watch/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+FakeProcess all_to_see() {
+  FakeProcess proc;
+  const std::string pid = std::to_string(getpid());
+  proc.links["self"] = pid;
+  proc.files[pid + "/syscall"] = "running\n";
+  proc.files[pid + "/schedstat"] = "1 2 3\n";
+  return proc;
+}
+
+// What is said of `proc`; of an architecture that is not known something is said anyway.
+std::string told_of(FakeProcess* proc) {
+  const auto hindrance = hindrance_here(proc);
+  if (!hindrance) return "";
+  EXPECT_TRUE(hindrance->is_total || !can_prove_here());
+  EXPECT_FALSE(hindrance->cure.empty());
+  return hindrance->why;
+}
+
+TEST(Sight, IsFreeHere) {
+  if (!can_prove_here()) GTEST_SKIP() << "the system calls of this architecture are not known";
+  EXPECT_FALSE(hindrance_here(live_proc().get()));
+  FakeProcess proc = all_to_see();
+  EXPECT_EQ(told_of(&proc), "");
+}
+
+TEST(Sight, NeedsProc) {
+  FakeProcess nothing;
+  EXPECT_NE(told_of(&nothing).find("/proc is not there"), std::string::npos);
+}
+
+TEST(Sight, NeedsTheProcOfOurOwnNamespace) {
+  FakeProcess proc = all_to_see();
+  proc.links["self"] = std::to_string(getpid() + 1);
+  EXPECT_NE(told_of(&proc).find("another PID namespace"), std::string::npos);
+}
+
+TEST(Sight, NeedsAKernelThatTells) {
+  for (const char* file : {"/syscall", "/schedstat"}) {
+    FakeProcess proc = all_to_see();
+    proc.files.erase(std::to_string(getpid()) + file);
+    EXPECT_NE(told_of(&proc).find("this kernel does not show"), std::string::npos) << file;
+  }
+  FakeProcess proc = all_to_see();
+  proc.files[std::to_string(getpid()) + "/schedstat"] = "\n";
+  EXPECT_NE(told_of(&proc).find("this kernel does not show"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mprun
