@@ -19,6 +19,10 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
     Outside found;
     found.foreign = inodes_held_by(self->proc_.get(), {getpid(), guard});
     found.alarms = self->family_->alarms();
+    found.forker_of = [family = &*self->family_](pid_t child) -> std::optional<Outside::Forker> {
+      const ForkRecord* fork = family->fork_of(child);
+      return fork == nullptr ? std::nullopt : std::optional(Outside::Forker{fork->parent, fork->parent_tid});
+    };
     return found;
   };
   const auto deaths = [self = watch.get()](pid_t parent, Nanos since) {
@@ -70,7 +74,15 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   finding.told = {text_, verdict_, cause_, file_};
   finding.reason = verdict_ + (cause_ == "unknown" ? "" : ", " + cause_ + ": " + hang.cause.explanation);
   if (hang.verdict == HangVerdict::kStalled) return finding;
-  for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
+  if (hang.verdict == HangVerdict::kOrphanedLock) {
+    // A process is stuck with its first thread. Beside it others may be what the program can do without.
+    for (const OrphanedWait& wait : proof->judgement.orphaned) {
+      if (wait.tid == wait.pid) finding.stuck[wait.pid];
+    }
+    finding.told_only = finding.stuck.empty();
+  } else {
+    for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
+  }
   for (const HungProcess& process : hang.processes) {
     const auto stuck = finding.stuck.find(process.pid);
     if (stuck != finding.stuck.end()) stuck->second = place_of(process);

@@ -93,6 +93,14 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return text;
 }
 
+// Of those processes.
+[[nodiscard]] std::string stuck_threads_text(const Hang& hang) {
+  std::size_t count = 0;
+  for (const HungProcess& process : hang.processes) count += process.threads.size() + process.threads_left_out;
+  return count == 1 ? fmt::format("thread {}", hang.processes.front().threads.front().tid)
+                    : fmt::format("{} threads", count);
+}
+
 [[nodiscard]] std::string waited_text(double seconds) {
   return seconds < 0 ? " waits" : " has waited " + seconds_text(seconds);
 }
@@ -111,6 +119,10 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
                             to_string(hang.verdict), still)};
     if (hang.join) lines.push_back(line_of(2, waited));
     return lines;
+  }
+  if (hang.verdict == HangVerdict::kOrphanedLock && !hang.join) {
+    return {fmt::format("mprun: hang proved (orphaned-lock): {} in {}{} and never will, while others run",
+                        stuck_threads_text(hang), subject_text(hang), not_moved)};
   }
   Lines lines{
       fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),

@@ -22,7 +22,8 @@ class HangMonitor {
     /// Processes that can never move again, and the line of code that each is stuck at ("" if that is not known). Empty
     /// where nothing is proved.
     std::map<pid_t, std::string> stuck;
-    bool whole = false;  ///< all processes of the job are stuck
+    bool whole = false;      ///< all processes of the job are stuck
+    bool told_only = false;  ///< threads are stuck beside the work of their process: nothing is done about it
   };
 
   virtual ~HangMonitor() = default;

@@ -48,23 +48,6 @@ std::optional<HangCause> openmp_after_fork(const Evidence& evidence) {
       "multiprocessing.set_start_method(\"spawn\")"};
 }
 
-// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
-std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
-  for (const auto& [start, first] : waits_for) {
-    std::vector<pid_t> cycle{start};
-    pid_t at = first;
-    // Who only waits for a circle is not of it, and would go round for ever.
-    while (at != start && cycle.size() < waits_for.size()) {
-      const auto next = waits_for.find(at);
-      if (next == waits_for.end()) break;
-      cycle.push_back(at);
-      at = next->second;
-    }
-    if (at == start) return cycle;
-  }
-  return {};
-}
-
 // "10 for 11 for 10".
 std::string cycle_text(const std::vector<pid_t>& cycle) {
   std::string text;
@@ -85,8 +68,7 @@ std::optional<HangCause> lock_cycle(const Evidence& evidence) {
                      "thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself",
                      "make the mutex recursive, or do not lock it twice"};
   }
-  return HangCause{"lock-cycle", "threads wait for each other's locks: " + cycle_text(cycle),
-                   "take the locks in the same order everywhere"};
+  return cause_of_lock_cycle(cycle);
 }
 
 // A mutex that was locked by a thread of the parent when the child was forked.
@@ -264,6 +246,27 @@ constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,        file_lock_cycle
                            queue_not_drained, pipe_never_closed, barrier_short};
 
 }  // namespace
+
+std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
+  for (const auto& [start, first] : waits_for) {
+    std::vector<pid_t> cycle{start};
+    pid_t at = first;
+    // Who only waits for a circle is not of it, and would go round for ever.
+    while (at != start && cycle.size() < waits_for.size()) {
+      const auto next = waits_for.find(at);
+      if (next == waits_for.end()) break;
+      cycle.push_back(at);
+      at = next->second;
+    }
+    if (at == start) return cycle;
+  }
+  return {};
+}
+
+HangCause cause_of_lock_cycle(const std::vector<pid_t>& threads) {
+  return {"lock-cycle", "threads wait for each other's locks: " + cycle_text(threads),
+          "take the locks in the same order everywhere"};
+}
 
 std::string Evidence::code_file(const JudgedThread& thread) const {
   const Mapping* mapping = find_mapping(world->maps(thread.sample->pid), thread.sample->call.program_counter);

@@ -22,22 +22,29 @@ constexpr std::size_t kManyDeaths = 5;
 }  // namespace
 
 Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths)
-    : proc_(proc), tree_(tree), outside_(std::move(outside)), deaths_(std::move(deaths)) {}
+    : proc_(proc), tree_(tree), outside_(std::move(outside)), deaths_(std::move(deaths)), orphaned_(proc) {}
+
+Sample Watcher::sample_tree() { return take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)); }
 
 void Watcher::sample_again(Nanos now) {
-  sample_ = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)));
+  sample_ = std::make_unique<Sample>(sample_tree());
   activity_.set_threads(*sample_, now);
+  orphaned_.consider(*sample_, now);
+}
+
+Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {
+  Proof proof;
+  proof.sample = std::move(sample);
+  proof.world = std::make_unique<World>(proc_, proof.sample.get(), outside_());
+  proof.judgement = judge(*proof.sample, proof.world.get());
+  proof.last_moved = last_moved_;
+  return proof;
 }
 
 std::optional<Proof> Watcher::judge_part(const Sample& before, const Sample& after) {
   auto part = still_part(before, after);
   if (!part) return std::nullopt;
-  Proof proof;
-  proof.sample = std::make_unique<Sample>(std::move(*part));
-  proof.world = std::make_unique<World>(proc_, proof.sample.get(), outside_());
-  proof.judgement = judge(*proof.sample, proof.world.get());
-  proof.last_moved = last_moved_;
-  return proof;
+  return judge_sample(std::make_unique<Sample>(std::move(*part)));
 }
 
 // One that a running process started after the sample, and gave what it held, could wake those who seem stuck.
@@ -121,6 +128,23 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   return proof;
 }
 
+std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
+  if (!orphaned_.is_due(now)) return std::nullopt;
+  Proof proof;
+  const auto judge = [&](std::unique_ptr<Sample> sample) {
+    proof = judge_sample(std::move(sample));
+    proof.judgement.orphaned = find_orphaned_waits(proof.judgement, proof.world.get());
+    return proof.judgement.orphaned;
+  };
+  if (!orphaned_.look(std::make_unique<Sample>(sample_tree()), now, judge)) return std::nullopt;
+  mark_orphaned(&proof.judgement);
+  std::set<pid_t> threads;
+  for (const OrphanedWait& wait : proof.judgement.orphaned) threads.insert(wait.tid);
+  proof.verdict = HangVerdict::kOrphanedLock;
+  proof.last_moved = activity_.last_moved(threads);
+  return proof;
+}
+
 // A process whose first thread gets nowhere while its children die one after the other.
 bool Watcher::respawns_for_ever(const Sample& sample, Nanos now) const {
   return std::any_of(sample.threads.begin(), sample.threads.end(), [&](const ThreadSample& thread) {
@@ -133,7 +157,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   const Nanos every = std::clamp(tree_.stall / 10, kSoonestStallLook, kLatestStallLook);
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
   last_stall_look_ = now;
-  auto sample = std::make_unique<Sample>(take_sample(proc_, process_tree(proc_, tree_.root, tree_.with_root)));
+  auto sample = std::make_unique<Sample>(sample_tree());
   stall_.take(*sample, now);
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);
@@ -152,6 +176,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
 
 std::optional<Proof> Watcher::look(Nanos now) {
   auto proof = find_proof(now);
+  if (!proof) proof = find_orphaned_lock(now);
   return proof ? std::move(proof) : find_stall(now);
 }
 
