@@ -153,7 +153,7 @@ class Program {
     const auto finding = watch_->look(monotonic_now());
     if (!finding) return false;
     std::fwrite(finding->told.text.data(), 1, finding->told.text.size(), stderr);
-    if (spec_.watch.on_hang != OnHang::kKill) return false;
+    if (spec_.watch.on_hang != OnHang::kKill || finding->told_only) return false;
     code_ = kHung;
     return true;
   }

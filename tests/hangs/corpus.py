@@ -27,7 +27,9 @@ class Case:
     joins: tuple[str, ...] = ()  # how the name of the join may end; none: nobody joins
     number: int | None = None  # in the list of reported bugs; none: a further variant
     compiler: str | None = None  # of a C program
-    rest: str = "still"  # how it looks once it hangs: "still", "stopped", or "moving": only main rests
+    # How it looks once it hangs: "still", "stopped", "moving": only main rests, or "beside": main
+    # goes on with its work, so that mprun tells of it and ends nothing.
+    rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
 
     @property
@@ -68,6 +70,7 @@ class Case:
 DEADLOCK = ("deadlock",)
 PERHAPS_PARTIAL = ("deadlock", "partial-deadlock")
 STALLED = ("stalled",)
+ORPHANED = ("orphaned-lock",)
 PROCESS_JOIN = ("Process.join",)
 THREAD_JOIN = ("Thread.join",)
 POOL_JOIN = ("Pool.join",)
@@ -178,6 +181,12 @@ _VARIANTS = [
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
     Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), ("lock-cycle",), ("pthread_join",)),
+    Case("lock_cycle_beside_main.c", ORPHANED, ("lock-cycle",), rest="beside"),
+    Case("mutex_owner_ended_beside_main.c", ORPHANED, UNKNOWN, rest="beside"),
+    Case("mutex_owner_ended_main_joins.c", ORPHANED, UNKNOWN, ("pthread_join",), rest="moving"),
+    Case(
+        "mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"
+    ),
     Case("condition_lost_wakeup.c", DEADLOCK, UNKNOWN, ("pthread_join",)),
     Case("two_pipes_read_first.c", DEADLOCK, (*UNKNOWN, "lock-cycle")),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),

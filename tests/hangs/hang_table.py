@@ -61,6 +61,7 @@ class Rests:
 
     def __init__(self, case: Case, running: Running) -> None:
         self._main_only = case.rest == "moving"
+        self._beside = case.rest == "beside"
         self._running = running
         self._before: dict[str, str] | None = None
         self._since = time.time()
@@ -73,6 +74,8 @@ class Rests:
         if not self._main_only:
             threads = [Path(f"/proc/{pid}/task") for pid in processes]
             folders = [str(task) for folder in threads for task in entries(folder)]
+        if self._beside:
+            folders = [folder for folder in folders if Path(folder).name != str(processes[0])]
         now, when = blocked.picture(folders, "SDZT"), time.time()
         if now is None or now != self._before or not folders:
             self._before, self._since = now, when
