@@ -123,8 +123,8 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
     return lines;
   }
   const bool of_threads = hang.verdict == HangVerdict::kOrphanedLock;
-  const std::string stuck =
-      of_threads ? stuck_threads_text(hang) + " can never move again" : subject_text(hang) + not_moved + " and never will";
+  const std::string stuck = of_threads ? stuck_threads_text(hang) + " can never move again"
+                                       : subject_text(hang) + not_moved + " and never will";
   Lines lines{fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),
                           hang.join ? waited + " and will never return" : stuck)};
   if (of_threads) lines.push_back(line_of(2, "this is so for the threads below; others of the process still run"));

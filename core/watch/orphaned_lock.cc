@@ -42,7 +42,7 @@ bool is_plausible(const GlibcMutex& mutex) {
 // __lll_lock_wait() of glibc sets the number of the call itself, unlike syscall(), by which other libraries wait for
 // locks of their own, and is told whether the lock is private, unlike the locks inside of glibc, which have no owner.
 bool is_code_of_mutex(ProcSource* proc, const ThreadSample& thread) {
-  constexpr std::array<unsigned char, 5> kSetCall{0xb8, 0xca, 0, 0, 0};    // mov $202,%eax
+  constexpr std::array<unsigned char, 5> kSetCall{0xb8, 0xca, 0, 0, 0};     // mov $202,%eax
   constexpr std::array<unsigned char, 5> kSetPrivate{0xbe, 0x80, 0, 0, 0};  // mov $0x80,%esi
   std::array<unsigned char, 20> before{};
   const std::uint64_t end = thread.call.program_counter;
@@ -58,7 +58,8 @@ bool is_in_glibc(const ThreadSample& thread, World* world) {
   if (code == nullptr || !code->executable) return false;
   const std::string_view name = std::string_view(code->path).substr(code->path.rfind('/') + 1);
   constexpr std::array<std::string_view, 4> kNames{"libc.so.6", "libc-2.", "libpthread.so.0", "libpthread-2."};
-  return std::any_of(kNames.begin(), kNames.end(), [name](std::string_view known) { return name.rfind(known, 0) == 0; });
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [name](std::string_view known) { return name.rfind(known, 0) == 0; });
 }
 
 // A mutex holds the number that its owner has in its own namespace of processes.
@@ -122,7 +123,9 @@ class OrphanFinder {
   void add_owners(const World::Process& process, pid_t owner, Candidate* wait) const {
     if (owner == 0) return;
     const auto& threads = process.threads;
-    const auto lives = [&threads](pid_t tid) { return std::find(threads.begin(), threads.end(), tid) != threads.end(); };
+    const auto lives = [&threads](pid_t tid) {
+      return std::find(threads.begin(), threads.end(), tid) != threads.end();
+    };
     wait->found.owner = owner;
     if (lives(owner)) wait->owners.push_back(owner);
     if (!lives(process.pid)) {
@@ -154,8 +157,8 @@ class OrphanFinder {
     if (!world_->blind_spot().empty() || !is_in_glibc(thread, world_)) return false;
     const auto [known, is_new] = certain_.try_emplace(thread.pid);
     if (is_new) {
-      known->second = world_->sharing_memory(thread.pid).size() == 1 &&
-                      has_our_numbers(*world_->process(thread.pid), world_);
+      known->second =
+          world_->sharing_memory(thread.pid).size() == 1 && has_our_numbers(*world_->process(thread.pid), world_);
     }
     return known->second;
   }

@@ -36,7 +36,8 @@ class OrphanedLockWatch {
   std::vector<OrphanedWait> agreed_;  // what the first judgement found; empty: there was none yet
   int tries_ = 0;                     // samples that were not whole
   Nanos due_ = 0, again_ = 0;
-  std::set<Key> suspects_;  // of the proof that goes on, or of the last one; judged again when they change, or at again_
+  std::set<Key>
+      suspects_;  // of the proof that goes on, or of the last one; judged again when they change, or at again_
   std::set<Key> told_;
 };
 

@@ -1,8 +1,8 @@
 // Watcher: the watch over one tree of processes, asked at every look whether the tree, or a part of it, can never move
 // again. While threads run a look costs one pread (activity.h). When none has run for a while, or a process has
-// rested while others ran, three samples whose still parts agree (sample.h), each pair judged, make a proof; threads that
-// are stuck in a process that runs are found by orphaned_lock_watch.h. Called from the supervisor's own loop; has no
-// thread and writes nothing into a watched process.
+// rested while others ran, three samples whose still parts agree (sample.h), each pair judged, make a proof; threads
+// that are stuck in a process that runs are found by orphaned_lock_watch.h. Called from the supervisor's own loop; has
+// no thread and writes nothing into a watched process.
 #pragma once
 
 #include "base/clock.h"

@@ -69,6 +69,7 @@ class TreeProcess {
   std::map<std::uint64_t, char> bytes;
   std::uint64_t caught = 0, ignored = 0;
   bool readable = true, hidden_descriptors = false, forked = false;
+  bool in_namespace = false;  ///< of processes, that is not ours
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0";
   std::string exe = "/usr/bin/program";
   int memory_of = 0;        ///< processes with the same number, not 0, have one address space
@@ -110,6 +111,8 @@ class TreeProcess {
         "7e0000000000-7e0000001000 " + rights + " 00000000 " + device + ' ' + std::to_string(inode) + ' ' + path + '\n';
     return *this;
   }
+  /// Thread `tid` waits in glibc's code for a mutex at `address` that is `owner`'s.
+  TreeThread& waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind = 0);
   template <typename T>
   TreeProcess& put(std::uint64_t address, const T& value) {
     std::array<char, sizeof(T)> raw{};
@@ -118,6 +121,18 @@ class TreeProcess {
     return *this;
   }
 };
+
+inline TreeThread& TreeProcess::waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind) {
+  if (maps.find("libc.so.6") == std::string::npos) {
+    maps += "7f0000000000-7f0000001000 r-xp 00000000 00:01 33 /usr/lib/x86_64-linux-gnu/libc.so.6\n";
+  }
+  // xor %r10d,%r10d; mov $2,%edx; mov $202,%eax; xor $0x80,%sil; syscall
+  put(0x7f00000000ee, std::array<std::uint8_t, 20>{0x45, 0x31, 0xd2, 0xba, 2,    0,    0,    0,    0xb8, 0xca,
+                                                   0,    0,    0,    0x40, 0x80, 0xf6, 0x80, 0x90, 0x0f, 0x05});
+  const std::int32_t count = (kind & 3) == 1 ? 1 : 0;
+  put(address, std::array<std::int32_t, 10>{2, count, owner, 1, kind});
+  return thread(tid).call(SYS_futex, {address, FUTEX_WAIT_PRIVATE, 2, 0});
+}
 
 class FakeProc : public ProcSource {
  public:
@@ -207,12 +222,13 @@ inline FakeProc::Place FakeProc::find(const std::string& path) {
 inline std::string status_text(const TreeProcess& process, const TreeThread& thread) {
   std::array<char, 512> text{};
   std::snprintf(text.data(), text.size(),
-                "Name:\tx\nState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
+                "Name:\tx\nState:\t%c (x)\nNSpid:\t%d%s\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
                 "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000000\n"
                 "SigIgn:\t%016llx\nSigCgt:\t%016llx\n"
                 "voluntary_ctxt_switches:\t%llu\nnonvoluntary_ctxt_switches:\t0\n",
-                thread.state, thread.tracer, process.threads.size(), static_cast<unsigned long long>(process.ignored),
-                static_cast<unsigned long long>(process.caught), static_cast<unsigned long long>(thread.runs));
+                thread.state, thread.tid, process.in_namespace ? "\t1" : "", thread.tracer, process.threads.size(),
+                static_cast<unsigned long long>(process.ignored), static_cast<unsigned long long>(process.caught),
+                static_cast<unsigned long long>(thread.runs));
   return text.data();
 }
 
