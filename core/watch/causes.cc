@@ -195,6 +195,26 @@ std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
                    "multiprocessing.set_start_method(\"spawn\")"};
 }
 
+// A process waits for a lock of a file that another open file of its own has.
+std::optional<HangCause> own_file_lock(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const pid_t pid = thread.sample->pid;
+    const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+    const Descriptor* file = evidence.world->descriptor(pid, number);
+    if (thread.wait.kind != WaitKind::kFileLock || file == nullptr || file->info_inode == 0) return false;
+    const auto& holders = thread.wait.wakers;
+    if (std::find(holders.begin(), holders.end(), Waker{pid, 0}) == holders.end()) return false;
+    const auto& own = evidence.world->process(pid)->descriptors;
+    return std::any_of(own.begin(), own.end(), [&](const Descriptor& other) {
+      return other.number != number && other.info_inode == file->info_inode && !other.locks.empty();
+    });
+  });
+  if (waits == nullptr) return std::nullopt;
+  return HangCause{"lock-cycle",
+                   thread_text(*waits) + " waits for a lock of a file that it has locked itself, by another descriptor",
+                   "open and lock the file once, or let go of the first lock before"};
+}
+
 // flock() and fcntl() locks, by process.
 std::optional<HangCause> file_lock_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> holder;
@@ -241,9 +261,9 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
       "find out why it died; do not kill a process that may hold a lock or use a queue"};
 }
 
-constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,        file_lock_cycle,     mutex_held_at_fork,
-                           gil_held,          worker_died,       thread_lost_at_fork, lock_held_at_fork,
-                           queue_not_drained, pipe_never_closed, barrier_short};
+constexpr Rule kRules[] = {openmp_after_fork,  lock_cycle,        own_file_lock,     file_lock_cycle,
+                           mutex_held_at_fork, gil_held,          worker_died,       thread_lost_at_fork,
+                           lock_held_at_fork,  queue_not_drained, pipe_never_closed, barrier_short};
 
 }  // namespace
 

@@ -176,6 +176,8 @@ _VARIANTS = [
     # torch's workers catch SIGTERM, so that nothing can be proved of them: then no cause is known either.
     Case("dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), (*AT_FORK, *UNKNOWN)),
     Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
+    Case("flock_twice.c", DEADLOCK, ("lock-cycle",)),
+    Case("open_file_lock_twice.c", DEADLOCK, ("lock-cycle",)),
     Case("rwlock_upgrade.c", DEADLOCK, ("lock-cycle", *UNKNOWN), ("pthread_join",)),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
