@@ -117,6 +117,7 @@ ALL = [
     Control("stopped_from_outside.py", outside.Continuer),
     Control("file_lock.py", outside.Locker, ("flock",)),
     Control("file_lock.py", outside.RecordLocker, ("fcntl",)),
+    Control("file_lock.py", outside.RecordLocker, ("ofd",)),
     Control("inotify_outside.c", outside.Creator),
     Control("shared_semaphore.c", outside.Poster),
 ]
