@@ -186,9 +186,7 @@ _VARIANTS = [
     Case("lock_cycle_beside_main.c", ORPHANED, ("lock-cycle",), rest="beside"),
     Case("mutex_owner_ended_beside_main.c", ORPHANED, UNKNOWN, rest="beside"),
     Case("mutex_owner_ended_main_joins.c", ORPHANED, UNKNOWN, ("pthread_join",), rest="moving"),
-    Case(
-        "mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"
-    ),
+    Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),
     Case("condition_lost_wakeup.c", DEADLOCK, UNKNOWN, ("pthread_join",)),
     Case("two_pipes_read_first.c", DEADLOCK, (*UNKNOWN, "lock-cycle")),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
