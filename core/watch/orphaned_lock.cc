@@ -128,11 +128,9 @@ class OrphanFinder {
     };
     wait->found.owner = owner;
     if (lives(owner)) wait->owners.push_back(owner);
-    if (!lives(process.pid)) {
-      wait->found.owner_ended = wait->owners.empty();
-      return;
+    if (owner != process.pid && lives(process.pid) && may_be_inherited(process, owner)) {
+      wait->owners.push_back(process.pid);
     }
-    if (owner != process.pid && may_be_inherited(process, owner)) wait->owners.push_back(process.pid);
     wait->found.owner_ended = wait->owners.empty();
   }
 
