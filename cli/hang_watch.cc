@@ -39,6 +39,10 @@ Outside HangWatch::outside() {
   Outside found;
   found.foreign = inodes_held_by(proc_.get(), {getpid(), guard_});
   found.alarms = family_->alarms();
+  found.forker_of = [this](pid_t child) -> std::optional<Outside::Forker> {
+    const ForkRecord* fork = family_->fork_of(child);
+    return fork == nullptr ? std::nullopt : std::optional(Outside::Forker{fork->parent, fork->parent_tid});
+  };
   return found;
 }
 
@@ -130,7 +134,15 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown" && !in_job) return std::nullopt;
   Finding finding = tell(hang);
   if (hang.verdict == HangVerdict::kStalled) return finding;
-  for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
+  if (hang.verdict == HangVerdict::kOrphanedLock) {
+    // A process is stuck with its first thread. Beside it others may be what the program can do without.
+    for (const OrphanedWait& wait : proof->judgement.orphaned) {
+      if (wait.tid == wait.pid) finding.stuck[wait.pid];
+    }
+    finding.told_only = finding.stuck.empty();
+  } else {
+    for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
+  }
   for (const HungProcess& process : hang.processes) {
     const auto stuck = finding.stuck.find(process.pid);
     if (stuck != finding.stuck.end()) stuck->second = place_of(process, process.pid);

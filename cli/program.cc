@@ -161,7 +161,7 @@ class Program {
     tell_of_sight();
     if (!finding) return false;
     std::fwrite(finding->told.text.data(), 1, finding->told.text.size(), stderr);
-    if (spec_.watch.on_hang != OnHang::kKill) return false;
+    if (spec_.watch.on_hang != OnHang::kKill || finding->told_only) return false;
     code_ = kHung;
     return true;
   }

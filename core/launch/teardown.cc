@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <set>
@@ -28,28 +29,67 @@ void signal_descendants(int signal) {
   for (const pid_t pid : descendants(getpid())) kill(pid, signal);
 }
 
-int kill_descendants(double seconds) {
-  const Nanos start = monotonic_now();
-  const Nanos deadline = start + from_seconds(seconds);
-  const Nanos trackers_deadline = start + from_seconds(seconds / 4);
-  std::set<pid_t> killed;
-  while (monotonic_now() < deadline) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    const auto left = descendants(getpid());
-    if (left.empty()) break;
-    for (const pid_t pid : left) {
-      if (monotonic_now() < trackers_deadline && may_be_resource_tracker(pid)) continue;
-      kill(pid, SIGKILL);
-      killed.insert(pid);
-    }
-    // Killed children wake us by becoming zombies; a grandchild first has to become our child.
-    const timespec pause{0, 500'000};
-    nanosleep(&pause, nullptr);
+namespace {
+
+/// Reaps what has ended; false: there is no child left, and so nobody below us.
+bool reap() {
+  pid_t reaped = 0;
+  while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
   }
-  while (waitpid(-1, nullptr, WNOHANG) > 0) {
-  }
-  return static_cast<int>(killed.size());
+  return reaped == 0 || errno != ECHILD;
 }
+
+constexpr Nanos kRestless = 5 * kNanosPerMilli;
+
+class Killer {
+ public:
+  explicit Killer(double seconds)
+      : deadline_(monotonic_now() + from_seconds(seconds)),
+        trackers_deadline_(monotonic_now() + from_seconds(seconds / 4)) {}
+
+  int kill_all() {
+    while (reap() && monotonic_now() < deadline_) {
+      kill_each(descendants(getpid()));
+      kill_restless();
+      // Killed children wake us by becoming zombies; a grandchild first has to become our child.
+      const timespec pause{0, 500'000};
+      nanosleep(&pause, nullptr);
+    }
+    return static_cast<int>(killed_.size());
+  }
+
+ private:
+  void kill_each(const std::vector<pid_t>& processes) {
+    const bool spares = monotonic_now() < trackers_deadline_;
+    if (!spares) spared_.clear();
+    for (const pid_t pid : processes) {
+      if (spares && killed_.count(pid) == 0 && may_be_resource_tracker(pid)) {
+        spared_.insert(pid);
+        continue;
+      }
+      kill(pid, SIGKILL);
+      killed_.insert(pid);
+    }
+  }
+
+  // One that forks and exits all the time is found by no look at all of /proc. But it becomes our child each time.
+  void kill_restless() {
+    Nanos last_found = 0;
+    do {
+      for (const pid_t pid : children()) {
+        if (spared_.count(pid) != 0) continue;
+        kill(pid, SIGKILL);
+        if (killed_.insert(pid).second) last_found = monotonic_now();
+      }
+    } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
+  }
+
+  Nanos deadline_, trackers_deadline_;
+  std::set<pid_t> killed_, spared_;
+};
+
+}  // namespace
+
+int kill_descendants(double seconds) { return Killer(seconds).kill_all(); }
 
 }  // namespace mprun

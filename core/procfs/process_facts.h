@@ -58,6 +58,18 @@ struct Mapping {
 /// The mapping that holds `address`; `maps` as parse_maps() gave them. nullptr: none.
 [[nodiscard]] const Mapping* find_mapping(const std::vector<Mapping>& maps, std::uint64_t address);
 
+/// One line of /proc/locks.
+struct FileLock {
+  enum class Kind { kFlock, kPosix, kOpenFile, kLease } kind = Kind::kFlock;
+  bool waiting = false;  ///< "->": this one waits for the lock of the last line with `waiting` unset
+  bool exclusive = false;
+  pid_t holder = 0;  ///< -1: an open file description has it, of no one process
+  std::uint64_t device = 0, inode = 0;
+  std::uint64_t begin = 0,
+                end = ~std::uint64_t{0};  ///< the bytes that are locked; the last one: to the end of the file
+};
+[[nodiscard]] std::vector<FileLock> parse_locks(std::string_view text);
+
 /// One descriptor of a process.
 struct Descriptor {
   enum class Kind {
@@ -85,6 +97,7 @@ struct Descriptor {
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
   bool armed = false;                         ///< kTimerfd: it will expire, or may
   std::uint64_t on_their_way = 0;             ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
+  std::vector<FileLock> locks;                ///< that its open file has, or the process by it
   std::optional<std::uint64_t> event_id;      ///< kEventfd: the same in all who hold it; none before Linux 5.2
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.
@@ -93,16 +106,6 @@ struct Descriptor {
 void parse_descriptor_info(std::string_view text, Descriptor* descriptor);
 /// All of them; nullopt if they cannot be read. One that is closed while we look is left out.
 [[nodiscard]] std::optional<std::vector<Descriptor>> read_descriptors(ProcSource* proc, pid_t pid);
-
-/// One line of /proc/locks.
-struct FileLock {
-  enum class Kind { kFlock, kPosix, kOpenFile, kLease } kind = Kind::kFlock;
-  bool waiting = false;  ///< "->": this one waits for the lock of the last line with `waiting` unset
-  bool exclusive = false;
-  pid_t holder = 0;  ///< -1: an open file description has it, of no one process
-  std::uint64_t device = 0, inode = 0;
-};
-[[nodiscard]] std::vector<FileLock> parse_locks(std::string_view text);
 
 /// True if the process has a POSIX timer (/proc/PID/timers has an entry); nullopt: not known.
 [[nodiscard]] std::optional<bool> has_posix_timer(ProcSource* proc, pid_t pid);

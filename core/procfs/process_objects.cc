@@ -108,6 +108,7 @@ std::optional<FileLock> parse_lock(std::string_view line, bool* waiting) {
   lock.exclusive = scan.word() == "WRITE";
   if (!scan.number(&lock.holder) || !take_device(&scan, &lock.device)) return std::nullopt;
   if (!scan.literal(":") || !scan.number(&lock.inode)) return std::nullopt;
+  if (scan.number(&lock.begin)) scan.number(&lock.end);  // "EOF" is no number
   return lock;
 }
 
@@ -166,6 +167,9 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
       if (scan.number(&id)) descriptor->event_id = id;
     } else if (descriptor->kind == Descriptor::Kind::kSocket && scan.literal("scm_fds:")) {
       scan.number(&descriptor->on_their_way);
+    } else if (scan.literal("lock:")) {
+      bool waiting = false;
+      if (auto lock = parse_lock(scan.rest(), &waiting)) descriptor->locks.push_back(*lock);
     } else if (scan.literal("it_value:")) {
       value_zero = is_zero_time(scan);
     } else if (scan.literal("it_interval:")) {

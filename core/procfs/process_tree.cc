@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <memory>
@@ -50,6 +51,24 @@ std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto it = children.find(found[i]);
     if (it != children.end()) found.insert(found.end(), it->second.begin(), it->second.end());
+  }
+  return found;
+}
+
+std::vector<pid_t> children() {
+  const std::string name = "/proc/self/task/" + std::to_string(gettid()) + "/children";
+  const Fd file(open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<pid_t> found;
+  std::array<char, 4096> text{};  // of more children the others come later
+  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : 0;
+  const char* at = text.data();
+  const char* end = at + std::max<ssize_t>(n, 0);
+  while (at < end) {
+    pid_t pid = 0;
+    const auto [stop, error] = std::from_chars(at, end, pid);
+    if (error != std::errc() || stop == end) break;  // the last number may have been cut
+    found.push_back(pid);
+    at = stop + 1;
   }
   return found;
 }

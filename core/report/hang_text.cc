@@ -93,6 +93,16 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return text;
 }
 
+// Which threads cannot move, of processes that can.
+[[nodiscard]] std::string stuck_threads_text(const Hang& hang) {
+  std::size_t count = 0;
+  for (const HungProcess& process : hang.processes) count += process.threads.size() + process.threads_left_out;
+  const bool has_one = count == 1 && !hang.processes.front().threads.empty();
+  return (has_one ? fmt::format("thread {}", hang.processes.front().threads.front().tid)
+                  : fmt::format("{} threads", count)) +
+         " of " + subject_text(hang);
+}
+
 [[nodiscard]] std::string waited_text(double seconds) {
   return seconds < 0 ? " waits" : " has waited " + seconds_text(seconds);
 }
@@ -121,9 +131,12 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
     if (hang.join) lines.push_back(line_of(2, waited));
     return lines;
   }
-  Lines lines{
-      fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),
-                  hang.join ? waited + " and will never return" : subject_text(hang) + not_moved + " and never will")};
+  const bool of_threads = hang.verdict == HangVerdict::kOrphanedLock;
+  const std::string stuck = of_threads ? stuck_threads_text(hang) + " can never move again"
+                                       : subject_text(hang) + not_moved + " and never will";
+  Lines lines{fmt::format("mprun: hang proved ({}): {}", to_string(hang.verdict),
+                          hang.join ? waited + " and will never return" : stuck)};
+  if (of_threads) lines.push_back(line_of(2, "this is so for the threads below; others of the process still run"));
   if (hang.verdict == HangVerdict::kPartialDeadlock) {
     lines.push_back(line_of(2, "this is so for the processes below, while others still run"));
   }

@@ -23,6 +23,7 @@ class HangMonitor {
     /// of code that each is at ("" if that is not known). Empty where nothing is to be done.
     std::map<pid_t, std::string> stuck;
     bool ends_start = false;  ///< if the job is still starting, it cannot any more
+    bool told_only = false;   ///< threads are stuck beside the work of their process: nothing is done about it
   };
 
   virtual ~HangMonitor() = default;

@@ -15,7 +15,7 @@ void Supervisor::look_for_hangs() {
 void Supervisor::act_on(const HangMonitor::Finding& finding) {
   tell(finding.told);
   const OnHang wanted = setup_.spec->watch.on_hang;
-  if (wanted == OnHang::kReport) return;
+  if (wanted == OnHang::kReport || finding.told_only) return;
   std::vector<int> stuck_slots;
   for (const auto& [pid, slot] : slots_) {
     const auto stuck = finding.stuck.find(pid);

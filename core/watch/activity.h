@@ -28,6 +28,8 @@ class ActivityMeter {
   /// Processes none of whose threads has run since `since`; waiting for a GIL, which is done by looking again every
   /// 5 ms, does not count as running.
   [[nodiscard]] std::set<pid_t> resting_since(Nanos since) const;
+  /// When one of them was last seen to have run; 0: not known.
+  [[nodiscard]] Nanos last_moved(const std::set<pid_t>& threads) const;
   /// How often threads got a CPU between the last two looks at all of them.
   [[nodiscard]] std::uint64_t runs_of_last_look() const { return runs_; }
 

@@ -48,23 +48,6 @@ std::optional<HangCause> openmp_after_fork(const Evidence& evidence) {
       "multiprocessing.set_start_method(\"spawn\")"};
 }
 
-// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
-std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
-  for (const auto& [start, first] : waits_for) {
-    std::vector<pid_t> cycle{start};
-    pid_t at = first;
-    // Who only waits for a circle is not of it, and would go round for ever.
-    while (at != start && cycle.size() < waits_for.size()) {
-      const auto next = waits_for.find(at);
-      if (next == waits_for.end()) break;
-      cycle.push_back(at);
-      at = next->second;
-    }
-    if (at == start) return cycle;
-  }
-  return {};
-}
-
 // "10 for 11 for 10".
 std::string cycle_text(const std::vector<pid_t>& cycle) {
   std::string text;
@@ -85,8 +68,7 @@ std::optional<HangCause> lock_cycle(const Evidence& evidence) {
                      "thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself",
                      "make the mutex recursive, or do not lock it twice"};
   }
-  return HangCause{"lock-cycle", "threads wait for each other's locks: " + cycle_text(cycle),
-                   "take the locks in the same order everywhere"};
+  return cause_of_lock_cycle(cycle);
 }
 
 // A mutex that was locked by a thread of the parent when the child was forked.
@@ -213,6 +195,26 @@ std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
                    "multiprocessing.set_start_method(\"spawn\")"};
 }
 
+// A process waits for a lock of a file that another open file of its own has.
+std::optional<HangCause> own_file_lock(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const pid_t pid = thread.sample->pid;
+    const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+    const Descriptor* file = evidence.world->descriptor(pid, number);
+    if (thread.wait.kind != WaitKind::kFileLock || file == nullptr || file->info_inode == 0) return false;
+    const auto& holders = thread.wait.wakers;
+    if (std::find(holders.begin(), holders.end(), Waker{pid, 0}) == holders.end()) return false;
+    const auto& own = evidence.world->process(pid)->descriptors;
+    return std::any_of(own.begin(), own.end(), [&](const Descriptor& other) {
+      return other.number != number && other.info_inode == file->info_inode && !other.locks.empty();
+    });
+  });
+  if (waits == nullptr) return std::nullopt;
+  return HangCause{"lock-cycle",
+                   thread_text(*waits) + " waits for a lock of a file that it has locked itself, by another descriptor",
+                   "open and lock the file once, or let go of the first lock before"};
+}
+
 // flock() and fcntl() locks, by process.
 std::optional<HangCause> file_lock_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> holder;
@@ -259,11 +261,32 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
       "find out why it died; do not kill a process that may hold a lock or use a queue"};
 }
 
-constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,        file_lock_cycle,     mutex_held_at_fork,
-                           gil_held,          worker_died,       thread_lost_at_fork, lock_held_at_fork,
-                           queue_not_drained, pipe_never_closed, barrier_short};
+constexpr Rule kRules[] = {openmp_after_fork,  lock_cycle,        own_file_lock,     file_lock_cycle,
+                           mutex_held_at_fork, gil_held,          worker_died,       thread_lost_at_fork,
+                           lock_held_at_fork,  queue_not_drained, pipe_never_closed, barrier_short};
 
 }  // namespace
+
+std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
+  for (const auto& [start, first] : waits_for) {
+    std::vector<pid_t> cycle{start};
+    pid_t at = first;
+    // Who only waits for a circle is not of it, and would go round for ever.
+    while (at != start && cycle.size() < waits_for.size()) {
+      const auto next = waits_for.find(at);
+      if (next == waits_for.end()) break;
+      cycle.push_back(at);
+      at = next->second;
+    }
+    if (at == start) return cycle;
+  }
+  return {};
+}
+
+HangCause cause_of_lock_cycle(const std::vector<pid_t>& threads) {
+  return {"lock-cycle", "threads wait for each other's locks: " + cycle_text(threads),
+          "take the locks in the same order everywhere"};
+}
 
 std::string Evidence::code_file(const JudgedThread& thread) const {
   const Mapping* mapping = find_mapping(world->maps(thread.sample->pid), thread.sample->call.program_counter);

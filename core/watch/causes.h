@@ -22,9 +22,16 @@ struct Evidence {
 
 /// Of what was proved.
 [[nodiscard]] HangCause find_cause(const Evidence& evidence);
+/// Of the threads that are stuck in a process that runs (Judgement::orphaned).
+[[nodiscard]] HangCause find_cause_of_orphaned_lock(const Evidence& evidence);
 /// Of what has not moved for long.
 [[nodiscard]] HangCause find_cause_of_stall(const Evidence& evidence);
 /// Of a thread that is late.
 [[nodiscard]] HangCause find_cause_of_delay(const Evidence& evidence, pid_t tid);
+
+/// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
+[[nodiscard]] std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for);
+/// "threads wait for each other's locks: 10 for 11 for 10".
+[[nodiscard]] HangCause cause_of_lock_cycle(const std::vector<pid_t>& threads);
 
 }  // namespace mprun

@@ -33,7 +33,9 @@ class Explainer {
     describe_all();
     if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
     hang_.join = find_join();
-    hang_.cause = is_stall() ? find_cause_of_stall(evidence_) : find_cause(evidence_);
+    hang_.cause = is_stall()    ? find_cause_of_stall(evidence_)
+                  : is_orphan() ? find_cause_of_orphaned_lock(evidence_)
+                                : find_cause(evidence_);
     return std::move(hang_);
   }
 
@@ -62,10 +64,16 @@ class Explainer {
   }
 
   [[nodiscard]] bool is_stall() const { return proof_.verdict == HangVerdict::kStalled; }
+  // Threads of a process whose other threads run: they alone are told.
+  [[nodiscard]] bool is_orphan() const { return proof_.verdict == HangVerdict::kOrphanedLock; }
   [[nodiscard]] bool is_stuck(pid_t pid) const { return proof_.judgement.stuck.count(pid) != 0; }
 
   // The processes that are stuck, and those they descend from, which may wait for them; or all.
   void find_concerned() {
+    if (is_orphan()) {
+      for (const OrphanedWait& wait : proof_.judgement.orphaned) concerned_.insert(wait.pid);
+      return;
+    }
     for (const auto& [pid, process] : proof_.world->processes()) {
       if (scope_ == Scope::kStuck && !is_stall() && !is_stuck(pid)) continue;
       const World::Process* next = &process;
@@ -77,7 +85,7 @@ class Explainer {
   void add(const JudgedThread& thread) {
     const pid_t pid = thread.sample->pid;
     if (concerned_.count(pid) == 0) return;
-    if (scope_ == Scope::kStuck && thread.wait.kind == WaitKind::kEnded) return;
+    if (scope_ == Scope::kStuck && (thread.wait.kind == WaitKind::kEnded || (is_orphan() && thread.live))) return;
     if (pid != last_) {
       last_ = pid;
       has_room_ = hang_.processes.size() < limits_.processes;

@@ -13,10 +13,21 @@ struct JudgedThread {
   bool live = true;
 };
 
+/// A thread that nobody can let go on, though others of its process run (orphaned_lock.h).
+struct OrphanedWait {
+  pid_t pid = 0, tid = 0;
+  std::uint64_t address = 0;  ///< of the mutex
+  pid_t owner = 0;            ///< the thread that has the mutex, or had when it ended; or that is to end
+  bool owner_ended = false;
+  std::uint64_t switches = 0;  ///< as often as `tid` has left a CPU so far
+  bool operator==(const OrphanedWait&) const = default;
+};
+
 struct Judgement {
   std::vector<JudgedThread> threads;        ///< as in the sample
   std::set<pid_t> stuck, live;              ///< processes: all of their threads are blocked for ever, or not
   std::vector<std::uint64_t> gil_switches;  ///< of the GILs whose waiters were taken as waiting for the holder
+  std::vector<OrphanedWait> orphaned;       ///< of processes that are live; judge() does not look for them
   [[nodiscard]] bool is_deadlock() const { return live.empty() && !stuck.empty(); }
 };
 

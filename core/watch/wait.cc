@@ -62,43 +62,6 @@ Wait decode_new_process(const World::Process& process, World* world) {
   return wait.wakers.empty() ? live_wait(WaitKind::kVfork, "it is starting a process") : wait;
 }
 
-// Threads of one process may wait for different locks, so the file has to be the same too, where its inode is told.
-std::vector<FileLock> blockers_of(const std::vector<FileLock>& locks, pid_t waiter, const Descriptor& file) {
-  std::vector<FileLock> blockers;
-  const FileLock* holder = nullptr;
-  for (const FileLock& lock : locks) {
-    if (!lock.waiting) {
-      holder = &lock;
-    } else if (lock.holder == waiter && (file.info_inode == 0 || lock.inode == file.info_inode)) {
-      if (holder != nullptr) blockers.push_back(*holder);
-    }
-  }
-  return blockers;
-}
-
-// A lock of flock() belongs to an open file, which processes can share: whoever has that file open could give it up.
-Wait decode_file_lock(const ThreadSample& thread, World* world) {
-  const Descriptor* own = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
-  if (own == nullptr) return live_wait(WaitKind::kFileLock, "its file is not known");
-  if (!world->blind_spot().empty()) return live_wait(WaitKind::kFileLock, world->blind_spot());
-  if (world->is_foreign(*own)) return live_wait(WaitKind::kFileLock, "a file that is open outside too");
-  const auto blockers = blockers_of(world->file_locks(), thread.pid, *own);
-  if (blockers.empty()) return live_wait(WaitKind::kFileLock, "nobody can tell who has the lock");
-  Wait wait{WaitKind::kFileLock, {}, {}, {}};
-  for (const FileLock& blocker : blockers) {
-    const World::Process* holder = world->process(blocker.holder);
-    if (holder == nullptr) return live_wait(WaitKind::kFileLock, "a process outside has the lock");
-    wait.object = "file lock of process " + std::to_string(blocker.holder);
-    add_wakers({{blocker.holder, 0}}, &wait);
-  }
-  for (const auto& [pid, process] : world->processes()) {
-    const bool has_it = std::any_of(process.descriptors.begin(), process.descriptors.end(),
-                                    [own](const Descriptor& other) { return other.target == own->target; });
-    if (has_it && pid != thread.pid) add_wakers({{pid, 0}}, &wait);
-  }
-  return wait;
-}
-
 // A program of 32 bits numbers its calls otherwise. Its stack is below 4 GiB; and in one of 64 bits that makes such a
 // call all the same, the instruction before tells. Empty: the number means what it says.
 std::string why_not_of_64_bits(const ThreadSample& thread, World* world) {
@@ -154,7 +117,7 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
       return decode_file_lock(thread, world);
     case Call::kFcntl: {
       const auto command = static_cast<std::int32_t>(arguments[1]);
-      if (command == F_SETLKW) return decode_file_lock(thread, world);
+      if (command == F_SETLKW || command == F_OFD_SETLKW) return decode_file_lock(thread, world);
       return live_wait(WaitKind::kOther, "fcntl");
     }
     case Call::kAccept:

@@ -55,6 +55,8 @@ struct Wait {
 [[nodiscard]] Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world);
 /// One of several descriptors that are waited for, for whatever it may have to say. wait_descriptor.cc.
 [[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, World* world);
+/// flock and fcntl. wait_file_lock.cc.
+[[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, World* world);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
 

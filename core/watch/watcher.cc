@@ -24,7 +24,12 @@ constexpr std::size_t kManyDeaths = 5;
 }  // namespace
 
 Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths, TakeSample taken)
-    : proc_(proc), tree_(tree), outside_(std::move(outside)), deaths_(std::move(deaths)), taken_(std::move(taken)) {}
+    : proc_(proc),
+      tree_(tree),
+      outside_(std::move(outside)),
+      deaths_(std::move(deaths)),
+      taken_(std::move(taken)),
+      orphaned_(proc) {}
 
 std::unique_ptr<Sample> Watcher::sample_tree() const {
   std::vector<pid_t> ended;
@@ -37,17 +42,22 @@ std::unique_ptr<Sample> Watcher::sample_tree() const {
 void Watcher::sample_again(Nanos now) {
   sample_ = sample_tree();
   activity_.set_threads(*sample_, now);
+  orphaned_.consider(*sample_, now);
+}
+
+Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {
+  Proof proof;
+  proof.sample = std::move(sample);
+  proof.world = std::make_unique<World>(proc_, proof.sample.get(), outside_());
+  proof.judgement = judge(*proof.sample, proof.world.get());
+  proof.last_moved = last_moved_;
+  return proof;
 }
 
 std::optional<Proof> Watcher::judge_part(const Sample& before, const Sample& after) {
   auto part = still_part(before, after);
   if (!part) return std::nullopt;
-  Proof proof;
-  proof.sample = std::make_unique<Sample>(std::move(*part));
-  proof.world = std::make_unique<World>(proc_, proof.sample.get(), outside_());
-  proof.judgement = judge(*proof.sample, proof.world.get());
-  proof.last_moved = last_moved_;
-  return proof;
+  return judge_sample(std::make_unique<Sample>(std::move(*part)));
 }
 
 // One that a running process started after the sample, and gave what it held, could wake those who seem stuck.
@@ -131,6 +141,23 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   return proof;
 }
 
+std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
+  if (!orphaned_.is_due(now)) return std::nullopt;
+  Proof proof;
+  const auto judge = [&](std::unique_ptr<Sample> sample) {
+    proof = judge_sample(std::move(sample));
+    proof.judgement.orphaned = find_orphaned_waits(proof.judgement, proof.world.get());
+    return proof.judgement.orphaned;
+  };
+  if (!orphaned_.look(sample_tree(), now, judge)) return std::nullopt;
+  mark_orphaned(&proof.judgement);
+  std::set<pid_t> threads;
+  for (const OrphanedWait& wait : proof.judgement.orphaned) threads.insert(wait.tid);
+  proof.verdict = HangVerdict::kOrphanedLock;
+  proof.last_moved = activity_.last_moved(threads);
+  return proof;
+}
+
 // A process whose first thread gets nowhere while its children die one after the other.
 bool Watcher::respawns_for_ever(const Sample& sample, Nanos now) const {
   return std::any_of(sample.threads.begin(), sample.threads.end(), [&](const ThreadSample& thread) {
@@ -163,6 +190,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
 std::optional<Proof> Watcher::look(Nanos now) {
   if (next_look_ != 0 && now - next_look_ >= kGap) stall_ = {};  // we were stopped: perhaps all others were, too
   auto proof = find_proof(now);
+  if (!proof) proof = find_orphaned_lock(now);
   return proof ? std::move(proof) : find_stall(now);
 }
 

@@ -1,13 +1,15 @@
 // Watcher: the watch over one tree of processes, asked at every look whether the tree, or a part of it, can never move
 // again. While threads run a look costs one pread (activity.h). When none has run for a while, or a process has
-// rested while others ran, three samples whose still parts agree (sample.h), each pair judged, make a proof. Called
-// from the supervisor's own loop; has no thread and writes nothing into a watched process.
+// rested while others ran, three samples whose still parts agree (sample.h), each pair judged, make a proof; threads
+// that are stuck in a process that runs are found by orphaned_lock_watch.h. Called from the supervisor's own loop; has
+// no thread and writes nothing into a watched process.
 #pragma once
 
 #include "base/clock.h"
 #include "watch/activity.h"
 #include "watch/hang.h"
 #include "watch/judge.h"
+#include "watch/orphaned_lock_watch.h"
 #include "watch/stall.h"
 
 namespace mprun {
@@ -51,8 +53,10 @@ class Watcher {
   [[nodiscard]] std::unique_ptr<Sample> sample_tree() const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
+  [[nodiscard]] Proof judge_sample(std::unique_ptr<Sample> sample);
   [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
   [[nodiscard]] std::optional<Proof> find_proof(Nanos now);
+  [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool has_new_process() const;
@@ -69,6 +73,7 @@ class Watcher {
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<Sample> stall_sample_;
+  OrphanedLockWatch orphaned_;
   StallMeter stall_;
   bool stall_told_ = false;
   std::optional<Proof> pending_;

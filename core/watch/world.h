@@ -24,6 +24,11 @@ struct Outside {
   std::function<bool(const Mapping&)> shares_memory;
   /// Processes that have asked for a signal by a clock (alarm, setitimer), which /proc does not show.
   std::set<pid_t> alarms;
+  /// Which thread forked a process; nullopt: not known. Empty: of none it is.
+  struct Forker {
+    pid_t pid = 0, tid = 0;
+  };
+  std::function<std::optional<Forker>(pid_t child)> forker_of;
 };
 
 /// What a descriptor leads to, as one number: the same in all processes that hold it. 0: there is none that can be
@@ -67,6 +72,9 @@ class World {
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
   [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return around_.foreign.count(identity) != 0; }
   [[nodiscard]] bool is_closed() const { return around_.closed; }
+  [[nodiscard]] std::optional<Outside::Forker> forker_of(pid_t child) const {
+    return around_.forker_of ? around_.forker_of(child) : std::nullopt;
+  }
   /// Why it is not certain who in the tree holds what; empty: all of it is known.
   [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
   struct Sharers {

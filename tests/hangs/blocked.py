@@ -21,9 +21,15 @@ class Stillness:
     the kernel counts the times that it was. Threads that wait for a moment are seen to run.
     """
 
-    def __init__(self, running: Running, states: str = "SDZ", main_only: bool = False) -> None:
-        """`states`: in which a thread counts as blocked; `main_only`: of its first thread alone."""
+    def __init__(
+        self, running: Running, states: str = "SDZ", main_only: bool = False, beside: bool = False
+    ) -> None:
+        """`states`: in which a thread counts as blocked.
+
+        `main_only`: of its first thread alone; `beside`: of those beside its first thread.
+        """
         self.running = running
+        self._beside = beside
         self.processes: list[Process] = []
         self._states = states
         self._main_only = main_only
@@ -39,7 +45,10 @@ class Stillness:
         if self._main_only:
             now = picture([f"/proc/{self.running.pid}/task/{self.running.pid}"], self._states)
         else:
-            now = picture(task_folders(self.processes), self._states)
+            folders = task_folders(self.processes)
+            main = f"/proc/{self.running.pid}/task/{self.running.pid}"
+            rest = [folder for folder in folders if not self._beside or folder != main]
+            now = picture(rest, self._states) or None
         if now is None or now != self._before:
             self._before, self._since = now, time.monotonic()
         return time.monotonic() - self._since >= STILL_SECONDS

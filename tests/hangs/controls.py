@@ -15,6 +15,7 @@ from compiled import CONTROLS, build
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
+LOCKED_SECONDS = 5  # above the time within which an orphaned lock is proved
 STALL_SECONDS = 5  # the lowest limit for which all of them, so long, are no stalls
 
 
@@ -69,6 +70,12 @@ ALL = [
     Control("sysv_message.c"),
     Control("pidfd.py"),
     Control("robust_mutex.c"),
+    Control("mutex_held_long.c", seconds=LOCKED_SECONDS),
+    Control("mutex_named_after_another.c", seconds=LOCKED_SECONDS, more=("fork",)),
+    Control("mutex_named_after_another.c", seconds=LOCKED_SECONDS, more=("raw",)),
+    Control("mutex_named_after_another.c", seconds=LOCKED_SECONDS, more=("namespace",)),
+    Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("unlocked",)),
+    Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("library",)),
     Control("threads_come_and_go.py"),
     Control("descriptor_in_flight.py"),
     # Pools and servers that have nothing to do just now.
@@ -110,6 +117,7 @@ ALL = [
     Control("stopped_from_outside.py", outside.Continuer),
     Control("file_lock.py", outside.Locker, ("flock",)),
     Control("file_lock.py", outside.RecordLocker, ("fcntl",)),
+    Control("file_lock.py", outside.RecordLocker, ("ofd",)),
     Control("inotify_outside.c", outside.Creator),
     Control("shared_semaphore.c", outside.Poster),
 ]

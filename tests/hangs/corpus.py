@@ -27,7 +27,9 @@ class Case:
     joins: tuple[str, ...] = ()  # how the name of the join may end; none: nobody joins
     number: int | None = None  # in the list of reported bugs; none: a further variant
     compiler: str | None = None  # of a C program
-    rest: str = "still"  # how it looks once it hangs: "still", "stopped", or "moving": only main rests
+    # How it looks once it hangs: "still", "stopped", "moving": only main rests, or "beside": main
+    # goes on with its work, so that mprun tells of it and ends nothing.
+    rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
 
     @property
@@ -68,6 +70,7 @@ class Case:
 DEADLOCK = ("deadlock",)
 PERHAPS_PARTIAL = ("deadlock", "partial-deadlock")
 STALLED = ("stalled",)
+ORPHANED = ("orphaned-lock",)
 PROCESS_JOIN = ("Process.join",)
 THREAD_JOIN = ("Thread.join",)
 POOL_JOIN = ("Pool.join",)
@@ -173,11 +176,17 @@ _VARIANTS = [
     # torch's workers catch SIGTERM, so that nothing can be proved of them: then no cause is known either.
     Case("dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), (*AT_FORK, *UNKNOWN)),
     Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
+    Case("flock_twice.c", DEADLOCK, ("lock-cycle",)),
+    Case("open_file_lock_twice.c", DEADLOCK, ("lock-cycle",)),
     Case("rwlock_upgrade.c", DEADLOCK, ("lock-cycle", *UNKNOWN), ("pthread_join",)),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
     Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), ("lock-cycle",), ("pthread_join",)),
+    Case("lock_cycle_beside_main.c", ORPHANED, ("lock-cycle",), rest="beside"),
+    Case("mutex_owner_ended_beside_main.c", ORPHANED, UNKNOWN, rest="beside"),
+    Case("mutex_owner_ended_main_joins.c", ORPHANED, UNKNOWN, ("pthread_join",), rest="moving"),
+    Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),
     Case("condition_lost_wakeup.c", DEADLOCK, UNKNOWN, ("pthread_join",)),
     Case("two_pipes_read_first.c", DEADLOCK, (*UNKNOWN, "lock-cycle")),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from corpus import Case
 from harness import Run, Running
 
 GAVE_UP = 124  # mprun's exit code for what it ended because it would not have finished
+TERMINATED = 128 + signal.SIGTERM  # as the program behind `--`
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,10 @@ def start(runner: harness.Runner, case: Case, folder: Path) -> tuple[Running, Pa
 
 
 def finish(case: Case, running: Running, report: Path, timeout: float = 120) -> Found:
-    """Waits until mprun has ended the case."""
+    """Waits until mprun has ended the case, or told of it: who hangs beside main is not ended."""
+    if case.rest == "beside":
+        harness.wait_until(lambda: report.is_file() or running.process.poll() is not None, timeout)
+        running.send_signal(signal.SIGTERM)
     run = running.wait(timeout)
     text = report.read_text(encoding="utf-8") if report.is_file() else "{}"
     return Found(case, run, json.loads(text))
@@ -60,7 +65,7 @@ def finish(case: Case, running: Running, report: Path, timeout: float = 120) -> 
 
 def complaints(found: Found) -> Iterator[str]:
     """All that is wrong."""
-    if found.run.returncode != GAVE_UP:
+    if found.run.returncode != (TERMINATED if found.case.rest == "beside" else GAVE_UP):
         yield f"mprun ended with {found.run.returncode}"
     if "done" in found.run.stdout:
         yield "the program came to its end"

@@ -61,6 +61,7 @@ class Rests:
 
     def __init__(self, case: Case, running: Running) -> None:
         self._main_only = case.rest == "moving"
+        self._beside = case.rest == "beside"
         self._running = running
         self._before: dict[str, str] | None = None
         self._since = time.time()
@@ -68,11 +69,14 @@ class Rests:
         self.began = self._since  # the longest rest so far
 
     def look(self) -> None:
-        processes = list(below(self._running.pid))
+        processes = [pid for pid in below(self._running.pid) if not is_mprun(pid)]
         folders = [f"/proc/{pid}/task/{pid}" for pid in processes[:1]]
         if not self._main_only:
             threads = [Path(f"/proc/{pid}/task") for pid in processes]
             folders = [str(task) for folder in threads for task in entries(folder)]
+        if self._beside:
+            mains = {f"/proc/{pid}/task/{pid}" for pid in processes}
+            folders = [folder for folder in folders if folder not in mains]
         now, when = blocked.picture(folders, "SDZT"), time.time()
         if now is None or now != self._before or not folders:
             self._before, self._since = now, when
@@ -85,6 +89,14 @@ def entries(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError:  # it has ended
         return []
+
+
+def is_mprun(pid: int) -> bool:
+    """True for its guard, which is above the program."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() in blocked.MPRUN_NAMES
+    except OSError:
+        return False
 
 
 def below(root: int) -> Iterator[int]:

@@ -17,7 +17,7 @@ from harness import Running
 
 PATIENCE = 180  # seconds for all of them, on a slow machine
 
-BLOCKED_STATES = {"still": "SDZ", "stopped": "SDZT", "moving": "SDZ"}
+BLOCKED_STATES = {"still": "SDZ", "stopped": "SDZT", "moving": "SDZ", "beside": "SDZ"}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,10 @@ def prove_all(runner: harness.Runner) -> dict[str, str]:
         waiting = {}
         for case in corpus.ALL:
             running = start(runner, case)
-            waiting[case] = Stillness(running, BLOCKED_STATES[case.rest], case.rest == "moving")
+            states = BLOCKED_STATES[case.rest]
+            waiting[case] = Stillness(
+                running, states, main_only=case.rest == "moving", beside=case.rest == "beside"
+            )
         deadline = time.monotonic() + PATIENCE
         while waiting and time.monotonic() < deadline:
             everyone = harness.list_processes()

@@ -143,6 +143,28 @@ def test_a_program_leaves_nobody(run_mprun: RunCommand, tmp_path: Path) -> None:
     assert run.survivors == []
 
 
+RESTLESS = """
+#include <unistd.h>
+
+int main(void) {
+  for (int i = 0; i < 1000000; ++i) {
+    if (fork() > 0) _exit(0);
+  }
+}
+"""
+
+
+def test_a_process_that_forks_and_exits_all_the_time_does_not_escape(
+    run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """Each of its processes has ended before a look at /proc is over; the fixture finds the last one."""
+    (tmp_path / "restless.c").write_text(RESTLESS)
+    build = ["cc", "-O2", "restless.c", "-o", "restless"]
+    subprocess.run(build, cwd=tmp_path, check=True, timeout=60)
+    for _ in range(3):
+        run_mprun("--", "sh", "-c", "./restless & sleep 0.05").check()
+
+
 def test_copies_of_a_program_are_ranks(run_mprun: RunCommand, tmp_path: Path) -> None:
     script = (
         'echo >>here; until test $(wc -l <here) -ge 3; do sleep 0.01; done; '

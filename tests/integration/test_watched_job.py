@@ -217,6 +217,52 @@ def test_found_while_another_works(run_job: RunCommand) -> None:
     assert report["verdict"] == "partial-deadlock"
 
 
+MUTEX = f"""
+import ctypes
+import os
+import threading
+import time
+from pathlib import Path
+
+LOCK = ctypes.CDLL(None).pthread_mutex_lock
+mutex = ctypes.create_string_buffer(64)
+
+def start(function, *args):
+    thread = threading.Thread(target=function, args=args, daemon=True)
+    thread.start()
+    return thread
+
+def go_on(is_done):
+    end = time.monotonic() + {LONGEST}
+    while not is_done() and time.monotonic() < end:
+        time.sleep(0.05)
+
+def work(what):
+    if what == "a" or os.environ["MPRUN_ATTEMPT"] != "1":
+        return what
+    start(LOCK, mutex).join()  # it has ended, and the mutex is its own
+    if what == "itself":
+        start(go_on, lambda: False)
+        LOCK(mutex)
+    start(LOCK, mutex)
+    go_on((Path(os.environ["MPRUN_RUN_DIR"]) / "hangs" / "1.json").exists)
+    return what
+"""
+
+
+@pytest.mark.parametrize("what, attempts", [("itself", 2), ("beside", 1)])
+def test_a_mutex_whose_owner_has_ended(run_job: RunCommand, what: str, attempts: int) -> None:
+    """Threads of the worker go on. It is stuck itself if its first thread is."""
+    run = run_job(spec("work", [what, "a"], script="mutex.py"), scripts={"mutex.py": MUTEX}).check()
+    assert run.values() == [what, "a"]
+    assert run.results()[0]["attempt"] == attempts
+    (report,) = check_hangs(run, 1)
+    assert report["verdict"] == "orphaned-lock"
+    (process,) = report["processes"]
+    assert [thread["state"] for thread in process["threads"]] == ["blocked for ever"]
+    assert "has ended" in report["cause"]["explanation"]
+
+
 def test_a_worker_whose_output_nobody_reads(run_job: RunCommand) -> None:
     """It writes to a pipe of its own that is full."""
     run = run_job(spec("work", ["output 1", "a"]), scripts=SCRIPTS).check()

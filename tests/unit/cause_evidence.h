@@ -10,6 +10,7 @@
 
 #include "fake_proc.h"
 #include "watch/causes.h"
+#include "watch/orphaned_lock.h"
 
 namespace mprun {
 
@@ -36,6 +37,7 @@ class CauseEvidence {
   void hear(pid_t pid, const std::string& text) { family.hear({pid, kHistoryNotes, text}); }
 
   [[nodiscard]] HangCause of_hang() { return ask(find_cause); }
+  [[nodiscard]] HangCause of_orphaned_lock() { return ask(find_cause_of_orphaned_lock); }
   [[nodiscard]] HangCause of_stall() { return ask(find_cause_of_stall); }
 
  private:
@@ -43,6 +45,7 @@ class CauseEvidence {
     const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
     World world(&proc, &sample, outside);
     Judgement judgement = judge(sample, &world);
+    judgement.orphaned = find_orphaned_waits(judgement, &world);
     for (JudgedThread& thread : judgement.threads) {
       const auto wait = waits.find(thread.sample->tid);
       if (wait != waits.end()) thread.wait = wait->second;

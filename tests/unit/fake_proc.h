@@ -113,6 +113,8 @@ class TreeProcess {
         "7e0000000000-7e0000001000 " + rights + " 00000000 " + device + ' ' + std::to_string(inode) + ' ' + path + '\n';
     return *this;
   }
+  /// Thread `tid` waits in glibc's code for a mutex at `address` that is `owner`'s.
+  TreeThread& waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind = 0);
   template <typename T>
   TreeProcess& put(std::uint64_t address, const T& value) {
     std::array<char, sizeof(T)> raw{};
@@ -121,6 +123,18 @@ class TreeProcess {
     return *this;
   }
 };
+
+inline TreeThread& TreeProcess::waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind) {
+  if (maps.find("libc.so.6") == std::string::npos) {
+    maps += "7f0000000000-7f0000001000 r-xp 00000000 00:01 33 /usr/lib/x86_64-linux-gnu/libc.so.6\n";
+  }
+  // xor %r10d,%r10d; mov $2,%edx; mov $202,%eax; xor $0x80,%sil; syscall
+  put(0x7f00000000ee, std::array<std::uint8_t, 20>{0x45, 0x31, 0xd2, 0xba, 2,    0,    0,    0,    0xb8, 0xca,
+                                                   0,    0,    0,    0x40, 0x80, 0xf6, 0x80, 0x90, 0x0f, 0x05});
+  const std::int32_t count = (kind & 3) == 1 ? 1 : 0;
+  put(address, std::array<std::int32_t, 10>{2, count, owner, 1, kind});
+  return thread(tid).call(SYS_futex, {address, FUTEX_WAIT_PRIVATE, 2, 0});
+}
 
 class FakeProc : public ProcSource {
  public:

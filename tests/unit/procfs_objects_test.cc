@@ -115,6 +115,20 @@ TEST(DescriptorInfo, TellsATimerThatWillExpire) {
     EXPECT_TRUE(armed(text)) << text;
 }
 
+TEST(DescriptorInfo, TellsTheLocksOfAFile) {
+  Descriptor descriptor = parse_descriptor(8, "/tmp/a");
+  parse_descriptor_info(
+      "pos:\t0\nflags:\t02100002\nino:\t500\nlock:\t1: FLOCK  ADVISORY  WRITE 21629 fe:00:500 0 EOF\n"
+      "lock:\t2: OFDLCK ADVISORY  READ -1 fe:00:500 100 149\nlock:\t3: nonsense\n",
+      &descriptor);
+  ASSERT_EQ(descriptor.locks.size(), 2U);
+  EXPECT_EQ(descriptor.locks[0].holder, 21629);
+  EXPECT_EQ(descriptor.locks[0].end, ~std::uint64_t{0});
+  EXPECT_EQ(descriptor.locks[1].kind, FileLock::Kind::kOpenFile);
+  EXPECT_EQ(descriptor.locks[1].begin, 100U);
+  EXPECT_EQ(descriptor.locks[1].end, 149U);
+}
+
 TEST(DescriptorInfo, SurvivesAnything) {
   for (const char* target : {"anon_inode:[eventpoll]", "anon_inode:[timerfd]", "anon_inode:[pidfd]", "/x"}) {
     for (const char* text :

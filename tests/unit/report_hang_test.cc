@@ -169,6 +169,25 @@ TEST(ReportHang, APartialDeadlockOfACircle) {
             "cause: not known (unknown)\n");
 }
 
+TEST(ReportHang, AnOrphanedLockIsOfThreads) {
+  Hang hang;
+  hang.verdict = HangVerdict::kOrphanedLock;
+  hang.seconds_since_progress = 3;
+  hang.cause = {"lock-cycle", "threads wait for each other's locks", "take them in the same order"};
+  hang.processes.push_back({11, 1, "./server", false, {blocked(12, "mutex", "mutex 0x5 of thread 13", {13})}});
+  EXPECT_EQ(hang_text(hang),
+            "mprun: hang proved (orphaned-lock): thread 12 of process 11 (./server) can never move again\n"
+            "  this is so for the threads below; others of the process still run\n"
+            "  pid 11: ./server\n"
+            "      thread 12 \"python\" is blocked for ever: waits for mutex 0x5 of thread 13; only 13 could end it\n"
+            "cause: threads wait for each other's locks (lock-cycle)\n"
+            "cure:  take them in the same order\n");
+  hang.processes[0].threads.push_back(blocked(13, "mutex", "mutex 0x6 of thread 12", {12}));
+  EXPECT_THAT(hang_text(hang), HasSubstr("2 threads of process 11 (./server) can never move again"));
+  hang.join = WaitingJoin{"pthread_join", 11, 11, "", 0, 3.0};
+  EXPECT_THAT(hang_text(hang), StartsWith("mprun: hang proved (orphaned-lock): pthread_join in process 11 has waited"));
+}
+
 TEST(ReportHang, OverdueClaimsNoProof) {
   Hang hang;
   hang.verdict = HangVerdict::kOverdue;

@@ -113,6 +113,25 @@ TEST_F(FileLockCycle, IsNoneInAChain) {
   EXPECT_EQ(evidence_.of_hang().id, "unknown");
 }
 
+TEST(Causes, OwnFileLock) {
+  CauseEvidence evidence;
+  const std::string lock = "FLOCK  ADVISORY  WRITE " + std::to_string(kParent) + " 00:2a:500 0 EOF\n";
+  const auto open = [&](int inode, bool locked) {
+    const std::string info = "ino:\t" + std::to_string(inode) + '\n';
+    evidence.proc.process(kParent).open(4, "/tmp/a", O_RDWR, locked ? info + "lock:\t1: " + lock : info);
+  };
+  evidence.proc.process(kParent).open(3, "/tmp/a", O_RDWR, "ino:\t500\n").thread(kParent).call(SYS_flock, {3, 2});
+  evidence.proc.locks = "1: " + lock + "1: -> " + lock;
+  open(500, true);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("locked itself"), std::string::npos) << cause.explanation;
+  open(500, false);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "another process may have got the open file from it";
+  open(501, true);
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "another file";
+}
+
 TEST(Causes, MutexHeldAtFork) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);

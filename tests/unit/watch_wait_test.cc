@@ -144,6 +144,43 @@ TEST(Wait, ForAFileLockMayEndByAnyoneWithTheFile) {
   EXPECT_FALSE(judged(&inherited, outside).is_stuck(10));
 }
 
+/// Thread 10 waits for a lock that an open file of `holder` has.
+FakeProc lock_of_open_file(pid_t holder, const std::string& held = "WRITE -1 00:2a:500 100 149") {
+  FakeProc proc;
+  proc.process(10).open(3, "/tmp/a", O_RDWR, "ino:\t500\n").thread(10).call(SYS_fcntl, {3, F_OFD_SETLKW, 0x1000});
+  proc.process(11).thread(11).waits_on(0x5000);
+  proc.processes[holder].open(4, "/tmp/a", O_RDWR, "ino:\t500\nlock:\t1: OFDLCK ADVISORY  " + held + "\n");
+  proc.locks =
+      "1: OFDLCK ADVISORY  WRITE -1 00:2a:500 100 149\n"
+      "1: -> OFDLCK ADVISORY  WRITE -1 00:2a:500 0 EOF\n";
+  return proc;
+}
+
+TEST(Wait, ForALockOfAnOpenFileEndsByWhoHasIt) {
+  for (const pid_t holder : {10, 11}) {
+    FakeProc proc = lock_of_open_file(holder);
+    const Judged all = judged(&proc);
+    EXPECT_TRUE(all.is_stuck(10));
+    EXPECT_THAT(all.waits.at(10).wakers, testing::Contains(Waker{holder, 0}));
+    proc.processes[11].threads[11].sleeps();
+    EXPECT_EQ(judged(&proc).is_stuck(10), holder == 10);
+  }
+}
+
+TEST(Wait, ForALockOfAnOpenFileIsLiveIfNobodyIsKnownToHaveIt) {
+  for (const char* held : {"WRITE -1 00:2a:500 0 EOF", "READ -1 00:2a:500 100 149", "WRITE -1 00:2a:501 100 149",
+                           "WRITE -1 00:2b:500 100 149"}) {
+    FakeProc proc = lock_of_open_file(10, held);
+    EXPECT_FALSE(judged(&proc).is_stuck(10)) << held;
+  }
+  FakeProc shared = lock_of_open_file(10, "READ -1 00:2a:500 100 149");  // others may share it
+  shared.locks.replace(shared.locks.find("WRITE"), 5, "READ ");
+  EXPECT_FALSE(judged(&shared).is_stuck(10));
+  FakeProc unknown = lock_of_open_file(10);
+  unknown.processes[10].open(3, "/tmp/a", O_RDWR);
+  EXPECT_FALSE(judged(&unknown).is_stuck(10));
+}
+
 // Two threads of 10 wait: one for a lock of 11, the other for one of a process outside.
 TEST(Wait, ForAFileLockIsNotMistakenForThatOfAnotherThread) {
   FakeProc proc = lock_cycle();

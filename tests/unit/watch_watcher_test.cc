@@ -171,5 +171,101 @@ TEST(Watcher, SaysNothingOfAnEmptyTree) {
   EXPECT_FALSE(watch(&proc, [](int) {}));
 }
 
+/// A process whose first thread runs between all samples, and whose other thread waits for a mutex of `owner`.
+FakeProc orphan(pid_t owner) {
+  FakeProc proc;
+  TreeProcess& process = proc.process(kParent);
+  process.thread(kParent).sleeps();
+  process.waits_for_mutex(kChild, 0x5000, owner);
+  return proc;
+}
+
+constexpr pid_t kEnded = 4'194'000;
+
+TEST(Watcher, TellsOfAnOrphanedLockBesideWhatRuns) {
+  FakeProc proc = orphan(kEnded);
+  const auto proof = watch(&proc, [&](int) { proc.processes[kParent].threads[kParent].runs_once(); });
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kOrphanedLock);
+  ASSERT_EQ(proof->judgement.orphaned.size(), 1U);
+  EXPECT_EQ(proof->judgement.orphaned[0].tid, kChild);
+  EXPECT_EQ(proof->judgement.orphaned[0].owner, kEnded);
+  EXPECT_TRUE(proof->judgement.threads[0].live);
+  EXPECT_FALSE(proof->judgement.threads[1].live);
+}
+
+TEST(Watcher, TellsOfAnOrphanedLockBesideWhatSleeps) {
+  FakeProc proc = orphan(kEnded);
+  const auto proof = watch(&proc, [](int) {});
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kOrphanedLock);
+}
+
+TEST(Watcher, SaysNothingOfAnOrphanedLockForASecond) {
+  FakeProc proc = orphan(kEnded);
+  Watcher watcher(
+      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+  Nanos now = kNanosPerSecond;
+  while (!watcher.look(now)) now = watcher.next_look();
+  EXPECT_GE(now, 3 * kNanosPerSecond);  // a second between each two of three samples
+}
+
+TEST(Watcher, SaysNothingOfAMutexThatChangesItsOwner) {
+  FakeProc proc = orphan(kEnded);
+  EXPECT_FALSE(watch(&proc, [&](int look) {
+    proc.processes[kParent].put(0x5008, std::int32_t{kEnded - look % 3});  // each a thread that has ended by now
+  }));
+}
+
+TEST(Watcher, SaysNothingOfAWaiterThatGetsItsMutexNowAndThen) {
+  FakeProc proc = orphan(kEnded);
+  EXPECT_FALSE(watch(&proc, [&](int look) {
+    if (look % 4 == 0) proc.processes[kParent].threads[kChild].runs_once();
+  }));
+}
+
+TEST(Watcher, TellsOfAnOrphanedLockOnce) {
+  FakeProc proc = orphan(kEnded);
+  Watcher watcher(
+      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+  int proofs = 0;
+  for (Nanos now = kNanosPerSecond; now < 99 * kNanosPerSecond; now = watcher.next_look()) {
+    proc.processes[kParent].threads[kParent].runs_once();
+    if (watcher.look(now)) ++proofs;
+  }
+  EXPECT_EQ(proofs, 1);
+}
+
+/// How often a tree whose first thread runs is judged in 99 seconds.
+int judgements_of(FakeProc* proc) {
+  int asked = 0;
+  Watcher watcher(
+      proc, {1, false, 0},
+      [&asked] {
+        ++asked;
+        return Outside();
+      },
+      no_deaths);
+  for (Nanos now = kNanosPerSecond; now < 100 * kNanosPerSecond; now = watcher.next_look()) {
+    proc->processes[kParent].threads[kParent].runs_once();
+    EXPECT_FALSE(watcher.look(now));
+  }
+  return asked;
+}
+
+TEST(Watcher, DoesNotJudgeForMutexesThatAreHeldByWhoLives) {
+  FakeProc proc = orphan(kEnded);
+  proc.processes[kParent].thread(kEnded).running = true;
+  EXPECT_EQ(judgements_of(&proc), 0);
+}
+
+TEST(Watcher, SeldomJudgesAgainForAMutexOfWhichNothingIsProved) {
+  FakeProc proc = orphan(kEnded);
+  proc.processes[kParent].catches(SIGUSR1);
+  const int judgements = judgements_of(&proc);
+  EXPECT_GE(judgements, 2);
+  EXPECT_LE(judgements, 4);
+}
+
 }  // namespace
 }  // namespace mprun

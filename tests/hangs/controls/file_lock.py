@@ -1,8 +1,14 @@
-"""A child waits for a lock of the file that it is given, flock() or fcntl() by name; somebody outside holds it."""
+"""A child waits for a lock of the file that it is given; somebody outside holds it.
+
+By name: flock(), or fcntl() for one of a process or of an open file ("ofd").
+"""
 
 import fcntl
 import multiprocessing
+import struct
 import sys
+
+F_OFD_SETLKW = 38
 
 
 def lock(path: str, kind: str) -> None:
@@ -10,6 +16,9 @@ def lock(path: str, kind: str) -> None:
         print("ready", flush=True)
         if kind == "flock":
             fcntl.flock(file, fcntl.LOCK_EX)
+        elif kind == "ofd":
+            whole = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+            fcntl.fcntl(file, F_OFD_SETLKW, whole)
         else:
             fcntl.lockf(file, fcntl.LOCK_EX)
 

@@ -1,0 +1,26 @@
+// Orphaned locks: threads that can never go on because of a mutex, in a process whose other threads run. The judge
+// calls them live, since any thread of a process may wake one that waits for a futex; but a mutex is unlocked by its
+// owner, and that one has ended, or is stuck itself. Used by orphaned_lock_watch.h and by the watcher. Pure.
+//
+// What is taken as a mutex is one of glibc, of one process, of an ordinary kind, waited for in the code of glibc that
+// is for that. A thread that waits for a mutex of its own is passed over: some use one to wait for another thread,
+// which unlocks it; POSIX leaves undefined what comes of that, and with glibc it works.
+#pragma once
+
+#include "watch/judge.h"
+
+namespace mprun {
+
+/// True for a thread blocked as glibc's pthread_mutex_lock() blocks: only then is it worth to read the mutex.
+[[nodiscard]] bool seems_to_wait_for_mutex(const ThreadSample& thread);
+/// The thread that has the mutex `thread` waits for, as the mutex says, by its own number; 0: it is no mutex, or nobody
+/// has it.
+[[nodiscard]] pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread);
+
+/// Of all processes that are not stuck whole, in the order of the sample.
+[[nodiscard]] std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, World* world);
+
+/// From now on `judgement` says of its orphaned threads that they are blocked for ever, and of whom they wait.
+void mark_orphaned(Judgement* judgement);
+
+}  // namespace mprun
