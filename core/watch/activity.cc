@@ -115,12 +115,10 @@ std::set<pid_t> ActivityMeter::resting_since(Nanos since) const {
   return resting;
 }
 
-Nanos ActivityMeter::last_moved(const std::set<pid_t>& threads) const {
-  Nanos last = 0;
-  for (const Watched& thread : threads_) {
-    if (threads.count(thread.tid) != 0) last = std::max(last, thread.moved);
-  }
-  return last;
+std::map<pid_t, Nanos> ActivityMeter::last_moves() const {
+  std::map<pid_t, Nanos> moves;
+  for (const Watched& thread : threads_) moves[thread.tid] = thread.moved;
+  return moves;
 }
 
 }  // namespace mprun

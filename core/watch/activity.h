@@ -3,6 +3,7 @@
 // owns one descriptor for each of the first kMostOpen threads, fewer where descriptors are few.
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -28,8 +29,8 @@ class ActivityMeter {
   /// Processes none of whose threads has run since `since`; waiting for a GIL, which is done by looking again every
   /// 5 ms, does not count as running.
   [[nodiscard]] std::set<pid_t> resting_since(Nanos since) const;
-  /// When one of them was last seen to have run; 0: not known.
-  [[nodiscard]] Nanos last_moved(const std::set<pid_t>& threads) const;
+  /// When each thread was last seen to have run, or was seen first.
+  [[nodiscard]] std::map<pid_t, Nanos> last_moves() const;
   /// How often threads got a CPU between the last two looks at all of them.
   [[nodiscard]] std::uint64_t runs_of_last_look() const { return runs_; }
 

@@ -194,7 +194,10 @@ class Explainer {
     WaitingJoin call;
     call.pid = process.pid;
     call.tid = thread.tid;
-    call.waiting_seconds = hang_.seconds_since_progress;
+    // The others may have gone on for long when this one waited already.
+    const auto moved = proof_.last_moves.find(thread.tid);
+    const double waited = moved == proof_.last_moves.end() ? -1 : to_seconds(now_ - moved->second);
+    call.waiting_seconds = std::max(waited, hang_.seconds_since_progress);
     call.call = named && !named->call.empty() ? named->call : call_of_wait(thread.wait.kind);
     if (named) {
       call.file = named->file;

@@ -151,10 +151,12 @@ std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
   };
   if (!orphaned_.look(sample_tree(), now, judge)) return std::nullopt;
   mark_orphaned(&proof.judgement);
-  std::set<pid_t> threads;
-  for (const OrphanedWait& wait : proof.judgement.orphaned) threads.insert(wait.tid);
   proof.verdict = HangVerdict::kOrphanedLock;
-  proof.last_moved = activity_.last_moved(threads);
+  auto moves = activity_.last_moves();
+  proof.last_moved = 0;
+  for (const OrphanedWait& wait : proof.judgement.orphaned) {
+    proof.last_moved = std::max(proof.last_moved, moves[wait.tid]);
+  }
   return proof;
 }
 
@@ -188,6 +190,12 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
 }
 
 std::optional<Proof> Watcher::look(Nanos now) {
+  auto proof = find_any(now);
+  if (proof) proof->last_moves = activity_.last_moves();
+  return proof;
+}
+
+std::optional<Proof> Watcher::find_any(Nanos now) {
   if (next_look_ != 0 && now - next_look_ >= kGap) stall_ = {};  // we were stopped: perhaps all others were, too
   auto proof = find_proof(now);
   if (!proof) proof = find_orphaned_lock(now);

@@ -20,7 +20,8 @@ struct Proof {
   std::unique_ptr<World> world;
   Judgement judgement;
   HangVerdict verdict = HangVerdict::kDeadlock;
-  Nanos last_moved = 0;  ///< monotonic: when a thread was last seen to have run; 0: not known
+  Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
+  std::map<pid_t, Nanos> last_moves;  ///< the same of each thread, where it is known
 };
 
 class Watcher {
@@ -55,6 +56,7 @@ class Watcher {
   void sample_again(Nanos now);
   [[nodiscard]] Proof judge_sample(std::unique_ptr<Sample> sample);
   [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
+  [[nodiscard]] std::optional<Proof> find_any(Nanos now);
   [[nodiscard]] std::optional<Proof> find_proof(Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);

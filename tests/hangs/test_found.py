@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import corpus
 import found
 from corpus import Case
-from harness import Runner
+from harness import MPRUN_PYTHON, RunCommand, Runner
 
 
 @pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
@@ -18,3 +19,29 @@ def test_is_found(runner: Runner, tmp_path: Path, case: Case) -> None:
     told = found.finish(case, *found.start(runner, case, tmp_path))
     wrong = list(found.complaints(told))
     assert not wrong, f"{wrong}\n{told.run}\n{told.report}"
+
+
+WORKS_FIRST = """
+import multiprocessing, threading, time
+
+def work():
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        pass
+    threading.Event().wait()
+
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.join()
+"""
+
+
+def test_the_join_has_waited_for_longer_than_all_have_rested(
+    run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    (tmp_path / "works.py").write_text(WORKS_FIRST, encoding="utf-8")
+    options = ["--on-hang", "kill", "--hang-report", "hang.json"]
+    run_mprun(*options, "--", MPRUN_PYTHON, "works.py").check(124)
+    report = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
+    waited, rested = report["join"]["waiting_seconds"], report["seconds_since_progress"]
+    assert waited > rested + 1.5, report

@@ -56,6 +56,15 @@ TEST_F(ActivityTest, SeesWhoHasRun) {
   }
 }
 
+TEST_F(ActivityTest, KnowsWhenEachHasRun) {
+  ActivityMeter meter(root_.string());
+  meter.set_threads(sample(), 1);
+  ran(11, 6);
+  EXPECT_TRUE(meter.has_moved(3, true));
+  EXPECT_FALSE(meter.has_moved(4, true));
+  EXPECT_EQ(meter.last_moves(), (std::map<pid_t, Nanos>{{10, 1}, {11, 3}}));
+}
+
 TEST_F(ActivityTest, TakesAnEndForAMovement) {
   ActivityMeter meter(root_.string());
   meter.set_threads(sample(), 1);
