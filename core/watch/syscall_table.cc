@@ -27,6 +27,8 @@ Call call_of(std::int64_t number) {
       return Call::kAccept;
     case SYS_poll:
       return Call::kPoll;
+    case SYS_restart_syscall:
+      return Call::kRestart;
     case SYS_ppoll:
       return Call::kPpoll;
     case SYS_select:

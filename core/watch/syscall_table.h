@@ -13,6 +13,7 @@ enum class Call {
   kWrite,       ///< (descriptor, ...): write, writev, sendto, sendmsg
   kAccept,      ///< (descriptor, ...)
   kPoll,        ///< (pollfd[], count, milliseconds)
+  kRestart,     ///< with the arguments of the call that was interrupted: a sleep, a timed futex, or any poll
   kPpoll,       ///< (pollfd[], count, timespec*, ...)
   kSelect,      ///< (count, read, write, except, timeval* or timespec*): select, pselect6
   kEpollWait,   ///< (descriptor, events, count, milliseconds, ...): epoll_wait, epoll_pwait

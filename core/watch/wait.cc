@@ -102,6 +102,7 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
     case Call::kWrite:
       return decode_descriptor(thread, descriptor, World::End::kWrite, world);
     case Call::kPoll:
+    case Call::kRestart:
     case Call::kPpoll:
     case Call::kSelect:
     case Call::kEpollWait:

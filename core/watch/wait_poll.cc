@@ -68,10 +68,27 @@ std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, W
   return polled;
 }
 
+// After a stop and a continuation the kernel restarts what had a time limit, and any poll. What it is cannot be told,
+// but nothing else without a limit has arguments like these.
+bool is_endless_poll(const ThreadSample& thread, World* world) {
+  const auto& arguments = thread.call.arguments;
+  const std::uint64_t count = arguments[1];
+  if (static_cast<std::int32_t>(arguments[2]) >= 0 || count == 0 || count > kMostDescriptors) return false;
+  std::vector<pollfd> waits(count);
+  if (!world->memory(thread.pid, arguments[0], waits.data(), count * sizeof(pollfd))) return false;
+  constexpr int kEvents = 0x3fff;  // all that asm-generic/poll.h knows
+  const auto is_wait = [&](const pollfd& wait) {
+    return world->descriptor(thread.pid, wait.fd) != nullptr && wait.events != 0 && (wait.events & ~kEvents) == 0;
+  };
+  return std::any_of(waits.begin(), waits.end(), is_wait) &&
+         std::all_of(waits.begin(), waits.end(), [&](const pollfd& wait) { return wait.fd < 0 || is_wait(wait); });
+}
+
 bool has_time_limit(const ThreadSample& thread) {
   const auto& arguments = thread.call.arguments;
   switch (call_of(thread.call.number)) {
     case Call::kPoll:
+    case Call::kRestart:
       return static_cast<std::int32_t>(arguments[2]) >= 0;
     case Call::kPpoll:
       return arguments[2] != 0;
@@ -87,6 +104,7 @@ bool has_time_limit(const ThreadSample& thread) {
 std::optional<std::vector<Polled>> polled_by(const ThreadSample& thread, World* world) {
   switch (call_of(thread.call.number)) {
     case Call::kPoll:
+    case Call::kRestart:
     case Call::kPpoll:
       return polled_by_poll(thread, world);
     case Call::kSelect:
@@ -118,6 +136,9 @@ Wait decode_poll(const ThreadSample& thread, World* world) {
     Wait wait = live_wait(WaitKind::kTimer, "a wait with a time limit");
     wait.timed = true;
     return wait;
+  }
+  if (call_of(thread.call.number) == Call::kRestart && !is_endless_poll(thread, world)) {
+    return live_wait(WaitKind::kTimer, "a wait that was interrupted, perhaps one with a time limit");
   }
   const auto polled = polled_by(thread, world);
   if (!polled) return live_wait(WaitKind::kPoll, "its descriptors are not known");

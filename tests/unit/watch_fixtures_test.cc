@@ -1,5 +1,5 @@
-// Hangs and controls as they were recorded (fixtures/NAME.recording: two samples, and all that the judge then asked),
-// judged again.
+// Hangs and controls as they were recorded (fixtures/NAME.recording: two samples, and all that the judge then asked;
+// made by watch/record_fixture.cc), judged again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,15 +59,36 @@ TEST_P(FixtureTest, IsJudgedAsItWas) {
   EXPECT_EQ(why_live, GetParam().why_live == nullptr ? "" : GetParam().why_live);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Hangs, FixtureTest,
-    testing::Values(Recorded{"lock_cycle", 1, 0, {WaitKind::kThreadEnd, WaitKind::kMutex, WaitKind::kMutex}},
-                    Recorded{"pipe_never_closed", 2, 0, {WaitKind::kChild, WaitKind::kPipeRead}},
-                    Recorded{"shared_mutex_owner_killed", 1, 0, {WaitKind::kSharedFutex}}));
-INSTANTIATE_TEST_SUITE_P(
-    Controls, FixtureTest,
-    testing::Values(Recorded{"vfork_sleep", 0, 2, {WaitKind::kVfork, WaitKind::kTimer}, "it sleeps"},
-                    Recorded{"event_from_handler", 0, 1, {WaitKind::kFutex}, "its process catches signal 15"}));
+// A row of the wait table each.
+const std::vector<Recorded> kHangs = {
+    {"lock_cycle", 1, 0, {WaitKind::kThreadEnd, WaitKind::kMutex, WaitKind::kMutex}},
+    {"semaphore", 1, 0, {WaitKind::kFutex}},
+    {"condition", 1, 0, {WaitKind::kFutex}},
+    {"libgomp_team", 2, 0, {WaitKind::kChild, WaitKind::kFutex, WaitKind::kFutex}},
+    {"shared_mutex_owner_killed", 1, 0, {WaitKind::kSharedFutex}},
+    {"pipe_never_closed", 2, 0, {WaitKind::kChild, WaitKind::kPipeRead}},
+    {"pipe_write", 1, 0, {WaitKind::kPipeWrite}},
+    {"poll", 1, 0, {WaitKind::kPoll}},
+    {"restarted_poll", 1, 0, {WaitKind::kPoll}},
+    {"select", 1, 0, {WaitKind::kPoll}},
+    {"epoll_eventfd", 1, 0, {WaitKind::kPoll}},
+    {"eventfd", 1, 0, {WaitKind::kEventfd}},
+    {"unix_sockets", 2, 0, {WaitKind::kSocket, WaitKind::kSocket}},
+    {"flock", 2, 0, {WaitKind::kChild, WaitKind::kFileLock}},
+    {"fcntl_lock", 2, 0, {WaitKind::kChild, WaitKind::kFileLock}},
+};
+const std::vector<Recorded> kControls = {
+    {"vfork_sleep", 0, 2, {WaitKind::kVfork, WaitKind::kTimer}, "it sleeps"},
+    {"event_from_handler", 0, 1, {WaitKind::kFutex}, "its process catches signal 15"},
+    {"timed_condition", 0, 1, {WaitKind::kTimer}, "a wait with a time limit"},
+    {"epoll_timer", 0, 1, {WaitKind::kPoll}, "anon_inode:[timerfd]"},
+    {"accept", 0, 1, {WaitKind::kSocket}, "a network connection"},
+    {"pause", 0, 1, {WaitKind::kSignal}, "it waits for a signal"},
+    {"signal", 0, 1, {WaitKind::kSignal}, "it waits for a signal"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Hangs, FixtureTest, testing::ValuesIn(kHangs));
+INSTANTIATE_TEST_SUITE_P(Controls, FixtureTest, testing::ValuesIn(kControls));
 
 }  // namespace
 }  // namespace mprun

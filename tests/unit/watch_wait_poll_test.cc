@@ -1,6 +1,7 @@
 // Waits for several descriptors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <poll.h>
 
 #include "fake_proc.h"
@@ -57,6 +58,22 @@ TEST(PollWait, WithATimeLimitIsLive) {
     EXPECT_TRUE(judged(&proc).waits.at(10).timed) << number;
     EXPECT_FALSE(judged(&proc).is_stuck(10)) << number;
   }
+}
+
+// After SIGSTOP and SIGCONT. What else is restarted has a time limit, which does not show.
+TEST(PollWait, GoesOnForEverWhenItWasRestarted) {
+  FakeProc proc = poller();
+  TreeThread& thread = proc.processes[10].threads[10];
+  thread.number = SYS_restart_syscall;
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  thread.arguments[2] = 5000;
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  thread.arguments = {kArray, 0, kNever};  // or a futex of shared memory
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  thread.arguments = {kArray, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, kNever, 0x1000};
+  for (std::uint64_t i = 0; i < 128; ++i) proc.processes[10].put(kArray + i * sizeof(pollfd), pollfd{0, 0, 0});
+  proc.processes[10].put(kArray, pollfd{-1, 0, 0}).pipe(0, 72, O_RDONLY);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
 TEST(PollWait, OfArraysThatCannotBeReadIsLive) {
