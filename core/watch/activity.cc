@@ -9,6 +9,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "procfs/text_scan.h"
 #include "watch/syscall_table.h"
 
 namespace mprun {
@@ -16,6 +17,8 @@ namespace {
 
 // More threads than these that move are not asked whether they only wait for a GIL.
 constexpr std::size_t kMostGilWaiters = 64;
+// Of a CPU, for asking 200 times a second.
+constexpr double kMostLoadAtGil = 0.05;
 
 std::optional<std::string> read_small(const std::string& path) {
   const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -77,7 +80,7 @@ bool ActivityMeter::has_moved(Nanos now, bool all) {
     last_mover_ = i;
     if (!all || thread.ended || gil_waiters >= kMostGilWaiters) continue;
     ++gil_waiters;
-    if (seems_to_wait_for_gil(thread)) thread.moved = before;
+    if (seems_to_wait_for_gil(&thread)) thread.moved = before;
   }
   if (std::erase_if(threads_, [](const Watched& thread) { return thread.ended; }) > 0) last_mover_ = 0;
   return moved;
@@ -87,7 +90,15 @@ bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
   std::array<char, 96> text{};
   const Fd opened(thread->schedstat ? -1 : open((thread->folder + "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t n = pread(thread->schedstat ? thread->schedstat.get() : opened.get(), text.data(), text.size(), 0);
-  const auto runs = n > 0 ? parse_run_count({text.data(), static_cast<std::size_t>(n)}) : std::nullopt;
+  const std::string_view schedstat(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  const auto runs = parse_run_count(schedstat);
+  Nanos cpu = 0;
+  if (runs && TextScan(schedstat).number(&cpu) && now > thread->looked) {
+    thread->load =
+        thread->looked == 0 ? 1 : static_cast<double>(cpu - thread->cpu) / static_cast<double>(now - thread->looked);
+    thread->cpu = cpu;
+    thread->looked = now;
+  }
   thread->ended = !runs;
   const bool moved = !runs || *runs != thread->runs;
   if (moved) thread->moved = now;
@@ -98,12 +109,14 @@ bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
   return moved;
 }
 
-bool ActivityMeter::seems_to_wait_for_gil(const Watched& thread) {
-  const auto text = read_small(thread.folder + "syscall");
+// It wakes up every 5 ms, and where CPUs are scarce it is mostly found waiting for one.
+bool ActivityMeter::seems_to_wait_for_gil(Watched* thread) {
+  const auto text = read_small(thread->folder + "syscall");
   const auto line = text ? parse_syscall(*text) : std::nullopt;
-  if (!line || line->running || call_of(line->number) != Call::kFutex) return false;
-  const auto command = static_cast<int>(line->arguments[1]) & FUTEX_CMD_MASK;
-  return command == FUTEX_WAIT_BITSET && line->arguments[3] != 0;
+  if (line && line->running) return thread->at_gil && thread->load < kMostLoadAtGil;
+  const bool waits = line && call_of(line->number) == Call::kFutex && line->arguments[3] != 0;
+  thread->at_gil = waits && (static_cast<int>(line->arguments[1]) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  return thread->at_gil;
 }
 
 std::set<pid_t> ActivityMeter::resting_since(Nanos since) const {

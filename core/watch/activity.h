@@ -40,11 +40,14 @@ class ActivityMeter {
     pid_t pid = 0, tid = 0;
     Fd schedstat;
     std::uint64_t runs = 0;
+    Nanos cpu = 0, looked = 0;  ///< time on a CPU, when it was looked at last
+    double load = 0;            ///< of a CPU, between the last two looks
+    bool at_gil = false;        ///< seen waiting for a GIL, and nowhere else since
     Nanos moved = 0;
     bool ended = false;
   };
   [[nodiscard]] bool has_moved(Watched* thread, Nanos now);
-  [[nodiscard]] static bool seems_to_wait_for_gil(const Watched& thread);
+  [[nodiscard]] static bool seems_to_wait_for_gil(Watched* thread);
 
   std::string root_;
   std::size_t most_open_;

@@ -30,8 +30,10 @@ bool is_hidden(ProcSource* proc, const std::string& folder) {
   return parsed && parsed->state != 'Z' && parsed->state != 'X';
 }
 
-bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
-  const std::string folder = std::to_string(pid) + "/task/" + std::to_string(tid) + "/";
+}  // namespace
+
+bool sample_thread(ProcSource* proc, ThreadSample* thread) {
+  const std::string folder = std::to_string(thread->pid) + "/task/" + std::to_string(thread->tid) + "/";
   const auto status = proc->read(folder + "status");
   const auto call = proc->read(folder + "syscall");
   const auto runs = proc->read(folder + "schedstat");
@@ -39,8 +41,6 @@ bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
   const auto parsed = parse_status(*status);
   const auto count = parse_run_count(*runs);
   if (!parsed || !count) return false;
-  thread->pid = pid;
-  thread->tid = tid;
   thread->state = parsed->state;
   thread->voluntary_switches = parsed->voluntary_switches;
   thread->tracer = parsed->tracer;
@@ -57,8 +57,6 @@ bool read_thread(ProcSource* proc, pid_t pid, pid_t tid, ThreadSample* thread) {
   thread->call = *line;
   return true;
 }
-
-}  // namespace
 
 std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root, std::vector<pid_t>* ended) {
   std::unordered_map<pid_t, std::vector<pid_t>> children, zombies;
@@ -96,7 +94,9 @@ Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes) {
     for (const std::string& name : names.value_or(std::vector<std::string>())) {
       const auto tid = parse_id(name);
       ThreadSample thread;
-      if (tid && read_thread(proc, pid, *tid, &thread)) {
+      thread.pid = pid;
+      thread.tid = tid.value_or(0);
+      if (tid && sample_thread(proc, &thread)) {
         sample.threads.push_back(thread);
       } else {
         sample.whole = false;

@@ -33,6 +33,8 @@ struct Sample {
 [[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root,
                                               std::vector<pid_t>* ended = nullptr);
 
+/// What a thread does now; false if it cannot be read. `thread` says which.
+[[nodiscard]] bool sample_thread(ProcSource* proc, ThreadSample* thread);
 [[nodiscard]] Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes);
 
 /// `after`, in which every thread that was not blocked since it was read for `before` counts as running, with all the

@@ -1,6 +1,7 @@
 #include "watch/watcher.h"
 
 #include <algorithm>
+#include <ctime>
 
 namespace mprun {
 namespace {
@@ -18,6 +19,7 @@ constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPer
 constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
 // After the time for a look has passed by so much.
 constexpr Nanos kGap = 2 * kNanosPerSecond;
+constexpr int kMostTriesAtGil = 30;  // a millisecond each
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
@@ -43,6 +45,19 @@ void Watcher::sample_again(Nanos now) {
   sample_ = sample_tree();
   activity_.set_threads(*sample_, now);
   orphaned_.consider(*sample_, now);
+}
+
+// What runs in a process that rests waits for a GIL, and is just asking for it: it is looked at until it is back.
+void Watcher::catch_waiters_for_gil() {
+  constexpr timespec kPause{0, kNanosPerMilli};
+  int tries = kMostTriesAtGil;
+  for (ThreadSample& thread : sample_->threads) {
+    if (judged_resting_.count(thread.pid) == 0) continue;
+    for (; thread.call.running && thread.state != 'Z' && tries > 0; --tries) {
+      nanosleep(&kPause, nullptr);
+      if (!sample_thread(proc_, &thread)) sample_->whole = false;
+    }
+  }
 }
 
 Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {
@@ -107,6 +122,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   }
   const auto before = std::move(sample_);
   sample_again(now);
+  if (of_part_) catch_waiters_for_gil();
   if (!of_part_ && !stood_still(*before, *sample_)) {
     phase_ = Phase::kResting;
     pending_.reset();

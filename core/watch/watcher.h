@@ -54,6 +54,7 @@ class Watcher {
   [[nodiscard]] std::unique_ptr<Sample> sample_tree() const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
+  void catch_waiters_for_gil();
   [[nodiscard]] Proof judge_sample(std::unique_ptr<Sample> sample);
   [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
   [[nodiscard]] std::optional<Proof> find_any(Nanos now);

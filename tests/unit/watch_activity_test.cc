@@ -93,5 +93,28 @@ TEST_F(ActivityTest, DoesNotTakeWaitingForAGilForAMovement) {
   EXPECT_EQ(meter.resting_since(4), std::set<pid_t>{10});
 }
 
+// Where CPUs are scarce it is mostly found waiting for one.
+TEST_F(ActivityTest, ForgivesAWaiterForAGilThatItRunsALittle) {
+  ActivityMeter meter(root_.string());
+  meter.set_threads(sample(), 1);
+  const auto write = [this](const char* name, const std::string& text) {
+    std::ofstream(root_ / "10/task/11" / name) << text << '\n';
+  };
+  write("syscall", "running");
+  write("schedstat", "0 0 9");
+  EXPECT_TRUE(meter.has_moved(1000, true));
+  EXPECT_TRUE(meter.resting_since(999).empty());  // nobody has seen it wait for a GIL
+  write("syscall", "202 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01");
+  write("schedstat", "10 0 10");
+  EXPECT_TRUE(meter.has_moved(2000, true));
+  write("syscall", "running");
+  write("schedstat", "20 0 11");
+  EXPECT_TRUE(meter.has_moved(3000, true));
+  EXPECT_EQ(meter.resting_since(1000), std::set<pid_t>{10});
+  write("schedstat", "200 0 12");
+  EXPECT_TRUE(meter.has_moved(4000, true));
+  EXPECT_TRUE(meter.resting_since(3999).empty());
+}
+
 }  // namespace
 }  // namespace mprun
