@@ -66,11 +66,17 @@ void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
 }
 
 bool ActivityMeter::has_moved(Nanos now, bool all) {
-  const bool known = last_mover_ < threads_.size();
-  if (!all && known && has_moved(&threads_[last_mover_], now) && !threads_[last_mover_].ended) return true;
+  bool moved = false;
+  if (!all && last_mover_ < threads_.size()) {
+    Watched& mover = threads_[last_mover_];
+    const Nanos before = mover.moved;
+    moved = has_moved(&mover, now);
+    all = moved && !mover.ended && seems_to_wait_for_gil(&mover);
+    if (all) mover.moved = before;
+    if (moved && !mover.ended && !all) return true;
+  }
   // All of them, or each look would find one more that had run long ago.
   runs_ = 0;
-  bool moved = false;
   std::size_t gil_waiters = 0;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     Watched& thread = threads_[i];
@@ -126,6 +132,11 @@ std::set<pid_t> ActivityMeter::resting_since(Nanos since) const {
     if (thread.moved > since) resting.erase(thread.pid);
   }
   return resting;
+}
+
+bool ActivityMeter::all_rest_since(Nanos since) const {
+  return !threads_.empty() && std::none_of(threads_.begin(), threads_.end(),
+                                           [since](const Watched& thread) { return thread.moved > since; });
 }
 
 std::map<pid_t, Nanos> ActivityMeter::last_moves() const {

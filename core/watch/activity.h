@@ -22,13 +22,15 @@ class ActivityMeter {
   /// From now on the threads of `sample` are those that are looked at. Opens and closes only what has changed.
   void set_threads(const Sample& sample, Nanos now);
   /// True if a thread has run since it was looked at last, or has ended: which is then not looked at any more. Stops at
-  /// the thread that ran last time, if that has run again and `all` is false.
+  /// the thread that ran last time, if that has run again, not only to ask for a GIL, and `all` is false.
   [[nodiscard]] bool has_moved(Nanos now, bool all);
   [[nodiscard]] bool knows_none() const { return threads_.empty(); }
 
   /// Processes none of whose threads has run since `since`; waiting for a GIL, which is done by looking again every
   /// 5 ms, does not count as running.
   [[nodiscard]] std::set<pid_t> resting_since(Nanos since) const;
+  /// The same of all that are known.
+  [[nodiscard]] bool all_rest_since(Nanos since) const;
   /// When each thread was last seen to have run, or was seen first.
   [[nodiscard]] std::map<pid_t, Nanos> last_moves() const;
   /// How often threads got a CPU between the last two looks at all of them.

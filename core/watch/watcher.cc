@@ -13,6 +13,8 @@ constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
 // How long a process must rest while others run, before it is worth a judgement; and between such judgements.
 constexpr Nanos kRest = kNanosPerSecond;
 constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
+// The same where all rest but those that wait for a GIL; the time between two judgements doubles.
+constexpr Nanos kRestAtGil = 400 * kNanosPerMilli, kMostPatienceAtGil = 30 * kNanosPerSecond;
 constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPerMilli,
                 kMostPatience = 400 * kNanosPerMilli;
 // How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
@@ -96,13 +98,21 @@ void Watcher::wait_for_rest(Nanos now) {
   const bool nobody_moves = !moved && !activity_.knows_none();
   if (nobody_moves && (judged_still_ || now - last_moved_ < patience_)) return;
   judged_still_ = false;
+  // Nobody moves but to ask for a GIL.
+  at_gil_ = moved && activity_.all_rest_since(now - kRestAtGil);
   bool part = false;
-  if (moved && look_at_all && now - last_part_ >= kPartEvery) {
+  if (at_gil_ && now - last_part_ >= at_gil_patience_) {
+    judged_resting_ = activity_.resting_since(now - kRestAtGil);
+    at_gil_patience_ = std::min(2 * at_gil_patience_, kMostPatienceAtGil);
+    part = true;
+    last_part_ = now;
+  } else if (moved && !at_gil_ && look_at_all && now - last_part_ >= kPartEvery) {
     std::set<pid_t> resting = activity_.resting_since(now - kRest);
     part = !std::includes(judged_resting_.begin(), judged_resting_.end(), resting.begin(), resting.end());
     judged_resting_ = std::move(resting);
     last_part_ = now;
   }
+  if (!at_gil_) at_gil_patience_ = kRestAtGil;
   // Threads that are not known yet were started by some that are, and those have moved.
   if (moved && !part && !activity_.knows_none() && now - last_sample_ < kPartEvery) return;
   sample_again(now);
@@ -110,8 +120,10 @@ void Watcher::wait_for_rest(Nanos now) {
   if (sample_->threads.empty() || (moved && !part)) return;
   of_part_ = part;
   phase_ = Phase::kFirst;
-  next_look_ = now + (part ? kPartSampleEvery : kSampleEvery);
+  next_look_ = now + sample_every();
 }
+
+Nanos Watcher::sample_every() const { return of_part_ && !at_gil_ ? kPartSampleEvery : kSampleEvery; }
 
 std::optional<Proof> Watcher::find_proof(Nanos now) {
   next_look_ = now + kLookEvery;
@@ -141,7 +153,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   if (is_first) {
     pending_ = std::move(proof);
     phase_ = Phase::kSecond;
-    next_look_ = now + (of_part_ ? kPartSampleEvery : kSampleEvery);
+    next_look_ = now + sample_every();
     return std::nullopt;
   }
   const Judgement& one = agreed->judgement;

@@ -55,6 +55,7 @@ class Watcher {
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
   void catch_waiters_for_gil();
+  [[nodiscard]] Nanos sample_every() const;
   [[nodiscard]] Proof judge_sample(std::unique_ptr<Sample> sample);
   [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
   [[nodiscard]] std::optional<Proof> find_any(Nanos now);
@@ -72,6 +73,8 @@ class Watcher {
   ActivityMeter activity_;
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile
+  bool at_gil_ = false;             ///< they only ask for a GIL
+  Nanos at_gil_patience_ = 0;       ///< how long the last judgement must be over before the next is made of those
   bool judged_still_ = false;       ///< nobody has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
   std::unique_ptr<Sample> sample_;
