@@ -95,7 +95,7 @@ std::optional<std::string> TensorFiles::check(TaskId task, std::string_view inpu
   const auto parsed = parse_tensor_claims(claims);
   if (!parsed) return "the task's result says nothing sensible of its tensors";
   if (!open_folder()) return "cannot open " + path_ + ": " + std::strerror(errno);
-  pending_ = Pending{task, {}, 0, 0, false};
+  pending_ = Pending{task, {}, false};
   std::vector<std::string_view> in_own_file;
   std::optional<std::string> fault;
   for (const TensorClaim& claim : *parsed) {
@@ -139,9 +139,7 @@ std::optional<std::string> TensorFiles::check_rows(std::string_view input, const
       needed > static_cast<std::uint64_t>(info.st_size)) {
     return file + " ends before row " + std::to_string(claim.end) + ", which the task claims to have written";
   }
-  pending_->files.push_back(*found);
-  pending_->begin = claim.begin;
-  pending_->end = claim.end;
+  pending_->rows.emplace_back(*found, claimed);
   return std::nullopt;
 }
 
@@ -206,7 +204,7 @@ void TensorFiles::on_event(const JobEvent& event) {
   if (ended == nullptr) return;
   ended_ = std::max(ended_, ended->task + 1);
   if (pending_ && pending_->task == ended->task && ended->status == TaskStatus::kOk) {
-    for (Gathered* gathered : pending_->files) gathered->done.add(pending_->begin, pending_->end);
+    for (const auto& [gathered, rows] : pending_->rows) gathered->done.add(rows.first, rows.second);
     if (pending_->own_file) ++own_files_;
   }
   pending_.reset();

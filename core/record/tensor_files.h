@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -54,8 +55,7 @@ class TensorFiles : public Sink {
   /// What the task that has just returned claims.
   struct Pending {
     TaskId task = 0;
-    std::vector<Gathered*> files;  ///< that have its rows
-    std::uint64_t begin = 0, end = 0;
+    std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< of which file which
     bool own_file = false;
   };
 

@@ -97,6 +97,12 @@ TEST_F(RecordTensorFilesTest, OfBatchesATaskMayClaimTheRowsOfItsInput) {
   EXPECT_THAT(files.check(2, "[8,10]", rows(4, 8)).value_or(""), HasSubstr("not its own"));
   EXPECT_THAT(files.check(2, "[8,10]", rows(8, 10, "mean")).value_or(""), HasSubstr("3 rows"));
   EXPECT_THAT(files.check(2, "[8,10]", rows(2, 3)).value_or(""), HasSubstr("10 rows"));
+  ASSERT_EQ(files.check(1, "[4,8]", rows(4, 8) + rows(1, 2, "mean")), std::nullopt);
+  end(&files, 1);
+  EXPECT_TRUE(files.finish().empty());
+  EXPECT_EQ(get("result.npy").substr(kHeaderBytes),
+            std::string(32, '\0') + std::string(32, 'x') + std::string(16, '\0'));
+  EXPECT_EQ(get("mean.npy").substr(kHeaderBytes), std::string(4, '\0') + "xxxx" + std::string(4, '\0'));
 }
 
 TEST_F(RecordTensorFilesTest, TheFileIsNotBelieved) {

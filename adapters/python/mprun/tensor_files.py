@@ -35,6 +35,22 @@ class Named:
     tensor: Tensor
 
 
+@dataclass
+class Rows:
+    """The rows of a gathered file that a task may write, and how that file begins."""
+
+    begin: int
+    end: int
+    total: int  # of the file; 0: nobody knows yet
+    row_bytes: int
+    header: bytes
+    is_batch: bool  # the tensor's first axis is that of the file
+
+    def file_bytes(self) -> int:
+        """The size of the file, as far as it is known."""
+        return len(self.header) + self.total * self.row_bytes
+
+
 def npy_header(dtype: str, rows: int, row_shape: Sequence[int]) -> bytes:
     """The header of a .npy file, with room for any number of rows. core/record/tensor_files.cc writes the same."""
 
@@ -112,10 +128,9 @@ class TensorFiles:
             if rows is None:
                 apart.append(named)
                 continue
-            reference: dict[str, Any] = {"tensor": f"tensors/{named.name}.npy"}
-            reference.update({"row": rows[0]} if rows[2] else {"rows": [rows[0], rows[1]]})
-            references[named.key] = reference
-            claims += claim(ROWS, named.name, rows[0], rows[1])
+            where = {"rows": [rows.begin, rows.end]} if rows.is_batch else {"row": rows.begin}
+            references[named.key] = {"tensor": f"tensors/{named.name}.npy", **where}
+            claims += claim(ROWS, named.name, rows.begin, rows.end)
         if apart:
             self.write_apart(task, apart)
         for named in apart:
@@ -126,35 +141,40 @@ class TensorFiles:
         except HoldsTensor:
             raise TensorError("the value holds a tensor inside of a member; return it in one dict or tuple") from None
 
-    def gather(self, named: Named, task: int, input: Any) -> tuple[int, int, bool] | None:
-        """Writes a task's rows of NAME.npy: (begin, end, whether it is the one row of this task). None: they do not
-        fit."""
+    def gather(self, named: Named, task: int, input: Any) -> Rows | None:
+        """Writes a task's rows of NAME.npy; None: they do not fit."""
         tensor = named.tensor
         if self.format != "npy" or not tensor.npy:
             return None
-        begin, end, total, row_shape = task, task + 1, self.tasks, tensor.shape
-        one_row = True
-        if self.rows is not None and isinstance(input, list) and tensor.shape:
-            if tensor.shape[0] == input[1] - input[0]:
-                begin, end, total, row_shape = input[0], input[1], self.rows, tensor.shape[1:]
-                one_row = False
-        header = npy_header(tensor.npy, total or 0, row_shape)
-        row_bytes = len(tensor.memory) // (end - begin)
-        reserve = len(header) + row_bytes * (total or 0)
+        ways = self.ways(tensor, task, input)
         file = f"{named.name}.npy"
         try:
-            fd = self.open_gathered(file, header, reserve)
+            fd = self.open_gathered(file, ways[0])
             try:
-                if os.pread(fd, len(header), 0) != header:
-                    return None
-                write_all(fd, tensor.memory, len(header) + begin * row_bytes)
+                head = os.pread(fd, max(len(way.header) for way in ways), 0)
+                for rows in ways:
+                    if head.startswith(rows.header):
+                        write_all(fd, tensor.memory, len(rows.header) + rows.begin * rows.row_bytes)
+                        return rows
             finally:
                 os.close(fd)
         except OSError as error:
-            raise explain(error, file, reserve) from None
-        return begin, end, one_row
+            raise explain(error, file, ways[0].file_bytes()) from None
+        return None
 
-    def open_gathered(self, file: str, header: bytes, size: int) -> int:
+    def ways(self, tensor: Tensor, task: int, input: Any) -> list[Rows]:
+        """How a file may hold the tensor. Where it is as long as the task's batch it is taken for a batch of rows, unless
+        the file that is there says otherwise."""
+        found = []
+        shape, size = tensor.shape, len(tensor.memory)
+        if self.rows is not None and isinstance(input, list) and shape and shape[0] == input[1] - input[0]:
+            header = npy_header(tensor.npy, self.rows, shape[1:])
+            found.append(Rows(input[0], input[1], self.rows, size // shape[0], header, is_batch=True))
+        header = npy_header(tensor.npy, self.tasks or 0, shape)
+        found.append(Rows(task, task + 1, self.tasks or 0, size, header, is_batch=False))
+        return found
+
+    def open_gathered(self, file: str, rows: Rows) -> int:
         """Opens NAME.npy for writing; whoever is first makes it, whole and with space for all rows."""
         path = os.path.join(self.folder, file)
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -172,8 +192,8 @@ class TensorFiles:
                 pass
             fd = make_file(temporary)
             try:
-                os.posix_fallocate(fd, 0, size)
-                write_all(fd, memoryview(header), 0)
+                os.posix_fallocate(fd, 0, rows.file_bytes())
+                write_all(fd, memoryview(rows.header), 0)
                 os.link(temporary, path)
             except FileExistsError:  # somebody without a lock was faster
                 os.close(fd)
