@@ -439,7 +439,7 @@ def evaluate(number):
     run.check(1)
     assert run.results()[0]["value"] == "small"
     assert len(failures(run)) == 19
-    assert all("No space left on device; it takes 2000128 bytes" in text for text in failures(run))
+    assert all("No space left on device; all of it takes 2004096 bytes" in text for text in failures(run))
     assert not list((disk / "run/tensors").iterdir())
 
 

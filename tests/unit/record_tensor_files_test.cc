@@ -207,6 +207,22 @@ TEST_F(RecordTensorFilesTest, ASafetensorsFileMustHoldWhatIsClaimed) {
   EXPECT_EQ(files.to_json(), Json::parse(R"([{"file": "tensors/TASK.safetensors", "tasks": 1}])"));
 }
 
+TEST_F(RecordTensorFilesTest, TheNamesOfAJobHaveALimit) {
+  put("0.npy", floats("5, 2") + std::string(40, 'x'));
+  TensorFiles files = five_tasks();
+  ASSERT_EQ(files.check(0, "0", rows(0, 1, "0")), std::nullopt);
+  for (int i = 1; i <= 4096; ++i) {
+    const std::string name = std::to_string(i);
+    fs::create_hard_link(folder_ / "tensors/0.npy", folder_ / "tensors" / (name + ".npy"));
+    const auto fault = files.check(0, "0", rows(0, 1, name));
+    if (i < 4096) {
+      ASSERT_EQ(fault, std::nullopt) << i;
+    } else {
+      EXPECT_THAT(fault.value_or(""), HasSubstr("more than 4096 names"));
+    }
+  }
+}
+
 TEST_F(RecordTensorFilesTest, ATensorsFolderThatIsALinkIsNotFollowed) {
   fs::create_directory(folder_ / "elsewhere");
   fs::remove(folder_ / "tensors");

@@ -1,11 +1,9 @@
 """Tensors among the values of tasks: what counts as one, and the memory behind it.
 
-Neither numpy nor torch is imported here: a value of theirs can only be there if the program has.
+Neither numpy nor torch is imported here, nor what else takes time to: a value of theirs is there only if the program has.
 """
 from __future__ import annotations
 
-import array
-import ctypes
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +55,15 @@ def is_tensor(value: Any) -> bool:
         return True
     if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
         return True
-    return hasattr(type(value), "__dlpack__") or isinstance(value, (array.array, memoryview, ctypes.Array))
+    return hasattr(type(value), "__dlpack__") or is_buffer(value)
+
+
+def is_buffer(value: Any) -> bool:
+    """Whether it is one of Python's own arrays; bytes are text to many and stay refused."""
+    array, ctypes = sys.modules.get("array"), sys.modules.get("ctypes")
+    if isinstance(value, memoryview) or (array is not None and isinstance(value, array.array)):
+        return True
+    return ctypes is not None and isinstance(value, ctypes.Array)
 
 
 def view(value: Any) -> Tensor:
@@ -73,6 +79,8 @@ def view(value: Any) -> Tensor:
 
 
 def view_torch(value: Any) -> Tensor:
+    import ctypes  # torch has it loaded
+
     if value.device.type != "cpu":
         raise TensorError(f"the tensor is on the device {value.device}: return it with .cpu()")
     name = str(value.dtype).removeprefix("torch.")
