@@ -15,6 +15,8 @@ class RowSet {
   void add(std::uint64_t begin, std::uint64_t end);
   /// How many rows are in.
   [[nodiscard]] std::uint64_t count() const { return count_; }
+  /// Behind the last row that is in; 0 if none is.
+  [[nodiscard]] std::uint64_t end() const { return runs_.empty() ? 0 : runs_.rbegin()->second; }
   /// The runs of rows below `total` that are not in, in order.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> gaps(std::uint64_t total) const;
 

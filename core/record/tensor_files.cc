@@ -218,7 +218,7 @@ std::vector<std::string> TensorFiles::finish() {
   remove_leftovers();
   for (auto& [name, gathered] : files_) {
     if (auto done = finish_file(name, &gathered); !done) {
-      warnings.push_back("cannot finish " + path_ + "/" + name + ".npy: it " + done.error().message);
+      warnings.push_back(path_ + "/" + name + ".npy " + done.error().message);
     }
   }
   return warnings;
@@ -226,12 +226,13 @@ std::vector<std::string> TensorFiles::finish() {
 
 Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathered) const {
   if (gathered->rows == 0) gathered->rows = ended_;
+  const std::uint64_t offset = gathered->header.data_offset;
   const auto file = open_one(name + ".npy", O_RDWR);
   if (!file) return file.error();
   struct stat info {};
   if (fstat(file->get(), &info) != 0 || info.st_ino != gathered->inode) return internal_error("was replaced");
+  const bool was_cut = static_cast<std::uint64_t>(info.st_size) < offset + gathered->done.end() * gathered->row_bytes;
   const std::string header = header_text(gathered->header, gathered->rows);
-  const std::uint64_t offset = gathered->header.data_offset;
   std::uint64_t size = 0;
   if (header.empty() || __builtin_mul_overflow(gathered->rows, gathered->row_bytes, &size)) {
     return internal_error("has no room for its number of rows");
@@ -242,6 +243,7 @@ Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathere
     good = good && clear(file->get(), offset + begin * gathered->row_bytes, (end - begin) * gathered->row_bytes);
   }
   if (!good) return internal_error(std::string("cannot be written: ") + std::strerror(errno));
+  if (was_cut) return internal_error("was cut when rows of it were done; they are zeros now");
   return {};
 }
 

@@ -16,6 +16,7 @@ using testing::Pair;
 TEST(RecordRowSetTest, NothingIsOneGap) {
   const RowSet rows;
   EXPECT_EQ(rows.count(), 0U);
+  EXPECT_EQ(rows.end(), 0U);
   EXPECT_THAT(rows.gaps(5), ElementsAre(Pair(0, 5)));
   EXPECT_THAT(rows.gaps(0), IsEmpty());
 }
@@ -33,6 +34,7 @@ TEST(RecordRowSetTest, RunsThatTouchBecomeOne) {
   rows.add(7, 7);
   EXPECT_EQ(rows.count(), 40U);
   EXPECT_THAT(rows.gaps(6), ElementsAre(Pair(0, 5)));
+  EXPECT_EQ(rows.end(), 45U);
 }
 
 TEST(RecordRowSetTest, AgreesWithAPlainSetOfRows) {

@@ -169,6 +169,22 @@ TEST_F(RecordTensorFilesTest, AnUnknownNumberOfRowsIsWrittenInTheEnd) {
   EXPECT_EQ(get("result.npy"), floats("5, 2") + row + std::string(16, '\0') + row + std::string(8, '\0'));
 }
 
+TEST_F(RecordTensorFilesTest, AFileThatWasCutOrReplacedInTheEndIsTold) {
+  put("cut.npy", floats("5, 2") + std::string(40, 'x'));
+  put("replaced.npy", floats("5, 2") + std::string(40, 'x'));
+  TensorFiles files = five_tasks();
+  ASSERT_EQ(files.check(3, "3", rows(3, 4, "cut") + rows(3, 4, "replaced")), std::nullopt);
+  end(&files, 3);
+  fs::resize_file(folder_ / "tensors/cut.npy", kHeaderBytes + 31);
+  fs::rename(folder_ / "tensors/cut.npy", folder_ / "tensors/kept");
+  put("replaced.npy.new", "something else");
+  fs::rename(folder_ / "tensors/replaced.npy.new", folder_ / "tensors/replaced.npy");
+  fs::rename(folder_ / "tensors/kept", folder_ / "tensors/cut.npy");
+  EXPECT_THAT(files.finish(),
+              testing::ElementsAre(HasSubstr("cut.npy was cut"), HasSubstr("replaced.npy was replaced")));
+  EXPECT_EQ(get("replaced.npy"), "something else");
+}
+
 TEST_F(RecordTensorFilesTest, ADamagedHeaderIsWrittenAgain) {
   put("result.npy", floats("5, 2") + std::string(40, 'x'));
   TensorFiles files = five_tasks();

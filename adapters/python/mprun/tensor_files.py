@@ -25,6 +25,7 @@ ROW_DIGITS = 20
 #: Of most machines; numpy reads no header that is much longer.
 PAGE = 4096
 LONGEST_SAFETENSORS_HEADER = 8 * 1024 * 1024
+DEEP = "the value holds a tensor inside of a member; return it as the value itself, or in one dict, list or tuple"
 ROWS, SAFETENSORS = 0, 1  # enum mprun_tensor_kind of core/wire/protocol.h
 
 
@@ -107,7 +108,7 @@ def find_tensors(value: Any) -> list[Named]:
         return [Named(None, "result", view(value))]
     found = [(key, member) for key, member in members(value) if is_tensor(member)]
     if not found:
-        raise TensorError("the value holds a tensor inside of a member; return it as the value, or in one dict or tuple")
+        raise TensorError(DEEP)
     if len(found) > MOST_TENSORS:
         raise TensorError(f"the value holds {len(found)} tensors, at most {MOST_TENSORS} may be: stack them")
     named = isinstance(value, dict)
@@ -145,7 +146,7 @@ class TensorFiles:
         try:
             return claims, tasks.encode(replace(value, references))
         except HoldsTensor:
-            raise TensorError("the value holds a tensor inside of a member; return it in one dict or tuple") from None
+            raise TensorError(DEEP) from None
 
     def gather(self, named: Named, task: int, input: Any) -> Rows | None:
         """Writes a task's rows of NAME.npy; None: they do not fit."""
@@ -169,8 +170,8 @@ class TensorFiles:
         return None
 
     def ways(self, tensor: Tensor, task: int, input: Any) -> list[Rows]:
-        """How a file may hold the tensor. Where it is as long as the task's batch it is taken for a batch of rows, unless
-        the file that is there says otherwise."""
+        """How a file may hold the tensor. One as long as the task's batch is taken for a batch of rows, unless the file
+        that is there says otherwise."""
         found = []
         shape, size = tensor.shape, len(tensor.memory)
         if self.rows is not None and isinstance(input, list) and shape and shape[0] == input[1] - input[0]:
@@ -255,8 +256,8 @@ class TensorFiles:
         if self.format != "npy":
             return told + 'cannot be in a .safetensors file: convert it, or use "output": {"tensors": "npy"}'
         return told + (
-            f"does not fit tensors/{named.name}.npy, which holds those of other tasks, and .safetensors files, which take "
-            "what does not fit, have no such dtype: return the same shape and dtype from every task, or convert it"
+            f"does not fit tensors/{named.name}.npy, which holds those of other tasks, and .safetensors files, which "
+            "take what does not fit, have no such dtype: return the same shape and dtype from every task, or convert it"
         )
 
 

@@ -1,6 +1,7 @@
 """Tensors among the values of tasks: what counts as one, and the memory behind it.
 
-Neither numpy nor torch is imported here, nor what else takes time to: a value of theirs is there only if the program has.
+Neither numpy nor torch is imported here, nor what else takes time to: there is a value of theirs only where the program
+has done so.
 """
 from __future__ import annotations
 
@@ -122,8 +123,8 @@ def view_dlpack(numpy: Any, value: Any) -> Tensor:
     device = value.__dlpack_device__()
     if device[0] not in DLPACK_CPU:
         raise TensorError(
-            f"the {type(value).__name__} is not in the CPU's memory (DLPack device {int(device[0])}): copy it to the CPU, "
-            "as torch does with .cpu()"
+            f"the {type(value).__name__} is not in the CPU's memory (DLPack device {int(device[0])}): copy it there, as "
+            "torch does with .cpu()"
         )
     if numpy is None:
         raise TensorError(f"a {type(value).__name__} can be kept only where numpy is imported: import it")
