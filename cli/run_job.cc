@@ -143,11 +143,11 @@ std::string shown_path(const std::string& path) {
 int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
                   const CommandLine& line) {
   int code = outcome.exit_code;
+  records.warn(records.tensors->finish());
+  records.summary->set_tensors(records.tensors->to_json());
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
-  records.warn(records.tensors->finish());
-  records.summary->set_tensors(records.tensors->to_json());
   records.results->finish(code <= 128);
   records.warn(records.results->take_warnings());
   const bool joblog_whole = records.joblog->flush();

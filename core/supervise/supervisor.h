@@ -46,7 +46,7 @@ class Supervisor : private CrewListener {
     std::vector<Sink*> sinks;
     HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
-    /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not.
+    /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
     std::function<void()> on_user_signal;  ///< SIGUSR1: somebody wants to know what the job does
   };

@@ -508,6 +508,37 @@ def evaluate(number):
     assert equal(load(run, "result"), numpy.arange(20, dtype="u1")[:, None].repeat(100_000, 1))
 
 
+@pytest.mark.parametrize("case", ["taken", "unsupported"])
+def test_a_file_is_given_its_name_once(run_job: RunCommand, case: str) -> None:
+    """Somebody else's file of that name is used; without hard links the file still gets its name."""
+    script = f"""
+import errno
+import os
+import shutil
+
+import numpy
+
+link = os.link
+
+
+def strange_link(temporary, path):
+    if {case!r} == "unsupported":
+        raise OSError(errno.EPERM, "no links here")
+    shutil.copy(temporary, path)
+    link(temporary, path)
+
+
+os.link = strange_link
+
+
+def evaluate(number):
+    return numpy.full(2, number)
+"""
+    run = run_job(spec("evaluate"), scripts={"job.py": script}).check()
+    assert equal(load(run, "result"), numpy.arange(4)[:, None].repeat(2, 1))
+    assert os.listdir(run.run_dir / "tensors") == ["result.npy"]
+
+
 def test_streamed_inputs(run_job: RunCommand, start_method: str) -> None:
     """Nobody knows how many tasks there will be; the header is right in the end, with failed ones."""
     script = """

@@ -197,10 +197,11 @@ TEST_F(RecordTensorFilesTest, ADamagedHeaderIsWrittenAgain) {
 
 TEST_F(RecordTensorFilesTest, ASafetensorsFileMustHoldWhatIsClaimed) {
   const auto file = [](const std::string& text, std::size_t data) {
-    std::string bytes(8, '\0');
-    bytes[0] = static_cast<char>(text.size());
+    const std::uint64_t length = text.size();
+    const std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
     return bytes + text + std::string(data, 'x');
   };
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const std::string good = R"({"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})";
   const std::string own = claim(MPRUN_TENSOR_SAFETENSORS, "a", 0, 0);
   TensorFiles files = five_tasks();
@@ -211,7 +212,8 @@ TEST_F(RecordTensorFilesTest, ASafetensorsFileMustHoldWhatIsClaimed) {
   EXPECT_THAT(files.check(1, "1", claim(MPRUN_TENSOR_SAFETENSORS, "b", 0, 0)).value_or(""), HasSubstr("'b'"));
   for (const std::string& bad :
        {file(good, 7), file(good, 8).substr(0, 30), std::string("short"), std::string(8, '\xFF'), file("[1]", 8),
-        file("{", 8), file(R"({"a":1})", 8), file(R"({"a":{"dtype":"F32","shape":[2]}})", 8),
+        file("{", 8), file(R"({"b":)" + deep + "}", 8), file(R"({"a":)" + deep + "}", 8), file(R"({"a":1})", 8),
+        file(R"({"a":{"dtype":"F32","shape":[2]}})", 8),
         file(R"({"a":{"dtype":"X","shape":[2],"data_offsets":[0,8]}})", 8),
         file(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8),
         file(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8),

@@ -201,15 +201,13 @@ class TensorFiles:
             try:
                 os.posix_fallocate(fd, 0, rows.file_bytes())
                 write_all(fd, memoryview(rows.header), 0)
-                os.link(temporary, path)
-            except FileExistsError:  # somebody without a lock was faster
+                publish(temporary, path)
+            except BaseException as error:
                 os.close(fd)
-                return os.open(path, flags)
-            except BaseException:
-                os.close(fd)
-                raise
-            finally:
                 os.unlink(temporary)
+                if isinstance(error, FileExistsError):  # somebody without a lock was faster
+                    return os.open(path, flags)
+                raise
             return fd
         finally:
             fcntl.flock(folder, fcntl.LOCK_UN)  # a process that another thread forks now may keep the descriptor
@@ -284,6 +282,18 @@ def make_file(path: str) -> int:
     except FileExistsError:
         os.unlink(path)
         return os.open(path, flags, 0o666)
+
+
+def publish(temporary: str, path: str) -> None:
+    """Gives a file its name, unless that is taken; where there are no hard links the lock has to do."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+            raise
+        os.rename(temporary, path)
+    else:
+        os.unlink(temporary)
 
 
 def lock(folder: int) -> None:
