@@ -13,6 +13,7 @@
 #include "installation.h"
 #include "job/inputs.h"
 #include "os/process.h"
+#include "record/atomic_file.h"
 #include "record/joblog_writer.h"
 #include "record/results_writer.h"
 #include "record/run_directory.h"
@@ -165,7 +166,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   const TaskCounts& counts = records.summary->counts();
   records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
                           code, shown_path(directory.file("results.jsonl"))});
-  if (line.summary_json) std::printf("%s\n", records.summary->to_json(code, outcome.seconds).dump(2).c_str());
+  if (line.summary_json) std::fputs(indented(records.summary->to_json(code, outcome.seconds)).c_str(), stdout);
   std::fflush(stdout);
   return code;
 }

@@ -1,5 +1,5 @@
 // The header of a .npy file (numpy.lib.format, versions 1 to 3), read without numpy.
-// Called by the input source for npy and by the records of tensors; owns nothing.
+// Called by the input source for npy; owns nothing.
 #pragma once
 
 #include <cstdint>

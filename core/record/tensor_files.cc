@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kMostFiles = 4096;  // of different names in one job
 constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kVersion1Prefix = 10;  // magic, version and length
+constexpr std::string_view kDtypeBegins = "{'descr': '";
 
 using Rows = std::pair<std::uint64_t, std::uint64_t>;
 
@@ -47,11 +48,11 @@ std::optional<std::uint64_t> row_bytes_of(const job::NpyHeader& header) {
 }
 
 /// The header of a .npy file of version 1.0, as long as it was; empty if it has become longer than that.
-std::string header_text(const job::NpyHeader& header, std::uint64_t rows) {
+std::string header_text(const job::NpyHeader& header, std::string_view dtype, std::uint64_t rows) {
   std::string shape = std::to_string(rows) + ",";
   for (std::size_t i = 1; i < header.shape.size(); ++i) shape += " " + std::to_string(header.shape[i]) + ",";
   if (header.shape.size() > 1) shape.pop_back();
-  std::string text = "{'descr': '" + header.descr + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  std::string text = std::string(kDtypeBegins).append(dtype) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
   if (header.data_offset < kVersion1Prefix + text.size() + 1) return "";
   const std::size_t length = header.data_offset - kVersion1Prefix;
   text.append(length - text.size() - 1, ' ');
@@ -188,12 +189,13 @@ Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) const {
   Gathered gathered;
   gathered.inode = info.st_ino;
   const auto row_bytes = row_bytes_of(*header);
-  const bool plain = header->descr.find_first_of("'\"\\") == std::string::npos && !header->fortran_order;
-  if (!row_bytes || !plain || header->shape.empty()) return internal_error("has a header that mprun did not write");
+  if (!row_bytes || header->shape.empty()) return internal_error("has a header that mprun did not write");
+  const std::size_t dtype = kVersion1Prefix + kDtypeBegins.size();
+  gathered.dtype = head.substr(dtype, head.find('\'', dtype) - dtype);
   gathered.rows = static_cast<std::uint64_t>(header->shape.front());
   gathered.row_bytes = *row_bytes;
   gathered.header = std::move(*header);
-  if (header_text(gathered.header, gathered.rows) != head.substr(0, gathered.header.data_offset)) {
+  if (header_text(gathered.header, gathered.dtype, gathered.rows) != head.substr(0, gathered.header.data_offset)) {
     return internal_error("has a header that mprun did not write");
   }
   return gathered;
@@ -232,7 +234,7 @@ Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathere
   struct stat info {};
   if (fstat(file->get(), &info) != 0 || info.st_ino != gathered->inode) return internal_error("was replaced");
   const bool was_cut = static_cast<std::uint64_t>(info.st_size) < offset + gathered->done.end() * gathered->row_bytes;
-  const std::string header = header_text(gathered->header, gathered->rows);
+  const std::string header = header_text(gathered->header, gathered->dtype, gathered->rows);
   std::uint64_t size = 0;
   if (header.empty() || __builtin_mul_overflow(gathered->rows, gathered->row_bytes, &size)) {
     return internal_error("has no room for its number of rows");
@@ -266,7 +268,7 @@ Json TensorFiles::to_json() const {
     shape[0] = gathered.rows;
     list.push_back({{"name", name},
                     {"file", shown(name + ".npy")},
-                    {"dtype", gathered.header.descr},
+                    {"dtype", gathered.dtype},
                     {"shape", std::move(shape)},
                     {"rows_done", gathered.done.count()},
                     {"rows_missing", gathered.rows - gathered.done.count()}});

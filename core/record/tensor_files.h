@@ -47,6 +47,7 @@ class TensorFiles : public Sink {
   /// One NAME.npy, as it was when its first row was claimed.
   struct Gathered {
     job::NpyHeader header;
+    std::string dtype;  ///< as numpy writes it: "<f4"
     std::uint64_t row_bytes = 0;
     ino_t inode = 0;
     RowSet done;

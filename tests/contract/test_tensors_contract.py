@@ -472,6 +472,34 @@ def evaluate(number):
     assert (load(run, "result")[2] == 0).all()
 
 
+def test_a_name_that_is_no_text_harms_nobody(run_job: RunCommand) -> None:
+    """A worker that means harm claims a file whose name is no UTF-8, which JSON cannot say."""
+    script = r"""
+import os
+import struct
+
+import mprun.tensor_files
+import numpy
+
+
+def lie(kind, name, begin, end):
+    folder = os.environb[b"MPRUN_RUN_DIR"] + b"/tensors/"
+    os.link(folder + b"result.npy", folder + b"\xff.npy")
+    return struct.pack("=QQII", begin, end, kind, 1) + b"\xff"
+
+
+mprun.tensor_files.claim = lie
+
+
+def evaluate(number):
+    return numpy.zeros(3)
+"""
+    run = run_job(spec("evaluate", 1), "--summary-json", scripts={"job.py": script}).check()
+    [told] = json.loads(run.stdout)["tensors"]
+    assert (told["name"], told["rows_done"]) == ("\ufffd", 1)
+    assert tensors_of(run)["tensors/\ufffd.npy"] == told
+
+
 def test_a_full_disk(run_job: RunCommand, mount_disk: MountDisk) -> None:
     """There is no room for all rows: that is told by the first task, and the results are kept."""
     script = """
