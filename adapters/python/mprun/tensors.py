@@ -123,8 +123,8 @@ def view_dlpack(numpy: Any, value: Any) -> Tensor:
     device = value.__dlpack_device__()
     if device[0] not in DLPACK_CPU:
         raise TensorError(
-            f"the {type(value).__name__} is not in the CPU's memory (DLPack device {int(device[0])}): copy it there, as "
-            "torch does with .cpu()"
+            f"the {type(value).__name__} is not in the CPU's memory (DLPack device {int(device[0])}): copy it there, "
+            "as torch does with .cpu()"
         )
     if numpy is None:
         raise TensorError(f"a {type(value).__name__} can be kept only where numpy is imported: import it")
