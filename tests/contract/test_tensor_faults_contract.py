@@ -1,4 +1,4 @@
-"""Tensors that cannot be kept, workers that die or lie, full disks: what is told and what is left."""
+"""Tensors that cannot be kept, workers that die or lie, full disks: what is told, what is left."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def evaluate(number):
 
 
 def test_streamed_inputs(run_job: RunCommand, start_method: str) -> None:
-    """Nobody knows how many tasks there will be; the header is right in the end, failures and all."""
+    """Nobody knows how many tasks there will be; the header is right in the end all the same."""
     script = """
 import numpy
 
