@@ -13,10 +13,12 @@
 #include "installation.h"
 #include "job/inputs.h"
 #include "os/process.h"
+#include "record/atomic_file.h"
 #include "record/joblog_writer.h"
 #include "record/results_writer.h"
 #include "record/run_directory.h"
 #include "record/summary.h"
+#include "record/tensor_files.h"
 #include "report/text_report.h"
 #include "supervise/command_crew.h"
 #include "supervise/supervisor.h"
@@ -34,10 +36,13 @@ struct Records {
   std::unique_ptr<JoblogWriter> joblog;
   std::unique_ptr<Summary> summary;
   std::unique_ptr<TextReport> report;
+  std::unique_ptr<TensorFiles> tensors;
 
-  [[nodiscard]] std::vector<Sink*> sinks() const { return {results.get(), joblog.get(), summary.get(), report.get()}; }
-  void warn() const {
-    for (const std::string& text : results->take_warnings()) {
+  [[nodiscard]] std::vector<Sink*> sinks() const {
+    return {results.get(), joblog.get(), summary.get(), report.get(), tensors.get()};
+  }
+  void warn(const std::vector<std::string>& warnings) const {
+    for (const std::string& text : warnings) {
       for (Sink* sink : {static_cast<Sink*>(summary.get()), static_cast<Sink*>(report.get())}) {
         sink->on_event(Notice{Notice::Kind::kWarning, text});
       }
@@ -139,11 +144,13 @@ std::string shown_path(const std::string& path) {
 int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
                   const CommandLine& line) {
   int code = outcome.exit_code;
+  records.warn(records.tensors->finish());
+  records.summary->set_tensors(records.tensors->to_json());
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
   records.results->finish(code <= 128);
-  records.warn();
+  records.warn(records.results->take_warnings());
   const bool joblog_whole = records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
   if (records.results->failure() && code != 125) {
@@ -159,7 +166,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   const TaskCounts& counts = records.summary->counts();
   records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
                           code, shown_path(directory.file("results.jsonl"))});
-  if (line.summary_json) std::printf("%s\n", records.summary->to_json(code, outcome.seconds).dump(2).c_str());
+  if (line.summary_json) std::fputs(indented(records.summary->to_json(code, outcome.seconds)).c_str(), stdout);
   std::fflush(stdout);
   return code;
 }
@@ -182,6 +189,7 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   if (!directory) return report_error(directory.error());
   auto records = open_records(spec, *directory, line);
   if (!records) return report_error(records.error());
+  records->tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
   for (const Decision& decision : resolved.decisions) {
     const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
     records->report->on_event(Notice{Notice::Kind::kExplain, text});
@@ -200,8 +208,11 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   setup.guard = guard;
   setup.sinks = records->sinks();
   setup.failure = [&records] {
-    records->warn();
+    records->warn(records->results->take_warnings());
     return records->results->failure();
+  };
+  setup.check_tensors = [&records](TaskId task, std::string_view input, std::string_view claims) {
+    return records->tensors->check(task, input, claims);
   };
   auto watch = HangWatch::create(spec.watch, guard, directory->path());
   if (!watch) return report_error(watch.error());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import RunCommand, StartCommand
+from harness import MountDisk, RunCommand, StartCommand
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -113,3 +114,23 @@ def run_job(runner: harness.Runner) -> RunCommand:
         return runner.start_job(spec, *options, **start).wait(timeout)
 
     return run
+
+
+@pytest.fixture
+def mount_disk(tmp_path: Path) -> Iterator[MountDisk]:
+    """mount_disk("256k") -> Path: a file system of that size; skips where none can be mounted."""
+    mounts: list[Path] = []
+
+    def mount(size: str) -> Path:
+        folder = tmp_path / f"disk-{len(mounts)}"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+        if mounted.returncode != 0:
+            pytest.skip(f"cannot mount a small disk: {mounted.stderr.strip()}")
+        mounts.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounts:
+        subprocess.run(["umount", "-l", str(folder)], check=True)

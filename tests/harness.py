@@ -485,6 +485,7 @@ class Runner:
 
 RunCommand = Callable[..., Run]  # the fixtures run_job and run_mprun
 StartCommand = Callable[..., Running]  # the fixtures start_job, start_mprun and start_plain
+MountDisk = Callable[[str], Path]  # the fixture mount_disk
 
 
 def _quote(stdout: str, stderr: str) -> str:

@@ -29,6 +29,9 @@ class InputSource {
   /// The number of inputs where it is known before they are read.
   [[nodiscard]] virtual std::optional<std::uint64_t> total() const = 0;
 
+  /// The number of rows of all batches together, where inputs are batches of rows: [begin, end) as JSON.
+  [[nodiscard]] virtual std::optional<std::uint64_t> rows() const { return std::nullopt; }
+
   /// The file descriptor to wait for after kWait; -1 where pull() never waits.
   [[nodiscard]] virtual int wait_fd() const { return -1; }
 };

@@ -33,6 +33,9 @@ class RowSource final : public InputSource {
     const std::int64_t step = batch_.value_or(1);
     return static_cast<std::uint64_t>(rows_ / step + (rows_ % step == 0 ? 0 : 1));
   }
+  [[nodiscard]] std::optional<std::uint64_t> rows() const override {
+    return batch_ ? std::optional(static_cast<std::uint64_t>(rows_)) : std::nullopt;
+  }
 
  private:
   std::int64_t rows_;

@@ -143,6 +143,7 @@ void resolve_plain(Resolving& job) {
   spec.call = call == "args" ? CallStyle::kArgs : call == "kwargs" ? CallStyle::kKwargs : CallStyle::kItem;
   spec.order = job.text("/order") == "completion" ? Order::kCompletion : Order::kInput;
   spec.stop_on_error = job.text("/on_error") == "stop";
+  spec.tensors = job.text("/output/tensors") == "safetensors" ? TensorFormat::kSafetensors : TensorFormat::kNpy;
   const std::string progress = job.text("/progress");
   spec.progress = progress == "always"  ? ProgressMode::kAlways
                   : progress == "never" ? ProgressMode::kNever

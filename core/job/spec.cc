@@ -28,6 +28,8 @@ const char* to_string(JobKind kind) {
 
 const char* to_string(Order order) { return order == Order::kInput ? "input" : "completion"; }
 
+const char* to_string(TensorFormat format) { return format == TensorFormat::kNpy ? "npy" : "safetensors"; }
+
 const char* to_string(CallStyle call) {
   switch (call) {
     case CallStyle::kItem:

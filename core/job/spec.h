@@ -26,6 +26,11 @@ enum class StartMethod { kFork, kSpawn, kForkserver };
 enum class Order { kInput, kCompletion };
 enum class CallStyle { kItem, kArgs, kKwargs };
 enum class DeviceKind { kCpu, kCuda, kAscend };
+/// How the tensors that tasks return are kept.
+enum class TensorFormat {
+  kNpy,          ///< gathered, one .npy for each name; what does not fit goes to a .safetensors file
+  kSafetensors,  ///< one .safetensors file a task
+};
 enum class ProgressMode { kAuto, kAlways, kNever };
 
 struct Device {
@@ -119,6 +124,7 @@ struct JobSpec {
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
   std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>
   std::string results;                    ///< extra copy in the asked order: absolute path, "-" stdout, empty none
+  TensorFormat tensors = TensorFormat::kNpy;
   ProgressMode progress = ProgressMode::kAuto;
 };
 
@@ -126,5 +132,6 @@ struct JobSpec {
 [[nodiscard]] const char* to_string(JobKind kind);
 [[nodiscard]] const char* to_string(Order order);
 [[nodiscard]] const char* to_string(CallStyle call);
+[[nodiscard]] const char* to_string(TensorFormat format);
 
 }  // namespace mprun

@@ -53,7 +53,7 @@ void HostLauncher::start_host() {
   said_hello_ = ready_ = was_ready_ = false;
   reader_ = FrameReader();
   channel_.emplace(std::move(pair->ours));
-  channel_->send_frame(MPRUN_START, start_config(*plan_.spec, "host", -1));
+  channel_->send_frame(MPRUN_START, start_config(plan_, "host", -1));
   if (!plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t events) { on_event(events); }) ||
       !channel_->flush()) {
     listener_->on_launch_failed("cannot talk to the host");

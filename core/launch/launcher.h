@@ -29,6 +29,7 @@ struct LaunchPlan {
   rlimit open_files{};    ///< as mprun found it
   int board = -1;         ///< memory file, see wire/board.h
   EventLoop* loop = nullptr;
+  std::optional<std::uint64_t> tasks, rows;  ///< of all inputs, where known (InputSource::total(), rows())
 };
 
 /// The child's side of a new process: moved into it and closed here.
@@ -71,7 +72,7 @@ class Launcher {
 [[nodiscard]] std::unique_ptr<Launcher> make_launcher(const LaunchPlan& plan, LauncherListener* listener);
 
 /// The START frame of a process: role is "host", "worker" or "rank".
-[[nodiscard]] std::string start_config(const JobSpec& spec, const std::string& role, int slot);
+[[nodiscard]] std::string start_config(const LaunchPlan& plan, const std::string& role, int slot);
 
 /// What bootstrap.py is started with: descriptors 3, 4 and 5 are channel, results and board.
 [[nodiscard]] SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out,

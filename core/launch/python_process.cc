@@ -21,9 +21,19 @@ int null_device() {
   return device.get();
 }
 
+// What a process needs to know to put a task's tensors where they belong.
+std::string tensors_config(const LaunchPlan& plan) {
+  const auto number = [](std::optional<std::uint64_t> n) { return n ? std::to_string(*n) : std::string("null"); };
+  std::string text = "{\"folder\":";
+  append_json_string(&text, plan.run_dir + "/tensors");
+  text += std::string(",\"format\":\"") + to_string(plan.spec->tensors) + "\",\"tasks\":" + number(plan.tasks);
+  return text + ",\"rows\":" + number(plan.rows) + "}";
+}
+
 }  // namespace
 
-std::string start_config(const JobSpec& spec, const std::string& role, int slot) {
+std::string start_config(const LaunchPlan& plan, const std::string& role, int slot) {
+  const JobSpec& spec = *plan.spec;
   const auto* npy = std::get_if<NpyInput>(&spec.inputs);
   Json config = {{"role", role},
                  {"slot", slot},
@@ -44,7 +54,7 @@ std::string start_config(const JobSpec& spec, const std::string& role, int slot)
   } else {
     text += "null";
   }
-  text += ",\"args\":[";
+  text += ",\"tensors\":" + tensors_config(plan) + ",\"args\":[";
   for (std::size_t i = 0; i < spec.args.size(); ++i) {
     if (i > 0) text += ',';
     append_json_string(&text, spec.args[i]);

@@ -38,6 +38,8 @@ class Summary : public Sink {
 
   /// The counts so far; `total` is what the last Pulse said.
   [[nodiscard]] const TaskCounts& counts() const { return counts_; }
+  /// What became of the tensors that tasks returned: TensorFiles::to_json().
+  void set_tensors(Json tensors) { tensors_ = std::move(tensors); }
   /// The document; `seconds`: how long the job took.
   [[nodiscard]] Json to_json(int exit_code, double seconds) const;
   /// Writes the document to `path`, which afterwards holds it entirely or is as before.
@@ -73,6 +75,7 @@ class Summary : public Sink {
   std::vector<std::pair<Notice::Kind, std::string>> notices_;
   std::uint64_t notices_left_out_ = 0;
   Json hangs_ = Json::array();
+  Json tensors_ = Json::array();
 };
 
 }  // namespace mprun

@@ -28,8 +28,9 @@ struct TaskReport {
   bool failed = false;
   Nanos start = 0;  ///< wall clock
   Nanos duration = 0;
-  std::string_view payload;  ///< JSON: the value, or {type, message, traceback}
-  ProcessEnd end;            ///< of a command or rank
+  std::string_view payload;    ///< JSON: the value, or {type, message, traceback}
+  ProcessEnd end;              ///< of a command or rank
+  std::string_view tensors{};  ///< what it claims to have written, see wire/tensor_claims.h
 };
 
 class CrewListener {

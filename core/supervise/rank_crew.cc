@@ -79,7 +79,7 @@ std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
     return std::nullopt;
   }
   if (plan_.spec->start_method == StartMethod::kSpawn) {
-    slot.channel->send_frame(MPRUN_START, start_config(*plan_.spec, "rank", number));
+    slot.channel->send_frame(MPRUN_START, start_config(plan_, "rank", number));
     (void)slot.channel->flush();
   }
   return request;
@@ -112,7 +112,13 @@ void RankCrew::drain(int number) {
         listener_->on_start_failed(explain_start_failure(frame.payload));
       } else if (frame.type == MPRUN_RESULT && frame.payload.size() > sizeof result) {
         std::memcpy(&result, frame.payload.data(), sizeof result);
-        (result.failed != 0 ? slot.error : slot.value) = frame.payload.substr(sizeof result);
+        frame.payload.remove_prefix(sizeof result);
+        if (result.failed != 0) {
+          slot.error = frame.payload;
+        } else if (result.tensors < frame.payload.size()) {
+          slot.tensors = frame.payload.substr(0, result.tensors);
+          slot.value = frame.payload.substr(result.tensors);
+        }
       }
     }
   }
@@ -152,7 +158,7 @@ void RankCrew::end_rank(int number, ProcessEnd end) {
   const bool failed = end.signal != 0 || end.exit_code != 0;
   std::string payload = slot.value.empty() ? "null" : slot.value;
   if (failed) payload = slot.error.empty() ? explain_death(number, end) : slot.error;
-  listener_->on_result(number, {failed, slot.start, monotonic_now() - slot.began, payload, end});
+  listener_->on_result(number, {failed, slot.start, monotonic_now() - slot.began, payload, end, slot.tensors});
 }
 
 }  // namespace mprun

@@ -33,6 +33,7 @@ class RankCrew : public Crew, private LauncherListener {
     Fd results;
     FrameReader reader;
     std::string value, error;  ///< JSON of the last mprun.result(), of the exception
+    std::string tensors;       ///< what the last mprun.result() claims
     Nanos start = 0, began = 0;
     std::int64_t log_offset = 0;
   };

@@ -88,6 +88,8 @@ Result<void> Supervisor::prepare() {
   plan.bootstrap = setup_.bootstrap;
   plan.open_files = setup_.open_files;
   plan.loop = &*loop_;
+  plan.tasks = policy_.total;
+  plan.rows = setup_.inputs->rows();
   auto crew = make_crew(plan, this);
   if (!crew) return crew.error();
   crew_ = std::move(*crew);

@@ -46,7 +46,9 @@ class Supervisor : private CrewListener {
     std::vector<Sink*> sinks;
     HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
-    std::function<void()> on_user_signal;           ///< SIGUSR1: somebody wants to know what the job does
+    /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
+    std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
+    std::function<void()> on_user_signal;  ///< SIGUSR1: somebody wants to know what the job does
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
@@ -95,6 +97,7 @@ class Supervisor : private CrewListener {
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] std::string take_input(TaskId task);
+  [[nodiscard]] std::string refusal(const TaskReport& report) const;
   template <typename Ended>
   [[nodiscard]] std::string why_gone(const Ended& task) const;
   [[nodiscard]] int exit_code() const;

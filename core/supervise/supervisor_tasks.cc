@@ -78,19 +78,32 @@ void Supervisor::on_result(int slot, const TaskReport& report) {
   queue.pop_front();
   ++results_since_wait_;
   report_ = &report;
-  TaskReport unreadable = report;
-  std::string reason;
-  const auto bad = bad_.empty() ? bad_.end() : bad_.find(ending_.task.task);
-  if (bad != bad_.end()) {  // its input was no input: whatever came of it counts as that
-    reason = R"({"type":"InputError","message":)";
-    append_json_string(&reason, bad->second);
-    reason += R"(,"traceback":null})";
-    unreadable.failed = true;
-    unreadable.payload = reason;
-    report_ = &unreadable;
+  TaskReport refused = report;
+  const std::string reason = refusal(report);
+  if (!reason.empty()) {
+    refused.failed = true;
+    refused.payload = reason;
+    report_ = &refused;
   }
   post(event::TaskDone{slot, report_->failed, report.duration});
   report_ = nullptr;
+}
+
+// Why what came of the task that ends does not count, as an error object; empty if it does.
+std::string Supervisor::refusal(const TaskReport& report) const {
+  const char* type = "InputError";
+  std::optional<std::string> reason;
+  const auto bad = bad_.empty() ? bad_.end() : bad_.find(ending_.task.task);
+  if (bad != bad_.end()) {  // its input was no input: whatever came of it counts as that
+    reason = bad->second;
+  } else if (!report.failed && !report.tensors.empty()) {
+    type = "TensorError";
+    reason = setup_.check_tensors(ending_.task.task, ending_.input, report.tensors);
+  }
+  if (!reason) return "";
+  std::string text = std::string(R"({"type":")") + type + R"(","message":)";
+  append_json_string(&text, *reason);
+  return text + R"(,"traceback":null})";
 }
 
 // Why the worker of a task is gone, in words; of one that took too long, where it was.

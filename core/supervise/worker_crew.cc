@@ -77,7 +77,7 @@ std::optional<LaunchRequest> WorkerCrew::prepare_launch(int number) {
     return std::nullopt;
   }
   if (plan_.spec->start_method == StartMethod::kSpawn) {  // a forked worker knows all from its host
-    slot.channel->send_frame(MPRUN_START, start_config(*plan_.spec, "worker", number));
+    slot.channel->send_frame(MPRUN_START, start_config(plan_, "worker", number));
     flush(number);
   }
   return request;
@@ -218,12 +218,19 @@ void WorkerCrew::on_result(int number, std::string_view payload) {
   if (payload.size() <= sizeof result) return;
   std::memcpy(&result, payload.data(), sizeof result);
   Slot& slot = at(number);
-  if (slot.expected.empty() || slot.expected.front() != result.position) {
+  if (slot.expected.empty() || slot.expected.front() != result.position ||
+      result.tensors >= payload.size() - sizeof result) {
     slot.foreign = true;  // a result of no task of its: better none than a wrong one
     return;
   }
   slot.expected.pop_front();
-  listener_->on_result(number, {result.failed != 0, result.start, result.duration, payload.substr(sizeof result), {}});
+  payload.remove_prefix(sizeof result);
+  listener_->on_result(number, {result.failed != 0,
+                                result.start,
+                                result.duration,
+                                payload.substr(result.tensors),
+                                {},
+                                payload.substr(0, result.tensors)});
 }
 
 void WorkerCrew::drain(int number) {

@@ -23,7 +23,7 @@ enum mprun_frame_type {
   MPRUN_REAP = 5,          /* int32 pid: the supervisor has seen this end, its pid may be reused */
   MPRUN_HELLO = 10,        /* JSON {"pid": n, "python": "3.11.2"} */
   MPRUN_READY = 11,        /* no payload: tasks may come */
-  MPRUN_RESULT = 12,       /* mprun_result, JSON value or error; a rank's last one counts */
+  MPRUN_RESULT = 12,       /* mprun_result, mprun_tensor records, JSON value or error; a rank's last one counts */
   MPRUN_START_FAILED = 13, /* JSON {"stage", "type", "message", "traceback"} */
   MPRUN_FORKED = 14,       /* JSON {"slot": n, "pid": n} or {"slot": n, "error": "..."} */
   MPRUN_EXITED = 15,       /* JSON {"pid": n, "exit_code": n} or {"pid": n, "signal": n} */
@@ -55,6 +55,19 @@ struct mprun_result {
   uint32_t failed; /* 0: the payload is the value, 1: it is the error */
   int64_t start;   /* wall clock, nanoseconds since 1970 */
   int64_t duration;
+  uint32_t tensors; /* bytes of mprun_tensor records in front of the JSON */
+  uint32_t reserved;
+};
+
+/* A tensor that the task says it has written below tensors/ of the run directory; its name follows, without an end. */
+struct mprun_tensor {
+  uint64_t begin, end; /* rows of NAME.npy; 0, 0 for MPRUN_TENSOR_SAFETENSORS */
+  uint32_t kind;       /* mprun_tensor_kind */
+  uint32_t name_bytes;
+};
+enum mprun_tensor_kind {
+  MPRUN_TENSOR_ROWS = 0,        /* rows begin to end of NAME.npy */
+  MPRUN_TENSOR_SAFETENSORS = 1, /* NAME in TASK.safetensors */
 };
 
 /* The board: one cache line a worker slot, in a memory file that supervisor and workers map.

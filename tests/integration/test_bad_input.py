@@ -9,14 +9,13 @@ import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import harness
-from harness import Run, RunCommand, StartCommand
+from harness import MountDisk, Run, RunCommand, StartCommand
 
 TWICE = "def twice(number):\n    return 2 * number\n"
 
@@ -609,21 +608,9 @@ def test_results_file_not_writable(run_job: RunCommand, tmp_path: Path) -> None:
         assert name in run.stderr
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 256 KiB; skips where none can be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
-    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a small disk: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_disk_full(run_job: RunCommand, small_disk: Path) -> None:
+def test_disk_full(run_job: RunCommand, mount_disk: MountDisk) -> None:
     """The job stops instead of computing what cannot be kept; what is there is whole lines."""
+    small_disk = mount_disk("256k")
     script = "import time\n\n\ndef big(number):\n    time.sleep(0.002)\n    return 'x' * 10000\n"
     run = run_job(
         {"script": "big.py:big", "processes": 2, "inputs": {"range": 20000}},

@@ -100,6 +100,24 @@ def test_digits_without_mprun_gives_the_same(run_job: RunCommand) -> None:
     assert evaluate_without_mprun() == run.values()
 
 
+def test_digits_as_tensors(run_job: RunCommand, tmp_path: Path) -> None:
+    """The gathered file is, bit for bit, what one process saves, with every start method."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import evaluate, numpy; evaluate.setup();"
+        "images = evaluate._images; starts = range(0, 1797, 64);"
+        "batches = [evaluate.logits(images[start:start + 64]).numpy() for start in starts];"
+        "numpy.save(sys.argv[2], numpy.concatenate(batches))"
+    )
+    saved = run_python("-c", script, EXAMPLES / "digits", tmp_path / "logits.npy")
+    assert saved.returncode == 0, saved.stderr
+    wanted = (tmp_path / "logits.npy").read_bytes()[-1797 * 10 * 4 :]
+    for method in harness.START_METHODS:
+        run = run_job(EXAMPLES / "digits/logits.json", "--start-method", method).check()
+        assert (run.run_dir / "tensors/result.npy").read_bytes()[-len(wanted) :] == wanted
+        [told] = run.summary()["tensors"]
+        assert (told["dtype"], told["shape"], told["rows_missing"]) == ("<f4", [1797, 10], 0)
+
+
 def test_training_reaches_the_accuracy_of_the_committed_weights(tmp_path: Path) -> None:
     trained = run_python(EXAMPLES / "digits/train.py", "--output", tmp_path / "weights.npz")
     assert trained.returncode == 0, trained.stderr

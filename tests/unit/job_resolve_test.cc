@@ -395,11 +395,23 @@ TEST_F(JobResolve, PathsOfTheCommandLineStartInTheCurrentDirectory) {
   EXPECT_THAT(resolved.error().message, StartsWith("the command line (--procesess): /procesess: unknown key"));
 }
 
+TEST_F(JobResolve, TensorsAreGatheredUnlessToldOtherwise) {
+  Result<Resolved> resolved = resolve_all({file(with("\"seed\": 1"))});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.tensors, TensorFormat::kNpy);
+  resolved = resolve_all({file(with(R"("output": {"tensors": "safetensors"})"))});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.tensors, TensorFormat::kSafetensors);
+  resolved = resolve_all({file(with(R"("output": {"tensors": "hdf5"})"))});
+  ASSERT_FALSE(resolved);
+  EXPECT_THAT(resolved.error().message, AllOf(HasSubstr("/output/tensors"), HasSubstr("\"safetensors\"")));
+}
+
 TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "call": "item", "chunk_size": "auto", "order": "input", "on_error": "continue",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0}, "limits": {"join_seconds": 30, "grace_seconds": 5},
-    "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "progress": "auto"})");
+    "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

@@ -54,7 +54,8 @@ static PyMethodDef methods[] = {
     {"run_tasks", run_tasks, METH_VARARGS,
      "run_tasks(channel, results, board, slot, function, style, decode, encode, describe, before) -> bool\n\n"
      "Serves tasks until told to stop (True) or the supervisor is gone (False). style: 0 item, 1 args,\n"
-     "2 kwargs; decode(str) -> list; encode(value) -> bytes; describe(exception) -> bytes;\n"
+     "2 kwargs; decode(str) -> list; encode(value, task, input) -> bytes, or\n"
+     "(what it says of its tensors, bytes); describe(exception) -> bytes;\n"
      "before(task) or None."},
     {NULL, NULL, 0, NULL},
 };

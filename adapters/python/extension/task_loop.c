@@ -175,26 +175,37 @@ static PyObject* call_function(struct task_loop* loop, PyObject* input) {
   return value;
 }
 
-/* Appends the bytes that callable(argument) returns. */
-static int append_call(struct byte_buffer* out, PyObject* callable, PyObject* argument) {
-  PyObject* text = PyObject_CallFunctionObjArgs(callable, argument, NULL);
-  if (!text) return -1;
+/* Appends a bytes object to the frame. */
+static int append_bytes(struct byte_buffer* out, PyObject* bytes) {
   char* data;
   Py_ssize_t size;
-  int failed = PyBytes_AsStringAndSize(text, &data, &size) < 0;
-  if (!failed && (uint64_t)size > MPRUN_MAX_PAYLOAD - sizeof(struct mprun_result)) {
+  if (PyBytes_AsStringAndSize(bytes, &data, &size) < 0) return -1;
+  if ((uint64_t)size + out->size > MPRUN_MAX_PAYLOAD) {
     PyErr_SetString(PyExc_ValueError, "the value is larger than 1 GiB: write it to a file and return its name");
-    failed = 1;
+    return -1;
   }
-  if (!failed) failed = byte_buffer_append(out, data, (size_t)size) < 0;
-  Py_DECREF(text);
-  return failed ? -1 : 0;
+  return byte_buffer_append(out, data, (size_t)size);
 }
 
-static int append_value(struct task_loop* loop, PyObject* value) {
+/* Appends what encode makes of the value: JSON, or a pair of what it says of its tensors, whose size goes into
+ * `*tensors`, and JSON. */
+static int append_value(struct task_loop* loop, PyObject* value, const struct mprun_task* task, PyObject* input,
+                        uint32_t* tensors) {
   const int simple = append_simple_json(&loop->out, value);
-  if (simple < 0) return -1;
-  return simple ? 0 : append_call(&loop->out, loop->encode, value);
+  if (simple != 0) return simple < 0 ? -1 : 0;
+  PyObject* encoded = PyObject_CallFunction(loop->encode, "OKO", value, (unsigned long long)task->task, input);
+  if (!encoded) return -1;
+  int failed;
+  if (PyTuple_Check(encoded) && PyTuple_Size(encoded) == 2) {
+    const size_t before = loop->out.size;
+    failed = append_bytes(&loop->out, PyTuple_GetItem(encoded, 0)) < 0;
+    *tensors = (uint32_t)(loop->out.size - before);
+    failed = failed || append_bytes(&loop->out, PyTuple_GetItem(encoded, 1)) < 0;
+  } else {
+    failed = append_bytes(&loop->out, encoded) < 0;
+  }
+  Py_DECREF(encoded);
+  return failed ? -1 : 0;
 }
 
 /* Appends the description of the exception that is set, and clears it. */
@@ -203,17 +214,19 @@ static int append_exception(struct task_loop* loop) {
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   if (value && traceback) PyException_SetTraceback(value, traceback);
-  const int failed = append_call(&loop->out, loop->describe, value ? value : Py_None);
+  PyObject* text = PyObject_CallFunctionObjArgs(loop->describe, value ? value : Py_None, NULL);
+  const int failed = !text || append_bytes(&loop->out, text) < 0;
+  Py_XDECREF(text);
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
-  return failed;
+  return failed ? -1 : 0;
 }
 
 /* Runs one task from input to written result. -1: the loop cannot go on. */
 static int run_task(struct task_loop* loop, const struct mprun_task* task, uint32_t position, PyObject* input) {
   if (name_task(loop, task) < 0) return -1;
-  struct mprun_result result = {position, 0, read_clock(CLOCK_REALTIME), 0};
+  struct mprun_result result = {position, 0, read_clock(CLOCK_REALTIME), 0, 0, 0};
   const int64_t began = read_clock(CLOCK_MONOTONIC);
   const size_t prefix = sizeof(struct mprun_frame) + sizeof result;
   loop->out.size = 0;
@@ -229,11 +242,12 @@ static int run_task(struct task_loop* loop, const struct mprun_task* task, uint3
   }
   if (ok) value = call_function(loop, input);
   if (is_copy) _exit(0);
-  ok = value != NULL && append_value(loop, value) == 0;
+  ok = value != NULL && append_value(loop, value, task, input, &result.tensors) == 0;
   Py_XDECREF(value); /* may run the value's finaliser: still this task's time */
   if (!ok) {
     loop->out.size = prefix;
     result.failed = 1;
+    result.tensors = 0;
     if (append_exception(loop) < 0) return -1;
   }
   result.duration = read_clock(CLOCK_MONOTONIC) - began;

@@ -26,7 +26,7 @@ def world_size() -> int:
 def result(value: Any) -> None:
     """Makes `value` this rank's result; of several calls the last one counts.
 
-    Raises TypeError where the value cannot be written as JSON.
+    Raises TypeError where the value cannot be kept: neither JSON nor tensors are in it.
     """
     if _deliver is not None:
         _deliver(value)

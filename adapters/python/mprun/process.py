@@ -46,6 +46,7 @@ class Start:
     args: list[str]
     seed: int | None
     npy: str | None
+    tensors: dict[str, Any]
     forked: bool
     env: dict[str, str] = field(default_factory=dict)
 

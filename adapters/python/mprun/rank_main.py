@@ -1,6 +1,7 @@
 """A rank: runs the script once as __main__, with torchrun's variables in its environment."""
 from __future__ import annotations
 
+import os
 import struct
 import sys
 import time
@@ -10,18 +11,24 @@ from typing import Any
 import mprun
 from mprun import _mprun, task
 from mprun.process import READY, RESULT, Channels, Start, StartFailure, exit_code_of, user_traceback
+from mprun.tensor_files import TensorFiles
 
 
-def send_result(fds: Channels, payload: bytes, failed: bool) -> None:
+def send_result(fds: Channels, encoded: bytes | tuple[bytes, bytes], failed: bool) -> None:
     """Writes a RESULT frame: position 0, as a rank is one task."""
-    _mprun.write_frame(fds.results, RESULT, struct.pack("=IIqq", 0, failed, time.time_ns(), 0) + payload)
+    claims, payload = encoded if isinstance(encoded, tuple) else (b"", encoded)
+    head = struct.pack("=IIqqII", 0, failed, time.time_ns(), 0, len(claims), 0)
+    _mprun.write_frame(fds.results, RESULT, head + claims + payload)
 
 
 def run(start: Start, fds: Channels) -> int:
     """Executes the script; returns the exit code Python would have given it."""
 
+    files = TensorFiles(**start.tensors)
+    number = int(os.environ["MPRUN_TASK"])
+
     def deliver(value: Any) -> None:
-        send_result(fds, task.encode(value), failed=False)
+        send_result(fds, files.encode(value, number, None), failed=False)
 
     mprun._deliver = deliver
     if start.seed is not None:

@@ -10,13 +10,14 @@ import sys
 from typing import Any, Callable
 
 from mprun.process import user_traceback
+from mprun.tensors import HoldsTensor, TensorError, is_tensor
 
 #: Longest message and traceback kept of a failed task, in characters.
 LONGEST_TEXT = 64 * 1024
 
 MAY_RETURN = (
-    "a task may return None, booleans, numbers, strings, and lists, tuples and dicts (with string keys) of these; "
-    "turn a tensor into a list with .tolist()"
+    "a task may return None, booleans, numbers, strings, and lists, tuples and dicts (with string keys) of these; and "
+    "tensors, alone or in one dict, list or tuple"
 )
 
 
@@ -25,7 +26,7 @@ class TaskValueError(TypeError):
 
 
 def encode(value: Any) -> bytes:
-    """The value as UTF-8 JSON; raises TaskValueError with the cure where it is none."""
+    """The value as UTF-8 JSON; raises TaskValueError with the cure where it is none, HoldsTensor for a tensor."""
     try:
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=plain)
@@ -50,6 +51,8 @@ def plain(value: Any) -> Any:
         item = value.item()
         if isinstance(item, (bool, int, float, str)):
             return finite(item)
+    if is_tensor(value):
+        raise HoldsTensor
     kind = type(value).__name__
     raise TaskValueError(f"the value holds a {kind}, which is no JSON; {MAY_RETURN}")
 
@@ -73,7 +76,7 @@ def describe(error: BaseException) -> bytes:
         message = str(error)
     except Exception as second:
         message = f"(the exception's message raised {type(second).__name__})"
-    if isinstance(error, TaskValueError):
+    if isinstance(error, (TaskValueError, TensorError)):
         return json.dumps({"type": "TypeError", "message": message[:LONGEST_TEXT], "traceback": None}).encode()
     if isinstance(error, SystemExit):
         message = f"the task called sys.exit({'' if error.code is None else repr(error.code)})"

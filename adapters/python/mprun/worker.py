@@ -9,6 +9,7 @@ from typing import Any, Callable
 
 from mprun import _mprun, script, task
 from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams
+from mprun.tensor_files import TensorFiles
 
 STYLES = {"item": 0, "args": 1, "kwargs": 2}
 
@@ -48,7 +49,7 @@ def run(start: Start, fds: Channels) -> int:
         _mprun.write_frame(fds.results, READY, b"")
         _mprun.run_tasks(
             fds.channel, fds.results, fds.board, start.slot, function, STYLES[start.call],
-            json.loads, task.encode, task.describe, task.seeder(start.seed),
+            json.loads, TensorFiles(**start.tensors).encode, task.describe, task.seeder(start.seed),
         )
     except OSError:  # the supervisor is gone, or a task closed our descriptors
         flush_streams()

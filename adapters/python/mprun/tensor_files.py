@@ -1,0 +1,313 @@
+"""The tensors that tasks return, in tensors/ of the run directory.
+
+Tensors of one name, dtype and shape are gathered: every task writes its rows of NAME.npy, straight from the tensor's
+memory. What does not fit goes to TASK.safetensors. mprun checks what a result says of it (core/record/tensor_files.h)
+and ends the files when the job is over.
+"""
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import struct
+from dataclasses import dataclass
+from typing import Any, Iterator, Sequence
+
+from mprun import task as tasks
+from mprun.tensors import HoldsTensor, Tensor, TensorError, is_tensor, view
+
+#: The tensors one task may return; core/wire/tensor_claims.h has the same number.
+MOST_TENSORS = 1000
+LONGEST_NAME = 200
+#: The largest number of rows, in digits: what a header has room for.
+ROW_DIGITS = 20
+#: Of most machines; numpy reads no header that is much longer.
+PAGE = 4096
+LONGEST_SAFETENSORS_HEADER = 8 * 1024 * 1024
+DEEP = "the value holds a tensor inside of a member; return it as the value itself, or in one dict, list or tuple"
+ROWS, SAFETENSORS = 0, 1  # enum mprun_tensor_kind of core/wire/protocol.h
+
+
+@dataclass
+class Named:
+    """One tensor of a task: where in the value it stands, and its name."""
+
+    key: Any  # of a dict, index of a list; None: it is the whole value
+    name: str
+    tensor: Tensor
+
+
+@dataclass
+class Rows:
+    """The rows of a gathered file that a task may write, and how that file begins."""
+
+    begin: int
+    end: int
+    total: int  # of the file; 0: nobody knows yet
+    row_bytes: int
+    header: bytes
+    is_batch: bool  # the tensor's first axis is that of the file
+
+    def file_bytes(self) -> int:
+        """The size of the file, as far as it is known."""
+        return len(self.header) + self.total * self.row_bytes
+
+
+def npy_header(dtype: str, rows: int, row_shape: Sequence[int], row_bytes: int) -> bytes:
+    """The header of a .npy file, with room for any number of rows. core/record/tensor_files.cc writes the same.
+
+    Where rows may be whole pages the data begins on one: memory is copied faster so.
+    """
+
+    def text(count: int) -> str:
+        shape = ", ".join(str(length) for length in (count, *row_shape))
+        return f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape}{'' if row_shape else ','}), }}"
+
+    prefix = 10
+    unit = PAGE if row_bytes >= PAGE else 64  # which the format asks for
+    length = (prefix + len(text(0)) + ROW_DIGITS) // unit * unit + unit - prefix
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + text(rows).ljust(length - 1).encode() + b"\n"
+
+
+def write_all(fd: int, memory: memoryview, offset: int) -> None:
+    """Writes all bytes at an offset; the GIL is free meanwhile."""
+    done = 0
+    while done < len(memory):
+        done += os.pwrite(fd, memory[done:], offset + done)
+
+
+def check_name(name: Any) -> str:
+    """The name of a tensor's file; raises TensorError."""
+    if not isinstance(name, str):
+        raise TensorError(f"the dict names a tensor by {name!r}; name it by a string")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        size = 0
+    hidden = name.startswith(".")
+    if not 0 < size <= LONGEST_NAME or hidden or any(c == "/" or ord(c) < 0x20 or ord(c) == 0x7F for c in name):
+        raise TensorError(
+            f"the dict names a tensor {name[:LONGEST_NAME]!r}, which is no plain file name: use at most {LONGEST_NAME} "
+            "bytes, no /, no control characters, and no dot in front"
+        )
+    return name
+
+
+def members(value: Any) -> Iterator[tuple[Any, Any]]:
+    """What may be a tensor in a value: (key, member)."""
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, (list, tuple)):
+        yield from enumerate(value)
+
+
+def find_tensors(value: Any) -> list[Named]:
+    """The tensors of a value, all of them readable; raises TensorError."""
+    if is_tensor(value):
+        return [Named(None, "result", view(value))]
+    found = [(key, member) for key, member in members(value) if is_tensor(member)]
+    if not found:
+        raise TensorError(DEEP)
+    if len(found) > MOST_TENSORS:
+        raise TensorError(f"the value holds {len(found)} tensors, at most {MOST_TENSORS} may be: stack them")
+    named = isinstance(value, dict)
+    return [Named(key, check_name(key) if named else str(key), view(member)) for key, member in found]
+
+
+class TensorFiles:
+    """What one worker or rank writes below tensors/."""
+
+    def __init__(self, folder: str, format: str, tasks: int | None, rows: int | None) -> None:
+        self.folder, self.format, self.tasks, self.rows = folder, format, tasks, rows
+
+    def encode(self, value: Any, task: int, input: Any) -> bytes | tuple[bytes, bytes]:
+        """The value as JSON; where it holds tensors they are written, and what is said of them comes first."""
+        try:
+            return tasks.encode(value)
+        except HoldsTensor:
+            pass
+        claims = b""
+        references: dict[Any, Any] = {}
+        apart: list[Named] = []
+        for named in find_tensors(value):
+            rows = self.gather(named, task, input)
+            if rows is None:
+                apart.append(named)
+                continue
+            where = {"rows": [rows.begin, rows.end]} if rows.is_batch else {"row": rows.begin}
+            references[named.key] = {"tensor": f"tensors/{named.name}.npy", **where}
+            claims += claim(ROWS, named.name, rows.begin, rows.end)
+        if apart:
+            self.write_apart(task, apart)
+        for named in apart:
+            references[named.key] = {"tensor": f"tensors/{task}.safetensors", "name": named.name}
+            claims += claim(SAFETENSORS, named.name, 0, 0)
+        try:
+            return claims, tasks.encode(replace(value, references))
+        except HoldsTensor:
+            raise TensorError(DEEP) from None
+
+    def gather(self, named: Named, task: int, input: Any) -> Rows | None:
+        """Writes a task's rows of NAME.npy; None: they do not fit."""
+        tensor = named.tensor
+        if self.format != "npy" or not tensor.npy:
+            return None
+        ways = self.ways(tensor, task, input)
+        file = f"{named.name}.npy"
+        try:
+            fd = self.open_gathered(file, ways[0])
+            try:
+                head = os.pread(fd, max(len(way.header) for way in ways), 0)
+                for rows in ways:
+                    if head.startswith(rows.header):
+                        write_all(fd, tensor.memory, len(rows.header) + rows.begin * rows.row_bytes)
+                        return rows
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise explain(error, file, ways[0].file_bytes()) from None
+        return None
+
+    def ways(self, tensor: Tensor, task: int, input: Any) -> list[Rows]:
+        """How a file may hold the tensor. One as long as the task's batch is taken for a batch of rows, unless the file
+        that is there says otherwise."""
+        found = []
+        shape, size = tensor.shape, len(tensor.memory)
+        if self.rows is not None and isinstance(input, list) and shape and shape[0] == input[1] - input[0]:
+            header = npy_header(tensor.npy, self.rows, shape[1:], size // shape[0])
+            found.append(Rows(input[0], input[1], self.rows, size // shape[0], header, is_batch=True))
+        header = npy_header(tensor.npy, self.tasks or 0, shape, size)
+        found.append(Rows(task, task + 1, self.tasks or 0, size, header, is_batch=False))
+        return found
+
+    def open_gathered(self, file: str, rows: Rows) -> int:
+        """Opens NAME.npy for writing; whoever is first makes it, whole and with space for all rows."""
+        path = os.path.join(self.folder, file)
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        temporary = os.path.join(self.folder, f".{file}.{os.getpid()}.tmp")
+        try:
+            lock(folder)  # or workers that start together would reserve the space many times over
+            try:
+                return os.open(path, flags)
+            except FileNotFoundError:
+                pass
+            fd = make_file(temporary)
+            try:
+                os.posix_fallocate(fd, 0, rows.file_bytes())
+                write_all(fd, memoryview(rows.header), 0)
+                publish(temporary, path)
+            except BaseException as error:
+                os.close(fd)
+                os.unlink(temporary)
+                if isinstance(error, FileExistsError):  # somebody without a lock was faster
+                    return os.open(path, flags)
+                raise
+            return fd
+        finally:
+            fcntl.flock(folder, fcntl.LOCK_UN)  # a process that another thread forks now may keep the descriptor
+            os.close(folder)
+
+    def write_apart(self, task: int, apart: list[Named]) -> None:
+        """Writes tensors that fit nowhere else to TASK.safetensors, which is there whole or not at all."""
+        file = f"{task}.safetensors"
+        apart.sort(key=lambda named: -named.tensor.item_bytes)  # so that each begins where its items are aligned
+        header: dict[str, Any] = {}
+        end = 0
+        for named in apart:
+            tensor = named.tensor
+            if not tensor.safetensors:
+                raise TensorError(self.why_nowhere(named))
+            begin, end = end, end + len(tensor.memory)
+            header[named.name] = {"dtype": tensor.safetensors, "shape": tensor.shape, "data_offsets": [begin, end]}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+        if len(text) > LONGEST_SAFETENSORS_HEADER:
+            raise TensorError(f"the names of the task's tensors do not fit the header of {file}: use shorter ones")
+        temporary = os.path.join(self.folder, f".{file}.{os.getpid()}.tmp")
+        size = 8 + len(text) + end
+        try:
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+            fd = make_file(temporary)
+            try:
+                os.posix_fallocate(fd, 0, size)
+                write_all(fd, memoryview(struct.pack("<Q", len(text)) + text), 0)
+                for named in apart:
+                    write_all(fd, named.tensor.memory, 8 + len(text) + header[named.name]["data_offsets"][0])
+                os.rename(temporary, os.path.join(self.folder, file))
+            except BaseException:
+                os.unlink(temporary)
+                raise
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise explain(error, file, size) from None
+
+    def why_nowhere(self, named: Named) -> str:
+        """Why a tensor is kept neither in a .npy nor in a .safetensors file, for people."""
+        told = f"the tensor {named.name!r} of shape {list(named.tensor.shape)} and dtype {named.tensor.dtype()} "
+        if self.format != "npy":
+            return told + 'cannot be in a .safetensors file: convert it, or use "output": {"tensors": "npy"}'
+        return told + (
+            f"does not fit tensors/{named.name}.npy, which holds those of other tasks, and .safetensors files, which "
+            "take what does not fit, have no such dtype: return the same shape and dtype from every task, or convert it"
+        )
+
+
+def claim(kind: int, name: str, begin: int, end: int) -> bytes:
+    """A struct mprun_tensor of core/wire/protocol.h with its name."""
+    text = name.encode()
+    return struct.pack("=QQII", begin, end, kind, len(text)) + text
+
+
+def replace(value: Any, references: dict[Any, Any]) -> Any:
+    """The value with references in place of its tensors."""
+    if None in references and not isinstance(value, dict):
+        return references[None]
+    if isinstance(value, dict):
+        return {key: references.get(key, member) if isinstance(key, str) else member for key, member in value.items()}
+    return [references.get(index, member) for index, member in enumerate(value)]
+
+
+def make_file(path: str) -> int:
+    """A new file of ours; one that a dead process of our pid has left is not used again."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o666)
+    except FileExistsError:
+        os.unlink(path)
+        return os.open(path, flags, 0o666)
+
+
+def publish(temporary: str, path: str) -> None:
+    """Gives a file its name, unless that is taken; where there are no hard links the lock has to do."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK):
+            raise
+        os.rename(temporary, path)
+    else:
+        os.unlink(temporary)
+
+
+def lock(folder: int) -> None:
+    """Waits until no other worker makes a file in the folder; goes on where the file system knows no locks."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+            raise
+
+
+def explain(error: OSError, file: str, size: int) -> OSError:
+    """The same error, with the file in the words of people and what to do."""
+    told = f"cannot write tensors/{file}: {os.strerror(error.errno or 0)}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        told += f"; all of it takes {size} bytes: free some space there, or choose another place with --output"
+    return OSError(error.errno, told)

@@ -1,0 +1,18 @@
+// The header of a .safetensors file: 8 bytes of length, JSON that names tensors with dtype, shape and place, the data.
+// Used by TensorFiles to see whether a worker wrote what it claims; nothing in the file is believed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mprun {
+
+/// Longer headers are refused: mprun reads them between its other work.
+inline constexpr std::size_t kLongestSafetensorsHeader = std::size_t{8} * 1024 * 1024;
+
+/// Why `fd`, a regular file, does not hold the tensors of these names whole; nullopt if it does.
+[[nodiscard]] std::optional<std::string> safetensors_fault(int fd, const std::vector<std::string_view>& names);
+
+}  // namespace mprun

@@ -1,0 +1,280 @@
+#include "record/tensor_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "record/safetensors.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kMostFiles = 4096;  // of different names in one job
+constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kVersion1Prefix = 10;  // magic, version and length
+constexpr std::string_view kDtypeBegins = "{'descr': '";
+
+using Rows = std::pair<std::uint64_t, std::uint64_t>;
+
+/// The rows of an input that is a batch, "[64,128]".
+std::optional<Rows> batch_of(std::string_view input) {
+  Rows rows;
+  if (input.empty() || input.front() != '[') return std::nullopt;
+  const char* const end = input.data() + input.size();
+  const auto first = std::from_chars(input.data() + 1, end, rows.first);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ',') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, rows.second);
+  if (second.ec != std::errc() || second.ptr == end || *second.ptr != ']') return std::nullopt;
+  return rows;
+}
+
+std::string shown(const std::string& file) { return "tensors/" + file; }
+
+/// The bytes of one row; nullopt where they are too many to count.
+std::optional<std::uint64_t> row_bytes_of(const job::NpyHeader& header) {
+  std::uint64_t bytes = header.item_bytes;
+  for (std::size_t i = 1; i < header.shape.size(); ++i) {
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(header.shape[i]), &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+/// The header of a .npy file of version 1.0, as long as it was; empty if it has become longer than that.
+std::string header_text(const job::NpyHeader& header, std::string_view dtype, std::uint64_t rows) {
+  std::string shape = std::to_string(rows) + ",";
+  for (std::size_t i = 1; i < header.shape.size(); ++i) shape += " " + std::to_string(header.shape[i]) + ",";
+  if (header.shape.size() > 1) shape.pop_back();
+  std::string text = std::string(kDtypeBegins).append(dtype) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  if (header.data_offset < kVersion1Prefix + text.size() + 1) return "";
+  const std::size_t length = header.data_offset - kVersion1Prefix;
+  text.append(length - text.size() - 1, ' ');
+  std::string whole = "\x93NUMPY\x01";
+  whole += '\0';
+  whole += static_cast<char>(length & 0xFFU);
+  whole += static_cast<char>(length >> 8U);
+  return whole + text + '\n';
+}
+
+/// Makes a part of the file read as zeros, and gives its space back where the file system can.
+bool clear(int fd, std::uint64_t from, std::uint64_t bytes) {
+  const auto at = static_cast<off_t>(from);
+  if (bytes == 0) return true;
+  if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, static_cast<off_t>(bytes)) == 0) return true;
+  const std::string zeros(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20U), '\0');
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::size_t part = std::min<std::uint64_t>(zeros.size(), bytes - done);
+    const ssize_t n = pwrite(fd, zeros.data(), part, static_cast<off_t>(from + done));
+    if (n <= 0) return false;
+    done += static_cast<std::uint64_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_tensor_name(std::string_view name) {
+  if (name.empty() || name.size() > kLongestName || name.front() == '.') return false;
+  return std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == '/' || c == 0x7F; });
+}
+
+TensorFiles::TensorFiles(const std::string& run_dir, std::optional<std::uint64_t> tasks,
+                         std::optional<std::uint64_t> rows)
+    : path_(run_dir + "/tensors"), tasks_(tasks), rows_(rows) {}
+
+// --- what a result claims ---
+
+std::optional<std::string> TensorFiles::check(TaskId task, std::string_view input, std::string_view claims) {
+  pending_.reset();
+  const auto parsed = parse_tensor_claims(claims);
+  if (!parsed) return "the task's result says nothing sensible of its tensors";
+  if (!open_folder()) return "cannot open " + path_ + ": " + std::strerror(errno);
+  pending_ = Pending{task, {}, false};
+  std::vector<std::string_view> in_own_file;
+  std::optional<std::string> fault;
+  for (const TensorClaim& claim : *parsed) {
+    if (claim.kind == MPRUN_TENSOR_ROWS) {
+      fault = check_rows(input, claim);
+    } else {
+      in_own_file.push_back(claim.name);
+    }
+    if (fault) break;
+  }
+  if (!fault && !in_own_file.empty()) fault = check_own_file(in_own_file);
+  pending_->own_file = !in_own_file.empty();
+  if (fault) pending_.reset();
+  return fault;
+}
+
+std::optional<std::string> TensorFiles::check_rows(std::string_view input, const TensorClaim& claim) {
+  if (!is_tensor_name(claim.name)) return "the task's result names a tensor that is no plain file name";
+  const std::string name(claim.name);
+  const std::string file = shown(name + ".npy");
+  const Rows claimed{claim.begin, claim.end};
+  const bool is_batch = rows_ && batch_of(input) == claimed;
+  if (!is_batch && claimed != Rows{pending_->task, pending_->task + 1}) {
+    return "the task claims rows " + std::to_string(claim.begin) + " to " + std::to_string(claim.end) + " of " + file +
+           ", which are not its own";
+  }
+  const auto found = find(name);
+  if (!found) return file + " " + found.error().message;
+  const Gathered& gathered = **found;
+  if (gathered.rows != (is_batch ? rows_ : tasks_).value_or(0)) {
+    return file + " has " + std::to_string(gathered.rows) + " rows, which is not what this job gives it";
+  }
+  struct stat info {};
+  if (fstatat(folder_.get(), (name + ".npy").c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return file + " cannot be read: " + std::strerror(errno);
+  }
+  if (info.st_ino != gathered.inode || !S_ISREG(info.st_mode)) return file + " was replaced while the job ran";
+  std::uint64_t needed = 0;
+  if (__builtin_mul_overflow(claim.end, gathered.row_bytes, &needed) ||
+      __builtin_add_overflow(needed, gathered.header.data_offset, &needed) ||
+      needed > static_cast<std::uint64_t>(info.st_size)) {
+    return file + " ends before row " + std::to_string(claim.end) + ", which the task claims to have written";
+  }
+  pending_->rows.emplace_back(*found, claimed);
+  return std::nullopt;
+}
+
+std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::string_view>& names) const {
+  const std::string file = std::to_string(pending_->task) + ".safetensors";
+  const auto opened = open_one(file, O_RDONLY);
+  if (!opened) return shown(file) + " " + opened.error().message;
+  const auto fault = safetensors_fault(opened->get(), names);
+  return fault ? std::optional(shown(file) + " " + *fault) : std::nullopt;
+}
+
+bool TensorFiles::open_folder() {
+  if (!folder_) folder_ = Fd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return static_cast<bool>(folder_);
+}
+
+// A FIFO must not make mprun wait, a symbolic link not lead it elsewhere.
+Result<Fd> TensorFiles::open_one(const std::string& file, int access) const {
+  Fd fd(openat(folder_.get(), file.c_str(), access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd) return internal_error(std::string("cannot be opened: ") + std::strerror(errno));
+  return fd;
+}
+
+Result<TensorFiles::Gathered*> TensorFiles::find(const std::string& name) {
+  const auto known = files_.find(name);
+  if (known != files_.end()) return &known->second;
+  if (files_.size() == kMostFiles) {
+    return internal_error("is one too many: the job's tensors have more than " + std::to_string(kMostFiles) + " names");
+  }
+  auto read_now = read(name);
+  if (!read_now) return read_now.error();
+  return &files_.emplace(name, std::move(*read_now)).first->second;
+}
+
+Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) const {
+  const auto file = open_one(name + ".npy", O_RDONLY);
+  if (!file) return file.error();
+  struct stat info {};
+  if (fstat(file->get(), &info) != 0 || !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
+  std::string head(job::kLongestNpyHeader, '\0');
+  const ssize_t n = pread(file->get(), head.data(), head.size(), 0);
+  if (n < 0) return internal_error(std::string("cannot be read: ") + std::strerror(errno));
+  head.resize(static_cast<std::size_t>(n));
+  auto header = job::parse_npy_header(head, static_cast<std::uint64_t>(info.st_size));
+  if (!header) return header.error();
+  Gathered gathered;
+  gathered.inode = info.st_ino;
+  const auto row_bytes = row_bytes_of(*header);
+  if (!row_bytes || header->shape.empty()) return internal_error("has a header that mprun did not write");
+  const std::size_t dtype = kVersion1Prefix + kDtypeBegins.size();
+  gathered.dtype = head.substr(dtype, head.find('\'', dtype) - dtype);
+  gathered.rows = static_cast<std::uint64_t>(header->shape.front());
+  gathered.row_bytes = *row_bytes;
+  gathered.header = std::move(*header);
+  if (header_text(gathered.header, gathered.dtype, gathered.rows) != head.substr(0, gathered.header.data_offset)) {
+    return internal_error("has a header that mprun did not write");
+  }
+  return gathered;
+}
+
+void TensorFiles::on_event(const JobEvent& event) {
+  const auto* ended = std::get_if<TaskEnded>(&event);
+  if (ended == nullptr) return;
+  ended_ = std::max(ended_, ended->task + 1);
+  if (pending_ && pending_->task == ended->task && ended->status == TaskStatus::kOk) {
+    for (const auto& [gathered, rows] : pending_->rows) gathered->done.add(rows.first, rows.second);
+    if (pending_->own_file) ++own_files_;
+  }
+  pending_.reset();
+}
+
+// --- the end of the job ---
+
+std::vector<std::string> TensorFiles::finish() {
+  std::vector<std::string> warnings;
+  if (!open_folder()) return warnings;  // no task has returned a tensor
+  remove_leftovers();
+  for (auto& [name, gathered] : files_) {
+    if (auto done = finish_file(name, &gathered); !done) {
+      warnings.push_back(path_ + "/" + name + ".npy " + done.error().message);
+    }
+  }
+  return warnings;
+}
+
+Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathered) const {
+  if (gathered->rows == 0) gathered->rows = ended_;
+  const std::uint64_t offset = gathered->header.data_offset;
+  const auto file = open_one(name + ".npy", O_RDWR);
+  if (!file) return file.error();
+  struct stat info {};
+  if (fstat(file->get(), &info) != 0 || info.st_ino != gathered->inode) return internal_error("was replaced");
+  const bool was_cut = static_cast<std::uint64_t>(info.st_size) < offset + gathered->done.end() * gathered->row_bytes;
+  const std::string header = header_text(gathered->header, gathered->dtype, gathered->rows);
+  std::uint64_t size = 0;
+  if (header.empty() || __builtin_mul_overflow(gathered->rows, gathered->row_bytes, &size)) {
+    return internal_error("has no room for its number of rows");
+  }
+  bool good = pwrite(file->get(), header.data(), header.size(), 0) == static_cast<ssize_t>(header.size());
+  good = good && ftruncate(file->get(), static_cast<off_t>(offset + size)) == 0;
+  for (const auto& [begin, end] : gathered->done.gaps(gathered->rows)) {
+    good = good && clear(file->get(), offset + begin * gathered->row_bytes, (end - begin) * gathered->row_bytes);
+  }
+  if (!good) return internal_error(std::string("cannot be written: ") + std::strerror(errno));
+  if (was_cut) return internal_error("was cut when rows of it were done; they are zeros now");
+  return {};
+}
+
+void TensorFiles::remove_leftovers() const {
+  const int again = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (again < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(again), closedir);
+  while (const dirent* entry = readdir(listing.get())) {
+    const std::string_view name = entry->d_name;
+    const bool temporary = name.size() > 5 && name.front() == '.' && name.substr(name.size() - 4) == ".tmp";
+    if (temporary) unlinkat(folder_.get(), entry->d_name, 0);
+  }
+}
+
+Json TensorFiles::to_json() const {
+  Json list = Json::array();
+  for (const auto& [name, gathered] : files_) {
+    if (gathered.done.count() == 0) continue;
+    Json shape = gathered.header.shape;
+    shape[0] = gathered.rows;
+    list.push_back({{"name", name},
+                    {"file", shown(name + ".npy")},
+                    {"dtype", gathered.dtype},
+                    {"shape", std::move(shape)},
+                    {"rows_done", gathered.done.count()},
+                    {"rows_missing", gathered.rows - gathered.done.count()}});
+  }
+  if (own_files_ > 0) list.push_back({{"file", "tensors/TASK.safetensors"}, {"tasks", own_files_}});
+  return list;
+}
+
+}  // namespace mprun

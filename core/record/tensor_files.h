@@ -1,0 +1,84 @@
+// TensorFiles: the tensors that tasks return, in tensors/ of the run directory. Workers write the files; this class, in
+// mprun's one thread, checks what each result claims, knows which rows are done, and ends the files when the job is
+// over. Owns the folder's descriptor and a few words for each file and each run of rows.
+//
+// A row counts as done only by a result that arrived and whose claims held. All others are zeros in the end, whatever a
+// dying worker may have left there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "job/npy_header.h"
+#include "job/spec.h"
+#include "os/fd.h"
+#include "record/row_set.h"
+#include "supervise/job_event.h"
+#include "wire/tensor_claims.h"
+
+namespace mprun {
+
+class TensorFiles : public Sink {
+ public:
+  /// `tasks`, `rows`: InputSource::total() and rows().
+  TensorFiles(const std::string& run_dir, std::optional<std::uint64_t> tasks, std::optional<std::uint64_t> rows);
+
+  /// Why the claims of a task that has returned (TaskReport::tensors) do not hold, for people; nullopt: they do, and
+  /// count when the task is told to have ended well.
+  [[nodiscard]] std::optional<std::string> check(TaskId task, std::string_view input, std::string_view claims);
+  void on_event(const JobEvent& event) override;
+
+  /// Gives every gathered file its number of rows and zeros where none was done; removes what dead workers left. Call
+  /// it once, when nobody writes any more. What could not be done is for people.
+  [[nodiscard]] std::vector<std::string> finish();
+  /// For summary.json: name, file, dtype, shape, rows_done and rows_missing of each gathered file; the number of tasks
+  /// with a file of their own. Call it after finish().
+  [[nodiscard]] Json to_json() const;
+
+ private:
+  /// One NAME.npy, as it was when its first row was claimed.
+  struct Gathered {
+    job::NpyHeader header;
+    std::string dtype;  ///< as numpy writes it: "<f4"
+    std::uint64_t row_bytes = 0;
+    ino_t inode = 0;
+    RowSet done;
+    std::uint64_t rows = 0;  ///< in the end; before that what its maker was told, 0 where nobody knows
+  };
+  /// What the task that has just returned claims.
+  struct Pending {
+    TaskId task = 0;
+    std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< of which file which
+    bool own_file = false;
+  };
+
+  [[nodiscard]] std::optional<std::string> check_rows(std::string_view input, const TensorClaim& claim);
+  [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names) const;
+  [[nodiscard]] bool open_folder();
+  [[nodiscard]] Result<Fd> open_one(const std::string& file, int access) const;
+  [[nodiscard]] Result<Gathered*> find(const std::string& name);
+  [[nodiscard]] Result<Gathered> read(const std::string& name) const;
+  [[nodiscard]] Result<void> finish_file(const std::string& name, Gathered* gathered) const;
+  void remove_leftovers() const;
+
+  std::string path_;
+  Fd folder_;
+  std::optional<std::uint64_t> tasks_, rows_;
+  std::map<std::string, Gathered> files_;
+  std::optional<Pending> pending_;
+  std::uint64_t own_files_ = 0;
+  std::uint64_t ended_ = 0;  ///< behind the last task that ended
+};
+
+/// Whether mprun lets a tensor have this name: a plain file name of at most 200 bytes that is not hidden.
+[[nodiscard]] bool is_tensor_name(std::string_view name);
+
+}  // namespace mprun
