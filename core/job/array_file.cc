@@ -70,6 +70,7 @@ Result<InputArray> to_array(const SafeTensor& tensor, const std::string& name) {
 Error no_such_tensor(const std::string& name, const std::vector<SafeTensor>& tensors) {
   constexpr std::size_t kMostShown = 8;
   std::vector<std::string> known;
+  known.reserve(tensors.size());
   for (const SafeTensor& tensor : tensors) known.push_back(tensor.name);
   std::string words = "has no tensor " + in_quotes(clip(name));
   if (known.empty()) return usage_error(words + ", it has none at all");

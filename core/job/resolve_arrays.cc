@@ -77,7 +77,8 @@ Result<void> add_npy(Resolving& job, ArraysInput* inputs) {
   if (found.is_object()) {
     for (const auto& [name, file] : found.items()) {
       if (Result<void> checked = check_argument(job, pointer, name); !checked) return checked;
-      const std::string place = pointer + "/" + name;
+      std::string place = pointer;
+      place.append("/").append(name);
       Result<std::string> path = take_path(job, place);
       if (!path) return std::move(path).error();
       if (Result<void> added = add_file(job, place, *path, name, inputs); !added) return added;
@@ -114,7 +115,9 @@ Result<std::vector<TensorArgument>> read_tensors(const Resolving& job) {
     }
     const bool twice =
         std::any_of(wanted.begin(), wanted.end(), [&](const TensorArgument& other) { return other.first == argument; });
-    if (twice) return job.layers.error(pointer + "/" + key, "found " + in_quotes(clip(name)) + " a second time");
+    if (twice)
+      return job.layers.error(std::string(pointer).append("/").append(key),
+                              "found " + in_quotes(clip(name)) + " a second time");
     wanted.emplace_back(argument, name);
   }
   return wanted;

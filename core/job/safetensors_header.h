@@ -29,8 +29,8 @@ struct SafeDtype {
 /// The dtype of that name; null if numpy and torch's CPU tensors have none for it.
 [[nodiscard]] const SafeDtype* find_safe_dtype(std::string_view name);
 
-/// The bytes of a file that the header needs at most, its length included: some two thousand tensors.
-inline constexpr std::size_t kLongestSafetensorsHeader = std::size_t{256} * 1024;
+/// The bytes of a file that the header needs at most, its length included: some hundred tensors.
+inline constexpr std::size_t kLongestSafetensorsHeader = std::size_t{64} * 1024;
 
 /// Parses the first bytes of a file (all of it, or kLongestSafetensorsHeader of them) of `file_size` bytes; tensors in
 /// the header's order. As the format demands, the tensors' bytes must fill the file without gaps and overlaps.

@@ -91,7 +91,10 @@ import numpy
 numpy.save("image.npy", numpy.arange(14, dtype="float32").reshape(7, 2))
 numpy.save("label.npy", numpy.arange(7, dtype=">i4"))
 numpy.save("fortran.npy", numpy.asfortranarray(numpy.arange(6).reshape(3, 2)))
-numpy.save("record.npy", numpy.array([(1, [2, 3]), (4, [5, 6])], dtype=[("a", "<i4"), ("b'", "<i2", 2)]))
+dtype = [("a", "<i4"), ("b'", "<i2", 2)]
+numpy.save("record.npy", numpy.array([(1, [2, 3]), (4, [5, 6])], dtype=dtype))
+wide = [(f"a column with a long name, number {number}", "<f4") for number in range(600)]
+numpy.save("wide.npy", numpy.zeros(3, dtype=wide))  # a header of more than 10,000 bytes
 for number, rows in enumerate((3, 0, 2)):
     numpy.save(f"parts/{number}.npy", 10 * number + numpy.arange(rows))
 """
@@ -118,13 +121,9 @@ def arrays(tmp_path: Path) -> Path:
 
 
 def job(start_method: str, function: str, inputs: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {
-        "script": f"job.py:{function}",
-        "start_method": start_method,
-        "processes": 2,
-        "inputs": inputs,
-        **more,
-    }
+    """A job of two workers."""
+    spec = {"script": f"job.py:{function}", "start_method": start_method, "processes": 2}
+    return {**spec, "inputs": inputs, **more}
 
 
 # --- what tasks get ----------------------------------------------------------------------------
@@ -150,9 +149,7 @@ def test_several_files_by_name(run_job: RunCommand, start_method: str, arrays: P
     }
 
 
-def test_fortran_order_and_records(
-    run_job: RunCommand, start_method: str, arrays: Path
-) -> None:
+def test_fortran_order_and_records(run_job: RunCommand, start_method: str, arrays: Path) -> None:
     run = run_job(job(start_method, "run", {"npy": "fortran.npy", "batch": 2}), scripts=FILES)
     assert run.check().values() == [
         ["int64", [2, 2], "[[0, 1], [2, 3]]"],
@@ -162,6 +159,8 @@ def test_fortran_order_and_records(
     ((dtype, shape, values),) = run.values()
     assert ("'a', '<i4'" in dtype, shape) == (True, [2])
     assert re.sub(r"array\((\[.*?\])[^)]*\)", r"\1", values) == "[(1, [2, 3]), (4, [5, 6])]"
+    run = run_job(job(start_method, "run", {"npy": "wide.npy", "batch": 3})).check()
+    assert run.values()[0][1] == [3]
 
 
 def test_folders_and_patterns(run_job: RunCommand, start_method: str, arrays: Path) -> None:
@@ -172,6 +171,20 @@ def test_folders_and_patterns(run_job: RunCommand, start_method: str, arrays: Pa
     assert [value[2] for value in run.values()] == ["[0, 1]", "[2]", "[20, 21]"]
     run = run_job(job(start_method, "run", {"npy": "parts/[12].npy", "batch": 1})).check()
     assert [value[2] for value in run.values()] == ["[20]", "[21]"]
+
+
+def test_many_files(run_job: RunCommand, start_method: str, tmp_path: Path) -> None:
+    """Their names are more than the socket to a new process takes at once."""
+    folder = tmp_path / ("many-" * 30)
+    folder.mkdir()
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }".ljust(117) + b"\n"
+    content = b"\x93NUMPY\x01\x00" + bytes([118, 0]) + header + bytes(2)
+    for number in range(3000):
+        (folder / f"{number:04}.npy").write_bytes(content + bytes([number % 251]))
+    spec = job(start_method, "last", {"npy": folder.name, "batch": 3})
+    script = "def last(rows):\n    return int(rows[2])\n"
+    run = run_job(spec, scripts={"job.py": script}).check()
+    assert run.values() == [number % 251 for number in range(3000)]
 
 
 TENSORS: dict[str, tuple[str, list[int], bytes]] = {
@@ -228,9 +241,7 @@ def test_tensors_by_name(run_job: RunCommand, start_method: str, tmp_path: Path)
 # --- without copies, and not to be changed -----------------------------------------------------
 
 
-def test_arrays_are_views_of_the_file(
-    run_job: RunCommand, start_method: str, arrays: Path
-) -> None:
+def test_arrays_are_views_of_the_file(run_job: RunCommand, start_method: str, arrays: Path) -> None:
     """Their memory is the file's, mapped once and for reading only."""
     save_tensors(arrays / "all.safetensors", TENSORS)
     inputs: dict[str, Any] = {"npy": {"image": "image.npy", "label": "label.npy"}, "batch": 2}
@@ -285,7 +296,8 @@ def run(bf16):
     save_tensors(tmp_path / "all.safetensors", TENSORS)
     before = (tmp_path / "all.safetensors").read_bytes()
     inputs: dict[str, Any] = {"safetensors": "all.safetensors", "tensors": ["bf16"], "batch": 2}
-    run = run_job(job(start_method, "run", inputs, retries=1), "-n", "1", scripts={"job.py": script})
+    spec = job(start_method, "run", inputs, processes=1, retries=1)
+    run = run_job(spec, scripts={"job.py": script})
     assert run.check().values() == [[[1, 2], [3, 4]], [[5, 6]]]
     assert (tmp_path / "all.safetensors").read_bytes() == before
 
@@ -379,9 +391,22 @@ def test_a_second_attempt_gets_the_same_rows(
 def test_files_that_change_before_they_are_mapped(
     run_job: RunCommand, start_method: str, arrays: Path, change: str, pattern: str
 ) -> None:
-    script = f"import os, sys\n\n\ndef run(rows):\n    pass\n\n\ntry:\n    {change}\nexcept OSError:\n    pass\n"
-    spec = job(start_method, "run", {"npy": "image.npy"})
-    run = run_job(spec, "-n", "1", scripts={"job.py": script}).check(3)
+    script = f"""
+import os
+import sys
+
+
+def run(rows):
+    pass
+
+
+try:
+    {change}
+except OSError:
+    pass
+"""
+    spec = job(start_method, "run", {"npy": "image.npy"}, processes=1)
+    run = run_job(spec, scripts={"job.py": script}).check(3)
     assert re.search(pattern, run.stderr), run
 
 

@@ -540,7 +540,8 @@ def test_a_call_that_does_not_fit_arrays(
         npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }", 32)
     )
     spec = {**FINE, "inputs": {"npy": npy_input}, "call": call}
-    check_refused(run_job(spec, scripts={"twice.py": TWICE}), f'(?s)/call: .*leave it out, or say "{fits}"')
+    run = run_job(spec, scripts={"twice.py": TWICE})
+    check_refused(run, f'(?s)/call: .*leave it out, or say "{fits}"')
 
 
 def test_half_a_json_line(run_job: RunCommand, tmp_path: Path) -> None:
