@@ -92,7 +92,7 @@ std::string why_not_npy(const std::string& bytes) {
 }
 
 TEST(JobNpyHeader, TellsShapeSizeAndOrder) {
-  for (const char version : {1, 2, 3}) {
+  for (const char version : {'\1', '\2', '\3'}) {
     const std::string bytes = npy(dictionary("'<f4'", "(5, 3)"), 60, version);
     const Result<job::NpyHeader> header = job::parse_npy_header(bytes, bytes.size());
     ASSERT_TRUE(header) << header.error().message;
@@ -121,7 +121,7 @@ TEST(JobNpyHeader, KnowsTheSizeOfRecords) {
   EXPECT_THAT(size_of("[('a',)]"), HasSubstr("damaged"));
   EXPECT_THAT(size_of("[('a', '<f4', (9223372036854775807, 9223372036854775807))]"), HasSubstr("damaged"));
   std::string deep = "'<f4'";
-  for (int i = 0; i < 1000; ++i) deep = "[('a', " + deep + ")]";
+  for (int i = 0; i < 1000; ++i) deep.insert(0, "[('a', ").append(")]");
   EXPECT_THAT(size_of(deep), HasSubstr("damaged"));
 }
 
