@@ -27,17 +27,23 @@ class GlobSource final : public InputSource {
 
 }  // namespace
 
-SourceResult open_glob(const GlobInput& input) {
+Result<std::vector<std::string>> match_files(const std::string& pattern) {
   glob_t found{};
   // sorted below by bytes: glob(3) would sort by the locale
-  const int status = glob(input.pattern.c_str(), GLOB_NOSORT, nullptr, &found);
+  const int status = glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found);
   std::vector<std::string> paths;
   if (status == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   globfree(&found);
-  if (status == GLOB_NOSPACE) return internal_error(input.pattern + ": out of memory while matching file names");
-  if (paths.empty()) return usage_error(input.pattern + ": has no inputs: no file name matches");
+  if (status == GLOB_NOSPACE) return internal_error(pattern + ": out of memory while matching file names");
   std::sort(paths.begin(), paths.end());
-  return std::unique_ptr<InputSource>(std::make_unique<GlobSource>(std::move(paths)));
+  return paths;
+}
+
+SourceResult open_glob(const GlobInput& input) {
+  Result<std::vector<std::string>> paths = match_files(input.pattern);
+  if (!paths) return std::move(paths).error();
+  if (paths->empty()) return usage_error(input.pattern + ": has no inputs: no file name matches");
+  return std::unique_ptr<InputSource>(std::make_unique<GlobSource>(std::move(*paths)));
 }
 
 }  // namespace mprun::job

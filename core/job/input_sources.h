@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "job/inputs.h"
 
@@ -13,6 +14,9 @@ using SourceResult = Result<std::unique_ptr<InputSource>>;
 [[nodiscard]] SourceResult open_lines(const LinesInput& input);
 [[nodiscard]] SourceResult open_jsonl(const JsonlInput& input);
 [[nodiscard]] SourceResult open_glob(const GlobInput& input);
-[[nodiscard]] SourceResult open_npy(const NpyInput& input);
+[[nodiscard]] SourceResult open_arrays(const ArraysInput& input);
+
+/// The file names that match a pattern, sorted by their bytes.
+[[nodiscard]] Result<std::vector<std::string>> match_files(const std::string& pattern);
 
 }  // namespace mprun::job

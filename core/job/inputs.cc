@@ -152,7 +152,7 @@ struct Opener {
   SourceResult operator()(const LinesInput& input) const { return job::open_lines(input); }
   SourceResult operator()(const JsonlInput& input) const { return job::open_jsonl(input); }
   SourceResult operator()(const GlobInput& input) const { return job::open_glob(input); }
-  SourceResult operator()(const NpyInput& input) const { return job::open_npy(input); }
+  SourceResult operator()(const ArraysInput& input) const { return job::open_arrays(input); }
 };
 
 }  // namespace

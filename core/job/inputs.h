@@ -37,7 +37,7 @@ class InputSource {
 };
 
 /// Opens what `spec.inputs` names and checks all that can be checked before a launch: existence,
-/// JSON of every line of a regular jsonl file, the npy header. kUsage errors say file and line.
+/// JSON of every line of a regular jsonl file (arrays were checked by resolve()). kUsage errors say file and line.
 /// Empty inputs are an error too, except on standard input, where they are not known yet.
 /// For ranks (no inputs): a source with one `null` per process.
 [[nodiscard]] Result<std::unique_ptr<InputSource>> open_inputs(const JobSpec& spec);

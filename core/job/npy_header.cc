@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
+#include <initializer_list>
 #include <optional>
+#include <string>
+
+#include "job/array_bytes.h"
+#include "job/words.h"
 
 namespace mprun::job {
 
@@ -17,6 +21,49 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
+/// The sizes that the elements of a kind of numpy's can have; of texts and bytes: any up to 1 GiB.
+bool is_size_of(char kind, std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = 1U << 30U;
+  const auto one_of = [bytes](std::initializer_list<std::uint64_t> sizes) {
+    return std::find(sizes.begin(), sizes.end(), bytes) != sizes.end();
+  };
+  switch (kind) {
+    case 'b':
+      return bytes == 1;
+    case 'i':
+    case 'u':
+      return one_of({1, 2, 4, 8});
+    case 'f':
+      return one_of({2, 4, 8, 16});
+    case 'c':
+      return one_of({8, 16, 32});
+    case 'm':
+    case 'M':
+      return bytes == 8;
+    case 'S':
+    case 'U':
+    case 'V':
+      return bytes > 0 && bytes <= kMost;
+    default:
+      return false;
+  }
+}
+
+/// The size of one element of a plain dtype ("<f4", "|b1", "<U8", "<M8[ns]"); 0 if it is none.
+std::uint64_t element_bytes(std::string_view descr) {
+  if (descr.empty()) return 0;
+  if (std::string_view("<>|=").find(descr.front()) != std::string_view::npos) descr.remove_prefix(1);
+  if (descr.empty()) return 0;
+  const char kind = descr.front();
+  const char* const end_of_text = descr.data() + descr.size();
+  std::uint64_t count = 0;
+  const auto [end, fault] = std::from_chars(descr.data() + 1, end_of_text, count);
+  const bool with_unit = kind == 'm' || kind == 'M';
+  const bool whole = end == end_of_text || (with_unit && *end == '[' && descr.back() == ']');
+  if (fault != std::errc() || !whole || !is_size_of(kind, count)) return 0;
+  return kind == 'U' ? count * 4 : count;
+}
+
 /// Reads the Python literal of the header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 class LiteralReader {
  public:
@@ -28,16 +75,17 @@ class LiteralReader {
     bool order = false;
     bool shape = false;
     while (!take("}")) {
-      const std::optional<std::string> key = text();
+      const std::optional<std::string_view> key = text();
       if (!key || !take(":")) return false;
       if (*key == "descr") {
-        descr = read_descr(header);
+        descr = read_dtype(&header->item_bytes, 0);
         if (!descr) return false;
       } else if (*key == "fortran_order") {
         header->fortran_order = take("True");
         order = header->fortran_order || take("False");
         if (!order) return false;
       } else if (*key == "shape") {
+        header->shape.clear();
         shape = read_shape(&header->shape);
         if (!shape) return false;
       } else {
@@ -45,10 +93,13 @@ class LiteralReader {
       }
       if (!take(",") && !peek('}')) return false;
     }
-    return descr && order && shape;
+    skip_space();
+    return descr && order && shape && rest_.empty();
   }
 
-  [[nodiscard]] bool is_structured() const { return structured_; }
+  [[nodiscard]] bool holds_objects() const { return objects_; }
+  /// The first dtype that numpy does not have; empty: none.
+  [[nodiscard]] const std::string& unknown() const { return unknown_; }
 
  private:
   void skip_space() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \n"), rest_.size())); }
@@ -62,20 +113,47 @@ class LiteralReader {
     rest_.remove_prefix(token.size());
     return true;
   }
-  std::optional<std::string> text() {
-    skip_space();
-    if (rest_.empty() || (rest_.front() != '\'' && rest_.front() != '"')) return std::nullopt;
-    const std::size_t end = rest_.find(rest_.front(), 1);
-    if (end == std::string_view::npos) return std::nullopt;
-    std::string value(rest_.substr(1, end - 1));
+  /// What stands between quotes, escapes as they are.
+  std::optional<std::string_view> text() {
+    if (!peek('\'') && !peek('"')) return std::nullopt;
+    const char quote = rest_.front();
+    std::size_t end = 1;
+    while (end < rest_.size() && rest_[end] != quote) end += rest_[end] == '\\' ? 2 : 1;
+    if (end >= rest_.size()) return std::nullopt;
+    const std::string_view value = rest_.substr(1, end - 1);
     rest_.remove_prefix(end + 1);
     return value;
   }
-  bool read_descr(NpyHeader* header) {
-    structured_ = peek('[') || peek('(');
-    const std::optional<std::string> descr = text();
-    if (descr) header->descr = *descr;
-    return descr.has_value();
+
+  /// '<f4', or the fields of a record: [('x', '<f4'), ('y', [('z', '<i2', (3,))])].
+  bool read_dtype(std::uint64_t* bytes, int depth) {
+    constexpr int kDeepest = 16;
+    if (peek('[')) return depth < kDeepest && read_fields(bytes, depth);
+    const std::optional<std::string_view> descr = text();
+    if (!descr) return false;
+    objects_ = objects_ || descr->find('O') != std::string_view::npos;
+    *bytes = element_bytes(*descr);
+    if (*bytes == 0 && unknown_.empty()) unknown_ = descr->empty() ? " " : *descr;
+    return true;
+  }
+  bool read_fields(std::uint64_t* bytes, int depth) {
+    if (!take("[")) return false;
+    *bytes = 0;
+    while (!take("]")) {
+      std::uint64_t field = 0;
+      std::vector<std::int64_t> shape;
+      if (!take("(") || !read_field_name() || !take(",") || !read_dtype(&field, depth + 1)) return false;
+      if (take(",") && !peek(')') && !read_shape(&shape)) return false;
+      if (!take(")") || (!take(",") && !peek(']'))) return false;
+      const std::optional<std::uint64_t> whole = array_bytes(field, shape);
+      if (!whole || __builtin_add_overflow(*bytes, *whole, bytes)) return false;
+    }
+    return *bytes > 0;
+  }
+  /// 'name', or ('title', 'name').
+  bool read_field_name() {
+    if (!take("(")) return text().has_value();
+    return text() && take(",") && text() && take(")");
   }
   bool read_shape(std::vector<std::int64_t>* shape) {
     if (!take("(")) return false;
@@ -93,35 +171,15 @@ class LiteralReader {
   }
 
   std::string_view rest_;
-  bool structured_ = false;
+  bool objects_ = false;
+  std::string unknown_;
 };
 
-/// The size of one element of a plain dtype ("<f4", "|b1", "<U8", "<M8[ns]"); 0 if it is none.
-std::uint64_t element_bytes(std::string_view descr) {
-  if (descr.size() < 2) return 0;
-  if (std::string_view("<>|=").find(descr.front()) != std::string_view::npos) descr.remove_prefix(1);
-  if (descr.empty() || std::string_view("biufcmMSUVa?").find(descr.front()) == std::string_view::npos) return 0;
-  std::uint64_t count = 0;
-  const auto [end, fault] = std::from_chars(descr.data() + 1, descr.data() + descr.size(), count);
-  constexpr std::uint64_t kMost = 1U << 30U;
-  const bool rest_is_unit = end == descr.data() + descr.size() || *end == '[';
-  if (fault != std::errc() || count == 0 || count > kMost || !rest_is_unit) return 0;
-  return descr.front() == 'U' ? count * 4 : count;
-}
-
 Result<void> check_size(const NpyHeader& header, std::uint64_t file_size) {
-  std::uint64_t bytes = header.item_bytes;
-  bool too_large = false;
-  const bool empty = std::find(header.shape.begin(), header.shape.end(), 0) != header.shape.end();
-  for (const std::int64_t length : header.shape) {
-    const auto factor = static_cast<std::uint64_t>(length);
-    if (factor != 0 && bytes > std::numeric_limits<std::uint64_t>::max() / factor) too_large = true;
-    bytes *= factor;
-  }
+  const std::optional<std::uint64_t> bytes = array_bytes(header.item_bytes, header.shape);
   const std::uint64_t there = file_size - std::min(file_size, header.data_offset);
-  if (empty || (!too_large && bytes <= there)) return {};
-  return usage_error("is cut off: its header claims " +
-                     (too_large ? std::string("more than 2^64") : std::to_string(bytes)) +
+  if (bytes && *bytes <= there) return {};
+  return usage_error("is cut off: its header claims " + (bytes ? std::to_string(*bytes) : "2^64 or more") +
                      " bytes of data, the file has " + std::to_string(there));
 }
 
@@ -147,13 +205,11 @@ Result<NpyHeader> parse_npy_header(std::string_view head, std::uint64_t file_siz
   header.data_offset = text_begin + length;
   LiteralReader reader(head.substr(text_begin, length));
   const bool good = reader.read(&header);
-  if (reader.is_structured()) return usage_error("holds records with named fields; save a plain array");
-  if (!good) return usage_error("has a damaged header");
-  if (header.descr.find('O') != std::string::npos) {
+  if (reader.holds_objects()) {
     return usage_error("holds Python objects (dtype object), which only pickle can read; save numbers");
   }
-  header.item_bytes = element_bytes(header.descr);
-  if (header.item_bytes == 0) return usage_error("has the unknown dtype '" + header.descr.substr(0, 40) + "'");
+  if (!reader.unknown().empty()) return usage_error("has the unknown dtype " + in_quotes(clip(reader.unknown(), 40)));
+  if (!good) return usage_error("has a damaged header");
   if (Result<void> checked = check_size(header, file_size); !checked) return std::move(checked).error();
   return header;
 }

@@ -1,9 +1,8 @@
 // The header of a .npy file (numpy.lib.format, versions 1 to 3), read without numpy.
-// Called by the input source for npy; owns nothing.
+// Called when the inputs of a job are resolved; owns nothing.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,10 +11,9 @@
 namespace mprun::job {
 
 struct NpyHeader {
-  std::string descr;  ///< the dtype as numpy writes it: "<f4"
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
-  std::uint64_t item_bytes = 0;
+  std::uint64_t item_bytes = 0;   ///< of one element; a record counts as one
   std::uint64_t data_offset = 0;  ///< of the first element, in the file
 };
 

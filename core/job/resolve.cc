@@ -225,6 +225,9 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   const char* python_reason = venv ? "the active virtual environment" : "the default: python3 on PATH";
   if (!spec.python.empty()) add("python", spec.python, layers.origin("/python", python_reason));
   add("working_directory", spec.working_directory, layers.origin("/working_directory", "the current directory"));
+  if (const auto* arrays = std::get_if<ArraysInput>(&spec.inputs)) {
+    add("inputs", job::describe_arrays(*arrays), layers.origin("/inputs"));
+  }
   for (const char* field : {"chunk_size", "order", "seed"}) add_value(field, std::string("/") + field);
   for (const char* field : {"retries", "limits", "watch", "adapters"}) {
     const Json* object = layers.find(std::string("/") + field);

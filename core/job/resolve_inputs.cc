@@ -8,7 +8,10 @@ namespace mprun::job {
 
 namespace {
 
-constexpr std::array<const char*, 7> kKinds = {"items", "range", "lines", "jsonl", "npy", "glob", "grid"};
+constexpr std::array<const char*, 8> kKinds = {"items", "range",       "lines", "jsonl",
+                                               "npy",   "safetensors", "glob",  "grid"};
+
+bool is_arrays(const std::string& kind) { return kind == "npy" || kind == "safetensors"; }
 
 /// The one kind of inputs that is given.
 Result<std::string> only_kind(const Resolving& job) {
@@ -24,8 +27,11 @@ Result<std::string> only_kind(const Resolving& job) {
   }
   const std::vector<std::string> names(kKinds.begin(), kKinds.end());
   if (kind.empty()) return job.layers.error("/inputs", "found no inputs, allowed: exactly one of " + comma_list(names));
-  if (inputs.contains("batch") && kind != "npy") {
-    return job.layers.error("/inputs/batch", "fits \"npy\" only, found " + in_quotes(kind));
+  if (inputs.contains("batch") && !is_arrays(kind)) {
+    return job.layers.error("/inputs/batch", "fits \"npy\" and \"safetensors\" only, found " + in_quotes(kind));
+  }
+  if (inputs.contains("tensors") && kind != "safetensors") {
+    return job.layers.error("/inputs/tensors", "fits \"safetensors\" only, found " + in_quotes(kind));
   }
   return kind;
 }
@@ -60,16 +66,7 @@ Result<std::string> read_path(Resolving& job, const std::string& kind) {
     if (Result<void> checked = check_stdin(job, pointer); !checked) return std::move(checked).error();
     return found;
   }
-  std::string path = job.path_from_owner(pointer, found);
-  if (kind == "glob" && found.front() != '/') {
-    std::string base = job.path_from_owner(pointer, "");
-    std::string escaped;
-    for (const char c : base) {
-      if (std::string_view("*?[]\\").find(c) != std::string_view::npos) escaped += '\\';
-      escaped += c;
-    }
-    path = escaped + (escaped.empty() || escaped.back() != '/' ? "/" : "") + found;
-  }
+  std::string path = kind == "glob" ? pattern_from_owner(job, pointer, found) : job.path_from_owner(pointer, found);
   job.layers.put(pointer, path);
   return path;
 }
@@ -77,7 +74,7 @@ Result<std::string> read_path(Resolving& job, const std::string& kind) {
 /// With `call` args or kwargs an input must be a list or an object: what can be known of that now.
 Result<void> check_call(const Resolving& job, const std::string& kind) {
   const std::string call = job.text("/call");
-  if (job.spec.kind != JobKind::kFunction || call == "item" || kind == "jsonl" || kind == "npy") return {};
+  if (job.spec.kind != JobKind::kFunction || call == "item" || kind == "jsonl") return {};
   const bool args = call == "args";
   const char* wanted = args ? "a list (its values are the arguments)" : "an object (its members are the arguments)";
   if (kind == "items") {
@@ -97,10 +94,26 @@ Result<void> check_call(const Resolving& job, const std::string& kind) {
 
 }  // namespace
 
+std::string escape_pattern(const std::string& path) {
+  std::string escaped;
+  for (const char c : path) {
+    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string pattern_from_owner(const Resolving& job, const std::string& pointer, const std::string& pattern) {
+  if (!pattern.empty() && pattern.front() == '/') return job.path_from_owner(pointer, pattern);
+  const std::string folder = escape_pattern(job.path_from_owner(pointer, ""));
+  return folder + (folder.empty() || folder.back() != '/' ? "/" : "") + pattern;
+}
+
 Result<void> resolve_inputs(Resolving& job) {
   if (job.layers.find("/inputs") == nullptr) return {};
   Result<std::string> kind = only_kind(job);
   if (!kind) return std::move(kind).error();
+  if (is_arrays(*kind)) return resolve_arrays(job, *kind);
   const Json& value = *job.layers.find("/inputs/" + *kind);
   if (Result<void> checked = check_call(job, *kind); !checked) return checked;
   InputSpec& inputs = job.spec.inputs;
@@ -124,12 +137,8 @@ Result<void> resolve_inputs(Resolving& job) {
     inputs = LinesInput{std::move(*path)};
   } else if (*kind == "jsonl") {
     inputs = JsonlInput{std::move(*path)};
-  } else if (*kind == "glob") {
-    inputs = GlobInput{std::move(*path)};
   } else {
-    NpyInput npy{std::move(*path), std::nullopt};
-    if (const Json* batch = job.layers.find("/inputs/batch")) npy.batch = batch->get<std::int64_t>();
-    inputs = std::move(npy);
+    inputs = GlobInput{std::move(*path)};
   }
   return {};
 }

@@ -28,10 +28,21 @@ struct Resolving {
 /// `path` made absolute below `base`; symbolic links and ".." stay as they are.
 [[nodiscard]] std::string absolute_path(const std::string& base, const std::string& path);
 
+/// `path` as a pattern that only this path matches.
+[[nodiscard]] std::string escape_pattern(const std::string& path);
+
+/// A pattern of file names, absolute as Resolving::path_from_owner has it.
+[[nodiscard]] std::string pattern_from_owner(const Resolving& job, const std::string& pointer,
+                                             const std::string& pattern);
+
 /// script, function, command and what goes with them; drops fields of lower layers that do not fit the kind of job.
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
 /// inputs: exactly one kind, absolute paths.
 [[nodiscard]] Result<void> resolve_inputs(Resolving& job);
+/// inputs of the kind "npy" or "safetensors": the arrays behind the names, from the headers of their files; and `call`.
+[[nodiscard]] Result<void> resolve_arrays(Resolving& job, const std::string& kind);
+/// The arrays for people: files, names, rows.
+[[nodiscard]] std::string describe_arrays(const ArraysInput& inputs);
 /// device: the indices that are there; needs start_method.
 [[nodiscard]] Result<void> resolve_device(Resolving& job);
 /// The interpreter, as an absolute path; its errors are kLaunch.

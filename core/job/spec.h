@@ -85,12 +85,22 @@ struct GlobInput {
 struct GridInput {
   Json axes;
 };  ///< name → array of values; the last axis varies fastest
-struct NpyInput {
-  std::string path;
+/// One array that workers map: a .npy file, or one tensor of a .safetensors file.
+struct InputArray {
+  std::string name;       ///< of the keyword argument; empty: the array is the only argument
+  std::string path;       ///< absolute
+  std::int64_t rows = 0;  ///< of its first axis, as its header said when the job was resolved
+  std::string dtype;      ///< of a tensor: as numpy writes it ("<f4"), or "bfloat16"; empty: a .npy file, which says it
+  std::vector<std::int64_t> shape;  ///< of a tensor
+  std::uint64_t offset = 0;         ///< of a tensor's first byte, in the file
+};
+struct ArraysInput {
+  std::vector<InputArray> arrays;
+  bool one_by_one = false;  ///< files of a folder or pattern, one after the other; else a task has rows of every array
   std::optional<std::int64_t> batch;
 };
 using InputSpec =
-    std::variant<std::monostate, ItemsInput, RangeInput, LinesInput, JsonlInput, GlobInput, GridInput, NpyInput>;
+    std::variant<std::monostate, ItemsInput, RangeInput, LinesInput, JsonlInput, GlobInput, GridInput, ArraysInput>;
 
 struct JobSpec {
   JobKind kind = JobKind::kFunction;

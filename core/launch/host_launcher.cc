@@ -57,6 +57,8 @@ void HostLauncher::start_host() {
   if (!plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t events) { on_event(events); }) ||
       !channel_->flush()) {
     listener_->on_launch_failed("cannot talk to the host");
+  } else {
+    watch_channel();  // the START frame may be larger than the socket's buffer
   }
   listener_->on_host_started(pid_);
 }

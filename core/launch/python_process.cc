@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "job/json_text.h"
 #include "launch/launcher.h"
@@ -30,11 +31,38 @@ std::string tensors_config(const LaunchPlan& plan) {
   return text + ",\"rows\":" + number(plan.rows) + "}";
 }
 
+void append_array(std::string* text, const InputArray& array) {
+  *text += "{\"name\":";
+  append_json_string(text, array.name);
+  *text += ",\"path\":";
+  append_json_string(text, array.path);
+  *text += ",\"rows\":" + std::to_string(array.rows) + ",\"dtype\":\"" + array.dtype + "\",\"shape\":";
+  *text += Json(array.shape).dump() + ",\"offset\":" + std::to_string(array.offset) + "}";
+}
+
+/// What a worker maps; files that are tasks themselves are named by their inputs.
+void append_arrays(std::string* text, const InputSpec& inputs) {
+  const auto* arrays = std::get_if<ArraysInput>(&inputs);
+  if (arrays == nullptr) {
+    *text += "null";
+    return;
+  }
+  const bool file_is_task = arrays->one_by_one && !arrays->batch;
+  *text += std::string("{\"file_is_task\":") + (file_is_task ? "true" : "false");
+  *text += std::string(",\"one_by_one\":") + (arrays->one_by_one ? "true" : "false") + ",\"stored\":[";
+  const char* separator = "";
+  for (const InputArray& array : arrays->arrays) {
+    if (file_is_task) break;
+    *text += std::exchange(separator, ",");
+    append_array(text, array);
+  }
+  *text += "]}";
+}
+
 }  // namespace
 
 std::string start_config(const LaunchPlan& plan, const std::string& role, int slot) {
   const JobSpec& spec = *plan.spec;
-  const auto* npy = std::get_if<NpyInput>(&spec.inputs);
   Json config = {{"role", role},
                  {"slot", slot},
                  {"function", spec.function},
@@ -48,12 +76,8 @@ std::string start_config(const LaunchPlan& plan, const std::string& role, int sl
   text.pop_back();  // what may hold any bytes (paths, arguments) is written as Python's surrogateescape has it
   text += ",\"script\":";
   append_json_string(&text, spec.script);
-  text += ",\"npy\":";
-  if (npy != nullptr) {
-    append_json_string(&text, npy->path);
-  } else {
-    text += "null";
-  }
+  text += ",\"arrays\":";
+  append_arrays(&text, spec.inputs);
   text += ",\"tensors\":" + tensors_config(plan) + ",\"args\":[";
   for (std::size_t i = 0; i < spec.args.size(); ++i) {
     if (i > 0) text += ',';

@@ -463,6 +463,86 @@ def test_unreadable_script(run_job: RunCommand, tmp_path: Path) -> None:
     check_refused(run, r"secret\.py.*permission denied")
 
 
+def npy(text: str, data: int) -> bytes:
+    """The bytes of a .npy file."""
+    header = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(data)
+
+
+def safetensors(text: str, data: int) -> bytes:
+    """The bytes of a .safetensors file."""
+    return len(text).to_bytes(8, "little") + text.encode() + bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "patterns"),
+    [
+        ({"npy": "cut.npy"}, ["/inputs/npy: .*cut.npy: is cut off.*32 bytes.*has 31"]),
+        ({"npy": "huge.npy", "batch": 2}, [r"huge\.npy: is cut off: .*2\^64"]),
+        ({"npy": "object.npy"}, [r"object\.npy: holds Python objects.*pickle"]),
+        ({"npy": "records.npy"}, [r"records\.npy: holds Python objects.*pickle"]),
+        ({"npy": "pickle.npy"}, [r"pickle\.npy: is not a \.npy file"]),
+        ({"npy": {"a": "four.npy", "b": "two.npy"}}, [r'"a" has 4.*four', r'"b" has 2.*two']),
+        ({"npy": {"a": "four.npy", "b": "none.npy"}}, [r"/inputs/npy/b: .*none\.npy.*No such"]),
+        ({"npy": {"a": "folder"}}, [r"/inputs/npy/a: .*folder: is not a regular file"]),
+        ({"npy": {"class": "four.npy", "1": "two.npy"}}, ['found the name "1"']),
+        ({"npy": "folder/"}, [r"folder/\*\.npy: has no inputs"]),
+        ({"npy": "nothing-*.npy"}, ["has no inputs: no file name matches"]),
+        ({"npy": "*.npy"}, [r"/inputs/npy: .*cut\.npy: is cut off"]),
+        ({"npy": "four.npy", "tensors": ["a"]}, ["/inputs/tensors: fits \"safetensors\" only"]),
+        ({"range": 4, "batch": 2}, ["/inputs/batch: fits"]),
+        ({"safetensors": "cut.safetensors"}, [r"cut\.safetensors: is cut off.*\"a\".*has 7"]),
+        ({"safetensors": "lie.safetensors"}, [r'"a" needs 12 bytes by its shape \[3\] .*8 apart']),
+        ({"safetensors": "long.safetensors"}, ["cut off inside its header"]),
+        ({"safetensors": "json.safetensors"}, [r"damaged header: header:1:\d+:"]),
+        ({"safetensors": "good.safetensors", "tensors": ["A"]}, ['no tensor "A"\n.*mean "a"']),
+        ({"safetensors": "four.npy"}, [r"four\.npy: is not a \.safetensors file"]),
+        ({"npy": "good.safetensors"}, [r"good\.safetensors: is not a \.npy file"]),
+    ],
+    ids=str,
+)
+def test_arrays_that_cannot_be(
+    run_job: RunCommand, tmp_path: Path, inputs: dict[str, Any], patterns: list[str]
+) -> None:
+    header = "{'descr': %s, 'fortran_order': False, 'shape': %s, }"
+    one = '{"a": {"dtype": "F32", "shape": [%d], "data_offsets": [0, 8]}}'
+    (tmp_path / "folder").mkdir()
+    for name, content in {
+        "four.npy": npy(header % ("'<f8'", "(4,)"), 32),
+        "two.npy": npy(header % ("'<f8'", "(2,)"), 16),
+        "cut.npy": npy(header % ("'<f8'", "(4,)"), 31),
+        "huge.npy": npy(header % ("'<f8'", "(4611686018427387904, 4)"), 32),
+        "object.npy": npy(header % ("'|O'", "(4,)"), 32),
+        "records.npy": npy(header % ("[('a', '<i4'), ('b', '|O')]", "(4,)"), 64),
+        "pickle.npy": b"\x80\x04cos\nsystem\n(S'touch launched'\ntR.",
+        "cut.safetensors": safetensors(one % 2, 7),
+        "lie.safetensors": safetensors(one % 3, 8),
+        "long.safetensors": (2**63).to_bytes(8, "little") + b"{}",
+        "json.safetensors": safetensors('{"a": [1,}', 8),
+        "good.safetensors": safetensors((one % 2).ljust(72), 8),
+    }.items():
+        (tmp_path / name).write_bytes(content)
+    run = run_job({**FINE, "inputs": inputs}, scripts={"twice.py": TWICE})
+    check_refused(run, *patterns)
+    assert not (tmp_path / "launched").exists()
+
+
+@pytest.mark.parametrize(
+    ("npy_input", "call", "fits"),
+    [("x.npy", "kwargs", "item"), ("x.npy", "args", "item"), ({"x": "x.npy"}, "item", "kwargs")],
+    ids=str,
+)
+def test_a_call_that_does_not_fit_arrays(
+    run_job: RunCommand, tmp_path: Path, npy_input: Any, call: str, fits: str
+) -> None:
+    (tmp_path / "x.npy").write_bytes(
+        npy("{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }", 32)
+    )
+    spec = {**FINE, "inputs": {"npy": npy_input}, "call": call}
+    run = run_job(spec, scripts={"twice.py": TWICE})
+    check_refused(run, f'(?s)/call: .*leave it out, or say "{fits}"')
+
+
 def test_half_a_json_line(run_job: RunCommand, tmp_path: Path) -> None:
     """In a file: refused before anything is launched."""
     (tmp_path / "in.jsonl").write_text('1\n\n[2, 3]\n{"a": \n')

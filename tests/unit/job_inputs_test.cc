@@ -217,49 +217,24 @@ TEST_F(JobInputs, GlobsAreSortedAbsolutePaths) {
   EXPECT_THAT(refusal(GlobInput{directory_ + "/*.none"}), HasSubstr("no file name matches"));
 }
 
-std::string npy(const std::string& dictionary, std::size_t data_bytes, char version = 1) {
-  std::string header = dictionary + "\n";
-  std::string file = std::string("\x93NUMPY") + version + '\0';
-  file += static_cast<char>(header.size() & 0xFFU);
-  file += static_cast<char>(header.size() >> 8U);
-  if (version > 1) file += std::string(2, '\0');
-  return file + header + std::string(data_bytes, '\0');
-}
-
-TEST_F(JobInputs, NpyGivesRowsOrBatches) {
-  const std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (5, 3), }";
-  EXPECT_THAT(all_of(NpyInput{write("a.npy", npy(head, 60)), std::nullopt}), ElementsAre("0", "1", "2", "3", "4"));
-  EXPECT_THAT(all_of(NpyInput{write("b.npy", npy(head, 60, 2)), 2}), ElementsAre("[0,2]", "[2,4]", "[4,5]"));
-  EXPECT_THAT(all_of(NpyInput{write("c.npy", npy(head, 60, 3)), 100}), ElementsAre("[0,5]"));
-  const std::string flat = "{'descr': '|u1', 'fortran_order': True, 'shape': (2,), }";
-  EXPECT_THAT(all_of(NpyInput{write("d.npy", npy(flat, 2)), std::nullopt}), ElementsAre("0", "1"));
-}
-
-TEST_F(JobInputs, NpyHeadersThatLieAreRefused) {
-  const auto refused = [&](const std::string& bytes) { return refusal(NpyInput{write("x.npy", bytes), 2}); };
-  const auto header = [](const std::string& descr, const std::string& order, const std::string& shape) {
-    return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }";
+TEST_F(JobInputs, RowsComeOneByOneOrInBatches) {
+  const auto array = [](const std::string& path, std::int64_t rows) {
+    InputArray one;
+    one.path = path;
+    one.rows = rows;
+    return one;
   };
-  const std::string good = npy(header("'<f8'", "False", "(4,)"), 32);
-  for (std::size_t size = 0; size < good.size(); ++size) {
-    const std::string message = refused(good.substr(0, size));
-    EXPECT_THAT(message, HasSubstr(size < 6 ? "is not a .npy file" : "is cut off")) << size;
-  }
-  EXPECT_EQ(refused(good), "accepted");
-  EXPECT_THAT(refused("PK\x03\x04"), HasSubstr(".npz archive"));
-  EXPECT_THAT(refused("1,2,3\n4,5,6\n"), HasSubstr("is not a .npy file"));
-  EXPECT_THAT(refused(npy(header("'|O'", "False", "(4,)"), 32)), HasSubstr("Python objects"));
-  EXPECT_THAT(refused(npy(header("[('a', '<f4')]", "False", "(4,)"), 32)), HasSubstr("named fields"));
-  EXPECT_THAT(refused(npy(header("'<f8'", "True", "(2, 2)"), 32)), HasSubstr("Fortran order"));
-  EXPECT_THAT(refused(npy(header("'<f8'", "False", "()"), 8)), HasSubstr("has no rows"));
-  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(0, 3)"), 0)), HasSubstr("no rows"));
-  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(-4,)"), 32)), HasSubstr("damaged header"));
-  EXPECT_THAT(refused(npy(header("'<q8'", "False", "(4,)"), 32)), HasSubstr("unknown dtype"));
-  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(9223372036854775807, 9223372036854775807)"), 32)),
-              HasSubstr("more than 2^64"));
-  EXPECT_THAT(refused(npy("{'descr': '<f8'}", 32)), HasSubstr("damaged header"));
-  EXPECT_THAT(refused(npy("{'descr': ", 32)), HasSubstr("damaged header"));
-  EXPECT_THAT(refused(npy(header("'<f8'", "False", "(4,)"), 32, 9)), HasSubstr(".npy version 9"));
+  EXPECT_THAT(all_of(ArraysInput{{array("/a", 3)}, false, std::nullopt}), ElementsAre("0", "1", "2"));
+  EXPECT_THAT(all_of(ArraysInput{{array("/a", 5), array("/b", 5)}, false, 2}), ElementsAre("[0,2]", "[2,4]", "[4,5]"));
+  EXPECT_THAT(all_of(ArraysInput{{array("/a", 5)}, false, 100}), ElementsAre("[0,5]"));
+  EXPECT_THAT(all_of(ArraysInput{{array("/0", 0), array("/a", 3), array("/1", 0), array("/b", 2)}, true, 2}),
+              ElementsAre("[0,2]", "[2,3]", "[3,5]"));
+  EXPECT_THAT(all_of(ArraysInput{{array("/a", 0), array("/\xFF", 2)}, true, std::nullopt}),
+              ElementsAre(R"("/a")", R"("/\udcff")"));
+  Result<std::unique_ptr<InputSource>> huge =
+      open_spec(ArraysInput{{array("/a", std::numeric_limits<std::int64_t>::max())}, false, std::int64_t{1} << 53U});
+  ASSERT_TRUE(huge);
+  EXPECT_EQ((*huge)->total(), 1024U);
 }
 
 TEST(JobJsonText, StringsComeBackAsTheirBytes) {

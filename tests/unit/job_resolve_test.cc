@@ -306,7 +306,8 @@ TEST_F(JobResolve, ChecksInputs) {
   EXPECT_THAT(inputs(""), HasSubstr("/inputs: found {}, allowed: an object of items"));
   EXPECT_THAT(inputs("\"batch\": 2"), HasSubstr("found no inputs, allowed: exactly one of"));
   EXPECT_THAT(inputs("\"range\": 2, \"items\": []"), HasSubstr("found \"items\" and \"range\""));
-  EXPECT_THAT(inputs("\"range\": 2, \"batch\": 2"), HasSubstr("fits \"npy\" only"));
+  EXPECT_THAT(inputs("\"range\": 2, \"batch\": 2"), HasSubstr("fits \"npy\" and \"safetensors\" only"));
+  EXPECT_THAT(inputs("\"npy\": \"x.npy\", \"tensors\": [\"a\"]"), HasSubstr("fits \"safetensors\" only"));
   EXPECT_THAT(inputs("\"range\": [0, 4, 0]"), HasSubstr("job.json:2: /inputs/range/2: found 0"));
   EXPECT_THAT(inputs("\"range\": [0]"), HasSubstr("a list of 2 to 3"));
   EXPECT_THAT(inputs("\"range\": [0, 1.5]"), HasSubstr("/inputs/range/1: found 1.5"));

@@ -33,7 +33,7 @@ class StartFailure(Exception):
 
 @dataclass
 class Start:
-    """The START frame: what this process is and what it loads. Written by core/launch/start_config.cc."""
+    """The START frame: what this process is and what it loads. Written by core/launch/python_process.cc."""
 
     role: str
     slot: int
@@ -45,7 +45,7 @@ class Start:
     preload: list[str]
     args: list[str]
     seed: int | None
-    npy: str | None
+    arrays: dict[str, Any] | None
     tensors: dict[str, Any]
     forked: bool
     env: dict[str, str] = field(default_factory=dict)

@@ -141,15 +141,3 @@ def seeder(seed: int | None) -> Callable[[int], None] | None:
     if seed is None:
         return None
     return lambda task: plant_seed(mix(seed, task))
-
-
-def wrap_npy(function: Callable[..., Any], path: str) -> Callable[..., Any]:
-    """The function called with rows of the mapped file in place of their numbers."""
-    import numpy
-
-    rows = numpy.load(path, mmap_mode="r", allow_pickle=False)
-
-    def call(index: int | list[int]) -> Any:
-        return function(rows[index] if isinstance(index, int) else rows[index[0] : index[1]])
-
-    return call

@@ -43,12 +43,15 @@ def run(start: Start, fds: Channels) -> int:
             task.plant_seed(start.seed)
         script.call_setup(script.find_function(module, start.worker_setup, "worker_setup"), "worker_setup")
     function: Callable[..., Any] = script.find_function(module, start.function, "function")
-    if start.npy is not None:
-        function = task.wrap_npy(function, start.npy)
+    style = STYLES[start.call]
+    if start.arrays is not None:
+        from mprun import arrays
+
+        function, style = arrays.wrap(function, start.arrays), STYLES["item"]
     try:
         _mprun.write_frame(fds.results, READY, b"")
         _mprun.run_tasks(
-            fds.channel, fds.results, fds.board, start.slot, function, STYLES[start.call],
+            fds.channel, fds.results, fds.board, start.slot, function, style,
             json.loads, TensorFiles(**start.tensors).encode, task.describe, task.seeder(start.seed),
         )
     except OSError:  # the supervisor is gone, or a task closed our descriptors
