@@ -16,7 +16,8 @@ from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
 LOCKED_SECONDS = 5  # above the time within which an orphaned lock is proved
-STALL_SECONDS = 5  # the lowest limit for which all of them, so long, are no stalls
+STALL_SECONDS = 5  # the lowest limit for which those that move, so long, are no stalls
+OUTSIDE_SECONDS = 60  # the same for those that wait for us, however slow this machine makes us
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Control:
     other: type[Outside] = Outside
     more: tuple[str, ...] = ()  # further arguments
     seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
+
+    @property
+    def stall_seconds(self) -> int:
+        """With which they are watched."""
+        return OUTSIDE_SECONDS if self.other.acts else STALL_SECONDS
 
     @property
     def name(self) -> str:

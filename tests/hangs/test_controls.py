@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +42,8 @@ class Started:
         return False
 
 
-def run_all(folder: Path, prefix: Sequence[str]) -> Ends:
-    """Runs all controls side by side, each behind `prefix`."""
+def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
+    """Runs all controls side by side, each behind its prefix."""
     runner = harness.Runner(harness.MPRUN_BIN, folder)
     started = {}
     try:
@@ -51,7 +51,7 @@ def run_all(folder: Path, prefix: Sequence[str]) -> Ends:
             own = folder / control.name
             own.mkdir()
             other = control.other(own)
-            argv = [*prefix, *control.argv(own, other.argument)]
+            argv = [*prefix(control), *control.argv(own, other.argument)]
             running = runner.start_plain(*argv, env={"TMPDIR": str(own)})
             started[control.name] = Started(other, running)
         deadline = time.monotonic() + PATIENCE
@@ -81,14 +81,18 @@ def end_of(running: Running) -> tuple[int | None, str, str]:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Ends:
     """How each of them ends without mprun."""
-    return run_all(tmp_path_factory.mktemp("plain"), [])
+    return run_all(tmp_path_factory.mktemp("plain"), lambda control: [])
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
     """How each of them ends under mprun, with as little patience as they can stand."""
-    options = ["--on-hang", "report", "--stall-seconds", str(controls.STALL_SECONDS)]
-    return run_all(tmp_path_factory.mktemp("watched"), [str(mprun), *options, "--"])
+
+    def prefix(control: Control) -> list[str]:
+        stall = ["--stall-seconds", str(control.stall_seconds)]
+        return [str(mprun), "--on-hang", "report", *stall, "--"]
+
+    return run_all(tmp_path_factory.mktemp("watched"), prefix)
 
 
 @pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
