@@ -32,7 +32,7 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
     return;
   }
   for (const int slot : stuck_slots) post(event::WorkerHung{slot});
-  if (!finding.ends_start || !stuck_slots.empty()) return;
+  if (!finding.ends_start || !slots_.empty()) return;
   // The host hangs before there is any worker: in `setup`, or an import.
   std::string reason = "it hung while it was starting";
   for (const auto& [pid, place] : finding.stuck) {

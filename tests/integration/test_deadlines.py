@@ -413,6 +413,26 @@ def test_a_late_setup_is_a_failed_launch(run_job: RunCommand, start_method: str)
     assert '"warming up" has passed' in run.stderr
 
 
+def test_a_late_host_is_told_and_its_workers_go_on(run_job: RunCommand) -> None:
+    script = """
+import threading, time, mprun
+
+def late():
+    with mprun.deadline(0.2, "in the background"):
+        time.sleep(50)
+
+def setup():
+    threading.Thread(target=late, daemon=True).start()
+
+def work(number):
+    time.sleep(0.5)
+    return number
+"""
+    run = run_job(spec("work", setup="setup", start_method="fork"), scripts={"late.py": script})
+    assert run.check().values() == [0, 1, 2, 3]
+    assert late(run) == ["in the background"]
+
+
 def test_a_task_beyond_its_limit_is_told_with_the_place(run_job: RunCommand) -> None:
     job = spec("slow", limits={"task_seconds": 0.5}, retries=0)
     run = run_job(job, scripts={"late.py": JOB}).check(1)
