@@ -16,9 +16,14 @@ RankCrew::RankCrew(LaunchPlan plan, CrewListener* listener)
       launcher_(make_launcher(plan_, this)) {}
 
 RankCrew::~RankCrew() {
-  for (Slot& slot : slots_) {
-    if (slot.results) plan_.loop->remove(slot.results.get());
-  }
+  for (Slot& slot : slots_) close_channels(&slot);
+}
+
+void RankCrew::close_channels(Slot* slot) {
+  if (slot->channel) plan_.loop->remove(slot->channel->fd());
+  if (slot->results) plan_.loop->remove(slot->results.get());
+  slot->channel.reset();
+  slot->results.reset();
 }
 
 void RankCrew::start(int number) {
@@ -43,6 +48,7 @@ void RankCrew::signal(int number, int signal_number) {
 
 void RankCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   Slot& slot = at(number);
+  close_channels(&slot);
   slot = Slot{};
   slot.running = true;
   slot.task = tasks.front().task;
@@ -58,10 +64,13 @@ Result<void> RankCrew::open_channels(int number, LaunchRequest* request) {
   auto opened = open_worker_channels(plan_.run_dir, number, request);
   if (!opened) return opened.error();
   Slot& slot = at(number);
-  if (slot.results) plan_.loop->remove(slot.results.get());
+  close_channels(&slot);
   slot.channel.emplace(std::move(opened->channel));
   slot.results = std::move(opened->results);
   slot.log_offset = opened->log_offset;
+  if (auto added = plan_.loop->add(slot.channel->fd(), 0, [this, number](std::uint32_t) { flush(number); }); !added) {
+    return added;
+  }
   return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
 }
 
@@ -80,9 +89,20 @@ std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
   }
   if (plan_.spec->start_method == StartMethod::kSpawn) {
     slot.channel->send_frame(MPRUN_START, start_config(plan_, "rank", number));
-    (void)slot.channel->flush();
+    flush(number);
   }
   return request;
+}
+
+// A frame may be longer than the socket takes at once.
+void RankCrew::flush(int number) {
+  Slot& slot = at(number);
+  if (!slot.channel) return;
+  if (!slot.channel->flush()) {
+    plan_.loop->remove(slot.channel->fd());  // it is dying; its end will be reported
+    return;
+  }
+  plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
 }
 
 void RankCrew::on_launched(int number, pid_t pid) {
@@ -152,9 +172,7 @@ void RankCrew::end_rank(int number, ProcessEnd end) {
   Slot& slot = at(number);
   slot.running = false;
   slot.pid = 0;
-  slot.channel.reset();
-  if (slot.results) plan_.loop->remove(slot.results.get());
-  slot.results.reset();
+  close_channels(&slot);
   const bool failed = end.signal != 0 || end.exit_code != 0;
   std::string payload = slot.value.empty() ? "null" : slot.value;
   if (failed) payload = slot.error.empty() ? explain_death(number, end) : slot.error;

@@ -49,6 +49,8 @@ class RankCrew : public Crew, private LauncherListener {
 
   [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
   void drain(int number);
+  void flush(int number);
+  void close_channels(Slot* slot);
   void end_rank(int number, ProcessEnd end);
   [[nodiscard]] std::string explain_death(int number, ProcessEnd end) const;
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }

@@ -229,6 +229,19 @@ wait_for("leaving")
     assert run.values() == [None, None]
 
 
+def test_arguments_longer_than_a_socket_takes_at_once(
+    run_job: RunCommand, start_method: str
+) -> None:
+    spec = {
+        "script": "ranks.py",
+        "start_method": start_method,
+        "processes": 2,
+        "args": ["x" * 1000] * 2000,
+    }
+    script = "import mprun, sys\n\nmprun.result(sum(map(len, sys.argv[1:])))\n"
+    assert run_job(spec, scripts=ranks(script)).check().values() == [2_000_000, 2_000_000]
+
+
 def test_a_seed_for_ranks(run_job: RunCommand) -> None:
     """Each rank draws its own numbers, the same in every run."""
     script = "import mprun, random\n\nmprun.result(random.random())\n"
