@@ -56,9 +56,16 @@ class Program {
                    not_executable ? "permission denied" : "command not found");
       return not_executable ? kNotExecutable : kNotFound;
     }
+    block_signals();
+    // The program is in the process group of who called us. Were its parent in the same session, but in a group of its
+    // own, the kernel would take the program's end for that of a shell, and send SIGHUP to a group with a stopped
+    // process in it, such as that of a script in CI (setpgid(2): orphaned process groups). So we join, and leave the
+    // session.
+    const bool joined = setpgid(0, guard_.process_group) == 0;
     for (int rank = 0; rank < copies_; ++rank) {
       if (const int failed = start(file, rank); failed != 0) return failed;
     }
+    if (joined) setsid();
     if (observer_ != nullptr) observer_->started = true;
     tell_of_sight();
     wait_for_all();
@@ -118,14 +125,16 @@ class Program {
     for (const auto& [pid, rank] : ranks_) kill(pid, number);
   }
 
-  void wait_for_all() {
-    sigset_t set;
-    sigemptyset(&set);
+  void block_signals() {
+    sigemptyset(&taken_);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
-      sigaddset(&set, number);
+      sigaddset(&taken_, number);
     }
-    sigprocmask(SIG_BLOCK, &set, nullptr);
-    const Fd signals(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    sigprocmask(SIG_BLOCK, &taken_, nullptr);
+  }
+
+  void wait_for_all() {
+    const Fd signals(signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK));
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
       std::array<pollfd, 4> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
@@ -208,6 +217,7 @@ class Program {
   Environment environment_;
   std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
+  sigset_t taken_{};  ///< by signalfd
   std::optional<Nanos> kill_at_;
   std::unique_ptr<HangWatch> watch_;
   int code_ = 0;

@@ -143,6 +143,24 @@ def test_a_program_leaves_nobody(run_mprun: RunCommand, tmp_path: Path) -> None:
     assert run.survivors == []
 
 
+def test_a_stopped_neighbour_brings_no_hangup(mprun: Path, tmp_path: Path) -> None:
+    """Of a script without a terminal, as in CI: its process group is orphaned all the time."""
+    script = """
+        trap 'echo hung up' HUP
+        sleep 600 &
+        kill -STOP $!
+        "$1" -- true
+        echo "ended with $?"
+        kill -KILL $!
+    """
+    command = ["bash", "-c", script, "bash", mprun]
+    done = subprocess.run(
+        command, start_new_session=True, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout == "ended with 0\n"
+
+
 RESTLESS = """
 #include <unistd.h>
 
