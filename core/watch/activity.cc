@@ -65,13 +65,14 @@ void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
   }
 }
 
-bool ActivityMeter::has_moved(Nanos now, bool all) {
+bool ActivityMeter::has_moved(Nanos now, bool all, bool ask) {
+  mover_wants_gil_ = false;
   bool moved = false;
   if (!all && last_mover_ < threads_.size()) {
     Watched& mover = threads_[last_mover_];
     const Nanos before = mover.moved;
     moved = has_moved(&mover, now);
-    all = moved && !mover.ended && seems_to_wait_for_gil(&mover);
+    mover_wants_gil_ = all = ask && moved && !mover.ended && seems_to_wait_for_gil(&mover);
     if (all) mover.moved = before;
     if (moved && !mover.ended && !all) return true;
   }

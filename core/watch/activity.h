@@ -22,8 +22,10 @@ class ActivityMeter {
   /// From now on the threads of `sample` are those that are looked at. Opens and closes only what has changed.
   void set_threads(const Sample& sample, Nanos now);
   /// True if a thread has run since it was looked at last, or has ended: which is then not looked at any more. Stops at
-  /// the thread that ran last time, if that has run again, not only to ask for a GIL, and `all` is false.
-  [[nodiscard]] bool has_moved(Nanos now, bool all);
+  /// the thread that ran last time, if that has run again and `all` is false; with `ask` not if it only wants a GIL.
+  [[nodiscard]] bool has_moved(Nanos now, bool all, bool ask = false);
+  /// Whether the last look asked, and the thread that had run only wanted a GIL. Other waits look the same.
+  [[nodiscard]] bool mover_wants_gil() const { return mover_wants_gil_; }
   [[nodiscard]] bool knows_none() const { return threads_.empty(); }
 
   /// Processes none of whose threads has run since `since`; waiting for a GIL, which is done by looking again every
@@ -55,6 +57,7 @@ class ActivityMeter {
   std::size_t most_open_;
   std::vector<Watched> threads_;
   std::size_t last_mover_ = 0;  ///< asked first: who ran a moment ago mostly runs again
+  bool mover_wants_gil_ = false;
   std::uint64_t runs_ = 0;
 };
 

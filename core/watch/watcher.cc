@@ -13,10 +13,12 @@ constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
 // How long a process must rest while others run, before it is worth a judgement; and between such judgements.
 constexpr Nanos kRest = kNanosPerSecond;
 constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
-// The same where all rest but those that wait for a GIL; the time between two judgements doubles.
-constexpr Nanos kRestAtGil = 400 * kNanosPerMilli, kMostPatienceAtGil = 30 * kNanosPerSecond;
+// The same where all rest but those that wait for a GIL; and how often that is asked before the time in between
+// doubles.
+constexpr Nanos kRestAtGil = 400 * kNanosPerMilli;
+constexpr int kManyLooksAtGil = 10, kMostDoublingsAtGil = 7;
 constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPerMilli,
-                kMostPatience = 400 * kNanosPerMilli;
+                kMostPatience = 800 * kNanosPerMilli;
 // How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
 constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
 // After the time for a look has passed by so much.
@@ -89,7 +91,14 @@ bool Watcher::has_new_process() const {
 // Starts taking samples if it is worth it: when nobody moves, or somebody has rested for long while others do.
 void Watcher::wait_for_rest(Nanos now) {
   const bool look_at_all = now - last_part_ >= kRest;
-  const bool moved = activity_.has_moved(now, look_at_all);
+  const bool ask = now >= next_gil_look_;
+  const bool moved = activity_.has_moved(now, look_at_all, ask);
+  if (ask && moved) {
+    gil_looks_ = activity_.mover_wants_gil() ? gil_looks_ + 1 : 0;
+    // What goes on so is no hang, or has been told, or only looks like it: it is asked less and less.
+    const int doublings = std::clamp(gil_looks_ - kManyLooksAtGil, 0, kMostDoublingsAtGil);
+    next_gil_look_ = now + (kLookEvery << doublings);
+  }
   // Who wakes up again and again shall not be judged each time: the more often, the longer a rest must be.
   if (moved && judged_still_) {
     patience_ = now - last_moved_ < kLongRest ? std::min(patience_ + kPatienceStep, kMostPatience) : 0;
@@ -101,9 +110,8 @@ void Watcher::wait_for_rest(Nanos now) {
   // Nobody moves but to ask for a GIL.
   at_gil_ = moved && activity_.all_rest_since(now - kRestAtGil);
   bool part = false;
-  if (at_gil_ && now - last_part_ >= at_gil_patience_) {
+  if (at_gil_ && now - last_part_ >= kRestAtGil) {
     judged_resting_ = activity_.resting_since(now - kRestAtGil);
-    at_gil_patience_ = std::min(2 * at_gil_patience_, kMostPatienceAtGil);
     part = true;
     last_part_ = now;
   } else if (moved && !at_gil_ && look_at_all && now - last_part_ >= kPartEvery) {
@@ -112,7 +120,6 @@ void Watcher::wait_for_rest(Nanos now) {
     judged_resting_ = std::move(resting);
     last_part_ = now;
   }
-  if (!at_gil_) at_gil_patience_ = kRestAtGil;
   // Threads that are not known yet were started by some that are, and those have moved.
   if (moved && !part && !activity_.knows_none() && now - last_sample_ < kPartEvery) return;
   sample_again(now);

@@ -74,7 +74,8 @@ class Watcher {
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile
   bool at_gil_ = false;             ///< they only ask for a GIL
-  Nanos at_gil_patience_ = 0;       ///< how long the last judgement must be over before the next is made of those
+  int gil_looks_ = 0;               ///< looks in a row that found that of who had run
+  Nanos next_gil_look_ = 0;         ///< when that is asked again
   bool judged_still_ = false;       ///< nobody has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
   std::unique_ptr<Sample> sample_;
