@@ -43,6 +43,8 @@ def _adapt(here):
 
 def _offer_mprun(here):
     """Makes `import mprun` work, and shadows nothing: asked only when nobody else has such a module."""
+    if sys.version_info < (3, 11):
+        return  # its extension cannot be loaded there, and the oldest know other kinds of finders
 
     class Finder:
         @staticmethod
