@@ -13,6 +13,8 @@ constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
 // How long a process must rest while others run, before it is worth a judgement; and between such judgements.
 constexpr Nanos kRest = kNanosPerSecond;
 constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
+// While a tree is busy, so small a part of the time goes into the samples that find its new threads.
+constexpr Nanos kSampleShare = 1000, kLatestBusySample = 15 * kNanosPerSecond;
 // The same where all rest but those that wait for a GIL; and how often that is asked before the time in between
 // doubles.
 constexpr Nanos kRestAtGil = 400 * kNanosPerMilli;
@@ -121,9 +123,10 @@ void Watcher::wait_for_rest(Nanos now) {
     last_part_ = now;
   }
   // Threads that are not known yet were started by some that are, and those have moved.
-  if (moved && !part && !activity_.knows_none() && now - last_sample_ < kPartEvery) return;
+  if (moved && !part && !activity_.knows_none() && now - last_sample_ < busy_sample_every_) return;
   sample_again(now);
   last_sample_ = now;
+  busy_sample_every_ = std::clamp((monotonic_now() - now) * kSampleShare, kPartEvery, kLatestBusySample);
   if (sample_->threads.empty() || (moved && !part)) return;
   of_part_ = part;
   phase_ = Phase::kFirst;

@@ -75,6 +75,7 @@ class Watcher {
   bool of_part_ = false;            ///< others run meanwhile
   bool at_gil_ = false;             ///< they only ask for a GIL
   int gil_looks_ = 0;               ///< looks in a row that found that of who had run
+  Nanos busy_sample_every_ = 0;     ///< as what a sample costs allows
   Nanos next_gil_look_ = 0;         ///< when that is asked again
   bool judged_still_ = false;       ///< nobody has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
