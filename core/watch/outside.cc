@@ -41,18 +41,14 @@ class SharedMemory {
     // By its descriptor, or its number, somebody could map it any time.
     if (begins_with(path, "/memfd:") || begins_with(path, "/SYSV")) return true;
     // A semaphore is mapped before it gets its name, so that the mapping does not tell whether it still has one.
-    if (path.find("/sem.") != std::string_view::npos && has_named_semaphores()) return true;
+    if (path.find("/sem.") != std::string_view::npos && has_name(mapping)) return true;
     return mapped_by_others().count({mapping.device, mapping.inode}) != 0;
   }
 
  private:
-  bool has_named_semaphores() {
-    if (!named_) {
-      const auto names = proc_->list(std::to_string(root_) + "/root/dev/shm");
-      named_ = !names || std::any_of(names->begin(), names->end(),
-                                     [](const std::string& name) { return begins_with(name, "sem."); });
-    }
-    return *named_;
+  bool has_name(const Mapping& mapping) {
+    const auto names = proc_->names_of(root_, "/dev/shm", mapping.inode);
+    return !names || !names->empty();
   }
 
   const std::set<std::pair<std::uint64_t, std::uint64_t>>& mapped_by_others() {
@@ -70,7 +66,6 @@ class SharedMemory {
   ProcSource* proc_;
   pid_t root_;
   std::vector<pid_t> others_;
-  std::optional<bool> named_;
   std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> files_;
 };
 

@@ -13,6 +13,7 @@ namespace mprun {
 class FakeProcess : public ProcSource {
  public:
   std::map<std::string, std::string> files, links;
+  std::map<std::uint64_t, std::vector<std::string>> names;  ///< by inode, in any folder
   std::map<std::string, std::vector<std::string>> folders;
 
   /// Puts a value into memory, over what was there.
@@ -28,6 +29,10 @@ class FakeProcess : public ProcSource {
 
   std::optional<std::string> read(const std::string& path) override { return answer(files, path); }
   std::optional<std::string> link(const std::string& path) override { return answer(links, path); }
+  std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override {
+    if (folders.count(std::to_string(pid) + "/root" + folder) == 0) return std::nullopt;
+    return names[inode];
+  }
   std::optional<std::vector<std::string>> list(const std::string& path) override { return answer(folders, path); }
   bool memory(pid_t, std::uint64_t address, void* to, std::size_t size) override {
     for (std::size_t i = 0; i < size; ++i) {

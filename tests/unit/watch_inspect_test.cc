@@ -236,9 +236,10 @@ TEST_F(RestOfTheMachine, MemoryThatOthersCouldYetMap) {
   Mapping mapping = semaphore();
   EXPECT_TRUE(outside().shares_memory(mapping)) << "who knows what names there are";
   proc_.folders["20/root/dev/shm"] = {"sem.job"};
-  EXPECT_TRUE(outside().shares_memory(mapping)) << "it may be that semaphore";
-  proc_.folders["20/root/dev/shm"] = {};
-  EXPECT_FALSE(outside().shares_memory(mapping));
+  proc_.names[100] = {"sem.job"};
+  EXPECT_FALSE(outside().shares_memory(mapping)) << "it is another semaphore";
+  proc_.names[99] = {"sem.job"};
+  EXPECT_TRUE(outside().shares_memory(mapping)) << "it is that semaphore";
   mapping.path = "/memfd:queue (deleted)";
   EXPECT_TRUE(outside().shares_memory(mapping));
   mapping.path = "/SYSV00000000 (deleted)";
