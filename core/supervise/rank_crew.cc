@@ -41,8 +41,9 @@ void RankCrew::signal(int number, int signal_number) {
     if (kill(-slot.pid, signal_number) != 0) kill(slot.pid, signal_number);
     return;
   }
-  plan_.loop->at(0, [this, number] {
-    if (at(number).running && at(number).pid == 0) end_rank(number, {0, SIGTERM});
+  plan_.loop->at(0, [this, number, signal_number] {
+    if (!at(number).running) return;
+    at(number).pid != 0 ? signal(number, signal_number) : end_rank(number, {0, SIGTERM});
   });
 }
 

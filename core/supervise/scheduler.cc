@@ -60,7 +60,6 @@ void Scheduler::on(const event::WorkerReady& e) {
   Worker& worker = at(e.slot);
   if (worker.state != State::kStarting) return;
   worker.state = State::kReady;
-  worker.deadline.reset();
   start_deaths_ = 0;
   settle(e.slot);
 }
@@ -154,7 +153,8 @@ void Scheduler::on(const event::Resumed& e) {
 }
 
 void Scheduler::on(const event::Tick& /*e*/) {
-  if (policy_.job_limit && now_ - begun_ >= *policy_.job_limit && stopping_ == Cause::kNone) {
+  if (policy_.job_limit && now_ - begun_ >= *policy_.job_limit &&
+      (stopping_ == Cause::kNone || stopping_ == Cause::kErrorStop)) {
     stop(Cause::kJobLimit);
     stop_deadline_ = now_;
   }
@@ -320,9 +320,10 @@ void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause ca
   }
 }
 
-// No more tasks are handed out; what runs may finish (until stop_deadline_ where the cause sets one).
+// No more tasks are handed out; what runs may finish: after an error for as long as it takes, else until
+// stop_deadline_. Another cause may so bound the stop that an error began.
 void Scheduler::stop(Cause cause) {
-  if (stopping_ != Cause::kNone) return;
+  if (stopping_ == cause || (stopping_ != Cause::kNone && stopping_ != Cause::kErrorStop)) return;
   stopping_ = cause;
   stop_deadline_ = now_ + policy_.grace;
   for (int slot = 0; slot < policy_.workers; ++slot) {

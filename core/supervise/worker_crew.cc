@@ -132,7 +132,9 @@ void WorkerCrew::signal(int number, int signal_number) {
   if (!slot.wanted) return;
   slot.signalled = true;
   if (slot.pid == 0) {
-    gone_later(number);
+    plan_.loop->at(0, [this, number, signal_number] {  // it may have been launched by then
+      at(number).pid != 0 ? signal(number, signal_number) : gone_later(number);
+    });
   } else if (kill(-slot.pid, signal_number) != 0) {
     kill(slot.pid, signal_number);  // not yet leader of its group
   }

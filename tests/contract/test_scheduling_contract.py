@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -290,6 +291,63 @@ def test_inputs_are_not_all_read_first(run_job: RunCommand) -> None:
 
 
 # --- failures ----------------------------------------------------------------------------------
+
+
+def test_a_stop_ends_a_worker_whose_start_mprun_has_not_heard_of(
+    start_job: StartCommand, tmp_path: Path
+) -> None:
+    """The failure that stops the job and the news of the second worker's start arrive together."""
+    script = """
+import os
+
+import events
+
+forks = 0
+
+
+def wait_for_the_failure():
+    global forks
+    forks += 1
+    if forks == 2:
+        events.wait_for("failed")
+        with open("failed") as file:
+            pid = int(file.readline())
+        while open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "S":
+            pass  # its failure is on its way when it waits for more to do
+
+
+os.register_at_fork(before=wait_for_the_failure)
+
+
+def run(number):
+    events.mark("started")
+    events.wait_for("stopped")
+    events.mark("failed", os.getpid())
+    raise ValueError("enough")
+"""
+    running = start_job(
+        {
+            "script": "job.py:run",
+            "start_method": "fork",
+            "processes": 2,
+            "on_error": "stop",
+            "inputs": {"range": 10},
+        },
+        scripts=job(script),
+    )
+    harness.wait_until(lambda: harness.marks(tmp_path / "started"), what="the first task")
+    (supervisor,) = [child for child in running.children() if child.name == "mprun"]
+    os.kill(supervisor.pid, signal.SIGSTOP)
+    (tmp_path / "stopped").write_text("\n")
+
+    def both_have_told() -> bool:
+        states = [child.state for child in running.children() if child.name != "mprun"]
+        return len(states) == 3 and set(states) == {"S"}
+
+    harness.wait_until(both_have_told, what="the host and both workers")
+    os.kill(supervisor.pid, signal.SIGCONT)
+    run = running.wait(20).check(1)
+    assert run.summary()["counts"]["failed"] == 1
 
 
 def test_retries_on_error(run_job: RunCommand, start_method: str) -> None:

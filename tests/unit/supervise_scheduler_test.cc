@@ -258,6 +258,46 @@ TEST(Scheduler, ErrorStopAndMaxFailuresHandOutNothingMore) {
   }
 }
 
+TEST(Scheduler, WorkerThatGetsReadyAfterItsSignalIsKilledAfterTheGrace) {
+  Policy policy = workers(2);
+  policy.stop_on_error = true;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{10, true});
+  driver.send(event::WorkerReady{0});
+  const auto signals = all<action::Signal>(driver.send(event::TaskDone{0, true, 1}));
+  ASSERT_EQ(signals.size(), 1U);
+  EXPECT_EQ(signals[0].signal, SIGTERM);
+  driver.send(event::WorkerReady{1});  // it did not hear
+  driver.pass(to_seconds(policy.grace));
+  const auto kills = all<action::Signal>(driver.send(event::Tick{}));
+  ASSERT_EQ(kills.size(), 1U);
+  EXPECT_EQ(kills[0].slot, 1);
+  EXPECT_EQ(kills[0].signal, SIGKILL);
+}
+
+TEST(Scheduler, AfterAnErrorStopInterruptsAndTheJobLimitStillBoundWhatRuns) {
+  for (const bool interrupt : {true, false}) {
+    Policy policy = workers(2);
+    policy.stop_on_error = true;
+    if (!interrupt) policy.job_limit = from_seconds(5);
+    Driver driver(policy);
+    driver.send(event::Begin{});
+    driver.send(event::InputsRead{2, true});
+    driver.send(event::WorkerReady{0});
+    driver.send(event::WorkerReady{1});
+    driver.send(event::TaskDone{0, true, 1});  // the other one's task goes on
+    driver.send(event::WorkerGone{0, false});
+    if (interrupt) driver.send(event::Interrupt{});
+    driver.pass(interrupt ? to_seconds(policy.grace) : 5);
+    const auto signals = all<action::Signal>(driver.send(event::Tick{}));
+    ASSERT_EQ(signals.size(), 1U);
+    EXPECT_EQ(signals[0].slot, 1);
+    EXPECT_EQ(signals[0].signal, SIGTERM);
+    EXPECT_EQ(driver.scheduler().stopping(), interrupt ? Cause::kInterrupted : Cause::kJobLimit);
+  }
+}
+
 TEST(Scheduler, RankFailureEndsTheOthersAtOnce) {
   Policy policy = workers(3);
   policy.process_per_task = policy.ranks = true;
