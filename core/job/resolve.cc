@@ -150,6 +150,26 @@ void resolve_plain(Resolving& job) {
                                         : ProgressMode::kAuto;
 }
 
+Result<void> resolve_padding(Resolving& job) {
+  const Json* const pad = job.layers.find("/output/pad");
+  if (pad == nullptr) return {};
+  if (job.spec.tensors != TensorFormat::kNpy) {
+    return job.layers.error("/output/pad", "tensors are padded to be gathered, which \"output.tensors\" of " +
+                                               job::in_quotes(to_string(job.spec.tensors)) + " does not do");
+  }
+  for (const auto& [name, wanted] : pad->items()) {
+    const bool plain = wanted.is_array();
+    if (!plain && !wanted.contains("shape")) {
+      return job.layers.error((Json::json_pointer("/output/pad") / name).to_string(),
+                              "found no \"shape\", allowed: an object of \"shape\" and \"fill\", or an array of sizes");
+    }
+    Padding padding{(plain ? wanted : wanted["shape"]).get<std::vector<std::int64_t>>(), "0"};
+    if (!plain && wanted.contains("fill")) padding.fill = wanted["fill"].dump();
+    job.spec.pad[name] = std::move(padding);
+  }
+  return {};
+}
+
 Result<void> resolve_directories(Resolving& job) {
   Layers& layers = job.layers;
   JobSpec& spec = job.spec;
@@ -257,6 +277,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
     return std::move(done).error();
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
   resolve_plain(job);
+  if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
   if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();

@@ -31,6 +31,11 @@ enum class TensorFormat {
   kNpy,          ///< gathered, one .npy for each name; what does not fit goes to a .safetensors file
   kSafetensors,  ///< one .safetensors file a task
 };
+/// Tensors of one name that may differ in shape: each is put into a row of this shape.
+struct Padding {
+  std::vector<std::int64_t> shape;
+  std::string fill;  ///< JSON: a number, or "NaN", "Infinity", "-Infinity"
+};
 enum class ProgressMode { kAuto, kAlways, kNever };
 
 struct Device {
@@ -135,6 +140,7 @@ struct JobSpec {
   std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>
   std::string results;                    ///< extra copy in the asked order: absolute path, "-" stdout, empty none
   TensorFormat tensors = TensorFormat::kNpy;
+  std::map<std::string, Padding> pad;  ///< by the name of the tensors
   ProgressMode progress = ProgressMode::kAuto;
 };
 

@@ -28,7 +28,14 @@ std::string tensors_config(const LaunchPlan& plan) {
   std::string text = "{\"folder\":";
   append_json_string(&text, plan.run_dir + "/tensors");
   text += std::string(",\"format\":\"") + to_string(plan.spec->tensors) + "\",\"tasks\":" + number(plan.tasks);
-  return text + ",\"rows\":" + number(plan.rows) + "}";
+  text += ",\"rows\":" + number(plan.rows) + ",\"pad\":{";
+  const char* separator = "";
+  for (const auto& [name, padding] : plan.spec->pad) {
+    text += std::exchange(separator, ",");
+    append_json_string(&text, name);
+    text += ":{\"shape\":" + Json(padding.shape).dump() + ",\"fill\":" + padding.fill + "}";
+  }
+  return text + "}}";
 }
 
 void append_array(std::string* text, const InputArray& array) {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pytest
 
 from harness import RunCommand
 from tensor_jobs import equal, failures, load, load_safetensors, spec, tensors_of
@@ -238,6 +239,79 @@ def evaluate(number):
     entry = tensors_of(run)["tensors/boxes.npy"]
     assert (entry["rows_done"], entry["rows_missing"]) == (gathered, 6 - gathered)
     assert gathered >= 1
+
+
+PADDED = """
+import numpy
+
+
+def evaluate(number):
+    return {
+        "tokens": numpy.arange(number, dtype="i4"),
+        "boxes": numpy.full((number, 2), number, "f4"),
+        "mask": numpy.ones(number, bool),
+    }
+
+
+def batches(rows):
+    length = int(rows.max())
+    return rows[:, None] * numpy.ones(length)
+"""
+
+
+def test_other_shapes_are_padded_when_asked_for(run_job: RunCommand, start_method: str) -> None:
+    """Each row begins with its tensor; one that is larger than the row has a file of its own."""
+    pad = {
+        "tokens": {"shape": [4], "fill": -100},
+        "boxes": {"shape": [5, 3], "fill": "NaN"},
+        "mask": [5],
+    }
+    job = spec("evaluate", 6, start_method=start_method, output={"pad": pad})
+    run = run_job(job, scripts={"job.py": PADDED}).check()
+    tokens = numpy.full((6, 4), -100, "i4")
+    boxes = numpy.full((6, 5, 3), numpy.nan, "f4")
+    mask = numpy.zeros((6, 5), bool)
+    for number in range(6):
+        tokens[number, :number] = range(number) if number < 5 else 0
+        boxes[number, :number, :2] = number
+        mask[number, :number] = True
+    tokens[5] = 0  # it is in its own file
+    assert equal(load(run, "tokens"), tokens)
+    assert equal(load(run, "boxes"), boxes)
+    assert equal(load(run, "mask"), mask)
+    value = run.values()[3]
+    assert value["boxes"] == {"tensor": "tensors/boxes.npy", "row": 3, "shape": [3, 2]}
+    assert run.values()[5]["tokens"] == {"tensor": "tensors/5.safetensors", "name": "tokens"}
+    assert tensors_of(run)["tensors/tokens.npy"]["rows_missing"] == 1
+
+
+def test_batches_are_padded(run_job: RunCommand, tmp_path: Path) -> None:
+    numpy.save(tmp_path / "rows.npy", numpy.arange(1.0, 8.0))
+    inputs = {"npy": "rows.npy", "batch": 3}
+    job = spec("batches", inputs=inputs, output={"pad": {"result": [7]}})
+    run = run_job(job, scripts={"job.py": PADDED}).check()
+    wanted = numpy.zeros((7, 7))
+    for row in range(7):
+        wanted[row, : min(row // 3 * 3 + 3, 7)] = row + 1
+    assert equal(load(run, "result"), wanted)
+    assert run.values()[2] == {"tensor": "tensors/result.npy", "rows": [6, 7], "shape": [1, 7]}
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype", "holds"),
+    [(300, "u1", False), (-1, "u1", False), (0.5, "i8", False), (2, "?", False), ("NaN", "i2", False)]
+    + [(1e39, "f4", False), (0, "U3", False), (0.1, "f4", True), ("-Infinity", "f2", True), (1, "?", True)],
+)
+def test_what_a_dtype_has_not_cannot_fill(
+    run_job: RunCommand, fill: Any, dtype: str, holds: bool
+) -> None:
+    script = f"import numpy\n\n\ndef evaluate(number):\n    return numpy.zeros(1, {dtype!r})\n"
+    output = {"pad": {"result": {"shape": [2], "fill": fill}}}
+    run = run_job(spec("evaluate", output=output), scripts={"job.py": script}).check(0 if holds else 1)
+    if holds:
+        assert equal(load(run, "result")[1, 1:], numpy.array([float(fill)], dtype))
+    else:
+        assert all('"output.pad" fills with' in text for text in failures(run))
 
 
 def test_safetensors_when_asked_for(run_job: RunCommand, start_method: str) -> None:

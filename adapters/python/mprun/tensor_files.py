@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
 from mprun import task as tasks
+from mprun.padding import pad
 from mprun.tensors import HoldsTensor, Tensor, TensorError, is_tensor, view
 
 #: The tensors one task may return; core/wire/tensor_claims.h has the same number.
@@ -118,8 +119,10 @@ def find_tensors(value: Any) -> list[Named]:
 class TensorFiles:
     """What one worker or rank writes below tensors/."""
 
-    def __init__(self, folder: str, format: str, tasks: int | None, rows: int | None) -> None:
-        self.folder, self.format, self.tasks, self.rows = folder, format, tasks, rows
+    def __init__(
+        self, folder: str, format: str, tasks: int | None, rows: int | None, pad: dict[str, dict[str, Any]]
+    ) -> None:
+        self.folder, self.format, self.tasks, self.rows, self.pad = folder, format, tasks, rows, pad
 
     def encode(self, value: Any, task: int, input: Any) -> bytes | tuple[bytes, bytes]:
         """The value as JSON; where it holds tensors they are written, and what is said of them comes first."""
@@ -135,7 +138,9 @@ class TensorFiles:
             if rows is None:
                 apart.append(named)
                 continue
-            where = {"rows": [rows.begin, rows.end]} if rows.is_batch else {"row": rows.begin}
+            where: dict[str, Any] = {"rows": [rows.begin, rows.end]} if rows.is_batch else {"row": rows.begin}
+            if named.name in self.pad:
+                where["shape"] = list(named.tensor.shape)
             references[named.key] = {"tensor": f"tensors/{named.name}.npy", **where}
             claims += claim(ROWS, named.name, rows.begin, rows.end)
         if apart:
@@ -150,10 +155,11 @@ class TensorFiles:
 
     def gather(self, named: Named, task: int, input: Any) -> Rows | None:
         """Writes a task's rows of NAME.npy; None: they do not fit."""
-        tensor = named.tensor
-        if self.format != "npy" or not tensor.npy:
+        if self.format != "npy" or not named.tensor.npy:
             return None
-        ways = self.ways(tensor, task, input)
+        tensor, ways = self.ways(named, task, input)
+        if not ways:
+            return None
         file = f"{named.name}.npy"
         try:
             fd = self.open_gathered(file, ways[0])
@@ -169,17 +175,31 @@ class TensorFiles:
             raise explain(error, file, ways[0].file_bytes()) from None
         return None
 
-    def ways(self, tensor: Tensor, task: int, input: Any) -> list[Rows]:
-        """How a file may hold the tensor. One as long as the task's batch is taken for a batch of rows, unless the file
-        that is there says otherwise."""
-        found = []
-        shape, size = tensor.shape, len(tensor.memory)
-        if self.rows is not None and isinstance(input, list) and shape and shape[0] == input[1] - input[0]:
-            header = npy_header(tensor.npy, self.rows, shape[1:], size // shape[0])
-            found.append(Rows(input[0], input[1], self.rows, size // shape[0], header, is_batch=True))
-        header = npy_header(tensor.npy, self.tasks or 0, shape, size)
-        found.append(Rows(task, task + 1, self.tasks or 0, size, header, is_batch=False))
-        return found
+    def ways(self, named: Named, task: int, input: Any) -> tuple[Tensor, list[Rows]]:
+        """The tensor as it is written, and how a file may hold it. One as long as the task's batch is taken for a batch
+        of rows, unless the file that is there says otherwise; one that is padded has as many axes as it has."""
+        tensor, padding = named.tensor, self.pad.get(named.name)
+        batch = input if self.rows is not None and isinstance(input, list) else None
+        is_batch = batch is not None and tensor.shape[:1] == (batch[1] - batch[0],)
+        if padding is None:
+            return tensor, [*([self.batch_rows(tensor, input)] if is_batch else []), self.task_row(tensor, task)]
+        is_batch = is_batch and len(tensor.shape) > len(padding["shape"])
+        padded = pad(tensor, [*tensor.shape[:is_batch], *padding["shape"]], padding["fill"])
+        if padded is None:
+            return tensor, []
+        return padded, [self.batch_rows(padded, input) if is_batch else self.task_row(padded, task)]
+
+    def batch_rows(self, tensor: Tensor, batch: list[int]) -> Rows:
+        """The tensor as rows of its own for each row of the task's batch, [begin, end)."""
+        row_bytes = len(tensor.memory) // tensor.shape[0]
+        header = npy_header(tensor.npy, self.rows or 0, tensor.shape[1:], row_bytes)
+        return Rows(batch[0], batch[1], self.rows or 0, row_bytes, header, is_batch=True)
+
+    def task_row(self, tensor: Tensor, task: int) -> Rows:
+        """The tensor as the one row of its task."""
+        size = len(tensor.memory)
+        header = npy_header(tensor.npy, self.tasks or 0, tensor.shape, size)
+        return Rows(task, task + 1, self.tasks or 0, size, header, is_batch=False)
 
     def open_gathered(self, file: str, rows: Rows) -> int:
         """Opens NAME.npy for writing; whoever is first makes it, whole and with space for all rows."""
