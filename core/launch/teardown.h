@@ -3,14 +3,24 @@
 // whatever loses its parent becomes our child, so nothing below us can hide.
 #pragma once
 
+#include <sys/types.h>
+
 namespace mprun {
 
 /// Sends `signal` to every descendant.
 void signal_descendants(int signal);
 
-/// Kills every descendant and reaps until none is left; returns how many were killed. Python's resource trackers
-/// get a quarter of the time to end by themselves: as soon as all others have ended, they remove the shared memory that
-/// was left. Gives up after `seconds`: a process in uninterruptible sleep cannot be ended by anyone.
+/// Signals a process group, or the process where it does not lead its group yet. SIGKILL spares the trackers of Python
+/// and torch: they end by themselves once the others have, and remove the named shared memory and semaphores that those
+/// have left.
+void signal_group(pid_t leader, int signal);
+
+/// Kills what a process that has ended, and is not reaped yet, has left behind in its group; trackers are spared.
+void kill_leftovers(pid_t leader);
+
+/// Kills every descendant and reaps until none is left; returns how many were killed. Trackers are given the time that
+/// they take to end by themselves. Gives up `seconds` later: a process in uninterruptible sleep cannot be ended by
+/// anyone.
 int kill_descendants(double seconds);
 
 }  // namespace mprun

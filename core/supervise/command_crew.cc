@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "job/json_text.h"
+#include "launch/teardown.h"
 
 namespace mprun {
 namespace {
@@ -87,7 +88,7 @@ void CommandCrew::retire(int number) {
 }
 
 void CommandCrew::signal(int number, int signal_number) {
-  if (at(number).pid != 0) kill(-at(number).pid, signal_number);
+  if (at(number).pid != 0) signal_group(at(number).pid, signal_number);
 }
 
 void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "job/json_text.h"
+#include "launch/teardown.h"
 
 namespace mprun {
 
@@ -38,7 +39,7 @@ void RankCrew::signal(int number, int signal_number) {
   const Slot& slot = at(number);
   if (!slot.running) return;
   if (slot.pid != 0) {
-    if (kill(-slot.pid, signal_number) != 0) kill(slot.pid, signal_number);
+    signal_group(slot.pid, signal_number);
     return;
   }
   plan_.loop->at(0, [this, number, signal_number] {
@@ -152,7 +153,7 @@ void RankCrew::drain(int number) {
 void RankCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   Slot& slot = at(number);
   if (!slot.running || slot.pid != pid) return;
-  if (pid != 0) kill(-pid, SIGKILL);  // what it leaves behind in its group
+  if (pid != 0) kill_leftovers(pid);
   drain(number);
   if (pid != 0) listener_->on_process_ended(number, pid, "rank", end, true);
   end_rank(number, end);

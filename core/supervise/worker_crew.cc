@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "launch/teardown.h"
+
 namespace mprun {
 namespace {
 
@@ -135,8 +137,8 @@ void WorkerCrew::signal(int number, int signal_number) {
     plan_.loop->at(0, [this, number, signal_number] {  // it may have been launched by then
       at(number).pid != 0 ? signal(number, signal_number) : gone_later(number);
     });
-  } else if (kill(-slot.pid, signal_number) != 0) {
-    kill(slot.pid, signal_number);  // not yet leader of its group
+  } else {
+    signal_group(slot.pid, signal_number);
   }
 }
 
@@ -197,7 +199,7 @@ void WorkerCrew::on_readable(int number) {
                  [this, number, pid = slot.pid] {
                    if (at(number).pid != pid || pid == 0 || at(number).retired) return;
                    at(number).condemned = true;
-                   kill(-pid, SIGKILL);
+                   signal_group(pid, SIGKILL);
                  });
 }
 
@@ -248,7 +250,7 @@ void WorkerCrew::drain(int number) {
 void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   Slot& slot = at(number);
   if (!slot.wanted || slot.pid != pid) return;  // one that was ended before it was ours
-  if (pid != 0) kill(-pid, SIGKILL);            // what it leaves behind in its group
+  if (pid != 0) kill_leftovers(pid);
   drain(number);
   const std::uint32_t untouched = mprun_board_take_back(board_.slot(number));
   const bool started = slot.expected.size() > untouched;

@@ -1,6 +1,8 @@
-"""Shared memory that a program does not remove itself: Python's helper process does."""
+"""Shared memory that a program does not remove itself: the helper processes of Python and torch do."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +29,58 @@ def test_shared_memory_is_removed(run_mprun: RunCommand, lasts: float) -> None:
         run = run_mprun("--", harness.MPRUN_PYTHON, "-c", LEAK, str(lasts)).check()
         assert run.stdout.strip() not in harness.shared_memory()
         assert "leaked shared_memory" in run.stderr  # it was the helper that removed it
+
+
+LEAKING_JOB = """
+import os
+import signal
+import time
+from multiprocessing.shared_memory import SharedMemory
+
+import torch
+import torch.multiprocessing
+
+from events import mark
+
+torch.multiprocessing.set_sharing_strategy("file_system")
+kept = []
+
+
+def leak(how):
+    memory = SharedMemory(create=True, size=4096)
+    tensor = torch.ones(1000).share_memory_()
+    kept.extend([memory, tensor])
+    mark("names", memory.name)
+    for name in os.listdir("/dev/shm"):
+        if name.startswith(f"torch_{os.getpid()}_"):
+            mark("names", name)
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "exits":
+        os._exit(1)
+    while how == "hangs":
+        time.sleep(1)
+"""
+
+
+def test_what_tasks_leak_is_removed(
+    run_job: RunCommand, start_method: str, tmp_path: Path
+) -> None:
+    """However their workers end, and at the end of the job."""
+    ways = ["killed", "exits", "hangs", "returns"]
+    run = run_job(
+        {
+            "script": "job.py:leak",
+            "start_method": start_method,
+            "processes": 2,
+            "chunk_size": 1,
+            "retries": 0,
+            "limits": {"task_seconds": 5, "grace_seconds": 0.5},
+            "inputs": {"items": ways},
+        },
+        scripts={"job.py": LEAKING_JOB, "events.py": harness.EVENTS},
+    ).check(1)
+    assert [result["status"] for result in run.results()] == ["failed"] * 3 + ["ok"]
+    names = harness.marks(tmp_path / "names")
+    assert len(names) == 2 * len(ways)
+    assert [name for name in names if Path("/dev/shm", name).exists()] == []
