@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import resource
+import subprocess
+from pathlib import Path
 
 import numpy
 import pytest
 
 from harness import MountDisk, RunCommand
 from tensor_jobs import equal, failures, load, spec, tensors_of
+
+CLONE_NEWNS = 0x20000  # linux/sched.h
 
 # Of task 2 the first attempt (or every one) dies when it has written half of its row.
 TORN = """
@@ -223,6 +229,43 @@ def evaluate(number):
     reason = "No space left on device; all of it takes 2004096 bytes"
     assert all(reason in text for text in failures(run))
     assert not list((disk / "run/tensors").iterdir())
+
+
+def crowd() -> None:
+    """Context: child after fork. Leaves it a full /dev/shm of one page and 64 descriptors."""
+    if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
+        raise OSError("no mounts of its own")
+    mounted = "mount --make-rprivate / && mount -t tmpfs -o size=4k tmpfs /dev/shm"
+    if os.system(f"{mounted} && head -c 4096 /dev/zero >/dev/shm/full") != 0:
+        raise OSError("/dev/shm cannot be mounted")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def test_full_shared_memory_and_few_descriptors(
+    run_job: RunCommand, start_method: str, tmp_path: Path
+) -> None:
+    """mprun needs neither: its memory files have no names, and a tensor's file is open while it is written."""
+    script = """
+import os
+
+import numpy
+
+
+def evaluate(rows):
+    with open("/dev/shm/more", "ab", buffering=0) as file:
+        try:
+            file.write(bytes(4096))
+        except OSError:
+            return {str(name): rows * name for name in range(50)}
+    raise AssertionError("there was room")
+"""
+    numpy.save(tmp_path / "rows.npy", numpy.arange(40.0))
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no mounts of its own for a process here")
+    job = spec("evaluate", start_method=start_method, inputs={"npy": "rows.npy", "batch": 4})
+    run = run_job(job, scripts={"job.py": script}, preexec_fn=crowd).check()
+    for name in range(50):
+        assert equal(load(run, str(name)), numpy.arange(40.0) * name)
 
 
 def test_workers_that_start_together_reserve_the_space_once(
