@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <map>
 #include <set>
 #include <string>
 
@@ -15,20 +16,30 @@
 namespace mprun {
 namespace {
 
-constexpr Nanos kTrackerPatience = 500 * kNanosPerMilli;
-constexpr Nanos kManagerPatience = 3 * kNanosPerSecond;
+/// Helper processes of Python programs, which end by themselves when the last process that could ask them for something
+/// has ended. The trackers know all named shared memory of a program, and then remove what is left of it.
+enum class Helper {
+  kNone,
+  kTracker,       ///< of multiprocessing, or of joblib's loky
+  kForkserver,    ///< of multiprocessing; what it has forked looks the same
+  kTorchTracker,  ///< of torch's sharing strategy file_system: first waits two seconds for somebody new
+};
 
-/// How long a process may go on when all others are ended; 0 for most. Some know the named shared memory and semaphores
-/// of a program, remove them when the last process that could tell them more has ended, and end then: the resource
-/// trackers of multiprocessing and of joblib's loky at once, the shared memory manager of torch two seconds later. One
-/// whose command line is empty may be one: it is between exec and its first instruction, or ending anyway.
-Nanos patience_with(pid_t pid) {
+/// One whose command line is empty may be a tracker: it is between exec and its first instruction, or ending anyway.
+Helper helper_kind(pid_t pid) {
   const std::string arguments = command_line(pid);
-  if (arguments.empty() || arguments.find(".resource_tracker import main") != std::string::npos) {
-    return kTrackerPatience;
-  }
-  const std::string program(arguments, 0, arguments.find('\0'));
-  return program.substr(program.rfind('/') + 1) == "torch_shm_manager" ? kManagerPatience : 0;
+  if (arguments.rfind("torch_shm_manager", 0) == 0) return Helper::kTorchTracker;
+  if (arguments.find("multiprocessing.forkserver import main") != std::string::npos) return Helper::kForkserver;
+  const bool tracker = arguments.find(".resource_tracker import main") != std::string::npos;
+  return arguments.empty() || tracker ? Helper::kTracker : Helper::kNone;
+}
+
+constexpr double kForkserverSeconds = 0.5;
+constexpr double kTorchTrackerSeconds = 4;
+
+bool is_tracker(pid_t pid) {
+  const Helper kind = helper_kind(pid);
+  return kind == Helper::kTracker || kind == Helper::kTorchTracker;
 }
 
 void kill_group(pid_t leader) {
@@ -36,7 +47,7 @@ void kill_group(pid_t leader) {
   std::vector<pid_t> others;
   for (const pid_t pid : descendants(getpid())) {
     if (getpgid(pid) != leader) continue;
-    if (pid != leader && patience_with(pid) > 0) {
+    if (pid != leader && is_tracker(pid)) {
       spared = true;
     } else {
       others.push_back(pid);
@@ -61,7 +72,7 @@ void signal_group(pid_t leader, int signal) {
 void kill_leftovers(pid_t leader) {
   const std::vector<pid_t> orphans = children();  // what the leader had started is our child by now
   const bool has_tracker = std::any_of(orphans.begin(), orphans.end(), [leader](pid_t pid) {
-    return pid != leader && getpgid(pid) == leader && patience_with(pid) > 0;
+    return pid != leader && getpgid(pid) == leader && is_tracker(pid);
   });
   if (has_tracker) {
     kill_group(leader);
@@ -88,33 +99,48 @@ constexpr Nanos kRestless = 5 * kNanosPerMilli;
 
 class Killer {
  public:
-  explicit Killer(double seconds) : began_(monotonic_now()), seconds_(from_seconds(seconds)) {}
+  explicit Killer(double seconds) : begun_(monotonic_now()), seconds_(seconds), deadline_(after(seconds)) {}
 
   int kill_all() {
-    while (reap() && monotonic_now() < deadline()) {
-      kill_each(descendants(getpid()));
+    while (reap() && monotonic_now() < deadline_) {
+      const bool all_spared = !kill_each(descendants(getpid()));
       kill_restless();
       // Killed children wake us by becoming zombies; a grandchild first has to become our child.
-      const timespec pause{0, 500'000};
+      const timespec pause{0, all_spared ? 5'000'000 : 500'000};
       nanosleep(&pause, nullptr);
     }
     return static_cast<int>(killed_.size());
   }
 
  private:
-  [[nodiscard]] Nanos deadline() const { return began_ + longest_patience_ + seconds_; }
+  [[nodiscard]] Nanos after(double seconds) const { return begun_ + from_seconds(seconds); }
 
-  void kill_each(const std::vector<pid_t>& processes) {
-    spared_.clear();
+  /// Whether there was one to kill.
+  bool kill_each(const std::vector<pid_t>& processes) {
+    bool found = false;
     for (const pid_t pid : processes) {
-      const Nanos patience = killed_.count(pid) != 0 ? 0 : patience_with(pid);
-      if (monotonic_now() < began_ + patience) {
-        spared_.insert(pid);
-        longest_patience_ = std::max(longest_patience_, patience);
-        continue;
-      }
+      if (killed_.count(pid) == 0 && spares(pid)) continue;
+      spared_.erase(pid);
       kill(pid, SIGKILL);
       killed_.insert(pid);
+      found = true;
+    }
+    return found;
+  }
+
+  bool spares(pid_t pid) {
+    const Helper kind = helper_kind(pid);
+    if (kind == Helper::kNone) return false;
+    Helper& known = spared_.try_emplace(pid, kind).first->second;
+    if (kind != Helper::kTracker) known = kind;  // else it may be ending without a command line: it is what it was
+    switch (known) {
+      case Helper::kTorchTracker:
+        deadline_ = std::max(deadline_, after(kTorchTrackerSeconds + 1));  // one that is late still has to be killed
+        return monotonic_now() < after(kTorchTrackerSeconds);
+      case Helper::kForkserver:
+        return monotonic_now() < after(kForkserverSeconds);
+      default:
+        return monotonic_now() < after(seconds_ / 4);
     }
   }
 
@@ -127,11 +153,14 @@ class Killer {
         kill(pid, SIGKILL);
         if (killed_.insert(pid).second) last_found = monotonic_now();
       }
-    } while (reap() && monotonic_now() < std::min(deadline(), last_found + kRestless));
+    } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
   }
 
-  Nanos began_, seconds_, longest_patience_ = 0;
-  std::set<pid_t> killed_, spared_;
+  Nanos begun_;
+  double seconds_;
+  Nanos deadline_;
+  std::set<pid_t> killed_;
+  std::map<pid_t, Helper> spared_;
 };
 
 }  // namespace

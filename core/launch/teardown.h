@@ -18,8 +18,10 @@ void signal_group(pid_t leader, int signal);
 /// Kills what a process that has ended, and is not reaped yet, has left behind in its group; trackers are spared.
 void kill_leftovers(pid_t leader);
 
-/// Kills every descendant and reaps until none is left; returns how many were killed. Trackers are given the time that
-/// they take to end by themselves. Gives up `seconds` later: a process in uninterruptible sleep cannot be ended by
+/// Kills every descendant and reaps until none is left; returns how many were killed. Helpers of multiprocessing and
+/// torch that end by themselves as soon as all others have ended, and remove the shared memory that was left, may do
+/// so: Python's trackers get a quarter of the time, its forkserver half a second; torch's, which takes two seconds,
+/// four. Gives up after `seconds`, or one after those four: a process in uninterruptible sleep cannot be ended by
 /// anyone.
 int kill_descendants(double seconds);
 
