@@ -34,7 +34,7 @@ def test_shared_memory_is_removed(run_mprun: RunCommand, lasts: float) -> None:
 LEAKING_JOB = """
 import os
 import signal
-import time
+import threading
 from multiprocessing.shared_memory import SharedMemory
 
 import torch
@@ -58,8 +58,9 @@ def leak(how):
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "exits":
         os._exit(1)
+    lock = threading.Lock()
     while how == "hangs":
-        time.sleep(1)
+        lock.acquire()
 """
 
 
@@ -75,7 +76,6 @@ def test_what_tasks_leak_is_removed(
             "processes": 2,
             "chunk_size": 1,
             "retries": 0,
-            "limits": {"task_seconds": 5, "grace_seconds": 0.5},
             "inputs": {"items": ways},
         },
         scripts={"job.py": LEAKING_JOB, "events.py": harness.EVENTS},
