@@ -53,6 +53,7 @@ std::optional<Dtype> find_dtype(std::string_view text) {
 
 std::vector<std::string> dtype_names() {
   std::vector<std::string> names;
+  names.reserve(kKnown.size());
   for (const Known& known : kKnown) names.emplace_back(known.name);
   return names;
 }
