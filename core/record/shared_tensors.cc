@@ -160,12 +160,12 @@ Result<void> SharedTensors::save(const std::string& run_dir) {
   std::size_t failures = 0;
   for (const SharedTensor& tensor : tensors_) {
     const std::string file = file_of(tensor);
-    const std::string shown = "shared/" + file;
     const int failed = save_one(tensor, folder.get(), file);
     if (failed == 0) {
-      saved_.push_back({{"name", tensor.name}, {"path", shown}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
+      saved_.push_back(
+          {{"name", tensor.name}, {"path", "shared/" + file}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
     } else if (++failures == 1) {
-      first = write_failure_text(run_dir + "/" + shown, failed, "--output");
+      first = write_failure_text(std::string(path).append("/").append(file), failed, "--output");
     }
   }
   if (failures == 0) return {};

@@ -240,6 +240,7 @@ def test_shared_rows_are_the_same_under_every_start_method(run_job: RunCommand) 
     for name in ("weights.npy", "biases.npy"):
         files = {(run.run_dir / "shared" / name).read_bytes() for run in runs}
         assert len(files) == 1
+        assert set(files.pop()[128:]) != {0}  # what is behind the header
 
 
 def test_lines(run_job: RunCommand) -> None:
