@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "launch/environment.h"
+#include "procfs/memory_room.h"
 
 namespace mprun {
 
@@ -86,6 +87,9 @@ Result<Resolved> resolve_command_line(const CommandLine& line) {
   around.env = own_environment();
   around.usable_cpus = usable_cpus();
   around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
+  const MemoryRoom memory = memory_room();
+  around.memory_bytes = memory.bytes;
+  around.memory_source = memory.source;
   if (const auto it = around.env.find("MPRUN_DEVICE_ROOT"); it != around.env.end()) around.device_root = it->second;
   std::vector<Document> layers{default_layer()};
   auto user = user_layer(around.env, around.current_directory);

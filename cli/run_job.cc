@@ -17,6 +17,7 @@
 #include "record/joblog_writer.h"
 #include "record/results_writer.h"
 #include "record/run_directory.h"
+#include "record/shared_tensors.h"
 #include "record/summary.h"
 #include "record/tensor_files.h"
 #include "report/text_report.h"
@@ -37,6 +38,7 @@ struct Records {
   std::unique_ptr<Summary> summary;
   std::unique_ptr<TextReport> report;
   std::unique_ptr<TensorFiles> tensors;
+  SharedTensors* shared = nullptr;  ///< of run_job()
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
     return {results.get(), joblog.get(), summary.get(), report.get(), tensors.get()};
@@ -135,10 +137,25 @@ Result<Records> open_records(const JobSpec& spec, const RunDirectory& directory,
   return records;
 }
 
+std::string current_path() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
 std::string shown_path(const std::string& path) {
   std::error_code error;
   const auto relative = std::filesystem::relative(path, error);
   return error || relative.string().rfind("../", 0) == 0 ? path : relative.string();
+}
+
+/// The job is over: what came to stop it meanwhile has nothing left to stop.
+void forget_stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
+  const timespec at_once{};
+  while (sigtimedwait(&set, nullptr, &at_once) > 0) {
+  }
 }
 
 int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
@@ -146,6 +163,12 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   int code = outcome.exit_code;
   records.warn(records.tensors->finish());
   records.summary->set_tensors(records.tensors->to_json());
+  if (auto saved = records.shared->save(directory.path()); !saved) {
+    records.report->print("mprun: " + saved.error().message + "\n");
+    code = 125;
+  }
+  records.summary->set_shared(records.shared->to_json());
+  forget_stop_signals();
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
@@ -185,10 +208,13 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
   if (auto fits = fit_processes(&spec, **inputs, &resolved.decisions); !fits) return report_error(fits.error());
+  auto shared = SharedTensors::create(spec.shared, spec.output_dir.empty() ? current_path() : spec.output_dir);
+  if (!shared) return report_error(shared.error());
   const auto directory = RunDirectory::create(spec, resolved.merged);
   if (!directory) return report_error(directory.error());
   auto records = open_records(spec, *directory, line);
   if (!records) return report_error(records.error());
+  records->shared = &*shared;
   records->tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
   for (const Decision& decision : resolved.decisions) {
     const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
@@ -201,6 +227,8 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   setup.inputs = inputs->get();
   setup.first_input = std::move(*first);
   setup.environment = own_environment();
+  setup.environment.erase(kSharedVariable);  // of a job around this one
+  if (!spec.shared.empty()) setup.environment[kSharedVariable] = shared->variable();
   setup.run_dir = directory->path();
   setup.bootstrap = installation->bootstrap;
   setup.adapters = installation->adapters;

@@ -52,3 +52,18 @@ def tensors_of(run: Run) -> dict[str, dict[str, Any]]:
 def failures(run: Run) -> list[str]:
     """The messages of the tasks that failed."""
     return [result["error"]["message"] for result in run.results() if result["status"] == "failed"]
+
+
+def saved(run: Run, name: str) -> numpy.ndarray:
+    """A shared tensor as it was saved, as anybody would read it."""
+    return numpy.load(run.run_dir / "shared" / f"{name}.npy", allow_pickle=False)
+
+
+def shared_of(run: Run) -> dict[str, dict[str, Any]]:
+    """What summary.json says of the shared tensors, by name."""
+    return {entry["name"]: entry for entry in run.summary()["shared"]}
+
+
+def shared_job(**more: Any) -> dict[str, Any]:
+    """Six tasks of two workers, for shared tensors."""
+    return {"script": "job.py:fill", "processes": 2, "inputs": {"range": 6}, **more}

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "job/npy_header.h"
-#include "job/safetensors_header.h"
 #include "job/words.h"
 #include "os/fd.h"
 
@@ -82,13 +80,19 @@ Error no_such_tensor(const std::string& name, const std::vector<SafeTensor>& ten
   return usage_error(words + ", it has " + comma_list(known) + (more ? ", ..." : ""));
 }
 
+Result<SafeTensor> find_tensor(const std::vector<SafeTensor>& tensors, const std::string& name) {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const SafeTensor& tensor) { return tensor.name == name; });
+  if (found == tensors.end()) return no_such_tensor(name, tensors);
+  return *found;
+}
+
 Result<std::vector<InputArray>> pick(const std::vector<SafeTensor>& tensors,
                                      const std::vector<TensorArgument>& wanted) {
   std::vector<InputArray> arrays;
   for (const auto& [argument, name] : wanted) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&name = name](const SafeTensor& tensor) { return tensor.name == name; });
-    if (found == tensors.end()) return no_such_tensor(name, tensors);
+    const Result<SafeTensor> found = find_tensor(tensors, name);
+    if (!found) return found.error();
     Result<InputArray> array = to_array(*found, argument);
     if (!array) return std::move(array).error();
     arrays.push_back(std::move(*array));
@@ -96,13 +100,35 @@ Result<std::vector<InputArray>> pick(const std::vector<SafeTensor>& tensors,
   return arrays;
 }
 
+Result<std::vector<SafeTensor>> read_safetensors_header(const std::string& path) {
+  Result<FileHead> head = read_head(path, kLongestSafetensorsHeader);
+  if (!head) return std::move(head).error();
+  Result<std::vector<SafeTensor>> tensors = parse_safetensors_header(head->bytes, head->file_size);
+  if (!tensors) return usage_error(path + ": " + tensors.error().message);
+  return tensors;
+}
+
 }  // namespace
 
-Result<InputArray> read_npy_file(const std::string& path) {
+Result<NpyHeader> read_npy_header(const std::string& path) {
   Result<FileHead> head = read_head(path, kLongestNpyHeader);
   if (!head) return std::move(head).error();
-  const Result<NpyHeader> header = parse_npy_header(head->bytes, head->file_size);
+  Result<NpyHeader> header = parse_npy_header(head->bytes, head->file_size);
   if (!header) return usage_error(path + ": " + header.error().message);
+  return header;
+}
+
+Result<SafeTensor> read_safe_tensor(const std::string& path, const std::string& name) {
+  const Result<std::vector<SafeTensor>> tensors = read_safetensors_header(path);
+  if (!tensors) return tensors.error();
+  Result<SafeTensor> tensor = find_tensor(*tensors, name);
+  if (!tensor) return usage_error(path + ": " + tensor.error().message);
+  return tensor;
+}
+
+Result<InputArray> read_npy_file(const std::string& path) {
+  const Result<NpyHeader> header = read_npy_header(path);
+  if (!header) return header.error();
   InputArray array;
   array.path = path;
   if (!header->shape.empty()) array.rows = header->shape.front();
@@ -112,10 +138,8 @@ Result<InputArray> read_npy_file(const std::string& path) {
 
 Result<std::vector<InputArray>> read_safetensors_file(const std::string& path,
                                                       const std::vector<TensorArgument>& wanted) {
-  Result<FileHead> head = read_head(path, kLongestSafetensorsHeader);
-  if (!head) return std::move(head).error();
-  const Result<std::vector<SafeTensor>> tensors = parse_safetensors_header(head->bytes, head->file_size);
-  if (!tensors) return usage_error(path + ": " + tensors.error().message);
+  const Result<std::vector<SafeTensor>> tensors = read_safetensors_header(path);
+  if (!tensors) return tensors.error();
   std::vector<TensorArgument> arguments = wanted;
   if (wanted.empty()) {
     for (const SafeTensor& tensor : *tensors) arguments.emplace_back(tensor.name, tensor.name);

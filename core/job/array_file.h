@@ -1,5 +1,4 @@
-// What is in a file of arrays, as workers will map it. Called when the inputs of a job are resolved; reads headers
-// only.
+// What is in a file of arrays. Called when the inputs and the shared tensors of a job are resolved; reads headers only.
 #pragma once
 
 #include <string>
@@ -7,9 +6,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "job/npy_header.h"
+#include "job/safetensors_header.h"
 #include "job/spec.h"
 
 namespace mprun::job {
+
+/// The header of a .npy file. kUsage errors begin with the path.
+[[nodiscard]] Result<NpyHeader> read_npy_header(const std::string& path);
+
+/// Where a tensor of a .safetensors file is, whatever its dtype. kUsage errors begin with the path.
+[[nodiscard]] Result<SafeTensor> read_safe_tensor(const std::string& path, const std::string& name);
 
 /// The array of a .npy file, without a name. kUsage errors begin with the path.
 [[nodiscard]] Result<InputArray> read_npy_file(const std::string& path);

@@ -78,8 +78,10 @@ class LiteralReader {
       const std::optional<std::string_view> key = text();
       if (!key || !take(":")) return false;
       if (*key == "descr") {
+        const bool plain = !peek('[');
         descr = read_dtype(&header->item_bytes, 0);
         if (!descr) return false;
+        header->descr = plain ? last_descr_ : "";
       } else if (*key == "fortran_order") {
         header->fortran_order = take("True");
         order = header->fortran_order || take("False");
@@ -131,6 +133,7 @@ class LiteralReader {
     if (peek('[')) return depth < kDeepest && read_fields(bytes, depth);
     const std::optional<std::string_view> descr = text();
     if (!descr) return false;
+    last_descr_ = *descr;
     objects_ = objects_ || descr->find('O') != std::string_view::npos;
     *bytes = element_bytes(*descr);
     if (*bytes == 0 && unknown_.empty()) unknown_ = descr->empty() ? " " : *descr;
@@ -172,6 +175,7 @@ class LiteralReader {
 
   std::string_view rest_;
   bool objects_ = false;
+  std::string last_descr_;
   std::string unknown_;
 };
 

@@ -1,8 +1,9 @@
 // The header of a .npy file (numpy.lib.format, versions 1 to 3), read without numpy.
-// Called when the inputs of a job are resolved; owns nothing.
+// Called when the arrays of a job are resolved; owns nothing.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 namespace mprun::job {
 
 struct NpyHeader {
+  std::string descr;  ///< the dtype as the file has it: "<f4"; empty for a record
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
   std::uint64_t item_bytes = 0;   ///< of one element; a record counts as one

@@ -248,6 +248,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   if (const auto* arrays = std::get_if<ArraysInput>(&spec.inputs)) {
     add("inputs", job::describe_arrays(*arrays), layers.origin("/inputs"));
   }
+  if (!spec.shared.empty()) add("shared", job::describe_shared(spec.shared), layers.origin("/shared"));
   for (const char* field : {"chunk_size", "order", "seed"}) add_value(field, std::string("/") + field);
   for (const char* field : {"retries", "limits", "watch", "adapters"}) {
     const Json* object = layers.find(std::string("/") + field);
@@ -279,6 +280,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   resolve_plain(job);
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_shared(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
   if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();
   const std::string& here = around.current_directory;

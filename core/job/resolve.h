@@ -3,6 +3,7 @@
 // (file and line), JSON pointer, what was found, what is allowed and the nearest known name.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct Surroundings {
   int usable_cpus = 1;                     ///< of sched_getaffinity
   std::string device_root = "/dev";        ///< where nvidia0, davinci0 are looked for
   bool stdin_is_terminal = false;
+  std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used
+  std::string memory_source;                                               ///< what says so, for messages
 };
 
 /// One line of `--explain`: a decision and where it came from.

@@ -1,4 +1,4 @@
-// The steps of resolve(), one file each: program, inputs, device, interpreter. Private to core/job.
+// The steps of resolve(), one file each: program, inputs, shared tensors, device, interpreter. Private to core/job.
 // Each reads the merged layers, writes its fields of the JobSpec and puts resolved values back.
 #pragma once
 
@@ -43,6 +43,10 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_arrays(Resolving& job, const std::string& kind);
 /// The arrays for people: files, names, rows.
 [[nodiscard]] std::string describe_arrays(const ArraysInput& inputs);
+/// shared: dtype, shape and place of each tensor, whose sum must fit into the memory there is.
+[[nodiscard]] Result<void> resolve_shared(Resolving& job);
+/// The shared tensors for people: names, dtypes, shapes, size.
+[[nodiscard]] std::string describe_shared(const std::vector<SharedTensor>& tensors);
 /// device: the indices that are there; needs start_method.
 [[nodiscard]] Result<void> resolve_device(Resolving& job);
 /// The interpreter, as an absolute path; its errors are kLaunch.

@@ -107,6 +107,18 @@ struct ArraysInput {
 using InputSpec =
     std::variant<std::monostate, ItemsInput, RangeInput, LinesInput, JsonlInput, GlobInput, GridInput, ArraysInput>;
 
+/// A CPU tensor that all processes of the job map and may write to: a part of one memory file.
+struct SharedTensor {
+  std::string name;                 ///< a plain file name
+  std::string dtype;                ///< as numpy writes it ("<f4", "|b1"), or "bfloat16"
+  std::vector<std::int64_t> shape;  ///< no length is negative
+  bool fortran_order = false;
+  std::uint64_t bytes = 0;
+  std::uint64_t offset = 0;       ///< of its first byte in the memory file; a multiple of the page size
+  std::string path;               ///< absolute, of the file with what it holds at first; empty: zeros
+  std::uint64_t path_offset = 0;  ///< of the first byte there
+};
+
 struct JobSpec {
   JobKind kind = JobKind::kFunction;
   std::string name;               ///< of the run directory: the spec's or script's file name, no suffix
@@ -125,6 +137,7 @@ struct JobSpec {
   std::string worker_setup;
   std::vector<std::string> preload;
   InputSpec inputs;
+  std::vector<SharedTensor> shared;  ///< in the order of their names
   CallStyle call = CallStyle::kItem;
   std::optional<int> chunk_size;  ///< nullopt: adaptive
   Order order = Order::kInput;

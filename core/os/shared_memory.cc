@@ -9,14 +9,29 @@
 
 namespace mprun {
 
-Result<SharedMemory> SharedMemory::create(const char* name, std::size_t bytes) {
-  const std::string what = std::string("cannot share the memory \"") + name + "\"";
+namespace {
+
+Error cannot_share(const char* name) {
+  return system_error(std::string("cannot share the memory \"") + name + "\"", errno);
+}
+
+}  // namespace
+
+Result<Fd> create_memory_file(const char* name, std::size_t bytes) {
   Fd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return system_error(what, errno);
-  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return system_error(what, errno);
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (data == MAP_FAILED) return system_error(what, errno);
-  return SharedMemory(std::move(file), data, bytes);
+  if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot_share(name);
+  if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot_share(name);
+  return file;
+}
+
+std::string path_of_descriptor(int fd) { return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd); }
+
+Result<SharedMemory> SharedMemory::create(const char* name, std::size_t bytes) {
+  auto file = create_memory_file(name, bytes);
+  if (!file) return file.error();
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
+  if (data == MAP_FAILED) return cannot_share(name);
+  return SharedMemory(std::move(*file), data, bytes);
 }
 
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept

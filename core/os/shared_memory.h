@@ -10,9 +10,16 @@
 
 namespace mprun {
 
+/// An anonymous memory file of a fixed size, zeroed, that nobody can shrink or enlarge. `name` is what /proc/PID/maps
+/// shows, behind "/memfd:".
+[[nodiscard]] Result<Fd> create_memory_file(const char* name, std::size_t bytes);
+
+/// How any process that may trace us can open a descriptor of ours, for as long as it is open.
+[[nodiscard]] std::string path_of_descriptor(int fd);
+
 class SharedMemory {
  public:
-  /// `name` is what /proc/PID/maps shows, behind "/memfd:".
+  /// `name` as in create_memory_file().
   [[nodiscard]] static Result<SharedMemory> create(const char* name, std::size_t bytes);
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;

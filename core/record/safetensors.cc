@@ -66,6 +66,16 @@ bool is_whole(const Json& entry, std::uint64_t data_bytes) {
 
 }  // namespace
 
+std::string safetensors_header(const SafetensorsEntry& entry) {
+  Json header = Json::object();
+  header[entry.name] = {{"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {0, entry.bytes}}};
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  std::string prefix;
+  for (unsigned i = 0; i < 8; ++i) prefix += static_cast<char>(text.size() >> 8U * i & 0xFFU);
+  return prefix + text;
+}
+
 std::optional<std::string> safetensors_fault(int fd, const std::vector<std::string_view>& names) {
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return "is not a regular file";

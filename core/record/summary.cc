@@ -134,6 +134,7 @@ Json Summary::to_json(int exit_code, double seconds) const {
   document["notices"] = std::move(notices);
   document["hangs"] = hangs_;
   document["tensors"] = tensors_;
+  document["shared"] = shared_;
   return document;
 }
 

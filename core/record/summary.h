@@ -40,6 +40,8 @@ class Summary : public Sink {
   [[nodiscard]] const TaskCounts& counts() const { return counts_; }
   /// What became of the tensors that tasks returned: TensorFiles::to_json().
   void set_tensors(Json tensors) { tensors_ = std::move(tensors); }
+  /// The shared tensors that were saved: SharedTensors::to_json().
+  void set_shared(Json shared) { shared_ = std::move(shared); }
   /// The document; `seconds`: how long the job took.
   [[nodiscard]] Json to_json(int exit_code, double seconds) const;
   /// Writes the document to `path`, which afterwards holds it entirely or is as before.
@@ -76,6 +78,7 @@ class Summary : public Sink {
   std::uint64_t notices_left_out_ = 0;
   Json hangs_ = Json::array();
   Json tensors_ = Json::array();
+  Json shared_ = Json::array();
 };
 
 }  // namespace mprun

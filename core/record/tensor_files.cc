@@ -12,6 +12,7 @@
 #include <memory>
 #include <utility>
 
+#include "record/npy_text.h"
 #include "record/safetensors.h"
 
 namespace mprun {
@@ -47,20 +48,11 @@ std::optional<std::uint64_t> row_bytes_of(const job::NpyHeader& header) {
   return bytes;
 }
 
-/// The header of a .npy file of version 1.0, as long as it was; empty if it has become longer than that.
+/// The header of a file with that many rows, as long as it was; empty if it has become longer than that.
 std::string header_text(const job::NpyHeader& header, std::string_view dtype, std::uint64_t rows) {
-  std::string shape = std::to_string(rows) + ",";
-  for (std::size_t i = 1; i < header.shape.size(); ++i) shape += " " + std::to_string(header.shape[i]) + ",";
-  if (header.shape.size() > 1) shape.pop_back();
-  std::string text = std::string(kDtypeBegins).append(dtype) + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  if (header.data_offset < kVersion1Prefix + text.size() + 1) return "";
-  const std::size_t length = header.data_offset - kVersion1Prefix;
-  text.append(length - text.size() - 1, ' ');
-  std::string whole = "\x93NUMPY\x01";
-  whole += '\0';
-  whole += static_cast<char>(length & 0xFFU);
-  whole += static_cast<char>(length >> 8U);
-  return whole + text + '\n';
+  std::vector<std::int64_t> shape = header.shape;
+  shape.front() = static_cast<std::int64_t>(rows);
+  return NpyText{dtype, false, std::move(shape)}.of_length(header.data_offset);
 }
 
 /// Makes a part of the file read as zeros, and gives its space back where the file system can.

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -43,9 +42,7 @@ Result<DeadlineBoard> DeadlineBoard::create() {
   return DeadlineBoard(std::move(*memory));
 }
 
-std::string DeadlineBoard::path() const {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory_.fd());
-}
+std::string DeadlineBoard::path() const { return path_of_descriptor(memory_.fd()); }
 
 std::vector<Deadline> DeadlineBoard::read() const {
   std::vector<Deadline> running;

@@ -207,6 +207,42 @@ def test_ddp_script_runs_without_mprun(tmp_path: Path) -> None:
     assert "rank 0 of 1: loss" in done.stdout
 
 
+def shared_classifier_accuracy(run_dir: Path) -> float:
+    """Of the parameters that a run of the shared example saved, on the images it held out."""
+    script = (
+        "import numpy, sys; digits, shared = sys.argv[1:];"
+        "images = numpy.load(digits + '/images.npy').reshape(-1, 64)[::6] / 16.0;"
+        "labels = numpy.load(digits + '/labels.npy')[::6];"
+        "weight, bias = numpy.load(shared + '/weight.npy'), numpy.load(shared + '/bias.npy');"
+        "print(((images @ weight.T + bias).argmax(1) == labels).mean())"
+    )
+    done = run_python("-c", script, EXAMPLES / "digits", run_dir / "shared")
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+def test_shared_model_of_all_ranks(run_job: RunCommand, start_method: str) -> None:
+    """What is saved is what all ranks have trained: better than what each has begun with."""
+    run = run_job(
+        EXAMPLES / "shared/job.json", "-n", "2", "--start-method", start_method, timeout=120
+    ).check()
+    assert [value["rank"] for value in run.values()] == [0, 1]
+    assert shared_classifier_accuracy(run.run_dir) > 0.9
+
+
+def test_shared_rows_are_the_same_under_every_start_method(run_job: RunCommand) -> None:
+    runs = [
+        run_job(EXAMPLES / "shared/folds.json", "-n", workers, "--start-method", method).check()
+        for method, workers in zip(harness.START_METHODS, "213")
+    ]
+    assert runs[0].values() == runs[1].values() == runs[2].values()
+    assert all(value["accuracy"] > 0.9 for value in runs[0].values())
+    for name in ("weights.npy", "biases.npy"):
+        files = {(run.run_dir / "shared" / name).read_bytes() for run in runs}
+        assert len(files) == 1
+        assert set(files.pop()[128:]) != {0}  # what is behind the header
+
+
 def test_lines(run_job: RunCommand) -> None:
     run = run_job(EXAMPLES / "lines/job.json").check()
     names = (EXAMPLES / "lines/names.txt").read_text().splitlines()

@@ -86,7 +86,7 @@ TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
   EXPECT_THAT(refusal("{\"proceses\": 3}"),
               AllOf(StartsWith("job.json:1: /proceses: unknown key"), HasSubstr("did you mean \"processes\"?")));
   EXPECT_THAT(refusal("{\"zzzzzzzz\": 3}"), ::testing::Not(HasSubstr("did you mean")));
-  EXPECT_THAT(refusal("{\"shared\": {}}"), HasSubstr("unknown key \"shared\""));
+  EXPECT_THAT(refusal("{\"gathered\": {}}"), HasSubstr("unknown key \"gathered\""));
   EXPECT_THAT(refusal("{\"inputs\": {\"jsnol\": \"x\"}}"), HasSubstr("did you mean \"jsonl\"?"));
 }
 

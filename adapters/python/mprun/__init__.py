@@ -6,8 +6,12 @@ import os
 from typing import Any, Callable
 
 from mprun._mprun import deadline
+from mprun.shared_tensors import SharedTensors
 
-__all__ = ["deadline", "rank", "world_size", "result"]
+__all__ = ["deadline", "rank", "world_size", "result", "shared"]
+
+#: The tensors that the job's spec names in its field "shared", by name.
+shared = SharedTensors()
 
 # Set by mprun.rank in a rank process: takes the value to the supervisor.
 _deliver: Callable[[Any], None] | None = None

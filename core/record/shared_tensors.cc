@@ -1,0 +1,197 @@
+#include "record/shared_tensors.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "os/shared_memory.h"
+#include "record/append_file.h"
+#include "record/npy_text.h"
+#include "record/safetensors.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kLongestVariable = std::size_t{96} * 1024;  // the kernel takes 128 KiB, the name included
+constexpr std::uint64_t kHeaderRoom = 4096;                       // of a saved file, generously
+constexpr const char* kBfloat16 = "bfloat16";
+
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
+
+std::uint64_t bytes_to_save(const std::vector<SharedTensor>& tensors) {
+  std::uint64_t bytes = 0;
+  for (const SharedTensor& tensor : tensors) bytes += tensor.bytes + kHeaderRoom;
+  return bytes;
+}
+
+/// The end of the last tensor, a whole number of pages and at least one: nobody can map nothing.
+std::uint64_t memory_bytes(const std::vector<SharedTensor>& tensors) {
+  std::uint64_t end = 1;
+  for (const SharedTensor& tensor : tensors) end = std::max(end, tensor.offset + tensor.bytes);
+  return (end + kPage - 1) / kPage * kPage;
+}
+
+/// The directory itself, or the nearest one around it that is there.
+std::string existing_part(const std::string& directory) {
+  std::filesystem::path path(directory);
+  std::error_code failed;
+  while (path.has_relative_path() && !std::filesystem::is_directory(path, failed)) path = path.parent_path();
+  return path.string();
+}
+
+/// What can be known now of the end: whether the files have room, and may be that large.
+Result<void> check_room(const std::vector<SharedTensor>& tensors, const std::string& output_dir) {
+  const std::uint64_t needed = bytes_to_save(tensors);
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
+    return usage_error("/shared: the shared tensors need files of up to " + bytes_text(needed) + ", the limit is " +
+                       std::to_string(limit.rlim_cur) + "\n  raise it (ulimit -f), or make them smaller");
+  }
+  const std::string there = existing_part(output_dir);
+  struct statvfs space {};
+  if (statvfs(there.c_str(), &space) != 0 || space.f_blocks == 0) return {};
+  const std::uint64_t free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+  if (free_bytes >= needed) return {};
+  return usage_error("/shared: there is no space to save the shared tensors in the end: they need " +
+                     bytes_text(needed) + ", " + there + " has " + std::to_string(free_bytes) +
+                     "; free some space there, or choose another place with --output");
+}
+
+/// A range of bytes of an open file.
+struct Range {
+  int fd;
+  std::uint64_t at;
+};
+
+constexpr int kSourceEnded = -1;
+
+/// 0, an errno, or kSourceEnded.
+int copy_bytes(Range from, Range to, std::uint64_t bytes) {
+  std::string buffer(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20U), '\0');
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::size_t part = std::min<std::uint64_t>(buffer.size(), bytes - done);
+    const ssize_t got = pread(from.fd, buffer.data(), part, static_cast<off_t>(from.at + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return got < 0 ? errno : kSourceEnded;
+    for (ssize_t put = 0; put < got;) {
+      const ssize_t n = pwrite(to.fd, buffer.data() + put, static_cast<std::size_t>(got - put),
+                               static_cast<off_t>(to.at + done) + put);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return n < 0 ? errno : EIO;
+      put += n;
+    }
+    done += static_cast<std::uint64_t>(got);
+  }
+  return 0;
+}
+
+std::string file_of(const SharedTensor& tensor) {
+  return tensor.name + (tensor.dtype == kBfloat16 ? ".safetensors" : ".npy");
+}
+
+std::string header_of(const SharedTensor& tensor) {
+  if (tensor.dtype == kBfloat16) return safetensors_header({tensor.name, "BF16", tensor.shape, tensor.bytes});
+  return NpyText{tensor.dtype, tensor.fortran_order, tensor.shape}.aligned();
+}
+
+}  // namespace
+
+Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& tensors, const std::string& output_dir) {
+  SharedTensors shared;
+  shared.tensors_ = tensors;
+  if (tensors.empty()) return shared;
+  if (auto room = check_room(tensors, output_dir); !room) return room.error();
+  auto memory = create_memory_file("mprun-shared", memory_bytes(tensors));
+  if (!memory) return memory.error();
+  shared.memory_ = std::move(*memory);
+  if (shared.variable().size() > kLongestVariable) {
+    return usage_error("/shared: there are more shared tensors than one variable can tell of (" +
+                       std::to_string(tensors.size()) + ", at most some hundred)\n  put small ones together in one");
+  }
+  for (const SharedTensor& tensor : tensors) {
+    if (auto filled = shared.fill(tensor); !filled) return filled.error();
+  }
+  return shared;
+}
+
+Result<void> SharedTensors::fill(const SharedTensor& tensor) const {
+  if (tensor.path.empty() || tensor.bytes == 0) return {};
+  const Fd file(open(tensor.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return usage_error("/shared/" + tensor.name + ": " + tensor.path + ": " + std::strerror(errno));
+  const int failed = copy_bytes({file.get(), tensor.path_offset}, {memory_.get(), tensor.offset}, tensor.bytes);
+  if (failed == 0) return {};
+  return usage_error("/shared/" + tensor.name + ": cannot read " + tensor.path +
+                     " into memory: " + (failed == kSourceEnded ? "it has become shorter" : std::strerror(failed)));
+}
+
+std::string SharedTensors::variable() const {
+  if (tensors_.empty()) return "";
+  const std::string path = path_of_descriptor(memory_.get());
+  Json all = Json::object();
+  for (const SharedTensor& tensor : tensors_) {
+    all[tensor.name] = {{"path", path},
+                        {"offset", tensor.offset},
+                        {"dtype", tensor.dtype},
+                        {"shape", tensor.shape},
+                        {"fortran_order", tensor.fortran_order}};
+  }
+  return all.dump();
+}
+
+Result<void> SharedTensors::save(const std::string& run_dir) {
+  if (tensors_.empty()) return {};
+  const std::string path = run_dir + "/shared";
+  const bool made = mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
+  // a task may have put anything there: a symbolic link must not lead us elsewhere
+  const Fd folder(made ? open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1);
+  if (!folder) return internal_error(write_failure_text(path, errno, "--output"));
+  std::string first;
+  std::size_t failures = 0;
+  for (const SharedTensor& tensor : tensors_) {
+    const std::string file = file_of(tensor);
+    const int failed = save_one(tensor, folder.get(), file);
+    if (failed == 0) {
+      saved_.push_back(
+          {{"name", tensor.name}, {"path", "shared/" + file}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
+    } else if (++failures == 1) {
+      first = write_failure_text(std::string(path).append("/").append(file), failed, "--output");
+    }
+  }
+  if (failures == 0) return {};
+  if (failures > 1) first += "; " + std::to_string(failures) + " shared tensors are lost";
+  return internal_error(first);
+}
+
+// 0 or an errno.
+int SharedTensors::save_one(const SharedTensor& tensor, int folder, const std::string& file) const {
+  const std::string header = header_of(tensor);
+  const std::string temporary = "." + file + ".tmp";  // no tensor's name begins so
+  unlinkat(folder, temporary.c_str(), 0);
+  const Fd opened(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!opened) return errno;
+  const std::uint64_t size = header.size() + tensor.bytes;
+  int failed = 0;
+  const bool reserved = fallocate(opened.get(), 0, 0, static_cast<off_t>(size)) == 0;
+  if (!reserved && errno != EOPNOTSUPP && errno != ENOSYS) failed = errno;
+  if (failed == 0) {
+    const ssize_t n = pwrite(opened.get(), header.data(), header.size(), 0);
+    if (n != static_cast<ssize_t>(header.size())) failed = n < 0 ? errno : ENOSPC;
+  }
+  if (failed == 0) failed = copy_bytes({memory_.get(), tensor.offset}, {opened.get(), header.size()}, tensor.bytes);
+  if (failed == 0 && renameat(folder, temporary.c_str(), folder, file.c_str()) != 0) failed = errno;
+  if (failed != 0) unlinkat(folder, temporary.c_str(), 0);
+  return failed == kSourceEnded ? EIO : failed;  // a sealed file does not end
+}
+
+}  // namespace mprun

@@ -1,0 +1,44 @@
+// SharedTensors: the tensors that all processes of a job share, and what becomes of them. Made by cli/ before anything
+// is launched; owns one sealed memory file, which holds all of them and is never mapped here: what the processes do to
+// it cannot harm mprun. They find it by MPRUN_SHARED, through /proc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/spec.h"
+#include "os/fd.h"
+
+namespace mprun {
+
+/// The variable by which processes find the tensors: JSON, {"NAME": {"path", "offset", "dtype", "shape",
+/// "fortran_order"}}, `path` being the same for all.
+inline constexpr const char* kSharedVariable = "MPRUN_SHARED";
+
+class SharedTensors {
+ public:
+  /// Fills a memory file with what the tensors hold at first. `output_dir` is where they will be saved, and need not be
+  /// there. kUsage errors: a file that became shorter, no space for saving them, more than one variable can tell.
+  [[nodiscard]] static Result<SharedTensors> create(const std::vector<SharedTensor>& tensors,
+                                                    const std::string& output_dir);
+
+  /// The value of MPRUN_SHARED; empty if there are no tensors.
+  [[nodiscard]] std::string variable() const;
+  /// Writes them as shared/NAME.npy (bfloat16: NAME.safetensors) below `run_dir`, each whole or not at all. Called when
+  /// no process is left that could write to them. Goes on behind a failure, and returns the first one.
+  [[nodiscard]] Result<void> save(const std::string& run_dir);
+  /// Those that were saved: [{name, path, dtype, shape}], `path` from the run directory.
+  [[nodiscard]] const Json& to_json() const { return saved_; }
+
+ private:
+  SharedTensors() = default;
+  [[nodiscard]] Result<void> fill(const SharedTensor& tensor) const;
+  [[nodiscard]] int save_one(const SharedTensor& tensor, int folder, const std::string& file) const;
+
+  std::vector<SharedTensor> tensors_;
+  Fd memory_;
+  Json saved_ = Json::array();
+};
+
+}  // namespace mprun
