@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <map>
 #include <set>
 #include <string>
 
@@ -15,13 +16,26 @@
 namespace mprun {
 namespace {
 
-/// True for the helper process of multiprocessing, or of joblib's loky, that knows all named shared memory and
-/// semaphores of a program, and ends when the last process that could tell it more has ended. One whose command line
-/// is empty may be one: it is between exec and its first instruction, or ending anyway.
-bool may_be_resource_tracker(pid_t pid) {
+/// Helper processes of Python programs, which end by themselves when the last process that could ask them for something
+/// has ended. The trackers know all named shared memory of a program, and then remove what is left of it.
+enum class Helper {
+  kNone,
+  kTracker,       ///< of multiprocessing, or of joblib's loky
+  kForkserver,    ///< of multiprocessing; what it has forked looks the same
+  kTorchTracker,  ///< of torch's sharing strategy file_system: first waits two seconds for somebody new
+};
+
+/// One whose command line is empty may be a tracker: it is between exec and its first instruction, or ending anyway.
+Helper helper_kind(pid_t pid) {
   const std::string arguments = command_line(pid);
-  return arguments.empty() || arguments.find(".resource_tracker import main") != std::string::npos;
+  if (arguments.rfind("torch_shm_manager", 0) == 0) return Helper::kTorchTracker;
+  if (arguments.find("multiprocessing.forkserver import main") != std::string::npos) return Helper::kForkserver;
+  const bool tracker = arguments.find(".resource_tracker import main") != std::string::npos;
+  return arguments.empty() || tracker ? Helper::kTracker : Helper::kNone;
 }
+
+constexpr double kForkserverSeconds = 0.5;
+constexpr double kTorchTrackerSeconds = 4;
 
 }  // namespace
 
@@ -43,32 +57,48 @@ constexpr Nanos kRestless = 5 * kNanosPerMilli;
 
 class Killer {
  public:
-  explicit Killer(double seconds)
-      : deadline_(monotonic_now() + from_seconds(seconds)),
-        trackers_deadline_(monotonic_now() + from_seconds(seconds / 4)) {}
+  explicit Killer(double seconds) : begun_(monotonic_now()), seconds_(seconds), deadline_(after(seconds)) {}
 
   int kill_all() {
     while (reap() && monotonic_now() < deadline_) {
-      kill_each(descendants(getpid()));
+      const bool all_spared = !kill_each(descendants(getpid()));
       kill_restless();
       // Killed children wake us by becoming zombies; a grandchild first has to become our child.
-      const timespec pause{0, 500'000};
+      const timespec pause{0, all_spared ? 5'000'000 : 500'000};
       nanosleep(&pause, nullptr);
     }
     return static_cast<int>(killed_.size());
   }
 
  private:
-  void kill_each(const std::vector<pid_t>& processes) {
-    const bool spares = monotonic_now() < trackers_deadline_;
-    if (!spares) spared_.clear();
+  [[nodiscard]] Nanos after(double seconds) const { return begun_ + from_seconds(seconds); }
+
+  /// Whether there was one to kill.
+  bool kill_each(const std::vector<pid_t>& processes) {
+    bool found = false;
     for (const pid_t pid : processes) {
-      if (spares && killed_.count(pid) == 0 && may_be_resource_tracker(pid)) {
-        spared_.insert(pid);
-        continue;
-      }
+      if (killed_.count(pid) == 0 && spares(pid)) continue;
+      spared_.erase(pid);
       kill(pid, SIGKILL);
       killed_.insert(pid);
+      found = true;
+    }
+    return found;
+  }
+
+  bool spares(pid_t pid) {
+    const Helper kind = helper_kind(pid);
+    if (kind == Helper::kNone) return false;
+    Helper& known = spared_.try_emplace(pid, kind).first->second;
+    if (kind != Helper::kTracker) known = kind;  // else it may be ending without a command line: it is what it was
+    switch (known) {
+      case Helper::kTorchTracker:
+        deadline_ = std::max(deadline_, after(kTorchTrackerSeconds + 1));  // one that is late still has to be killed
+        return monotonic_now() < after(kTorchTrackerSeconds);
+      case Helper::kForkserver:
+        return monotonic_now() < after(kForkserverSeconds);
+      default:
+        return monotonic_now() < after(seconds_ / 4);
     }
   }
 
@@ -84,8 +114,11 @@ class Killer {
     } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
   }
 
-  Nanos deadline_, trackers_deadline_;
-  std::set<pid_t> killed_, spared_;
+  Nanos begun_;
+  double seconds_;
+  Nanos deadline_;
+  std::set<pid_t> killed_;
+  std::map<pid_t, Helper> spared_;
 };
 
 }  // namespace

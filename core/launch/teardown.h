@@ -8,9 +8,11 @@ namespace mprun {
 /// Sends `signal` to every descendant.
 void signal_descendants(int signal);
 
-/// Kills every descendant and reaps until none is left; returns how many were killed. Python's resource trackers
-/// get a quarter of the time to end by themselves: as soon as all others have ended, they remove the shared memory that
-/// was left. Gives up after `seconds`: a process in uninterruptible sleep cannot be ended by anyone.
+/// Kills every descendant and reaps until none is left; returns how many were killed. Helpers of multiprocessing and
+/// torch that end by themselves as soon as all others have ended, and remove the shared memory that was left, may do
+/// so: Python's trackers get a quarter of the time, its forkserver half a second; torch's, which takes two seconds,
+/// four. Gives up after `seconds`, or one after those four: a process in uninterruptible sleep cannot be ended by
+/// anyone.
 int kill_descendants(double seconds);
 
 }  // namespace mprun
