@@ -3,8 +3,8 @@
 The task copies what it is given into memory of its own, or returns memory of its own, or both (tensor_tasks.py). With
 mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathered .npy file; its time is that from the
 start of the first task to the end of the last one, the making of that file included, the start of processes not. Peers
-are timed inside their own process, with workers that have started. Before each measurement as much memory is used and
-given back as it moves.
+are timed inside their own process, with workers that have started. Before each measurement as much memory as it takes,
+up to 1 GiB, is used and given back.
 
 memcpy is numpy.copyto in one thread, row by row between arrays as large as all that is moved, every byte of which has
 been used before. Cold: into memory that has not. Cached: again and again the same bytes, which up to some size never
@@ -33,6 +33,7 @@ SIZES = {
     16 << 20: 24,
     256 << 20: 4,
 }
+MOST_WARMED = 1 << 30
 NAMES = {1 << 20: "1 MB", 16 << 20: "16 MB", 256 << 20: "256 MB"}
 WAYS = {"in": "handed out", "out": "gathered", "trip": "there and back, both ways counted"}
 PEERS = {
@@ -63,6 +64,7 @@ def make_rows(path: Path, size: int, count: int) -> None:
 
 def warm_memory(size: int) -> None:
     """Uses so much memory and gives it back: a virtual machine may have to get it from its host, which is slow."""
+    size = min(size, MOST_WARMED)
     block = bytes(1 << 20)
     with mmap.mmap(-1, size + len(block)) as memory:
         while memory.tell() < size:

@@ -23,6 +23,7 @@ Run = Callable[[], Any]
 Runs = Mapping[str, Run]  # by the name of what they measure
 
 CHUNK_BYTES = 1 << 20  # small arrays travel in chunks of about that size, where the peer has chunks
+TORCH_TENSORS = 1_000  # at most: each costs so much that more would only take longer
 QUEUED = 8  # tensors under way in each of torch's queues
 
 
@@ -122,6 +123,7 @@ def torch_queues(rows: numpy.ndarray, workers: int) -> dict[str, float]:
     import torch.multiprocessing
 
     torch.set_num_threads(1)
+    rows = rows[:TORCH_TENSORS]
     context = torch.multiprocessing.get_context("fork")
     source, sink = context.Queue(QUEUED), context.Queue(QUEUED)
     processes = [context.Process(target=serve, args=(source, sink)) for _ in range(workers)]
