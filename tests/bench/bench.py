@@ -109,7 +109,7 @@ class Measurements:
         rows = [["", "median", *headings, "lowest .. highest"]]
         for name in self._rounds:
             if values := self._values(name, figure):
-                ratios = [self._ratio(name, reference.of(name), figure) for reference in references]
+                ratios = [self.ratio(name, reference.of(name), figure) for reference in references]
                 spread = f"{show(min(values))} .. {show(max(values))}"
                 rows.append([name, show(statistics.median(values)), *ratios, spread])
         print(title)
@@ -121,16 +121,21 @@ class Measurements:
             print(f"  {name}: not measured: {reason}")
         print()
 
-    def _values(self, name: str, figure: str) -> list[float]:
-        return [figures[figure] for figures in self._rounds.get(name, []) if figure in figures]
+    def median(self, name: str, figure: str) -> float | None:
+        """Of the rounds; None where there is no such figure."""
+        values = self._values(name, figure)
+        return statistics.median(values) if values else None
 
-    def _ratio(self, name: str, reference: str, figure: str) -> str:
+    def ratio(self, name: str, reference: str, figure: str) -> str:
         """The median of the rounds' ratios: each compares two runs that were close in time."""
         pairs = list(zip(self._values(name, figure), self._values(reference, figure)))
         if not pairs:
             return "-"
         ratio = statistics.median(value / base for value, base in pairs)
         return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
+
+    def _values(self, name: str, figure: str) -> list[float]:
+        return [figures[figure] for figures in self._rounds.get(name, []) if figure in figures]
 
 
 def tell(text: str) -> None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,15 @@ def held_out_accuracy(values: list[dict[str, Any]]) -> float:
     return right / sum(value["held_out"] for value in values)
 
 
+def copy_with_images(name: str, folder: Path) -> Path:
+    """A copy of an example with the images that its make_images.py draws: they are in no repository."""
+    copy = folder / name
+    shutil.copytree(EXAMPLES / name, copy, ignore=shutil.ignore_patterns("images.npy", "runs"))
+    made = run_python(copy / "make_images.py")
+    assert made.returncode == 0, made.stderr
+    return copy
+
+
 def test_every_example_is_complete() -> None:
     for folder in EXAMPLES.iterdir():
         assert (folder / "README.md").is_file(), folder
@@ -61,8 +71,9 @@ def test_every_example_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", [folder.name for folder in JOBS])
-def test_check_accepts_the_example(run_mprun: RunCommand, name: str) -> None:
-    run_mprun("check", EXAMPLES / name / "job.json").check()
+def test_check_accepts_the_example(run_mprun: RunCommand, name: str, tmp_path: Path) -> None:
+    folder = copy_with_images(name, tmp_path) if name == "cnn" else EXAMPLES / name
+    run_mprun("check", folder / "job.json").check()
 
 
 def test_digits_with_every_start_method(run_job: RunCommand) -> None:
@@ -116,6 +127,28 @@ def test_digits_as_tensors(run_job: RunCommand, tmp_path: Path) -> None:
         assert (run.run_dir / "tensors/result.npy").read_bytes()[-len(wanted) :] == wanted
         [told] = run.summary()["tensors"]
         assert (told["dtype"], told["shape"], told["rows_missing"]) == ("<f4", [1797, 10], 0)
+
+
+def test_cnn(run_job: RunCommand, tmp_path: Path) -> None:
+    """As one process has it, bit for bit; the example's own comparison sees a single bit."""
+    folder = copy_with_images("cnn", tmp_path)
+    drawn = hashlib.sha256((folder / "images.npy").read_bytes()).hexdigest()
+    assert drawn == "73dec4ea804cfe4d8d87690b5251147ab2bbc9916160563eeddb54f6a559ded2"
+    files = []
+    for method in harness.START_METHODS:
+        run = run_job(folder / "job.json", "--start-method", method, timeout=300).check()
+        [told] = run.summary()["tensors"]
+        assert (told["dtype"], told["shape"], told["rows_missing"]) == ("<f4", [128, 10], 0)
+        files.append(run.run_dir / "tensors/logits.npy")
+    raw = bytearray(files[0].read_bytes())
+    assert all(file.read_bytes() == raw for file in files)
+    rows = [bytes(raw[len(raw) - 40 * row : len(raw) - 40 * row + 40]) for row in range(1, 129)]
+    assert len(set(rows)) == 128  # of 128 images
+    compared = run_python(folder / "evaluate.py", files[0], timeout=300)
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    raw[-1] ^= 1
+    files[0].write_bytes(raw)
+    assert run_python(folder / "evaluate.py", files[0], timeout=300).returncode == 1
 
 
 def test_training_reaches_the_accuracy_of_the_committed_weights(tmp_path: Path) -> None:

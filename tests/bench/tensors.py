@@ -1,0 +1,140 @@
+"""Bytes per second of tensors handed out, gathered, and both, on two workers: mprun, Pool, torch, joblib, memcpy.
+
+The task copies what it is given into memory of its own, or returns memory of its own, or both (tensor_tasks.py). With
+mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathered .npy file; its time is that from the
+start of the first task to the end of the last one, the making of that file included, the start of processes not. Peers
+are timed inside their own process, with workers that have started. Before each measurement as much memory as it takes,
+up to 1 GiB, is used and given back.
+
+memcpy is numpy.copyto in one thread, row by row between arrays as large as all that is moved, every byte of which has
+been used before. Cold: into memory that has not. Cached: again and again the same bytes, which up to some size never
+leave the processor's caches.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import BENCH, PYTHON, Contender, Figures, Measurements
+from bench import job_command, read_options, run_timed, task_span
+
+WORKERS = 2
+# Bytes a tensor, and how many of them: the moving takes longer than all else.
+SIZES = {
+    1_000: 20_000,
+    16_000: 8_000,
+    256_000: 1_000,
+    1 << 20: 256,
+    16 << 20: 24,
+    256 << 20: 4,
+}
+MOST_WARMED = 1 << 30
+NAMES = {1 << 20: "1 MB", 16 << 20: "16 MB", 256 << 20: "256 MB"}
+WAYS = {"in": "handed out", "out": "gathered", "trip": "there and back, both ways counted"}
+PEERS = {
+    "memcpy": "memcpy",
+    "memcpy, cold": "memcpy_cold",
+    "memcpy, cached": "memcpy_cached",
+    "Pool": "pool",
+    "torch queues": "torch",
+    "joblib": "joblib",
+}
+
+
+def name_of(size: int) -> str:
+    """A size for people."""
+    return NAMES.get(size, f"{size // 1000} KB")
+
+
+def make_rows(path: Path, size: int, count: int) -> None:
+    """Writes the .npy file of `count` rows of `size` bytes; numpy is the measured Python's, not ours."""
+    script = (
+        "import numpy, sys; size, count = map(int, sys.argv[2:]);"
+        "row = numpy.random.default_rng(0).integers(0, 256, size, numpy.uint8);"
+        "rows = numpy.lib.format.open_memmap(sys.argv[1], 'w+', numpy.uint8, (count, size));"
+        "rows[:] = row"
+    )
+    run_timed([PYTHON, "-c", script, path, str(size), str(count)])
+
+
+def warm_memory(size: int) -> None:
+    """Uses so much memory and gives it back: a virtual machine may have to get it from its host, which is slow."""
+    size = min(size, MOST_WARMED)
+    block = bytes(1 << 20)
+    with mmap.mmap(-1, size + len(block)) as memory:
+        while memory.tell() < size:
+            memory.write(block)
+
+
+def measure_peer(kind: str, rows: Path, size: int, count: int) -> Figures:
+    """What tensor_peers.py says."""
+    warm_memory(2 * size * count)
+    command = [PYTHON, BENCH / "peers/tensor_peers.py", kind, rows, str(WORKERS)]
+    return json.loads(run_timed(["/usr/bin/env", f"BENCH_BYTES={size}", *command])[1])
+
+
+def measure_mprun(rows: Path, size: int, count: int) -> Figures:
+    """A job each way."""
+    mapped: dict[str, Any] = {"npy": str(rows)}
+    ways = {"in": ("take", mapped), "out": ("give", {"range": count}), "trip": ("trip", mapped)}
+    figures = {}
+    for way, (function, inputs) in ways.items():
+        spec = {
+            "script": str(BENCH / "tensor_tasks.py"),
+            "function": function,
+            "inputs": inputs,
+            "processes": WORKERS,
+            "threads_per_worker": 1,
+            "env": {"BENCH_BYTES": str(size)},
+        }
+        with job_command(spec) as (command, run_dir):
+            warm_memory(2 * size * count)
+            run_timed(command)
+            figures[way] = size * count * (2 if way == "trip" else 1) / task_span(run_dir, count)
+    return figures
+
+
+def measure_size(size: int, count: int, rounds: int) -> Measurements:
+    """All contenders, round by round."""
+    with tempfile.TemporaryDirectory(prefix="mprun-bench-") as folder:
+        rows = Path(folder, "rows.npy")
+        make_rows(rows, size, count)
+
+        def peer(kind: str) -> Callable[[], Figures]:
+            return lambda: measure_peer(kind, rows, size, count)
+
+        contenders = [Contender("mprun", lambda: measure_mprun(rows, size, count))]
+        contenders += [Contender(name, peer(kind)) for name, kind in PEERS.items()]
+        return Measurements(contenders, rounds)
+
+
+def print_way(way: str, found: dict[int, Measurements]) -> None:
+    """A line a size: mprun's rate, and how many times that of each peer it is."""
+    print(f"Bytes per second of tensors {WAYS[way]}, {WORKERS} workers: mprun, and its ratio to")
+    print("  " + "".join(f"{heading:>15}" for heading in ("", "mprun", *PEERS)).rstrip())
+    for size, measured in found.items():
+        rate = measured.median("mprun", way)
+        ratios = [measured.ratio("mprun", peer, way) for peer in PEERS]
+        cells = [name_of(size), "-" if rate is None else f"{rate / 1e6:,.0f} MB/s", *ratios]
+        print("  " + "".join(f"{cell:>15}" for cell in cells))
+    print()
+
+
+def main() -> None:
+    """Measures and prints."""
+    options = read_options("Bytes per second of tensors handed out and gathered.")
+    share = 10 if options.quick else 1
+    found = {}
+    for size, count in SIZES.items():
+        found[size] = measure_size(size, max(count // share, 2 * WORKERS), options.rounds)
+    for way in WAYS:
+        print_way(way, found)
+
+
+if __name__ == "__main__":
+    main()
