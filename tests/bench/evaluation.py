@@ -4,9 +4,9 @@ The images of configs/examples/digits, repeated, are evaluated 64 at a time and 
 bytes for all: by one process, by mprun (fork; mapped inputs, one gathered file), by mprun's ranks with a split made
 beforehand, by Pool and by joblib. Time is that of the whole command, start and imports included.
 
-The first ratio is that of half the time of the one process to the actual time of the same round. On a machine with other
-things to do it says little; that of processor times, in the second table, says what it would be if nobody else were there
-and no worker ever waited.
+The first ratio is that of half the time of the one process to the actual time of the same round. On a machine with
+other things to do it says little; that of processor times, in the second table, says what it would be if nobody else
+were there and no worker ever waited.
 """
 
 from __future__ import annotations
