@@ -218,6 +218,10 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   if (!watch) return report_error(watch.error());
   setup.watch = watch->get();
   setup.adapters.deadlines = (*watch)->deadlines();
+  auto sync = SyncSegment::create();
+  if (!sync) return report_error(sync.error());
+  setup.sync = &*sync;
+  setup.adapters.sync = sync->path();
   setup.on_user_signal = [&records, &watch] { records->report->print((*watch)->inspect()); };
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());

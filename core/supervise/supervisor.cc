@@ -76,7 +76,10 @@ Result<void> Supervisor::prepare() {
   notes_.emplace(std::move(*notes));
   if (auto added = loop_->add(notes_->fd(), EPOLLIN, [this](std::uint32_t) { on_notes(); }); !added) return added;
   if (setup_.watch != nullptr) {
-    auto added = loop_->add(setup_.watch->fd(), EPOLLIN, [this](std::uint32_t) { setup_.watch->take_ends(); });
+    auto added = loop_->add(setup_.watch->fd(), EPOLLIN, [this](std::uint32_t) {
+      setup_.watch->take_ends();
+      settle_locks();
+    });
     if (!added) return added;
   }
   LaunchPlan plan;
@@ -204,6 +207,20 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
   slots_.erase(pid);
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
+  settle_locks();
+}
+
+// Of the death of whoever was to wake them, those who wait below hear nothing.
+void Supervisor::settle_locks() {
+  if (setup_.sync == nullptr) return;
+  for (const SyncLoss& loss : setup_.sync->on_death()) {
+    std::string text = to_string(loss.holder) + " ended";
+    if (loss.holder.task >= 0 && loss.holder.role != MPRUN_SYNC_RANK) {
+      text += " in task " + std::to_string(loss.holder.task);
+    }
+    notice(Notice::Kind::kWarning,
+           text + " while it held the lock \"" + loss.name + "\"; the next one who asks gets it");
+  }
 }
 
 // --- words ---

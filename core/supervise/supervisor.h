@@ -20,6 +20,7 @@
 #include "supervise/job_event.h"
 #include "supervise/scheduler.h"
 #include "wire/notes.h"
+#include "wire/sync_segment.h"
 
 namespace mprun {
 
@@ -45,6 +46,7 @@ class Supervisor : private CrewListener {
     Guard guard;
     std::vector<Sink*> sinks;
     HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
+    SyncSegment* sync = nullptr;                    ///< nullptr: the processes share none
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
@@ -87,6 +89,7 @@ class Supervisor : private CrewListener {
   void on_signals();
   void on_notes();
   void look_for_hangs();
+  void settle_locks();
   void act_on(const HangMonitor::Finding& finding);
   void tell_overdue(int slot, Cause cause);
   void reap_children();

@@ -7,7 +7,11 @@ from typing import Any, Callable
 
 from mprun._mprun import deadline
 
-__all__ = ["deadline", "rank", "world_size", "result"]
+__all__ = ["deadline", "rank", "world_size", "result", "counter", "lock", "barrier", "queue"]
+
+# What is loaded when it is first asked for: `import mprun` costs nothing but the extension.
+# `dict` is not in __all__: it would hide Python's own.
+_SYNC = {"counter": "Counter", "lock": "Lock", "barrier": "Barrier", "queue": "Queue", "dict": "Dict"}
 
 # Set by mprun.rank in a rank process: takes the value to the supervisor.
 _deliver: Callable[[Any], None] | None = None
@@ -30,3 +34,11 @@ def result(value: Any) -> None:
     """
     if _deliver is not None:
         _deliver(value)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SYNC:
+        raise AttributeError(f"module 'mprun' has no attribute {name!r}")
+    from mprun import sync
+
+    return globals().setdefault(name, getattr(sync, _SYNC[name]))
