@@ -86,6 +86,7 @@ PyMODINIT_FUNC PyInit__mprun(void) {
   if (add_type(module, "deadline", make_deadline_type()) < 0 ||
       add_type(module, "SyncCounter", make_sync_counter_type()) < 0 ||
       add_type(module, "SyncLock", make_sync_lock_type()) < 0 ||
+      add_type(module, "SyncBarrier", make_sync_barrier_type()) < 0 ||
       add_type(module, "SyncQueue", make_sync_queue_type()) < 0 ||
       add_type(module, "SyncDict", make_sync_dict_type()) < 0) {
     Py_CLEAR(module);

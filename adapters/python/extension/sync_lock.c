@@ -33,9 +33,13 @@ int sync_deadline(PyObject* timeout, int64_t* deadline) {
     PyErr_SetString(PyExc_ValueError, "a timeout is None or a number of seconds that is not less than 0");
     return -1;
   }
-  const double most = 1e9; /* thirty years */
-  if (seconds < most) *deadline = now_ns() + (int64_t)(seconds * 1e9);
+  sync_after(seconds, deadline);
   return 0;
+}
+
+void sync_after(double seconds, int64_t* deadline) {
+  const double most = 1e9; /* thirty years */
+  *deadline = seconds < most ? now_ns() + (int64_t)(seconds * 1e9) : SYNC_FOREVER;
 }
 
 /* An errno, or 0. The GIL need not be held. */

@@ -12,6 +12,8 @@
  * exception is set. */
 int sync_deadline(PyObject* timeout, int64_t* deadline);
 
+void sync_after(double seconds, int64_t* deadline);
+
 /* Takes a lock for people: 0; ETIMEDOUT; EDEADLK: the thread has it; -1: a signal handler has raised. Whoever died with
  * it is in `lock->dead` afterwards. */
 int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline);

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from queue import Empty, Full
 from typing import Any
 
+import mprun
 from mprun import _mprun
 from mprun.sync_values import decode, decode_key, encode, encode_key
 
@@ -49,6 +50,39 @@ class Lock(_mprun.SyncLock):
 
     def __repr__(self) -> str:
         return f"<mprun.lock {self.name!r}: {'held' if self.locked() else 'free'}>"
+
+
+class Barrier(_mprun.SyncBarrier):
+    """Where processes wait for each other: `mprun.barrier().wait()`.
+
+    barrier(name="barrier", parties=None): the barrier of that name, for as many as there are ranks or workers. Raises
+    ValueError where it was made for another number of parties, or `parties` is not from 1 to 4096.
+
+    It can be used again and again. Who dies while it waits has not arrived.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str = "barrier", parties: int | None = None) -> None:
+        super().__init__(name, mprun.world_size() if parties is None else parties)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits until all parties do; returns the number of this one's arrival, from 0 to parties - 1.
+
+        Raises threading.BrokenBarrierError where somebody has waited for longer than its `timeout` (seconds), or called
+        abort(): in all who wait, and all who come before reset().
+        """
+        index = self._wait(timeout)
+        if index is None:
+            raise threading.BrokenBarrierError
+        return index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.parties)
+
+    def __repr__(self) -> str:
+        state = "broken" if self.broken else f"{self.n_waiting} of {self.parties} wait"
+        return f"<mprun.barrier {self.name!r}: {state}>"
 
 
 class Queue(_mprun.SyncQueue):
