@@ -198,13 +198,18 @@ void Supervisor::on_start_failed(const std::string& reason) {
 }
 
 void Supervisor::on_process_started(int slot, pid_t pid) {
-  if (slot >= 0) slots_[pid] = slot;  // not the host
+  if (slot >= 0) {
+    slots_[pid] = slot;
+  } else {
+    hosts_.insert(pid);
+  }
   hung_.erase(slot);
   tell(WorkerStarted{slot, pid});
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
   slots_.erase(pid);
+  hosts_.erase(pid);
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
   settle_locks();

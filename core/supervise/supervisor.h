@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,7 @@ class Supervisor : private CrewListener {
   void on_signals();
   void on_notes();
   void look_for_hangs();
+  [[nodiscard]] bool may_start_another() const;
   void settle_locks();
   void act_on(const HangMonitor::Finding& finding);
   void tell_overdue(int slot, Cause cause);
@@ -126,6 +128,7 @@ class Supervisor : private CrewListener {
   ProcessEnd gone_end_;
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;       ///< of the workers' processes
+  std::set<pid_t> hosts_;
   std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
   int overdue_told_ = 0;
   std::optional<Error> fatal_;

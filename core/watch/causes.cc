@@ -68,7 +68,13 @@ std::optional<HangCause> lock_cycle(const Evidence& evidence) {
                      "thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself",
                      "make the mutex recursive, or do not lock it twice"};
   }
-  return cause_of_lock_cycle(cycle);
+  HangCause cause = cause_of_lock_cycle(cycle);
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    const bool has_name = thread.wait.kind == WaitKind::kSharedFutex && thread.wait.owner != 0;
+    if (!has_name || std::find(cycle.begin(), cycle.end(), thread.sample->tid) == cycle.end()) continue;
+    cause.explanation += "; " + thread_text(thread) + " waits for the " + thread.wait.object;
+  }
+  return cause;
 }
 
 // A mutex that was locked by a thread of the parent when the child was forked.
@@ -144,7 +150,8 @@ std::optional<HangCause> gil_held(const Evidence& evidence) {
 
 std::optional<HangCause> barrier_short(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    return evidence.is_in(thread.sample->tid, "/threading.py", "Barrier.wait");
+    return evidence.is_in(thread.sample->tid, "/threading.py", "Barrier.wait") ||
+           evidence.is_in(thread.sample->tid, "/mprun/sync.py", "Barrier.wait");
   });
   if (waits == nullptr) return std::nullopt;
   return HangCause{"barrier-short", thread_text(*waits) + " waits at a barrier that not all parties reach",
