@@ -101,6 +101,7 @@ class Storm:
 
     def start(self, role: str) -> None:
         self.count += 1
+        Path(f"journal-{self.count}").touch()
         seed = self.random.getrandbits(32)
         pid = os.fork()
         if pid == 0:
@@ -175,6 +176,7 @@ class Storm:
 
 def main() -> None:
     storm = Storm(int(sys.argv[2]))
+    mprun.counter("operations")  # without mprun, what is forked from here on shares them
     for _ in range(PRODUCERS):
         storm.start("producer")
     for _ in range(CONSUMERS):
