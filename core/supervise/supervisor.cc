@@ -218,14 +218,7 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
 // Of the death of whoever was to wake them, those who wait below hear nothing.
 void Supervisor::settle_locks() {
   if (setup_.sync == nullptr) return;
-  for (const SyncLoss& loss : setup_.sync->on_death()) {
-    std::string text = to_string(loss.holder) + " ended";
-    if (loss.holder.task >= 0 && loss.holder.role != MPRUN_SYNC_RANK) {
-      text += " in task " + std::to_string(loss.holder.task);
-    }
-    notice(Notice::Kind::kWarning,
-           text + " while it held the lock \"" + loss.name + "\"; the next one who asks gets it");
-  }
+  for (const SyncLoss& loss : setup_.sync->on_death()) notice(Notice::Kind::kWarning, to_string(loss));
 }
 
 // --- words ---

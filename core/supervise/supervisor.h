@@ -127,7 +127,7 @@ class Supervisor : private CrewListener {
   Held ending_;                         ///< that task
   ProcessEnd gone_end_;
   std::string gone_why_, gone_log_, start_death_, launch_error_;
-  std::map<pid_t, int> slots_;       ///< of the workers' processes
+  std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;
   std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
   int overdue_told_ = 0;

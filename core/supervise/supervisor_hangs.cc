@@ -13,8 +13,8 @@ void Supervisor::look_for_hangs() {
   if (const auto warning = setup_.watch->take_warning()) notice(Notice::Kind::kWarning, *warning);
 }
 
-// A slot without a process gets one as soon as there is a task for it: one to be read, to be tried again later, or to be
-// taken back from others.
+// A slot without a process gets one as soon as there is a task for it: one to be read, to be tried again later, or to
+// be taken back from others.
 bool Supervisor::may_start_another() const {
   if (slots_.size() >= held_.size()) return false;
   std::uint64_t handed_out = 0;

@@ -70,8 +70,7 @@ std::optional<HangCause> lock_cycle(const Evidence& evidence) {
   }
   HangCause cause = cause_of_lock_cycle(cycle);
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    const bool has_name = thread.wait.kind == WaitKind::kSharedFutex && thread.wait.owner != 0;
-    if (!has_name || std::find(cycle.begin(), cycle.end(), thread.sample->tid) == cycle.end()) continue;
+    if (!thread.wait.of_sync || std::find(cycle.begin(), cycle.end(), thread.sample->tid) == cycle.end()) continue;
     cause.explanation += "; " + thread_text(thread) + " waits for the " + thread.wait.object;
   }
   return cause;
@@ -252,8 +251,9 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
       find_stuck(evidence, [&](const JudgedThread& thread) {
         return thread.sample->pid == dead->parent && evidence.is_in(thread.sample->tid, "/multiprocessing/pool.py", "");
       }) != nullptr;
-  const JudgedThread* locked =
-      find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.kind == WaitKind::kSharedFutex; });
+  const JudgedThread* locked = find_stuck(evidence, [](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSharedFutex && !thread.wait.of_sync;
+  });
   if (of_pool) {
     return HangCause{"worker-died",
                      "a worker of the pool died: " + end_text(*dead) +

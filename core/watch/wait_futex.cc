@@ -40,6 +40,7 @@ Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, World* wor
 Wait sync_wait(const ThreadSample& thread, const SyncWord& word, World* world) {
   Wait wait{WaitKind::kSharedFutex, sync_kind_name(word.kind), {}, {}};
   wait.address = thread.call.arguments[0];
+  wait.of_sync = true;
   if (!word.name.empty()) wait.object += " \"" + word.name + "\"";
   const World::Sharers sharers = world->sharers_of_sync();
   if (!word.is_lock) {

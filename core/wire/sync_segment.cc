@@ -19,9 +19,7 @@ static_assert(sizeof(pthread_mutex_t) == 40 && offsetof(mprun_sync_lock, mutex) 
 std::uint32_t load(const std::uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 std::uint64_t load(const std::uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
 
-std::uint32_t word_of(const mprun_sync_lock& lock) {
-  return load(reinterpret_cast<const std::uint32_t*>(&lock.mutex));
-}
+std::uint32_t word_of(const mprun_sync_lock& lock) { return load(reinterpret_cast<const std::uint32_t*>(&lock.mutex)); }
 
 void wake_all(const std::uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
@@ -36,6 +34,10 @@ Result<SyncSegment> SyncSegment::create() {
     return internal_error("the limit of file sizes (ulimit -f) leaves no room for the memory that processes share");
   }
   auto memory = SharedMemory::create("mprun-sync", size);
+  while (!memory && size / 2 >= MPRUN_SYNC_LEAST_BYTES) {
+    size /= 2;
+    memory = SharedMemory::create("mprun-sync", size);
+  }
   if (!memory) return memory.error();
   SyncSegment segment(std::move(*memory), size);
   if (const int failed = mprun_sync_make(segment.memory(), size); failed != 0) {
@@ -70,7 +72,8 @@ std::vector<SyncSegment::Named> SyncSegment::names() const {
     for (const char& byte : entry.name) {
       const char copy = __atomic_load_n(&byte, __ATOMIC_RELAXED);
       if (copy == '\0') break;
-      named.name += copy;
+      const bool is_text = static_cast<unsigned char>(copy) >= 0x20 && copy != 0x7f;
+      named.name += is_text ? copy : '?';
     }
     found.push_back(std::move(named));
   }
@@ -162,14 +165,28 @@ std::string to_string(const mprun_sync_holder& holder) {
   return "process " + pid;
 }
 
+std::string to_string(const SyncLoss& loss) {
+  std::string text = to_string(loss.holder) + " ended";
+  if (loss.holder.task >= 0 && loss.holder.role != MPRUN_SYNC_RANK) {
+    text += " in task " + std::to_string(loss.holder.task);
+  }
+  return text + " while it held the lock \"" + loss.name + "\"; the next one who asks gets it";
+}
+
 const char* sync_kind_name(std::uint32_t kind) {
   switch (kind) {
-    case MPRUN_SYNC_COUNTER: return "counter";
-    case MPRUN_SYNC_LOCK: return "lock";
-    case MPRUN_SYNC_BARRIER: return "barrier";
-    case MPRUN_SYNC_QUEUE: return "queue";
-    case MPRUN_SYNC_DICT: return "dict";
-    default: return "memory";
+    case MPRUN_SYNC_COUNTER:
+      return "counter";
+    case MPRUN_SYNC_LOCK:
+      return "lock";
+    case MPRUN_SYNC_BARRIER:
+      return "barrier";
+    case MPRUN_SYNC_QUEUE:
+      return "queue";
+    case MPRUN_SYNC_DICT:
+      return "dict";
+    default:
+      return "memory";
   }
 }
 

@@ -34,7 +34,7 @@ struct SyncWord {
 
 class SyncSegment {
  public:
-  /// Smaller than MPRUN_SYNC_BYTES where the limit of file sizes asks for that.
+  /// Smaller than MPRUN_SYNC_BYTES where the limits of file sizes or address space ask for that.
   [[nodiscard]] static Result<SyncSegment> create();
 
   /// Where the processes below find it, for MPRUN_SYNC; good for as long as the segment lives.
@@ -68,6 +68,9 @@ class SyncSegment {
 
 /// "worker 3 (pid 4711)", "rank 0 (pid 4712)", "process 4713".
 [[nodiscard]] std::string to_string(const mprun_sync_holder& holder);
+
+/// "worker 3 (pid 4711) ended in task 17 while it held the lock "log"; the next one who asks gets it".
+[[nodiscard]] std::string to_string(const SyncLoss& loss);
 
 /// "lock", "queue", ...; "memory" for 0.
 [[nodiscard]] const char* sync_kind_name(std::uint32_t kind);

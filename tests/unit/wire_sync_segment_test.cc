@@ -136,8 +136,8 @@ TEST_F(SyncSegmentTest, BelievesNothing) {
   mprun_sync* memory = segment_->memory();
   const std::uint64_t size = memory->size;
   memory->used = 0xffffffffU;
-  const std::uint64_t places[] = {0, 8, sizeof(mprun_sync) + 1, size, size - 8, size - 64, size + 8, ~0ULL, ~0ULL - 7,
-                                  1ULL << 63U};
+  const std::uint64_t places[] = {
+      0, 8, sizeof(mprun_sync) + 1, size, size - 8, size - 64, size + 8, ~0ULL, ~0ULL - 7, 1ULL << 63U};
   std::uint32_t number = 0;
   for (mprun_sync_name& entry : memory->names) {
     std::memset(static_cast<void*>(&entry), 0xff, sizeof entry);

@@ -47,8 +47,8 @@ static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
       sync_at(sync_offset_of(barrier), size_for(parties)) != NULL) {
     return 0;
   }
-  PyErr_Format(PyExc_ValueError, "the barrier %R was made for %u parties, not for %u", name,
-               (unsigned)barrier->parties, (unsigned)parties);
+  PyErr_Format(PyExc_ValueError, "the barrier %R was made for %u parties, not for %u", name, (unsigned)barrier->parties,
+               (unsigned)parties);
   return -1;
 }
 

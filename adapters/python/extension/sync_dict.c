@@ -365,9 +365,12 @@ static PyGetSetDef attributes[] = {
 
 PyObject* make_sync_dict_type(void) {
   static PyType_Slot slots[] = {
-      {Py_tp_init, (void*)init},         {Py_tp_dealloc, (void*)sync_dealloc},
-      {Py_tp_methods, methods},          {Py_tp_getset, attributes},
-      {Py_mp_length, (void*)length},     {Py_sq_length, (void*)length},
+      {Py_tp_init, (void*)init},
+      {Py_tp_dealloc, (void*)sync_dealloc},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, attributes},
+      {Py_mp_length, (void*)length},
+      {Py_sq_length, (void*)length},
       {0, NULL},
   };
   static PyType_Spec spec = {"mprun._mprun.SyncDict", sizeof(struct sync_object), 0,

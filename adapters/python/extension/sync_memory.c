@@ -129,10 +129,11 @@ uint64_t sync_allocate(uint64_t size) {
 }
 
 PyObject* sync_no_room(uint64_t size) {
-  return PyErr_Format(PyExc_MemoryError,
-                      "no room for %llu bytes in the %llu MiB that the queues and dicts of a job share: take items out, "
-                      "or keep large arrays in files and pass their names",
-                      (unsigned long long)size, (unsigned long long)(memory->size >> 20U));
+  return PyErr_Format(
+      PyExc_MemoryError,
+      "no room for %llu bytes in the %llu MiB that the queues and dicts of a job share: take items out, "
+      "or keep large arrays in files and pass their names",
+      (unsigned long long)size, (unsigned long long)(memory->size >> 20U));
 }
 
 void sync_release(uint64_t offset) {
@@ -202,10 +203,11 @@ static void* open_name(PyObject* name, const struct sync_wanted* wanted) {
   }
   if (entry == NULL && memory->used < MPRUN_SYNC_NAMES) return sync_no_room(wanted->size);
   if (entry == NULL) {
-    return PyErr_Format(PyExc_MemoryError,
-                        "the job has %u named counters, locks, barriers, queues and dicts already: use one dict instead "
-                        "of many names",
-                        MPRUN_SYNC_NAMES);
+    return PyErr_Format(
+        PyExc_MemoryError,
+        "the job has %u named counters, locks, barriers, queues and dicts already: use one dict instead "
+        "of many names",
+        MPRUN_SYNC_NAMES);
   }
   if (entry->kind != wanted->kind) {
     PyErr_Format(PyExc_TypeError, "\"%s\" is a %s of this job already, so it cannot be a %s: choose another name", text,

@@ -26,7 +26,8 @@ struct sync_wanted {
 };
 
 /* Lets the object stand for the one of that name, made if it is not there yet; -1 with an exception: the name cannot be
- * one, or is that of another kind (TypeError), or there is no room (MemoryError), or no job's memory where it should be. */
+ * one, or is that of another kind (TypeError), or there is no room (MemoryError), or no job's memory where it should
+ * be. */
 int sync_bind(PyObject* self, PyObject* name, const struct sync_wanted* wanted);
 /* NULL with RuntimeError: it stands for none. */
 void* sync_body(PyObject* self);
@@ -36,8 +37,8 @@ bool sync_is_unwatched(void);
 
 /* An offset of `size` bytes, aligned to 16, of any content; 0: there is no room. */
 uint64_t sync_allocate(uint64_t size);
-/* Raises MemoryError for that. NULL. Like all that raises, not to be called under a lock: an exception is an object, and
- * the garbage collection that making it may start runs any code. */
+/* Raises MemoryError for that. NULL. Like all that raises, not to be called under a lock: an exception is an object,
+ * and the garbage collection that making it may start runs any code. */
 PyObject* sync_no_room(uint64_t size);
 void sync_release(uint64_t offset);
 
