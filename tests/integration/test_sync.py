@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +59,49 @@ def test_a_storm_of_kills_without_mprun(
     package = mprun.parent.parent / "lib" / "mprun" / "python"
     run = start_plain(MPRUN_PYTHON, STORM, "60", "2", env={"PYTHONPATH": str(package)})
     assert run.wait(LONGEST).check().stdout.startswith("60 killed, ")
+
+
+# --- behind `mprun --` -------------------------------------------------------------------------
+
+PROGRAM = """
+import os
+import signal
+import mprun
+
+arrival = mprun.barrier().wait()
+dead = None
+if mprun.rank() == 1:
+    child = os.fork()
+    if child == 0:
+        mprun.lock("log").acquire()
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    with mprun.lock("log") as log:
+        dead = log.dead_holder == f"rank 1 (pid {child})"
+mprun.queue("told").put((mprun.rank(), arrival, dead))
+mprun.barrier().wait()
+if mprun.rank() == 0:
+    print(sorted(mprun.queue("told").get() for _ in range(2)), flush=True)
+mprun.barrier().wait()
+mprun.queue("told").get()  # stuck
+"""
+
+
+def test_copies_of_a_program_share_it_and_are_watched(
+    run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    options = ("-n", "2", "--on-hang", "kill", "--hang-report", "hang.json")
+    run = run_mprun(*options, "--", MPRUN_PYTHON, "program.py", timeout=LONGEST).check(124)
+    (_, arrival, dead), (_, other, named) = ast.literal_eval(run.stdout)
+    assert sorted([arrival, other]) == [0, 1]
+    assert (dead, named) == (None, True)
+    assert 'ended while it held the lock "log"; the next one who asks gets it' in run.stderr
+    hang = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
+    # Nothing that the dead child held is to blame.
+    assert (hang["verdict"], hang["cause"]["id"]) == ("deadlock", "unknown")
+    assert hang["join"]["call"] == "mprun.queue.get"
+    assert "# stuck" in PROGRAM.splitlines()[hang["join"]["line"] - 1]
 
 
 # --- values ------------------------------------------------------------------------------------
