@@ -104,11 +104,16 @@ class Program {
   }
 
   void tell_notes() {
+    bool of_a_process = false;
     for (const AdapterNote& note : notes_->take()) {
-      if (watch_->hear(note)) continue;
+      if (watch_->hear(note)) {
+        of_a_process = true;
+        continue;
+      }
       if (observer_ != nullptr && observer_->take(note)) continue;
       std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
     }
+    if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
   }
 
   int start(const std::string& file, int rank) {

@@ -277,10 +277,15 @@ void Supervisor::tick() {
 }
 
 void Supervisor::on_notes() {
+  bool of_a_process = false;
   for (const AdapterNote& note : notes_->take()) {
-    if (setup_.watch != nullptr && setup_.watch->hear(note)) continue;
-    notice(Notice::Kind::kWarning, to_string(note));
+    if (setup_.watch != nullptr && setup_.watch->hear(note)) {
+      of_a_process = true;
+    } else {
+      notice(Notice::Kind::kWarning, to_string(note));
+    }
   }
+  if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
 }
 
 void Supervisor::on_signals() {

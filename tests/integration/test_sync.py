@@ -61,6 +61,61 @@ def test_a_storm_of_kills_without_mprun(
     assert run.wait(LONGEST).check().stdout.startswith("60 killed, ")
 
 
+HALF_DONE = """
+import ctypes
+import mmap
+import os
+import struct
+
+import mprun
+
+SYNC = os.open(os.environ["MPRUN_SYNC"], os.O_RDWR)
+MEMORY = mmap.mmap(SYNC, 0)
+LIBC = ctypes.CDLL(None)
+# Behind the lock of a queue or dict (struct mprun_sync_lock in core/wire/sync.h).
+FIELDS = 120
+
+
+def die_half_done(name, fields):
+    '''A child takes the lock, leaves the fields as one that was killed there would, and ends.'''
+    child = os.fork()
+    if child == 0:
+        at = MEMORY.find(name.encode() + b"\\0")
+        (body,) = struct.unpack_from("=Q", MEMORY, at - 8)
+        lock = ctypes.c_char.from_buffer(MEMORY, body)
+        assert LIBC.pthread_mutex_lock(ctypes.byref(lock)) == 0
+        for index, value in fields.items():
+            struct.pack_into("=Q", MEMORY, body + FIELDS + 8 * index, value)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def run(_):
+    queue, shared = mprun.queue("a queue"), mprun.dict("a dict")
+    for number in range(3):
+        queue.put(number)
+        shared[number] = number
+    told = []
+    die_half_done("a queue", {1: 0, 2: 99})  # last, count: an item was linked, and not told of yet
+    queue.put(3)
+    told.append([queue.qsize(), [queue.get() for _ in range(4)], queue.qsize()])
+    die_half_done("a queue", {2: 7})  # taken, and not told of yet
+    queue.put(4)
+    told.append([queue.qsize(), queue.get()])
+    die_half_done("a dict", {1: 99, 2: 0})  # count, used
+    for number in range(3, 40):
+        shared[number] = number
+    told.append([len(shared), sum(shared.values()), shared.keys() == list(range(40))])
+    return told
+"""
+
+
+def test_who_comes_after_the_dead_counts_anew(run_job: RunCommand) -> None:
+    job = {"script": "job.py:run", "inputs": {"range": 1}}
+    run = run_job(job, scripts={"job.py": HALF_DONE}, timeout=LONGEST).check()
+    assert run.values() == [[[4, [0, 1, 2, 3], 0], [1, 4], [40, 780, True]]]
+
+
 # --- behind `mprun --` -------------------------------------------------------------------------
 
 PROGRAM = """
