@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness import EVENTS, RunCommand
+from harness import EVENTS, MPRUN_PYTHON, RunCommand
 
 # Only a wait that nobody ends lets a test take so long.
 LONGEST = 60
@@ -162,19 +162,7 @@ def starve(number):
 
 def wait_short(number):
     return mprun.barrier("all", 3).wait()  # stuck
-
-
-def retry(number):
-    import os
-
-    if number == 1 and os.environ["MPRUN_ATTEMPT"] == "1":
-        raise RuntimeError("later")
-    if number == 1:
-        mprun.queue("jobs").put("at last")
-        return None
-    return mprun.queue("jobs").get()
 """
-
 
 
 @pytest.mark.parametrize(
@@ -209,17 +197,29 @@ def test_waits_that_nobody_can_end_are_proved(
         assert "held by worker 1" in hang["cause"]["explanation"]
 
 
-def test_a_task_that_will_be_tried_again_may_still_come(
-    run_job: RunCommand, start_method: str
-) -> None:
-    job = spec(
-        "retry",
-        2,
-        start_method,
-        retries={"on_error": 1, "delay": 3},
-        limits={"tasks_per_worker": 1},
-        watch={"on_hang": "kill"},
-    )
-    run = run_job(job, scripts={"job.py": STUCK}, timeout=LONGEST).check()
-    assert run.values() == ["at last", None]
+# The first attempt of task 1 fails; nobody runs until the second, but the one that waits for it.
+LATER = """
+import os
+import sys
+import mprun
+
+if sys.argv[1] == "0":
+    print(mprun.queue("jobs").get())
+elif os.environ["MPRUN_ATTEMPT"] == "1":
+    sys.exit(1)
+else:
+    mprun.queue("jobs").put("at last")
+"""
+
+
+def test_a_task_that_will_be_tried_again_may_still_come(run_job: RunCommand) -> None:
+    job = {
+        "command": [MPRUN_PYTHON, "later.py", "{}"],
+        "processes": 2,
+        "inputs": {"range": 2},
+        "retries": {"on_error": 1, "delay": 3},
+        "watch": {"on_hang": "kill"},
+    }
+    run = run_job(job, scripts={"later.py": LATER}, timeout=LONGEST).check()
+    assert run.log(0) + run.log(1) == "at last\n"
     assert run.hangs() == []

@@ -73,7 +73,7 @@ SYNC = os.open(os.environ["MPRUN_SYNC"], os.O_RDWR)
 MEMORY = mmap.mmap(SYNC, 0)
 LIBC = ctypes.CDLL(None)
 # Behind the lock of a queue or dict (struct mprun_sync_lock in core/wire/sync.h).
-FIELDS = 120
+FIELDS = 104
 
 
 def die_half_done(name, fields):
