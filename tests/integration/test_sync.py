@@ -66,13 +66,14 @@ import ctypes
 import mmap
 import os
 import struct
+import time
 
 import mprun
 
 SYNC = os.open(os.environ["MPRUN_SYNC"], os.O_RDWR)
 MEMORY = mmap.mmap(SYNC, 0)
 LIBC = ctypes.CDLL(None)
-# Behind the lock of a queue or dict (struct mprun_sync_lock in core/wire/sync.h).
+# What is behind the lock of a barrier, queue or dict (struct mprun_sync_lock in core/wire/sync.h).
 FIELDS = 104
 
 
@@ -107,6 +108,29 @@ def run(_):
         shared[number] = number
     told.append([len(shared), sum(shared.values()), shared.keys() == list(range(40))])
     return told
+
+
+def is_asleep(pid):
+    with open(f"/proc/{pid}/syscall") as file:
+        return file.read().startswith("202 ")
+
+
+def forget_to_wake(_):
+    barrier = mprun.barrier("the barrier", 2)
+    waits = os.fork()
+    if waits == 0:
+        os._exit(10 + barrier.wait())
+    while barrier.n_waiting == 0 or not is_asleep(waits):
+        time.sleep(0.001)
+    child = os.fork()
+    if child == 0:  # ends the generation, as the second party does, and dies before it wakes the first
+        at = MEMORY.find(b"the barrier\\0")
+        (body,) = struct.unpack_from("=Q", MEMORY, at - 8)
+        (generation,) = struct.unpack_from("=I", MEMORY, body + FIELDS + 8)
+        struct.pack_into("=I", MEMORY, body + FIELDS + 8, generation + 1)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(os.waitpid(waits, 0)[1])
 """
 
 
@@ -114,6 +138,67 @@ def test_who_comes_after_the_dead_counts_anew(run_job: RunCommand) -> None:
     job = {"script": "job.py:run", "inputs": {"range": 1}}
     run = run_job(job, scripts={"job.py": HALF_DONE}, timeout=LONGEST).check()
     assert run.values() == [[[4, [0, 1, 2, 3], 0], [1, 4], [40, 780, True]]]
+
+
+def test_who_waits_for_the_dead_to_wake_him_is_woken(run_job: RunCommand) -> None:
+    job = {"script": "job.py:forget_to_wake", "inputs": {"range": 1}, "limits": {"job_seconds": 60}}
+    run = run_job(job, scripts={"job.py": HALF_DONE}, timeout=LONGEST).check()
+    assert run.values() == [10]
+    assert run.hangs() == []
+
+
+SLEEPERS = """
+import os
+import time
+
+import mprun
+
+
+def asleep(work, name):
+    '''A process that waits in work(), and ends when three have come out of it: an end wakes all.'''
+    done = mprun.counter(name)
+    pid = os.fork()
+    if pid == 0:
+        work()
+        done.add()
+        while done.value < 3:
+            time.sleep(0.001)
+        os._exit(0)
+    while True:
+        with open(f"/proc/{pid}/syscall") as file:
+            if file.read().startswith("202 "):
+                return pid
+        time.sleep(0.001)
+
+
+def run(_):
+    jobs, full = mprun.queue("jobs"), mprun.queue("full", 2)
+    sleepers = [asleep(jobs.get, "got") for _ in range(3)]
+    for number in range(3):
+        jobs.put(number)
+    for pid in sleepers:
+        os.waitpid(pid, 0)
+    full.put(0), full.put(0)
+    sleepers = [asleep(lambda: full.put(1), "put") for _ in range(3)]
+    taken = [full.get() for _ in range(2)]
+    taken += [full.get() for _ in range(3)]
+    for pid in sleepers:
+        os.waitpid(pid, 0)
+    held = mprun.lock("a lock")
+    held.acquire()
+    sleepers = [asleep(lambda: held.acquire() and held.release(), "held") for _ in range(3)]
+    held.release()
+    for pid in sleepers:
+        os.waitpid(pid, 0)
+    return [jobs.qsize(), taken]
+"""
+
+
+def test_as_many_sleepers_are_woken_as_there_is_something_for(run_job: RunCommand) -> None:
+    job = {"script": "job.py:run", "inputs": {"range": 1}, "limits": {"job_seconds": 60}}
+    run = run_job(job, scripts={"job.py": SLEEPERS}, timeout=LONGEST).check()
+    assert run.values() == [[0, [0, 0, 1, 1, 1]]]
+    assert run.hangs() == []
 
 
 # --- behind `mprun --` -------------------------------------------------------------------------
