@@ -168,6 +168,7 @@ class Program {
       }
       signalfd_siginfo info{};
       while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+      sync_->wake_forgotten();
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
       if (monotonic_now() >= watch_->next_look() && is_hung()) return;
     }

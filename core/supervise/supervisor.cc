@@ -263,6 +263,7 @@ void Supervisor::tick() {
     post(event::Tick{});
   }
   if (now - last_pulse_ < kPulseEvery) return;
+  if (setup_.sync != nullptr) setup_.sync->wake_forgotten();
   const bool stopping = scheduler_->stopping() != Cause::kNone;
   const bool starting = scheduler_->counts().done() == 0 && scheduler_->busy() == 0;
   pulse(stopping ? "stopping" : starting ? "starting" : "running");

@@ -42,6 +42,11 @@ Wait sync_wait(const ThreadSample& thread, const SyncWord& word, World* world) {
   wait.address = thread.call.arguments[0];
   wait.of_sync = true;
   if (!word.name.empty()) wait.object += " \"" + word.name + "\"";
+  const bool has_changed = !word.is_lock && word.value != static_cast<std::uint32_t>(thread.call.arguments[2]);
+  if (has_changed || word.is_due) {
+    wait.why_live = "it is about to be woken";
+    return wait;
+  }
   const World::Sharers sharers = world->sharers_of_sync();
   if (!word.is_lock) {
     wait.why_live = sharers.why_live;

@@ -80,27 +80,54 @@ std::vector<SyncSegment::Named> SyncSegment::names() const {
   return found;
 }
 
-// visit(word, lock): each word that threads wait for; the lock, if it is one's.
+// Of the seats behind a barrier, whether one is taken for a generation that is over.
+bool SyncSegment::is_over(const Named& named, const mprun_sync_barrier& barrier) const {
+  const std::uint32_t count = std::min(load(&barrier.seat_count), 4 * MPRUN_SYNC_MOST_PARTIES);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto* seat = at<mprun_sync_seat>(named.body + sizeof barrier + i * sizeof(mprun_sync_seat));
+    if (seat == nullptr) return false;
+    const bool taken = (load(reinterpret_cast<const std::uint32_t*>(&seat->taken)) & FUTEX_TID_MASK) != 0;
+    if (taken && load(&seat->generation) != load(&barrier.generation)) return true;
+  }
+  return false;
+}
+
+// visit(word, lock, is_due): each word that threads wait for; the lock, if it is one's; whether nobody need wait.
 template <typename Visit>
 void SyncSegment::visit_words(const Named& named, const Visit& visit) const {
-  const auto lock_word = [](const mprun_sync_lock& lock) {
-    return reinterpret_cast<const std::uint32_t*>(&lock.mutex);
+  const auto visit_lock = [&visit](const mprun_sync_lock& lock) {
+    const std::uint32_t word = word_of(lock);
+    // Without the mark its owner will wake nobody; who is woken sets it again.
+    const bool is_due = (word & FUTEX_TID_MASK) == 0 || (word & FUTEX_WAITERS) == 0;
+    visit(reinterpret_cast<const std::uint32_t*>(&lock.mutex), &lock, is_due);
   };
   if (named.kind == MPRUN_SYNC_LOCK) {
-    if (const auto* lock = at<mprun_sync_lock>(named.body)) visit(lock_word(*lock), lock);
+    if (const auto* lock = at<mprun_sync_lock>(named.body)) visit_lock(*lock);
   } else if (named.kind == MPRUN_SYNC_BARRIER) {
     const auto* barrier = at<mprun_sync_barrier>(named.body);
     if (barrier == nullptr) return;
-    visit(lock_word(barrier->lock), &barrier->lock);
-    visit(&barrier->generation, nullptr);
+    visit_lock(barrier->lock);
+    visit(&barrier->generation, nullptr, is_over(named, *barrier));
   } else if (named.kind == MPRUN_SYNC_QUEUE) {
     const auto* queue = at<mprun_sync_queue>(named.body);
     if (queue == nullptr) return;
-    visit(lock_word(queue->lock), &queue->lock);
-    visit(&queue->items, nullptr);
-    visit(&queue->room, nullptr);
+    visit_lock(queue->lock);
+    const bool uncounted = (word_of(queue->lock) & FUTEX_OWNER_DIED) != 0;  // who comes next will count
+    visit(&queue->items, nullptr, uncounted || load(&queue->first) != 0);
+    visit(&queue->room, nullptr, uncounted || load(&queue->count) < load(&queue->most));
   } else if (named.kind == MPRUN_SYNC_DICT) {
-    if (const auto* dict = at<mprun_sync_dict>(named.body)) visit(lock_word(dict->lock), &dict->lock);
+    if (const auto* dict = at<mprun_sync_dict>(named.body)) visit_lock(dict->lock);
+  }
+}
+
+void SyncSegment::wake_forgotten() const {
+  if ((word_of(memory()->lock) & FUTEX_WAITERS) == 0) {
+    wake_all(reinterpret_cast<const std::uint32_t*>(&memory()->lock.mutex));
+  }
+  for (const Named& named : names()) {
+    visit_words(named, [](const std::uint32_t* word, const mprun_sync_lock* /*lock*/, bool is_due) {
+      if (is_due) wake_all(word);
+    });
   }
 }
 
@@ -108,7 +135,7 @@ std::vector<SyncLoss> SyncSegment::on_death() {
   std::vector<SyncLoss> lost;
   wake_all(reinterpret_cast<const std::uint32_t*>(&memory()->lock.mutex));
   for (const Named& named : names()) {
-    visit_words(named, [](const std::uint32_t* word, const mprun_sync_lock*) { wake_all(word); });
+    visit_words(named, [](const std::uint32_t* word, const mprun_sync_lock*, bool) { wake_all(word); });
     const auto* lock = named.kind == MPRUN_SYNC_LOCK ? at<mprun_sync_lock>(named.body) : nullptr;
     if (lock == nullptr) continue;
     // Nobody has it since; or somebody has, and has put down whom he got it from.
@@ -146,11 +173,13 @@ std::optional<SyncWord> SyncSegment::find_word(std::uint64_t offset) const {
     return found;
   }
   for (const Named& named : names()) {
-    visit_words(named, [&](const std::uint32_t* word, const mprun_sync_lock* lock) {
+    visit_words(named, [&](const std::uint32_t* word, const mprun_sync_lock* lock, bool is_due) {
       if (found || offset != offset_of(word)) return;
       found = SyncWord{};
       found->kind = named.kind;
       found->name = named.name;
+      found->is_due = is_due;
+      found->value = load(word);
       take(lock);
     });
     if (found) break;

@@ -28,7 +28,9 @@ struct SyncWord {
   std::uint32_t kind = 0;  ///< MPRUN_SYNC_LOCK, ...; 0: the memory's own lock
   std::string name;
   bool is_lock = false;  ///< only its owner will change it
-  pid_t owner = 0;       ///< the thread that has the lock; 0: nobody, or one that has died
+  bool is_due = false;   ///< what is waited for is there: who sleeps will be woken by wake_forgotten()
+  std::uint32_t value = 0;
+  pid_t owner = 0;  ///< the thread that has the lock; 0: nobody, or one that has died
   mprun_sync_holder holder{};
 };
 
@@ -41,6 +43,9 @@ class SyncSegment {
   [[nodiscard]] std::string path() const;
   /// A process has died: everybody who waits looks again. The locks that somebody held who died, each told once.
   [[nodiscard]] std::vector<SyncLoss> on_death();
+  /// Wakes those who sleep although what they wait for is there: whoever was to wake them has died, perhaps unheard of.
+  /// Nobody else is disturbed, and it is cheap: for several times a second.
+  void wake_forgotten() const;
   /// What is waited for at an offset; nullopt: that is no word to wait for.
   [[nodiscard]] std::optional<SyncWord> find_word(std::uint64_t offset) const;
   /// Whether a mapping of a process, as /proc/PID/maps tells it, is of this memory.
@@ -58,6 +63,7 @@ class SyncSegment {
   [[nodiscard]] std::vector<Named> names() const;
   template <typename Body>
   [[nodiscard]] Body* at(std::uint64_t offset) const;
+  [[nodiscard]] bool is_over(const Named& named, const mprun_sync_barrier& barrier) const;
   template <typename Visit>
   void visit_words(const Named& named, const Visit& visit) const;
 

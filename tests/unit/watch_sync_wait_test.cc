@@ -56,7 +56,7 @@ class SyncWaitTest : public testing::Test {
                   major(info.st_dev), minor(info.st_dev), static_cast<unsigned long>(info.st_ino));
     TreeProcess& made = proc_.process(pid);
     made.maps = line.data() + made.maps;
-    made.thread(pid).call(SYS_futex, {kAt + offset, FUTEX_WAIT, 1, timeout});
+    made.thread(pid).call(SYS_futex, {kAt + offset, FUTEX_WAIT, 0, timeout});
     return made;
   }
 
@@ -119,6 +119,18 @@ TEST_F(SyncWaitTest, ExpectsNothingOfAHostThatOnlyForks) {
   EXPECT_THAT(judge().stuck, IsEmpty());
   outside_.may_start = false;
   proc_.processes[12].thread(13).sleeps();  // the user's own, from `setup`
+  EXPECT_THAT(judge().stuck, IsEmpty());
+}
+
+TEST_F(SyncWaitTest, CallsNobodyStuckWhoIsAboutToBeWoken) {
+  auto* queue = reinterpret_cast<mprun_sync_queue*>(reinterpret_cast<char*>(segment_->memory()) + queue_ -
+                                                    offsetof(mprun_sync_queue, items));
+  waiter(10, queue_);
+  EXPECT_TRUE(judge().is_deadlock);
+  queue->first = 4096;  // there is an item
+  EXPECT_THAT(judge().stuck, IsEmpty());
+  queue->first = 0;
+  queue->items = 2;  // there was one since
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 

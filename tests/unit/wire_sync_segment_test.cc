@@ -111,6 +111,33 @@ TEST_F(SyncSegmentTest, WakesThoseWhoWait) {
   }
 }
 
+TEST_F(SyncSegmentTest, KnowsWhoIsForgotten) {
+  auto* queue = static_cast<mprun_sync_queue*>(place(name(MPRUN_SYNC_QUEUE, "jobs")));
+  auto* barrier = static_cast<mprun_sync_barrier*>(place(name(MPRUN_SYNC_BARRIER, "all")));
+  auto* seat = reinterpret_cast<mprun_sync_seat*>(barrier + 1);
+  mprun_sync_lock* held = lock("held");
+  auto* word = reinterpret_cast<std::uint32_t*>(&held->mutex);
+  const auto is_due = [this](const std::uint32_t* at) { return segment_->find_word(offset_of(at))->is_due; };
+  EXPECT_FALSE(is_due(&queue->items));
+  queue->first = 4096;
+  EXPECT_TRUE(is_due(&queue->items));
+  queue->most = queue->count = 3;
+  EXPECT_FALSE(is_due(&queue->room));
+  queue->count = 2;
+  EXPECT_TRUE(is_due(&queue->room));
+  barrier->seat_count = 1;
+  *reinterpret_cast<std::uint32_t*>(&seat->taken) = 4711;
+  EXPECT_FALSE(is_due(&barrier->generation));
+  barrier->generation = 1;
+  EXPECT_TRUE(is_due(&barrier->generation));
+  for (const std::uint32_t value : {0U, 4711U, std::uint32_t{FUTEX_OWNER_DIED | FUTEX_WAITERS}}) {
+    *word = value;
+    EXPECT_TRUE(is_due(word)) << value;
+  }
+  *word = 4711U | FUTEX_WAITERS;
+  EXPECT_FALSE(is_due(word));
+}
+
 TEST_F(SyncSegmentTest, FindsWhatIsWaitedFor) {
   auto* queue = static_cast<mprun_sync_queue*>(place(name(MPRUN_SYNC_QUEUE, "jobs")));
   mprun_sync_lock* held = lock("held");
