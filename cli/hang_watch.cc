@@ -39,6 +39,9 @@ Outside HangWatch::outside() {
   Outside found;
   found.foreign = inodes_held_by(proc_.get(), {getpid(), guard_});
   found.alarms = family_->alarms();
+  found.sync = sync_;
+  found.hosts = outlook_.hosts;
+  found.may_start = outlook_.may_start;
   found.forker_of = [this](pid_t child) -> std::optional<Outside::Forker> {
     const ForkRecord* fork = family_->fork_of(child);
     return fork == nullptr ? std::nullopt : std::optional(Outside::Forker{fork->parent, fork->parent_tid});

@@ -29,6 +29,9 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] Nanos next_look() const override { return sees_nothing_ ? rests_until_ : watcher_->next_look(); }
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
+  void expect(const Outlook& outlook) override { outlook_ = outlook; }
+  /// The memory that the processes below share; it outlives the watch.
+  void watch_sync(const SyncSegment* sync) { sync_ = sync; }
   void expect_end(pid_t pid) override { family_->expect_end(pid); }
   [[nodiscard]] std::optional<std::string> take_warning() override { return std::exchange(warning_, std::nullopt); }
 
@@ -49,6 +52,8 @@ class HangWatch : public HangMonitor {
   std::optional<Family> family_;
   std::optional<Watcher> watcher_;
   std::optional<DeadlineWatch> deadlines_;
+  const SyncSegment* sync_ = nullptr;
+  Outlook outlook_;
   int count_ = 0;            ///< hangs told so far
   std::string text_, file_;  ///< of the last one
   std::string verdict_, cause_;

@@ -86,17 +86,34 @@ class Program {
     if (!watch) return watch.error();
     watch_ = std::move(*watch);
     installation->adapters.deadlines = watch_->deadlines();
+    auto sync = SyncSegment::create();
+    if (!sync) return sync.error();
+    sync_.emplace(std::move(*sync));
+    watch_->watch_sync(&*sync_);
+    installation->adapters.sync = sync_->path();
     add_adapters(&environment_, installation->adapters, spec_.adapters_off);
     folder_ = std::move(installation->folder);
     return {};
   }
 
+  // Of the death of whoever was to wake them, those who wait below hear nothing.
+  void settle_locks() {
+    for (const SyncLoss& loss : sync_->on_death()) {
+      std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(loss), kMostText).c_str());
+    }
+  }
+
   void tell_notes() {
+    bool of_a_process = false;
     for (const AdapterNote& note : notes_->take()) {
-      if (watch_->hear(note)) continue;
+      if (watch_->hear(note)) {
+        of_a_process = true;
+        continue;
+      }
       if (observer_ != nullptr && observer_->take(note)) continue;
       std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
     }
+    if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
   }
 
   int start(const std::string& file, int rank) {
@@ -145,9 +162,13 @@ class Program {
         _exit(128 + SIGKILL);
       }
       if (ready > 0 && waits[2].revents != 0) tell_notes();
-      if (ready > 0 && waits[3].revents != 0) watch_->take_ends();
+      if (ready > 0 && waits[3].revents != 0) {
+        watch_->take_ends();
+        settle_locks();
+      }
       signalfd_siginfo info{};
       while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+      sync_->wake_forgotten();
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
       if (monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
@@ -219,6 +240,7 @@ class Program {
   std::map<pid_t, int> ranks_;
   sigset_t taken_{};  ///< by signalfd
   std::optional<Nanos> kill_at_;
+  std::optional<SyncSegment> sync_;
   std::unique_ptr<HangWatch> watch_;
   int code_ = 0;
 };

@@ -242,10 +242,15 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   setup.check_tensors = [&records](TaskId task, std::string_view input, std::string_view claims) {
     return records->tensors->check(task, input, claims);
   };
+  auto sync = SyncSegment::create();
+  if (!sync) return report_error(sync.error());
   auto watch = HangWatch::create(spec.watch, guard, directory->path());
   if (!watch) return report_error(watch.error());
+  (*watch)->watch_sync(&*sync);
   setup.watch = watch->get();
   setup.adapters.deadlines = (*watch)->deadlines();
+  setup.sync = &*sync;
+  setup.adapters.sync = sync->path();
   setup.on_user_signal = [&records, &watch] { records->report->print((*watch)->inspect()); };
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());

@@ -10,6 +10,7 @@
 
 #include "os/fd.h"
 #include "wire/deadlines.h"
+#include "wire/sync.h"
 
 namespace mprun {
 namespace {
@@ -29,7 +30,7 @@ Environment own_environment() {
     if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   // Of another mprun, which examines us: what we start is ours to hear of.
-  for (const char* name : {"MPRUN_DOCTOR", MPRUN_DEADLINES_VARIABLE}) result.erase(name);
+  for (const char* name : {"MPRUN_DOCTOR", MPRUN_DEADLINES_VARIABLE, MPRUN_SYNC_VARIABLE}) result.erase(name);
   return result;
 }
 
@@ -58,6 +59,7 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
   put_first("PYTHONPATH", files.site);
   (*environment)["MPRUN_NOTES"] = files.notes;
   if (!files.deadlines.empty()) (*environment)[MPRUN_DEADLINES_VARIABLE] = files.deadlines;
+  if (!files.sync.empty()) (*environment)[MPRUN_SYNC_VARIABLE] = files.sync;
   // GCC's AddressSanitizer refuses to start behind another library; it works there all the same.
   std::string& asan = (*environment)["ASAN_OPTIONS"];
   if (asan.find("verify_asan_link_order") == std::string::npos) {

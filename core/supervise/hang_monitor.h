@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -26,7 +27,15 @@ class HangMonitor {
     bool told_only = false;   ///< threads are stuck beside the work of their process: nothing is done about it
   };
 
+  /// What the supervisor knows of processes beside those that run.
+  struct Outlook {
+    std::set<pid_t> hosts;   ///< they fork workers when mprun asks for that, and else do nothing
+    bool may_start = false;  ///< there is work that nobody has yet, and a place for one who has not been started
+  };
+
   virtual ~HangMonitor() = default;
+  /// Before each look.
+  virtual void expect(const Outlook& /*outlook*/) {}
   /// Readable when a process has ended: take_ends() then.
   [[nodiscard]] virtual int fd() const = 0;
   virtual void take_ends() = 0;

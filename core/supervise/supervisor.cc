@@ -76,7 +76,10 @@ Result<void> Supervisor::prepare() {
   notes_.emplace(std::move(*notes));
   if (auto added = loop_->add(notes_->fd(), EPOLLIN, [this](std::uint32_t) { on_notes(); }); !added) return added;
   if (setup_.watch != nullptr) {
-    auto added = loop_->add(setup_.watch->fd(), EPOLLIN, [this](std::uint32_t) { setup_.watch->take_ends(); });
+    auto added = loop_->add(setup_.watch->fd(), EPOLLIN, [this](std::uint32_t) {
+      setup_.watch->take_ends();
+      settle_locks();
+    });
     if (!added) return added;
   }
   LaunchPlan plan;
@@ -195,15 +198,27 @@ void Supervisor::on_start_failed(const std::string& reason) {
 }
 
 void Supervisor::on_process_started(int slot, pid_t pid) {
-  if (slot >= 0) slots_[pid] = slot;  // not the host
+  if (slot >= 0) {
+    slots_[pid] = slot;
+  } else {
+    hosts_.insert(pid);
+  }
   hung_.erase(slot);
   tell(WorkerStarted{slot, pid});
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
   slots_.erase(pid);
+  hosts_.erase(pid);
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
+  settle_locks();
+}
+
+// Of the death of whoever was to wake them, those who wait below hear nothing.
+void Supervisor::settle_locks() {
+  if (setup_.sync == nullptr) return;
+  for (const SyncLoss& loss : setup_.sync->on_death()) notice(Notice::Kind::kWarning, to_string(loss));
 }
 
 // --- words ---
@@ -248,6 +263,7 @@ void Supervisor::tick() {
     post(event::Tick{});
   }
   if (now - last_pulse_ < kPulseEvery) return;
+  if (setup_.sync != nullptr) setup_.sync->wake_forgotten();
   const bool stopping = scheduler_->stopping() != Cause::kNone;
   const bool starting = scheduler_->counts().done() == 0 && scheduler_->busy() == 0;
   pulse(stopping ? "stopping" : starting ? "starting" : "running");
@@ -262,10 +278,15 @@ void Supervisor::tick() {
 }
 
 void Supervisor::on_notes() {
+  bool of_a_process = false;
   for (const AdapterNote& note : notes_->take()) {
-    if (setup_.watch != nullptr && setup_.watch->hear(note)) continue;
-    notice(Notice::Kind::kWarning, to_string(note));
+    if (setup_.watch != nullptr && setup_.watch->hear(note)) {
+      of_a_process = true;
+    } else {
+      notice(Notice::Kind::kWarning, to_string(note));
+    }
   }
+  if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
 }
 
 void Supervisor::on_signals() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "supervise/job_event.h"
 #include "supervise/scheduler.h"
 #include "wire/notes.h"
+#include "wire/sync_segment.h"
 
 namespace mprun {
 
@@ -45,6 +47,7 @@ class Supervisor : private CrewListener {
     Guard guard;
     std::vector<Sink*> sinks;
     HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
+    SyncSegment* sync = nullptr;                    ///< nullptr: the processes share none
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
@@ -87,6 +90,8 @@ class Supervisor : private CrewListener {
   void on_signals();
   void on_notes();
   void look_for_hangs();
+  [[nodiscard]] bool may_start_another() const;
+  void settle_locks();
   void act_on(const HangMonitor::Finding& finding);
   void tell_overdue(int slot, Cause cause);
   void reap_children();
@@ -122,7 +127,8 @@ class Supervisor : private CrewListener {
   Held ending_;                         ///< that task
   ProcessEnd gone_end_;
   std::string gone_why_, gone_log_, start_death_, launch_error_;
-  std::map<pid_t, int> slots_;       ///< of the workers' processes
+  std::map<pid_t, int> slots_;  ///< of the workers' processes
+  std::set<pid_t> hosts_;
   std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
   int overdue_told_ = 0;
   std::optional<Error> fatal_;

@@ -8,8 +8,18 @@ namespace mprun {
 void Supervisor::look_for_hangs() {
   const Nanos now = monotonic_now();
   if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
+  setup_.watch->expect({hosts_, may_start_another()});
   if (const auto finding = setup_.watch->look(now)) act_on(*finding);
   if (const auto warning = setup_.watch->take_warning()) notice(Notice::Kind::kWarning, *warning);
+}
+
+// A slot without a process gets one as soon as there is a task for it: one to be read, to be tried again later, or to
+// be taken back from others.
+bool Supervisor::may_start_another() const {
+  if (slots_.size() >= held_.size()) return false;
+  std::uint64_t handed_out = 0;
+  for (std::size_t slot = 0; slot < held_.size(); ++slot) handed_out += scheduler_->in_flight(static_cast<int>(slot));
+  return !inputs_ended_ || scheduler_->counts().read > scheduler_->counts().done() + handed_out;
 }
 
 void Supervisor::act_on(const HangMonitor::Finding& finding) {

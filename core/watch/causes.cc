@@ -68,7 +68,12 @@ std::optional<HangCause> lock_cycle(const Evidence& evidence) {
                      "thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself",
                      "make the mutex recursive, or do not lock it twice"};
   }
-  return cause_of_lock_cycle(cycle);
+  HangCause cause = cause_of_lock_cycle(cycle);
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!thread.wait.of_sync || std::find(cycle.begin(), cycle.end(), thread.sample->tid) == cycle.end()) continue;
+    cause.explanation += "; " + thread_text(thread) + " waits for the " + thread.wait.object;
+  }
+  return cause;
 }
 
 // A mutex that was locked by a thread of the parent when the child was forked.
@@ -144,7 +149,8 @@ std::optional<HangCause> gil_held(const Evidence& evidence) {
 
 std::optional<HangCause> barrier_short(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    return evidence.is_in(thread.sample->tid, "/threading.py", "Barrier.wait");
+    return evidence.is_in(thread.sample->tid, "/threading.py", "Barrier.wait") ||
+           evidence.is_in(thread.sample->tid, "/mprun/sync.py", "Barrier.wait");
   });
   if (waits == nullptr) return std::nullopt;
   return HangCause{"barrier-short", thread_text(*waits) + " waits at a barrier that not all parties reach",
@@ -245,8 +251,9 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
       find_stuck(evidence, [&](const JudgedThread& thread) {
         return thread.sample->pid == dead->parent && evidence.is_in(thread.sample->tid, "/multiprocessing/pool.py", "");
       }) != nullptr;
-  const JudgedThread* locked =
-      find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.kind == WaitKind::kSharedFutex; });
+  const JudgedThread* locked = find_stuck(evidence, [](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSharedFutex && !thread.wait.of_sync;
+  });
   if (of_pool) {
     return HangCause{"worker-died",
                      "a worker of the pool died: " + end_text(*dead) +

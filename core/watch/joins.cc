@@ -24,6 +24,9 @@ constexpr std::array kNames = {
     Name{"concurrent.futures._base.", "concurrent.futures."},
     Name{"concurrent.futures.thread.", "concurrent.futures."},
     Name{"concurrent.futures.process.", "concurrent.futures."},
+    Name{"mprun.sync.Barrier.", "mprun.barrier."},
+    Name{"mprun.sync.Queue.", "mprun.queue."},
+    Name{"mprun.sync.Dict.", "mprun.dict."},
     Name{"torch.multiprocessing.spawn.spawn", "torch.multiprocessing.spawn"},
     Name{"torch.multiprocessing.spawn.start_processes", "torch.multiprocessing.start_processes"},
     Name{"torch.multiprocessing.spawn.ProcessContext.", "torch.multiprocessing.ProcessContext."},
@@ -32,7 +35,7 @@ constexpr std::array kNames = {
 
 // Behind the folder of a library: "multiprocessing/pool.py".
 std::string_view module_file(std::string_view file) {
-  for (const std::string_view folder : {"/dist-packages/", "/site-packages/"}) {
+  for (const std::string_view folder : {"/dist-packages/", "/site-packages/", "/mprun/python/"}) {
     const auto at = file.rfind(folder);
     if (at != std::string_view::npos) return file.substr(at + folder.size());
   }
@@ -74,7 +77,9 @@ std::string call_name(const PythonFrame& frame) {
 
 bool is_library_file(std::string_view file) {
   return file.substr(0, 8) == "<frozen " || file.find("/dist-packages/") != std::string_view::npos ||
-         file.find("/site-packages/") != std::string_view::npos || file.find("/lib/python3.") != std::string_view::npos;
+         file.find("/site-packages/") != std::string_view::npos ||
+         file.find("/lib/python3.") != std::string_view::npos ||
+         file.find("/mprun/python/mprun/sync.py") != std::string_view::npos;
 }
 
 std::optional<NamedCall> name_call(const std::vector<PythonFrame>& frames) {

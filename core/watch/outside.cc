@@ -30,9 +30,9 @@ std::optional<std::map<int, std::uint64_t>> open_identities(ProcSource* proc, pi
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
 
 /// Answers whether memory of the tree may be somebody else's too. Reads the maps of the machine when it is first asked.
-class SharedMemory {
+class FilesInMemory {
  public:
-  SharedMemory(ProcSource* proc, pid_t root, std::vector<pid_t> others)
+  FilesInMemory(ProcSource* proc, pid_t root, std::vector<pid_t> others)
       : proc_(proc), root_(root), others_(std::move(others)) {}
 
   bool is_shared(const Mapping& mapping) {
@@ -91,7 +91,7 @@ Outside rest_of_the_machine(ProcSource* proc, pid_t root, const std::vector<pid_
   }
   // A process that has executed its program keeps no memory of its parent's.
   if (parent_read || (stat && !stat->forked)) {
-    found.shares_memory = [memory = std::make_shared<SharedMemory>(proc, root, std::move(others))](
+    found.shares_memory = [memory = std::make_shared<FilesInMemory>(proc, root, std::move(others))](
                               const Mapping& mapping) { return memory->is_shared(mapping); };
   }
   return found;

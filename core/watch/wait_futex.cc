@@ -36,6 +36,31 @@ Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, World* wor
   return wait;
 }
 
+// What mprun.lock, barrier, queue and dict wait for. Of a lock only the thread that holds it can let go, or end.
+Wait sync_wait(const ThreadSample& thread, const SyncWord& word, World* world) {
+  Wait wait{WaitKind::kSharedFutex, sync_kind_name(word.kind), {}, {}};
+  wait.address = thread.call.arguments[0];
+  wait.of_sync = true;
+  if (!word.name.empty()) wait.object += " \"" + word.name + "\"";
+  const bool has_changed = !word.is_lock && word.value != static_cast<std::uint32_t>(thread.call.arguments[2]);
+  if (has_changed || word.is_due) {
+    wait.why_live = "it is about to be woken";
+    return wait;
+  }
+  const World::Sharers sharers = world->sharers_of_sync();
+  if (!word.is_lock) {
+    wait.why_live = sharers.why_live;
+    if (wait.why_live.empty()) add_processes(sharers.processes, &wait);
+    return wait;
+  }
+  const pid_t owner = word.owner != 0 ? world->process_of_thread(word.owner) : 0;
+  wait.owner = word.owner;
+  if (word.holder.pid == owner && owner != 0) wait.object += ", held by " + to_string(word.holder);
+  wait.why_live = !world->blind_spot().empty() ? world->blind_spot() : owner == 0 ? "the lock was let go" : "";
+  if (wait.why_live.empty()) add_wakers({{owner, word.owner}}, &wait);
+  return wait;
+}
+
 // glibc's pthread_mutex_t: lock, count, owner, ... 32 bits each.
 void look_for_mutex(const ThreadSample& thread, World* world, Wait* wait) {
   constexpr std::uint64_t kOwnerOffset = 8;
@@ -66,6 +91,7 @@ Wait decode_futex(const ThreadSample& thread, World* world) {
     if (mapping->shared && inherits_priority(command)) {
       return live_wait(WaitKind::kSharedFutex, "a lock in shared memory, with inheritance of priority");
     }
+    if (const auto word = world->sync_word(*mapping, address)) return sync_wait(thread, *word, world);
     if (mapping->shared) return shared_futex(thread, *mapping, world);
     // A futex in what may not be written is one of the file, not of our copy of it.
     if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");

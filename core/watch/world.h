@@ -11,6 +11,7 @@
 
 #include "watch/python_stack.h"
 #include "watch/sample.h"
+#include "wire/sync_segment.h"
 
 namespace mprun {
 
@@ -29,6 +30,12 @@ struct Outside {
     pid_t pid = 0, tid = 0;
   };
   std::function<std::optional<Forker>(pid_t child)> forker_of;
+  /// The memory that the processes of a job share by name; nullptr: they have none.
+  const SyncSegment* sync = nullptr;
+  /// Processes that only fork workers when mprun asks for that.
+  std::set<pid_t> hosts;
+  /// mprun will start another process, for work that nobody has yet.
+  bool may_start = false;
 };
 
 /// What a descriptor leads to, as one number: the same in all processes that hold it. 0: there is none that can be
@@ -83,6 +90,12 @@ class World {
   };
   /// Of a shared mapping of `pid`. world_outside.cc.
   [[nodiscard]] Sharers sharers_of(pid_t pid, const Mapping& mapping);
+  /// What the processes of a job wait for by name; nullopt: there is none of that at the address. world_outside.cc.
+  [[nodiscard]] std::optional<SyncWord> sync_word(const Mapping& mapping, std::uint64_t address) const;
+  /// Who could change such a word, if it is no lock's.
+  [[nodiscard]] Sharers sharers_of_sync() const;
+  /// The process of the tree that has the thread; 0: none.
+  [[nodiscard]] pid_t process_of_thread(pid_t tid) const;
   /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.
   [[nodiscard]] bool is_tracer(pid_t pid);
   /// nullptr: not known as one of AF_UNIX.

@@ -76,6 +76,31 @@ World::Sharers World::sharers_of(pid_t pid, const Mapping& mapping) {
   return sharers;
 }
 
+std::optional<SyncWord> World::sync_word(const Mapping& mapping, std::uint64_t address) const {
+  if (around_.sync == nullptr || !around_.sync->is_mapping(mapping.device, mapping.inode)) return std::nullopt;
+  return around_.sync->find_word(address - mapping.begin + mapping.offset);
+}
+
+// Any process of the job finds that memory, whether it has mapped it already or not. mprun changes nothing there, and
+// whom it wakes goes to sleep again.
+World::Sharers World::sharers_of_sync() const {
+  Sharers sharers;
+  sharers.why_live = blind_spot_;
+  if (around_.may_start) sharers.why_live = "mprun will start another process";
+  for (const auto& [pid, process] : processes_) {
+    const bool only_forks = around_.hosts.count(pid) != 0 && process.threads.size() == 1;
+    if (!only_forks) sharers.processes.push_back(pid);
+  }
+  return sharers;
+}
+
+pid_t World::process_of_thread(pid_t tid) const {
+  for (const auto& [pid, process] : processes_) {
+    if (std::find(process.threads.begin(), process.threads.end(), tid) != process.threads.end()) return pid;
+  }
+  return 0;
+}
+
 std::string World::why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name) {
   if (!around_.closed && (!around_.shares_memory || around_.shares_memory(mapping))) {
     return "others may share the memory of the lock";

@@ -6,6 +6,7 @@
 
 #include "clean_thread.h"
 #include "deadline.h"
+#include "sync_types.h"
 #include "task_loop.h"
 
 /* fork_process() -> pid, 0 in the child. The interpreter's own hooks run with the GIL held across the fork. */
@@ -72,14 +73,23 @@ static struct PyModuleDef definition = {
     NULL,
 };
 
+/* -1 with an exception set. */
+static int add_type(PyObject* module, const char* name, PyObject* type) {
+  const int failed = type == NULL || PyModule_AddObjectRef(module, name, type) < 0;
+  Py_XDECREF(type);
+  return failed ? -1 : 0;
+}
+
 PyMODINIT_FUNC PyInit__mprun(void) {
   PyObject* module = PyModule_Create(&definition);
-  PyObject* deadline = module != NULL ? make_deadline_type() : NULL;
-  if (deadline != NULL && PyModule_AddObjectRef(module, "deadline", deadline) == 0) {
-    Py_DECREF(deadline);
-    return module;
+  if (module == NULL) return NULL;
+  if (add_type(module, "deadline", make_deadline_type()) < 0 ||
+      add_type(module, "SyncCounter", make_sync_counter_type()) < 0 ||
+      add_type(module, "SyncLock", make_sync_lock_type()) < 0 ||
+      add_type(module, "SyncBarrier", make_sync_barrier_type()) < 0 ||
+      add_type(module, "SyncQueue", make_sync_queue_type()) < 0 ||
+      add_type(module, "SyncDict", make_sync_dict_type()) < 0) {
+    Py_CLEAR(module);
   }
-  Py_XDECREF(deadline);
-  Py_XDECREF(module);
-  return NULL;
+  return module;
 }

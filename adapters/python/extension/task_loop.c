@@ -28,6 +28,8 @@ struct task_loop {
 static char task_variable[40] = "MPRUN_TASK=";
 static char attempt_variable[40] = "MPRUN_ATTEMPT=";
 
+struct task_loop_place task_loop_current = {-1, 0};
+
 /* Set in a process that a task forked and that came back here: it must not go on as a second worker. */
 static volatile int is_copy = 0;
 
@@ -137,6 +139,7 @@ PyObject* write_frame(PyObject* self, PyObject* args) {
 
 /* Tells the environment which task runs: getenv and os.environ alike. */
 static int name_task(struct task_loop* loop, const struct mprun_task* task) {
+  task_loop_current = (struct task_loop_place){(int64_t)task->task, task->attempt};
   char* number = task_variable + strlen("MPRUN_TASK=");
   snprintf(number, sizeof task_variable - strlen("MPRUN_TASK="), "%llu", (unsigned long long)task->task);
   char* attempt = attempt_variable + strlen("MPRUN_ATTEMPT=");
@@ -332,6 +335,7 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   loop.task_key = PyBytes_FromString("MPRUN_TASK");
   loop.attempt_key = PyBytes_FromString("MPRUN_ATTEMPT");
   const int stopped = serve(&loop);
+  task_loop_current.task = -1;
   /* What follows the last task is no task's: its name goes, and putenv must not keep this memory. */
   unsetenv("MPRUN_TASK");
   unsetenv("MPRUN_ATTEMPT");

@@ -6,6 +6,14 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <stdint.h>
+
+/* The task that the loop of this process, or of the one it was forked from, runs. */
+struct task_loop_place {
+  int64_t task; /* -1: none */
+  uint32_t attempt;
+};
+extern struct task_loop_place task_loop_current;
 
 /* run_tasks(channel, results, board, slot, function, style, decode, encode, describe, before) -> bool
  * See the docstring in module.c. */

@@ -8,10 +8,14 @@ from typing import Any, Callable
 from mprun._mprun import deadline
 from mprun.shared_tensors import SharedTensors
 
-__all__ = ["deadline", "rank", "world_size", "result", "shared"]
+__all__ = ["deadline", "rank", "world_size", "result", "shared", "counter", "lock", "barrier", "queue"]
 
 #: The tensors that the job's spec names in its field "shared", by name.
 shared = SharedTensors()
+
+# What is loaded when it is first asked for: `import mprun` costs nothing but the extension.
+# `dict` is not in __all__: it would hide Python's own.
+_SYNC = {"counter": "Counter", "lock": "Lock", "barrier": "Barrier", "queue": "Queue", "dict": "Dict"}
 
 # Set by mprun.rank in a rank process: takes the value to the supervisor.
 _deliver: Callable[[Any], None] | None = None
@@ -34,3 +38,11 @@ def result(value: Any) -> None:
     """
     if _deliver is not None:
         _deliver(value)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SYNC:
+        raise AttributeError(f"module 'mprun' has no attribute {name!r}")
+    from mprun import sync
+
+    return globals().setdefault(name, getattr(sync, _SYNC[name]))

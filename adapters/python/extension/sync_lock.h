@@ -1,0 +1,38 @@
+/* Robust locks between the processes of a job, and waiting for a word of memory to change. The kernel sees to it that
+ * the death of a holder lets the next one in; who waits does so without the GIL, sees signals, and, unless a time limit
+ * is asked for, in one endless futex wait, which the watch of mprun can judge. */
+#ifndef MPRUN_EXTENSION_SYNC_LOCK_H
+#define MPRUN_EXTENSION_SYNC_LOCK_H
+
+#include "sync_memory.h"
+
+#define SYNC_FOREVER INT64_MAX
+
+/* `timeout`: a number of seconds, or None. Writes when that is over (CLOCK_MONOTONIC, ns) or SYNC_FOREVER. -1: an
+ * exception is set. */
+int sync_deadline(PyObject* timeout, int64_t* deadline);
+
+void sync_after(double seconds, int64_t* deadline);
+
+/* Takes a lock for people: 0; ETIMEDOUT; EDEADLK: the thread has it; -1: a signal handler has raised. Whoever died with
+ * it is in `lock->dead` afterwards. */
+int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline);
+/* False: the calling thread does not have it. */
+bool sync_let_go(struct mprun_sync_lock* lock);
+
+/* Takes a lock that is held for moments; signals wait. True: its last holder died in the midst of its work. */
+bool sync_enter(struct mprun_sync_lock* lock);
+void sync_leave(struct mprun_sync_lock* lock);
+
+/* Sleeps while the word has the value. 0: perhaps it has another one now; ETIMEDOUT; -1: a signal handler has raised.
+ * GIL held; it is released meanwhile. */
+int sync_sleep(uint32_t* word, uint32_t value, int64_t deadline);
+/* Wakes up to `count` of those who sleep; how many there were. */
+int sync_wake(uint32_t* word, int count);
+
+/* A sequence word (struct mprun_sync_queue): says that the caller is about to sleep, and returns what to sleep on. */
+uint32_t sync_announce(uint32_t* sequence);
+/* Tells one of those who sleep of a change. */
+void sync_notify(uint32_t* sequence);
+
+#endif

@@ -1,0 +1,56 @@
+/* The memory in which the processes of a job share counters, locks, barriers, queues and dicts (core/wire/sync.h): how
+ * a process finds it, finds objects in it by name, and allocates in it. Used by the types of sync_*.c, GIL held. */
+#ifndef MPRUN_EXTENSION_SYNC_MEMORY_H
+#define MPRUN_EXTENSION_SYNC_MEMORY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+
+#include "wire/sync.h"
+
+/* An object of Python's that stands for a named one. */
+struct sync_object {
+  PyObject head; /* a type made from a spec has no PyObject_HEAD of its own */
+  PyObject* name;
+  void* body;
+};
+
+struct sync_wanted {
+  uint32_t kind;
+  size_t size;  /* of a new one */
+  size_t least; /* of one that somebody else has made */
+  /* Fills in a new body, which is all zeros. NULL: zeros will do. */
+  void (*make)(void* body, const void* argument);
+  const void* argument;
+};
+
+/* Lets the object stand for the one of that name, made if it is not there yet; -1 with an exception: the name cannot be
+ * one, or is that of another kind (TypeError), or there is no room (MemoryError), or no job's memory where it should
+ * be. */
+int sync_bind(PyObject* self, PyObject* name, const struct sync_wanted* wanted);
+/* NULL with RuntimeError: it stands for none. */
+void* sync_body(PyObject* self);
+
+/* Whether nobody watches over the memory: outside of mprun, where it is shared with what this process forks. */
+bool sync_is_unwatched(void);
+
+/* An offset of `size` bytes, aligned to 16, of any content; 0: there is no room. */
+uint64_t sync_allocate(uint64_t size);
+/* Raises MemoryError for that. NULL. Like all that raises, not to be called under a lock: an exception is an object,
+ * and the garbage collection that making it may start runs any code. */
+PyObject* sync_no_room(uint64_t size);
+void sync_release(uint64_t offset);
+
+/* Where `size` bytes at an offset lie; NULL if they are outside of the memory, or of what may be allocated. */
+void* sync_at(uint64_t offset, uint64_t size);
+uint64_t sync_offset_of(const void* place);
+
+/* Raises RuntimeError: what is in the memory makes no sense. NULL. */
+PyObject* sync_damaged(void);
+
+/* Parts that all the types have. */
+void sync_dealloc(PyObject* self);
+PyObject* sync_name_of(PyObject* self, void* unused);
+
+#endif
