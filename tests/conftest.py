@@ -52,8 +52,8 @@ def nothing_left() -> Iterator[None]:
     new_fds = harness.open_fds().items() - fds.items()
     complaints += [f"file descriptor left: {fd} -> {target}" for fd, target in sorted(new_fds)]
     new_shared = harness.shared_memory() - shared
-    try:  # a test running beside this one may be about to map it
-        harness.wait_until(lambda: not harness.unused_shared_memory(new_shared), timeout=2)
+    try:  # a test beside this one may be about to map it, or torch's helper, which waits two seconds, to remove it
+        harness.wait_until(lambda: not harness.unused_shared_memory(new_shared), timeout=15)
     except AssertionError:
         complaints += [
             f"shared memory left: {name}"

@@ -1,4 +1,4 @@
-"""Tensors of different shapes made alike, for the names that "output.pad" has: each stands at the beginning of a row."""
+"""Tensors of different shapes made alike, for the names in "output.pad": each stands at the beginning of a row."""
 from __future__ import annotations
 
 import math

@@ -14,8 +14,8 @@ _MOST_SHOWN = 20
 
 
 class SharedTensors(Mapping[str, Any]):
-    """The job's shared tensors by name. Each is a numpy array over the shared memory, or, for bfloat16, which numpy does
-    not have, a tensor of torch: what one process writes all others see. There are no locks in it."""
+    """The job's shared tensors by name. Each is a numpy array over the shared memory, or, for bfloat16, which numpy
+    does not have, a tensor of torch: what one process writes all others see. There are no locks in it."""
 
     def __init__(self) -> None:
         self._all: dict[str, dict[str, Any]] | None = None

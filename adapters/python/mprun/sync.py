@@ -144,8 +144,9 @@ class Dict(_mprun.SyncDict):
 
     dict(name): the dict of that name. Raises TypeError where something of another kind has the name.
 
-    Every single operation happens at once, setdefault() and pop() among them; update() is one for each key. Iteration is
-    over what was there when it began. Values are copies, of the types that a queue takes: to change one, store it again.
+    Every single operation happens at once, setdefault() and pop() among them; update() is one for each key. Iteration
+    is over what was there when it began. Values are copies, of the types that a queue takes: to change one, store it
+    again.
     Keys are str, int, float, bool, None and tuples of these; those that are equal are one key (True is 1).
     """
 
