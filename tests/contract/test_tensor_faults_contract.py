@@ -248,10 +248,13 @@ def test_full_shared_memory_and_few_descriptors(
     script = """
 import os
 
+import mprun
 import numpy
 
 
 def evaluate(rows):
+    with mprun.lock("seen"):
+        mprun.shared["seen"][int(os.environ["MPRUN_TASK"])] = mprun.counter("tasks").add()
     with open("/dev/shm/more", "ab", buffering=0) as file:
         try:
             file.write(bytes(4096))
@@ -263,7 +266,9 @@ def evaluate(rows):
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip("no mounts of its own for a process here")
     job = spec("evaluate", start_method=start_method, inputs={"npy": "rows.npy", "batch": 4})
+    job["shared"] = {"seen": {"shape": [10], "dtype": "int64"}}
     run = run_job(job, scripts={"job.py": script}, preexec_fn=crowd).check()
+    assert sorted(numpy.load(run.run_dir / "shared/seen.npy")) == list(range(1, 11))
     for name in range(50):
         assert equal(load(run, str(name)), numpy.arange(40.0) * name)
 
