@@ -34,8 +34,8 @@ Helper helper_kind(pid_t pid) {
   return arguments.empty() || tracker ? Helper::kTracker : Helper::kNone;
 }
 
-constexpr double kForkserverSeconds = 0.5;
-constexpr double kTorchTrackerSeconds = 4;
+/// The time that a helper may take to end when all others have: on a busy machine a Python with torch needs a second.
+double patience_with(Helper kind) { return kind == Helper::kTorchTracker ? 4 : kind == Helper::kNone ? 0 : 2; }
 
 bool is_tracker(pid_t pid) {
   const Helper kind = helper_kind(pid);
@@ -95,11 +95,17 @@ bool reap() {
   return reaped == 0 || errno != ECHILD;
 }
 
+/// Whether a child is only waiting to be reaped.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
 constexpr Nanos kRestless = 5 * kNanosPerMilli;
 
 class Killer {
  public:
-  explicit Killer(double seconds) : begun_(monotonic_now()), seconds_(seconds), deadline_(after(seconds)) {}
+  explicit Killer(double seconds) : begun_(monotonic_now()), deadline_(after(seconds)) {}
 
   int kill_all() {
     while (reap() && monotonic_now() < deadline_) {
@@ -133,15 +139,9 @@ class Killer {
     if (kind == Helper::kNone) return false;
     Helper& known = spared_.try_emplace(pid, kind).first->second;
     if (kind != Helper::kTracker) known = kind;  // else it may be ending without a command line: it is what it was
-    switch (known) {
-      case Helper::kTorchTracker:
-        deadline_ = std::max(deadline_, after(kTorchTrackerSeconds + 1));  // one that is late still has to be killed
-        return monotonic_now() < after(kTorchTrackerSeconds);
-      case Helper::kForkserver:
-        return monotonic_now() < after(kForkserverSeconds);
-      default:
-        return monotonic_now() < after(seconds_ / 4);
-    }
+    const double patience = patience_with(known);
+    deadline_ = std::max(deadline_, after(patience + 1));  // one that is late still has to be killed
+    return monotonic_now() < after(patience);
   }
 
   // One that forks and exits all the time is found by no look at all of /proc. But it becomes our child each time.
@@ -149,16 +149,14 @@ class Killer {
     Nanos last_found = 0;
     do {
       for (const pid_t pid : children()) {
-        if (spared_.count(pid) != 0) continue;
+        if (spared_.count(pid) != 0 || has_ended(pid)) continue;
         kill(pid, SIGKILL);
         if (killed_.insert(pid).second) last_found = monotonic_now();
       }
     } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
   }
 
-  Nanos begun_;
-  double seconds_;
-  Nanos deadline_;
+  Nanos begun_, deadline_;
   std::set<pid_t> killed_;
   std::map<pid_t, Helper> spared_;
 };

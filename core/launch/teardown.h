@@ -20,9 +20,8 @@ void kill_leftovers(pid_t leader);
 
 /// Kills every descendant and reaps until none is left; returns how many were killed. Helpers of multiprocessing and
 /// torch that end by themselves as soon as all others have ended, and remove the shared memory that was left, may do
-/// so: Python's trackers get a quarter of the time, its forkserver half a second; torch's, which takes two seconds,
-/// four. Gives up after `seconds`, or one after those four: a process in uninterruptible sleep cannot be ended by
-/// anyone.
+/// so: Python's get two seconds, torch's, which waits for two, four. Gives up after `seconds`, or one after those: a
+/// process in uninterruptible sleep cannot be ended by anyone.
 int kill_descendants(double seconds);
 
 }  // namespace mprun
