@@ -64,7 +64,7 @@ def die_at_the_barrier(number):
         wait_for("waits")
         with open("waits") as file:
             pid = int(file.readline())
-        while barrier.n_waiting == 0:
+        while barrier.n_waiting == 0:  # each such loop looks for what no event tells
             time.sleep(0.001)
         os.kill(pid, signal.SIGKILL)
         while barrier.n_waiting == 1:

@@ -120,7 +120,7 @@ def forget_to_wake(_):
     waits = os.fork()
     if waits == 0:
         os._exit(10 + barrier.wait())
-    while barrier.n_waiting == 0 or not is_asleep(waits):
+    while barrier.n_waiting == 0 or not is_asleep(waits):  # each such loop: no event tells
         time.sleep(0.001)
     child = os.fork()
     if child == 0:  # ends the generation, as the second party does, and dies before it wakes the first

@@ -247,3 +247,15 @@ PyObject* sync_name_of(PyObject* self, void* unused) {
   PyObject* name = ((struct sync_object*)self)->name;
   return Py_NewRef(name != NULL ? name : Py_None);
 }
+
+PyObject* sync_make_type(const char* name, initproc init, PyMethodDef* methods, PyGetSetDef* attributes) {
+  PyType_Slot slots[] = {
+      {Py_tp_init, (void*)init},
+      {Py_tp_dealloc, (void*)sync_dealloc},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, attributes},
+      {0, NULL},
+  };
+  PyType_Spec spec = {name, sizeof(struct sync_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  return PyType_FromSpec(&spec);
+}

@@ -49,7 +49,8 @@ uint64_t sync_offset_of(const void* place);
 /* Raises RuntimeError: what is in the memory makes no sense. NULL. */
 PyObject* sync_damaged(void);
 
-/* Parts that all the types have. */
+/* Parts that all the types have. sync_make_type(): a new reference; NULL with an exception. */
+PyObject* sync_make_type(const char* name, initproc init, PyMethodDef* methods, PyGetSetDef* attributes);
 void sync_dealloc(PyObject* self);
 PyObject* sync_name_of(PyObject* self, void* unused);
 

@@ -188,15 +188,4 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyObject* make_sync_queue_type(void) {
-  static PyType_Slot slots[] = {
-      {Py_tp_init, (void*)init},
-      {Py_tp_dealloc, (void*)sync_dealloc},
-      {Py_tp_methods, methods},
-      {Py_tp_getset, attributes},
-      {0, NULL},
-  };
-  static PyType_Spec spec = {"mprun._mprun.SyncQueue", sizeof(struct sync_object), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  return PyType_FromSpec(&spec);
-}
+PyObject* make_sync_queue_type(void) { return sync_make_type("mprun._mprun.SyncQueue", init, methods, attributes); }

@@ -118,7 +118,7 @@ class Storm:
         operations = mprun.counter("operations")
         goal = operations.value + self.random.randrange(1, 40)
         deadline = time.monotonic() + 60
-        while operations.value < goal:
+        while operations.value < goal:  # a counter has nobody to tell of it
             time.sleep(0.0002)
             if time.monotonic() > deadline:
                 raise SystemExit(f"nobody goes on after {len(self.killed)} were killed")
