@@ -18,7 +18,10 @@ constexpr int kMostStartDeaths = 3;
 
 }  // namespace
 
-Scheduler::Scheduler(Policy policy) : policy_(policy), workers_(static_cast<std::size_t>(policy.workers)) {}
+Scheduler::Scheduler(Policy policy)
+    : policy_(policy), workers_(static_cast<std::size_t>(policy.workers)), counts_(policy.earlier) {
+  counts_.read = counts_.done();
+}
 
 void Scheduler::step(const Event& event, Nanos now, std::vector<Action>* actions) {
   now_ = now;
@@ -34,11 +37,11 @@ std::optional<TaskAttempt> Scheduler::current(int slot) const {
 }
 
 bool Scheduler::work_left() const {
-  return !inputs_ended_ || next_fresh_ < counts_.read || !returned_.empty() || !delayed_.empty() || busy_ > 0;
+  return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !delayed_.empty() || busy_ > 0;
 }
 
 bool Scheduler::ready_to_assign() const {
-  return stopping_ == Cause::kNone && !start_failed_ && (!returned_.empty() || next_fresh_ < counts_.read);
+  return stopping_ == Cause::kNone && !start_failed_ && (!returned_.empty() || fresh_count_ > 0);
 }
 
 // --- events ---
@@ -52,6 +55,9 @@ void Scheduler::on(const event::Begin& /*e*/) {
 void Scheduler::on(const event::InputsRead& e) {
   reading_ = false;
   counts_.read += e.count;
+  next_read_ += e.skipped + e.count;
+  fresh_count_ += e.count;
+  if (e.count > 0) fresh_.emplace_back(next_read_ - e.count, next_read_);
   inputs_ended_ = inputs_ended_ || e.ended;
   feed_all();
 }
@@ -196,16 +202,22 @@ std::size_t Scheduler::wanted_depth() const {
   if (average_ == 0) return static_cast<std::size_t>(policy_.chunk_size.value_or(1));
   std::size_t depth =
       1 + static_cast<std::size_t>(std::clamp(kLookaheadSeconds / average_, 1.0, static_cast<double>(kMostQueued)));
-  const std::uint64_t unassigned = counts_.read - next_fresh_ + returned_.size();
+  const std::uint64_t unassigned = fresh_count_ + returned_.size();
   if (policy_.chunk_size) depth = std::max(depth, static_cast<std::size_t>(*policy_.chunk_size));
   if (inputs_ended_) depth = std::min<std::size_t>(depth, unassigned / (2 * workers_.size()) + 1);
   return depth;
 }
 
 TaskAttempt Scheduler::take_next() {
-  if (returned_.empty()) return {next_fresh_++, 1};
-  const TaskAttempt task = returned_.front();
-  returned_.pop_front();
+  if (!returned_.empty()) {
+    const TaskAttempt task = returned_.front();
+    returned_.pop_front();
+    return task;
+  }
+  auto& [next, end] = fresh_.front();
+  const TaskAttempt task{next++, 1};
+  if (next == end) fresh_.pop_front();
+  --fresh_count_;
   return task;
 }
 
@@ -243,9 +255,9 @@ void Scheduler::feed_all() {
 }
 
 void Scheduler::read_ahead() {
-  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone || counts_.read - next_fresh_ >= kReadAhead / 2) return;
+  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone || fresh_count_ >= kReadAhead / 2) return;
   reading_ = true;
-  emit(action::ReadInputs{kReadAhead - (counts_.read - next_fresh_)});
+  emit(action::ReadInputs{kReadAhead - fresh_count_});
 }
 
 // Some worker is idle and nothing is left to hand out: take back the longest queue there is.

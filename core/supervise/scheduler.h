@@ -13,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,6 +21,11 @@
 #include "supervise/job_event.h"
 
 namespace mprun {
+
+struct Counts {
+  std::uint64_t read = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
+  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
+};
 
 /// What of the job spec steers the schedule.
 struct Policy {
@@ -39,6 +45,7 @@ struct Policy {
   Nanos grace = 5 * kNanosPerSecond;
   std::optional<int> tasks_per_worker;
   std::optional<std::uint64_t> total;  ///< number of tasks, where known
+  Counts earlier;                      ///< tasks that ended before this session, of a run that is resumed
 };
 
 struct TaskAttempt {
@@ -51,10 +58,12 @@ enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorSto
 
 namespace event {
 struct Begin {};
-/// The shell read `count` more inputs; `ended`: there are no more.
+/// The shell read `count` more inputs; `ended`: there are no more. `skipped`: tasks before them that have ended in an
+/// earlier session.
 struct InputsRead {
   std::uint64_t count = 0;
   bool ended = false;
+  std::uint64_t skipped = 0;
 };
 struct WorkerReady {
   int slot = 0;
@@ -139,11 +148,6 @@ struct RetryTask {
 using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,
                             action::Signal, action::EndTask, action::RetryTask>;
 
-struct Counts {
-  std::uint64_t read = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
-  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
-};
-
 class Scheduler {
  public:
   explicit Scheduler(Policy policy);
@@ -221,7 +225,9 @@ class Scheduler {
   std::vector<Worker> workers_;
   std::vector<Action>* actions_ = nullptr;
   Nanos now_ = 0, begun_ = 0;
-  std::uint64_t next_fresh_ = 0;  ///< first task read but never assigned
+  std::deque<std::pair<TaskId, TaskId>> fresh_;  ///< runs of tasks that were read and never assigned: begin, end
+  std::uint64_t fresh_count_ = 0;                ///< of tasks in them
+  TaskId next_read_ = 0;                         ///< behind the last task that was read
   bool inputs_ended_ = false, reading_ = false;
   std::deque<TaskAttempt> returned_;  ///< taken back or to be retried at once: before fresh ones
   std::deque<Waiting> delayed_;       ///< retries with a delay, in order of time

@@ -30,7 +30,9 @@ constexpr double kKillSeconds = 2;
 Supervisor::Supervisor(Setup setup)
     : setup_(std::move(setup)),
       policy_(policy_of(*setup_.spec, setup_.inputs->total())),
-      held_(static_cast<std::size_t>(setup_.spec->processes)) {}
+      held_(static_cast<std::size_t>(setup_.spec->processes)) {
+  policy_.earlier = setup_.earlier;
+}
 
 Supervisor::~Supervisor() = default;
 

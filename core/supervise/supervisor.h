@@ -46,6 +46,8 @@ class Supervisor : private CrewListener {
     rlimit open_files{};
     Guard guard;
     std::vector<Sink*> sinks;
+    Counts earlier;                                 ///< tasks that ended in earlier sessions
+    std::function<bool(TaskId)> ended_earlier;      ///< which they are; not set: none
     HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
     SyncSegment* sync = nullptr;                    ///< nullptr: the processes share none
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
@@ -101,6 +103,7 @@ class Supervisor : private CrewListener {
   void tell(const JobEvent& event);
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
+  [[nodiscard]] InputSource::Pull pull_input(std::string* text);
   [[nodiscard]] std::string take_input(TaskId task);
   [[nodiscard]] std::string refusal(const TaskReport& report) const;
   template <typename Ended>
@@ -118,8 +121,8 @@ class Supervisor : private CrewListener {
   bool stepping_ = false;
   std::deque<Event> posted_;
   std::vector<Action> actions_;
-  std::deque<std::string> fresh_;       ///< read and never handed out, in order
-  TaskId fresh_begin_ = 0;              ///< the task of fresh_.front()
+  std::deque<std::string> fresh_;       ///< inputs of tasks never handed out, in order
+  TaskId next_input_ = 0;               ///< the task whose input is read next
   std::map<TaskId, std::string> bad_;   ///< inputs that could not be read: the reason
   std::map<TaskId, std::string> back_;  ///< inputs of tasks taken back or to be retried
   std::vector<std::deque<Held>> held_;  ///< in flight, by slot

@@ -8,33 +8,36 @@
 
 namespace mprun {
 
+InputSource::Pull Supervisor::pull_input(std::string* text) {
+  if (setup_.first_input.empty()) return setup_.inputs->pull(text);
+  *text = std::exchange(setup_.first_input, {});
+  return InputSource::Pull::kItem;
+}
+
 void Supervisor::perform(action::ReadInputs& wanted) {
   event::InputsRead read;
-  if (!setup_.first_input.empty()) {
-    fresh_.push_back(std::exchange(setup_.first_input, {}));
-    read.count = 1;
-  }
   bool waits = false;
   while (read.count < wanted.count && !read.ended && !waits) {
+    const bool skip = setup_.ended_earlier && setup_.ended_earlier(next_input_);
+    if (skip && read.count > 0) break;  // those behind it are asked for again
     std::string text;
-    switch (setup_.inputs->pull(&text)) {
-      case InputSource::Pull::kBad:
-        bad_[fresh_begin_ + fresh_.size()] = std::exchange(text, "null");
-        [[fallthrough]];
-      case InputSource::Pull::kItem:
-        fresh_.push_back(std::move(text));
-        ++read.count;
-        break;
-      case InputSource::Pull::kEnd:
-        read.ended = true;
-        break;
-      case InputSource::Pull::kWait:
-        waits = true;
-        break;
+    const InputSource::Pull pulled = pull_input(&text);
+    if (pulled == InputSource::Pull::kEnd) {
+      read.ended = true;
+    } else if (pulled == InputSource::Pull::kWait) {
+      waits = true;
+    } else if (skip) {
+      ++next_input_;
+      ++read.skipped;
+    } else {
+      if (pulled == InputSource::Pull::kBad) bad_[next_input_] = std::exchange(text, "null");
+      fresh_.push_back(std::move(text));
+      ++next_input_;
+      ++read.count;
     }
   }
   inputs_ended_ = read.ended;
-  if (waits && read.count == 0) {
+  if (waits && read.count + read.skipped == 0) {
     waiting_for_input_ = true;  // asked again when there is something to read
     const int fd = setup_.inputs->wait_fd();
     auto added = loop_->add(fd, EPOLLIN, [this, fd, count = wanted.count](std::uint32_t) {
@@ -176,7 +179,6 @@ std::string Supervisor::take_input(TaskId task) {
   }
   std::string text = std::move(fresh_.front());  // fresh tasks are handed out in order
   fresh_.pop_front();
-  ++fresh_begin_;
   return text;
 }
 
