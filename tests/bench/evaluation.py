@@ -95,13 +95,13 @@ class Evaluation:
 
 
 def find_count(evaluation: Evaluation, seconds: float) -> int:
-    """The number of images that take one process about so long, by the difference of two runs."""
-    times = []
-    for count in (UNIT * 40, UNIT * 400):
+    """The number of images that take one process about so long, by runs that grow to a quarter of it."""
+    count, took = UNIT * 100, 0.0
+    while took < seconds / 4:
+        count *= 4
         evaluation.make_images(count)
-        times.append(1 / evaluation.peer("single")["speed"])
-    each = max(times[1] - times[0], 0.01) / (UNIT * 360)
-    return max(round(seconds / each / UNIT), 1) * UNIT
+        took = WORKERS / evaluation.single()["speed"]
+    return round(count * seconds / took / UNIT) * UNIT
 
 
 def main() -> None:
