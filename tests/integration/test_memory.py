@@ -40,6 +40,21 @@ def evaluate(number):
 """
 
 
+ACTIVATIONS = """
+import resource
+
+import numpy
+
+
+def evaluate(number):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):  # as the layers of a net: some tensors at once, then none
+        tensors = [numpy.ones(1 << 19) for _ in range(8)]
+        del tensors
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+"""
+
+
 def proportional_bytes(running: Running) -> int:
     """The PSS of all processes of a job."""
     total = 0
@@ -123,3 +138,11 @@ def evaluate(batch):
     assert result.shape == (rows, row)
     assert (result[:, 0] == numpy.arange(rows) + 1).all()
     assert (result[:, 1:] == 1).all()
+
+
+def test_freed_tensors_are_used_again(run_job: RunCommand) -> None:
+    """What a task frees is not given back to the kernel, to be fetched page by page for the next."""
+    job = {"script": "job.py:evaluate", "inputs": {"range": 4}, "processes": 1}
+    faults = run_job(job, scripts={"job.py": ACTIVATIONS}).check().values()
+    pages_of_one = (4 << 20) // os.sysconf("SC_PAGE_SIZE")
+    assert max(faults[1:]) < pages_of_one, faults

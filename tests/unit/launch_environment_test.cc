@@ -13,6 +13,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsSupersetOf;
+using testing::Key;
 using testing::Not;
 using testing::Pair;
 
@@ -28,6 +29,19 @@ TEST(Environment, ThreadCountsAreSetUnlessTheUserDid) {
   EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "3");
   spec.env = {{"OMP_NUM_THREADS", "9"}};
   EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "9");
+}
+
+TEST(Environment, FreeMemoryIsKeptUnlessTheUserTunesMalloc) {
+  const JobSpec spec;
+  EXPECT_EQ(job_environment(spec, {}, "/run")["MALLOC_TRIM_THRESHOLD_"], "134217728");
+  EXPECT_THAT(job_environment(spec, {{"MALLOC_TOP_PAD_", "0"}}, "/run"), Not(Contains(Key("MALLOC_TRIM_THRESHOLD_"))));
+  EXPECT_THAT(job_environment(spec, {{"GLIBC_TUNABLES", ""}}, "/run"), Not(Contains(Key("MALLOC_MMAP_THRESHOLD_"))));
+  JobSpec mine;
+  mine.env = {{"MALLOC_TRIM_THRESHOLD_", "1"}};
+  EXPECT_EQ(job_environment(mine, {}, "/run")["MALLOC_TRIM_THRESHOLD_"], "1");
+  JobSpec commands;
+  commands.kind = JobKind::kCommand;
+  EXPECT_THAT(job_environment(commands, {}, "/run"), Not(Contains(Key("MALLOC_TRIM_THRESHOLD_"))));
 }
 
 TEST(Environment, DevicesGoRoundAndHideTheOthers) {
