@@ -9,6 +9,7 @@
 #include "launch/environment.h"
 #include "launch/guard.h"
 #include "options.h"
+#include "resume.h"
 #include "wire/notes.h"
 
 namespace mprun {
@@ -25,11 +26,14 @@ int report_error(const Error& error);
 /// Reads all layers of a job's spec and resolves them.
 [[nodiscard]] Result<Resolved> resolve_command_line(const CommandLine& line);
 
+/// Resolves the job.json of a run directory, which has all fields, and what the command line sets beside.
+[[nodiscard]] Result<Resolved> resolve_recorded(Document recorded, const CommandLine& line);
+
 /// `mprun check`: the resolved plan on stdout; launches nothing.
 int check_job(const Resolved& resolved);
 
-/// `mprun JOB.json`: in the supervisor's process.
-int run_job(const CommandLine& line, Resolved resolved, const Guard& guard);
+/// `mprun JOB.json`, `mprun resume`: in the supervisor's process.
+int run_job(const CommandLine& line, Plan plan, const Guard& guard);
 
 /// What `mprun doctor` changes about the run of a program.
 struct ProgramObserver {

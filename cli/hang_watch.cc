@@ -198,7 +198,10 @@ void HangWatch::write(const Hang& hang) {
   if (run_dir_.empty()) return;
   std::error_code error;
   std::filesystem::create_directory(run_dir_ + "/hangs", error);
-  const std::string name = "hangs/" + std::to_string(++count_);
+  std::string name;
+  do {  // there may be some of an earlier session
+    name = "hangs/" + std::to_string(++count_);
+  } while (std::filesystem::exists(run_dir_ + "/" + name + ".json", error));
   file_ = name + ".json";
   write_to(run_dir_ + "/" + file_, json);
   write_to(run_dir_ + "/" + name + ".txt", hang_text(hang));

@@ -73,15 +73,26 @@ int run(const std::vector<std::string>& args) {
   }
   if (line.subcommand == Subcommand::kDoctor) return doctor(line);
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
-  auto resolved = resolve_command_line(line);
-  if (!resolved) return report_error(resolved.error());
-  if (line.subcommand == Subcommand::kCheck) return check_job(*resolved);
-  return run_guarded(false, [&](const Guard& guard) { return run_job(line, std::move(*resolved), guard); });
+  auto plan = make_plan(line);
+  if (!plan) return report_error(plan.error());
+  if (line.subcommand == Subcommand::kCheck) return check_job(plan->resolved);
+  return run_guarded(false, [&](const Guard& guard) { return run_job(line, std::move(*plan), guard); });
 }
 
-}  // namespace
+// What nobody had set is not to count as set, now that it is written down.
+void leave_defaults_out(Json* value, const Json& defaults) {
+  for (const auto& [name, usual] : defaults.items()) {
+    if (!value->contains(name)) continue;
+    Json& found = (*value)[name];
+    if (found.is_object() && usual.is_object()) {
+      leave_defaults_out(&found, usual);
+    } else if (found == usual) {
+      value->erase(name);
+    }
+  }
+}
 
-Result<Resolved> resolve_command_line(const CommandLine& line) {
+Surroundings surroundings() {
   Surroundings around;
   around.current_directory = current_directory();
   around.env = own_environment();
@@ -91,6 +102,18 @@ Result<Resolved> resolve_command_line(const CommandLine& line) {
   around.memory_bytes = memory.bytes;
   around.memory_source = memory.source;
   if (const auto it = around.env.find("MPRUN_DEVICE_ROOT"); it != around.env.end()) around.device_root = it->second;
+  return around;
+}
+
+}  // namespace
+
+Result<Resolved> resolve_recorded(Document recorded, const CommandLine& line) {
+  leave_defaults_out(&recorded.value, default_layer().value);
+  return resolve({default_layer(), std::move(recorded), line.layer}, surroundings());
+}
+
+Result<Resolved> resolve_command_line(const CommandLine& line) {
+  const Surroundings around = surroundings();
   std::vector<Document> layers{default_layer()};
   auto user = user_layer(around.env, around.current_directory);
   if (!user) return user.error();

@@ -13,6 +13,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
        mprun [OPTIONS] -- COMMAND [ARGS...]
        mprun check JOB.json
+       mprun resume [--retry-failed] [--accept-changes] RUN_DIR
        mprun inspect [--json | --dot] [--record FILE] PID
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
@@ -66,6 +67,9 @@ void define(CLI::App* app, Raw* raw) {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
+  app->add_flag("--resume", raw->line.resume, "go on with the run in --output DIR if it was cut short");
+  app->add_flag("--retry-failed", raw->line.retry_failed, "resume: also try failed tasks again");
+  app->add_flag("--accept-changes", raw->line.accept_changes, "resume: though spec, script or inputs have changed");
   app->add_flag("-q,--quiet", raw->line.quiet, "only warnings, errors and failures");
   app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");
   app->add_flag("--explain", raw->line.explain, "say why each decision was taken");
@@ -229,13 +233,34 @@ std::optional<EarlyExit> parse_inspect(CLI::App* app, std::vector<std::string> o
 
 // `mprun OPTIONS run REST`: `target` becomes what is run. Options may stand before it too.
 std::optional<EarlyExit> step_over_word(CLI::App* app, std::string* target, std::vector<std::string>* options,
-                                        std::vector<std::string>* rest) {
+                                        std::vector<std::string>* rest, const std::string& needed = "JOB.json") {
   if (auto exit = parse(app, *rest)) return exit;
   const std::vector<std::string> inner = app->remaining();
-  if (inner.empty()) return wrong("`mprun " + *target + "` needs a JOB.json");
+  if (inner.empty()) return wrong("`mprun " + *target + "` needs a " + needed);
   options->insert(options->end(), rest->begin(), rest->end() - static_cast<std::ptrdiff_t>(inner.size()));
   *target = inner.front();
   rest->assign(inner.begin() + 1, inner.end());
+  return std::nullopt;
+}
+
+// `mprun OPTIONS resume REST`: options may stand on all sides.
+std::optional<EarlyExit> parse_resume(CLI::App* app, std::vector<std::string> options, std::vector<std::string> rest,
+                                      Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = Subcommand::kResume;
+  std::string target = "resume";
+  if (auto exit = step_over_word(app, &target, &options, &rest, "RUN_DIR")) return exit;
+  if (target.front() == '-') return wrong("unknown option " + target);
+  line.run_dir = target;
+  options.insert(options.end(), rest.begin(), rest.end());
+  if (auto exit = parse(app, options)) return exit;
+  const std::vector<std::string> more = app->remaining();
+  if (!more.empty()) return wrong("resume: found " + more.front() + ", allowed: options and one RUN_DIR");
+  if (auto exit = apply_options(raw)) return exit;
+  const Json* output = line.layer.value.contains("output") ? &line.layer.value["output"] : nullptr;
+  if (output != nullptr && output->is_object() && output->contains("dir")) {
+    return wrong("resume: --output has no meaning here: the run directory is named by itself");
+  }
   return std::nullopt;
 }
 
@@ -261,6 +286,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   };
   const bool is_doctor = is_word("doctor");
   const bool is_inspect = is_word("inspect");
+  const bool is_resume = is_word("resume");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
     line.subcommand = Subcommand::kProgram;
@@ -275,6 +301,11 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   if (is_inspect) {
     if (dashes != args.end()) return wrong("inspect: found --, allowed: the PID of a process");
     if (auto exit = parse_inspect(&app, own, rest, &raw)) return *exit;
+    return line;
+  }
+  if (is_resume) {
+    if (dashes != args.end()) return wrong("resume: found --, allowed: a RUN_DIR");
+    if (auto exit = parse_resume(&app, own, rest, &raw)) return *exit;
     return line;
   }
   if (is_doctor) {
@@ -312,6 +343,10 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->json && line->subcommand != Subcommand::kDoctor) {
     return wrong("--json has a meaning for mprun doctor and mprun inspect only");
   }
+  const bool resumes = line->subcommand == Subcommand::kResume || line->resume;
+  if (line->resume && line->subcommand != Subcommand::kRun) return wrong("--resume has a meaning for a job only");
+  if (line->retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
+  if (line->accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
   if (line->dot) return wrong("--dot has a meaning for mprun inspect only");
   if (!line->record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return parsed;

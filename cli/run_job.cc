@@ -14,7 +14,9 @@
 #include "job/inputs.h"
 #include "os/process.h"
 #include "record/atomic_file.h"
+#include "record/earlier_run.h"
 #include "record/joblog_writer.h"
+#include "record/journal.h"
 #include "record/results_writer.h"
 #include "record/run_directory.h"
 #include "record/shared_tensors.h"
@@ -33,6 +35,7 @@ constexpr std::uint64_t kDescriptorsPerWorker = 2;
 
 /// Everything that is written during a run.
 struct Records {
+  std::unique_ptr<Journal> journal;
   std::unique_ptr<ResultsWriter> results;
   std::unique_ptr<JoblogWriter> joblog;
   std::unique_ptr<Summary> summary;
@@ -41,11 +44,11 @@ struct Records {
   SharedTensors* shared = nullptr;  ///< of run_job()
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
-    return {results.get(), joblog.get(), summary.get(), report.get(), tensors.get()};
+    return {journal.get(), results.get(), joblog.get(), summary.get(), report.get(), tensors.get()};
   }
   void warn(const std::vector<std::string>& warnings) const {
     for (const std::string& text : warnings) {
-      for (Sink* sink : {static_cast<Sink*>(summary.get()), static_cast<Sink*>(report.get())}) {
+      for (Sink* sink : std::initializer_list<Sink*>{journal.get(), summary.get(), report.get()}) {
         sink->on_event(Notice{Notice::Kind::kWarning, text});
       }
     }
@@ -70,16 +73,29 @@ int wait_for_input(int fd, const Guard& guard) {
   return 0;
 }
 
-/// The first input, so that a job without any launches nothing. A signal while waiting ends up in `*stopped_by`.
-Result<std::string> pull_first(InputSource* inputs, const Guard& guard, int* stopped_by) {
-  std::string text;
+/// An input, and whose it is.
+struct FirstInput {
+  TaskId task = 0;
+  std::string text;  ///< empty: there is none, all tasks have ended
+};
+
+/// The first input whose task has not ended, so that a job without any launches nothing. A signal while waiting ends up
+/// in `*stopped_by`.
+Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Guard& guard, int* stopped_by) {
+  FirstInput first;
   for (;;) {
-    switch (inputs->pull(&text)) {
+    first.text.clear();
+    switch (inputs->pull(&first.text)) {
       case InputSource::Pull::kItem:
-        return text;
+        if (!ended.has(first.task)) return first;
+        ++first.task;
+        break;
       case InputSource::Pull::kBad:
-        return usage_error(text);
+        if (!ended.has(first.task)) return usage_error(first.text);
+        ++first.task;
+        break;
       case InputSource::Pull::kEnd:
+        if (first.task > 0) return FirstInput{first.task, ""};
         return usage_error(
             "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
       case InputSource::Pull::kWait:
@@ -120,21 +136,77 @@ CommandText command_text(const JobSpec& spec) {
   };
 }
 
-Result<Records> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line) {
-  Records records;
+/// What earlier sessions have left; empty in a new run.
+struct Earlier {
+  EarlierResults results;
+  bool any = false;
+};
+
+/// `tensors`: of the run, takes over what is done.
+Result<Earlier> read_earlier(const CommandLine& line, const JobSpec& spec, const RunDirectory& directory,
+                             TensorFiles* tensors) {
+  KeepRule rule;
+  rule.failed = !line.retry_failed;
+  if (spec.kind == JobKind::kRanks) rule.all_or_none = static_cast<std::uint64_t>(spec.processes);
+  rule.tensors_hold = [tensors](TaskId task, const Json& named) { return tensors->restore(task, named); };
+  auto results = read_results(directory.file("results.jsonl"), rule);
+  if (!results) return results.error();
+  if (auto ready = tensors->go_on(); !ready) return ready.error();
+  return Earlier{std::move(*results), true};
+}
+
+Result<void> open_earlier_records(const JobSpec& spec, const RunDirectory& directory, const Plan& plan,
+                                  const Earlier& earlier, const ResultsOptions& options, Records* records) {
+  if (plan.changed) {
+    if (auto put = directory.put_spec(plan.resolved.merged); !put) return put;
+  }
+  const auto sessions =
+      read_journal(directory.path(), [records](const JobEvent& event) { records->summary->on_event(event); });
+  if (!sessions) return sessions.error();
+  records->summary->go_on(earlier.results.counts, *sessions);
+  auto journal = Journal::reopen(directory.file(kJournalName), sessions->bytes, sessions->sessions + 1,
+                                 plan.changed ? &plan.origin : nullptr);
+  if (!journal) return journal.error();
+  records->journal = std::move(*journal);
+  auto joblog = JoblogWriter::reopen(directory.file("joblog.tsv"), command_text(spec));
+  if (!joblog) return joblog.error();
+  records->joblog = std::move(*joblog);
+  auto results = ResultsWriter::reopen(options, earlier.results);
+  if (!results) return results.error();
+  records->results = std::move(*results);
+  return {};
+}
+
+Result<void> open_new_records(const JobSpec& spec, const RunDirectory& directory, const Plan& plan,
+                              const ResultsOptions& options, Records* records) {
+  auto results = ResultsWriter::open(options);
+  if (!results) return results.error();
+  records->results = std::move(*results);
+  auto joblog = JoblogWriter::open(directory.file("joblog.tsv"), command_text(spec));
+  if (!joblog) return joblog.error();
+  records->joblog = std::move(*joblog);
+  auto journal = Journal::create(directory.file(kJournalName), plan.origin);
+  if (!journal) return journal.error();
+  records->journal = std::move(*journal);
+  return {};
+}
+
+/// `*records` has the tensors already, and stays where it is.
+Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line, const Plan& plan,
+                          const Earlier& earlier, Records* records) {
   TextOptions options = text_options(spec, STDERR_FILENO);
   options.quiet = line.quiet;
   options.verbose = line.verbose;
   options.explain = line.explain;
-  records.report = std::make_unique<TextReport>(options);
-  records.summary = std::make_unique<Summary>(spec, wall_now());
-  auto results = ResultsWriter::open({directory.file("results.jsonl"), spec.order, spec.results});
-  if (!results) return results.error();
-  records.results = std::move(*results);
-  auto joblog = JoblogWriter::open(directory.file("joblog.tsv"), command_text(spec));
-  if (!joblog) return joblog.error();
-  records.joblog = std::move(*joblog);
-  return records;
+  records->report = std::make_unique<TextReport>(options);
+  records->summary = std::make_unique<Summary>(spec, wall_now());
+  ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
+  results.written_files = [records] { return records->tensors->take_written(); };
+  results.before_writing = [records] {
+    if (records->joblog) records->joblog->flush();
+  };
+  return earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
+                     : open_new_records(spec, directory, plan, results, records);
 }
 
 std::string current_path() {
@@ -181,6 +253,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
     code = 125;
   }
   if (code == 3) records.report->print("mprun: cannot launch the job: " + outcome.launch_error + "\n");
+  records.journal->end(code, outcome.seconds);
   const auto written = records.summary->write(directory.file("summary.json"), code, outcome.seconds);
   if (!written) {
     records.report->print("mprun: " + written.error().message + "\n");
@@ -194,38 +267,73 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   return code;
 }
 
+/// Nothing is left to be run: the records are all that may have to be finished.
+int close_finished(const Records& records, const Earlier& earlier, const RunDirectory& directory,
+                   const CommandLine& line, std::uint64_t total) {
+  JobOutcome outcome;
+  outcome.counts = earlier.results.counts;
+  outcome.exit_code = outcome.counts.failed > 0 ? 1 : 0;
+  Pulse pulse;
+  pulse.total = total;
+  records.summary->on_event(pulse);
+  return close_records(records, outcome, directory, line);
+}
+
 }  // namespace
 
-int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
-  JobSpec& spec = resolved.spec;
+int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
+  JobSpec& spec = plan.resolved.spec;
   const auto installation = find_installation();
   if (!installation) return report_error(installation.error());
   const rlimit open_files = raise_open_files();
   auto inputs = open_inputs(spec);
   if (!inputs) return report_error(inputs.error());
+  Records records;
+  Earlier earlier;
+  std::optional<RunDirectory> directory;
+  if (plan.goes_on) {
+    auto found = RunDirectory::reopen(spec.output_dir);
+    if (!found) return report_error(found.error());
+    directory = std::move(*found);
+    guard.keep_open(directory->lock_fd());
+    records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
+    auto read = read_earlier(line, spec, *directory, records.tensors.get());
+    if (!read) return report_error(read.error());
+    earlier = std::move(*read);
+  }
   int stopped_by = 0;
-  auto first = pull_first(inputs->get(), guard, &stopped_by);
+  auto first = pull_first(inputs->get(), earlier.results.ended, guard, &stopped_by);
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
-  if (auto fits = fit_processes(&spec, **inputs, &resolved.decisions); !fits) return report_error(fits.error());
+  if (auto fits = fit_processes(&spec, **inputs, &plan.resolved.decisions); !fits) return report_error(fits.error());
   auto shared = SharedTensors::create(spec.shared, spec.output_dir.empty() ? current_path() : spec.output_dir);
   if (!shared) return report_error(shared.error());
-  const auto directory = RunDirectory::create(spec, resolved.merged);
-  if (!directory) return report_error(directory.error());
-  auto records = open_records(spec, *directory, line);
-  if (!records) return report_error(records.error());
-  records->shared = &*shared;
-  records->tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
-  for (const Decision& decision : resolved.decisions) {
-    const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
-    records->report->on_event(Notice{Notice::Kind::kExplain, text});
+  if (!directory) {
+    auto created = RunDirectory::create(spec, plan.resolved.merged);
+    if (!created) return report_error(created.error());
+    directory = std::move(*created);
+    guard.keep_open(directory->lock_fd());
+    records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
   }
-  if (directory->warning()) records->report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
+  if (auto opened = open_records(spec, *directory, line, plan, earlier, &records); !opened) {
+    return report_error(opened.error());
+  }
+  records.shared = &*shared;
+  for (const Decision& decision : plan.resolved.decisions) {
+    const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
+    records.report->on_event(Notice{Notice::Kind::kExplain, text});
+  }
+  if (directory->warning()) records.report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
+
+  if (first->text.empty()) return close_finished(records, earlier, *directory, line, first->task);
 
   Supervisor::Setup setup;
   setup.spec = &spec;
   setup.inputs = inputs->get();
-  setup.first_input = std::move(*first);
+  setup.first_input = std::move(first->text);
+  setup.first_task = first->task;
+  setup.earlier = earlier.results.counts;
+  if (earlier.any) setup.ended_earlier = [&earlier](TaskId task) { return earlier.results.ended.has(task); };
   setup.environment = own_environment();
   setup.environment.erase(kSharedVariable);  // of a job around this one
   if (!spec.shared.empty()) setup.environment[kSharedVariable] = shared->variable();
@@ -234,13 +342,13 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   setup.adapters = installation->adapters;
   setup.open_files = open_files;
   setup.guard = guard;
-  setup.sinks = records->sinks();
+  setup.sinks = records.sinks();
   setup.failure = [&records] {
-    records->warn(records->results->take_warnings());
-    return records->results->failure();
+    records.warn(records.results->take_warnings());
+    return records.results->failure();
   };
   setup.check_tensors = [&records](TaskId task, std::string_view input, std::string_view claims) {
-    return records->tensors->check(task, input, claims);
+    return records.tensors->check(task, input, claims);
   };
   auto sync = SyncSegment::create();
   if (!sync) return report_error(sync.error());
@@ -251,10 +359,10 @@ int run_job(const CommandLine& line, Resolved resolved, const Guard& guard) {
   setup.adapters.deadlines = (*watch)->deadlines();
   setup.sync = &*sync;
   setup.adapters.sync = sync->path();
-  setup.on_user_signal = [&records, &watch] { records->report->print((*watch)->inspect()); };
+  setup.on_user_signal = [&records, &watch] { records.report->print((*watch)->inspect()); };
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());
-  return close_records(*records, *outcome, *directory, line);
+  return close_records(records, *outcome, *directory, line);
 }
 
 }  // namespace mprun

@@ -142,6 +142,10 @@ void resolve_plain(Resolving& job) {
   const std::string call = job.text("/call");
   spec.call = call == "args" ? CallStyle::kArgs : call == "kwargs" ? CallStyle::kKwargs : CallStyle::kItem;
   spec.order = job.text("/order") == "completion" ? Order::kCompletion : Order::kInput;
+  const std::string durability = job.text("/durability");
+  spec.durability = durability == "none"   ? Durability::kNone
+                    : durability == "each" ? Durability::kEach
+                                           : Durability::kBatch;
   spec.stop_on_error = job.text("/on_error") == "stop";
   spec.tensors = job.text("/output/tensors") == "safetensors" ? TensorFormat::kSafetensors : TensorFormat::kNpy;
   const std::string progress = job.text("/progress");
@@ -249,7 +253,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
     add("inputs", job::describe_arrays(*arrays), layers.origin("/inputs"));
   }
   if (!spec.shared.empty()) add("shared", job::describe_shared(spec.shared), layers.origin("/shared"));
-  for (const char* field : {"chunk_size", "order", "seed"}) add_value(field, std::string("/") + field);
+  for (const char* field : {"chunk_size", "order", "durability", "seed"}) add_value(field, std::string("/") + field);
   for (const char* field : {"retries", "limits", "watch", "adapters"}) {
     const Json* object = layers.find(std::string("/") + field);
     if (object == nullptr) continue;

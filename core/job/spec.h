@@ -24,6 +24,12 @@ enum class JobKind {
 };
 enum class StartMethod { kFork, kSpawn, kForkserver };
 enum class Order { kInput, kCompletion };
+/// How far the results on disk may be behind those that arrived, should the machine lose its power.
+enum class Durability {
+  kNone,   ///< as far as the kernel likes
+  kBatch,  ///< a second or 1,000 results, and what arrives while the disk writes
+  kEach,   ///< not at all: each result is on disk before it counts
+};
 enum class CallStyle { kItem, kArgs, kKwargs };
 enum class DeviceKind { kCpu, kCuda, kAscend };
 /// How the tensors that tasks return are kept.
@@ -141,6 +147,7 @@ struct JobSpec {
   CallStyle call = CallStyle::kItem;
   std::optional<int> chunk_size;  ///< nullopt: adaptive
   Order order = Order::kInput;
+  Durability durability = Durability::kBatch;
   bool stop_on_error = false;
   std::optional<std::int64_t> max_failures;
   std::optional<std::uint64_t> seed;

@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "launch/teardown.h"
 #include "os/fd.h"
@@ -72,8 +75,26 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
 
 }  // namespace
 
+// Sent to the guard, who never reads it: a descriptor on its way is open.
+void Guard::keep_open(int fd) const {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> room{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room.data();
+  message.msg_controllen = room.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  sendmsg(alive_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // without it the lock ends with the supervisor
+}
+
 int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise) {
-  auto alive = make_pipe();
+  auto alive = make_socket_pair();
   if (!alive) {
     std::fprintf(stderr, "mprun: %s\n", alive.error().message.c_str());
     return 125;
@@ -82,21 +103,21 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
   const sigset_t set = guarded_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &set, &before);
-  Guard guard{getpid(), getpgrp(), alive->read.get()};
+  Guard guard{getpid(), getpgrp(), alive->ours.get()};
   const pid_t supervisor = fork();
   if (supervisor < 0) {
     std::perror("mprun: cannot fork");
     return 125;
   }
   if (supervisor == 0) {
-    alive->write.reset();
+    alive->theirs.reset();
     setpgid(0, 0);
     signal(SIGTTOU, SIG_IGN);  // we may write to the terminal although we are in no foreground group
     become_subreaper();
     return supervise(guard);
   }
   setpgid(supervisor, supervisor);
-  alive->read.reset();
+  alive->ours.reset();
   return watch_over(supervisor, terminal_shared);
 }
 

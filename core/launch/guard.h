@@ -15,6 +15,10 @@ struct Guard {
   pid_t pid = 0;
   pid_t process_group = 0;  ///< the one the shell gave us: programs of `mprun -- COMMAND` join it
   int alive_fd = -1;        ///< hangs up when the guard is gone
+
+  /// Lets what `fd` refers to stay open as long as the guard lives: the lock of a run directory, which must outlive a
+  /// supervisor whose workers are still being ended.
+  void keep_open(int fd) const;
 };
 
 /// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.

@@ -47,6 +47,18 @@ Result<AppendFile> AppendFile::create(const std::string& path, const char* optio
   return file;
 }
 
+Result<AppendFile> AppendFile::reopen(const std::string& path, std::uint64_t bytes, const char* option) {
+  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      lseek(fd.get(), static_cast<off_t>(bytes), SEEK_SET) < 0) {
+    return usage_error(write_failure_text(path, errno, option));
+  }
+  AppendFile file{std::move(fd), path, option};
+  file.cut_on_failure_ = true;
+  file.written_ = file.whole_lines_ = bytes;
+  return file;
+}
+
 AppendFile::AppendFile(Fd fd, std::string path, const char* option)
     : fd_(std::move(fd)), path_(std::move(path)), option_(option) {
   buffer_.reserve(kFlushBytes + kFlushBytes / 4);

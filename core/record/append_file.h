@@ -22,6 +22,8 @@ class AppendFile {
 
   /// Creates or empties the file; `option` is the command-line option that error messages name as the cure.
   [[nodiscard]] static Result<AppendFile> create(const std::string& path, const char* option);
+  /// Opens a file that is there, to go on behind its first `bytes`; the rest is cut off.
+  [[nodiscard]] static Result<AppendFile> reopen(const std::string& path, std::uint64_t bytes, const char* option);
   /// Takes over an open fd (standard output), which is only ever written to.
   AppendFile(Fd fd, std::string path, const char* option);
 
@@ -41,7 +43,7 @@ class AppendFile {
   /// Writes only what the fd takes without blocking: for a standard output that somebody may not read.
   void flush_ready();
 
-  /// Bytes appended since creation, buffered ones included.
+  /// Bytes in the file, buffered ones included.
   [[nodiscard]] std::uint64_t size() const { return written_ + buffer_.size(); }
   /// Bytes in the file; after a failure it ends with a whole line.
   [[nodiscard]] std::uint64_t written() const { return written_; }
@@ -49,12 +51,12 @@ class AppendFile {
   [[nodiscard]] std::string_view pending(std::uint64_t offset) const;
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
+  /// Makes a failure of the disk below the file one of the file's own.
+  void fail(int error_number);
   /// The first failure, with what to do about it.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
  private:
-  void fail(int error_number);
-
   Fd fd_;
   std::string path_;
   const char* option_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "record/line_format.h"
+#include "record/line_reader.h"
 
 namespace mprun {
 namespace {
@@ -58,9 +59,17 @@ Result<std::unique_ptr<JoblogWriter>> JoblogWriter::open(const std::string& path
   return std::unique_ptr<JoblogWriter>(new JoblogWriter(std::move(*file), std::move(command)));
 }
 
+Result<std::unique_ptr<JoblogWriter>> JoblogWriter::reopen(const std::string& path, CommandText command) {
+  const auto bytes = for_each_line(path, [](std::string_view, std::uint64_t) {});
+  if (!bytes || *bytes == 0) return open(path, std::move(command));
+  Result<AppendFile> file = AppendFile::reopen(path, *bytes, "--output");
+  if (!file) return std::move(file).error();
+  return std::unique_ptr<JoblogWriter>(new JoblogWriter(std::move(*file), std::move(command)));
+}
+
 JoblogWriter::JoblogWriter(AppendFile file, CommandText command)
     : file_(std::move(file)), command_(std::move(command)) {
-  file_.append(kHeader);
+  if (file_.size() == 0) file_.append(kHeader);
 }
 
 void JoblogWriter::on_event(const JobEvent& event) {

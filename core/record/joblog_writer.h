@@ -26,6 +26,9 @@ class JoblogWriter : public Sink {
   /// Creates the file with its header line; kUsage if it cannot be written.
   [[nodiscard]] static Result<std::unique_ptr<JoblogWriter>> open(const std::string& path, CommandText command);
 
+  /// Goes on behind the whole lines of an earlier session; a new file if there are none.
+  [[nodiscard]] static Result<std::unique_ptr<JoblogWriter>> reopen(const std::string& path, CommandText command);
+
   /// Appends the line of a TaskEnded; writes out what is buffered at a Pulse; ignores the rest.
   void on_event(const JobEvent& event) override;
   /// Writes out all that is buffered; false if the file has failed, now or before.

@@ -4,7 +4,11 @@
 #include <cerrno>
 #include <string_view>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "os/fd.h"
 
 namespace mprun {
 namespace {
@@ -53,6 +57,24 @@ bool LineReader::load(int fd, std::uint64_t offset) {
   length_ = count > 0 ? static_cast<std::size_t>(count) : 0;
   if (count <= 0) error_number_ = count < 0 ? errno : EIO;  // the end of the file within a line: somebody cut it
   return count > 0;
+}
+
+Result<std::uint64_t> for_each_line(const std::string& path,
+                                    const std::function<void(std::string_view, std::uint64_t)>& take) {
+  const auto file = open_file(path, O_RDONLY | O_NOFOLLOW);
+  if (!file) return usage_error(file.error().message);
+  struct stat info {};
+  if (fstat(file->get(), &info) != 0 || !S_ISREG(info.st_mode)) return usage_error(path + " is not a regular file");
+  LineReader reader;
+  std::uint64_t offset = 0;
+  std::string line;
+  while (offset < static_cast<std::uint64_t>(info.st_size)) {
+    line.clear();
+    if (!reader.copy_line(file->get(), offset, &line)) break;  // the last line has no end
+    take(std::string_view(line).substr(0, line.size() - 1), offset);
+    offset += line.size();
+  }
+  return offset;
 }
 
 }  // namespace mprun

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "record/append_file.h"
 
@@ -26,5 +28,10 @@ class LineReader {
   std::size_t wanted_ = 0;   ///< bytes of the last read
   int error_number_ = 0;
 };
+
+/// Calls `take` with every whole line of a regular file, without its newline, and with its offset; returns the bytes of
+/// whole lines. kUsage errors: it cannot be read.
+[[nodiscard]] Result<std::uint64_t> for_each_line(const std::string& path,
+                                                  const std::function<void(std::string_view, std::uint64_t)>& take);
 
 }  // namespace mprun

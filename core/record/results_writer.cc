@@ -10,12 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "job/json_text.h"
 #include "record/line_format.h"
+#include "wire/tensor_claims.h"
 
 namespace mprun {
 namespace {
 
 constexpr std::uint64_t kAbsent = UINT64_MAX;
+// For Durability::kBatch: results and time that may pass before the disk is asked.
+constexpr std::uint64_t kMostUnsynced = 1000;
+constexpr Nanos kSyncEvery = 800 * kNanosPerMilli;
 
 [[nodiscard]] bool same_file(int one, int other) {
   struct stat a {};
@@ -37,6 +42,55 @@ void append_json(std::string& out, std::string_view text, std::string_view if_em
   for (std::size_t at = out.find('\n', begin); at != out.npos; at = out.find('\n', at)) out[at] = ' ';
 }
 
+/// Writes the file anew without the lines that do not count; as it was, should that fail.
+[[nodiscard]] Result<void> leave_out(const std::string& path, const EarlierResults& earlier) {
+  if (earlier.dropped.empty()) return {};
+  const std::string temporary = path + ".tmp";
+  const auto from = open_file(path, O_RDONLY);
+  if (!from) return from.error();
+  auto to = AppendFile::create(temporary, "--output");
+  if (!to) return to.error();
+  std::uint64_t at = 0;
+  const auto copy_until = [&](std::uint64_t end) {
+    while (at < end && !to->failure()) {
+      const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(end - at, AppendFile::kFlushBytes));
+      const std::size_t got = LineReader::copy_bytes(from->get(), at, most, &to->buffer());
+      if (got == 0) to->fail(EIO);
+      at += got;
+      to->end_line();
+    }
+  };
+  for (const auto& [begin, end] : earlier.dropped) {
+    copy_until(begin);
+    at = end;
+  }
+  copy_until(earlier.bytes);
+  to->flush();
+  if (!to->failure() && fdatasync(to->fd()) != 0) to->fail(errno);
+  if (!to->failure() && std::rename(temporary.c_str(), path.c_str()) != 0) to->fail(errno);
+  if (!to->failure()) return {};
+  unlink(temporary.c_str());
+  return *to->failure();
+}
+
+void append_tensors(std::string& out, std::string_view claims) {
+  const auto tensors = parse_tensor_claims(claims);
+  if (!tensors || tensors->empty()) return;
+  char separator = '[';
+  out += R"(,"tensors":)";
+  for (const TensorClaim& tensor : *tensors) {
+    out += separator;
+    out += R"({"name":)";
+    append_json_string(&out, tensor.name);
+    if (tensor.kind == MPRUN_TENSOR_ROWS) {
+      out += R"(,"rows":[)" + std::to_string(tensor.begin) + "," + std::to_string(tensor.end) + "]";
+    }
+    out += '}';
+    separator = ',';
+  }
+  out += ']';
+}
+
 [[nodiscard]] std::string_view status_and_key(TaskStatus status) {
   switch (status) {
     case TaskStatus::kOk:
@@ -54,33 +108,84 @@ void append_json(std::string& out, std::string_view text, std::string_view if_em
 Result<std::unique_ptr<ResultsWriter>> ResultsWriter::open(const ResultsOptions& options) {
   Result<AppendFile> journal = AppendFile::create(options.path, "--output");
   if (!journal) return std::move(journal).error();
+  return make(std::move(*journal), options);
+}
+
+Result<std::unique_ptr<ResultsWriter>> ResultsWriter::reopen(const ResultsOptions& options,
+                                                             const EarlierResults& earlier) {
+  if (auto done = leave_out(options.path, earlier); !done) return done.error();
+  std::uint64_t gone = 0;
+  for (const auto& [begin, end] : earlier.dropped) gone += end - begin;
+  Result<AppendFile> journal = AppendFile::reopen(options.path, earlier.bytes - gone, "--output");
+  if (!journal) return std::move(journal).error();
+  auto writer = make(std::move(*journal), options);
+  if (!writer || options.order != Order::kInput) return writer;
+  auto dropped = earlier.dropped.begin();
+  gone = 0;
+  for (const auto& [task, offset] : earlier.kept) {
+    for (; dropped != earlier.dropped.end() && dropped->first < offset; ++dropped) {
+      gone += dropped->second - dropped->first;
+    }
+    (*writer)->remember(task, offset - gone);
+  }
+  return writer;
+}
+
+Result<std::unique_ptr<ResultsWriter>> ResultsWriter::make(AppendFile journal, const ResultsOptions& options) {
   std::optional<AppendFile> copy;
   if (!options.copy.empty()) {
     Result<AppendFile> opened = open_copy(options.copy);
     if (!opened) return std::move(opened).error();
-    if (same_file(journal->fd(), opened->fd())) {
+    if (same_file(journal.fd(), opened->fd())) {
       return usage_error("--results " + options.copy + " is the run's own results.jsonl, which is written anyway; " +
                          "leave --results out or name another file");
     }
     copy = std::move(*opened);
   }
   // Not make_unique: the constructor is private, so that a writer always has its files.
-  return std::unique_ptr<ResultsWriter>(new ResultsWriter(std::move(*journal), std::move(copy), options.order));
+  return std::unique_ptr<ResultsWriter>(new ResultsWriter(std::move(journal), std::move(copy), options));
 }
 
-ResultsWriter::ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, Order order)
-    : journal_(std::move(journal)), copy_(std::move(copy)), order_(order) {}
+ResultsWriter::ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, const ResultsOptions& options)
+    : journal_(std::move(journal)),
+      copy_(std::move(copy)),
+      order_(options.order),
+      durability_(options.durability),
+      written_files_(options.written_files),
+      before_writing_(options.before_writing),
+      synced_(monotonic_now()) {}
 
 void ResultsWriter::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<TaskEnded>(&event)) {
     append_task(*ended);
+    ++unsynced_;
+    if (durability_ == Durability::kEach) make_durable(true);
+    if (durability_ == Durability::kBatch && unsynced_ >= kMostUnsynced) make_durable(false);
   } else if (std::holds_alternative<Pulse>(event)) {
     flush();
+    if (durability_ == Durability::kBatch && monotonic_now() - synced_ >= kSyncEvery) make_durable(false);
   }
 }
 
+bool ResultsWriter::write_out() {
+  if (before_writing_) before_writing_();
+  return journal_.flush();
+}
+
+// Begins to bring to disk what has arrived, unless the disk is still busy with what came before; `now` waits for it.
+void ResultsWriter::make_durable(bool now) {
+  if (now) sync_.wait();
+  if (unsynced_ == 0 || !sync_.idle()) return;
+  if (!write_out()) return;
+  unsynced_ = 0;
+  synced_ = monotonic_now();
+  sync_.start(written_files_ ? written_files_() : std::vector<Fd>(), journal_.fd());
+  if (now) sync_.wait();
+  if (sync_.error_number() != 0) journal_.fail(sync_.error_number());
+}
+
 void ResultsWriter::flush() {
-  journal_.flush();
+  write_out();
   if (copy_) feed_copy();
 }
 
@@ -89,13 +194,13 @@ void ResultsWriter::append_task(const TaskEnded& ended) {
   append_line(ended);
   if (order_ == Order::kInput) remember(ended.task, offset);
   if (copy_ && journal_.size() - last_fed_ >= AppendFile::kFlushBytes) feed_copy();
-  journal_.end_line();
+  if (journal_.buffer().size() >= AppendFile::kFlushBytes || failure()) write_out();
 }
 
 // Hands the copy what it may have now, as long as somebody takes it: what nobody reads stays on disk.
 void ResultsWriter::feed_copy() {
   last_fed_ = journal_.size();
-  journal_.flush();
+  write_out();
   while (fill_copy()) {
     copy_->flush_ready();
     if (copy_->failure() || !copy_->buffer().empty()) break;
@@ -130,6 +235,7 @@ void ResultsWriter::append_line(const TaskEnded& ended) {
   end = put(end, status_and_key(ended.status));
   out.append(text, static_cast<std::size_t>(end - text));
   append_json(out, ended.result, ended.status == TaskStatus::kOk ? "null" : "{}");
+  append_tensors(out, ended.tensors);
   end = put(text, R"(,"worker":)");
   end = put_number(end, ended.worker);
   end = put(end, R"(,"attempt":)");
@@ -177,7 +283,8 @@ void ResultsWriter::end_copy(bool deliver) {
 }
 
 void ResultsWriter::finish(bool deliver) {
-  journal_.flush();
+  write_out();
+  if (durability_ != Durability::kNone && !failure()) make_durable(true);
   if (copy_) end_copy(deliver);
   if (!out_of_order_ || failure()) return;
   if (std::optional<std::string> reason = rewrite_in_input_order()) {
@@ -202,6 +309,7 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
     break;
   }
   ordered->flush();
+  if (durability_ != Durability::kNone && !ordered->failure() && fdatasync(ordered->fd()) != 0) ordered->fail(errno);
   if (ordered->failure()) reason = ordered->failure()->message;
   if (!reason && std::rename(temporary.c_str(), journal_.path().c_str()) != 0) {
     reason = "cannot rename " + temporary + ": " + std::strerror(errno);

@@ -3,11 +3,15 @@
 // for `order: input` finish() puts the file in input order, and the copy holds a line back (on disk, not
 // in memory: 8 bytes a task) until all earlier tasks are there.
 //
+// Results are written out at every Pulse, so that a killed mprun loses none that arrived earlier; the disk follows as
+// JobSpec::durability says. reopen() goes on with the file of a run that was cut short.
+//
 // The caller checks failure() at each pulse and stops the job, and prints what take_warnings() gives.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +19,9 @@
 
 #include "base/result.h"
 #include "job/spec.h"
+#include "os/file_sync.h"
 #include "record/append_file.h"
+#include "record/earlier_run.h"
 #include "record/line_reader.h"
 #include "supervise/job_event.h"
 
@@ -25,12 +31,20 @@ struct ResultsOptions {
   std::string path;  ///< of results.jsonl
   Order order = Order::kInput;
   std::string copy;  ///< JobSpec::results: a path, "-" for standard output, empty for none
+  Durability durability = Durability::kNone;
+  /// Files that have to be on disk before the results that come next: what was written to since the last call.
+  std::function<std::vector<Fd>()> written_files;
+  /// Called before lines are written: what has to be on file whenever they are.
+  std::function<void()> before_writing;
 };
 
 class ResultsWriter : public Sink {
  public:
   /// Creates both files, emptied; a file that cannot be written is a kUsage error.
   [[nodiscard]] static Result<std::unique_ptr<ResultsWriter>> open(const ResultsOptions& options);
+  /// Goes on behind the results of earlier sessions, without the lines that do not count.
+  [[nodiscard]] static Result<std::unique_ptr<ResultsWriter>> reopen(const ResultsOptions& options,
+                                                                     const EarlierResults& earlier);
 
   /// Appends the line of a TaskEnded; writes out what is buffered at a Pulse; ignores the rest.
   void on_event(const JobEvent& event) override;
@@ -47,8 +61,11 @@ class ResultsWriter : public Sink {
   [[nodiscard]] std::vector<std::string> take_warnings();
 
  private:
-  ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, Order order);
+  ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, const ResultsOptions& options);
+  static Result<std::unique_ptr<ResultsWriter>> make(AppendFile journal, const ResultsOptions& options);
 
+  bool write_out();
+  void make_durable(bool now);
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
@@ -63,6 +80,12 @@ class ResultsWriter : public Sink {
   AppendFile journal_;
   std::optional<AppendFile> copy_;
   Order order_;
+  Durability durability_;
+  std::function<std::vector<Fd>()> written_files_;
+  std::function<void()> before_writing_;
+  FileSync sync_;
+  std::uint64_t unsynced_ = 0;  ///< results since the last sync began
+  Nanos synced_ = 0;            ///< when that was
   LineReader reader_;
   std::deque<std::uint64_t> offsets_;  ///< of each task's line; only for Order::kInput
   TaskId next_copied_ = 0;             ///< the first task that the copy waits for

@@ -19,6 +19,11 @@ void RowSet::add(std::uint64_t begin, std::uint64_t end) {
   count_ += end - begin;
 }
 
+bool RowSet::has(std::uint64_t row) const {
+  const auto next = runs_.upper_bound(row);
+  return next != runs_.begin() && std::prev(next)->second > row;
+}
+
 std::vector<std::pair<std::uint64_t, std::uint64_t>> RowSet::gaps(std::uint64_t total) const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
   std::uint64_t at = 0;

@@ -13,6 +13,7 @@ class RowSet {
  public:
   /// Puts rows `begin` to `end` in; some may be there already.
   void add(std::uint64_t begin, std::uint64_t end);
+  [[nodiscard]] bool has(std::uint64_t row) const;
   /// How many rows are in.
   [[nodiscard]] std::uint64_t count() const { return count_; }
   /// Behind the last row that is in; 0 if none is.

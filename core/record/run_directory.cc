@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +101,15 @@ constexpr int kMostSuffixes = 10'000;
   return error_number;
 }
 
+/// Keeps other mpruns out, until the descriptor is closed by all who have it.
+[[nodiscard]] Result<Fd> lock_directory(const std::string& path) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return usage_error("cannot open the run directory " + path + ": " + std::strerror(errno));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return fd;  // a file system without locks: better unguarded than not at all
+  return usage_error("another mprun works in the run directory " + path + "; wait until it has ended, or end it");
+}
+
 [[nodiscard]] Result<void> fill(const std::string& path, const Json& merged) {
   const std::string logs = path + "/logs";
   if (mkdir(logs.c_str(), kPrivate) != 0) return cannot_create(logs, errno);
@@ -114,18 +125,35 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
   const bool named = !spec.output_dir.empty();
   Result<std::string> path = named ? create_named(spec.output_dir, &created) : create_default(spec);
   if (!path) return std::move(path).error();
+  auto lock = lock_directory(*path);
+  if (!lock) return lock.error();
   if (Result<void> filled = fill(*path, merged); !filled) {
     rmdir((*path + "/logs").c_str());
     if (created) rmdir(path->c_str());
     return std::move(filled).error();
   }
-  RunDirectory directory(std::move(*path));
+  RunDirectory directory(std::move(*path), std::move(*lock));
   if (named) return directory;
   if (const int error_number = point_latest(directory.path_); error_number != 0) {
     directory.warning_ = "cannot point " + (fs::path(directory.path_).parent_path() / "latest").string() + " to " +
                          directory.path_ + ": " + std::strerror(error_number);
   }
   return directory;
+}
+
+Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
+  auto lock = lock_directory(path);
+  if (!lock) return lock.error();
+  const std::string logs = path + "/logs";
+  if (mkdir(logs.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(logs, errno);
+  if (unlink((path + "/summary.json").c_str()) != 0 && errno != ENOENT) {  // of a session that is not the last one
+    return usage_error("cannot write to the run directory " + path + ": " + std::strerror(errno));
+  }
+  return RunDirectory(path, std::move(*lock));
+}
+
+Result<void> RunDirectory::put_spec(const Json& merged) const {
+  return write_atomically(file("job.json"), indented(merged));
 }
 
 std::string RunDirectory::file(std::string_view name) const { return path_ + "/" + std::string(name); }

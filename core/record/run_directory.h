@@ -1,5 +1,5 @@
 // RunDirectory: the place of everything a run leaves (DESIGN, "What a run leaves"). Made by cli/ in mprun
-// before anything is launched; owns no fd, only the path.
+// before anything is launched; owns the path and the lock.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "job/spec.h"
+#include "os/fd.h"
 
 namespace mprun {
 
@@ -17,7 +18,14 @@ class RunDirectory {
   /// Creates the directory (mode 0700) with job.json, holding `merged`, and logs/.
   /// Without spec.output_dir it is runs/<name>/<local time> below the current directory, made unique by a
   /// suffix, and runs/<name>/latest points to it. Any failure is a kUsage error that names the cure.
+  /// It is locked as long as this lives: another mprun on it is refused.
   [[nodiscard]] static Result<RunDirectory> create(const JobSpec& spec, const Json& merged);
+  /// Takes the directory of an earlier run, locked, to go on with it. kUsage errors: not there, in use.
+  [[nodiscard]] static Result<RunDirectory> reopen(const std::string& path);
+  /// Replaces job.json.
+  [[nodiscard]] Result<void> put_spec(const Json& merged) const;
+  /// The descriptor that holds the lock (flock(2)), for who must hold it longer than this.
+  [[nodiscard]] int lock_fd() const { return lock_.get(); }
 
   /// The absolute path of the directory.
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -29,9 +37,10 @@ class RunDirectory {
   [[nodiscard]] const std::optional<std::string>& warning() const { return warning_; }
 
  private:
-  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+  RunDirectory(std::string path, Fd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   std::string path_;
+  Fd lock_;
   std::optional<std::string> warning_;
 };
 

@@ -39,6 +39,14 @@ void Summary::on_event(const JobEvent& event) {
   }
 }
 
+void Summary::go_on(const Counts& counts, const EarlierSessions& sessions) {
+  counts_.ok += counts.ok;
+  counts_.failed += counts.failed;
+  started_ = sessions.started;
+  sessions_ = sessions.sessions + 1;
+  earlier_seconds_ = sessions.seconds;
+}
+
 void Summary::add_task(TaskStatus status) {
   switch (status) {
     case TaskStatus::kOk:
@@ -107,6 +115,7 @@ Json Summary::command_exits_json() const {
 
 Json Summary::to_json(int exit_code, double seconds) const {
   const auto or_null = [](std::optional<std::uint64_t> count) { return count ? Json(*count) : Json(nullptr); };
+  seconds += earlier_seconds_;
   const double rate = seconds > 0 ? static_cast<double>(counts_.ok + counts_.failed) / seconds : 0;
   Json document = {{"version", 1},
                    {"job", job_},
@@ -114,7 +123,8 @@ Json Summary::to_json(int exit_code, double seconds) const {
                    {"start_method", start_method_},
                    {"exit_code", exit_code},
                    {"started", utc_text(started_)},
-                   {"seconds", rounded(seconds, 1e6)}};
+                   {"seconds", rounded(seconds, 1e6)},
+                   {"sessions", sessions_}};
   document["counts"] = {{"total", or_null(counts_.total)},
                         {"ok", counts_.ok},
                         {"failed", counts_.failed},

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "job/spec.h"
+#include "record/earlier_run.h"
 #include "supervise/job_event.h"
 
 namespace mprun {
@@ -36,13 +37,16 @@ class Summary : public Sink {
 
   void on_event(const JobEvent& event) override;
 
+  /// Takes over what earlier sessions came to. Their processes, retries, warnings and hangs are told as events.
+  void go_on(const Counts& counts, const EarlierSessions& sessions);
+
   /// The counts so far; `total` is what the last Pulse said.
   [[nodiscard]] const TaskCounts& counts() const { return counts_; }
   /// What became of the tensors that tasks returned: TensorFiles::to_json().
   void set_tensors(Json tensors) { tensors_ = std::move(tensors); }
   /// The shared tensors that were saved: SharedTensors::to_json().
   void set_shared(Json shared) { shared_ = std::move(shared); }
-  /// The document; `seconds`: how long the job took.
+  /// The document; `seconds`: how long this session took.
   [[nodiscard]] Json to_json(int exit_code, double seconds) const;
   /// Writes the document to `path`, which afterwards holds it entirely or is as before.
   [[nodiscard]] Result<void> write(const std::string& path, int exit_code, double seconds) const;
@@ -68,6 +72,8 @@ class Summary : public Sink {
   const char* kind_;
   const char* start_method_;
   Nanos started_;
+  int sessions_ = 1;
+  double earlier_seconds_ = 0;
   TaskCounts counts_;
   std::vector<std::string> roles_;
   std::vector<Process> processes_;

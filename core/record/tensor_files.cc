@@ -121,6 +121,14 @@ std::optional<std::string> TensorFiles::check_rows(std::string_view input, const
   if (gathered.rows != (is_batch ? rows_ : tasks_).value_or(0)) {
     return file + " has " + std::to_string(gathered.rows) + " rows, which is not what this job gives it";
   }
+  return check_file(*found, claim);
+}
+
+// The rows of the claim lie within the file that was found when its first one was claimed.
+std::optional<std::string> TensorFiles::check_file(Gathered* gathered_file, const TensorClaim& claim) {
+  const Gathered& gathered = *gathered_file;
+  const std::string name(claim.name);
+  const std::string file = shown(name + ".npy");
   struct stat info {};
   if (fstatat(folder_.get(), (name + ".npy").c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
     return file + " cannot be read: " + std::strerror(errno);
@@ -132,8 +140,77 @@ std::optional<std::string> TensorFiles::check_rows(std::string_view input, const
       needed > static_cast<std::uint64_t>(info.st_size)) {
     return file + " ends before row " + std::to_string(claim.end) + ", which the task claims to have written";
   }
-  pending_->rows.emplace_back(*found, claimed);
+  pending_->rows.emplace_back(gathered_file, Rows{claim.begin, claim.end});
   return std::nullopt;
+}
+
+bool TensorFiles::restore(TaskId task, const Json& tensors) {
+  pending_ = Pending{task, {}, false};
+  bool holds = tensors.is_array() && open_folder();
+  std::vector<std::string> in_own_file;
+  try {
+    for (std::size_t i = 0; holds && i < tensors.size(); ++i) {
+      const auto name = tensors[i].at("name").get<std::string>();
+      holds = is_tensor_name(name);
+      if (!holds || !tensors[i].contains("rows")) {
+        in_own_file.push_back(name);
+        continue;
+      }
+      const auto rows = tensors[i].at("rows").get<Rows>();
+      const auto found = find(name);
+      holds = found && rows.first <= rows.second && ((*found)->rows == 0 || rows.second <= (*found)->rows) &&
+              !check_file(*found, {MPRUN_TENSOR_ROWS, rows.first, rows.second, name});
+    }
+  } catch (const Json::exception&) {
+    holds = false;
+  }
+  if (holds && !in_own_file.empty()) holds = !check_own_file({in_own_file.begin(), in_own_file.end()});
+  pending_->own_file = !in_own_file.empty();
+  if (holds) count_pending();
+  ended_ = std::max(ended_, task + 1);
+  pending_.reset();
+  return holds;
+}
+
+Result<void> TensorFiles::go_on() {
+  if (!open_folder()) return {};  // no task has returned a tensor
+  remove_leftovers();
+  own_written_.clear();
+  for (auto& [name, gathered] : files_) {
+    gathered.written = false;
+    const bool batches = rows_ && gathered.rows == *rows_;
+    gathered.rows = (batches ? rows_ : tasks_).value_or(0);
+    const auto file = open_one(name + ".npy", O_RDWR);
+    const std::string header = header_text(gathered.header, gathered.dtype, gathered.rows);
+    if (!file || header.empty() ||
+        pwrite(file->get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) {
+      return internal_error("cannot go on with " + path_ + "/" + name + ".npy: " + std::strerror(errno));
+    }
+  }
+  return {};
+}
+
+std::vector<Fd> TensorFiles::take_written() {
+  std::vector<Fd> written;
+  const auto take = [&](const std::string& file) {
+    if (auto opened = open_one(file, O_RDONLY)) written.push_back(std::move(*opened));
+  };
+  for (auto& [name, gathered] : files_) {
+    if (std::exchange(gathered.written, false)) take(name + ".npy");
+  }
+  for (const TaskId task : std::exchange(own_written_, {})) take(std::to_string(task) + ".safetensors");
+  return written;
+}
+
+// What the task that has ended well claimed is done.
+void TensorFiles::count_pending() {
+  for (const auto& [gathered, rows] : pending_->rows) {
+    gathered->done.add(rows.first, rows.second);
+    gathered->written = true;
+  }
+  if (!pending_->own_file) return;
+  ++own_files_;
+  own_written_.push_back(pending_->task);
 }
 
 std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::string_view>& names) const {
@@ -197,10 +274,7 @@ void TensorFiles::on_event(const JobEvent& event) {
   const auto* ended = std::get_if<TaskEnded>(&event);
   if (ended == nullptr) return;
   ended_ = std::max(ended_, ended->task + 1);
-  if (pending_ && pending_->task == ended->task && ended->status == TaskStatus::kOk) {
-    for (const auto& [gathered, rows] : pending_->rows) gathered->done.add(rows.first, rows.second);
-    if (pending_->own_file) ++own_files_;
-  }
+  if (pending_ && pending_->task == ended->task && ended->status == TaskStatus::kOk) count_pending();
   pending_.reset();
 }
 

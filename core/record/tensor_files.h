@@ -36,6 +36,14 @@ class TensorFiles : public Sink {
   [[nodiscard]] std::optional<std::string> check(TaskId task, std::string_view input, std::string_view claims);
   void on_event(const JobEvent& event) override;
 
+  /// Counts what a result of an earlier session names (its field "tensors") as done, if it is still there; false if it
+  /// is not. Before any check().
+  [[nodiscard]] bool restore(TaskId task, const Json& tensors);
+  /// Puts the headers of all restored files back to what workers expect of a job that runs.
+  [[nodiscard]] Result<void> go_on();
+  /// The files that tasks which ended since the last call have written, to be brought to disk.
+  [[nodiscard]] std::vector<Fd> take_written();
+
   /// Gives every gathered file its number of rows and zeros where none was done; removes what dead workers left. Call
   /// it once, when nobody writes any more. What could not be done is for people.
   [[nodiscard]] std::vector<std::string> finish();
@@ -52,6 +60,7 @@ class TensorFiles : public Sink {
     ino_t inode = 0;
     RowSet done;
     std::uint64_t rows = 0;  ///< in the end; before that what its maker was told, 0 where nobody knows
+    bool written = false;    ///< since take_written()
   };
   /// What the task that has just returned claims.
   struct Pending {
@@ -61,6 +70,8 @@ class TensorFiles : public Sink {
   };
 
   [[nodiscard]] std::optional<std::string> check_rows(std::string_view input, const TensorClaim& claim);
+  [[nodiscard]] std::optional<std::string> check_file(Gathered* gathered, const TensorClaim& claim);
+  void count_pending();
   [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names) const;
   [[nodiscard]] bool open_folder();
   [[nodiscard]] Result<Fd> open_one(const std::string& file, int access) const;
@@ -75,7 +86,8 @@ class TensorFiles : public Sink {
   std::map<std::string, Gathered> files_;
   std::optional<Pending> pending_;
   std::uint64_t own_files_ = 0;
-  std::uint64_t ended_ = 0;  ///< behind the last task that ended
+  std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
+  std::uint64_t ended_ = 0;          ///< behind the last task that ended
 };
 
 /// Whether mprun lets a tensor have this name: a plain file name of at most 200 bytes that is not hidden.

@@ -34,6 +34,7 @@ struct TaskEnded {
   Nanos duration = 0;
   ProcessEnd end;                        ///< of the command or rank; of the worker where its death ended the task
   std::uint64_t sent = 0, received = 0;  ///< bytes to and from the worker
+  std::string_view tensors{};            ///< kOk: those it wrote, see wire/tensor_claims.h
 };
 
 /// An attempt failed and the task will be tried again.

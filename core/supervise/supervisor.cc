@@ -32,6 +32,7 @@ Supervisor::Supervisor(Setup setup)
       policy_(policy_of(*setup_.spec, setup_.inputs->total())),
       held_(static_cast<std::size_t>(setup_.spec->processes)) {
   policy_.earlier = setup_.earlier;
+  next_input_ = setup_.first_task;
 }
 
 Supervisor::~Supervisor() = default;

@@ -39,6 +39,7 @@ class Supervisor : private CrewListener {
     const JobSpec* spec = nullptr;
     InputSource* inputs = nullptr;
     std::string first_input;  ///< pulled already, to know that there is one
+    TaskId first_task = 0;    ///< whose input that is: those before it have ended in earlier sessions
     Environment environment;  ///< mprun's own
     std::string run_dir;
     std::string bootstrap;

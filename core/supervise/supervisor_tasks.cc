@@ -16,6 +16,7 @@ InputSource::Pull Supervisor::pull_input(std::string* text) {
 
 void Supervisor::perform(action::ReadInputs& wanted) {
   event::InputsRead read;
+  read.skipped = std::exchange(setup_.first_task, 0);
   bool waits = false;
   while (read.count < wanted.count && !read.ended && !waits) {
     const bool skip = setup_.ended_earlier && setup_.ended_earlier(next_input_);
@@ -138,6 +139,7 @@ void Supervisor::perform(action::EndTask& wanted) {
   }
   if (report_ != nullptr && wanted.cause == Cause::kNone) {
     ended.result = report_->payload;
+    if (wanted.status == TaskStatus::kOk) ended.tensors = report_->tensors;
   } else {
     error = cause_json(wanted.cause, cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted)), gone_log_);
     ended.result = error;

@@ -1,0 +1,143 @@
+#include "resume.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "commands.h"
+#include "record/earlier_run.h"
+#include "record/journal.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kMostShown = 10;
+
+/// "/processes: 2 -> 4", a line each.
+void add_differences(const Json& then, const Json& now, std::vector<std::string>* changes) {
+  const auto brief = [](const Json& value) {
+    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+  };
+  for (const Json& step : Json::diff(then, now)) {
+    const auto path = step.at("path").get<std::string>();
+    if (path.rfind("/output", 0) == 0) continue;  // where, not what
+    const Json::json_pointer at(path);
+    const std::string before = then.contains(at) ? brief(then.at(at)) : "nothing";
+    const std::string after = now.contains(at) ? brief(now.at(at)) : "nothing";
+    changes->push_back("the spec: " + path + " was " + before + " and is " + after);
+  }
+}
+
+Error changes_error(const std::string& run_dir, const std::vector<std::string>& changes) {
+  std::string text = "the run in " + run_dir + " was made from something else than what is there now:";
+  for (std::size_t i = 0; i < changes.size() && i < kMostShown; ++i) text += "\n  " + changes[i];
+  if (changes.size() > kMostShown) text += "\n  and " + std::to_string(changes.size() - kMostShown) + " more";
+  return usage_error(text +
+                     "\n  undo that; or go on with what is there now, and keep the results so far: --accept-changes");
+}
+
+/// What cannot be as it was, whatever the files say.
+void add_losses(const JobSpec& spec, const EarlierSessions& earlier, std::vector<std::string>* changes) {
+  if (earlier.origin.reads_stdin) {
+    changes->emplace_back("the inputs came from standard input: they have to be piped in once more, all of them");
+  }
+  if (!spec.shared.empty()) {
+    changes->emplace_back("the shared tensors: they begin anew with what they held before the run");
+  }
+}
+
+/// The spec as it is now, if it is not the one that was recorded. nullopt: it is, or cannot be found any more.
+Result<std::optional<Resolved>> changed_spec(const CommandLine& line, const EarlierSessions& earlier) {
+  const Origin& origin = earlier.origin;
+  if (origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return std::optional<Resolved>();
+  auto spec = read_document(origin.spec_path, origin.directory);
+  if (!spec) return spec.error();
+  if (digest_of(spec->text) == origin.spec_digest) return std::optional<Resolved>();
+  CommandLine then;
+  then.spec_path = origin.spec_path;
+  then.layer = {"the command line of then", origin.directory, "", origin.options, {}};
+  then.layer.value.merge_patch(line.layer.value);
+  auto resolved = resolve_command_line(then);
+  if (!resolved) return resolved.error();
+  return std::optional(std::move(*resolved));
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path whole = std::filesystem::absolute(path, error).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  return whole.string();
+}
+
+Origin trace_origin(const CommandLine& line, const JobSpec& spec, const std::string& spec_path) {
+  std::string text;
+  const bool readable = !spec_path.empty() && spec_path != "-";
+  if (readable) {
+    if (auto document = read_document(spec_path, current_directory())) text = std::move(document->text);
+  }
+  Origin origin = origin_of(spec, readable ? absolute(spec_path) : "", text);
+  origin.mprun = MPRUN_VERSION;
+  origin.directory = current_directory();
+  origin.options = line.layer.value;
+  return origin;
+}
+
+Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, std::optional<Resolved> given) {
+  const auto earlier = read_journal(run_dir, [](const JobEvent&) {});
+  if (!earlier) return earlier.error();
+  auto recorded = read_document(run_dir + "/job.json", run_dir);
+  if (!recorded) return recorded.error();
+  const Json then = recorded->value;
+  std::vector<std::string> changes;
+  if (!given) {
+    auto changed = changed_spec(line, *earlier);
+    if (!changed) return changed.error();
+    given = std::move(*changed);
+  }
+  Plan plan;
+  if (given) {
+    add_differences(then, given->merged, &changes);
+    plan.resolved = std::move(*given);
+  } else {
+    auto resolved = resolve_recorded(std::move(*recorded), line);
+    if (!resolved) return resolved.error();
+    plan.resolved = std::move(*resolved);
+  }
+  plan.resolved.spec.output_dir = run_dir;
+  plan.resolved.spec.name = earlier->origin.job;
+  plan.goes_on = true;
+  const std::string spec_path = line.subcommand == Subcommand::kResume ? earlier->origin.spec_path : line.spec_path;
+  plan.origin = trace_origin(line, plan.resolved.spec, spec_path);
+  for (std::string& change : changed_files(earlier->origin, plan.origin)) changes.push_back(std::move(change));
+  add_losses(plan.resolved.spec, *earlier, &changes);
+  plan.changed = !changes.empty();
+  if (plan.changed && !line.accept_changes) return changes_error(run_dir, changes);
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const CommandLine& line) {
+  if (line.subcommand == Subcommand::kResume) return plan_to_go_on(line, absolute(line.run_dir), std::nullopt);
+  auto resolved = resolve_command_line(line);
+  if (!resolved) return resolved.error();
+  const std::string& run_dir = resolved->spec.output_dir;
+  if (line.resume && run_dir.empty()) {
+    return usage_error("--resume needs the run directory by name: --output DIR\n  or use `mprun resume RUN_DIR`");
+  }
+  std::error_code error;
+  if (line.resume && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
+    const std::string path = absolute(run_dir);
+    return plan_to_go_on(line, path, std::move(*resolved));
+  }
+  Plan plan;
+  plan.origin = trace_origin(line, resolved->spec, line.spec_path);
+  plan.resolved = std::move(*resolved);
+  return plan;
+}
+
+}  // namespace mprun

@@ -1,0 +1,56 @@
+// EarlierRun: what earlier sessions have left in a run directory, for the one that goes on. Read by cli/ before
+// anything is launched; owns a few words for each task. What a killed mprun or a power cut left half written is passed
+// over: only whole lines of results.jsonl count.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "record/origin.h"
+#include "record/row_set.h"
+#include "supervise/scheduler.h"
+
+namespace mprun {
+
+/// What is to become of results that are there.
+struct KeepRule {
+  bool failed = true;                        ///< tasks that failed count as ended; else they are tried again
+  std::optional<std::uint64_t> all_or_none;  ///< ranks: unless so many succeeded, none counts
+  /// Whether the tensors that a result names are there. `tensors`: its field of that name.
+  std::function<bool(std::uint64_t task, const Json& tensors)> tensors_hold;
+};
+
+/// results.jsonl as it was found.
+struct EarlierResults {
+  std::uint64_t bytes = 0;  ///< of whole lines from its start; what is behind them is no line
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> dropped;  ///< begin, end of lines that do not count
+  std::deque<std::pair<std::uint64_t, std::uint64_t>> kept;      ///< task, offset of its line; in the file's order
+  RowSet ended;                                                  ///< the tasks in `kept`
+  Counts counts;                                                 ///< of them
+};
+
+/// Reads the lines one by one. Errors: the file cannot be read.
+[[nodiscard]] Result<EarlierResults> read_results(const std::string& path, const KeepRule& rule);
+
+/// journal.jsonl as it was found.
+struct EarlierSessions {
+  Origin origin;
+  std::uint64_t bytes = 0;  ///< of whole lines
+  int sessions = 0;
+  bool ended = false;  ///< the last session closed its records
+  double seconds = 0;  ///< that sessions took whose end is known
+  Nanos started = 0;   ///< of the first, wall clock
+};
+
+/// Reads the journal and tells `replay` the events in it, as they were told then. kUsage errors: there is none (no run
+/// directory, or one of another mprun), another version of it.
+[[nodiscard]] Result<EarlierSessions> read_journal(const std::string& run_dir,
+                                                   const std::function<void(const JobEvent&)>& replay);
+
+}  // namespace mprun

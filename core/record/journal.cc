@@ -1,0 +1,74 @@
+#include "record/journal.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/utc_text.h"
+
+namespace mprun {
+namespace {
+
+constexpr const char* kOption = "--output";
+
+[[nodiscard]] Json process_json(const WorkerEnded& ended) {
+  return {{"pid", ended.pid},           {"worker", ended.worker},
+          {"role", ended.role},         {"exit_code", ended.end.exit_code},
+          {"signal", ended.end.signal}, {"expected", ended.expected}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const Origin& origin) {
+  Result<AppendFile> file = AppendFile::create(path, kOption);
+  if (!file) return std::move(file).error();
+  std::unique_ptr<Journal> journal(new Journal(std::move(*file)));
+  const Json first = {{"journal", kJournalVersion},
+                      {"mprun", origin.mprun},
+                      {"started", utc_text(wall_now())},
+                      {"origin", to_json(origin)}};
+  journal->file_.append(first.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  journal->file_.flush();
+  if (journal->failure()) return *journal->failure();
+  return journal;
+}
+
+Result<std::unique_ptr<Journal>> Journal::reopen(const std::string& path, std::uint64_t bytes, int session,
+                                                 const Origin* origin) {
+  Result<AppendFile> file = AppendFile::reopen(path, bytes, kOption);
+  if (!file) return std::move(file).error();
+  std::unique_ptr<Journal> journal(new Journal(std::move(*file)));
+  Json line = {{"session", session}, {"started", utc_text(wall_now())}};
+  if (origin != nullptr) line["origin"] = to_json(*origin);
+  journal->file_.append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  journal->file_.flush();
+  if (journal->failure()) return *journal->failure();
+  return journal;
+}
+
+void Journal::on_event(const JobEvent& event) {
+  if (const auto* ended = std::get_if<WorkerEnded>(&event)) {
+    append("process", process_json(*ended));
+  } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
+    append("retried", {{"task", retried->task}, {"attempt", retried->attempt}, {"worker", retried->worker}});
+  } else if (const auto* hang = std::get_if<HangFound>(&event)) {
+    append("hang", {{"verdict", hang->verdict}, {"cause", hang->cause}, {"file", hang->file}});
+  } else if (const auto* notice = std::get_if<Notice>(&event)) {
+    const bool error = notice->kind == Notice::Kind::kError;
+    if (!error && notice->kind != Notice::Kind::kWarning) return;
+    append("notice", {{"kind", error ? "error" : "warning"}, {"text", notice->text}});
+  } else if (std::holds_alternative<Pulse>(event)) {
+    file_.flush();
+  }
+}
+
+void Journal::end(int exit_code, double seconds) {
+  append("ended", {{"exit_code", exit_code}, {"seconds", seconds}});
+  if (file_.flush()) fdatasync(file_.fd());
+}
+
+void Journal::append(const char* key, Json value) {
+  file_.append(Json{{key, std::move(value)}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace mprun

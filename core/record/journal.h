@@ -1,0 +1,46 @@
+// Journal: journal.jsonl, what a run must remember beside its results so that another mprun can finish it: what it was
+// made from, and what became of processes, attempts, warnings and hangs. A Sink in mprun's one thread; owns the file.
+//
+//   {"journal":1,"mprun":"0.1.0","started":"..","origin":{..}}                          the first line
+//   {"session":2,"started":".."}                                                        each mprun that worked on it
+//   {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
+//   {"ended":{"exit_code":130,"seconds":1.5}}                                           the end of a session
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "record/append_file.h"
+#include "record/origin.h"
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+/// The version of run directories that this mprun writes, and the only one it goes on with.
+inline constexpr int kJournalVersion = 1;
+inline constexpr const char* kJournalName = "journal.jsonl";
+
+class Journal : public Sink {
+ public:
+  /// Begins the journal of a new run.
+  [[nodiscard]] static Result<std::unique_ptr<Journal>> create(const std::string& path, const Origin& origin);
+  /// Goes on behind the first `bytes` of the journal; `origin` is told anew if it is another now.
+  [[nodiscard]] static Result<std::unique_ptr<Journal>> reopen(const std::string& path, std::uint64_t bytes,
+                                                               int session, const Origin* origin);
+
+  /// Appends what is not in the results; writes out at a Pulse.
+  void on_event(const JobEvent& event) override;
+  /// The last line of a session, on disk when this returns.
+  void end(int exit_code, double seconds);
+  [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }
+
+ private:
+  explicit Journal(AppendFile file) : file_(std::move(file)) {}
+  void append(const char* key, Json value);
+
+  AppendFile file_;
+};
+
+}  // namespace mprun

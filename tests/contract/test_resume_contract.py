@@ -1,0 +1,262 @@
+"""`mprun resume`: a run that was cut short is finished, not repeated, whoever died."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness
+from harness import Run, RunCommand, StartCommand
+
+JOB = """
+import numpy
+
+import events
+
+
+def square(number):
+    events.mark("ran", number)
+    if number == 7:
+        raise ValueError("seven")
+    if number == 20:
+        events.wait_for("go", seconds=60)
+    return number * number
+
+
+def rows(number):
+    events.mark("ran", number)
+    if number == 20:
+        events.wait_for("go", seconds=60)
+    columns = 5 if number == 25 else 3  # that one does not fit into the file of the others
+    return {"small": numpy.full(columns, number, dtype="i4"), "number": number}
+"""
+
+SCRIPTS = {"job.py": JOB, "events.py": harness.EVENTS}
+
+KillCommand = Callable[..., Path]
+
+
+def job(start_method: str, function: str = "square", **more: Any) -> dict[str, Any]:
+    """Forty tasks, of which one waits for `go`."""
+    return {
+        "script": f"job.py:{function}",
+        "python": harness.MPRUN_PYTHON,
+        "start_method": start_method,
+        "processes": 2,
+        "chunk_size": 1,
+        "inputs": {"range": 40},
+        **more,
+    }
+
+
+@pytest.fixture
+def kill_mprun(start_job: StartCommand, tmp_path: Path) -> KillCommand:
+    """kill_mprun(spec) -> the run directory of a job whose supervisor was killed at the twentieth task."""
+
+    def kill(spec: dict[str, Any], *options: str) -> Path:
+        running = start_job(spec, *options, scripts=SCRIPTS)
+        harness.wait_until(lambda: "20" in harness.marks(tmp_path / "ran"), what="task 20")
+        results = running.run_dir / "results.jsonl"
+        harness.wait_until(lambda: len(results.read_bytes().splitlines()) > 25, what="results")
+        supervisor = next(child for child in running.children() if child.ppid == running.pid)
+        os.kill(supervisor.pid, signal.SIGKILL)
+        assert running.wait().returncode == 125
+        (tmp_path / "go").write_text("go\n", encoding="utf-8")
+        return running.run_dir
+
+    return kill
+
+
+def stable(run_dir: Path) -> list[dict[str, Any]]:
+    """The results without what differs from run to run."""
+    keys = ("task", "status", "value", "error", "tensors")
+    lines = (run_dir / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{key: line[key] for key in keys if key in line} for line in map(json.loads, lines)]
+
+
+def test_a_killed_run_is_finished(
+    start_method: str, kill_mprun: KillCommand, run_mprun: RunCommand, run_job: RunCommand, tmp_path: Path
+) -> None:
+    """After kill -9 of mprun nothing that had ended runs again, and all is as if nothing had happened."""
+    run_dir = kill_mprun(job(start_method))
+    ended = {str(json.loads(line)["task"]) for line in (run_dir / "results.jsonl").open()}
+    (tmp_path / "ran").unlink()
+    run_mprun("resume", run_dir).check(1)
+    again = harness.marks(tmp_path / "ran")
+    assert len(again) == len(set(again)) and not ended & set(again)
+    assert ended | set(again) == {str(number) for number in range(40)}
+    undisturbed = run_job(job(start_method), scripts=SCRIPTS).check(1)
+    assert stable(run_dir) == stable(undisturbed.run_dir)
+    summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+    assert summary["counts"] == undisturbed.summary()["counts"]
+    assert summary["exit_code"] == 1 and summary["sessions"] == 2
+    joblog = (run_dir / "joblog.tsv").read_text(encoding="utf-8").splitlines()
+    assert {int(line.split("\t")[0]) for line in joblog[1:]} == set(range(1, 41))
+
+
+def test_gathered_tensors_are_finished(
+    start_method: str, kill_mprun: KillCommand, run_mprun: RunCommand, run_job: RunCommand
+) -> None:
+    """Rows of both sessions end in one file, byte for byte that of an undisturbed run."""
+    run_dir = kill_mprun(job(start_method, "rows"))
+    run_mprun("resume", run_dir).check()
+    undisturbed = run_job(job(start_method, "rows"), scripts=SCRIPTS).check()
+    assert stable(run_dir) == stable(undisturbed.run_dir)
+    files = sorted(file.name for file in (undisturbed.run_dir / "tensors").iterdir())
+    assert files == sorted(file.name for file in (run_dir / "tensors").iterdir())
+    for name in files:
+        theirs = (undisturbed.run_dir / "tensors" / name).read_bytes()
+        assert (run_dir / "tensors" / name).read_bytes() == theirs, name
+
+
+def test_failed_tasks_are_tried_again_when_asked(
+    kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """--retry-failed drops the failure and runs the task; without it nothing is left to be done."""
+    run_dir = kill_mprun(job("fork"))
+    run_mprun("resume", run_dir).check(1)
+    (tmp_path / "ran").unlink()
+    run_mprun("resume", run_dir).check(1)
+    assert not (tmp_path / "ran").exists()
+    script = tmp_path / "job.py"
+    script.write_text(script.read_text(encoding="utf-8").replace("== 7", "== -7"), encoding="utf-8")
+    run_mprun("resume", "--retry-failed", "--accept-changes", run_dir).check()
+    assert harness.marks(tmp_path / "ran") == ["7"]
+    assert [line["value"] for line in stable(run_dir)] == [number**2 for number in range(40)]
+
+
+def test_a_torn_line_is_run_again(kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """A power cut may leave half a line, zeros, or a line within which something is missing."""
+    run_dir = kill_mprun(job("spawn"))
+    results = run_dir / "results.jsonl"
+    lines = results.read_bytes().splitlines(keepends=True)
+    lost = [json.loads(lines[at])["task"] for at in (3, 5, -1)]
+    lines[3] = b"\0" * (len(lines[3]) - 1) + b"\n"
+    lines[5] = lines[5][:20] + lines[5][30:]
+    results.write_bytes(b"".join(lines)[:-9])
+    (tmp_path / "ran").unlink()
+    run_mprun("resume", run_dir).check(1)
+    assert {str(task) for task in lost} <= set(harness.marks(tmp_path / "ran"))
+    assert [line["task"] for line in stable(run_dir)] == list(range(40))
+
+
+def test_an_interrupted_run_is_finished(
+    start_method: str, start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """What Ctrl-C has cancelled is run, and the summary tells of the whole."""
+    running = start_job(job(start_method, limits={"grace_seconds": 0.1}), scripts=SCRIPTS)
+    harness.wait_until(lambda: "20" in harness.marks(tmp_path / "ran"), what="task 20")
+    running.send_signal(signal.SIGINT)
+    assert running.wait().returncode == 130
+    (tmp_path / "go").write_text("go\n", encoding="utf-8")
+    run_mprun("resume", running.run_dir).check(1)
+    assert [line["task"] for line in stable(running.run_dir)] == list(range(40))
+    statuses = [line["status"] for line in stable(running.run_dir)]
+    assert statuses.count("ok") == 39 and statuses[7] == "failed"
+
+
+def change_script(folder: Path) -> None:
+    """Another function."""
+    script = folder / "job.py"
+    script.write_text(script.read_text(encoding="utf-8") + "\n# new\n", encoding="utf-8")
+
+
+def change_spec(folder: Path) -> None:
+    """More tasks."""
+    spec = next(folder.glob("*.json"))
+    content = json.loads(spec.read_text(encoding="utf-8"))
+    content["retries"] = 3
+    spec.write_text(json.dumps(content), encoding="utf-8")
+
+
+def change_input(folder: Path) -> None:
+    """Another line of input."""
+    with open(folder / "lines.txt", "a", encoding="utf-8") as lines:
+        lines.write("more\n")
+
+
+@pytest.mark.parametrize(
+    "change, named", [(change_script, "job.py"), (change_spec, "/retries"), (change_input, "lines.txt")]
+)
+def test_changes_are_refused_or_accepted(
+    run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path, change: Callable[[Path], None], named: str
+) -> None:
+    """What a run was made from must be as it was, unless one says that it need not."""
+    (tmp_path / "lines.txt").write_text("1\n2\n3\n", encoding="utf-8")
+    script = "def run(line):\n    return line\n"
+    spec = {"script": "job.py:run", "inputs": {"lines": "lines.txt"}, "processes": 1}
+    run_dir = run_job(spec, scripts={"job.py": script}).check().run_dir
+    before = (run_dir / "results.jsonl").read_bytes()
+    change(tmp_path)
+    refused = run_mprun("resume", run_dir).check(2)
+    assert named in refused.stderr and "--accept-changes" in refused.stderr
+    assert (run_dir / "results.jsonl").read_bytes() == before
+    run_mprun("resume", "--accept-changes", run_dir).check()
+    run_mprun("resume", run_dir).check()  # that is what it is made from now
+    count = 4 if change is change_input else 3
+    assert len(stable(run_dir)) == count
+
+
+def test_the_second_mprun_is_refused(start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Nobody else writes to a run directory while somebody works in it."""
+    running = start_job(job("fork"), scripts=SCRIPTS)
+    harness.wait_until(lambda: "20" in harness.marks(tmp_path / "ran"), what="task 20")
+    refused = run_mprun("resume", running.run_dir).check(2)
+    assert "another mprun" in refused.stderr
+    (tmp_path / "go").write_text("go\n", encoding="utf-8")
+    running.wait().check(1)
+
+
+def test_what_is_no_run_is_refused(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """No such folder, no run, one without a journal, one of another version: each is told by name."""
+    assert "there is no run directory" in run_mprun("resume", tmp_path / "none").check(2).stderr
+    (tmp_path / "empty").mkdir()
+    assert "is not a run directory" in run_mprun("resume", tmp_path / "empty").check(2).stderr
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 1}
+    run_dir = run_job(spec, scripts={"job.py": "def run(number):\n    return number\n"}).run_dir
+    journal = run_dir / "journal.jsonl"
+    text = journal.read_text(encoding="utf-8")
+    journal.write_text(text.replace('{"journal":1,', '{"journal":2,', 1), encoding="utf-8")
+    assert "version 2" in run_mprun("resume", run_dir).check(2).stderr
+    journal.unlink()
+    assert "kept no journal" in run_mprun("resume", run_dir).check(2).stderr
+
+
+def test_resume_as_an_option_begins_or_goes_on(
+    kill_mprun: KillCommand, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """The same command line starts a run and finishes it, for scripts that are queued again."""
+    run_dir = kill_mprun(job("fork"), "--resume")
+    spec = next(file for file in tmp_path.glob("*.json"))
+    run_mprun("--resume", "--output", run_dir, spec).check(1)
+    assert [line["task"] for line in stable(run_dir)] == list(range(40))
+    refused = run_mprun("--resume", "--output", run_dir, "--chunk-size", "7", spec).check(2)
+    assert "/chunk_size" in refused.stderr
+    assert "--output DIR" in run_mprun("--resume", "-n", "1", spec, timeout=60).check(2).stderr
+
+
+def test_ranks_begin_anew_together(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Ranks are one computation: unless all succeeded, all run again."""
+    script = """
+import mprun, os, sys
+from events import mark
+
+mark("ran", mprun.rank())
+if mprun.rank() == 1 and not os.path.exists("go"):
+    sys.exit(3)
+mprun.result(mprun.rank())
+"""
+    spec = {"script": "ranks.py", "processes": 2}
+    run_dir = run_job(spec, scripts={"ranks.py": script, "events.py": harness.EVENTS}).check(1).run_dir
+    (tmp_path / "ran").unlink()
+    (tmp_path / "go").write_text("go\n", encoding="utf-8")
+    run_mprun("resume", "--retry-failed", run_dir).check()
+    assert sorted(harness.marks(tmp_path / "ran")) == ["0", "1"]
+    assert [line["value"] for line in stable(run_dir)] == [0, 1]
