@@ -13,7 +13,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
        mprun [OPTIONS] -- COMMAND [ARGS...]
        mprun check JOB.json
-       mprun resume [--retry-failed] [--accept-changes] RUN_DIR
+       mprun [OPTIONS] resume RUN_DIR
        mprun inspect [--json | --dot] [--record FILE] PID
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]

@@ -33,9 +33,9 @@ struct ResultsOptions {
   std::string copy;  ///< JobSpec::results: a path, "-" for standard output, empty for none
   Durability durability = Durability::kNone;
   /// Files that have to be on disk before the results that come next: what was written to since the last call.
-  std::function<std::vector<Fd>()> written_files;
+  std::function<std::vector<Fd>()> written_files = {};
   /// Called before lines are written: what has to be on file whenever they are.
-  std::function<void()> before_writing;
+  std::function<void()> before_writing = {};
 };
 
 class ResultsWriter : public Sink {
