@@ -13,6 +13,8 @@
 namespace mprun::fuzz {
 namespace {
 
+constexpr std::size_t kReadSize = 512;  // to fill small buffers is fast
+
 using Frames = std::vector<std::pair<std::uint16_t, std::string>>;
 
 Pipe open_pipe() {
@@ -42,13 +44,15 @@ void frames(std::string_view input) {
   Bytes bytes(input);
   const std::size_t piece = std::size_t{1} + bytes.take<std::uint8_t>() * 8;
   const std::string_view stream = bytes.rest().substr(0, std::size_t{16} * 1024);  // what a pipe takes at once
-  FrameReader reader;
+  FrameReader reader(kReadSize);
   Frames frames;
   for (Bytes left(stream); !left.at_end();) {
     const std::string_view part = left.take(piece);
     require(write(pipe.write.get(), part.data(), part.size()) == static_cast<ssize_t>(part.size()), "a pipe has room");
-    require(reader.fill(pipe.read.get()) == FrameReader::Fill::kMore, "what was written is there");
-    for (Frame frame; reader.next(&frame);) frames.emplace_back(frame.type, frame.payload);
+    for (std::size_t read = 0; read < part.size(); read += kReadSize) {
+      require(reader.fill(pipe.read.get()) == FrameReader::Fill::kMore, "what was written is there");
+      for (Frame frame; reader.next(&frame);) frames.emplace_back(frame.type, frame.payload);
+    }
   }
   bool corrupt = false;
   require(frames == expected_frames(stream, &corrupt), "frames do not depend on the pieces they come in");
