@@ -42,7 +42,7 @@ Frames expected_frames(std::string_view stream, bool* corrupt) {
 void frames(std::string_view input) {
   static const Pipe pipe = open_pipe();
   Bytes bytes(input);
-  const std::size_t piece = std::size_t{1} + bytes.take<std::uint8_t>() * 8;
+  const std::size_t piece = std::size_t{1} + std::size_t{8} * bytes.take<std::uint8_t>();
   const std::string_view stream = bytes.rest().substr(0, std::size_t{16} * 1024);  // what a pipe takes at once
   FrameReader reader(kReadSize);
   Frames frames;

@@ -174,10 +174,11 @@ void check(const PythonStacks& stacks) {
   require(stacks.threads.size() <= 1000 && stacks.gils.size() <= 64, "threads and interpreters are bounded");
   for (const PythonThread& thread : stacks.threads) {
     require(thread.tid == kPid || thread.tid == kPid + 1, "a thread is one of the process's");
-    require(thread.frames.size() <= 1000 * 256, "frames are bounded");
+    require(thread.frames.size() <= std::size_t{1000} * 256, "frames are bounded");
     for (const PythonFrame& frame : thread.frames) {
       require(frame.line >= 0, "a line is counted from 1, or 0");
-      require(frame.file.size() <= 4 * 4096 + 3 && frame.function.size() <= 4 * 512 + 3, "names are bounded");
+      require(frame.file.size() <= std::size_t{4} * 4096 + 3 && frame.function.size() <= 4 * 512 + 3,
+              "names are bounded");
       require(is_utf8(frame.file) && is_utf8(frame.function), "names are UTF-8");
     }
   }
