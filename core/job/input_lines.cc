@@ -65,7 +65,7 @@ void InputLines::rewind() {
 }
 
 Result<std::uint64_t> InputLines::count() {
-  std::string block(kBlock * 4, '\0');
+  std::string block(std::min<std::uint64_t>(kBlock * 4, size_ - start_), '\0');
   std::uint64_t lines = 0;
   char last = '\n';
   for (std::uint64_t at = start_; at < size_;) {
@@ -89,7 +89,9 @@ InputLines::Fill InputLines::fill() {
     scanned_ -= begin_;
     begin_ = 0;
   }
-  if (buffer_.size() - end_ < kBlock / 2) buffer_.resize(std::max(kBlock, buffer_.size() * 2));
+  std::size_t wanted = std::max(kBlock, buffer_.size() * 2);
+  if (regular_) wanted = std::min<std::uint64_t>(wanted, end_ + (size_ - offset_));  // small files need no more
+  if (buffer_.size() - end_ < kBlock / 2 && wanted > buffer_.size()) buffer_.resize(wanted);
   std::size_t room = buffer_.size() - end_;
   if (regular_) room = std::min<std::uint64_t>(room, size_ - offset_);
   const ssize_t n = room == 0 ? 0 : read_at(descriptor(), regular_, buffer_.data() + end_, room, offset_);

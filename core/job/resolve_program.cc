@@ -12,13 +12,15 @@ namespace mprun::job {
 namespace {
 
 /// A field that does not fit this kind of job: an error where it was set for this job, dropped
-/// where it comes from a layer below the one that names the program.
+/// where it comes from a layer below the one that names the program, or is a default.
 Result<void> refuse(Resolving& job, const std::vector<std::string>& fields, int program_rank,
                     const std::string& words) {
   for (const std::string& field : fields) {
     const std::string pointer = "/" + field;
-    if (job.layers.find(pointer) == nullptr || !job.layers.is_set(pointer)) continue;
-    if (job.layers.rank(pointer) >= program_rank) return job.layers.error(pointer, words);
+    if (job.layers.find(pointer) == nullptr) continue;
+    if (job.layers.is_set(pointer) && job.layers.rank(pointer) >= program_rank) {
+      return job.layers.error(pointer, words);
+    }
     job.layers.erase(field);
   }
   return {};

@@ -116,8 +116,10 @@ std::optional<double> duration_seconds(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return std::nullopt;
   std::string_view rest = value.get_ref<const std::string&>();
+  if (rest.empty()) return std::nullopt;
   double total = 0;
   while (!rest.empty()) {
+    if (rest.front() < '0' || rest.front() > '9') return std::nullopt;  // from_chars takes "-5", "inf" and "nan", too
     double number = 0;
     const auto [end, fault] = std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
     if (fault != std::errc()) return std::nullopt;

@@ -72,7 +72,7 @@ bool ElfImage::read_segments(std::uint64_t header) {
 
 bool ElfImage::read_dynamic(std::uint64_t address, std::uint64_t size) {
   std::vector<Elf64_Dyn> entries(std::min<std::uint64_t>(size / sizeof(Elf64_Dyn), kMostDynamicEntries));
-  if (!memory_->read(address, entries.data(), entries.size() * sizeof(Elf64_Dyn))) return false;
+  if (entries.empty() || !memory_->read(address, entries.data(), entries.size() * sizeof(Elf64_Dyn))) return false;
   for (const Elf64_Dyn& entry : entries) {
     if (entry.d_tag == DT_NULL) break;
     if (entry.d_tag == DT_GNU_HASH) gnu_hash_ = located(entry.d_un.d_ptr);

@@ -1,5 +1,7 @@
 #include "procfs/process_facts.h"
 
+#include <algorithm>
+
 #include "procfs/text_scan.h"
 
 namespace mprun {
@@ -105,14 +107,17 @@ std::optional<StatLine> parse_stat(std::string_view text) {
 
 std::optional<StatusFile> parse_status(std::string_view text) {
   StatusFile status;
-  unsigned taken = 0;
+  std::array<std::string_view, kStatusFields> taken;
+  auto* taken_end = taken.begin();
   for (TextScan scan(text); !scan.at_end();) {
     const std::string_view line = scan.line();
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    if (take_status_field(line.substr(0, colon), TextScan(line.substr(colon + 1)), &status)) ++taken;
+    const std::string_view name = line.substr(0, colon);
+    if (!take_status_field(name, TextScan(line.substr(colon + 1)), &status)) continue;
+    if (std::find(taken.begin(), taken_end, name) == taken_end) *taken_end++ = name;  // only those needed are taken
   }
-  return taken == kStatusFields ? std::optional(status) : std::nullopt;
+  return taken_end == taken.end() ? std::optional(status) : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_run_count(std::string_view text) {

@@ -3,43 +3,47 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 namespace mprun {
 namespace {
 
-constexpr std::size_t kReadSize = std::size_t{256} * 1024;
+constexpr std::size_t kBelieved = 8;  ///< times what has come, of what a header claims
 
 }  // namespace
 
 FrameReader::Fill FrameReader::fill(int fd) {
   if (begin_ > 0) {
-    buffer_.erase(0, begin_);
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
     begin_ = 0;
   }
-  const std::size_t had = buffer_.size();
-  buffer_.resize(had + kReadSize);
+  if (buffer_.size() - end_ < read_size_) buffer_.resize(end_ + read_size_);
   ssize_t n = 0;
   do {
-    n = read(fd, buffer_.data() + had, kReadSize);
+    n = read(fd, buffer_.data() + end_, read_size_);
   } while (n < 0 && errno == EINTR);
-  const int error_number = errno;
-  buffer_.resize(had + static_cast<std::size_t>(n > 0 ? n : 0));
-  if (n > 0) return Fill::kMore;
-  return n < 0 && (error_number == EAGAIN || error_number == EWOULDBLOCK) ? Fill::kEmpty : Fill::kClosed;
+  if (n > 0) {
+    end_ += static_cast<std::size_t>(n);
+    return Fill::kMore;
+  }
+  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? Fill::kEmpty : Fill::kClosed;
 }
 
 bool FrameReader::next(Frame* frame) {
   mprun_frame header{};
-  if (corrupt_ || buffer_.size() - begin_ < sizeof header) return false;
+  if (corrupt_ || end_ - begin_ < sizeof header) return false;
   std::memcpy(&header, buffer_.data() + begin_, sizeof header);
   if (header.magic != MPRUN_FRAME_MAGIC || header.size > MPRUN_MAX_PAYLOAD) {
     corrupt_ = true;
     return false;
   }
-  if (buffer_.size() - begin_ < sizeof header + header.size) {
-    buffer_.reserve(begin_ + sizeof header + header.size + kReadSize);  // a large value grows once
+  if (end_ - begin_ < sizeof header + header.size) {
+    // A large value grows a few times only, and a claim alone takes no memory.
+    const std::size_t whole = begin_ + sizeof header + header.size + read_size_;
+    buffer_.reserve(std::min(whole, kBelieved * (end_ + read_size_)));
     return false;
   }
   frame->type = header.type;

@@ -23,7 +23,11 @@ class FrameReader {
  public:
   enum class Fill { kMore, kEmpty, kClosed };
 
-  /// Reads what is there (at most about 1 MiB a call). kMore: there may be more at once.
+  FrameReader() = default;
+  /// `read_size`: bytes that one call of fill() reads at most.
+  explicit FrameReader(std::size_t read_size) : read_size_(read_size) {}
+
+  /// Reads what is there. kMore: there may be more at once.
   [[nodiscard]] Fill fill(int fd);
 
   /// The next whole frame. False: none yet, or the stream is corrupt (then corrupt() is true).
@@ -32,8 +36,10 @@ class FrameReader {
   [[nodiscard]] bool corrupt() const { return corrupt_; }
 
  private:
+  std::size_t read_size_ = std::size_t{256} * 1024;
   std::string buffer_;
-  std::size_t begin_ = 0;
+  std::size_t begin_ = 0;  ///< of what was read and not yet given
+  std::size_t end_ = 0;    ///< and its end
   bool corrupt_ = false;
 };
 

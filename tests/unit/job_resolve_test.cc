@@ -408,6 +408,23 @@ TEST_F(JobResolve, TensorsAreGatheredUnlessToldOtherwise) {
   EXPECT_THAT(resolved.error().message, AllOf(HasSubstr("/output/tensors"), HasSubstr("\"safetensors\"")));
 }
 
+// It is the job.json of the run directory, from which the job can be run again.
+TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
+  write("spec/in.txt", 0644);
+  for (const std::string& text : {
+           with("\"processes\": 2"),
+           std::string(R"({"script": "train.py", "processes": 3})"),
+           std::string(R"({"script": "program"})"),
+           std::string(R"({"command": ["echo", "{}"], "inputs": {"range": 2}})"),
+           std::string(R"({"command": ["echo", "{}"], "inputs": {"lines": "in.txt"}})"),
+       }) {
+    const Resolved once = good(text);
+    const Result<Resolved> again = resolve_all({file(once.merged.dump())});
+    ASSERT_TRUE(again) << text << "\n" << again.error().message;
+    EXPECT_EQ(again->merged, once.merged) << text;
+  }
+}
+
 TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue",

@@ -70,6 +70,40 @@ TEST(ElfImage, RefusesWhatIsNone) {
   EXPECT_FALSE(ElfImage::open(&memory, 0x1000));
 }
 
+/// Knows who asks for nothing: there is no place to put it.
+class ExactProcess : public FakeProcess {
+ public:
+  bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override {
+    EXPECT_GT(size, 0U);
+    EXPECT_NE(to, nullptr);
+    return FakeProcess::memory(pid, address, to, size);
+  }
+};
+
+TEST(ElfImage, RefusesADynamicSectionWithoutEntries) {
+  constexpr std::uint64_t kBase = 0x1000;
+  ExactProcess proc;
+  proc.map(kBase, 0x1000);
+  Elf64_Ehdr header{};
+  std::memcpy(static_cast<unsigned char*>(header.e_ident), ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+  header.e_type = ET_DYN;
+  header.e_phoff = sizeof header;
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  header.e_phnum = 2;
+  proc.put(kBase, header);
+  std::array<Elf64_Phdr, 2> segments{};
+  segments[0].p_type = PT_LOAD;
+  segments[0].p_memsz = 0x1000;
+  segments[1].p_type = PT_DYNAMIC;
+  segments[1].p_vaddr = 0x200;
+  segments[1].p_memsz = sizeof(Elf64_Dyn) - 1;
+  proc.put(kBase + sizeof header, segments);
+  ProcessMemory memory(&proc, 1, kPlenty);
+  EXPECT_FALSE(ElfImage::open(&memory, kBase));
+}
+
 // Real images with bytes of their headers and tables overwritten, a thousand times: no crash, no endless loop.
 TEST(ElfImage, SurvivesGarbage) {
   const auto live = live_proc();

@@ -101,6 +101,13 @@ TEST(StatusFile, HoldsWhatTheKernelWrote) {
   EXPECT_EQ(status->involuntary_switches, 8U);
 }
 
+TEST(StatusFile, AFieldThatStandsTwiceIsNoOther) {
+  std::string text = kStatus;
+  const std::size_t blocked = text.find("SigBlk:");
+  text.replace(blocked, text.find('\n', blocked) - blocked, "State:\tS (sleeping)");
+  EXPECT_FALSE(parse_status(text));
+}
+
 TEST(StatusFile, RefusesWhatIsCutShortOrMakesNoSense) {
   const std::string whole = kStatus;
   for (std::size_t size = 0; size < whole.size() - 2; ++size) EXPECT_FALSE(parse_status(whole.substr(0, size))) << size;

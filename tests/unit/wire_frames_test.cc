@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "wire/board.h"
@@ -51,6 +52,30 @@ TEST(Frames, NonsenseIsNoticed) {
     EXPECT_FALSE(reader.next(&frame));
     EXPECT_TRUE(reader.corrupt());
   }
+}
+
+/// Bytes of addresses that this process has taken.
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Under a limit of addresses, a header alone would end mprun.
+TEST(Frames, TheClaimOfALargePayloadTakesNoMemory) {
+  const std::size_t before = address_space();
+  std::vector<FrameReader> readers(4);
+  for (FrameReader& reader : readers) {
+    auto pipe = make_pipe();
+    ASSERT_TRUE(pipe);
+    const mprun_frame claim{MPRUN_MAX_PAYLOAD, MPRUN_FRAME_MAGIC, MPRUN_RESULT};
+    ASSERT_TRUE(write_all(pipe->write.get(), {reinterpret_cast<const char*>(&claim), sizeof claim}));
+    Frame frame;
+    ASSERT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kMore);
+    EXPECT_FALSE(reader.next(&frame));
+    EXPECT_FALSE(reader.corrupt());
+  }
+  EXPECT_LT(address_space() - before, std::size_t{MPRUN_MAX_PAYLOAD});
 }
 
 TEST(Frames, LargePayloadGoesThroughASmallSocket) {

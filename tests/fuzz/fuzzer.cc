@@ -1,0 +1,10 @@
+// libFuzzer's entry into one target, which the build names.
+#include <cstddef>
+#include <cstdint>
+
+#include "targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  mprun::fuzz::MPRUN_FUZZ_TARGET({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

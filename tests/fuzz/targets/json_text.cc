@@ -1,0 +1,29 @@
+// Byte strings to JSON and back, and what is said of a text that is no JSON.
+#include "job/json_text.h"
+
+#include "fuzz_support.h"
+#include "job/json_syntax.h"
+#include "job/spec.h"
+#include "job/text_position.h"
+#include "targets.h"
+
+namespace mprun::fuzz {
+
+void json_text(std::string_view input) {
+  std::string text;
+  append_json_string(&text, input);
+  require(decode_json_text(text) == input, "any bytes survive being written as JSON and read");
+  require(text.find('\n') == std::string::npos, "a JSON string is one line");
+  // Bytes that are no UTF-8 are lone surrogates, which the parser has not.
+  require(Json::accept(text) || text.find("\\udc") != std::string::npos, "what is written is JSON, in UTF-8");
+
+  require(decode_json_text(input).size() <= input.size(), "no text grows by being read");
+  const auto fault = job::check_json(input);
+  require(!fault == Json::accept(input), "the checker takes what the parser takes");
+  if (!fault) return;
+  require(fault->offset <= input.size(), "a fault lies in the text");
+  require(!fault->cause.empty() && fault->cause.size() < 400, "its cause has words, and few of them");
+  require(job::show_position(input, fault->offset).size() < 400, "what is shown of the text is short");
+}
+
+}  // namespace mprun::fuzz

@@ -1,0 +1,68 @@
+// A job spec from its text to the plan: schema, layers, what the machine has. Slow: most of it goes over the schema.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "fuzz_support.h"
+#include "job/resolve.h"
+#include "targets.h"
+
+namespace mprun::fuzz {
+namespace {
+
+/// A folder with a script, an input and a program, for as long as the program runs.
+class Folder {
+ public:
+  Folder() {
+    path_ = (std::filesystem::temp_directory_path() / "mprun-fuzz-XXXXXX").string();
+    require(mkdtemp(path_.data()) != nullptr, "a folder can be made");
+    for (const char* file : {"job.py", "in.txt", "python3"}) std::ofstream(path_ + "/" + file) << "1\n";
+    chmod((path_ + "/python3").c_str(), 0700);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+void spec(std::string_view input) {
+  static const Folder folder;
+  static const Document defaults = default_layer();
+  auto document = parse_document("job.json", folder.path(), std::string(input));
+  if (!document) return;
+  Surroundings around;
+  around.current_directory = folder.path();
+  around.env = {{"PATH", folder.path()}};
+  around.usable_cpus = 4;
+  around.device_root = folder.path();
+  around.memory_bytes = std::uint64_t{1} << 30U;
+  const auto resolved = resolve({defaults, *document}, around);
+  if (!resolved) {
+    require(resolved.error().fault != Fault::kInternal, "a bad spec is no fault of mprun");
+    require(resolved.error().message.size() < 20000, "messages are bounded");
+    return;
+  }
+  const JobSpec& job = resolved->spec;
+  require(job.processes >= 1 && job.processes <= 4096, "the number of processes is bounded");
+  require(job.threads_per_worker >= 1, "a worker has a thread");
+  require(!job.name.empty() && job.name.find('/') == std::string::npos, "a job's name suits a directory");
+  require(!job.working_directory.empty() && job.working_directory.front() == '/', "paths are absolute");
+
+  auto kept = parse_document("job.json", folder.path(), resolved->merged.dump());
+  require(kept.has_value(), "the resolved spec can be written and read");
+  const auto again = resolve({defaults, *kept}, around);
+  require(again.has_value(), "the resolved spec is a good spec");
+  require(again->merged == resolved->merged, "to resolve a resolved spec changes nothing");
+}
+
+}  // namespace mprun::fuzz
