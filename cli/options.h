@@ -21,6 +21,7 @@ struct CommandLine {
   std::string record;                ///< of `mprun inspect`: a file for what it has read
   Document layer;                    ///< what the options set
   bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;
+  bool log_events = false;  ///< -d events
 };
 
 /// What ends a run of mprun before it begins: --help, --version, or a command line that is wrong.
