@@ -45,7 +45,9 @@ void Session::post(const Event& event) {
   if (stepping_) return;
   stepping_ = true;
   std::vector<Action> actions;
+  std::uint64_t steps = 0;
   while (!posted_.empty() && failure_.empty() && !crashed_) {
+    if (++steps > 1000 + 2 * scenario_.total) failure_ = "the scheduler and the shell go round in circles";
     const Event next = posted_.front();
     posted_.pop_front();
     actions.clear();
