@@ -85,6 +85,7 @@ void Oracle::expect(const Event& event, Nanos now) {
   kill_all_.reset();
   kill_slot_ = -1;
   ending_.reset();
+  rank_failed_ = false;
   std::fill(asked_back_.begin(), asked_back_.end(), false);
   std::visit([this](const auto& e) { before(e); }, event);
 }
@@ -199,6 +200,8 @@ void Oracle::allow(const action::ReadInputs& a) {
   require(!inputs_ended_, "inputs are asked for behind their end");
   require(stop_ == Cause::kNone, "inputs are asked for though the job stops");
   require(a.count > 0 && a.count <= kMostReadAhead, "a wrong number of inputs is asked for");
+  const std::uint64_t waiting = number(TaskState::kWaiting) + number(TaskState::kDelayed);
+  require(pending_take_backs_ > 0 || waiting + a.count <= kMostReadAhead, "more inputs are asked for than are to wait");
   reading_ = true;
 }
 
@@ -277,6 +280,7 @@ void Oracle::allow(const action::Signal& a) {
 void Oracle::allow_term(const SlotBook& book, const action::Signal& a) {
   require(book.cause == Cause::kNone, "a worker is told to end twice");
   require(book.held.size() < 2 || book.take_backs > 0, "queued tasks die with a worker");
+  require(!rank_failed_ || book.held.empty() || a.cause == Cause::kRankFailed, "a rank is ended for the wrong cause");
   bool due = false;
   if (a.cause == Cause::kTaskLimit) {
     due = policy_.task_limit && !book.held.empty() && now_ - book.head_since >= *policy_.task_limit;
@@ -328,6 +332,7 @@ void Oracle::allow(const action::EndTask& a) {
   if (status != TaskStatus::kFailed || stop_ != Cause::kNone) return;
   if (policy_.ranks) {
     stats_->saw(Seen::kFailedRanks);
+    rank_failed_ = true;
     stop(a.cause == Cause::kHang ? a.cause : Cause::kRankFailed, now_);
   } else if (policy_.stop_on_error ||
              (policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures))) {

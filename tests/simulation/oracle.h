@@ -121,6 +121,7 @@ class Oracle {
   Nanos now_ = 0, begun_ = 0, stop_deadline_ = 0;
   Cause stop_ = Cause::kNone, stop_before_ = Cause::kNone;
   bool start_failed_before_ = false;
+  bool rank_failed_ = false;  ///< in this step: all others are to be ended at once
   int interrupts_ = 0, start_deaths_ = 0, pending_take_backs_ = 0;
   std::optional<Cause> kill_all_;  ///< the event at hand demands that all are killed at once, for this
   int kill_slot_ = -1;             ///< or this one

@@ -76,6 +76,7 @@ void Oracle::check_stop() {
               "tasks are not taken back though the job stops");
     }
     require(!gives_up || !has_process || book.cause != Cause::kNone, "a worker may live on though the start failed");
+    require(!rank_failed_ || book.held.empty() || book.cause != Cause::kNone, "a rank lives on though another failed");
     require(!gives_up || !book.idle(), "an idle worker is not retired though the start failed");
     require(!(kill_all_ || kill_slot_ == number) || !has_process || book.killed,
             "a worker is not killed that has to be");
