@@ -52,6 +52,7 @@ constexpr std::array kFieldOptions = {
 struct Raw {
   std::array<std::string, kFieldOptions.size()> fields;
   std::vector<std::string> sets;
+  std::string debug;
   CommandLine line;
 };
 
@@ -73,6 +74,8 @@ void define(CLI::App* app, Raw* raw) {
   app->add_flag("-q,--quiet", raw->line.quiet, "only warnings, errors and failures");
   app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");
   app->add_flag("--explain", raw->line.explain, "say why each decision was taken");
+  app->add_option("-d,--debug", raw->debug, "events: what was decided, and why, in RUN_DIR/events.log")
+      ->type_name("WHAT");
   app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
   app->add_flag("--json", raw->line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
   app->add_flag("--dot", raw->line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
@@ -143,6 +146,8 @@ std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
 
 std::optional<EarlyExit> apply_options(Raw* raw) {
   CommandLine& line = raw->line;
+  if (!raw->debug.empty() && raw->debug != "events") return wrong("--debug: found " + raw->debug + ", allowed: events");
+  line.log_events = !raw->debug.empty();
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     if (raw->fields[i].empty()) continue;
     const std::string names = kFieldOptions[i].names;

@@ -24,6 +24,7 @@ struct CommandLine {
   bool resume = false;               ///< go on in the run directory if it has a run
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
   bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;
+  bool log_events = false;  ///< -d events
 };
 
 /// What ends a run of mprun before it begins: --help, --version, or a command line that is wrong.

@@ -359,6 +359,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   setup.adapters.deadlines = (*watch)->deadlines();
   setup.sync = &*sync;
   setup.adapters.sync = sync->path();
+  if (line.log_events) setup.event_log = directory->path() + "/events.log";
   setup.on_user_signal = [&records, &watch] { records.report->print((*watch)->inspect()); };
   const auto outcome = Supervisor(std::move(setup)).run();
   if (!outcome) return report_error(outcome.error());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 namespace mprun {
 namespace {
@@ -122,6 +123,7 @@ void Scheduler::on(const event::StartFailed& /*e*/) {
 
 void Scheduler::on(const event::TakenBack& e) {
   Worker& worker = at(e.slot);
+  worker.asked_back = false;
   const std::size_t count = std::min<std::size_t>(e.count, worker.in_flight.size());
   if (count == 0) return;
   const auto first = worker.in_flight.end() - static_cast<std::ptrdiff_t>(count);
@@ -191,7 +193,7 @@ void Scheduler::settle(int slot) {
     retire(slot);
     if (!work_left() && stopping_ == Cause::kNone) {  // the last task is done: everyone may go
       for (int other = 0; other < policy_.workers; ++other) {
-        if (at(other).state == State::kReady && at(other).in_flight.empty()) retire(other);
+        if (at(other).idle()) retire(other);
       }
     }
   }
@@ -199,12 +201,17 @@ void Scheduler::settle(int slot) {
 
 std::size_t Scheduler::wanted_depth() const {
   if (policy_.process_per_task) return 1;
-  if (average_ == 0) return static_cast<std::size_t>(policy_.chunk_size.value_or(1));
-  std::size_t depth =
-      1 + static_cast<std::size_t>(std::clamp(kLookaheadSeconds / average_, 1.0, static_cast<double>(kMostQueued)));
   const std::uint64_t unassigned = fresh_count_ + returned_.size();
-  if (policy_.chunk_size) depth = std::max(depth, static_cast<std::size_t>(*policy_.chunk_size));
-  if (inputs_ended_) depth = std::min<std::size_t>(depth, unassigned / (2 * workers_.size()) + 1);
+  auto depth = static_cast<std::size_t>(policy_.chunk_size.value_or(1));
+  if (average_ > 0) {
+    const double ahead = std::clamp(kLookaheadSeconds / average_, 1.0, static_cast<double>(kMostQueued));
+    depth = std::max(depth, 1 + static_cast<std::size_t>(ahead));
+    if (inputs_ended_) depth = std::min<std::size_t>(depth, unassigned / (2 * workers_.size()) + 1);
+  }
+  // Not all to the first of several idle workers: what the others then took back from it would be handed to it again.
+  const auto idle = std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.idle(); });
+  if (idle > 1)
+    depth = std::min<std::size_t>(depth, std::max<std::size_t>(1, unassigned / static_cast<std::size_t>(idle)));
   return depth;
 }
 
@@ -224,6 +231,7 @@ TaskAttempt Scheduler::take_next() {
 void Scheduler::feed(int slot) {
   Worker& worker = at(slot);
   if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || !ready_to_assign()) return;
+  if (worker.asked_back) return;  // the answer counts from the end of its queue
   const std::size_t depth = wanted_depth();
   if (worker.in_flight.size() * 2 > depth || (depth == 1 && !worker.in_flight.empty())) return;
   const bool idle = worker.in_flight.empty();
@@ -255,23 +263,21 @@ void Scheduler::feed_all() {
 }
 
 void Scheduler::read_ahead() {
-  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone || fresh_count_ >= kReadAhead / 2) return;
+  // Those to be tried again later count too: else a job in which all fails would be read into memory as a whole.
+  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone || waiting() >= kReadAhead / 2) return;
   reading_ = true;
-  emit(action::ReadInputs{kReadAhead - fresh_count_});
+  emit(action::ReadInputs{kReadAhead - waiting()});
 }
 
 // Some worker is idle and nothing is left to hand out: take back the longest queue there is.
 void Scheduler::steal() {
   if (policy_.process_per_task) return;
-  const bool idle = std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
-    return worker.state == State::kReady && worker.in_flight.empty() && worker.kill_cause == Cause::kNone;
-  });
-  if (!idle) return;
+  if (std::none_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.idle(); })) return;
   int victim = -1;
   double longest = kStealSeconds;
   for (int slot = 0; slot < policy_.workers; ++slot) {
     const Worker& worker = at(slot);
-    if (worker.in_flight.size() < 2) continue;
+    if (worker.in_flight.size() < 2 || worker.asked_back) continue;
     const double each = std::max(average_, to_seconds(now_ - worker.task_started));
     const double queued = each * static_cast<double>(worker.in_flight.size() - 1);
     if (queued > longest) {
@@ -279,7 +285,12 @@ void Scheduler::steal() {
       victim = slot;
     }
   }
-  if (victim >= 0) emit(action::TakeBack{victim});
+  if (victim >= 0) take_back(victim);
+}
+
+void Scheduler::take_back(int slot) {
+  if (std::exchange(at(slot).asked_back, true)) return;  // two answers could not be told apart
+  emit(action::TakeBack{slot});
 }
 
 void Scheduler::pop_current(Worker* worker) {
@@ -343,7 +354,7 @@ void Scheduler::stop(Cause cause) {
     if (worker.state == State::kStarting) {
       terminate(slot, cause);
     } else if (worker.in_flight.size() > 1) {
-      emit(action::TakeBack{slot});
+      take_back(slot);
     } else {
       settle(slot);
     }
@@ -359,7 +370,7 @@ void Scheduler::terminate(int slot, Cause cause) {
   }
   worker.kill_cause = cause;
   worker.deadline = now_ + policy_.grace;
-  if (worker.in_flight.size() > 1) emit(action::TakeBack{slot});  // what has not begun shall not die with it
+  if (worker.in_flight.size() > 1) take_back(slot);  // what has not begun shall not die with it
   emit(action::Signal{slot, SIGTERM, cause});
 }
 
@@ -368,7 +379,7 @@ void Scheduler::kill_at_once(int slot, Cause cause) {
   if (worker.state == State::kAbsent || (policy_.process_per_task && worker.in_flight.empty())) return;
   if (worker.kill_cause == Cause::kNone) worker.kill_cause = cause;
   worker.killed = true;
-  if (worker.in_flight.size() > 1) emit(action::TakeBack{slot});  // what has not begun shall not die with it
+  if (worker.in_flight.size() > 1) take_back(slot);  // what has not begun shall not die with it
   emit(action::Signal{slot, SIGKILL, cause});
 }
 

@@ -166,6 +166,8 @@ class Scheduler {
   /// The oldest task in flight on a slot, if any.
   [[nodiscard]] std::optional<TaskAttempt> current(int slot) const;
   [[nodiscard]] std::size_t in_flight(int slot) const { return at(slot).in_flight.size(); }
+  /// Tasks that were read, have not ended and are in flight nowhere.
+  [[nodiscard]] std::uint64_t waiting() const { return fresh_count_ + returned_.size() + delayed_.size(); }
   /// Moving average of a task's seconds; 0 before the first.
   [[nodiscard]] double average_seconds() const { return average_; }
 
@@ -179,6 +181,10 @@ class Scheduler {
     Cause kill_cause = Cause::kNone;  ///< why TERM was sent
     std::optional<Nanos> deadline;    ///< of the next step: join limit, then grace
     bool killed = false;
+    bool asked_back = false;  ///< TakenBack will tell what of its queue is no more its own
+    [[nodiscard]] bool idle() const {
+      return state == State::kReady && in_flight.empty() && kill_cause == Cause::kNone;
+    }
   };
   struct Waiting {
     Nanos ready = 0;
@@ -208,6 +214,7 @@ class Scheduler {
   void settle(int slot);
   void read_ahead();
   void steal();
+  void take_back(int slot);
   void pop_current(Worker* worker);
   void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running);
   void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running);

@@ -100,6 +100,11 @@ Result<void> Supervisor::prepare() {
   if (!crew) return crew.error();
   crew_ = std::move(*crew);
   scheduler_.emplace(policy_);
+  if (!setup_.event_log.empty()) {
+    auto log = EventLog::open(setup_.event_log, policy_);
+    if (!log) return log.error();
+    event_log_.emplace(std::move(*log));
+  }
   return {};
 }
 
@@ -146,15 +151,23 @@ void Supervisor::post(const Event& event) {
   if (stepping_) return;
   stepping_ = true;
   while (!posted_.empty()) {
-    const Event next = posted_.front();
+    const TimedEvent next{monotonic_now(), posted_.front()};
     posted_.pop_front();
     actions_.clear();
-    scheduler_->step(next, monotonic_now(), &actions_);
+    scheduler_->step(next.event, next.at, &actions_);
+    if (event_log_) write_down(next);
     for (std::size_t i = 0; i < actions_.size(); ++i) {
       std::visit([this](auto& wanted) { perform(wanted); }, actions_[i]);
     }
   }
   stepping_ = false;
+}
+
+void Supervisor::write_down(const TimedEvent& event) {
+  if (const auto written = event_log_->write(event, actions_); !written) {
+    event_log_.reset();
+    notice(Notice::Kind::kWarning, setup_.event_log + " ends here: " + written.error().message);
+  }
 }
 
 void Supervisor::perform(action::StartWorker& wanted) { crew_->start(wanted.slot); }

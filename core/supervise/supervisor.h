@@ -17,6 +17,7 @@
 #include "launch/launcher.h"
 #include "os/event_loop.h"
 #include "supervise/crew.h"
+#include "supervise/event_log.h"
 #include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
 #include "supervise/scheduler.h"
@@ -55,6 +56,7 @@ class Supervisor : private CrewListener {
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
     std::function<void()> on_user_signal;  ///< SIGUSR1: somebody wants to know what the job does
+    std::string event_log;                 ///< where the scheduler's steps are written down; empty: nowhere
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
@@ -78,6 +80,7 @@ class Supervisor : private CrewListener {
 
   // What the scheduler wants.
   void post(const Event& event);
+  void write_down(const TimedEvent& event);
   void perform(action::ReadInputs& wanted);
   void perform(action::StartWorker& wanted);
   void perform(action::Assign& wanted);
@@ -119,6 +122,7 @@ class Supervisor : private CrewListener {
   std::optional<NoteBox> notes_;
   std::unique_ptr<Crew> crew_;
   std::optional<Scheduler> scheduler_;
+  std::optional<EventLog> event_log_;
   bool stepping_ = false;
   std::deque<Event> posted_;
   std::vector<Action> actions_;

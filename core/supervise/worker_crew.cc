@@ -135,7 +135,7 @@ void WorkerCrew::signal(int number, int signal_number) {
   slot.signalled = true;
   if (slot.pid == 0) {
     plan_.loop->at(0, [this, number, signal_number] {  // it may have been launched by then
-      at(number).pid != 0 ? signal(number, signal_number) : gone_later(number);
+      at(number).pid != 0 ? signal(number, signal_number) : never_launched(number);
     });
   } else {
     signal_group(slot.pid, signal_number);
@@ -145,13 +145,16 @@ void WorkerCrew::signal(int number, int signal_number) {
 // --- what happened ---
 
 void WorkerCrew::gone_later(int number) {
-  plan_.loop->at(0, [this, number] {
-    Slot& slot = at(number);
-    if (!slot.wanted || slot.pid != 0) return;
-    slot.wanted = false;
-    close_channels(&slot);
-    listener_->on_gone(number, false, {}, "", "");
-  });
+  plan_.loop->at(0, [this, number] { never_launched(number); });
+}
+
+// Whoever is launched from now on for this is killed at once.
+void WorkerCrew::never_launched(int number) {
+  Slot& slot = at(number);
+  if (!slot.wanted || slot.pid != 0) return;
+  slot.wanted = false;
+  close_channels(&slot);
+  listener_->on_gone(number, false, {}, "", "");
 }
 
 void WorkerCrew::on_launched(int number, pid_t pid) {

@@ -60,6 +60,7 @@ class WorkerCrew : public Crew, private LauncherListener {
   void flush(int number);
   void close_channels(Slot* slot);
   void gone_later(int number);
+  void never_launched(int number);
   [[nodiscard]] std::string log_path(int number) const;
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
 

@@ -203,6 +203,7 @@ def test_options_behind_the_spec(run_mprun: RunCommand, tmp_path: Path) -> None:
         (["--set", "limits.grace_second=1"], 'did you mean "grace_seconds"'),
         (["--set", "limits=3", "--set", "limits.grace_seconds=1"], "limits"),
         (["extra.json"], "extra"),
+        (["-d", "event"], "event.*allowed: events"),
     ],
     ids=str,
 )
@@ -220,6 +221,21 @@ def test_help_and_version(run_mprun: RunCommand) -> None:
         for option in ("--start-method", "--set", "--results", "--explain", "--summary-json"):
             assert option in run.stdout
     assert re.fullmatch(r"mprun \d+\.\d+(\.\d+)?\S*\n", run_mprun("--version").check().stdout)
+
+
+@pytest.mark.parametrize("option", ["-d", "--debug"])
+def test_debug_events(run_job: RunCommand, option: str) -> None:
+    """A log of the scheduler's events and actions, which nobody finds who has not asked."""
+    run = run_job(SPEC, option, "events", scripts={"job.py": SCRIPT}).check()
+    lines = (run.run_dir / "events.log").read_text().splitlines()
+    assert lines[0] == "mprun-events 1"
+    assert lines[1].startswith("policy workers=")
+    times = [int(line.split()[0]) for line in lines[2:] if line[0] != " "]
+    assert times == sorted(times)
+    ends = [line for line in lines if line.startswith("  EndTask")]
+    assert len(ends) == 3
+    assert all(" status=ok " in line for line in ends)
+    assert not (run_job(SPEC, scripts={"job.py": SCRIPT}).check().run_dir / "events.log").exists()
 
 
 def test_summary_json(run_job: RunCommand) -> None:

@@ -1,0 +1,54 @@
+// Event log: what the scheduler was told and what it answered, as text, so that what happened in a real run can be
+// replayed in tests/simulation. Written by the supervisor for `mprun -d events`; both directions are here. One session
+// of a job is
+//   mprun-events 1
+//   policy workers=2 process_per_task=0 ...
+//   81234567 InputsRead count=3 ended=1 skipped=0     an event, behind the monotonic time in nanoseconds
+//     Assign slot=0 tasks=0:1,1:1                     what was done about it; a task is NUMBER:ATTEMPT
+// A resumed run appends sessions to the same file. The last line may be torn: mprun may have been killed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "supervise/scheduler.h"
+
+namespace mprun {
+
+inline constexpr std::string_view kEventLogHead = "mprun-events 1";
+
+struct TimedEvent {
+  Nanos at = 0;
+  Event event;
+};
+
+/// One line each, without its newline.
+[[nodiscard]] std::string to_text(const Policy& policy);
+[[nodiscard]] std::string to_text(const TimedEvent& event);
+[[nodiscard]] std::string to_text(const Action& action);
+
+/// The other way round; all fields have to be there, in the order they are written. The error names the line's fault.
+[[nodiscard]] Result<Policy> parse_policy(std::string_view line);
+[[nodiscard]] Result<TimedEvent> parse_event(std::string_view line);
+[[nodiscard]] Result<Action> parse_action(std::string_view line);
+
+/// One scheduler step: the event's line and one for each action, each with its newline.
+[[nodiscard]] std::string step_text(const TimedEvent& event, const std::vector<Action>& actions);
+
+/// The file, written step by step: what a killed mprun has decided is in it.
+class EventLog {
+ public:
+  /// Opens `path` for appending and writes the head of a session.
+  [[nodiscard]] static Result<EventLog> open(const std::string& path, const Policy& policy);
+  /// Has to be called before the actions are performed, which may change them.
+  [[nodiscard]] Result<void> write(const TimedEvent& event, const std::vector<Action>& actions);
+
+ private:
+  explicit EventLog(Fd file) : file_(std::move(file)) {}
+  Fd file_;
+};
+
+}  // namespace mprun

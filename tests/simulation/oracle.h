@@ -1,0 +1,133 @@
+// Oracle: what has to hold of the scheduler's answers, whatever happens. It keeps its own books of tasks and slots,
+// from events and actions alone, and compares each action with what these allow, and the whole with what they demand.
+// Used by Session, which tells it of each step; owns the books.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stats.h"
+#include "supervise/scheduler.h"
+
+namespace mprun::simulation {
+
+enum class TaskState : std::uint8_t { kUnread, kWaiting, kInFlight, kDelayed, kEnded };
+
+struct TaskBook {
+  TaskState state = TaskState::kUnread;
+  bool handed_out = false;
+  int attempt = 1;  ///< the one that runs or comes next
+  Nanos ready = 0;  ///< kDelayed: not before
+};
+
+struct SlotBook {
+  bool present = false, ready = false, retired = false;  ///< StartWorker, WorkerReady, Retire, until WorkerGone
+  std::deque<TaskAttempt> held;                          ///< as the shell holds them: less what was taken back
+  int take_backs = 0;                                    ///< asked for and not yet answered
+  int handed = 0;
+  Nanos head_since = 0, retired_at = 0;
+  Cause cause = Cause::kNone;  ///< of the first signal
+  std::optional<Nanos> term_at;
+  bool killed = false;
+  [[nodiscard]] bool idle() const { return present && ready && !retired && cause == Cause::kNone && held.empty(); }
+};
+
+class Oracle {
+ public:
+  /// `ended_earlier` and `scheduler` outlive this.
+  Oracle(const Policy& policy, std::uint64_t total, const std::vector<bool>* ended_earlier, const Scheduler* scheduler,
+         Stats* stats);
+
+  /// Before the scheduler sees it.
+  void expect(const Event& event, Nanos now);
+  /// What it answered, before anything of that is done.
+  void check(const Event& event, const std::vector<Action>& actions);
+  /// The shell has taken back `count` tasks from the end of what `slot` holds.
+  void took_back(int slot, std::uint32_t count);
+  /// The job is over.
+  void check_end(bool complete);
+
+  [[nodiscard]] const std::optional<std::string>& failure() const { return failure_; }
+  [[nodiscard]] const SlotBook& slot(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+
+ private:
+  struct Ending {
+    int slot = 0;
+    TaskAttempt task;
+    bool failed = false, died = false;
+    Cause cause = Cause::kNone;  ///< of a signal before, or of a death
+    Nanos running = 0;
+  };
+
+  void fail(const std::string& text);
+  void require(bool holds, const char* text) {
+    if (!holds) fail(text);
+  }
+  SlotBook& at(int slot);
+  TaskBook& task(TaskId task);
+  void move(TaskId task, TaskState state);
+
+  void before(const event::Begin& e);
+  void before(const event::InputsRead& e);
+  void before(const event::WorkerReady& e);
+  void before(const event::TaskDone& e);
+  void before(const event::WorkerGone& e);
+  void before(const event::StartFailed& e);
+  void before(const event::TakenBack& e);
+  void before(const event::WorkerHung& e);
+  void before(const event::JobHung& e);
+  void before(const event::Interrupt& e);
+  void before(const event::Resumed& e);
+  void before(const event::Tick& e);
+
+  void allow(const action::ReadInputs& a);
+  void allow(const action::StartWorker& a);
+  void allow(const action::Assign& a);
+  void allow(const action::TakeBack& a);
+  void allow(const action::Retire& a);
+  void allow(const action::Signal& a);
+  void allow_term(const SlotBook& book, const action::Signal& a);
+  void allow_kill(const SlotBook& book, const action::Signal& a);
+  void allow(const action::EndTask& a);
+  void allow(const action::RetryTask& a);
+
+  void stop(Cause cause, Nanos deadline);
+  [[nodiscard]] bool bounded() const { return stop_ != Cause::kNone && stop_ != Cause::kErrorStop; }
+  [[nodiscard]] bool going() const { return stop_ == Cause::kNone && !start_failed_; }
+  [[nodiscard]] std::uint64_t number(TaskState state) const { return numbers_[static_cast<std::size_t>(state)]; }
+  [[nodiscard]] bool work_left() const;
+  [[nodiscard]] bool may_retry(Cause cause, int attempt) const;
+  void check_books();
+  void check_stop();
+  void check_tick();
+  void check_due(const SlotBook& book);
+
+  Policy policy_;
+  const std::vector<bool>* ended_earlier_;
+  const Scheduler* scheduler_;
+  Stats* stats_;
+  std::optional<std::string> failure_;
+  std::vector<SlotBook> slots_;
+  std::vector<TaskBook> tasks_;
+  std::array<std::uint64_t, 5> numbers_{};  ///< of tasks in each state
+  std::multimap<Nanos, TaskId> delays_;
+  std::uint64_t fresh_ = 0;  ///< read and never handed out
+  TaskId next_read_ = 0, next_fresh_ = 0;
+  bool reading_ = false, inputs_ended_ = false, start_failed_ = false;
+  Nanos now_ = 0, begun_ = 0, stop_deadline_ = 0;
+  Cause stop_ = Cause::kNone, stop_before_ = Cause::kNone;
+  bool start_failed_before_ = false;
+  bool rank_failed_ = false;  ///< in this step: all others are to be ended at once
+  int interrupts_ = 0, start_deaths_ = 0, pending_take_backs_ = 0;
+  std::optional<Cause> kill_all_;  ///< the event at hand demands that all are killed at once, for this
+  int kill_slot_ = -1;             ///< or this one
+  std::optional<Ending> ending_;
+  std::vector<bool> asked_back_;  ///< slots that TakeBack was sent to in this step
+  Counts counts_;
+};
+
+}  // namespace mprun::simulation

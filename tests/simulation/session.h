@@ -1,0 +1,121 @@
+// Session: one life of mprun. It stands for the shell and what is around it (supervisor, crew, hosts, workers, inputs,
+// clock, disk), drives a Scheduler through all of that by random choices, and shows each step to the Oracle. What the
+// shell and the crews cannot deliver does not happen here: messages of a worker come in their order, those that it
+// wrote before it died come before its end, and TakenBack and InputsRead are queued behind what the shell is just
+// doing.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "oracle.h"
+#include "scenario.h"
+#include "stats.h"
+
+namespace mprun::simulation {
+
+/// What outlives mprun: which tasks have ended, in order; the last `unsynced` ends may be lost with the machine.
+struct Journal {
+  struct End {
+    TaskId task = 0;
+    TaskStatus status = TaskStatus::kOk;
+  };
+  std::vector<End> ends;
+  std::size_t unsynced = 0;
+};
+
+class Session {
+ public:
+  enum class End { kOver, kCrashed, kFailed };
+  struct Setup {
+    const Scenario* scenario = nullptr;
+    Policy policy;
+    bool calm = false;                ///< no trouble at all
+    std::vector<bool> ended_earlier;  ///< of each task
+    Journal* journal = nullptr;
+    Choices* choices = nullptr;
+    Stats* stats = nullptr;
+    std::string* log = nullptr;  ///< nullptr: not wanted
+  };
+  explicit Session(Setup setup);
+  [[nodiscard]] End run();
+  [[nodiscard]] const std::string& failure() const { return failure_; }
+  [[nodiscard]] const Scheduler& scheduler() const { return scheduler_; }
+
+ private:
+  enum class Life {
+    kNone,
+    kQueued,  ///< it is to be started, or for a slot without processes: to be told ready
+    kAlive,
+    kDead,  ///< the shell has not heard of that
+  };
+  enum class Message { kReady, kStartFailed, kOk, kFailed };
+  /// The process of a slot and what of it has not reached mprun.
+  struct Process {
+    Life life = Life::kNone;
+    bool said_ready = false, hung = false, running = false;
+    bool term = false, kill = false, stop = false;  ///< sent to it: signals, and the word to end
+    bool to_be_gone = false;                        ///< of a slot without a process: WorkerGone comes
+    std::uint32_t unclaimed = 0;                    ///< tasks that it may start
+    std::deque<Message> pipe;
+  };
+
+  // the shell
+  void post(const Event& event);
+  void perform(const action::ReadInputs& wanted);
+  void perform(const action::StartWorker& wanted);
+  void perform(const action::Assign& wanted);
+  void perform(const action::TakeBack& wanted);
+  void perform(const action::Retire& wanted);
+  void perform(const action::Signal& wanted);
+  void perform(const action::EndTask& wanted);
+  void perform(const action::RetryTask& /*wanted*/) {}
+  void deliver(int slot, Message message);
+  void deliver_all(int slot);
+
+  // what happens
+  void trouble();
+  void rare_trouble();
+  void pass_time();
+  void more_input();
+  void find_hang(int slot);
+  void fill_disk();
+  void duplicate(int slot);
+  void happen(int slot);
+  void happen_queued(int slot);
+  void happen_alive(int slot);
+  void happen_in_task(int slot);
+  void happen_idle(int slot);
+  void obey_signal(int slot);
+  void happen_starting(int slot);
+  void happen_process(int slot);
+  void launch_fails();
+  void end_process(int slot, bool failed);
+  void die(int slot);
+  void all_obey();
+  void calm_round();
+
+  [[nodiscard]] bool may(bool trouble, std::uint32_t n) { return trouble && !calm_ && setup_.choices->one_in(n); }
+  [[nodiscard]] bool going_on() const { return !crashed_ && failure_.empty() && !scheduler_.over(); }
+  [[nodiscard]] Nanos duration();
+  void note(int slot, const char* what);
+  Process& at(int slot) { return processes_[static_cast<std::size_t>(slot)]; }
+
+  Setup setup_;
+  const Scenario& scenario_;
+  Choices& choices_;
+  Stats& stats_;
+  Scheduler scheduler_;
+  Oracle oracle_;
+  std::vector<Process> processes_;
+  std::string failure_;
+  bool calm_ = false, crashed_ = false, stepping_ = false, disk_full_ = false;
+  Nanos now_ = 1000 * kNanosPerSecond;
+  std::deque<Event> posted_;
+  TaskId next_input_ = 0, readable_ = 0;  ///< inputs: the next, and the first that is not there yet
+  std::uint64_t wanted_inputs_ = 0;       ///< asked for, and nothing was there
+};
+
+}  // namespace mprun::simulation

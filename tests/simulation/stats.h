@@ -1,0 +1,118 @@
+// What kinds of things happened in the schedules, and how often: shows that the interesting ones did.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace mprun::simulation {
+
+enum class Seen : std::size_t {
+  kSchedules,
+  kSteps,
+  kSessions,
+  kCrashes,
+  kLostTails,
+  kEndedOk,
+  kEndedFailed,
+  kEndedCancelled,
+  kRetriesOfErrors,
+  kRetriesOfDeaths,
+  kRetriesOfLimits,
+  kRetriesOfHangs,
+  kSkippedTasks,
+  kDeathsStarting,
+  kDeathsReady,
+  kDeathsMidTask,
+  kDeathsRetiring,
+  kStartFailures,
+  kLaunchFailures,
+  kSpawnFailures,
+  kHangs,
+  kHangsFound,
+  kJobsHung,
+  kLateResults,
+  kTermIgnored,
+  kTermRaised,
+  kKilledAfterGrace,
+  kTasksTakenBack,
+  kFirstInterrupts,
+  kSecondInterrupts,
+  kFullDisks,
+  kErrorStops,
+  kFailedRanks,
+  kTaskLimits,
+  kJoinLimits,
+  kJobLimits,
+  kWorkersUsedUp,
+  kInputWaits,
+  kEmptyReads,
+  kClockJumps,
+  kStoppedAndResumed,
+  kDuplicates,
+  kBigJobs,
+  kCount
+};
+
+inline constexpr std::array<const char*, static_cast<std::size_t>(Seen::kCount)> kSeenNames = {
+    "schedules",
+    "steps",
+    "sessions",
+    "crashes of mprun",
+    "lost journal tails",
+    "tasks ended ok",
+    "tasks ended failed",
+    "tasks ended cancelled",
+    "retries of errors",
+    "retries of deaths",
+    "retries of limits",
+    "retries of hangs",
+    "tasks skipped",
+    "deaths while starting",
+    "deaths between tasks",
+    "deaths in a task",
+    "deaths while retiring",
+    "start failures",
+    "launch failures",
+    "spawn failures",
+    "hangs",
+    "hangs found",
+    "jobs hung",
+    "late results",
+    "TERM ignored",
+    "TERM raised in the task",
+    "killed after grace",
+    "tasks taken back",
+    "first interrupts",
+    "second interrupts",
+    "full disks",
+    "stops by error",
+    "failed ranks",
+    "task limits",
+    "join limits",
+    "job limits",
+    "workers used up",
+    "waits for input",
+    "empty reads",
+    "clock jumps",
+    "stopped and continued",
+    "duplicate messages",
+    "big jobs"};
+
+struct Stats {
+  std::array<std::uint64_t, static_cast<std::size_t>(Seen::kCount)> counts{};
+  void saw(Seen what, std::uint64_t times = 1) { counts[static_cast<std::size_t>(what)] += times; }
+  [[nodiscard]] std::uint64_t of(Seen what) const { return counts[static_cast<std::size_t>(what)]; }
+  void add(const Stats& other) {
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  }
+  [[nodiscard]] std::string to_string() const {
+    std::string text;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      text += (text.empty() ? "" : ", ") + std::to_string(counts[i]) + " " + kSeenNames[i];
+    }
+    return text;
+  }
+};
+
+}  // namespace mprun::simulation
