@@ -51,11 +51,12 @@ struct RetryPolicy {
 };
 
 struct Limits {
-  std::optional<double> task_seconds;   ///< one attempt of one task
-  std::optional<double> job_seconds;    ///< the whole job
-  double join_seconds = 30;             ///< a worker that was told to end
-  double grace_seconds = 5;             ///< between TERM and KILL
-  std::optional<int> tasks_per_worker;  ///< then the worker is replaced
+  std::optional<double> task_seconds;              ///< one attempt of one task
+  std::optional<double> job_seconds;               ///< the whole job
+  double join_seconds = 30;                        ///< a worker that was told to end
+  double grace_seconds = 5;                        ///< between TERM and KILL
+  std::optional<int> tasks_per_worker;             ///< then the worker is replaced
+  std::optional<std::uint64_t> memory_per_worker;  ///< bytes of its own, with its descendants; more: it is ended
 };
 
 enum class OnHang {

@@ -16,6 +16,7 @@ std::string seconds(Nanos limit) {
 const char* type_of(Cause cause) {
   if (cause == Cause::kDeath) return "WorkerDied";
   if (cause == Cause::kHang) return "Hung";
+  if (cause == Cause::kMemory) return "MemoryLimit";
   return cause == Cause::kTaskLimit ? "Timeout" : "Cancelled";
 }
 
@@ -27,6 +28,7 @@ std::string cause_text(Cause cause, const Policy& policy, int slot, const std::s
       return "";
     case Cause::kDeath:
     case Cause::kHang:
+    case Cause::kMemory:
       return story;
     case Cause::kTaskLimit:
       return "it ran longer than limits.task_seconds (" + seconds(policy.task_limit.value_or(0)) + ") and was ended" +
@@ -51,7 +53,7 @@ std::string cause_json(Cause cause, const std::string& text, const std::string& 
   std::string json = std::string("{\"type\":\"") + type_of(cause) + "\",\"message\":";
   append_json_string(&json, text);
   json += ",\"traceback\":null";
-  if (cause == Cause::kDeath || cause == Cause::kTaskLimit || cause == Cause::kHang) {
+  if (cause == Cause::kDeath || cause == Cause::kTaskLimit || cause == Cause::kHang || cause == Cause::kMemory) {
     json += ",\"log\":";
     append_json_string(&json, log);
   }

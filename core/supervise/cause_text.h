@@ -7,7 +7,8 @@
 
 namespace mprun {
 
-/// One sentence for a cause. `story`: how the worker ended, for Cause::kDeath and kHang; where it was, for kTaskLimit.
+/// One sentence for a cause. `story`: how the worker ended, for Cause::kDeath, kHang and kMemory; where it was, for
+/// kTaskLimit.
 [[nodiscard]] std::string cause_text(Cause cause, const Policy& policy, int slot, const std::string& story);
 
 /// The error of a result line: type, message, traceback (null) and, where a worker was lost, its last words.

@@ -144,6 +144,9 @@ void Scheduler::on(const event::Interrupt& /*e*/) {
 
 void Scheduler::on(const event::WorkerHung& e) { kill_at_once(e.slot, Cause::kHang); }
 
+// At once: what grows by a gigabyte a second is not asked to end.
+void Scheduler::on(const event::WorkerTooLarge& e) { kill_at_once(e.slot, Cause::kMemory); }
+
 void Scheduler::on(const event::JobHung& /*e*/) {
   stop(Cause::kHang);
   for (int slot = 0; slot < policy_.workers; ++slot) kill_at_once(slot, Cause::kHang);

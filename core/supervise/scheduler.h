@@ -54,7 +54,18 @@ struct TaskAttempt {
 };
 
 /// Why a task ended that brought no result of its own, or why the job stopped.
-enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorStop, kRankFailed, kJoinLimit, kHang };
+enum class Cause {
+  kNone,
+  kDeath,
+  kTaskLimit,
+  kJobLimit,
+  kInterrupted,
+  kErrorStop,
+  kRankFailed,
+  kJoinLimit,
+  kHang,
+  kMemory
+};
 
 namespace event {
 struct Begin {};
@@ -90,6 +101,10 @@ struct TakenBack {
 struct WorkerHung {
   int slot = 0;
 };
+/// The worker uses more memory than it may: it is killed, and its task tried again.
+struct WorkerTooLarge {
+  int slot = 0;
+};
 /// The job is not to go on, because something in it never will.
 struct JobHung {};
 /// Ctrl-C or SIGTERM: the first stops handing out, the second kills.
@@ -102,8 +117,8 @@ struct Resumed {
 struct Tick {};
 }  // namespace event
 using Event = std::variant<event::Begin, event::InputsRead, event::WorkerReady, event::TaskDone, event::WorkerGone,
-                           event::StartFailed, event::TakenBack, event::Interrupt, event::WorkerHung, event::JobHung,
-                           event::Resumed, event::Tick>;
+                           event::StartFailed, event::TakenBack, event::Interrupt, event::WorkerHung,
+                           event::WorkerTooLarge, event::JobHung, event::Resumed, event::Tick>;
 
 namespace action {
 struct ReadInputs {
@@ -193,6 +208,7 @@ class Scheduler {
   void on(const event::StartFailed& e);
   void on(const event::TakenBack& e);
   void on(const event::WorkerHung& e);
+  void on(const event::WorkerTooLarge& e);
   void on(const event::JobHung& e);
   void on(const event::Interrupt& e);
   void on(const event::Resumed& e);

@@ -99,6 +99,7 @@ Result<void> Supervisor::prepare() {
   if (!crew) return crew.error();
   crew_ = std::move(*crew);
   scheduler_.emplace(policy_);
+  begin_memory_watch();
   return {};
 }
 
@@ -106,6 +107,7 @@ void Supervisor::loop_until_over() {
   while (!scheduler_->over()) {
     if (auto waited = loop_->run_once(kTickEvery); !waited) fatal_ = waited.error();
     tick();
+    look_at_memory();
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
@@ -176,11 +178,11 @@ void Supervisor::perform(action::Signal& wanted) {
 
 void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) {
   gone_end_ = end;
-  gone_why_ = why;
+  gone_why_ = why.empty() ? "" : why + memory_words(end);
   gone_log_ = log;
   if (!why.empty() && held(slot).empty() && !scheduler_->start_failed()) {  // else it was ended for that
     const auto hung = hung_.find(slot);
-    start_death_ = hung == hung_.end() ? why + " while it was starting"
+    start_death_ = hung == hung_.end() ? gone_why_ + " while it was starting"
                                        : "worker " + std::to_string(slot) + ", while it was starting: " + hung->second;
     if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
   }

@@ -16,6 +16,8 @@
 #include "launch/guard.h"
 #include "launch/launcher.h"
 #include "os/event_loop.h"
+#include "procfs/memory_use.h"
+#include "procfs/oom_kills.h"
 #include "supervise/crew.h"
 #include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
@@ -91,6 +93,9 @@ class Supervisor : private CrewListener {
   void wind_down();
   void on_signals();
   void on_notes();
+  void begin_memory_watch();
+  void look_at_memory();
+  [[nodiscard]] std::string memory_words(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
   void settle_locks();
@@ -132,8 +137,13 @@ class Supervisor : private CrewListener {
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;
-  std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
+  std::map<int, std::string>
+      hung_;  ///< slots whose worker was killed because it hung, was too large, or took too long: why, or where
   int overdue_told_ = 0;
+  std::unique_ptr<ProcSource> proc_;
+  std::optional<MemoryUse> memory_;  ///< where a limit is set
+  Nanos next_memory_look_ = 0;
+  OomKills oom_kills_;  ///< when we looked last
   std::optional<Error> fatal_;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;

@@ -113,7 +113,8 @@ std::string Supervisor::refusal(const TaskReport& report) const {
 template <typename Ended>
 std::string Supervisor::why_gone(const Ended& task) const {
   const auto hung = hung_.find(task.slot);
-  if (hung != hung_.end() && (task.cause == Cause::kHang || task.cause == Cause::kTaskLimit)) return hung->second;
+  const bool told = task.cause == Cause::kHang || task.cause == Cause::kMemory || task.cause == Cause::kTaskLimit;
+  if (hung != hung_.end() && told) return hung->second;
   return task.cause == Cause::kTaskLimit ? "" : gone_why_;
 }
 
