@@ -37,7 +37,8 @@ std::optional<TaskAttempt> Scheduler::current(int slot) const {
 }
 
 bool Scheduler::work_left() const {
-  return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !delayed_.empty() || busy_ > 0;
+  return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !suspects_.empty() || !outcasts_.empty() ||
+         !delayed_.empty() || busy_ > 0;
 }
 
 bool Scheduler::ready_to_assign() const {
@@ -98,6 +99,7 @@ void Scheduler::on(const event::WorkerGone& e) {
   const bool died_starting = worker.state == State::kStarting;
   const Cause cause = worker.kill_cause == Cause::kNone ? Cause::kDeath : worker.kill_cause;
   const Nanos running = now_ - worker.task_started;
+  const bool alone = worker.alone;
   std::deque<TaskAttempt> lost;
   lost.swap(worker.in_flight);
   if (!lost.empty()) --busy_;
@@ -106,9 +108,10 @@ void Scheduler::on(const event::WorkerGone& e) {
   if (e.started && !lost.empty()) {
     const TaskAttempt task = lost.front();
     lost.pop_front();
-    settle_failure(e.slot, task, cause, running);
+    settle_failure(e.slot, task, cause, running, alone);
   }
-  returned_.insert(returned_.begin(), lost.begin(), lost.end());
+  auto& waiting = alone ? suspects_ : returned_;  // a suspect that was not begun stays one
+  waiting.insert(waiting.begin(), lost.begin(), lost.end());
   if (died_starting && stopping_ == Cause::kNone && ++start_deaths_ >= kMostStartDeaths) on(event::StartFailed{});
   if (stopping_ == Cause::kNone && !start_failed_ && work_left()) start_worker(e.slot);
   feed_all();
@@ -168,7 +171,7 @@ void Scheduler::on(const event::Tick& /*e*/) {
     stop_deadline_ = now_;
   }
   while (!delayed_.empty() && delayed_.front().ready <= now_) {
-    returned_.push_back(delayed_.front().task);
+    put_back(delayed_.front().task, delayed_.front().suspect);
     delayed_.pop_front();
   }
   for (int slot = 0; slot < policy_.workers; ++slot) check_deadlines(slot);
@@ -224,9 +227,35 @@ TaskAttempt Scheduler::take_next() {
   return task;
 }
 
+// An idle worker takes a suspect before all else; an outcast when there is nothing else.
+bool Scheduler::feed_suspect(int slot) {
+  Worker& worker = at(slot);
+  if (!worker.in_flight.empty() || stopping_ != Cause::kNone || start_failed_) return false;
+  if (policy_.tasks_per_worker && worker.handed >= *policy_.tasks_per_worker) return false;
+  auto& waiting = suspects_.empty() && !ready_to_assign() ? outcasts_ : suspects_;
+  if (waiting.empty()) return false;
+  worker.in_flight.push_back(waiting.front());
+  waiting.pop_front();
+  worker.alone = true;
+  worker.task_started = now_;
+  ++worker.handed;
+  ++busy_;
+  emit(action::Assign{slot, {worker.in_flight.front()}});
+  return true;
+}
+
+void Scheduler::put_back(TaskAttempt task, bool suspect) {
+  constexpr int kTrust = 2;  // deaths, after which others go first
+  auto& waiting = !suspect ? returned_ : task.attempt > kTrust ? outcasts_ : suspects_;
+  waiting.push_back(task);
+}
+
 void Scheduler::feed(int slot) {
   Worker& worker = at(slot);
-  if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || !ready_to_assign()) return;
+  if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || worker.alone) return;
+  if (feed_suspect(slot) || !ready_to_assign()) return;
+  // While a suspect waits for a worker to become idle, none gets more than it has.
+  if (!suspects_.empty() && !worker.in_flight.empty()) return;
   const std::size_t depth = wanted_depth();
   if (worker.in_flight.size() * 2 > depth || (depth == 1 && !worker.in_flight.empty())) return;
   const bool idle = worker.in_flight.empty();
@@ -287,12 +316,13 @@ void Scheduler::steal() {
 
 void Scheduler::pop_current(Worker* worker) {
   worker->in_flight.pop_front();
+  worker->alone = false;
   worker->task_started = now_;
   if (worker->in_flight.empty()) --busy_;
 }
 
 // An attempt failed: by an error of its own (kNone), a death, a limit, or because the job stops.
-void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running) {
+void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone) {
   const bool by_us = cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
                      cause == Cause::kRankFailed;
   if (by_us) {
@@ -303,24 +333,25 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos ru
                       : cause == Cause::kHang ? policy_.retries_on_hang
                                               : policy_.retries_on_death;
   if (task.attempt > retries || stopping_ != Cause::kNone || start_failed_ || policy_.ranks) {
-    end_task(slot, task, TaskStatus::kFailed, cause, running);
+    end_task(slot, task, TaskStatus::kFailed, cause, running, alone);
     return;
   }
   ++counts_.retried;
-  emit(action::RetryTask{slot, task, cause});
+  emit(action::RetryTask{slot, task, cause, alone});
   const TaskAttempt again{task.task, task.attempt + 1};
+  const bool suspect = !policy_.process_per_task && (cause == Cause::kDeath || cause == Cause::kMemory);
   if (policy_.retry_delay > 0) {
-    delayed_.push_back({now_ + policy_.retry_delay, again});
+    delayed_.push_back({now_ + policy_.retry_delay, again, suspect});
   } else {
-    returned_.push_back(again);
+    put_back(again, suspect);
   }
 }
 
-void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running) {
+void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running, bool alone) {
   if (status == TaskStatus::kOk) ++counts_.ok;
   if (status == TaskStatus::kFailed) ++counts_.failed;
   if (status == TaskStatus::kCancelled) ++counts_.cancelled;
-  emit(action::EndTask{slot, task, status, cause, running});
+  emit(action::EndTask{slot, task, status, cause, running, alone});
   if (status != TaskStatus::kFailed || stopping_ != Cause::kNone) return;
   const bool too_many = policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures);
   if (policy_.ranks) {

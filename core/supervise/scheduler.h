@@ -7,6 +7,10 @@
 //   StartWorker        WorkerReady   Retire      WorkerGone
 // A worker that dies goes to absent from anywhere. Commands and ranks (one process a task) have
 // slots that are ready all the time; their processes begin with Assign and end with TaskDone.
+//
+// A task whose worker died is a suspect: it is tried again alone, by a worker that has nothing else in its hands, so
+// that a second death is its own and nobody else's work is in danger. After that second one it waits until the others
+// are done.
 #pragma once
 
 #include <cstdint>
@@ -151,13 +155,15 @@ struct EndTask {
   TaskAttempt task;
   TaskStatus status = TaskStatus::kOk;
   Cause cause = Cause::kNone;
-  Nanos running = 0;  ///< how long the attempt took, as far as the supervisor can tell
+  Nanos running = 0;   ///< how long the attempt took, as far as the supervisor can tell
+  bool alone = false;  ///< its worker had been given nothing else
 };
 /// The attempt failed and the task is put back.
 struct RetryTask {
   int slot = 0;
   TaskAttempt task;
   Cause cause = Cause::kNone;
+  bool alone = false;  ///< as EndTask's
 };
 }  // namespace action
 using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,
@@ -194,10 +200,12 @@ class Scheduler {
     Cause kill_cause = Cause::kNone;  ///< why TERM was sent
     std::optional<Nanos> deadline;    ///< of the next step: join limit, then grace
     bool killed = false;
+    bool alone = false;  ///< it has a suspect, and gets nothing else
   };
   struct Waiting {
     Nanos ready = 0;
     TaskAttempt task;
+    bool suspect = false;
   };
 
   void on(const event::Begin& e);
@@ -220,13 +228,15 @@ class Scheduler {
 
   void start_worker(int slot);
   void feed(int slot);
+  bool feed_suspect(int slot);
+  void put_back(TaskAttempt task, bool suspect);
   void feed_all();
   void settle(int slot);
   void read_ahead();
   void steal();
   void pop_current(Worker* worker);
-  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running);
-  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running);
+  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone = false);
+  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running, bool alone = false);
   void stop(Cause cause);
   void kill_at_once(int slot, Cause cause);
   void terminate(int slot, Cause cause);
@@ -246,6 +256,8 @@ class Scheduler {
   TaskId next_read_ = 0;                         ///< behind the last task that was read
   bool inputs_ended_ = false, reading_ = false;
   std::deque<TaskAttempt> returned_;  ///< taken back or to be retried at once: before fresh ones
+  std::deque<TaskAttempt> suspects_;  ///< each to be tried alone, before all others
+  std::deque<TaskAttempt> outcasts_;  ///< those of them that have ended two workers or more: after all others
   std::deque<Waiting> delayed_;       ///< retries with a delay, in order of time
   Cause stopping_ = Cause::kNone;
   Nanos stop_deadline_ = 0;

@@ -214,6 +214,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
   slots_.erase(pid);
   hosts_.erase(pid);
+  gone_pid_ = pid;
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
   settle_locks();

@@ -18,6 +18,7 @@
 #include "os/event_loop.h"
 #include "procfs/memory_use.h"
 #include "procfs/oom_kills.h"
+#include "supervise/cause_text.h"
 #include "supervise/crew.h"
 #include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
@@ -134,6 +135,8 @@ class Supervisor : private CrewListener {
   const TaskReport* report_ = nullptr;  ///< of the task that ends just now
   Held ending_;                         ///< that task
   ProcessEnd gone_end_;
+  pid_t gone_pid_ = 0;                           ///< of the process that ended last
+  std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, at the hands of tasks that have not ended
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;

@@ -83,12 +83,15 @@ TEST(Scheduler, DeathRetriesTheRunningTaskAndReturnsTheOthersFree) {
   EXPECT_EQ(all<action::RetryTask>(actions).at(0).cause, Cause::kDeath);
   EXPECT_EQ(all<action::StartWorker>(actions).size(), 1U);
   actions = driver.send(event::WorkerReady{0});
-  const auto assigns = all<action::Assign>(actions);
+  auto assigns = all<action::Assign>(actions);
+  ASSERT_EQ(assigns.size(), 1U);
+  ASSERT_EQ(assigns[0].tasks.size(), 1U);  // the suspect, alone
+  EXPECT_EQ(assigns[0].tasks[0].task, 0U);
+  EXPECT_EQ(assigns[0].tasks[0].attempt, 2);
+  assigns = all<action::Assign>(driver.send(event::TaskDone{0, false, kNanosPerSecond}));
   ASSERT_EQ(assigns.size(), 1U);
   EXPECT_EQ(assigns[0].tasks[0].task, 1U);  // innocent, still its first attempt
   EXPECT_EQ(assigns[0].tasks[0].attempt, 1);
-  EXPECT_EQ(assigns[0].tasks[2].task, 0U);
-  EXPECT_EQ(assigns[0].tasks[2].attempt, 2);
 }
 
 TEST(Scheduler, SecondDeathFailsTheTask) {
