@@ -15,11 +15,17 @@ constexpr std::uint64_t kReadAhead = 8192;
 constexpr double kStealSeconds = 0.001;
 // Workers that die while starting, one after the other, before the job is given up.
 constexpr int kMostStartDeaths = 3;
+// The same for one slot, whatever others do, and for workers that die after they were ready but before they have begun
+// a task; of those that somebody else may have killed, more are borne.
+constexpr int kMostVainStarts = 20, kOwnVainStart = 7, kOtherVainStart = 1;
 
 }  // namespace
 
 Scheduler::Scheduler(Policy policy)
-    : policy_(policy), workers_(static_cast<std::size_t>(policy.workers)), counts_(policy.earlier) {
+    : policy_(policy),
+      workers_(static_cast<std::size_t>(policy.workers)),
+      vain_starts_(workers_.size()),
+      counts_(policy.earlier) {
   counts_.read = counts_.done();
 }
 
@@ -75,6 +81,7 @@ void Scheduler::on(const event::TaskDone& e) {
   Worker& worker = at(e.slot);
   if (worker.in_flight.empty()) return;
   const TaskAttempt task = worker.in_flight.front();
+  worker.used = true;
   pop_current(&worker);
   const double seconds = to_seconds(e.duration);
   average_ = average_ == 0 ? std::max(seconds, 1e-9) : average_ * 0.95 + seconds * 0.05;
@@ -96,7 +103,9 @@ void Scheduler::on(const event::TaskDone& e) {
 void Scheduler::on(const event::WorkerGone& e) {
   Worker& worker = at(e.slot);
   if (worker.state == State::kAbsent) return;
-  const bool died_starting = worker.state == State::kStarting;
+  const bool starting = worker.state == State::kStarting;
+  const bool in_vain = worker.state != State::kRetiring && !worker.used && !e.started;
+  const bool own = !e.from_outside || worker.kill_cause != Cause::kNone;
   const Cause cause = worker.kill_cause == Cause::kNone ? Cause::kDeath : worker.kill_cause;
   const Nanos running = now_ - worker.task_started;
   const bool alone = worker.alone;
@@ -112,7 +121,8 @@ void Scheduler::on(const event::WorkerGone& e) {
   }
   auto& waiting = alone ? suspects_ : returned_;  // a suspect that was not begun stays one
   waiting.insert(waiting.begin(), lost.begin(), lost.end());
-  if (died_starting && stopping_ == Cause::kNone && ++start_deaths_ >= kMostStartDeaths) on(event::StartFailed{});
+  if (!in_vain) vain_starts_[static_cast<std::size_t>(e.slot)] = 0;
+  if (in_vain) count_vain_start(e.slot, starting, own);
   if (stopping_ == Cause::kNone && !start_failed_ && work_left()) start_worker(e.slot);
   feed_all();
 }
@@ -184,6 +194,14 @@ void Scheduler::start_worker(int slot) {
   at(slot).state = State::kStarting;
   ++alive_;
   emit(action::StartWorker{slot});
+}
+
+void Scheduler::count_vain_start(int slot, bool starting, bool own) {
+  if (stopping_ != Cause::kNone || (policy_.process_per_task && !starting)) return;
+  if (starting && own) ++start_deaths_;
+  int& weight = vain_starts_[static_cast<std::size_t>(slot)];
+  weight += own ? kOwnVainStart : kOtherVainStart;
+  if (start_deaths_ >= kMostStartDeaths || weight >= kMostVainStarts) on(event::StartFailed{});
 }
 
 // What a ready worker does next: more tasks, its end, or waiting.

@@ -89,10 +89,12 @@ struct TaskDone {
   bool failed = false;
   Nanos duration = 0;
 };
-/// The worker's process is gone. `started`: its oldest task in flight had begun.
+/// The worker's process is gone. `started`: its oldest task in flight had begun. `from_outside`: by a signal that
+/// anybody may have sent, or together with its host; a start that was ended so may well succeed the next time.
 struct WorkerGone {
   int slot = 0;
   bool started = false;
+  bool from_outside = false;
 };
 /// A worker, or the host of all, said why it cannot start: trying again would not help.
 struct StartFailed {};
@@ -201,6 +203,7 @@ class Scheduler {
     std::optional<Nanos> deadline;    ///< of the next step: join limit, then grace
     bool killed = false;
     bool alone = false;  ///< it has a suspect, and gets nothing else
+    bool used = false;   ///< it has ended a task
   };
   struct Waiting {
     Nanos ready = 0;
@@ -227,6 +230,7 @@ class Scheduler {
   void emit(Action action) { actions_->push_back(std::move(action)); }
 
   void start_worker(int slot);
+  void count_vain_start(int slot, bool starting, bool own);
   void feed(int slot);
   bool feed_suspect(int slot);
   void put_back(TaskAttempt task, bool suspect);
@@ -249,6 +253,7 @@ class Scheduler {
 
   Policy policy_;
   std::vector<Worker> workers_;
+  std::vector<int> vain_starts_;  ///< of each slot: what its workers weigh that have begun no task, one after the other
   std::vector<Action>* actions_ = nullptr;
   Nanos now_ = 0, begun_ = 0;
   std::deque<std::pair<TaskId, TaskId>> fresh_;  ///< runs of tasks that were read and never assigned: begin, end

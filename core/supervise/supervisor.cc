@@ -180,10 +180,12 @@ void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::stri
   gone_end_ = end;
   gone_why_ = why.empty() ? "" : why + memory_words(end);
   gone_log_ = log;
-  if (!why.empty() && held(slot).empty() && !scheduler_->start_failed()) {  // else it was ended for that
+  const bool unused = held(slot).empty() || !started;           // of use where the job ends because of such deaths
+  if (!why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
     const auto hung = hung_.find(slot);
-    start_death_ = hung == hung_.end() ? gone_why_ + " while it was starting"
-                                       : "worker " + std::to_string(slot) + ", while it was starting: " + hung->second;
+    const std::string when = held(slot).empty() ? "while it was starting" : "before it began its first task";
+    start_death_ = hung == hung_.end() ? gone_why_ + " " + when
+                                       : "worker " + std::to_string(slot) + ", " + when + ": " + hung->second;
     if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
   }
   auto lost = std::exchange(held(slot), {});
@@ -192,7 +194,8 @@ void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::stri
     lost.pop_front();
   }
   for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  post(event::WorkerGone{slot, started});
+  const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;
+  post(event::WorkerGone{slot, started, from_outside});
   gone_end_ = {};
 }
 

@@ -104,7 +104,7 @@ class RandomWorld {
     const bool started = !process.queue.empty() && pick(2) == 0;
     for (const TaskId task : process.queue) out_.erase(task);
     process = Process{};
-    perform(driver_.send(event::WorkerGone{slot, started}));
+    perform(driver_.send(event::WorkerGone{slot, started, pick(8) != 0}));
   }
 
   void perform(const std::vector<Action>& actions) {

@@ -101,5 +101,45 @@ TEST_F(SuspectTest, AnErrorMakesNoSuspect) {
   EXPECT_THAT(assigned(actions, 0), ElementsAre(0));
 }
 
+/// Starts a worker and lets it die; how often until the job is given up.
+int starts_until_given_up(bool gets_ready, bool from_outside) {
+  Policy wanted = workers(2);
+  Driver driver(wanted);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{50, true});
+  for (int starts = 1; starts < 1000; ++starts) {
+    driver.send(event::WorkerReady{1});  // the other slot is well, and comes and goes
+    driver.send(event::TaskDone{1, false, kNanosPerMilli});
+    driver.send(event::WorkerGone{1, false});
+    if (gets_ready) driver.send(event::WorkerReady{0});
+    driver.send(event::WorkerGone{0, false, from_outside});
+    if (driver.scheduler().start_failed()) return starts;
+  }
+  return 1000;
+}
+
+TEST(VainStarts, AreBoundedForASlotWhateverOthersDo) {
+  EXPECT_EQ(starts_until_given_up(false, false), 3);
+  EXPECT_EQ(starts_until_given_up(true, false), 3) << "ready, but dead before its first task";
+  EXPECT_EQ(starts_until_given_up(false, true), 20);
+  EXPECT_EQ(starts_until_given_up(true, true), 20);
+}
+
+TEST(VainStarts, ATaskThatWasBegunEndsTheRow) {
+  Driver driver(workers(1));
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{50, true});
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      driver.send(event::WorkerReady{0});
+      driver.send(event::WorkerGone{0, false});
+    }
+    driver.send(event::WorkerReady{0});
+    driver.send(event::TaskDone{0, false, kNanosPerMilli});
+    driver.send(event::WorkerGone{0, false});
+    EXPECT_FALSE(driver.scheduler().start_failed());
+  }
+}
+
 }  // namespace
 }  // namespace mprun
