@@ -118,6 +118,16 @@ Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
   Result<double> delay = read_seconds(layers, "/retries/delay", true);
   if (!delay) return std::move(delay).error();
   retries->delay = *delay;
+  retries->backoff = layers.find("/retries/backoff")->get<double>();
+  if (layers.find("/retries/max_delay") == nullptr) return {};
+  Result<double> most = read_seconds(layers, "/retries/max_delay", true);
+  if (!most) return std::move(most).error();
+  if (*most < *delay) {
+    return layers.error("/retries/max_delay", "found " + job::describe(*layers.find("/retries/max_delay")) +
+                                                  ", which is less than \"delay\", " +
+                                                  job::describe(*layers.find("/retries/delay")));
+  }
+  retries->max_delay = *most;
   return {};
 }
 

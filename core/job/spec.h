@@ -44,10 +44,12 @@ struct Device {
 };
 
 struct RetryPolicy {
-  int on_error = 0;  ///< extra attempts after the task raised or exited non-zero
-  int on_death = 1;  ///< extra attempts after its worker died or was killed by a time limit
-  int on_hang = 1;   ///< extra attempts after its worker hung
-  double delay = 0;  ///< seconds before the next attempt
+  int on_error = 0;                 ///< extra attempts after the task raised or exited non-zero
+  int on_death = 1;                 ///< extra attempts after its worker died or was killed by a time limit
+  int on_hang = 1;                  ///< extra attempts after its worker hung
+  double delay = 0;                 ///< seconds before the next attempt
+  double backoff = 1;               ///< by which the delay grows from one attempt to the next
+  std::optional<double> max_delay;  ///< seconds
 };
 
 struct Limits {

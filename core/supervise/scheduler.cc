@@ -1,6 +1,7 @@
 #include "supervise/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 
 namespace mprun {
@@ -180,9 +181,9 @@ void Scheduler::on(const event::Tick& /*e*/) {
     stop(Cause::kJobLimit);
     stop_deadline_ = now_;
   }
-  while (!delayed_.empty() && delayed_.front().ready <= now_) {
-    put_back(delayed_.front().task, delayed_.front().suspect);
-    delayed_.pop_front();
+  while (!delayed_.empty() && delayed_.begin()->first <= now_) {
+    put_back(delayed_.begin()->second.task, delayed_.begin()->second.suspect);
+    delayed_.erase(delayed_.begin());
   }
   for (int slot = 0; slot < policy_.workers; ++slot) check_deadlines(slot);
   feed_all();
@@ -260,6 +261,13 @@ bool Scheduler::feed_suspect(int slot) {
   ++busy_;
   emit(action::Assign{slot, {worker.in_flight.front()}});
   return true;
+}
+
+Nanos Scheduler::delay_after(int attempt) const {
+  constexpr double kLongest = 1e18;  // 31 years, which later sums do not overflow
+  const double most = std::min(kLongest, static_cast<double>(policy_.retry_max_delay.value_or(Nanos{1} << 60U)));
+  const double delay = static_cast<double>(policy_.retry_delay) * std::pow(policy_.retry_backoff, attempt - 1);
+  return static_cast<Nanos>(std::min(delay, most));
 }
 
 void Scheduler::put_back(TaskAttempt task, bool suspect) {
@@ -358,8 +366,8 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos ru
   emit(action::RetryTask{slot, task, cause, alone});
   const TaskAttempt again{task.task, task.attempt + 1};
   const bool suspect = !policy_.process_per_task && (cause == Cause::kDeath || cause == Cause::kMemory);
-  if (policy_.retry_delay > 0) {
-    delayed_.push_back({now_ + policy_.retry_delay, again, suspect});
+  if (const Nanos delay = delay_after(task.attempt); delay > 0) {
+    delayed_.emplace(now_ + delay, Waiting{again, suspect});
   } else {
     put_back(again, suspect);
   }

@@ -41,6 +41,8 @@ struct Policy {
   int retries_on_death = 1;
   int retries_on_hang = 1;
   Nanos retry_delay = 0;
+  double retry_backoff = 1;              ///< each further delay is that many times the one before
+  std::optional<Nanos> retry_max_delay;  ///< and at most this
   bool stop_on_error = false;
   std::optional<std::int64_t> max_failures;
   std::optional<Nanos> task_limit;
@@ -206,7 +208,6 @@ class Scheduler {
     bool used = false;   ///< it has ended a task
   };
   struct Waiting {
-    Nanos ready = 0;
     TaskAttempt task;
     bool suspect = false;
   };
@@ -234,6 +235,7 @@ class Scheduler {
   void feed(int slot);
   bool feed_suspect(int slot);
   void put_back(TaskAttempt task, bool suspect);
+  [[nodiscard]] Nanos delay_after(int attempt) const;
   void feed_all();
   void settle(int slot);
   void read_ahead();
@@ -260,10 +262,10 @@ class Scheduler {
   std::uint64_t fresh_count_ = 0;                ///< of tasks in them
   TaskId next_read_ = 0;                         ///< behind the last task that was read
   bool inputs_ended_ = false, reading_ = false;
-  std::deque<TaskAttempt> returned_;  ///< taken back or to be retried at once: before fresh ones
-  std::deque<TaskAttempt> suspects_;  ///< each to be tried alone, before all others
-  std::deque<TaskAttempt> outcasts_;  ///< those of them that have ended two workers or more: after all others
-  std::deque<Waiting> delayed_;       ///< retries with a delay, in order of time
+  std::deque<TaskAttempt> returned_;       ///< taken back or to be retried at once: before fresh ones
+  std::deque<TaskAttempt> suspects_;       ///< each to be tried alone, before all others
+  std::deque<TaskAttempt> outcasts_;       ///< those of them that have ended two workers or more: after all others
+  std::multimap<Nanos, Waiting> delayed_;  ///< retries with a delay, by the time when it is over
   Cause stopping_ = Cause::kNone;
   Nanos stop_deadline_ = 0;
   int interrupts_ = 0, start_deaths_ = 0, busy_ = 0, alive_ = 0;

@@ -91,6 +91,19 @@ TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
   EXPECT_THAT(refusal("{\"inputs\": {\"jsnol\": \"x\"}}"), HasSubstr("did you mean \"jsonl\"?"));
 }
 
+TEST_F(JobResolve, DelaysThatGrow) {
+  const RetryPolicy plain = good(with("\"seed\": 1")).spec.retries;
+  EXPECT_EQ(plain.backoff, 1);
+  EXPECT_FALSE(plain.max_delay);
+  const RetryPolicy grows =
+      good(with("\"retries\": {\"delay\": 2, \"backoff\": 1.5, \"max_delay\": \"1m\"}")).spec.retries;
+  EXPECT_EQ(grows.backoff, 1.5);
+  EXPECT_EQ(grows.max_delay, 60);
+  EXPECT_THAT(refusal(with("\"retries\": {\"delay\": \"2m\", \"max_delay\": \"1m\"}")),
+              HasSubstr("/retries/max_delay: found \"1m\", which is less than \"delay\", \"2m\""));
+  EXPECT_THAT(refusal(with("\"retries\": {\"backoff\": 0.5}")), HasSubstr("/retries/backoff: found 0.5, allowed"));
+}
+
 TEST_F(JobResolve, SizesOfMemory) {
   const auto limit = [this](const std::string& size) {
     return good(with("\"limits\": {\"memory_per_worker\": " + size + "}")).spec.limits.memory_per_worker;

@@ -373,5 +373,53 @@ TEST(Scheduler, WorkerThatDoesNotExitIsEndedAfterTheJoinLimit) {
   EXPECT_EQ(signals[0].cause, Cause::kJoinLimit);
 }
 
+/// The seconds after which the only task is tried again, attempt by attempt.
+std::vector<int> delays_of(const Policy& policy) {
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{1, true});
+  driver.send(event::WorkerReady{0});
+  std::vector<int> delays;
+  while (all<action::EndTask>(driver.send(event::TaskDone{0, true, 1})).empty()) {
+    int seconds = 0;
+    for (; assigned(driver.send(event::Tick{}), 0).empty() && seconds < 1'000'000; ++seconds) driver.pass(1);
+    delays.push_back(seconds);
+  }
+  return delays;
+}
+
+TEST(Scheduler, DelaysGrowToTheLongest) {
+  Policy policy = workers(1);
+  policy.retries_on_error = 5;
+  policy.retry_delay = 3 * kNanosPerSecond;
+  EXPECT_THAT(delays_of(policy), ElementsAre(3, 3, 3, 3, 3));
+  policy.retry_backoff = 2;
+  EXPECT_THAT(delays_of(policy), ElementsAre(3, 6, 12, 24, 48));
+  policy.retry_max_delay = 20 * kNanosPerSecond;
+  EXPECT_THAT(delays_of(policy), ElementsAre(3, 6, 12, 20, 20));
+  policy.retries_on_error = 1000;
+  policy.retry_backoff = 1000;
+  EXPECT_EQ(delays_of(policy).back(), 20);
+}
+
+TEST(Scheduler, TheShorterDelayIsOverFirst) {
+  Policy policy = workers(2);
+  policy.retries_on_error = 5;
+  policy.retry_delay = kNanosPerSecond;
+  policy.retry_backoff = 10;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{2, true});
+  driver.send(event::WorkerReady{0});
+  driver.send(event::WorkerReady{1});
+  driver.send(event::TaskDone{0, true, 1});  // task 0: a second
+  driver.pass(1);
+  EXPECT_THAT(assigned(driver.send(event::Tick{}), 0), ElementsAre(0));
+  driver.send(event::TaskDone{0, true, 1});  // ten seconds
+  driver.send(event::TaskDone{1, true, 1});  // task 1: a second
+  driver.pass(1);
+  EXPECT_THAT(assigned(driver.send(event::Tick{}), 0), ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace mprun
