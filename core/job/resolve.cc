@@ -72,6 +72,26 @@ Result<void> resolve_limits(const Layers& layers, Limits* limits) {
   return {};
 }
 
+// Less than an interpreter needs would end every worker at once; more than there is would never be noticed in time.
+Result<void> resolve_memory_limit(Resolving& job) {
+  const std::string pointer = "/limits/memory_per_worker";
+  const Json* const value = job.layers.find(pointer);
+  if (value == nullptr) return {};
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
+  const std::optional<std::uint64_t> bytes = job::size_bytes(*value);
+  if (!bytes || *bytes < kLeast) {
+    return job.layers.error(pointer, "found " + job::describe(*value) +
+                                         ", allowed: a size of at least 1 MiB, as bytes or such as \"2GiB\"");
+  }
+  if (*bytes > job.around.memory_bytes) {
+    return job.layers.error(pointer, "found " + job::describe(*value) + ", which is more than there is: " +
+                                         job::size_text(job.around.memory_bytes) + " (" + job.around.memory_source +
+                                         ")\n  a worker could use up the machine's memory before it reaches that");
+  }
+  job.spec.limits.memory_per_worker = bytes;
+  return {};
+}
+
 Result<void> resolve_watch(const Layers& layers, const std::string& current_directory, WatchPolicy* watch) {
   const std::string on_hang = text_at(layers, "/watch/on_hang");
   if (!on_hang.empty()) {
@@ -98,6 +118,16 @@ Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
   Result<double> delay = read_seconds(layers, "/retries/delay", true);
   if (!delay) return std::move(delay).error();
   retries->delay = *delay;
+  retries->backoff = layers.find("/retries/backoff")->get<double>();
+  if (layers.find("/retries/max_delay") == nullptr) return {};
+  Result<double> most = read_seconds(layers, "/retries/max_delay", true);
+  if (!most) return std::move(most).error();
+  if (*most < *delay) {
+    return layers.error("/retries/max_delay", "found " + job::describe(*layers.find("/retries/max_delay")) +
+                                                  ", which is less than \"delay\", " +
+                                                  job::describe(*layers.find("/retries/delay")));
+  }
+  retries->max_delay = *most;
   return {};
 }
 
@@ -287,6 +317,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = job::resolve_shared(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
   if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();
+  if (Result<void> done = resolve_memory_limit(job); !done) return std::move(done).error();
   const std::string& here = around.current_directory;
   resolved.spec.watch.on_hang = OnHang::kRetry;
   if (Result<void> done = resolve_watch(*layers, here, &resolved.spec.watch); !done) return std::move(done).error();

@@ -115,16 +115,6 @@ Result<void> read_shape(Entry& entry) {
   return {};
 }
 
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto size = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", size, kUnits[unit]);
-  return text.data();
-}
-
 std::string shape_text(const std::vector<std::int64_t>& shape) { return Json(shape).dump(); }
 
 /// Its bytes, and its place behind `*end`.

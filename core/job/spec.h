@@ -50,18 +50,21 @@ struct Device {
 };
 
 struct RetryPolicy {
-  int on_error = 0;  ///< extra attempts after the task raised or exited non-zero
-  int on_death = 1;  ///< extra attempts after its worker died or was killed by a time limit
-  int on_hang = 1;   ///< extra attempts after its worker hung
-  double delay = 0;  ///< seconds before the next attempt
+  int on_error = 0;                 ///< extra attempts after the task raised or exited non-zero
+  int on_death = 1;                 ///< extra attempts after its worker died or was killed by a time limit
+  int on_hang = 1;                  ///< extra attempts after its worker hung
+  double delay = 0;                 ///< seconds before the next attempt
+  double backoff = 1;               ///< by which the delay grows from one attempt to the next
+  std::optional<double> max_delay;  ///< seconds
 };
 
 struct Limits {
-  std::optional<double> task_seconds;   ///< one attempt of one task
-  std::optional<double> job_seconds;    ///< the whole job
-  double join_seconds = 30;             ///< a worker that was told to end
-  double grace_seconds = 5;             ///< between TERM and KILL
-  std::optional<int> tasks_per_worker;  ///< then the worker is replaced
+  std::optional<double> task_seconds;              ///< one attempt of one task
+  std::optional<double> job_seconds;               ///< the whole job
+  double join_seconds = 30;                        ///< a worker that was told to end
+  double grace_seconds = 5;                        ///< between TERM and KILL
+  std::optional<int> tasks_per_worker;             ///< then the worker is replaced
+  std::optional<std::uint64_t> memory_per_worker;  ///< bytes of its own, with its descendants; more: it is ended
 };
 
 enum class OnHang {

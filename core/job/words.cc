@@ -1,8 +1,10 @@
 #include "job/words.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 
 namespace mprun::job {
 
@@ -43,6 +45,21 @@ double unit_seconds(std::string_view unit) {
   if (unit == "m") return 60;
   if (unit == "h") return 3600;
   if (unit == "d") return 86400;
+  return 0;
+}
+
+double unit_bytes(std::string_view unit) {
+  double bytes = 1;
+  for (const char* known : {"KiB", "MiB", "GiB", "TiB"}) {
+    bytes *= 1024;
+    if (unit == known) return bytes;
+  }
+  bytes = 1;
+  if (unit == "B") return bytes;
+  for (const char* known : {"kB", "MB", "GB", "TB"}) {
+    bytes *= 1000;
+    if (unit == known) return bytes;
+  }
   return 0;
 }
 
@@ -110,6 +127,29 @@ bool is_identifier(std::string_view text) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            static_cast<unsigned char>(c) >= 0x80;
   });
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", size, kUnits[unit]);
+  return text.data();
+}
+
+std::optional<std::uint64_t> size_bytes(const Json& value) {
+  constexpr double kMost = 9223372036854775807.0;  // 2^63 as a double
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (value.is_number_integer()) return std::nullopt;  // below zero
+  if (!value.is_string()) return std::nullopt;
+  const std::string_view text = value.get_ref<const std::string&>();
+  double number = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  const double unit = unit_bytes(text.substr(static_cast<std::size_t>(end - text.data())));
+  if (fault != std::errc() || unit == 0 || !(number >= 0) || number * unit >= kMost) return std::nullopt;
+  return static_cast<std::uint64_t>(number * unit);
 }
 
 std::optional<double> duration_seconds(const Json& value) {

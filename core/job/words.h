@@ -2,6 +2,7 @@
 // Called by the validation and the resolver; owns nothing.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,5 +35,12 @@ namespace mprun::job {
 
 /// Seconds of a JSON duration: a number, or a text such as "90s", "1h30m", "250ms"; nullopt if it is neither.
 [[nodiscard]] std::optional<double> duration_seconds(const Json& value);
+
+/// Bytes of a JSON size: a whole number, or a text such as "500MB", "1.5GiB"; nullopt if it is neither, or 2^63 or
+/// more.
+[[nodiscard]] std::optional<std::uint64_t> size_bytes(const Json& value);
+
+/// A size for people: "17 bytes", "2.3 GiB".
+[[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 }  // namespace mprun::job

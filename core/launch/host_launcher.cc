@@ -9,7 +9,7 @@
 namespace mprun {
 namespace {
 
-// Hosts that may die after they were ready before the job is given up.
+// Hosts that may die, one after the other with no task done between, before the job is given up.
 constexpr int kMostHostDeaths = 3;
 // Forks asked for and not yet answered.
 constexpr std::size_t kMostForking = 16;
@@ -82,7 +82,7 @@ void HostLauncher::on_frame(const Frame& frame) {
   if (frame.type == MPRUN_HELLO) {
     said_hello_ = true;
   } else if (frame.type == MPRUN_READY) {
-    ready_ = was_ready_ = true;
+    ready_ = was_ready_ = ever_ready_ = true;
     send_waiting();
   } else if (frame.type == MPRUN_START_FAILED) {
     failed_ = true;
@@ -153,9 +153,17 @@ bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
     const bool was_ready = was_ready_;
     forget_host();
     listener_->on_host_gone(pid, end, expected);
-    for (const int slot : std::exchange(forking_, {})) listener_->on_process_gone(slot, 0, end);
+    for (const int slot : std::exchange(forking_, {})) {
+      if (expected || plan_.spec->kind == JobKind::kRanks) {  // a rank that may have begun is not run twice
+        listener_->on_process_gone(slot, 0, end);
+      } else {
+        waiting_.push_front(slot);  // the next host will do it
+      }
+    }
     if (expected) return true;
-    if (!was_ready || ++deaths_ >= kMostHostDeaths) {
+    // One that dies while it loads the script would do so again, unless it was killed or others came so far.
+    const bool hopeless = !was_ready && !ever_ready_ && end.signal != SIGKILL;
+    if (++deaths_ >= kMostHostDeaths || hopeless) {
       host_died_early(end);
     } else if (!waiting_.empty()) {
       start_host();
@@ -174,8 +182,10 @@ void HostLauncher::host_died_early(ProcessEnd end) {
     text = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
            " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   } else {
-    text = "the host (the interpreter that forks the workers) ended with " + to_string(end) +
-           (deaths_ > 0 ? " again and again" : " while it loaded the script or ran setup");
+    text =
+        "the host (the interpreter that forks the workers) ended with " + to_string(end) +
+        (deaths_ > 1 ? " again and again" + std::string(ever_ready_ ? "" : " while it loaded the script or ran setup")
+                     : " while it loaded the script or ran setup");
   }
   const std::string tail = log_tail(plan_.run_dir + "/logs/host.err", 0);
   if (!tail.empty()) text += "\n  its last words:\n" + tail;

@@ -19,6 +19,7 @@ class HostLauncher : public Launcher {
   ~HostLauncher() override;
   void launch(int slot) override;
   bool child_gone(pid_t pid, ProcessEnd end) override;
+  void task_done() override { deaths_ = 0; }
   void finish() override;
   void kill_host() override;
   [[nodiscard]] bool has_host() const override { return pid_ != 0; }
@@ -38,7 +39,8 @@ class HostLauncher : public Launcher {
   LaunchPlan plan_;
   LauncherListener* listener_;
   pid_t pid_ = 0;
-  bool said_hello_ = false, ready_ = false, was_ready_ = false, finishing_ = false, failed_ = false;
+  bool said_hello_ = false, ready_ = false, was_ready_ = false, ever_ready_ = false, finishing_ = false,
+       failed_ = false;
   int deaths_ = 0;
   std::optional<FrameSender> channel_;
   FrameReader reader_;

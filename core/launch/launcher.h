@@ -60,6 +60,8 @@ class Launcher {
   virtual void launch(int slot) = 0;
   /// A child of ours ended (it is reaped after this call). False: it is none of this launcher's.
   virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
+  /// A task has ended: what was launched is of use.
+  virtual void task_done() {}
   /// No more launches will come: a host may end.
   virtual void finish() = 0;
   /// Forces a host to end.

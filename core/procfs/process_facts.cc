@@ -76,7 +76,8 @@ std::optional<SyscallLine> parse_syscall(std::string_view text) {
 }
 
 std::optional<StatLine> parse_stat(std::string_view text) {
-  constexpr int kFlags = 9, kStartTime = 22, kExitCode = 52;  // as proc(5) counts them
+  constexpr int kGroup = 5, kFlags = 9, kMinorFaults = 10, kStartTime = 22, kResident = 24,
+                kExitCode = 52;  // as proc(5) counts them
   StatLine stat;
   TextScan scan(text);
   if (!scan.number(&stat.id) || !scan.literal(" (")) return std::nullopt;
@@ -89,7 +90,13 @@ std::optional<StatLine> parse_stat(std::string_view text) {
   stat.state = state[0];
   for (int field = 5; field <= kExitCode; ++field) {
     bool good = true;
-    if (field == kFlags) {
+    if (field == kGroup) {
+      good = scan.number(&stat.group);
+    } else if (field == kMinorFaults) {
+      good = scan.number(&stat.minor_faults);
+    } else if (field == kResident) {
+      good = scan.number(&stat.resident_pages);
+    } else if (field == kFlags) {
       std::uint64_t flags = 0;
       good = scan.number(&flags);
       stat.forked = (flags & kForkedNotExecuted) != 0;

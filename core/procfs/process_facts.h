@@ -26,8 +26,11 @@ struct StatLine {
   char state = '?';  ///< R S D Z T t X I
   pid_t parent = 0;
   bool forked = false;  ///< flag PF_FORKNOEXEC: runs what its parent ran; of threads but the first: always set
-  std::uint64_t start_ticks = 0;  ///< since boot, in clock ticks
-  int exit_code = 0;              ///< as wait() gives it; of use in a zombie only; 0 for who may not trace it
+  pid_t group = 0;      ///< of processes
+  std::uint64_t minor_faults = 0;    ///< each of which brought it a page, or a copy of one
+  std::uint64_t start_ticks = 0;     ///< since boot, in clock ticks
+  std::uint64_t resident_pages = 0;  ///< of all kinds, shared ones too
+  int exit_code = 0;                 ///< as wait() gives it; of use in a zombie only; 0 for who may not trace it
 };
 [[nodiscard]] std::optional<StatLine> parse_stat(std::string_view text);
 

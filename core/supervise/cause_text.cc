@@ -1,5 +1,9 @@
 #include "supervise/cause_text.h"
 
+#include <algorithm>
+#include <array>
+#include <csignal>
+
 #include "job/json_text.h"
 
 namespace mprun {
@@ -16,6 +20,7 @@ std::string seconds(Nanos limit) {
 const char* type_of(Cause cause) {
   if (cause == Cause::kDeath) return "WorkerDied";
   if (cause == Cause::kHang) return "Hung";
+  if (cause == Cause::kMemory) return "MemoryLimit";
   return cause == Cause::kTaskLimit ? "Timeout" : "Cancelled";
 }
 
@@ -27,6 +32,7 @@ std::string cause_text(Cause cause, const Policy& policy, int slot, const std::s
       return "";
     case Cause::kDeath:
     case Cause::kHang:
+    case Cause::kMemory:
       return story;
     case Cause::kTaskLimit:
       return "it ran longer than limits.task_seconds (" + seconds(policy.task_limit.value_or(0)) + ") and was ended" +
@@ -47,11 +53,32 @@ std::string cause_text(Cause cause, const Policy& policy, int slot, const std::s
   return "";
 }
 
+std::string blame_text(TaskId task, const std::vector<Death>& deaths) {
+  constexpr std::size_t kMostShown = 5;
+  constexpr std::array<const char*, 6> kOrdinals = {"first", "second", "third", "fourth", "fifth", "last"};
+  const auto alone = std::find_if(deaths.begin(), deaths.end(), [](const Death& death) { return death.alone; });
+  if (deaths.size() < 2 || alone == deaths.end()) return "";
+  std::string text = "; task " + std::to_string(task) + " ended " + std::to_string(deaths.size()) + " workers (";
+  for (std::size_t i = 0; i < deaths.size() && i < kMostShown; ++i) {
+    text += (i == 0 ? "pid " : ", pid ") + std::to_string(deaths[i].pid) + ": " + to_string(deaths[i].end);
+  }
+  if (deaths.size() > kMostShown) text += ", ...";
+  const auto first_alone = static_cast<std::size_t>(alone - deaths.begin());
+  text += "), alone ";
+  text += first_alone + 1 == deaths.size() ? "on the " : "from the ";
+  text += kOrdinals[std::min(first_alone, kOrdinals.size() - 1)];
+  text += first_alone + 1 == deaths.size() ? "" : " on";
+  const bool sent = std::any_of(deaths.begin(), deaths.end(), [](const Death& death) {
+    return death.end.signal == SIGKILL || death.end.signal == SIGTERM;
+  });
+  return text + ": the task is at fault" + (sent ? ", unless somebody else sent the signals" : "");
+}
+
 std::string cause_json(Cause cause, const std::string& text, const std::string& log) {
   std::string json = std::string("{\"type\":\"") + type_of(cause) + "\",\"message\":";
   append_json_string(&json, text);
   json += ",\"traceback\":null";
-  if (cause == Cause::kDeath || cause == Cause::kTaskLimit || cause == Cause::kHang) {
+  if (cause == Cause::kDeath || cause == Cause::kTaskLimit || cause == Cause::kHang || cause == Cause::kMemory) {
     json += ",\"log\":";
     append_json_string(&json, log);
   }

@@ -22,6 +22,8 @@ void fields(V& v, Policy& p) {
   v("retries_on_death", p.retries_on_death);
   v("retries_on_hang", p.retries_on_hang);
   v("retry_delay", p.retry_delay);
+  v("retry_backoff", p.retry_backoff);
+  v("retry_max_delay", p.retry_max_delay);
   v("stop_on_error", p.stop_on_error);
   v("max_failures", p.max_failures);
   v("task_limit", p.task_limit);
@@ -59,6 +61,7 @@ template <typename V>
 void fields(V& v, event::WorkerGone& e) {
   v("slot", e.slot);
   v("started", e.started);
+  v("from_outside", e.from_outside);
 }
 template <typename V>
 void fields(V& /*v*/, event::StartFailed& /*e*/) {}
@@ -71,6 +74,10 @@ template <typename V>
 void fields(V& /*v*/, event::Interrupt& /*e*/) {}
 template <typename V>
 void fields(V& v, event::WorkerHung& e) {
+  v("slot", e.slot);
+}
+template <typename V>
+void fields(V& v, event::WorkerTooLarge& e) {
   v("slot", e.slot);
 }
 template <typename V>
@@ -116,22 +123,25 @@ void fields(V& v, action::EndTask& a) {
   v("status", a.status);
   v("cause", a.cause);
   v("running", a.running);
+  v("alone", a.alone);
 }
 template <typename V>
 void fields(V& v, action::RetryTask& a) {
   v("slot", a.slot);
   v("task", a.task);
   v("cause", a.cause);
+  v("alone", a.alone);
 }
 
 // In the order of the variants and enumerations.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kEvents = {
-    "Begin",     "InputsRead", "WorkerReady", "TaskDone", "WorkerGone", "StartFailed",
-    "TakenBack", "Interrupt",  "WorkerHung",  "JobHung",  "Resumed",    "Tick"};
+    "Begin",     "InputsRead", "WorkerReady",    "TaskDone", "WorkerGone", "StartFailed", "TakenBack",
+    "Interrupt", "WorkerHung", "WorkerTooLarge", "JobHung",  "Resumed",    "Tick"};
 constexpr std::array<std::string_view, std::variant_size_v<Action>> kActions = {
     "ReadInputs", "StartWorker", "Assign", "TakeBack", "Retire", "Signal", "EndTask", "RetryTask"};
-constexpr std::array<std::string_view, 9> kCauses = {
-    "none", "death", "task_limit", "job_limit", "interrupted", "error_stop", "rank_failed", "join_limit", "hang"};
+constexpr std::array<std::string_view, 10> kCauses = {"none",        "death",      "task_limit",  "job_limit",
+                                                      "interrupted", "error_stop", "rank_failed", "join_limit",
+                                                      "hang",        "memory"};
 constexpr std::array<std::string_view, 3> kStatuses = {"ok", "failed", "cancelled"};
 
 // --- values ---
@@ -139,6 +149,10 @@ constexpr std::array<std::string_view, 3> kStatuses = {"ok", "failed", "cancelle
 template <typename T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 void put(std::string* out, T value) {
   *out += std::to_string(value);
+}
+void put(std::string* out, double value) {
+  std::array<char, 32> digits{};
+  out->append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
 }
 void put(std::string* out, bool value) { *out += value ? '1' : '0'; }
 void put(std::string* out, Cause value) { *out += kCauses[static_cast<std::size_t>(value)]; }
@@ -163,6 +177,10 @@ void put(std::string* out, const std::optional<T>& value) {
 
 template <typename T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
 bool get(std::string_view text, T* value) {
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+  return error == std::errc() && stop == text.data() + text.size();
+}
+bool get(std::string_view text, double* value) {
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
   return error == std::errc() && stop == text.data() + text.size();
 }

@@ -15,6 +15,8 @@ Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total) {
   policy.retries_on_death = spec.retries.on_death;
   policy.retries_on_hang = spec.retries.on_hang;
   policy.retry_delay = from_seconds(spec.retries.delay);
+  policy.retry_backoff = spec.retries.backoff;
+  policy.retry_max_delay = nanos(spec.retries.max_delay);
   policy.stop_on_error = spec.stop_on_error;
   policy.max_failures = spec.max_failures;
   policy.task_limit = nanos(spec.limits.task_seconds);

@@ -1,6 +1,7 @@
 #include "supervise/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <utility>
 
@@ -16,11 +17,17 @@ constexpr std::uint64_t kReadAhead = 8192;
 constexpr double kStealSeconds = 0.001;
 // Workers that die while starting, one after the other, before the job is given up.
 constexpr int kMostStartDeaths = 3;
+// The same for one slot, whatever others do, and for workers that die after they were ready but before they have begun
+// a task; of those that somebody else may have killed, more are borne.
+constexpr int kMostVainStarts = 20, kOwnVainStart = 7, kOtherVainStart = 1;
 
 }  // namespace
 
 Scheduler::Scheduler(Policy policy)
-    : policy_(policy), workers_(static_cast<std::size_t>(policy.workers)), counts_(policy.earlier) {
+    : policy_(policy),
+      workers_(static_cast<std::size_t>(policy.workers)),
+      vain_starts_(workers_.size()),
+      counts_(policy.earlier) {
   counts_.read = counts_.done();
 }
 
@@ -38,7 +45,8 @@ std::optional<TaskAttempt> Scheduler::current(int slot) const {
 }
 
 bool Scheduler::work_left() const {
-  return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !delayed_.empty() || busy_ > 0;
+  return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !suspects_.empty() || !outcasts_.empty() ||
+         !delayed_.empty() || busy_ > 0;
 }
 
 bool Scheduler::ready_to_assign() const {
@@ -75,6 +83,7 @@ void Scheduler::on(const event::TaskDone& e) {
   Worker& worker = at(e.slot);
   if (worker.in_flight.empty()) return;
   const TaskAttempt task = worker.in_flight.front();
+  worker.used = true;
   pop_current(&worker);
   const double seconds = to_seconds(e.duration);
   average_ = average_ == 0 ? std::max(seconds, 1e-9) : average_ * 0.95 + seconds * 0.05;
@@ -96,9 +105,12 @@ void Scheduler::on(const event::TaskDone& e) {
 void Scheduler::on(const event::WorkerGone& e) {
   Worker& worker = at(e.slot);
   if (worker.state == State::kAbsent) return;
-  const bool died_starting = worker.state == State::kStarting;
+  const bool starting = worker.state == State::kStarting;
+  const bool in_vain = worker.state != State::kRetiring && !worker.used && !e.started;
+  const bool own = !e.from_outside || worker.kill_cause != Cause::kNone;
   const Cause cause = worker.kill_cause == Cause::kNone ? Cause::kDeath : worker.kill_cause;
   const Nanos running = now_ - worker.task_started;
+  const bool alone = worker.alone;
   std::deque<TaskAttempt> lost;
   lost.swap(worker.in_flight);
   if (!lost.empty()) --busy_;
@@ -107,10 +119,12 @@ void Scheduler::on(const event::WorkerGone& e) {
   if (e.started && !lost.empty()) {
     const TaskAttempt task = lost.front();
     lost.pop_front();
-    settle_failure(e.slot, task, cause, running);
+    settle_failure(e.slot, task, cause, running, alone);
   }
-  returned_.insert(returned_.begin(), lost.begin(), lost.end());
-  if (died_starting && stopping_ == Cause::kNone && ++start_deaths_ >= kMostStartDeaths) on(event::StartFailed{});
+  auto& waiting = alone ? suspects_ : returned_;  // a suspect that was not begun stays one
+  waiting.insert(waiting.begin(), lost.begin(), lost.end());
+  if (!in_vain) vain_starts_[static_cast<std::size_t>(e.slot)] = 0;
+  if (in_vain) count_vain_start(e.slot, starting, own);
   if (stopping_ == Cause::kNone && !start_failed_ && work_left()) start_worker(e.slot);
   feed_all();
 }
@@ -146,6 +160,9 @@ void Scheduler::on(const event::Interrupt& /*e*/) {
 
 void Scheduler::on(const event::WorkerHung& e) { kill_at_once(e.slot, Cause::kHang); }
 
+// At once: what grows by a gigabyte a second is not asked to end.
+void Scheduler::on(const event::WorkerTooLarge& e) { kill_at_once(e.slot, Cause::kMemory); }
+
 void Scheduler::on(const event::JobHung& /*e*/) {
   stop(Cause::kHang);
   for (int slot = 0; slot < policy_.workers; ++slot) kill_at_once(slot, Cause::kHang);
@@ -166,9 +183,9 @@ void Scheduler::on(const event::Tick& /*e*/) {
     stop(Cause::kJobLimit);
     stop_deadline_ = now_;
   }
-  while (!delayed_.empty() && delayed_.front().ready <= now_) {
-    returned_.push_back(delayed_.front().task);
-    delayed_.pop_front();
+  while (!delayed_.empty() && delayed_.begin()->first <= now_) {
+    put_back(delayed_.begin()->second.task, delayed_.begin()->second.suspect);
+    delayed_.erase(delayed_.begin());
   }
   for (int slot = 0; slot < policy_.workers; ++slot) check_deadlines(slot);
   feed_all();
@@ -180,6 +197,14 @@ void Scheduler::start_worker(int slot) {
   at(slot).state = State::kStarting;
   ++alive_;
   emit(action::StartWorker{slot});
+}
+
+void Scheduler::count_vain_start(int slot, bool starting, bool own) {
+  if (stopping_ != Cause::kNone || (policy_.process_per_task && !starting)) return;
+  if (starting && own) ++start_deaths_;
+  int& weight = vain_starts_[static_cast<std::size_t>(slot)];
+  weight += own ? kOwnVainStart : kOtherVainStart;
+  if (start_deaths_ >= kMostStartDeaths || weight >= kMostVainStarts) on(event::StartFailed{});
 }
 
 // What a ready worker does next: more tasks, its end, or waiting.
@@ -228,10 +253,43 @@ TaskAttempt Scheduler::take_next() {
   return task;
 }
 
+// An idle worker takes a suspect before all else; an outcast when there is nothing else.
+bool Scheduler::feed_suspect(int slot) {
+  Worker& worker = at(slot);
+  if (!worker.in_flight.empty() || stopping_ != Cause::kNone || start_failed_) return false;
+  if (policy_.tasks_per_worker && worker.handed >= *policy_.tasks_per_worker) return false;
+  auto& waiting = suspects_.empty() && !ready_to_assign() ? outcasts_ : suspects_;
+  if (waiting.empty()) return false;
+  worker.in_flight.push_back(waiting.front());
+  waiting.pop_front();
+  worker.alone = true;
+  worker.task_started = now_;
+  ++worker.handed;
+  ++busy_;
+  emit(action::Assign{slot, {worker.in_flight.front()}});
+  return true;
+}
+
+Nanos Scheduler::delay_after(int attempt) const {
+  constexpr double kLongest = 1e18;  // 31 years, which later sums do not overflow
+  const double most = std::min(kLongest, static_cast<double>(policy_.retry_max_delay.value_or(Nanos{1} << 60U)));
+  const double delay = static_cast<double>(policy_.retry_delay) * std::pow(policy_.retry_backoff, attempt - 1);
+  return static_cast<Nanos>(std::min(delay, most));
+}
+
+void Scheduler::put_back(TaskAttempt task, bool suspect) {
+  constexpr int kTrust = 2;  // deaths, after which others go first
+  auto& waiting = !suspect ? returned_ : task.attempt > kTrust ? outcasts_ : suspects_;
+  waiting.push_back(task);
+}
+
 void Scheduler::feed(int slot) {
   Worker& worker = at(slot);
-  if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || !ready_to_assign()) return;
+  if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || worker.alone) return;
   if (worker.asked_back) return;  // the answer counts from the end of its queue
+  if (feed_suspect(slot) || !ready_to_assign()) return;
+  // While a suspect waits for a worker to become idle, none gets more than it has.
+  if (!suspects_.empty() && !worker.in_flight.empty()) return;
   const std::size_t depth = wanted_depth();
   if (worker.in_flight.size() * 2 > depth || (depth == 1 && !worker.in_flight.empty())) return;
   const bool idle = worker.in_flight.empty();
@@ -295,12 +353,13 @@ void Scheduler::take_back(int slot) {
 
 void Scheduler::pop_current(Worker* worker) {
   worker->in_flight.pop_front();
+  worker->alone = false;
   worker->task_started = now_;
   if (worker->in_flight.empty()) --busy_;
 }
 
 // An attempt failed: by an error of its own (kNone), a death, a limit, or because the job stops.
-void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running) {
+void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone) {
   const bool by_us = cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
                      cause == Cause::kRankFailed;
   if (by_us) {
@@ -311,24 +370,25 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos ru
                       : cause == Cause::kHang ? policy_.retries_on_hang
                                               : policy_.retries_on_death;
   if (task.attempt > retries || stopping_ != Cause::kNone || start_failed_ || policy_.ranks) {
-    end_task(slot, task, TaskStatus::kFailed, cause, running);
+    end_task(slot, task, TaskStatus::kFailed, cause, running, alone);
     return;
   }
   ++counts_.retried;
-  emit(action::RetryTask{slot, task, cause});
+  emit(action::RetryTask{slot, task, cause, alone});
   const TaskAttempt again{task.task, task.attempt + 1};
-  if (policy_.retry_delay > 0) {
-    delayed_.push_back({now_ + policy_.retry_delay, again});
+  const bool suspect = !policy_.process_per_task && (cause == Cause::kDeath || cause == Cause::kMemory);
+  if (const Nanos delay = delay_after(task.attempt); delay > 0) {
+    delayed_.emplace(now_ + delay, Waiting{again, suspect});
   } else {
-    returned_.push_back(again);
+    put_back(again, suspect);
   }
 }
 
-void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running) {
+void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running, bool alone) {
   if (status == TaskStatus::kOk) ++counts_.ok;
   if (status == TaskStatus::kFailed) ++counts_.failed;
   if (status == TaskStatus::kCancelled) ++counts_.cancelled;
-  emit(action::EndTask{slot, task, status, cause, running});
+  emit(action::EndTask{slot, task, status, cause, running, alone});
   if (status != TaskStatus::kFailed || stopping_ != Cause::kNone) return;
   const bool too_many = policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures);
   if (policy_.ranks) {

@@ -7,6 +7,10 @@
 //   StartWorker        WorkerReady   Retire      WorkerGone
 // A worker that dies goes to absent from anywhere. Commands and ranks (one process a task) have
 // slots that are ready all the time; their processes begin with Assign and end with TaskDone.
+//
+// A task whose worker died is a suspect: it is tried again alone, by a worker that has nothing else in its hands, so
+// that a second death is its own and nobody else's work is in danger. After that second one it waits until the others
+// are done.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +41,8 @@ struct Policy {
   int retries_on_death = 1;
   int retries_on_hang = 1;
   Nanos retry_delay = 0;
+  double retry_backoff = 1;              ///< each further delay is that many times the one before
+  std::optional<Nanos> retry_max_delay;  ///< and at most this
   bool stop_on_error = false;
   std::optional<std::int64_t> max_failures;
   std::optional<Nanos> task_limit;
@@ -54,7 +60,18 @@ struct TaskAttempt {
 };
 
 /// Why a task ended that brought no result of its own, or why the job stopped.
-enum class Cause { kNone, kDeath, kTaskLimit, kJobLimit, kInterrupted, kErrorStop, kRankFailed, kJoinLimit, kHang };
+enum class Cause {
+  kNone,
+  kDeath,
+  kTaskLimit,
+  kJobLimit,
+  kInterrupted,
+  kErrorStop,
+  kRankFailed,
+  kJoinLimit,
+  kHang,
+  kMemory
+};
 
 namespace event {
 struct Begin {};
@@ -74,10 +91,12 @@ struct TaskDone {
   bool failed = false;
   Nanos duration = 0;
 };
-/// The worker's process is gone. `started`: its oldest task in flight had begun.
+/// The worker's process is gone. `started`: its oldest task in flight had begun. `from_outside`: by a signal that
+/// anybody may have sent, or together with its host; a start that was ended so may well succeed the next time.
 struct WorkerGone {
   int slot = 0;
   bool started = false;
+  bool from_outside = false;
 };
 /// A worker, or the host of all, said why it cannot start: trying again would not help.
 struct StartFailed {};
@@ -88,6 +107,10 @@ struct TakenBack {
 };
 /// The worker can never move again: it is killed, and its task tried again.
 struct WorkerHung {
+  int slot = 0;
+};
+/// The worker uses more memory than it may: it is killed, and its task tried again.
+struct WorkerTooLarge {
   int slot = 0;
 };
 /// The job is not to go on, because something in it never will.
@@ -102,8 +125,8 @@ struct Resumed {
 struct Tick {};
 }  // namespace event
 using Event = std::variant<event::Begin, event::InputsRead, event::WorkerReady, event::TaskDone, event::WorkerGone,
-                           event::StartFailed, event::TakenBack, event::Interrupt, event::WorkerHung, event::JobHung,
-                           event::Resumed, event::Tick>;
+                           event::StartFailed, event::TakenBack, event::Interrupt, event::WorkerHung,
+                           event::WorkerTooLarge, event::JobHung, event::Resumed, event::Tick>;
 
 namespace action {
 struct ReadInputs {
@@ -136,13 +159,15 @@ struct EndTask {
   TaskAttempt task;
   TaskStatus status = TaskStatus::kOk;
   Cause cause = Cause::kNone;
-  Nanos running = 0;  ///< how long the attempt took, as far as the supervisor can tell
+  Nanos running = 0;   ///< how long the attempt took, as far as the supervisor can tell
+  bool alone = false;  ///< its worker had been given nothing else
 };
 /// The attempt failed and the task is put back.
 struct RetryTask {
   int slot = 0;
   TaskAttempt task;
   Cause cause = Cause::kNone;
+  bool alone = false;  ///< as EndTask's
 };
 }  // namespace action
 using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,
@@ -167,7 +192,9 @@ class Scheduler {
   [[nodiscard]] std::optional<TaskAttempt> current(int slot) const;
   [[nodiscard]] std::size_t in_flight(int slot) const { return at(slot).in_flight.size(); }
   /// Tasks that were read, have not ended and are in flight nowhere.
-  [[nodiscard]] std::uint64_t waiting() const { return fresh_count_ + returned_.size() + delayed_.size(); }
+  [[nodiscard]] std::uint64_t waiting() const {
+    return fresh_count_ + returned_.size() + suspects_.size() + outcasts_.size() + delayed_.size();
+  }
   /// Moving average of a task's seconds; 0 before the first.
   [[nodiscard]] double average_seconds() const { return average_; }
 
@@ -181,14 +208,16 @@ class Scheduler {
     Cause kill_cause = Cause::kNone;  ///< why TERM was sent
     std::optional<Nanos> deadline;    ///< of the next step: join limit, then grace
     bool killed = false;
+    bool alone = false;       ///< it has a suspect, and gets nothing else
+    bool used = false;        ///< it has ended a task
     bool asked_back = false;  ///< TakenBack will tell what of its queue is no more its own
     [[nodiscard]] bool idle() const {
       return state == State::kReady && in_flight.empty() && kill_cause == Cause::kNone;
     }
   };
   struct Waiting {
-    Nanos ready = 0;
     TaskAttempt task;
+    bool suspect = false;
   };
 
   void on(const event::Begin& e);
@@ -199,6 +228,7 @@ class Scheduler {
   void on(const event::StartFailed& e);
   void on(const event::TakenBack& e);
   void on(const event::WorkerHung& e);
+  void on(const event::WorkerTooLarge& e);
   void on(const event::JobHung& e);
   void on(const event::Interrupt& e);
   void on(const event::Resumed& e);
@@ -209,15 +239,19 @@ class Scheduler {
   void emit(Action action) { actions_->push_back(std::move(action)); }
 
   void start_worker(int slot);
+  void count_vain_start(int slot, bool starting, bool own);
   void feed(int slot);
+  bool feed_suspect(int slot);
+  void put_back(TaskAttempt task, bool suspect);
+  [[nodiscard]] Nanos delay_after(int attempt) const;
   void feed_all();
   void settle(int slot);
   void read_ahead();
   void steal();
   void take_back(int slot);
   void pop_current(Worker* worker);
-  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running);
-  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running);
+  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone = false);
+  void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running, bool alone = false);
   void stop(Cause cause);
   void kill_at_once(int slot, Cause cause);
   void terminate(int slot, Cause cause);
@@ -230,14 +264,17 @@ class Scheduler {
 
   Policy policy_;
   std::vector<Worker> workers_;
+  std::vector<int> vain_starts_;  ///< of each slot: what its workers weigh that have begun no task, one after the other
   std::vector<Action>* actions_ = nullptr;
   Nanos now_ = 0, begun_ = 0;
   std::deque<std::pair<TaskId, TaskId>> fresh_;  ///< runs of tasks that were read and never assigned: begin, end
   std::uint64_t fresh_count_ = 0;                ///< of tasks in them
   TaskId next_read_ = 0;                         ///< behind the last task that was read
   bool inputs_ended_ = false, reading_ = false;
-  std::deque<TaskAttempt> returned_;  ///< taken back or to be retried at once: before fresh ones
-  std::deque<Waiting> delayed_;       ///< retries with a delay, in order of time
+  std::deque<TaskAttempt> returned_;       ///< taken back or to be retried at once: before fresh ones
+  std::deque<TaskAttempt> suspects_;       ///< each to be tried alone, before all others
+  std::deque<TaskAttempt> outcasts_;       ///< those of them that have ended two workers or more: after all others
+  std::multimap<Nanos, Waiting> delayed_;  ///< retries with a delay, by the time when it is over
   Cause stopping_ = Cause::kNone;
   Nanos stop_deadline_ = 0;
   int interrupts_ = 0, start_deaths_ = 0, busy_ = 0, alive_ = 0;

@@ -105,6 +105,7 @@ Result<void> Supervisor::prepare() {
     if (!log) return log.error();
     event_log_.emplace(std::move(*log));
   }
+  begin_memory_watch();
   return {};
 }
 
@@ -112,6 +113,7 @@ void Supervisor::loop_until_over() {
   while (!scheduler_->over()) {
     if (auto waited = loop_->run_once(kTickEvery); !waited) fatal_ = waited.error();
     tick();
+    look_at_memory();
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
@@ -190,12 +192,14 @@ void Supervisor::perform(action::Signal& wanted) {
 
 void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) {
   gone_end_ = end;
-  gone_why_ = why;
+  gone_why_ = why.empty() ? "" : why + memory_words(end);
   gone_log_ = log;
-  if (!why.empty() && held(slot).empty() && !scheduler_->start_failed()) {  // else it was ended for that
+  const bool unused = held(slot).empty() || !started;           // of use where the job ends because of such deaths
+  if (!why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
     const auto hung = hung_.find(slot);
-    start_death_ = hung == hung_.end() ? why + " while it was starting"
-                                       : "worker " + std::to_string(slot) + ", while it was starting: " + hung->second;
+    const std::string when = held(slot).empty() ? "while it was starting" : "before it began its first task";
+    start_death_ = hung == hung_.end() ? gone_why_ + " " + when
+                                       : "worker " + std::to_string(slot) + ", " + when + ": " + hung->second;
     if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
   }
   auto lost = std::exchange(held(slot), {});
@@ -204,7 +208,8 @@ void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::stri
     lost.pop_front();
   }
   for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  post(event::WorkerGone{slot, started});
+  const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;
+  post(event::WorkerGone{slot, started, from_outside});
   gone_end_ = {};
 }
 
@@ -226,6 +231,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
   slots_.erase(pid);
   hosts_.erase(pid);
+  gone_pid_ = pid;
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
   settle_locks();

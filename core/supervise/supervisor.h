@@ -16,6 +16,9 @@
 #include "launch/guard.h"
 #include "launch/launcher.h"
 #include "os/event_loop.h"
+#include "procfs/memory_use.h"
+#include "procfs/oom_kills.h"
+#include "supervise/cause_text.h"
 #include "supervise/crew.h"
 #include "supervise/event_log.h"
 #include "supervise/hang_monitor.h"
@@ -95,6 +98,9 @@ class Supervisor : private CrewListener {
   void wind_down();
   void on_signals();
   void on_notes();
+  void begin_memory_watch();
+  void look_at_memory();
+  [[nodiscard]] std::string memory_words(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
   void settle_locks();
@@ -134,11 +140,18 @@ class Supervisor : private CrewListener {
   const TaskReport* report_ = nullptr;  ///< of the task that ends just now
   Held ending_;                         ///< that task
   ProcessEnd gone_end_;
+  pid_t gone_pid_ = 0;                           ///< of the process that ended last
+  std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, at the hands of tasks that have not ended
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;
-  std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
+  std::map<int, std::string>
+      hung_;  ///< slots whose worker was killed because it hung, was too large, or took too long: why, or where
   int overdue_told_ = 0;
+  std::unique_ptr<ProcSource> proc_;
+  std::optional<MemoryUse> memory_;  ///< where a limit is set
+  Nanos next_memory_look_ = 0;
+  OomKills oom_kills_;  ///< when we looked last
   std::optional<Error> fatal_;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;

@@ -114,7 +114,8 @@ std::string Supervisor::refusal(const TaskReport& report) const {
 template <typename Ended>
 std::string Supervisor::why_gone(const Ended& task) const {
   const auto hung = hung_.find(task.slot);
-  if (hung != hung_.end() && (task.cause == Cause::kHang || task.cause == Cause::kTaskLimit)) return hung->second;
+  const bool told = task.cause == Cause::kHang || task.cause == Cause::kMemory || task.cause == Cause::kTaskLimit;
+  if (hung != hung_.end() && told) return hung->second;
   return task.cause == Cause::kTaskLimit ? "" : gone_why_;
 }
 
@@ -141,10 +142,17 @@ void Supervisor::perform(action::EndTask& wanted) {
     ended.result = report_->payload;
     if (wanted.status == TaskStatus::kOk) ended.tensors = report_->tensors;
   } else {
-    error = cause_json(wanted.cause, cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted)), gone_log_);
+    std::string text = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
+    if (wanted.cause == Cause::kDeath && wanted.status == TaskStatus::kFailed) {
+      auto& deaths = deaths_[wanted.task.task];
+      deaths.push_back({gone_pid_, gone_end_, wanted.alone});
+      text += blame_text(wanted.task.task, deaths);
+    }
+    error = cause_json(wanted.cause, text, gone_log_);
     ended.result = error;
   }
   if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
+  if (!deaths_.empty()) deaths_.erase(wanted.task.task);
   tell(ended);
 }
 
@@ -168,6 +176,7 @@ void Supervisor::perform(action::RetryTask& wanted) {
     const Json told = Json::parse(report_->payload, nullptr, false);
     if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
   }
+  if (wanted.cause == Cause::kDeath) deaths_[wanted.task.task].push_back({gone_pid_, gone_end_, wanted.alone});
   tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason});
   back_[wanted.task.task] = std::exchange(ending_.input, {});
 }

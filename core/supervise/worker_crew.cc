@@ -231,6 +231,7 @@ void WorkerCrew::on_result(int number, std::string_view payload) {
     return;
   }
   slot.expected.pop_front();
+  launcher_->task_done();
   payload.remove_prefix(sizeof result);
   listener_->on_result(number, {result.failed != 0,
                                 result.start,

@@ -201,7 +201,6 @@ def test_a_crash_while_starting(
             "inputs": {"range": 4},
         },
         scripts={"starting.py": STARTING_JOB, "crashes.py": CRASH_MODULE},
-        timeout=20,
     ).check(3)
     assert re.search(CRASHES[kind][0], run.stderr), run
     if kind in ("raise", "exit"):

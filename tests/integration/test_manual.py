@@ -269,8 +269,8 @@ def test_a_wrong_job_page_is_found(
 
 def test_a_new_field_or_value_must_be_told(schema: dict[str, Any]) -> None:
     page = JOB_PAGE.read_text(encoding="utf-8")
-    schema["properties"]["limits"]["properties"]["memory_per_worker"] = {"type": "integer"}
+    schema["properties"]["limits"]["properties"]["power_per_worker"] = {"type": "integer"}
     schema["properties"]["order"]["enum"].append("random")
     found = compare_job_page(page, schema)
-    assert "not in mprun-job.5: limits.memory_per_worker" in found
+    assert "not in mprun-job.5: limits.power_per_worker" in found
     assert any(line.startswith("order: does not tell of") for line in found)

@@ -81,13 +81,50 @@ class JobResolve : public ::testing::Test {
 TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
   EXPECT_EQ(refusal("{\"script\": \"train.py\",\n\"limits\": {\n\"task_secnds\": 3}}"),
             "job.json:3: /limits/task_secnds: unknown key \"task_secnds\"\n"
-            "  allowed: task_seconds, job_seconds, join_seconds, grace_seconds, tasks_per_worker\n"
+            "  allowed: task_seconds, job_seconds, join_seconds, grace_seconds, tasks_per_worker, "
+            "memory_per_worker\n"
             "  did you mean \"task_seconds\"?");
   EXPECT_THAT(refusal("{\"proceses\": 3}"),
               AllOf(StartsWith("job.json:1: /proceses: unknown key"), HasSubstr("did you mean \"processes\"?")));
   EXPECT_THAT(refusal("{\"zzzzzzzz\": 3}"), ::testing::Not(HasSubstr("did you mean")));
   EXPECT_THAT(refusal("{\"gathered\": {}}"), HasSubstr("unknown key \"gathered\""));
   EXPECT_THAT(refusal("{\"inputs\": {\"jsnol\": \"x\"}}"), HasSubstr("did you mean \"jsonl\"?"));
+}
+
+TEST_F(JobResolve, DelaysThatGrow) {
+  const RetryPolicy plain = good(with("\"seed\": 1")).spec.retries;
+  EXPECT_EQ(plain.backoff, 1);
+  EXPECT_FALSE(plain.max_delay);
+  const RetryPolicy grows =
+      good(with("\"retries\": {\"delay\": 2, \"backoff\": 1.5, \"max_delay\": \"1m\"}")).spec.retries;
+  EXPECT_EQ(grows.backoff, 1.5);
+  EXPECT_EQ(grows.max_delay, 60);
+  EXPECT_THAT(refusal(with("\"retries\": {\"delay\": \"2m\", \"max_delay\": \"1m\"}")),
+              HasSubstr("/retries/max_delay: found \"1m\", which is less than \"delay\", \"2m\""));
+  EXPECT_THAT(refusal(with("\"retries\": {\"backoff\": 0.5}")), HasSubstr("/retries/backoff: found 0.5, allowed"));
+}
+
+TEST_F(JobResolve, SizesOfMemory) {
+  const auto limit = [this](const std::string& size) {
+    return good(with("\"limits\": {\"memory_per_worker\": " + size + "}")).spec.limits.memory_per_worker;
+  };
+  EXPECT_EQ(limit("1048576"), std::uint64_t{1} << 20U);
+  EXPECT_EQ(limit("\"2GiB\""), std::uint64_t{2} << 30U);
+  EXPECT_EQ(limit("\"1.5MiB\""), 1572864U);
+  EXPECT_EQ(limit("\"500MB\""), 500'000'000U);
+  EXPECT_EQ(limit("\"3TB\""), 3'000'000'000'000U);
+  EXPECT_EQ(limit("\"2000000B\""), 2'000'000U);
+  EXPECT_FALSE(good(with("\"seed\": 1")).spec.limits.memory_per_worker);
+  for (const char* wrong : {"1", "-1", "1.5", "\"2\"", "\"2G\"", "\"GiB\"", "\"-2GiB\"", "\"999999999TiB\"", "\"1kB\"",
+                            "\"2gib\"", "\"1e9B\"", "9223372036854775808", "null"}) {
+    EXPECT_THAT(refusal(with("\"limits\": {\"memory_per_worker\": " + std::string(wrong) + "}")),
+                HasSubstr("/limits/memory_per_worker: found "))
+        << wrong;
+  }
+  around_.memory_bytes = std::uint64_t{1} << 30U;
+  around_.memory_source = "a test";
+  EXPECT_THAT(refusal(with("\"limits\": {\"memory_per_worker\": \"2GiB\"}")),
+              HasSubstr("found \"2GiB\", which is more than there is: 1.0 GiB (a test)"));
 }
 
 TEST_F(JobResolve, ReportsWhatWasFoundAndWhatIsAllowed) {

@@ -83,12 +83,15 @@ TEST(Scheduler, DeathRetriesTheRunningTaskAndReturnsTheOthersFree) {
   EXPECT_EQ(all<action::RetryTask>(actions).at(0).cause, Cause::kDeath);
   EXPECT_EQ(all<action::StartWorker>(actions).size(), 1U);
   actions = driver.send(event::WorkerReady{0});
-  const auto assigns = all<action::Assign>(actions);
+  auto assigns = all<action::Assign>(actions);
+  ASSERT_EQ(assigns.size(), 1U);
+  ASSERT_EQ(assigns[0].tasks.size(), 1U);  // the suspect, alone
+  EXPECT_EQ(assigns[0].tasks[0].task, 0U);
+  EXPECT_EQ(assigns[0].tasks[0].attempt, 2);
+  assigns = all<action::Assign>(driver.send(event::TaskDone{0, false, kNanosPerSecond}));
   ASSERT_EQ(assigns.size(), 1U);
   EXPECT_EQ(assigns[0].tasks[0].task, 1U);  // innocent, still its first attempt
   EXPECT_EQ(assigns[0].tasks[0].attempt, 1);
-  EXPECT_EQ(assigns[0].tasks[2].task, 0U);
-  EXPECT_EQ(assigns[0].tasks[2].attempt, 2);
 }
 
 TEST(Scheduler, SecondDeathFailsTheTask) {
@@ -368,6 +371,54 @@ TEST(Scheduler, WorkerThatDoesNotExitIsEndedAfterTheJoinLimit) {
   const auto signals = all<action::Signal>(driver.send(event::Tick{}));
   ASSERT_EQ(signals.size(), 1U);
   EXPECT_EQ(signals[0].cause, Cause::kJoinLimit);
+}
+
+/// The seconds after which the only task is tried again, attempt by attempt.
+std::vector<int> delays_of(const Policy& policy) {
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{1, true});
+  driver.send(event::WorkerReady{0});
+  std::vector<int> delays;
+  while (all<action::EndTask>(driver.send(event::TaskDone{0, true, 1})).empty()) {
+    int seconds = 0;
+    for (; assigned(driver.send(event::Tick{}), 0).empty() && seconds < 1'000'000; ++seconds) driver.pass(1);
+    delays.push_back(seconds);
+  }
+  return delays;
+}
+
+TEST(Scheduler, DelaysGrowToTheLongest) {
+  Policy policy = workers(1);
+  policy.retries_on_error = 5;
+  policy.retry_delay = 3 * kNanosPerSecond;
+  EXPECT_THAT(delays_of(policy), ElementsAre(3, 3, 3, 3, 3));
+  policy.retry_backoff = 2;
+  EXPECT_THAT(delays_of(policy), ElementsAre(3, 6, 12, 24, 48));
+  policy.retry_max_delay = 20 * kNanosPerSecond;
+  EXPECT_THAT(delays_of(policy), ElementsAre(3, 6, 12, 20, 20));
+  policy.retries_on_error = 1000;
+  policy.retry_backoff = 1000;
+  EXPECT_EQ(delays_of(policy).back(), 20);
+}
+
+TEST(Scheduler, TheShorterDelayIsOverFirst) {
+  Policy policy = workers(2);
+  policy.retries_on_error = 5;
+  policy.retry_delay = kNanosPerSecond;
+  policy.retry_backoff = 10;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::InputsRead{2, true});
+  driver.send(event::WorkerReady{0});
+  driver.send(event::WorkerReady{1});
+  driver.send(event::TaskDone{0, true, 1});  // task 0: a second
+  driver.pass(1);
+  EXPECT_THAT(assigned(driver.send(event::Tick{}), 0), ElementsAre(0));
+  driver.send(event::TaskDone{0, true, 1});  // ten seconds
+  driver.send(event::TaskDone{1, true, 1});  // task 1: a second
+  driver.pass(1);
+  EXPECT_THAT(assigned(driver.send(event::Tick{}), 0), ElementsAre(1));
 }
 
 }  // namespace

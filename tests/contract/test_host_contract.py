@@ -1,0 +1,191 @@
+"""Hosts and slots that die again and again: replaced while that helps, then one report."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import RunCommand, Running, StartCommand
+
+
+def host_of(running: Running) -> int | None:
+    """The first child of the supervisor, if there is one just now."""
+    supervisors = {p.pid for p in running.children() if p.ppid == running.pid}
+    hosts = [p.pid for p in running.children() if p.ppid in supervisors and p.alive]
+    return min(hosts, default=None)
+
+
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_a_host_killed_after_every_few_tasks(
+    start_job: StartCommand, tmp_path: Path, start_method: str
+) -> None:
+    """More often than in a row would be borne; setup is run again by each; results are exact."""
+    script = """
+import os
+import time
+
+from events import mark
+
+mark("loaded", os.getpid())
+
+
+def run(number):
+    time.sleep(0.002)
+    mark("done")
+    return number
+"""
+    running = start_job(
+        {
+            "script": "job.py:run",
+            "start_method": start_method,
+            "processes": 4,
+            "retries": {"on_death": 100},
+            "inputs": {"range": 2000},
+        },
+        "-q",
+        scripts={"job.py": script, "events.py": harness.EVENTS},
+    )
+    kills = 0
+    while kills < 6 and running.process.poll() is None:
+        seen = len(harness.marks(tmp_path / "done"))
+        harness.wait_until(
+            lambda: len(harness.marks(tmp_path / "done")) > seen + 20
+            or running.process.poll() is not None,
+            timeout=60,
+            what="tasks",
+        )
+        host = host_of(running)
+        if host is not None and running.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(host, signal.SIGKILL)
+                kills += 1
+    run = running.wait(120).check()
+    assert run.values() == list(range(2000))
+    assert kills > 3
+    hosts = [p for p in run.summary()["processes"] if p["role"] == "host"]
+    assert len(hosts) >= 4 and len(set(harness.marks(tmp_path / "loaded"))) >= 4
+
+
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_a_host_killed_while_it_loads(
+    start_job: StartCommand, tmp_path: Path, start_method: str
+) -> None:
+    """The next one does it."""
+    script = """
+import os
+
+from events import mark, wait_for
+
+mark("loading", os.getpid())
+if len(open("loading").readlines()) == 1:
+    wait_for("never", seconds=60)
+
+
+def run(number):
+    return number
+"""
+    running = start_job(
+        {
+            "script": "job.py:run",
+            "preload": ["job"],
+            "start_method": start_method,
+            "processes": 4,
+            "env": {"PYTHONPATH": str(tmp_path)},
+            "inputs": {"range": 8},
+        },
+        scripts={"job.py": script, "events.py": harness.EVENTS},
+    )
+    harness.wait_until(lambda: harness.marks(tmp_path / "loading"), timeout=60, what="the host")
+    os.kill(int(harness.marks(tmp_path / "loading")[0]), signal.SIGKILL)
+    run = running.wait().check()
+    assert run.values() == list(range(8))
+
+
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> None:
+    """Killed by every task: three in a row with nothing done between end the job."""
+    script = "import os, time\n\n\ndef run(n):\n    os.kill(os.getppid(), 9)\n    time.sleep(60)\n"
+    run = run_job(
+        {
+            "script": "job.py:run",
+            "start_method": start_method,
+            "processes": 2,
+            "retries": {"on_death": 1000},
+            "inputs": {"range": 4},
+        },
+        scripts={"job.py": script},
+    ).check(3)
+    assert run.stderr.count("again and again") == 1
+    hosts = [p for p in run.summary()["processes"] if p["role"] == "host"]
+    assert [host["signal"] for host in hosts] == [9, 9, 9]
+
+
+VAIN = """
+import os
+import threading
+import time
+
+from events import mark, wait_for
+
+
+def worker_setup():
+    if os.environ["MPRUN_WORKER"] != "1":
+        return
+    mark("starts")
+    if MODE == "start":
+        os._exit(9)
+    threading.Thread(target=lambda: (time.sleep(0.02), os._exit(9)), daemon=True).start()
+
+
+def run(number):
+    if MODE == "ready":
+        wait_for("never", seconds=60)
+    return number
+"""
+
+
+def test_a_slot_that_never_starts(run_job: RunCommand, start_method: str) -> None:
+    """Others come and go beside it: the job ends with one report all the same."""
+    run = run_job(
+        {
+            "script": "vain.py:run",
+            "worker_setup": "worker_setup",
+            "start_method": start_method,
+            "processes": 2,
+            "limits": {"tasks_per_worker": 1},
+            "inputs": {"range": 2000},
+        },
+        scripts={"vain.py": "MODE = 'start'\n" + VAIN, "events.py": harness.EVENTS},
+    ).check(3)
+    assert re.search(r"worker 1 \(pid \d+\) ended with exit code 9 while it was starting", run.stderr)
+    assert len(harness.marks(run.run_dir.parent / "starts")) == 3
+
+
+def test_a_slot_whose_workers_die_before_their_first_task(
+    start_job: StartCommand, tmp_path: Path, start_method: str
+) -> None:
+    """They were ready, and there was nothing to do: they are not replaced for ever."""
+    reader, writer = os.pipe()
+    with open(writer, "wb", buffering=0) as source:
+        source.write(b"the only task so far\n")
+        running = start_job(
+            {
+                "script": "vain.py:run",
+                "worker_setup": "worker_setup",
+                "start_method": start_method,
+                "processes": 2,
+                "retries": {"on_death": 100},
+                "inputs": {"lines": "-"},
+            },
+            scripts={"vain.py": "MODE = 'ready'\n" + VAIN, "events.py": harness.EVENTS},
+            stdin=reader,
+        )
+        run = running.wait().check(3)
+    assert 3 <= len(harness.marks(tmp_path / "starts")) <= 6
+    assert re.search(r"worker 1 \(pid \d+\) ended with exit code 9", run.stderr)
