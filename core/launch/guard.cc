@@ -52,7 +52,12 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
   const sigset_t set = guarded_signals();
   for (;;) {
     siginfo_t got{};
-    if (sigwaitinfo(&set, &got) < 0) continue;
+    if (sigwaitinfo(&set, &got) < 0) {
+      if (errno == EINTR) continue;
+      got.si_signo = SIGCHLD;  // we can pass no signal on any more, but still wait for its end
+      siginfo_t ended{};
+      waitid(P_PID, static_cast<id_t>(supervisor), &ended, WEXITED | WNOWAIT);
+    }
     if (got.si_signo == SIGCHLD) {
       siginfo_t info{};
       waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG);

@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class JobResolve : public ::testing::Test {
@@ -77,6 +78,30 @@ class JobResolve : public ::testing::Test {
   std::string directory_;
   Surroundings around_;
 };
+
+TEST_F(JobResolve, KeepsSecretsOutOfWhatIsWritten) {
+  const Resolved resolved = good(with(R"("env": {"API_TOKEN": "t0k", "my_key": "k3y", "PLAIN": "p"})"));
+  EXPECT_EQ(resolved.spec.env.at("API_TOKEN"), "t0k");  // its processes get it
+  EXPECT_EQ(resolved.merged.at("env").dump(), R"({"API_TOKEN":"***","my_key":"***","PLAIN":"p"})");
+  const Resolved named = good(with(R"("redact": ["PL?IN"], "env": {"API_TOKEN": "t0k", "PLAIN": "p"})"));
+  EXPECT_EQ(named.merged.at("env").dump(), R"({"API_TOKEN":"t0k","PLAIN":"***"})");
+  EXPECT_EQ(good(with(R"("redact": [], "env": {"API_TOKEN": "t"})")).merged.at("env").at("API_TOKEN"), "t");
+}
+
+TEST_F(JobResolve, TakesWhatWasNotKeptFromTheEnvironment) {
+  around_.env["API_TOKEN"] = "anew";
+  const Resolved resolved = good(with(R"("env": {"API_TOKEN": "***", "PLAIN": "***"})"));
+  EXPECT_EQ(resolved.spec.env.at("API_TOKEN"), "anew");
+  EXPECT_EQ(resolved.spec.env.at("PLAIN"), "***");
+  EXPECT_EQ(resolved.merged.at("env").at("API_TOKEN"), "***");
+  EXPECT_THAT(refusal(with(R"("env": {"OTHER_SECRET": "***"})")),
+              AllOf(HasSubstr("job.json:3: /env/OTHER_SECRET: found \"***\""), HasSubstr("set OTHER_SECRET in the")));
+}
+
+TEST_F(JobResolve, NamesNoSecretInMessages) {
+  EXPECT_THAT(refusal(with("\"env\": {\"API_TOKEN\": 271828}")),
+              AllOf(HasSubstr("/env/API_TOKEN: found number, allowed: a text"), Not(HasSubstr("271828"))));
+}
 
 TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
   EXPECT_EQ(refusal("{\"script\": \"train.py\",\n\"limits\": {\n\"task_secnds\": 3}}"),
