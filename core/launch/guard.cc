@@ -84,6 +84,7 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
     return 125;
   }
   become_subreaper();
+  signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
   const sigset_t set = guarded_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &set, &before);

@@ -104,7 +104,11 @@ Result<void> Supervisor::prepare() {
 
 void Supervisor::loop_until_over() {
   while (!scheduler_->over()) {
-    if (auto waited = loop_->run_once(kTickEvery); !waited) fatal_ = waited.error();
+    if (auto waited = loop_->run_once(kTickEvery); !waited) {  // nobody can be heard any more
+      fatal_ = waited.error();
+      tell_fatal();
+      return;
+    }
     tick();
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
@@ -271,12 +275,16 @@ void Supervisor::tick() {
   pulse(stopping ? "stopping" : starting ? "starting" : "running");
   if (!fatal_ && setup_.failure) {
     fatal_ = setup_.failure();
-    if (fatal_) notice(Notice::Kind::kError, fatal_->message);
   }
+  tell_fatal();
   if (fatal_ && scheduler_->stopping() == Cause::kNone) {
     post(event::Interrupt{});
     post(event::Interrupt{});
   }
+}
+
+void Supervisor::tell_fatal() {
+  if (fatal_ && !std::exchange(fatal_told_, true)) notice(Notice::Kind::kError, fatal_->message);
 }
 
 void Supervisor::on_notes() {
@@ -295,7 +303,8 @@ void Supervisor::on_signals() {
   signalfd_siginfo info{};
   bool child = false;
   bool asked = false;
-  while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+  ssize_t size = 0;
+  while ((size = read(signals_.get(), &info, sizeof info)) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child = true;
@@ -310,6 +319,10 @@ void Supervisor::on_signals() {
       post(event::Interrupt{});
       wound_down_by_ = 0;
     }
+  }
+  if (size < 0 && errno != EAGAIN && errno != EINTR) {
+    if (!fatal_) fatal_ = system_error("cannot receive signals", errno);
+    child = true;
   }
   if (child) reap_children();
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were

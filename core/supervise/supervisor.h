@@ -90,6 +90,7 @@ class Supervisor : private CrewListener {
   void loop_until_over();
   void wind_down();
   void on_signals();
+  void tell_fatal();
   void on_notes();
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
@@ -135,6 +136,7 @@ class Supervisor : private CrewListener {
   std::map<int, std::string> hung_;  ///< slots whose worker was killed because it hung, or took too long: why, or where
   int overdue_told_ = 0;
   std::optional<Error> fatal_;
+  bool fatal_told_ = false;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;
   int stop_signal_ = 0;
