@@ -157,8 +157,8 @@ std::string find_program(const std::string& name, const std::string& path, const
   while (!name.empty()) {
     const auto colon = rest.find(':');
     const std::string folder(rest.substr(0, colon));
-    std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (usable(file)) return file;
+    const std::string file = folder + "/" + name;
+    if (!folder.empty() && usable(file)) return file;
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }
