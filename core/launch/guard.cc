@@ -60,7 +60,12 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
     }
     if (got.si_signo == SIGCHLD) {
       siginfo_t info{};
-      waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG);
+      if (waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG) != 0 && errno != EINTR) {
+        std::perror("mprun: cannot see how the supervisor ends; everything it has started is killed");
+        kill(supervisor, SIGKILL);
+        kill_descendants(kTeardownSeconds);
+        return 125;
+      }
       if (info.si_pid == supervisor) {
         kill_descendants(kTeardownSeconds);
         return exit_code_of(info);

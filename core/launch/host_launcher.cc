@@ -117,7 +117,10 @@ void HostLauncher::send_waiting() {
           MPRUN_FORK, told.dump(),
           {request->channel.get(), request->results.get(), request->out.get(), request->err.get()});
       if (sent == FrameSender::Sent::kBusy) break;
-      if (sent == FrameSender::Sent::kGone) return;  // the host is dying: the next one will do it
+      if (sent == FrameSender::Sent::kGone) {
+        kill(pid_, SIGKILL);  // mostly it is dying: the next one will do it
+        return;
+      }
       forking_.insert(slot);
     }
     waiting_.pop_front();

@@ -103,6 +103,7 @@ Result<void> Supervisor::prepare() {
 }
 
 void Supervisor::loop_until_over() {
+  std::optional<Nanos> give_up;  // with a fault of our own nobody's end may be seen any more
   while (!scheduler_->over()) {
     if (auto waited = loop_->run_once(kTickEvery); !waited) {  // nobody can be heard any more
       fatal_ = waited.error();
@@ -110,6 +111,8 @@ void Supervisor::loop_until_over() {
       return;
     }
     tick();
+    if (fatal_ && !give_up) give_up = monotonic_now() + policy_.grace + from_seconds(kKillSeconds);
+    if (give_up && monotonic_now() > *give_up) return;
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
@@ -332,7 +335,13 @@ void Supervisor::on_signals() {
 void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+      const bool spawned = setup_.spec->start_method == StartMethod::kSpawn && !slots_.empty();
+      const bool expects_children = spawned || !hosts_.empty();
+      if (errno != EINTR && expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
+      return;
+    }
+    if (info.si_pid == 0) return;
     ProcessEnd end;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
     crew_->child_gone(info.si_pid, end);

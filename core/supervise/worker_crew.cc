@@ -177,7 +177,15 @@ void WorkerCrew::flush(int number) {
   Slot& slot = at(number);
   if (!slot.channel) return;
   if (!slot.channel->flush()) {
-    plan_.loop->remove(slot.channel->fd());  // it is dying; its end will be reported
+    plan_.loop->remove(slot.channel->fd());
+    // Mostly it is dying, and its end will be reported. If not, it can never be told anything again.
+    plan_.loop->at(monotonic_now() + kClosedPatience, [this, number] {
+      Slot& deaf = at(number);
+      if (deaf.pid == 0 || deaf.retired || !deaf.channel || deaf.channel->flush()) return;
+      if (deaf.verdict.empty()) deaf.verdict = kClosed;
+      deaf.condemned = true;
+      signal_group(deaf.pid, SIGKILL);
+    });
     return;
   }
   plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Runs mprun with one of its system calls failing and says what is wrong with how it ended.
 
 The test test_failing_calls.py tries representatives; as a program this file tries all that a small job reaches

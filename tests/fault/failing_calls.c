@@ -67,7 +67,7 @@ int open(const char* path, int flags, ...) {
   const mode_t mode = mode_of(flags, arguments);
   va_end(arguments);
   REAL(open);
-  const int error = injected_or_interrupted("open");
+  const int error = injected("open");
   FAIL(error, -1)
   return real(path, flags, mode);
 }
@@ -78,7 +78,7 @@ int openat(int folder, const char* path, int flags, ...) {
   const mode_t mode = mode_of(flags, arguments);
   va_end(arguments);
   REAL(openat);
-  const int error = injected_or_interrupted("openat");
+  const int error = injected("openat");
   FAIL(error, -1)
   return real(folder, path, flags, mode);
 }

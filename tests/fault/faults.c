@@ -127,7 +127,10 @@ int injected(const char* call) {
 }
 
 int injected_or_interrupted(const char* call) {
-  if (state != NULL && is_storm && __atomic_add_fetch(&state->storm, 1, __ATOMIC_RELAXED) % 2 == 1) return EINTR;
+  if (state != NULL && is_storm) {
+    const unsigned long number = __atomic_add_fetch(&state->storm, 1, __ATOMIC_RELAXED);
+    if (((number * 0x9e3779b97f4a7c15U) >> 60) < 8) return EINTR; /* in no rhythm that a loop of calls could share */
+  }
   return injected(call);
 }
 

@@ -5,7 +5,7 @@
  * FAULT_CALL     CALL:ERRNO:N:once|forever[:SITE]: the N-th call fails, or that and all later ones of CALL;
  *                SITE (hexadecimal, from the log) counts only the calls that come from there
  *                short: reads and writes move half of what was asked for
- *                storm: every second call that a signal can interrupt was interrupted
+ *                storm: half of the calls that a signal can interrupt were
  * FAULT_LOG      a file that gets a line for every site at first sight, and one for each fault
  */
 #ifndef MPRUN_TESTS_FAULTS_H
