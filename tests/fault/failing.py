@@ -298,7 +298,7 @@ def names_of(found: list[Site]) -> dict[int, str]:
     frames = sorted({frame for site in found for frame in site.frames})
     words = ["addr2line", "-Cfe", str(harness.MPRUN_BIN), *(hex(frame - 1) for frame in frames)]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    names = [re.sub(r"\(.*|mprun::|\(anonymous namespace\)::", "", line) for line in lines[::2]]
+    names = [re.sub(r"\(anonymous namespace\)::|mprun::|\(.*", "", line) for line in lines[::2]]
     return dict(zip(frames, names))
 
 

@@ -435,7 +435,7 @@ TEST_F(JobResolve, TensorsAreGatheredUnlessToldOtherwise) {
 
 TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
-    "call": "item", "chunk_size": "auto", "order": "input", "on_error": "continue",
+    "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "on_error": "continue",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0}, "limits": {"join_seconds": 30, "grace_seconds": 5},
     "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto"})");
   EXPECT_EQ(default_layer().value, expected);
