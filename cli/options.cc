@@ -123,24 +123,32 @@ Json input_of(const std::string& text) {
   return value.is_discarded() ? Json(text) : value;
 }
 
+// A value as messages may repeat it: variables are often secrets.
+std::string shown_value(const std::string& key, const std::string& value) {
+  return key == "env" || key.rfind("env.", 0) == 0 ? "***" : value;
+}
+
 std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) {
     return wrong("--set " + text + ": found no KEY=JSON, for example --set limits.grace_seconds=2");
   }
-  std::string pointer = "/" + text.substr(0, equals);
+  const std::string key = text.substr(0, equals);
+  const std::string typed = text.substr(equals + 1);
+  const std::string shown = "--set " + key + "=" + shown_value(key, typed);
+  std::string pointer = "/" + key;
   std::replace(pointer.begin() + 1, pointer.end(), '.', '/');
-  const Json value = Json::parse(text.substr(equals + 1), nullptr, false);
+  const Json value = Json::parse(typed, nullptr, false);
   if (value.is_discarded()) {
-    return wrong("--set " + text + ": what follows = is not JSON; a string needs quotes: --set '" +
-                 text.substr(0, equals) + "=\"" + text.substr(equals + 1) + "\"'");
+    return wrong(shown + ": what follows = is not JSON; a string needs quotes: --set '" + key + "=\"" +
+                 shown_value(key, typed) + "\"'");
   }
   try {
     line->layer.value[Json::json_pointer(pointer)] = value;
   } catch (const Json::exception&) {
-    return wrong("--set " + text + ": " + text.substr(0, equals) + " names no field");
+    return wrong(shown + ": " + key + " names no field");
   }
-  line->layer.origins.emplace_back(pointer, "--set " + text);
+  line->layer.origins.emplace_back(pointer, shown);
   return std::nullopt;
 }
 

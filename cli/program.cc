@@ -56,7 +56,7 @@ class Program {
                    not_executable ? "permission denied" : "command not found");
       return not_executable ? kNotExecutable : kNotFound;
     }
-    block_signals();
+    if (auto taken = take_signals(); !taken) return report_error(taken.error());
     // The program is in the process group of who called us. Were its parent in the same session, but in a group of its
     // own, the kernel would take the program's end for that of a shell, and send SIGHUP to a group with a stopped
     // process in it, such as that of a script in CI (setpgid(2): orphaned process groups). So we join, and leave the
@@ -142,21 +142,28 @@ class Program {
     for (const auto& [pid, rank] : ranks_) kill(pid, number);
   }
 
-  void block_signals() {
-    sigemptyset(&taken_);
+  Result<void> take_signals() {
+    sigset_t taken;
+    sigemptyset(&taken);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
-      sigaddset(&taken_, number);
+      sigaddset(&taken, number);
     }
-    sigprocmask(SIG_BLOCK, &taken_, nullptr);
+    sigprocmask(SIG_BLOCK, &taken, nullptr);
+    signals_ = Fd(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) return system_error("cannot receive signals", errno);
+    return {};
   }
 
   void wait_for_all() {
-    const Fd signals(signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK));
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
-      std::array<pollfd, 4> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
+      std::array<pollfd, 4> waits{pollfd{signals_.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
                                   pollfd{notes_->fd(), POLLIN, 0}, pollfd{watch_->fd(), POLLIN, 0}};
       const int ready = poll(waits.data(), waits.size(), milliseconds_to_wait());
+      if (ready < 0 && errno != EINTR) {
+        give_up("cannot wait for the program");
+        return;
+      }
       if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
         kill_descendants(kKillSeconds);
         _exit(128 + SIGKILL);
@@ -166,12 +173,28 @@ class Program {
         watch_->take_ends();
         settle_locks();
       }
-      signalfd_siginfo info{};
-      while (read(signals.get(), &info, sizeof info) == sizeof info) on_signal(static_cast<int>(info.ssi_signo));
+      if (!read_signals()) {
+        give_up("cannot receive signals");
+        return;
+      }
       sync_->wake_forgotten();
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
       if (monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
+  }
+
+  bool read_signals() {
+    signalfd_siginfo info{};
+    ssize_t size = 0;
+    while ((size = read(signals_.get(), &info, sizeof info)) == sizeof info)
+      on_signal(static_cast<int>(info.ssi_signo));
+    return size >= 0 || errno == EAGAIN || errno == EINTR;
+  }
+
+  // The program's end could not be seen any more: it is ended.
+  void give_up(const char* what) {
+    code_ = report_error(system_error(what, errno));
+    ranks_.clear();
   }
 
   [[nodiscard]] int milliseconds_to_wait() const {
@@ -211,7 +234,11 @@ class Program {
   void reap() {
     for (;;) {
       siginfo_t info{};
-      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0) {
+        if (errno != EINTR && !ranks_.empty()) give_up("cannot see the program's end");
+        return;
+      }
+      if (info.si_pid == 0) return;
       const auto ended = ranks_.extract(info.si_pid);
       if (ended.empty()) continue;  // an orphan of the program
       ProcessEnd end;
@@ -238,7 +265,7 @@ class Program {
   Environment environment_;
   std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
-  sigset_t taken_{};  ///< by signalfd
+  Fd signals_;
   std::optional<Nanos> kill_at_;
   std::optional<SyncSegment> sync_;
   std::unique_ptr<HangWatch> watch_;

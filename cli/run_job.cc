@@ -216,7 +216,7 @@ std::string current_path() {
 
 std::string shown_path(const std::string& path) {
   std::error_code error;
-  const auto relative = std::filesystem::relative(path, error);
+  const auto relative = std::filesystem::relative(path, current_path(), error);
   return error || relative.string().rfind("../", 0) == 0 ? path : relative.string();
 }
 

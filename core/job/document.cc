@@ -1,19 +1,20 @@
 #include "job/document.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <iterator>
 #include <sstream>
 
 #include "job/json_syntax.h"
 #include "job/text_position.h"
 #include "job/words.h"
+#include "os/fd.h"
 
 namespace mprun {
 
@@ -107,26 +108,30 @@ class Builder final : public nlohmann::json_sax<Json> {
 
 Error unreadable(const std::string& name, const std::string& why) { return usage_error(name + ": " + why); }
 
+Result<std::string> read_open_file(int fd, const std::string& name) {
+  Result<std::string> text = read_all(fd);
+  if (!text) return unreadable(name, std::string("cannot be read: ") + std::strerror(errno));
+  return text;
+}
+
 Result<std::string> read_file(const std::string& path, const std::string& name) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
     return unreadable(name, errno == ENOENT ? "no such file" : std::string("cannot be read: ") + std::strerror(errno));
   }
   if (S_ISDIR(status.st_mode)) return unreadable(name, "is a directory, not a job spec");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return unreadable(name, std::string("cannot be read: ") + std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (file.bad()) return unreadable(name, std::string("cannot be read: ") + std::strerror(errno));
-  return text;
+  return read_open_file(file.get(), name);
 }
 
 }  // namespace
 
 Result<Document> read_document(const std::string& path, const std::string& current_directory) {
   if (path == "-") {
-    std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    return parse_document(kStdinName, current_directory, std::move(text));
+    Result<std::string> text = read_open_file(STDIN_FILENO, kStdinName);
+    if (!text) return std::move(text).error();
+    return parse_document(kStdinName, current_directory, std::move(*text));
   }
   const std::filesystem::path full = std::filesystem::path(current_directory) / path;
   Result<std::string> text = read_file(full.string(), path);

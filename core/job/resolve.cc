@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "job/redact.h"
 #include "job/resolve_parts.h"
 #include "job/schema.h"
 #include "job/validate.h"
@@ -168,6 +169,7 @@ void resolve_plain(Resolving& job) {
   if (const Json* env = layers.find("/env")) {
     for (const auto& [name, value] : env->items()) spec.env[name] = value.get<std::string>();
   }
+  spec.redact = layers.find("/redact")->get<std::vector<std::string>>();
   spec.adapters_off = switched_off(layers.find("/adapters"));
   const std::string call = job.text("/call");
   spec.call = call == "args" ? CallStyle::kArgs : call == "kwargs" ? CallStyle::kKwargs : CallStyle::kItem;
@@ -312,6 +314,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
     return std::move(done).error();
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
   resolve_plain(job);
+  if (Result<void> done = job::restore_redacted(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_shared(job); !done) return std::move(done).error();
@@ -331,6 +334,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   for (const std::string& field : job::property_names(schema)) {
     if (merged.contains(field)) resolved.merged[field] = std::move(merged[field]);
   }
+  job::redact_env(resolved.spec.redact, &resolved.merged);
   return resolved;
 }
 

@@ -35,7 +35,7 @@ struct Decision {
 // Its implicit move moves nlohmann values, which clang-tidy cannot see through.
 struct Resolved {  // NOLINT(bugprone-exception-escape)
   JobSpec spec;
-  Json merged;                      ///< the merged JSON, as `job.json` of the run directory keeps it
+  Json merged;                      ///< the merged JSON, as `job.json` of the run directory keeps it: without secrets
   std::vector<Decision> decisions;  ///< in schema order
 };
 

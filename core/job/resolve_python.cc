@@ -13,16 +13,18 @@ bool is_executable(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
 }
 
-/// The file that a shell would execute for `name`; "" if there is none.
+/// The file that a shell would execute for `name`; "" if there is none. An empty entry of PATH, which to a shell is the
+/// current directory, is none: nobody asks for that one by a forgotten colon.
 std::string find_on_path(const Resolving& job, const std::string& name) {
   const std::string* variable = job.variable("PATH");
   const std::string path = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin" : *variable;
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
-    const std::string directory = absolute_path(job.around.current_directory, path.substr(begin, end - begin));
-    std::string candidate = absolute_path(directory, name);
-    if (is_executable(candidate)) return candidate;
+    const std::string entry = path.substr(begin, end - begin);
     begin = end + 1;
+    if (entry.empty()) continue;
+    std::string candidate = absolute_path(absolute_path(job.around.current_directory, entry), name);
+    if (is_executable(candidate)) return candidate;
   }
   return {};
 }

@@ -141,6 +141,7 @@ struct JobSpec {
   std::string python;  ///< absolute path or a name found on PATH; empty if none is needed
   std::vector<std::string> args;
   std::map<std::string, std::string> env;  ///< added to mprun's own environment
+  std::vector<std::string> redact;         ///< patterns of names in `env` whose values nobody is told
   std::string working_directory;           ///< absolute; where workers start
   std::string setup;
   std::string worker_setup;

@@ -11,6 +11,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "job/redact.h"
 #include "job/schema.h"
 #include "job/words.h"
 
@@ -139,6 +140,12 @@ Path path_of(const valijson::ValidationResults::Error& error) {
   return path;
 }
 
+/// A variable by its name; which more the spec wants kept from messages is not known yet.
+bool is_secret(const Path& path, const Json& schema) {
+  if (path.size() < 2 || path[0] != "env") return false;
+  return is_redacted(defaults_of(schema).at("redact").get<std::vector<std::string>>(), path[1]);
+}
+
 std::vector<Finding> collect(valijson::ValidationResults* results, const Json& root, const Json& schema) {
   std::vector<Finding> findings;
   std::set<Path> seen;
@@ -154,8 +161,10 @@ std::vector<Finding> collect(valijson::ValidationResults* results, const Json& r
       add_unknown_keys(root, path, *inner, &findings);
       continue;
     }
-    std::string words = "found " + describe(*value) + ", allowed: " + allowed_words(*inner);
-    const std::string meant = suggestion(*value, *inner);
+    const bool secret = is_secret(path, schema);
+    std::string words =
+        "found " + (secret ? value->type_name() : describe(*value)) + ", allowed: " + allowed_words(*inner);
+    const std::string meant = secret ? "" : suggestion(*value, *inner);
     if (!meant.empty()) words += "\n  did you mean " + meant + "?";
     findings.push_back({order_of(root, path), std::move(path), std::move(words)});
   }

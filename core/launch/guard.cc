@@ -55,10 +55,20 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
   const sigset_t set = guarded_signals();
   for (;;) {
     siginfo_t got{};
-    if (sigwaitinfo(&set, &got) < 0) continue;
+    if (sigwaitinfo(&set, &got) < 0) {
+      if (errno == EINTR) continue;
+      got.si_signo = SIGCHLD;  // we can pass no signal on any more, but still wait for its end
+      siginfo_t ended{};
+      waitid(P_PID, static_cast<id_t>(supervisor), &ended, WEXITED | WNOWAIT);
+    }
     if (got.si_signo == SIGCHLD) {
       siginfo_t info{};
-      waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG);
+      if (waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG) != 0 && errno != EINTR) {
+        std::perror("mprun: cannot see how the supervisor ends; everything it has started is killed");
+        kill(supervisor, SIGKILL);
+        kill_descendants(kTeardownSeconds);
+        return 125;
+      }
       if (info.si_pid == supervisor) {
         kill_descendants(kTeardownSeconds);
         return exit_code_of(info);
@@ -100,6 +110,7 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
     return 125;
   }
   become_subreaper();
+  signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
   const sigset_t set = guarded_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &set, &before);

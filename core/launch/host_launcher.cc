@@ -90,15 +90,16 @@ void HostLauncher::on_frame(const Frame& frame) {
   } else if (frame.type == MPRUN_FORKED || frame.type == MPRUN_EXITED) {
     const Json told = Json::parse(frame.payload, nullptr, false);
     if (!told.is_object()) return;
-    const pid_t pid = told.value("pid", 0);
-    if (frame.type == MPRUN_FORKED) forking_.erase(told.value("slot", -1));
+    const pid_t pid = number_in(told, "pid", 0);
+    const int slot = number_in(told, "slot", -1);
+    if (frame.type == MPRUN_FORKED && forking_.erase(slot) == 0) return;  // none that was asked for
     if (frame.type == MPRUN_EXITED) {
-      worker_gone(pid, {told.value("exit_code", 0), told.value("signal", 0)}, true);
+      worker_gone(pid, {number_in(told, "exit_code", 0), number_in(told, "signal", 0)}, true);
     } else if (pid > 0) {
-      slots_[pid] = told.value("slot", 0);
-      listener_->on_launched(slots_[pid], pid);
+      slots_[pid] = slot;
+      listener_->on_launched(slot, pid);
     } else {
-      listener_->on_launch_failed("the host cannot fork: " + told.value("error", "unknown error"));
+      listener_->on_launch_failed("the host cannot fork: " + text_in(told, "error", "unknown error"));
     }
     if (ready_) send_waiting();
   }
@@ -116,7 +117,10 @@ void HostLauncher::send_waiting() {
           MPRUN_FORK, told.dump(),
           {request->channel.get(), request->results.get(), request->out.get(), request->err.get()});
       if (sent == FrameSender::Sent::kBusy) break;
-      if (sent == FrameSender::Sent::kGone) return;  // the host is dying: the next one will do it
+      if (sent == FrameSender::Sent::kGone) {
+        kill(pid_, SIGKILL);  // mostly it is dying: the next one will do it
+        return;
+      }
       forking_.insert(slot);
     }
     waiting_.pop_front();

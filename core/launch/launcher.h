@@ -83,6 +83,10 @@ class Launcher {
 /// One error text for a Python that could not be executed.
 [[nodiscard]] std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure);
 
+/// A member of what a host or worker told, or `otherwise` where it told something else.
+[[nodiscard]] int number_in(const Json& told, const char* key, int otherwise);
+[[nodiscard]] std::string text_in(const Json& told, const char* key, const std::string& otherwise);
+
 /// What a START_FAILED frame says, for people: message and traceback.
 [[nodiscard]] std::string explain_start_failure(std::string_view payload);
 

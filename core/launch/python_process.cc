@@ -106,6 +106,16 @@ SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channe
   return spawn;
 }
 
+int number_in(const Json& told, const char* key, int otherwise) {
+  const auto found = told.find(key);
+  return found != told.end() && found->is_number_integer() ? found->get<int>() : otherwise;
+}
+
+std::string text_in(const Json& told, const char* key, const std::string& otherwise) {
+  const auto found = told.find(key);
+  return found != told.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
 std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure) {
   std::string text = "cannot start the interpreter " + plan.spec->python + ": ";
   if (std::strcmp(failure.stage, "exec") != 0) text += std::string(failure.stage) + ": ";
@@ -117,12 +127,12 @@ std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& fa
 std::string explain_start_failure(std::string_view payload) {
   const Json told = Json::parse(payload, nullptr, false);
   if (!told.is_object()) return "a worker could not start, and did not say why";
-  std::string text = told.value("message", "a worker could not start");
-  if (told.contains("traceback") && told["traceback"].is_string()) {
-    text += "\n" + told["traceback"].get<std::string>();
-    while (text.back() == '\n') text.pop_back();
+  std::string text = text_in(told, "message", "a worker could not start");
+  if (const std::string traceback = text_in(told, "traceback", ""); !traceback.empty()) {
+    text += "\n" + traceback;
+    while (!text.empty() && text.back() == '\n') text.pop_back();
   }
-  if (told.value("stage", "") == "interpreter") text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
+  if (text_in(told, "stage", "") == "interpreter") text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
   return text;
 }
 

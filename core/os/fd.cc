@@ -42,6 +42,18 @@ Result<Fd> open_file(const std::string& path, int flags, unsigned mode) {
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
+Result<std::string> read_all(int fd) {
+  std::string text;
+  std::array<char, 64 * 1024> piece{};
+  for (;;) {
+    const ssize_t n = read(fd, piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("cannot read", errno);
+    if (n == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(n));
+  }
+}
+
 Result<void> write_all(int fd, std::string_view data) {
   while (!data.empty()) {
     const ssize_t n = write(fd, data.data(), data.size());

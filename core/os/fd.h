@@ -55,6 +55,9 @@ struct SocketPair {
 
 void set_nonblocking(int fd);
 
+/// What is still to be read from a blocking file descriptor; on failure errno is that of read().
+[[nodiscard]] Result<std::string> read_all(int fd);
+
 /// Writes all of `data` to a blocking file descriptor.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data);
 

@@ -97,6 +97,18 @@ void reset_signals() {
   fail(ready, "exec");
 }
 
+// Waits for the exec. Whether the child told of a failure instead, or cannot be heard.
+bool read_failure(int fd, SpawnFailure* failure) {
+  std::size_t had = 0;
+  ssize_t size = 0;
+  do {
+    size = read(fd, reinterpret_cast<char*>(failure) + had, sizeof *failure - had);
+    if (size > 0) had += static_cast<std::size_t>(size);
+  } while (size > 0 || (size < 0 && errno == EINTR));
+  if (size < 0) *failure = {"pipe", errno};
+  return size < 0 || had > 0;
+}
+
 }  // namespace
 
 pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
@@ -120,15 +132,11 @@ pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
     return -1;
   }
   told->write.reset();
-  ssize_t size = 0;
-  do {
-    size = read(told->read.get(), failure, sizeof *failure);  // ends at the exec
-  } while (size < 0 && errno == EINTR);
-  if (size > 0) {
-    waitpid(pid, nullptr, 0);
-    return -1;
+  if (!read_failure(told->read.get(), failure)) return pid;
+  kill(pid, SIGKILL);  // it is ending, unless we could not hear what it said
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return pid;
+  return -1;
 }
 
 std::string find_program(const std::string& name, const std::string& path, const std::string& directory,
@@ -149,8 +157,8 @@ std::string find_program(const std::string& name, const std::string& path, const
   while (!name.empty()) {
     const auto colon = rest.find(':');
     const std::string folder(rest.substr(0, colon));
-    std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (usable(file)) return file;
+    const std::string file = folder + "/" + name;
+    if (!folder.empty() && usable(file)) return file;
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }

@@ -38,7 +38,8 @@ struct SpawnFailure {
 [[nodiscard]] pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure);
 
 /// The file that exec would run for `name`, searched in `path` (a PATH value) when it has no slash.
-/// Empty: not found; `*not_executable` then tells whether a file was there without permission.
+/// An empty entry of it is no directory, as it
+/// would be to a shell. Empty: not found; `*not_executable` then tells whether a file was there without permission.
 [[nodiscard]] std::string find_program(const std::string& name, const std::string& path, const std::string& directory,
                                        bool* not_executable);
 

@@ -4,10 +4,17 @@
 #include <cstring>
 #include <utility>
 
+#include "job/json_check.h"
 #include "job/json_text.h"
 #include "launch/teardown.h"
 
 namespace mprun {
+namespace {
+
+// Reads at once: more than a pipe can hold, but a rank, or who inherited its pipe, may write faster than we read.
+constexpr int kMostFills = 64;
+
+}  // namespace
 
 RankCrew::RankCrew(LaunchPlan plan, CrewListener* listener)
     : plan_(std::move(plan)),
@@ -125,7 +132,7 @@ void RankCrew::drain(int number) {
   Slot& slot = at(number);
   if (!slot.results) return;
   auto state = FrameReader::Fill::kMore;
-  while (state == FrameReader::Fill::kMore) {
+  for (int fills = 0; fills < kMostFills && state == FrameReader::Fill::kMore; ++fills) {
     state = slot.reader.fill(slot.results.get());
     Frame frame;
     while (slot.reader.next(&frame)) {
@@ -135,9 +142,10 @@ void RankCrew::drain(int number) {
       } else if (frame.type == MPRUN_RESULT && frame.payload.size() > sizeof result) {
         std::memcpy(&result, frame.payload.data(), sizeof result);
         frame.payload.remove_prefix(sizeof result);
+        if (result.tensors >= frame.payload.size() || !is_json(frame.payload.substr(result.tensors))) continue;
         if (result.failed != 0) {
-          slot.error = frame.payload;
-        } else if (result.tensors < frame.payload.size()) {
+          slot.error = frame.payload.substr(result.tensors);
+        } else {
           slot.tensors = frame.payload.substr(0, result.tensors);
           slot.value = frame.payload.substr(result.tensors);
         }

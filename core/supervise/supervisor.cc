@@ -110,9 +110,16 @@ Result<void> Supervisor::prepare() {
 }
 
 void Supervisor::loop_until_over() {
+  std::optional<Nanos> give_up;  // with a fault of our own nobody's end may be seen any more
   while (!scheduler_->over()) {
-    if (auto waited = loop_->run_once(kTickEvery); !waited) fatal_ = waited.error();
+    if (auto waited = loop_->run_once(kTickEvery); !waited) {  // nobody can be heard any more
+      fatal_ = waited.error();
+      tell_fatal();
+      return;
+    }
     tick();
+    if (fatal_ && !give_up) give_up = monotonic_now() + policy_.grace + from_seconds(kKillSeconds);
+    if (give_up && monotonic_now() > *give_up) return;
     look_at_memory();
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
@@ -291,12 +298,16 @@ void Supervisor::tick() {
   pulse(stopping ? "stopping" : starting ? "starting" : "running");
   if (!fatal_ && setup_.failure) {
     fatal_ = setup_.failure();
-    if (fatal_) notice(Notice::Kind::kError, fatal_->message);
   }
+  tell_fatal();
   if (fatal_ && scheduler_->stopping() == Cause::kNone) {
     post(event::Interrupt{});
     post(event::Interrupt{});
   }
+}
+
+void Supervisor::tell_fatal() {
+  if (fatal_ && !std::exchange(fatal_told_, true)) notice(Notice::Kind::kError, fatal_->message);
 }
 
 void Supervisor::on_notes() {
@@ -315,7 +326,8 @@ void Supervisor::on_signals() {
   signalfd_siginfo info{};
   bool child = false;
   bool asked = false;
-  while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+  ssize_t size = 0;
+  while ((size = read(signals_.get(), &info, sizeof info)) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child = true;
@@ -331,6 +343,10 @@ void Supervisor::on_signals() {
       wound_down_by_ = 0;
     }
   }
+  if (size < 0 && errno != EAGAIN && errno != EINTR) {
+    if (!fatal_) fatal_ = system_error("cannot receive signals", errno);
+    child = true;
+  }
   if (child) reap_children();
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
 }
@@ -339,7 +355,13 @@ void Supervisor::on_signals() {
 void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+      const bool spawned = setup_.spec->start_method == StartMethod::kSpawn && !slots_.empty();
+      const bool expects_children = spawned || !hosts_.empty();
+      if (errno != EINTR && expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
+      return;
+    }
+    if (info.si_pid == 0) return;
     ProcessEnd end;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
     crew_->child_gone(info.si_pid, end);

@@ -97,6 +97,7 @@ class Supervisor : private CrewListener {
   void loop_until_over();
   void wind_down();
   void on_signals();
+  void tell_fatal();
   void on_notes();
   void begin_memory_watch();
   void look_at_memory();
@@ -153,6 +154,7 @@ class Supervisor : private CrewListener {
   Nanos next_memory_look_ = 0;
   OomKills oom_kills_;  ///< when we looked last
   std::optional<Error> fatal_;
+  bool fatal_told_ = false;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;
   int stop_signal_ = 0;

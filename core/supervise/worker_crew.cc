@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "job/json_check.h"
 #include "launch/teardown.h"
 
 namespace mprun {
@@ -14,6 +15,8 @@ namespace {
 constexpr Nanos kClosedPatience = kNanosPerSecond;
 // Payload of one frame of tasks, at least one task: bounds what a worker has to decode at once.
 constexpr std::size_t kFrameBytes = std::size_t{128} * 1024;
+// Reads of a dead worker's pipe: more than it can hold, but who inherited it may go on writing.
+constexpr int kMostFills = 64;
 const std::string kClosed = "closed the descriptors that connect it with mprun";
 
 template <typename T>
@@ -177,7 +180,15 @@ void WorkerCrew::flush(int number) {
   Slot& slot = at(number);
   if (!slot.channel) return;
   if (!slot.channel->flush()) {
-    plan_.loop->remove(slot.channel->fd());  // it is dying; its end will be reported
+    plan_.loop->remove(slot.channel->fd());
+    // Mostly it is dying, and its end will be reported. If not, it can never be told anything again.
+    plan_.loop->at(monotonic_now() + kClosedPatience, [this, number] {
+      Slot& deaf = at(number);
+      if (deaf.pid == 0 || deaf.retired || !deaf.channel || deaf.channel->flush()) return;
+      if (deaf.verdict.empty()) deaf.verdict = kClosed;
+      deaf.condemned = true;
+      signal_group(deaf.pid, SIGKILL);
+    });
     return;
   }
   plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
@@ -187,7 +198,7 @@ void WorkerCrew::on_readable(int number) {
   Slot& slot = at(number);
   const auto state = slot.reader.fill(slot.results.get());
   Frame frame;
-  while (slot.wanted && slot.reader.next(&frame)) on_frame(number, frame);
+  while (slot.wanted && !slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
   if (slot.reader.corrupt() || slot.foreign) {
     slot.verdict = "wrote something that is no result to mprun's pipe";
   } else if (state == FrameReader::Fill::kClosed) {
@@ -226,8 +237,8 @@ void WorkerCrew::on_result(int number, std::string_view payload) {
   std::memcpy(&result, payload.data(), sizeof result);
   Slot& slot = at(number);
   if (slot.expected.empty() || slot.expected.front() != result.position ||
-      result.tensors >= payload.size() - sizeof result) {
-    slot.foreign = true;  // a result of no task of its: better none than a wrong one
+      result.tensors >= payload.size() - sizeof result || !is_json(payload.substr(sizeof result + result.tensors))) {
+    slot.foreign = true;  // a result of no task of its, or no value: better none than a wrong one
     return;
   }
   slot.expected.pop_front();
@@ -244,10 +255,11 @@ void WorkerCrew::on_result(int number, std::string_view payload) {
 void WorkerCrew::drain(int number) {
   Slot& slot = at(number);
   if (!slot.results) return;
-  for (auto state = FrameReader::Fill::kMore; state == FrameReader::Fill::kMore;) {
+  auto state = FrameReader::Fill::kMore;
+  for (int fills = 0; fills < kMostFills && state == FrameReader::Fill::kMore; ++fills) {
     state = slot.reader.fill(slot.results.get());
     Frame frame;
-    while (slot.reader.next(&frame)) on_frame(number, frame);
+    while (!slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
   }
 }
 

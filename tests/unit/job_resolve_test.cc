@@ -15,6 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class JobResolve : public ::testing::Test {
@@ -77,6 +78,30 @@ class JobResolve : public ::testing::Test {
   std::string directory_;
   Surroundings around_;
 };
+
+TEST_F(JobResolve, KeepsSecretsOutOfWhatIsWritten) {
+  const Resolved resolved = good(with(R"("env": {"API_TOKEN": "t0k", "my_key": "k3y", "PLAIN": "p"})"));
+  EXPECT_EQ(resolved.spec.env.at("API_TOKEN"), "t0k");  // its processes get it
+  EXPECT_EQ(resolved.merged.at("env").dump(), R"({"API_TOKEN":"***","my_key":"***","PLAIN":"p"})");
+  const Resolved named = good(with(R"("redact": ["PL?IN"], "env": {"API_TOKEN": "t0k", "PLAIN": "p"})"));
+  EXPECT_EQ(named.merged.at("env").dump(), R"({"API_TOKEN":"t0k","PLAIN":"***"})");
+  EXPECT_EQ(good(with(R"("redact": [], "env": {"API_TOKEN": "t"})")).merged.at("env").at("API_TOKEN"), "t");
+}
+
+TEST_F(JobResolve, TakesWhatWasNotKeptFromTheEnvironment) {
+  around_.env["API_TOKEN"] = "anew";
+  const Resolved resolved = good(with(R"("env": {"API_TOKEN": "***", "PLAIN": "***"})"));
+  EXPECT_EQ(resolved.spec.env.at("API_TOKEN"), "anew");
+  EXPECT_EQ(resolved.spec.env.at("PLAIN"), "***");
+  EXPECT_EQ(resolved.merged.at("env").at("API_TOKEN"), "***");
+  EXPECT_THAT(refusal(with(R"("env": {"OTHER_SECRET": "***"})")),
+              AllOf(HasSubstr("job.json:3: /env/OTHER_SECRET: found \"***\""), HasSubstr("set OTHER_SECRET in the")));
+}
+
+TEST_F(JobResolve, NamesNoSecretInMessages) {
+  EXPECT_THAT(refusal(with("\"env\": {\"API_TOKEN\": 271828}")),
+              AllOf(HasSubstr("/env/API_TOKEN: found number, allowed: a text"), Not(HasSubstr("271828"))));
+}
 
 TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
   EXPECT_EQ(refusal("{\"script\": \"train.py\",\n\"limits\": {\n\"task_secnds\": 3}}"),
@@ -464,7 +489,7 @@ TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
 
 TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
-    "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue",
+    "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0}, "limits": {"join_seconds": 30, "grace_seconds": 5},
     "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto"})");
   EXPECT_EQ(default_layer().value, expected);

@@ -1,0 +1,133 @@
+"""System calls of mprun's that fail: it copes, or ends with a code and a word, and nothing is lost or left.
+
+Representatives of what failing.py tries in full (README.md).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+import failing
+from harness import RunCommand
+
+# Call, errno, once or forever, and a function of mprun's that must be among the callers.
+CASES = [
+    ("fork", "pipe2", errno.EMFILE, "once", "make_pipe"),
+    ("fork", "open", errno.EMFILE, "forever", "open_logs"),
+    ("fork", "read", errno.EIO, "forever", "read_document"),
+    ("fork", "read", errno.EIO, "forever", "on_signals"),
+    ("fork", "write", errno.ENOSPC, "forever", "ResultsWriter"),
+    ("fork", "write", errno.EIO, "once", "write_atomically"),
+    ("fork", "vfork", errno.EAGAIN, "once", "start_host"),
+    ("fork", "socketpair", errno.EMFILE, "forever", "open_channels"),
+    ("fork", "sendmsg", errno.ETOOMANYREFS, "forever", "send_waiting"),
+    ("fork", "send", errno.EPIPE, "once", "assign"),
+    ("fork", "epoll_ctl", errno.ENOSPC, "once", "open_channels"),
+    ("fork", "epoll_wait", errno.EINVAL, "forever", "run_once"),
+    ("fork", "mkdir", errno.ENOSPC, "once", "RunDirectory"),
+    ("fork", "rename", errno.ENOSPC, "forever", "write_atomically"),
+    ("fork", "memfd_create", errno.ENOMEM, "once", "create"),
+    ("fork", "mmap", errno.ENOMEM, "forever", "create"),
+    ("fork", "kill", errno.EPERM, "forever", ""),
+    ("fork", "syscall", errno.ENOSYS, "forever", ""),
+    ("fork", "openat", errno.EACCES, "forever", ""),
+    ("fork", "getcwd", errno.ENOENT, "forever", "shown_path"),
+    ("spawn", "vfork", errno.ENOMEM, "forever", "SpawnLauncher"),
+    ("spawn", "waitid", errno.ECHILD, "forever", "reap_children"),
+    ("command", "vfork", errno.EAGAIN, "once", ""),
+    ("command", "fork", errno.EAGAIN, "once", "run_guarded"),
+    ("program", "signalfd", errno.EMFILE, "once", "run_program"),
+    ("program", "sigwaitinfo", errno.EINVAL, "forever", "run_guarded"),
+    ("program", "waitid", errno.ECHILD, "forever", "run_program"),
+    ("program", "read", errno.EIO, "forever", "spawn_process"),
+    ("program", "poll", errno.ENOMEM, "forever", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return failing.build_library(tmp_path_factory.mktemp("library"))
+
+
+@lru_cache(maxsize=None)
+def named_sites(library: Path, scenario: str) -> list[tuple[failing.Site, str]]:
+    """The places that a run gets to, each with the functions of mprun that led there."""
+    found = failing.sites(library, scenario)
+    names = failing.names_of(found)
+    return [(site, " < ".join(names[frame] for frame in site.frames)) for site in found]
+
+
+def places(library: Path, scenario: str, call: str, caller: str) -> Iterator[failing.Site]:
+    for site, names in named_sites(library, scenario):
+        if site.call == call and caller in names:
+            yield site
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{errno.errorcode[case[2]]}-{case[3]}-{case[4]}"
+)
+def test_a_call_fails(library: Path, case: tuple[str, str, int, str, str]) -> None:
+    scenario, call, error, when, caller = case
+    site = next(places(library, scenario, call, caller), None)
+    assert site, f"{call} is not called by {caller!r} any more: name another place"
+    outcome = failing.run(library, scenario, failing.plan_for(site, error, when))
+    assert outcome.struck, outcome
+    assert not outcome.complaints, outcome
+    if outcome.code in (125, 3, 2):
+        assert os.strerror(error) in outcome.stderr or "ended with signal 9" in outcome.stderr, outcome
+
+
+@pytest.mark.parametrize("scenario", ["fork", "spawn", "command", "program"])
+def test_short_reads_and_writes(library: Path, scenario: str) -> None:
+    """Half of what was asked for, each time, changes nothing."""
+    outcome = failing.run(library, scenario, "short")
+    assert outcome.code == (7 if scenario == "program" else 0), outcome
+    assert not outcome.complaints, outcome
+
+
+def test_nothing_fails_of_itself(library: Path) -> None:
+    """The library alone harms nothing, and does not reach what mprun starts."""
+    outcome = failing.run(library, "fork", f"vfork:{errno.EAGAIN}:1000000:once")
+    assert (outcome.code, outcome.complaints, outcome.struck) == (0, [], False), outcome
+
+
+@pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT])
+def test_signals_ignored_by_who_starts_it(run_job: RunCommand, run_mprun: RunCommand, number: int) -> None:
+    """Ignored dispositions are inherited: with SIGCHLD's no end of a child would be seen."""
+
+    def ignore() -> None:
+        signal.signal(number, signal.SIG_IGN)
+
+    assert run_job(failing.JOBS["fork"], scripts={"job.py": failing.SCRIPT}, preexec_fn=ignore).check().values()
+    assert run_mprun("--", "true", preexec_fn=ignore, timeout=30).check()
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+def test_standard_descriptors_closed(run_job: RunCommand, closed: tuple[int, ...]) -> None:
+    """Whatever is opened in their place gets no words of ours."""
+
+    def close() -> None:
+        for fd in closed:
+            os.close(fd)
+
+    run = run_job(failing.JOBS["fork"], scripts={"job.py": failing.SCRIPT}, preexec_fn=close)
+    assert run.returncode in (0, 125), run
+    if run.returncode == 0:
+        assert run.values() == [number * number for number in range(failing.TASKS)]
+
+
+def test_run_directory_removed(run_job: RunCommand) -> None:
+    """It ends, says what is missing, and leaves no process."""
+    script = "import os, shutil\n\n\ndef run(number):\n    shutil.rmtree(os.environ['MPRUN_RUN_DIR'], ignore_errors=True)\n"
+    spec = {**failing.COMMON, "script": "job.py:run", "limits": failing.LIMITS}
+    run = run_job(spec, scripts={"job.py": script})
+    assert run.returncode in (1, 3, 125), run
+    assert re.search(r"out/\S+: No such file", run.stderr), run
