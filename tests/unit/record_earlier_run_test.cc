@@ -222,6 +222,7 @@ TEST_F(RecordEarlierRunTest, FilesAreSyncedInTheBackground) {
   put("a", "1");
   FileSync sync;
   std::vector<Fd> files;
+  files.reserve(3);
   for (int i = 0; i < 3; ++i) files.emplace_back(open(path("a").c_str(), O_RDWR | O_CLOEXEC));
   const Fd last(open(path("a").c_str(), O_RDWR | O_CLOEXEC));
   sync.start(std::move(files), last.get());
