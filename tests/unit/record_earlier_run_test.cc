@@ -229,7 +229,6 @@ TEST_F(RecordEarlierRunTest, FilesAreSyncedInTheBackground) {
   sync.wait();
   EXPECT_TRUE(sync.idle());
   EXPECT_EQ(sync.error_number(), 0);
-  std::vector<Fd> pipe_ends;
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
   sync.start({}, pipe->write.get());  // no disk below it
