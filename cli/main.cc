@@ -79,19 +79,6 @@ int run(const std::vector<std::string>& args) {
   return run_guarded(false, [&](const Guard& guard) { return run_job(line, std::move(*plan), guard); });
 }
 
-// What nobody had set is not to count as set, now that it is written down.
-void leave_defaults_out(Json* value, const Json& defaults) {
-  for (const auto& [name, usual] : defaults.items()) {
-    if (!value->contains(name)) continue;
-    Json& found = (*value)[name];
-    if (found.is_object() && usual.is_object()) {
-      leave_defaults_out(&found, usual);
-    } else if (found == usual) {
-      value->erase(name);
-    }
-  }
-}
-
 Surroundings surroundings() {
   Surroundings around;
   around.current_directory = current_directory();
@@ -108,7 +95,6 @@ Surroundings surroundings() {
 }  // namespace
 
 Result<Resolved> resolve_recorded(Document recorded, const CommandLine& line) {
-  leave_defaults_out(&recorded.value, default_layer().value);
   return resolve({default_layer(), std::move(recorded), line.layer}, surroundings());
 }
 

@@ -74,8 +74,8 @@ void define(CLI::App* app, Raw* raw) {
   app->add_flag("-q,--quiet", raw->line.quiet, "only warnings, errors and failures");
   app->add_flag("-v,--verbose", raw->line.verbose, "also every worker's start and end");
   app->add_flag("--explain", raw->line.explain, "say why each decision was taken");
-  app->add_option("-d,--debug", raw->debug, "events: what was decided, and why, in RUN_DIR/events.log")
-      ->type_name("WHAT");
+  app->add_option("-d,--debug", raw->debug, "write down what was decided, and why, in RUN_DIR/events.log")
+      ->type_name("events");
   app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
   app->add_flag("--json", raw->line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
   app->add_flag("--dot", raw->line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");

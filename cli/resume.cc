@@ -24,11 +24,13 @@ void add_differences(const Json& then, const Json& now, std::vector<std::string>
   };
   for (const Json& step : Json::diff(then, now)) {
     const auto path = step.at("path").get<std::string>();
-    if (path.rfind("/output", 0) == 0) continue;  // where, not what
+    if (path == "/output/dir" || path == "/output/results" || path == "/progress") continue;  // where, not what
     const Json::json_pointer at(path);
     const std::string before = then.contains(at) ? brief(then.at(at)) : "nothing";
     const std::string after = now.contains(at) ? brief(now.at(at)) : "nothing";
-    changes->push_back("the spec: " + path + " was " + before + " and is " + after);
+    std::string change = "the spec: " + path;
+    change.append(" was ").append(before).append(" and is ").append(after);
+    changes->push_back(std::move(change));
   }
 }
 

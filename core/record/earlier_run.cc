@@ -18,7 +18,8 @@
 namespace mprun {
 namespace {
 
-struct ResultLine {
+// Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
+struct ResultLine {  // NOLINT(bugprone-exception-escape)
   std::uint64_t task = 0;
   TaskStatus status = TaskStatus::kOk;
   Json tensors;

@@ -160,7 +160,7 @@ void ResultsWriter::on_event(const JobEvent& event) {
     append_task(*ended);
     ++unsynced_;
     if (durability_ == Durability::kEach) make_durable(true);
-    if (durability_ == Durability::kBatch && unsynced_ >= kMostUnsynced) make_durable(false);
+    if (durability_ == Durability::kBatch && unsynced_ % kMostUnsynced == 0) make_durable(false);
   } else if (std::holds_alternative<Pulse>(event)) {
     flush();
     if (durability_ == Durability::kBatch && monotonic_now() - synced_ >= kSyncEvery) make_durable(false);

@@ -239,6 +239,8 @@ def test_resume_as_an_option_begins_or_goes_on(
     assert [line["task"] for line in stable(run_dir)] == list(range(40))
     refused = run_mprun("--resume", "--output", run_dir, "--chunk-size", "7", spec).check(2)
     assert "/chunk_size" in refused.stderr
+    words = ("--set", 'output.tensors="safetensors"', spec)
+    assert "/output/tensors" in run_mprun("--resume", "--output", run_dir, *words).check(2).stderr
     assert "--output DIR" in run_mprun("--resume", "-n", "1", spec, timeout=60).check(2).stderr
 
 

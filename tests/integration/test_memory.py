@@ -56,11 +56,11 @@ def evaluate(number):
 
 
 def proportional_bytes(running: Running) -> int:
-    """The PSS of all processes of a job."""
+    """The PSS of all processes of a job, but for files: those are shared with whatever else runs on the machine."""
     total = 0
     for process in running.children():
         text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
-        found = re.search(r"^Pss: *(\d+) kB", text, re.MULTILINE)
+        found = re.search(r"^Pss_Anon: *(\d+) kB", text, re.MULTILINE)
         assert found is not None
         total += int(found[1]) * 1024
     return total

@@ -362,6 +362,7 @@ def test_what_a_run_leaves(run_job: RunCommand) -> None:
     assert sorted(os.listdir(run.run_dir)) == [
         "job.json",
         "joblog.tsv",
+        "journal.jsonl",
         "logs",
         "results.jsonl",
         "summary.json",

@@ -222,13 +222,13 @@ TEST_F(RecordEarlierRunTest, FilesAreSyncedInTheBackground) {
   put("a", "1");
   FileSync sync;
   std::vector<Fd> files;
+  files.reserve(3);
   for (int i = 0; i < 3; ++i) files.emplace_back(open(path("a").c_str(), O_RDWR | O_CLOEXEC));
   const Fd last(open(path("a").c_str(), O_RDWR | O_CLOEXEC));
   sync.start(std::move(files), last.get());
   sync.wait();
   EXPECT_TRUE(sync.idle());
   EXPECT_EQ(sync.error_number(), 0);
-  std::vector<Fd> pipe_ends;
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
   sync.start({}, pipe->write.get());  // no disk below it
