@@ -290,6 +290,20 @@ def std_files() -> list[str]:
     return ["out.stderr", "out.stdout"]
 
 
+def test_a_directory_hides_no_subcommand(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Folders are often called so; a file of that name is a program."""
+    (tmp_path / "job.json").write_text(json.dumps(SPEC), encoding="utf-8")
+    (tmp_path / "job.py").write_text(SCRIPT, encoding="utf-8")
+    for word in ("run", "check", "resume", "inspect", "doctor"):
+        (tmp_path / word).mkdir()
+    run_mprun("check", "job.json").check()
+    run_mprun("run", "job.json").check()
+    assert "there is no run directory" in run_mprun("resume", "none").check(2).stderr
+    (tmp_path / "resume").rmdir()
+    (tmp_path / "resume").write_text("#!/bin/sh\n", encoding="utf-8")
+    assert "run directory" not in run_mprun("resume", "none").stderr
+
+
 def test_check_finds_what_is_wrong(run_mprun: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text('{"script": "nosuch.py:run", "inputs": {"range": 1}}')
     assert "no such file" in run_mprun("check", "job.json").check(2).stderr
