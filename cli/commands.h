@@ -52,4 +52,7 @@ int doctor(const CommandLine& line);
 /// `mprun inspect PID`: needs no guard, starts nothing.
 int inspect(const CommandLine& line);
 
+/// `mprun report RUN_DIR`: reads only.
+int report(const CommandLine& line);
+
 }  // namespace mprun

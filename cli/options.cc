@@ -14,6 +14,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] -- COMMAND [ARGS...]
        mprun check JOB.json
        mprun [OPTIONS] resume RUN_DIR
+       mprun report [--trace FILE] [--junit FILE] RUN_DIR
        mprun inspect [--json | --dot] [--record FILE] PID
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
@@ -79,6 +80,9 @@ void define(CLI::App* app, Raw* raw) {
   app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
   app->add_flag("--json", raw->line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
   app->add_flag("--dot", raw->line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
+  app->add_option("--trace", raw->line.trace, "mprun report: the timeline, as Perfetto opens it")->type_name("FILE");
+  app->add_option("--junit", raw->line.junit, "mprun report: every task as a test case, for CI systems")
+      ->type_name("FILE");
   app->add_option("--record", raw->line.record, "mprun inspect: keep all that was read, for a bug report")
       ->type_name("FILE");
 }
@@ -262,20 +266,34 @@ std::optional<EarlyExit> step_over_word(CLI::App* app, std::string* target, std:
   return std::nullopt;
 }
 
-// `mprun OPTIONS resume REST`: options may stand on all sides.
-std::optional<EarlyExit> parse_resume(CLI::App* app, std::vector<std::string> options, std::vector<std::string> rest,
-                                      Raw* raw) {
-  CommandLine& line = raw->line;
-  line.subcommand = Subcommand::kResume;
-  std::string target = "resume";
+// `mprun OPTIONS WORD REST`, where REST names a run directory: options may stand on all sides.
+std::optional<EarlyExit> parse_run_dir(CLI::App* app, const std::string& word, std::vector<std::string> options,
+                                       std::vector<std::string> rest, Raw* raw) {
+  std::string target = word;
   if (auto exit = step_over_word(app, &target, &options, &rest, "RUN_DIR")) return exit;
   if (target.front() == '-') return wrong("unknown option " + target);
-  line.run_dir = target;
+  raw->line.run_dir = target;
   options.insert(options.end(), rest.begin(), rest.end());
   if (auto exit = parse(app, options)) return exit;
   const std::vector<std::string> more = app->remaining();
-  if (!more.empty()) return wrong("resume: found " + more.front() + ", allowed: options and one RUN_DIR");
-  if (auto exit = apply_options(raw)) return exit;
+  if (!more.empty()) return wrong(word + ": found " + more.front() + ", allowed: options and one RUN_DIR");
+  return apply_options(raw);
+}
+
+std::optional<EarlyExit> parse_report(CLI::App* app, const std::vector<std::string>& options,
+                                      const std::vector<std::string>& rest, Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = Subcommand::kReport;
+  if (auto exit = parse_run_dir(app, "report", options, rest, raw)) return exit;
+  if (line.layer.origins.empty()) return std::nullopt;
+  return wrong("report: " + line.layer.origins.front().second + " has no meaning here");
+}
+
+std::optional<EarlyExit> parse_resume(CLI::App* app, const std::vector<std::string>& options,
+                                      const std::vector<std::string>& rest, Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = Subcommand::kResume;
+  if (auto exit = parse_run_dir(app, "resume", options, rest, raw)) return exit;
   const Json* output = line.layer.value.contains("output") ? &line.layer.value["output"] : nullptr;
   if (output != nullptr && output->is_object() && output->contains("dir")) {
     return wrong("resume: --output has no meaning here: the run directory is named by itself");
@@ -304,6 +322,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   const bool is_doctor = is_word("doctor");
   const bool is_inspect = is_word("inspect");
   const bool is_resume = is_word("resume");
+  const bool is_report = is_word("report");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
     line.subcommand = Subcommand::kProgram;
@@ -323,6 +342,11 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   if (is_resume) {
     if (dashes != args.end()) return wrong("resume: found --, allowed: a RUN_DIR");
     if (auto exit = parse_resume(&app, own, rest, &raw)) return *exit;
+    return line;
+  }
+  if (is_report) {
+    if (dashes != args.end()) return wrong("report: found --, allowed: a RUN_DIR");
+    if (auto exit = parse_report(&app, own, rest, &raw)) return *exit;
     return line;
   }
   if (is_doctor) {
@@ -365,6 +389,9 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
   if (line->accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
   if (line->dot) return wrong("--dot has a meaning for mprun inspect only");
+  if (line->subcommand != Subcommand::kReport && (!line->trace.empty() || !line->junit.empty())) {
+    return wrong(std::string(line->trace.empty() ? "--junit" : "--trace") + " has a meaning for mprun report only");
+  }
   if (!line->record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return parsed;
 }

@@ -105,7 +105,9 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
   } else if (line.contains("retried")) {
     const Json& retried = line["retried"];
     replay(TaskRetried{retried.at("task").get<TaskId>(), retried.at("attempt").get<int>(),
-                       retried.at("worker").get<int>(), ""});
+                       retried.at("worker").get<int>(), text(retried, "reason"),
+                       from_seconds(retried.at("start").get<double>()),
+                       from_seconds(retried.at("seconds").get<double>())});
   } else if (line.contains("notice")) {
     const Json& notice = line["notice"];
     replay(
@@ -180,6 +182,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
       if (line.contains("ended")) {
         found.ended = true;
         found.seconds += line["ended"].at("seconds").get<double>();
+        found.exit_code = line["ended"].at("exit_code").get<int>();
       }
       if (line.contains("origin")) {
         auto origin = origin_from_json(line["origin"]);

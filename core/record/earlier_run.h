@@ -44,6 +44,7 @@ struct EarlierSessions {
   std::uint64_t bytes = 0;  ///< of whole lines
   int sessions = 0;
   bool ended = false;  ///< the last session closed its records
+  int exit_code = 0;   ///< then: of that session
   double seconds = 0;  ///< that sessions took whose end is known
   Nanos started = 0;   ///< of the first, wall clock
 };

@@ -50,7 +50,12 @@ void Journal::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<WorkerEnded>(&event)) {
     append("process", process_json(*ended));
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
-    append("retried", {{"task", retried->task}, {"attempt", retried->attempt}, {"worker", retried->worker}});
+    append("retried", {{"task", retried->task},
+                       {"attempt", retried->attempt},
+                       {"worker", retried->worker},
+                       {"start", to_seconds(retried->start)},
+                       {"seconds", to_seconds(retried->duration)},
+                       {"reason", retried->reason}});
   } else if (const auto* hang = std::get_if<HangFound>(&event)) {
     append("hang", {{"verdict", hang->verdict}, {"cause", hang->cause}, {"file", hang->file}});
   } else if (const auto* notice = std::get_if<Notice>(&event)) {

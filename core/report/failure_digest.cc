@@ -56,6 +56,13 @@ FailureText read_failure(std::string_view error) {
   return text;
 }
 
+std::string group_text(const FailureGroup& group) {
+  std::string text = "  " + std::to_string(group.count) + " x " + group.example.headline() + " (task " +
+                     std::to_string(group.example_task);
+  if (!group.example.where.empty()) text += ", " + group.example.where;
+  return text + ")";
+}
+
 void FailureDigest::add(const TaskEnded& ended) {
   std::string_view type = leading_type(ended.result);
   FailureText text;

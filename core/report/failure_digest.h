@@ -31,6 +31,9 @@ struct FailureGroup {
   FailureText example;
 };
 
+/// "  3 x ValueError: no (task 5, File "x.py", line 3, in f)".
+[[nodiscard]] std::string group_text(const FailureGroup& group);
+
 class FailureDigest {
  public:
   /// Counts a failed task; parses its error only if its type is new.

@@ -74,12 +74,6 @@ constexpr std::string_view kReset = "\x1b[0m";
   return seconds < 60 ? fmt::format("{:.2f}s", seconds) : format_duration(seconds);
 }
 
-[[nodiscard]] std::string group_text(const FailureGroup& group) {
-  std::string text = fmt::format("  {} x {} (task {}", group.count, group.example.headline(), group.example_task);
-  if (!group.example.where.empty()) text += ", " + group.example.where;
-  return text + ")";
-}
-
 }  // namespace
 
 TextOptions text_options(const JobSpec& spec, int fd) {

@@ -131,6 +131,7 @@ void fields(V& v, action::RetryTask& a) {
   v("task", a.task);
   v("cause", a.cause);
   v("alone", a.alone);
+  v("running", a.running);
 }
 
 // In the order of the variants and enumerations.

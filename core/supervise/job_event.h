@@ -43,6 +43,8 @@ struct TaskRetried {
   int attempt = 1;  ///< the one that failed
   int worker = 0;
   std::string_view reason;  ///< one line
+  Nanos start = 0;          ///< of that attempt, wall clock
+  Nanos duration = 0;
 };
 
 struct WorkerStarted {

@@ -374,7 +374,7 @@ void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos ru
     return;
   }
   ++counts_.retried;
-  emit(action::RetryTask{slot, task, cause, alone});
+  emit(action::RetryTask{slot, task, cause, alone, running});
   const TaskAttempt again{task.task, task.attempt + 1};
   const bool suspect = !policy_.process_per_task && (cause == Cause::kDeath || cause == Cause::kMemory);
   if (const Nanos delay = delay_after(task.attempt); delay > 0) {

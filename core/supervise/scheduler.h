@@ -167,7 +167,8 @@ struct RetryTask {
   int slot = 0;
   TaskAttempt task;
   Cause cause = Cause::kNone;
-  bool alone = false;  ///< as EndTask's
+  bool alone = false;  ///< as EndTask's, and so is
+  Nanos running = 0;
 };
 }  // namespace action
 using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,

@@ -177,7 +177,8 @@ void Supervisor::perform(action::RetryTask& wanted) {
     if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
   }
   if (wanted.cause == Cause::kDeath) deaths_[wanted.task.task].push_back({gone_pid_, gone_end_, wanted.alone});
-  tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason});
+  const Nanos start = report_ != nullptr ? report_->start : wall_now() - wanted.running;
+  tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running});
   back_[wanted.task.task] = std::exchange(ending_.input, {});
 }
 

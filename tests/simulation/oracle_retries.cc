@@ -61,6 +61,7 @@ void Oracle::allow(const action::RetryTask& a) {
   ending_.reset();
   require(a.slot == ending.slot && a.task.task == ending.task.task && a.task.attempt == ending.task.attempt,
           "another attempt is repeated than the one that failed");
+  require(a.running == ending.running, "an attempt's time is wrong");
   require(ending.failed && a.cause == ending.cause, "an attempt is repeated for the wrong cause");
   require(!stops_by_us(ending.cause) && may_retry(ending.cause, a.task.attempt), "a task is tried too often");
   TaskBook& book = task(a.task.task);

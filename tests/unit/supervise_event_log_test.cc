@@ -59,7 +59,7 @@ std::vector<Action> every_action() {
           action::Retire{0},
           action::Signal{1, 15, Cause::kJoinLimit},
           action::EndTask{1, {5, 2}, TaskStatus::kCancelled, Cause::kHang, 12, true},
-          action::RetryTask{1, {5, 1}, Cause::kDeath, true},
+          action::RetryTask{1, {5, 1}, Cause::kDeath, true, 7},
           action::RetryTask{1, {5, 1}, Cause::kMemory}};
 }
 

@@ -1,0 +1,125 @@
+#include "record/run_record.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "record/earlier_run.h"
+#include "record/line_reader.h"
+
+namespace mprun {
+namespace {
+
+// Takes `key` and the number behind it off the front of `*rest`.
+template <typename Number>
+bool take_number(std::string_view* rest, std::string_view key, Number* number) {
+  if (rest->substr(0, key.size()) != key) return false;
+  rest->remove_prefix(key.size());
+  const auto parsed = std::from_chars(rest->data(), rest->data() + rest->size(), *number);
+  if (parsed.ec != std::errc()) return false;
+  rest->remove_prefix(static_cast<std::size_t>(parsed.ptr - rest->data()));
+  return true;
+}
+
+bool take_status(std::string_view* rest, ResultLine* line) {
+  struct Head {
+    std::string_view text;
+    TaskStatus status;
+  };
+  for (const Head& head : {Head{R"(,"status":"ok","value":)", TaskStatus::kOk},
+                           Head{R"(,"status":"failed","error":)", TaskStatus::kFailed},
+                           Head{R"(,"status":"cancelled","error":)", TaskStatus::kCancelled}}) {
+    if (rest->substr(0, head.text.size()) != head.text) continue;
+    rest->remove_prefix(head.text.size());
+    line->status = head.status;
+    return true;
+  }
+  return false;
+}
+
+RunRecord::End end_of(TaskStatus status) {
+  if (status == TaskStatus::kOk) return RunRecord::End::kOk;
+  return status == TaskStatus::kFailed ? RunRecord::End::kFailed : RunRecord::End::kCancelled;
+}
+
+void add_failure(RunRecord* run, RunRecord::Failure failure) {
+  if (run->failures.size() < RunRecord::kMostFailures) run->failures.push_back(std::move(failure));
+}
+
+void add_event(RunRecord* run, const JobEvent& event) {
+  if (const auto* process = std::get_if<WorkerEnded>(&event)) {
+    run->processes.push_back(
+        {std::string(process->role), process->worker, process->pid, process->end, process->expected});
+  } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
+    run->attempts.push_back({retried->task, to_seconds(retried->start), to_seconds(retried->duration), retried->worker,
+                             retried->attempt, RunRecord::End::kRetried});
+    add_failure(run, {retried->task, retried->worker, retried->attempt, true, std::string(retried->reason)});
+  } else if (const auto* hang = std::get_if<HangFound>(&event)) {
+    run->hangs.push_back({std::string(hang->verdict), std::string(hang->cause), std::string(hang->file)});
+  } else if (const auto* notice = std::get_if<Notice>(&event)) {
+    run->notices.emplace_back(notice->kind == Notice::Kind::kError ? "error" : "warning", notice->text);
+  }
+}
+
+Result<void> read_results_of(RunRecord* run) {
+  const auto read = for_each_line(run->directory + "/results.jsonl", [run](std::string_view text, std::uint64_t) {
+    const auto line = split_result_line(text);
+    if (!line) return;
+    run->attempts.push_back(
+        {line->task, line->start, line->seconds, line->worker, line->attempt, end_of(line->status)});
+    if (line->status == TaskStatus::kOk) return;
+    add_failure(run, {line->task, line->worker, line->attempt, false, std::string(line->payload)});
+  });
+  if (!read) return read.error();
+  return {};
+}
+
+void read_summary(RunRecord* run) {
+  const auto summary = read_document(run->directory + "/summary.json", run->directory);
+  if (!summary || !summary->value.is_object()) return;
+  const Json& counts = summary->value.value("counts", Json::object());
+  if (counts.contains("total") && counts["total"].is_number_unsigned()) run->total = counts["total"].get<TaskId>();
+}
+
+}  // namespace
+
+std::optional<ResultLine> split_result_line(std::string_view line) {
+  constexpr std::string_view kTail = R"(,"worker":)";
+  ResultLine result;
+  std::string_view rest = line;
+  if (!take_number(&rest, R"({"task":)", &result.task) || !take_status(&rest, &result)) return std::nullopt;
+  const std::size_t tail = rest.rfind(kTail);  // behind it are only numbers
+  if (tail == rest.npos) return std::nullopt;
+  result.payload = rest.substr(0, tail);
+  rest.remove_prefix(tail);
+  const bool whole = take_number(&rest, kTail, &result.worker) &&
+                     take_number(&rest, R"(,"attempt":)", &result.attempt) &&
+                     take_number(&rest, R"(,"start":)", &result.start) &&
+                     take_number(&rest, R"(,"seconds":)", &result.seconds) && rest == "}";
+  return whole ? std::optional(result) : std::nullopt;
+}
+
+Result<RunRecord> read_run(const std::string& run_dir) {
+  RunRecord run;
+  std::error_code error;
+  run.directory = std::filesystem::absolute(run_dir, error).lexically_normal().string();
+  const auto sessions = read_journal(run.directory, [&run](const JobEvent& event) { add_event(&run, event); });
+  if (!sessions) return sessions.error();
+  auto spec = read_document(run.directory + "/job.json", run.directory);
+  if (!spec) return spec.error();
+  run.spec = std::move(spec->value);
+  run.job = sessions->origin.job;
+  run.mprun = sessions->origin.mprun;
+  run.sessions = sessions->sessions;
+  run.started = to_seconds(sessions->started);
+  if (sessions->ended) {
+    run.seconds = sessions->seconds;
+    run.exit_code = sessions->exit_code;
+  }
+  if (auto read = read_results_of(&run); !read) return read.error();
+  read_summary(&run);
+  return run;
+}
+
+}  // namespace mprun

@@ -1,0 +1,79 @@
+// RunRecord: what a run directory tells about a run, whether it has ended, still runs or was killed. Read by `mprun
+// report` from job.json, journal.jsonl, results.jsonl and summary.json; owns some 40 bytes for every attempt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/process_end.h"
+#include "base/result.h"
+#include "job/document.h"
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+/// A line of results.jsonl, taken apart without parsing the value. Views into the line.
+struct ResultLine {
+  TaskId task = 0;
+  TaskStatus status = TaskStatus::kOk;
+  std::string_view payload;  ///< JSON text of value or error; of tasks with tensors, also the field that names them
+  int worker = 0;
+  int attempt = 1;
+  double start = 0;    ///< seconds since 1970
+  double seconds = 0;  ///< it took
+};
+/// nullopt: not a line of ResultsWriter. It may still be torn within the value.
+[[nodiscard]] std::optional<ResultLine> split_result_line(std::string_view line);
+
+struct RunRecord {
+  enum class End { kOk, kFailed, kCancelled, kRetried };
+  struct Attempt {
+    TaskId task = 0;
+    double start = 0, seconds = 0;  ///< since 1970; it took
+    int worker = 0;
+    int attempt = 1;
+    End end = End::kOk;
+  };
+  struct Failure {
+    TaskId task = 0;
+    int worker = 0;
+    int attempt = 1;
+    bool retried = false;
+    std::string error;  ///< the JSON text of the error object; of a retried attempt one line
+  };
+  struct Process {
+    std::string role;
+    int worker = 0;
+    std::int32_t pid = 0;
+    ProcessEnd end;
+    bool expected = true;
+  };
+  struct Hang {
+    std::string verdict, cause, file;
+  };
+
+  std::string directory;  ///< absolute
+  Json spec;              ///< job.json
+  std::string job;
+  std::string mprun;  ///< the version that began it
+  int sessions = 0;
+  double started = 0;                  ///< of the first session, seconds since 1970
+  std::optional<double> seconds;       ///< of all sessions; nullopt: the last has not ended, or was killed
+  std::optional<int> exit_code;        ///< the same
+  std::optional<std::uint64_t> total;  ///< of tasks, where summary.json knows
+  std::vector<Attempt> attempts;       ///< in the order in which they were recorded
+  std::vector<Failure> failures;       ///< the first kMostFailures
+  std::vector<Process> processes;
+  std::vector<Hang> hangs;
+  std::vector<std::pair<std::string, std::string>> notices;  ///< kind, text
+
+  static constexpr std::size_t kMostFailures = 10'000;
+};
+
+/// kUsage errors: no run directory, or one of another version.
+[[nodiscard]] Result<RunRecord> read_run(const std::string& run_dir);
+
+}  // namespace mprun

@@ -1,0 +1,36 @@
+// What `mprun report` says of a run: a text for people, the timeline as Trace Event JSON (which Perfetto and
+// chrome://tracing open), and JUnit XML for CI systems. Pure functions of what was read; called by cli/.
+#pragma once
+
+#include <string>
+
+#include "record/run_record.h"
+
+namespace mprun {
+
+/// Counts, workers, durations, slowest tasks, failures by cause, retries, deaths, hangs, warnings.
+[[nodiscard]] std::string run_text(const RunRecord& run);
+
+/// Every attempt as a complete event ("ph":"X") on the track of its worker; times in microseconds from the first one.
+[[nodiscard]] std::string run_trace(const RunRecord& run);
+
+/// A test suite with a test case for every task that ended; failed ones carry their error, cancelled ones are skipped.
+[[nodiscard]] std::string run_junit(const RunRecord& run);
+
+/// What run_text and others count.
+struct WorkerUse {
+  int worker = 0;
+  std::uint64_t attempts = 0;
+  double busy = 0;  ///< seconds
+};
+struct RunFigures {
+  std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
+  double begin = 0, end = 0;         ///< of the first and the last attempt, seconds since 1970
+  std::vector<WorkerUse> workers;    ///< by number
+  std::vector<double> durations;     ///< of ended tasks, ascending; seconds
+  std::vector<std::size_t> slowest;  ///< indices of attempts, the longest first
+  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
+};
+[[nodiscard]] RunFigures figures_of(const RunRecord& run);
+
+}  // namespace mprun
