@@ -163,7 +163,7 @@ Result<void> SharedTensors::save(const std::string& run_dir) {
     const int failed = save_one(tensor, folder.get(), file);
     if (failed == 0) {
       saved_.push_back(
-          {{"name", tensor.name}, {"path", "shared/" + file}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
+          {{"name", tensor.name}, {"file", "shared/" + file}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
     } else if (++failures == 1) {
       first = write_failure_text(std::string(path).append("/").append(file), failed, "--output");
     }

@@ -72,8 +72,8 @@ def test_all_write_their_rows(
     assert equal(saved(run, "weights"), weights + numpy.arange(1, 7, dtype="f4")[:, None])
     assert equal(saved(run, "sums"), weights.sum(axis=1).astype("i8"))
     assert run.summary()["shared"] == [
-        {"name": "sums", "path": "shared/sums.npy", "dtype": "<i8", "shape": [6]},
-        {"name": "weights", "path": "shared/weights.npy", "dtype": "<f4", "shape": [6, 5]},
+        {"name": "sums", "file": "shared/sums.npy", "dtype": "<i8", "shape": [6]},
+        {"name": "weights", "file": "shared/weights.npy", "dtype": "<f4", "shape": [6, 5]},
     ]
     assert equal(numpy.load(tmp_path / "weights.npy"), weights)
     assert sorted(path.name for path in (run.run_dir / "shared").iterdir()) == [
@@ -136,7 +136,7 @@ def test_arrays_of_every_kind_stay_what_they_are(run_job: RunCommand, tmp_path: 
     assert told["fortran"] == ["numpy", "float64", [3, 4]]
     assert told["big-endian"] == ["numpy", ">i4", [4]]
     assert told["nothing"] == ["torch", "torch.bfloat16", [3, 0]]
-    path = run.run_dir / shared_of(run)["nothing"]["path"]
+    path = run.run_dir / shared_of(run)["nothing"]["file"]
     assert load_safetensors(path) == {"nothing": ("BF16", [3, 0], b"")}
 
 

@@ -127,7 +127,7 @@ TEST_F(RecordSharedTensors, WhatCanBeSavedIs) {
   EXPECT_THAT(saved.error().message, HasSubstr("cannot write " + (folder_ / "shared/a.npy").string()));
   EXPECT_THAT(saved.error().message, HasSubstr("2 shared tensors are lost"));
   ASSERT_EQ(shared->to_json().size(), 1U);
-  EXPECT_EQ(shared->to_json()[0]["path"], "shared/b.npy");
+  EXPECT_EQ(shared->to_json()[0]["file"], "shared/b.npy");
   EXPECT_EQ(get("shared/b.npy").size(), 131U);
   EXPECT_FALSE(fs::exists(folder_ / "shared/.b.npy.tmp"));
   EXPECT_FALSE(fs::exists(folder_ / "shared/.a.npy.tmp"));
