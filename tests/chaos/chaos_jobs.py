@@ -8,7 +8,9 @@ import os
 import resource
 import shutil
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +39,11 @@ def keep_pace(number):
     if tasks_begun == 2:
         with open("/proc/self/comm", "w") as name:
             name.write("{AT_WORK}")
-    due = float(os.environ["CHAOS_BEGUN"]) + number * float(os.environ["CHAOS_TASK_SECONDS"])
-    time.sleep(min(max(due - time.monotonic(), 0), 0.05))
+    pause = float(os.environ["CHAOS_PAUSE"])
+    if "CHAOS_BEGUN" in os.environ:
+        due = float(os.environ["CHAOS_BEGUN"]) + number * float(os.environ["CHAOS_TASK_SECONDS"])
+        pause = min(max(due - time.monotonic(), 0), 0.05)
+    time.sleep(pause)
     if number % 997 == 5 and os.environ["MPRUN_ATTEMPT"] == "1":
         ctypes.string_at(0)  # SIGSEGV
 
@@ -76,7 +81,7 @@ import time
 
 import mprun
 
-time.sleep(float(os.environ["CHAOS_TASK_SECONDS"]) * int(os.environ["CHAOS_TASKS"]))
+time.sleep(float(os.environ["CHAOS_PAUSE"]))
 mprun.barrier()
 mprun.result([mprun.rank() ** 2, str(mprun.rank())])
 """
@@ -98,17 +103,16 @@ class Job:
     tasks: int
     processes: int
     seconds: float  # that its tasks are to take together
+    paced: bool = True  # by the clock since it began, else each task takes as long as any other
     failures: bool = False  # some tasks never succeed
 
     def spec(self) -> dict[str, Any]:
-        """job.json; it is to be run at once, for its tasks count from now."""
+        """job.json; one that is paced is to be run at once."""
         method, what = KINDS[self.kind]
-        env = {
-            "CHAOS_BEGUN": str(time.monotonic()),
-            "CHAOS_TASK_SECONDS": str(self.seconds / self.tasks),
-            "CHAOS_TASKS": str(self.tasks),
-            "CHAOS_PAUSE": str(self.seconds / self.tasks * self.processes / 2),  # to start one takes long, too
-        }
+        each = self.seconds / self.tasks
+        env = {"CHAOS_PAUSE": str(each * self.processes / 2)}  # the half: all else takes its time, too
+        if self.paced:
+            env |= {"CHAOS_BEGUN": str(time.monotonic()), "CHAOS_TASK_SECONDS": str(each)}
         if self.failures:
             env["CHAOS_FAILURES"] = "1"
         spec: dict[str, Any] = {
@@ -126,7 +130,7 @@ class Job:
 
     def fails(self, task: int) -> bool:
         """Whether that task never succeeds."""
-        return self.failures and KINDS[self.kind][1].endswith(".py") and task % 499 == 7
+        return self.failures and ":" in KINDS[self.kind][1] and task % 499 == 7
 
     def expected(self, task: int) -> Any:
         """The value of a task."""
@@ -163,9 +167,22 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def remove(folder: Path) -> None:
-    """Removes the folder of a run that went well."""
-    shutil.rmtree(folder)
+def try_each(kinds: Sequence[str], seed: int, attempt: Callable[[str, Path], tuple[list[str], str]]) -> int:
+    """Prints for each kind what an attempt in a new folder did, and what is wrong; 1 if anything is."""
+    failed = 0
+    for kind in kinds:
+        folder = Path(tempfile.mkdtemp(prefix="mprun-chaos-"))
+        wrong, done = attempt(kind, folder)
+        print(f"{kind}: seed {seed}: {'WRONG' if wrong else 'exact'}: {done}", flush=True)
+        for complaint in wrong:
+            print(f"  {complaint}", flush=True)
+        if wrong:
+            failed = 1
+            print(f"  all of it is in {folder}", flush=True)
+        else:
+            shutil.rmtree(folder)
+        harness.reap_zombies()
+    return failed
 
 
 # --- what must be so ---------------------------------------------------------------------------
@@ -218,7 +235,7 @@ def wrong_records(job: Job, run_dir: Path) -> list[str]:
     exit_code = 1 if failed else 0
     if summary["exit_code"] != exit_code or journal[-1].get("ended", {}).get("exit_code") != exit_code:
         wrong.append(f"exit codes: {summary['exit_code']} in the summary, the journal ends with {journal[-1]}")
-    return wrong + wrong_processes(summary, journal) + wrong_joblog(job, run_dir)
+    return wrong + wrong_processes(summary, journal) + wrong_joblog(job, run_dir, summary["sessions"] > 1)
 
 
 def wrong_processes(summary: dict[str, Any], journal: list[dict[str, Any]]) -> list[str]:
@@ -234,13 +251,14 @@ def wrong_processes(summary: dict[str, Any], journal: list[dict[str, Any]]) -> l
     return []
 
 
-def wrong_joblog(job: Job, run_dir: Path) -> list[str]:
-    """Complaints unless joblog.tsv has each task once, with how it ended."""
+def wrong_joblog(job: Job, run_dir: Path, resumed: bool) -> list[str]:
+    """Complaints unless joblog.tsv has each task with how it ended: once, or in a run that was resumed as often as it
+    ended unheard."""
     _, *rows = (run_dir / "joblog.tsv").read_text(encoding="utf-8").splitlines()
     columns = [row.split("\t") for row in rows]
     ends = {int(row[0]): (row[6] != "0", row[7]) for row in columns}
     good = {task + 1: (job.fails(task), "0") for task in range(job.tasks)}
-    if len(rows) != job.tasks or ends != good:
+    if ends != good or (len(rows) != job.tasks and not resumed):
         odd = [seq for seq in good if ends.get(seq) != good[seq]][:5]
         return [f"joblog.tsv has {len(rows)} rows for {job.tasks} tasks; odd ones: {odd}"]
     return []

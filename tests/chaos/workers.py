@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -67,25 +66,20 @@ class Striker:
         deed = self._dice.choice(sorted(DEEDS))
         at_host = self._dice.random() < HOST_SHARE
         which, duration = self._dice.random(), self._dice.uniform(0, LONGEST_STOP)
-        hosts, workers = self._processes()
-        victims = hosts if at_host and hosts else workers
-        if deed == "segfaulted" and self._method:
-            victims = at_work(victims, workers)
-        if not victims:
-            self.done["struck nobody"] += 1
-            return
-        victim = victims[int(which * len(victims))]
-        try:
-            pidfd = os.pidfd_open(victim.pid)
-        except ProcessLookupError:
-            return
-        # The number may be another's by now; from here on it is not.
-        still = harness.list_processes().get(victim.pid)
-        if still and still.alive and still.ppid == victim.ppid and send(pidfd, DEEDS[deed]):
-            self.done[f"{'hosts' if victim in hosts else 'workers'} {deed}"] += 1
-            if deed == "stopped":
-                heapq.heappush(self._stopped, (now + duration, os.dup(pidfd)))
-        os.close(pidfd)
+        for _ in range(5):  # whom we have chosen may just be ending
+            hosts, workers = self._processes()
+            victims = hosts if at_host and hosts else workers
+            if deed == "segfaulted" and self._method:
+                victims = at_work(victims, workers)
+            victim = victims[int(which * len(victims))] if victims else None
+            if victim and (pidfd := strike(victim, DEEDS[deed])) is not None:
+                self.done[f"{'hosts' if victim in hosts else 'workers'} {deed}"] += 1
+                if deed == "stopped":
+                    heapq.heappush(self._stopped, (now + duration, pidfd))
+                else:
+                    os.close(pidfd)
+                return
+        self.done["struck nobody"] += 1
 
     def _processes(self) -> tuple[list[Process], list[Process]]:
         """The run's living hosts and workers (or commands), in the order of their numbers."""
@@ -104,6 +98,20 @@ def at_work(victims: list[Process], workers: list[Process]) -> list[Process]:
     busy = [worker for worker in workers if worker.name == AT_WORK]
     pids = {worker.pid for worker in busy} | {worker.ppid for worker in busy}
     return [victim for victim in victims if victim.pid in pids]
+
+
+def strike(process: Process, number: int) -> int | None:
+    """Signals a process that was listed unless it has ended; its pidfd, which is the caller's."""
+    try:
+        pidfd = os.pidfd_open(process.pid)
+    except ProcessLookupError:
+        return None
+    # The number may be another's by now; from here on it is not.
+    still = harness.list_processes().get(process.pid)
+    if still and still.alive and still.ppid == process.ppid and send(pidfd, number):
+        return pidfd
+    os.close(pidfd)
+    return None
 
 
 def send(pidfd: int, number: int) -> bool:
@@ -169,21 +177,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="to make the same choices again")
     options = parser.parse_args()
     harness.become_subreaper()
-    failed = 0
-    for kind in options.kinds or [kind for kind in KINDS if kind != "ranks"]:
-        job = Job(kind, options.tasks, options.processes, options.seconds)
-        folder = Path(tempfile.mkdtemp(prefix="mprun-chaos-"))
-        wrong, told = torment(job, folder, options.seed, options.rate)
-        print(f"{kind}: seed {options.seed}: {'EXACT' if not wrong else 'WRONG'}: {told}", flush=True)
-        for complaint in wrong:
-            print(f"  {complaint}", flush=True)
-        if wrong:
-            failed += 1
-            print(f"  all of it is in {folder}", flush=True)
-        else:
-            chaos_jobs.remove(folder)
-        harness.reap_zombies()
-    return 1 if failed else 0
+    kinds = options.kinds or [kind for kind in KINDS if kind != "ranks"]
+    return chaos_jobs.try_each(
+        kinds,
+        options.seed,
+        lambda kind, folder: torment(
+            Job(kind, options.tasks, options.processes, options.seconds), folder, options.seed, options.rate
+        ),
+    )
 
 
 if __name__ == "__main__":
