@@ -70,7 +70,9 @@ class Striker:
             hosts, workers = self._processes()
             victims = hosts if at_host and hosts else workers
             if deed == "segfaulted" and self._method:
-                victims = at_work(victims, workers)
+                victims, others = at_work(victims, workers), victims
+                if not victims:
+                    deed, victims = "killed", others
             victim = victims[int(which * len(victims))] if victims else None
             if victim and (pidfd := strike(victim, DEEDS[deed])) is not None:
                 self.done[f"{'hosts' if victim in hosts else 'workers'} {deed}"] += 1
