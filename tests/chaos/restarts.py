@@ -152,17 +152,17 @@ class Restarts:
         return self._runner.start_job(self._spec, "-q", "--resume", "--output", run_dir, env=env)
 
 
-def jobs(kind: str) -> Job:
+def short_job(kind: str) -> Job:
     """A job of that kind that takes a second or two."""
     if kind == "ranks":
         return Job(kind, tasks=2, processes=2, seconds=1, paced=False)
-    return Job(kind, tasks=600, processes=2, seconds=1.2, paced=False, failures=True)
+    return Job(kind, tasks=300 if kind == "command" else 600, processes=2, seconds=1.2, paced=False, failures=True)
 
 
 def restart(kind: str, folder: Path, seed: int, kills: int) -> tuple[list[str], str]:
     """Runs of that kind until mprun has been killed so often; returns what is wrong and what was done."""
     chaos_jobs.without_core_files()
-    restarts = Restarts(jobs(kind), folder, seed)
+    restarts = Restarts(short_job(kind), folder, seed)
     wrong: list[str] = []
     while not wrong and restarts.kills() < kills:
         wrong = restarts.once()
