@@ -15,6 +15,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import chaos_jobs
 from chaos_jobs import AT_WORK, KINDS, Job, Surroundings
@@ -25,6 +26,15 @@ from harness import Process, Running
 DEEDS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "segfaulted": signal.SIGSEGV}
 HOST_SHARE = 0.1  # of the strikes
 LONGEST_STOP = 3.0  # seconds
+
+
+class Choice(NamedTuple):
+    """What the next strike is to be."""
+
+    deed: str  # of DEEDS
+    at_host: bool
+    which: float  # of those there are: from 0 to 1
+    seconds: float  # until one that is stopped goes on
 
 
 class Striker:
@@ -45,12 +55,15 @@ class Striker:
     def strike_for(self, seconds: float, a_second: float) -> None:
         """Strikes until the time is over or mprun has ended; nobody is stopped afterwards."""
         begun = time.monotonic()
-        number = 0
+        number, choice = 0, None
         while (now := time.monotonic()) < begun + seconds and self._running.process.poll() is None:
             self._wake(now)
             if now >= begun + number / a_second:
+                self.done["struck nobody"] += choice is not None
                 number += 1
-                self._strike(now)
+                choice = self._choose()
+            if choice and self._strike(choice, now):
+                choice = None
             time.sleep(0.005)
         self._wake(float("inf"))
         self.seconds = time.monotonic() - begun
@@ -61,27 +74,36 @@ class Striker:
             send(pidfd, signal.SIGCONT)
             os.close(pidfd)
 
-    def _strike(self, now: float) -> None:
-        """Always the same number of choices, so that a seed means the same ones each time."""
-        deed = self._dice.choice(sorted(DEEDS))
-        at_host = self._dice.random() < HOST_SHARE
-        which, duration = self._dice.random(), self._dice.uniform(0, LONGEST_STOP)
-        for _ in range(5):  # whom we have chosen may just be ending
-            hosts, workers = self._processes()
-            victims = hosts if at_host and hosts else workers
-            if deed == "segfaulted" and self._method:
-                victims, others = at_work(victims, workers), victims
-                if not victims:
-                    deed, victims = "killed", others
-            victim = victims[int(which * len(victims))] if victims else None
-            if victim and (pidfd := strike(victim, DEEDS[deed])) is not None:
-                self.done[f"{'hosts' if victim in hosts else 'workers'} {deed}"] += 1
-                if deed == "stopped":
-                    heapq.heappush(self._stopped, (now + duration, pidfd))
-                else:
-                    os.close(pidfd)
-                return
-        self.done["struck nobody"] += 1
+    def _choose(self) -> Choice:
+        """Always takes as much from the dice, so that a seed means the same choices each time."""
+        return Choice(
+            self._dice.choice(sorted(DEEDS)),
+            self._dice.random() < HOST_SHARE,
+            self._dice.random(),
+            self._dice.uniform(0, LONGEST_STOP),
+        )
+
+    def _strike(self, choice: Choice, now: float) -> bool:
+        """False if there is nobody just now, or who was chosen is just ending."""
+        deed = choice.deed
+        hosts, workers = self._processes()
+        victims = hosts if choice.at_host and hosts else workers
+        if deed == "segfaulted" and self._method:
+            victims, others = at_work(victims, workers), victims
+            if not victims:
+                deed, victims = "killed", others
+        if not victims:
+            return False
+        victim = victims[int(choice.which * len(victims))]
+        pidfd = strike(victim, DEEDS[deed])
+        if pidfd is None:
+            return False
+        self.done[f"{'hosts' if victim in hosts else 'workers'} {deed}"] += 1
+        if deed == "stopped":
+            heapq.heappush(self._stopped, (now + choice.seconds, pidfd))
+        else:
+            os.close(pidfd)
+        return True
 
     def _processes(self) -> tuple[list[Process], list[Process]]:
         """The run's living hosts and workers (or commands), in the order of their numbers."""
@@ -109,7 +131,7 @@ def strike(process: Process, number: int) -> int | None:
     except ProcessLookupError:
         return None
     # The number may be another's by now; from here on it is not.
-    still = harness.list_processes().get(process.pid)
+    still = harness.find_process(process.pid)
     if still and still.alive and still.ppid == process.ppid and send(pidfd, number):
         return pidfd
     os.close(pidfd)
