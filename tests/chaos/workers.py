@@ -42,6 +42,7 @@ class Striker:
 
     def __init__(self, running: Running, job: Job, seed: int) -> None:
         self.done: collections.Counter[str] = collections.Counter()
+        self.missed = 0
         self.seconds = 0.0
         self._running = running
         self._method = KINDS[job.kind][0]
@@ -50,7 +51,10 @@ class Striker:
 
     def __str__(self) -> str:
         deeds = ", ".join(f"{count} {deed}" for deed, count in sorted(self.done.items()))
-        return f"{sum(self.done.values())} strikes in {self.seconds:.0f} s ({deeds})"
+        return (
+            f"{sum(self.done.values())} strikes in {self.seconds:.0f} s ({deeds}),"
+            f" {self.missed} times nobody was there"
+        )
 
     def strike_for(self, seconds: float, a_second: float) -> None:
         """Strikes until the time is over or mprun has ended; nobody is stopped afterwards."""
@@ -59,7 +63,7 @@ class Striker:
         while (now := time.monotonic()) < begun + seconds and self._running.process.poll() is None:
             self._wake(now)
             if now >= begun + number / a_second:
-                self.done["struck nobody"] += choice is not None
+                self.missed += choice is not None
                 number += 1
                 choice = self._choose()
             if choice and self._strike(choice, now):
