@@ -156,7 +156,7 @@ def short_job(kind: str) -> Job:
     """A job of that kind that takes a second or two."""
     if kind == "ranks":
         return Job(kind, tasks=2, processes=2, seconds=1, paced=False)
-    return Job(kind, tasks=300 if kind == "command" else 600, processes=2, seconds=1.2, paced=False, failures=True)
+    return Job(kind, tasks=150 if kind == "command" else 600, processes=2, seconds=1.2, paced=False, failures=True)
 
 
 def restart(kind: str, folder: Path, seed: int, kills: int) -> tuple[list[str], str]:
