@@ -25,6 +25,7 @@ from harness import Process, Running
 
 DEEDS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "segfaulted": signal.SIGSEGV}
 HOST_SHARE = 0.1  # of the strikes
+SLOW_HOST_SHARE = 0.02  # where hosts load for seconds: struck more often, none would ever be ready
 LONGEST_STOP = 3.0  # seconds
 
 
@@ -46,6 +47,7 @@ class Striker:
         self.seconds = 0.0
         self._running = running
         self._method = KINDS[job.kind][0]
+        self._host_share = SLOW_HOST_SHARE if job.kind == "tensors" else HOST_SHARE
         self._dice = random.Random(seed)
         self._stopped: list[tuple[float, int]] = []  # a heap: when it is to go on, its pidfd
 
@@ -82,7 +84,7 @@ class Striker:
         """Always takes as much from the dice, so that a seed means the same choices each time."""
         return Choice(
             self._dice.choice(sorted(DEEDS)),
-            self._dice.random() < HOST_SHARE,
+            self._dice.random() < self._host_share,
             self._dice.random(),
             self._dice.uniform(0, LONGEST_STOP),
         )
