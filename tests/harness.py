@@ -117,20 +117,21 @@ class Process:
         return f"{who}: {command or 'no command line'}"
 
 
+def find_process(pid: int) -> Process | None:
+    """That process, unless it has ended and been reaped."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    name, rest = stat[stat.index("(") + 1 :].rsplit(")", 1)  # a name may hold anything
+    state, ppid = rest.split()[:2]
+    return Process(pid, name, state, int(ppid))
+
+
 def list_processes() -> dict[int, Process]:
     """Every process there is, by pid."""
-    processes = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            stat = Path("/proc", entry, "stat").read_text(errors="replace")
-        except OSError:  # it has ended since
-            continue
-        name, rest = stat[stat.index("(") + 1 :].rsplit(")", 1)  # a name may hold anything
-        state, ppid = rest.split()[:2]
-        processes[int(entry)] = Process(int(entry), name, state, int(ppid))
-    return processes
+    found = (find_process(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
+    return {process.pid: process for process in found if process}
 
 
 def descendants(root: int, processes: Mapping[int, Process] | None = None) -> list[Process]:
@@ -157,7 +158,7 @@ def become_subreaper() -> None:
 
 def is_alive(pid: int) -> bool:
     """True until the process has ended, whether or not its parent has asked for its status."""
-    process = list_processes().get(pid)
+    process = find_process(pid)
     return process is not None and process.alive
 
 

@@ -9,8 +9,9 @@
 namespace mprun {
 namespace {
 
-// Hosts that may die, one after the other with no task done between, before the job is given up.
-constexpr int kMostHostDeaths = 3;
+// What hosts that die one after the other, with no task done between, may weigh before the job is given up: three that
+// died by themselves, or more of those that somebody else may have killed.
+constexpr int kMostHostDeaths = 20, kOwnHostDeath = 7, kOtherHostDeath = 1;
 // Forks asked for and not yet answered.
 constexpr std::size_t kMostForking = 16;
 
@@ -166,8 +167,9 @@ bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
     }
     if (expected) return true;
     // One that dies while it loads the script would do so again, unless it was killed or others came so far.
-    const bool hopeless = !was_ready && !ever_ready_ && end.signal != SIGKILL;
-    if (++deaths_ >= kMostHostDeaths || hopeless) {
+    const bool hopeless = !was_ready && !ever_ready_ && !may_be_from_outside(end);
+    deaths_ += may_be_from_outside(end) ? kOtherHostDeath : kOwnHostDeath;
+    if (deaths_ >= kMostHostDeaths || hopeless) {
       host_died_early(end);
     } else if (!waiting_.empty()) {
       start_host();
@@ -182,14 +184,14 @@ bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
 void HostLauncher::host_died_early(ProcessEnd end) {
   failed_ = true;
   std::string text;
-  if (!said_hello_) {
+  if (!said_hello_ && !ever_ready_ && !may_be_from_outside(end)) {
     text = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
            " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   } else {
-    text =
-        "the host (the interpreter that forks the workers) ended with " + to_string(end) +
-        (deaths_ > 1 ? " again and again" + std::string(ever_ready_ ? "" : " while it loaded the script or ran setup")
-                     : " while it loaded the script or ran setup");
+    text = "the host (the interpreter that forks the workers) ended with " + to_string(end) +
+           (deaths_ > kOwnHostDeath
+                ? " again and again" + std::string(ever_ready_ ? "" : " while it loaded the script or ran setup")
+                : " while it loaded the script or ran setup");
   }
   const std::string tail = log_tail(plan_.run_dir + "/logs/host.err", 0);
   if (!tail.empty()) text += "\n  its last words:\n" + tail;

@@ -41,7 +41,7 @@ class HostLauncher : public Launcher {
   pid_t pid_ = 0;
   bool said_hello_ = false, ready_ = false, was_ready_ = false, ever_ready_ = false, finishing_ = false,
        failed_ = false;
-  int deaths_ = 0;
+  int deaths_ = 0;  ///< of hosts since a task was done, by weight
   std::optional<FrameSender> channel_;
   FrameReader reader_;
   std::deque<int> waiting_;               ///< until the host is ready

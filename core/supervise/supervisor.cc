@@ -215,8 +215,7 @@ void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::stri
     lost.pop_front();
   }
   for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;
-  post(event::WorkerGone{slot, started, from_outside});
+  post(event::WorkerGone{slot, started, may_be_from_outside(end)});
   gone_end_ = {};
 }
 

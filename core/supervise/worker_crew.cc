@@ -225,7 +225,7 @@ void WorkerCrew::on_frame(int number, const Frame& frame) {
     slot.ready = true;
     listener_->on_ready(number);
   } else if (frame.type == MPRUN_HELLO) {
-    slot.said_hello = true;
+    any_said_hello_ = true;
   } else if (frame.type == MPRUN_START_FAILED) {
     listener_->on_start_failed(explain_start_failure(frame.payload));
   }
@@ -276,7 +276,8 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
   }
-  const bool never_python = !slot.said_hello && !slot.signalled && plan_.spec->start_method == StartMethod::kSpawn;
+  const bool never_python = !any_said_hello_ && !slot.signalled && !may_be_from_outside(end) &&
+                            plan_.spec->start_method == StartMethod::kSpawn;
   if (never_python) {
     why = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";

@@ -30,7 +30,7 @@ class WorkerCrew : public Crew, private LauncherListener {
   struct Slot {
     bool wanted = false;  ///< between start() and on_gone()
     pid_t pid = 0;
-    bool said_hello = false, ready = false, retired = false;
+    bool ready = false, retired = false;
     std::string verdict;     ///< what is wrong with its pipe
     bool condemned = false;  ///< ended by us because of that
     std::optional<FrameSender> channel;
@@ -68,6 +68,7 @@ class WorkerCrew : public Crew, private LauncherListener {
   Board board_;
   CrewListener* listener_;
   std::vector<Slot> slots_;
+  bool any_said_hello_ = false;  ///< so the interpreter is a Python
   std::unique_ptr<Launcher> launcher_;
 };
 

@@ -109,7 +109,7 @@ def run(number):
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
 def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> None:
-    """Killed by every task: three in a row with nothing done between end the job."""
+    """Killed by every task: twenty in a row with nothing done between end the job."""
     script = "import os, time\n\n\ndef run(n):\n    os.kill(os.getppid(), 9)\n    time.sleep(60)\n"
     run = run_job(
         {
@@ -123,7 +123,26 @@ def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> No
     ).check(3)
     assert run.stderr.count("again and again") == 1
     hosts = [p for p in run.summary()["processes"] if p["role"] == "host"]
-    assert [host["signal"] for host in hosts] == [9, 9, 9]
+    assert [host["signal"] for host in hosts] == [9] * 20
+
+
+def test_a_python_that_is_killed_at_once(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
+    """Before it can say a word, and more than once: that was somebody else, so it is started again."""
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\nfor n in 1 2 3 4 5; do mkdir {tmp_path}/$n 2>&- && kill -9 $$; done\n'
+        f'exec {harness.MPRUN_PYTHON} "$@"\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    run = run_job(
+        {"script": "job.py:run", "start_method": start_method, "processes": 2, "inputs": {"range": 8}},
+        "--python",
+        python,
+        scripts={"job.py": "def run(number):\n    return number\n"},
+    ).check()
+    assert run.values() == list(range(8))
+    assert [p["signal"] for p in run.summary()["processes"] if not p["expected"]] == [9] * 5
 
 
 VAIN = """

@@ -1,0 +1,34 @@
+"""A few seconds of chaos for every start method; workers.py and restarts.py do it for as long as is wanted."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from chaos_jobs import Job
+from restarts import restart
+from workers import torment
+
+
+@pytest.fixture
+def seed() -> int:
+    """MPRUN_TEST_SEED makes the choices of a failed test again."""
+    seed = int(os.environ.get("MPRUN_TEST_SEED", time.time_ns() % 1_000_000))
+    print("seed", seed)  # shown if the test fails
+    return seed
+
+
+@pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver", "command", "arrays-fork"])
+def test_struck_workers_and_hosts_lose_nothing(mprun: Path, tmp_path: Path, seed: int, kind: str) -> None:
+    """Killed, stopped and segfaulted ten times a second: results and records are exact, and nobody is left."""
+    wrong, done = torment(Job(kind, tasks=900, processes=4, seconds=3), tmp_path, seed)
+    assert not wrong, "\n".join([done, *wrong])
+
+
+@pytest.mark.parametrize("kind", ["arrays-fork", "arrays-spawn", "arrays-forkserver", "command", "ranks"])
+def test_a_killed_mprun_is_resumed(mprun: Path, tmp_path: Path, seed: int, kind: str) -> None:
+    """Guard, supervisor or both: results, tensors and summary are those of an undisturbed run."""
+    wrong, done = restart(kind, tmp_path, seed, kills=1)
+    assert not wrong, "\n".join([done, *wrong])
