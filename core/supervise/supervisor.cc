@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "launch/teardown.h"
+#include "os/uninterrupted.h"
 #include "supervise/cause_text.h"
 
 namespace mprun {
@@ -327,7 +328,7 @@ void Supervisor::on_signals() {
   bool child = false;
   bool asked = false;
   ssize_t size = 0;
-  while ((size = read(signals_.get(), &info, sizeof info)) == sizeof info) {
+  while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child = true;
@@ -343,7 +344,7 @@ void Supervisor::on_signals() {
       wound_down_by_ = 0;
     }
   }
-  if (size < 0 && errno != EAGAIN && errno != EINTR) {
+  if (size < 0 && errno != EAGAIN) {
     if (!fatal_) fatal_ = system_error("cannot receive signals", errno);
     child = true;
   }
@@ -355,17 +356,17 @@ void Supervisor::on_signals() {
 void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    if (uninterrupted([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT); }) != 0) {
       const bool spawned = setup_.spec->start_method == StartMethod::kSpawn && !slots_.empty();
       const bool expects_children = spawned || !hosts_.empty();
-      if (errno != EINTR && expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
+      if (expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
       return;
     }
     if (info.si_pid == 0) return;
     ProcessEnd end;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
     crew_->child_gone(info.si_pid, end);
-    waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED);
+    uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED); });
   }
 }
 
