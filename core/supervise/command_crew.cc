@@ -85,7 +85,7 @@ void CommandCrew::start(int number) {
 }
 
 void CommandCrew::retire(int number) {
-  plan_.loop->at(0, [this, number] { listener_->on_gone(number, false, {}, "", ""); });
+  plan_.loop->at(0, [this, number] { listener_->on_gone(number, {}); });
 }
 
 void CommandCrew::signal(int number, int signal_number) {

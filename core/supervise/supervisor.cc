@@ -198,26 +198,26 @@ void Supervisor::perform(action::Signal& wanted) {
 
 // --- what the crew tells ---
 
-void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) {
-  gone_end_ = end;
-  gone_why_ = why.empty() ? "" : why + memory_words(end);
-  gone_log_ = log;
-  const bool unused = held(slot).empty() || !started;           // of use where the job ends because of such deaths
-  if (!why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
+void Supervisor::on_gone(int slot, const Departure& gone) {
+  gone_end_ = gone.end;
+  gone_why_ = gone.why.empty() ? "" : gone.why + memory_words(gone.end);
+  gone_log_ = gone.log;
+  const bool unused = held(slot).empty() || !gone.started;           // of use where the job ends because of such deaths
+  if (!gone.why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
     const auto hung = hung_.find(slot);
     const std::string when = held(slot).empty() ? "while it was starting" : "before it began its first task";
     start_death_ = hung == hung_.end() ? gone_why_ + " " + when
                                        : "worker " + std::to_string(slot) + ", " + when + ": " + hung->second;
-    if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
+    if (!gone.log.empty()) start_death_ += "\n  its last words:\n" + gone.log;
   }
   auto lost = std::exchange(held(slot), {});
-  if (started && !lost.empty()) {
+  if (gone.started && !lost.empty()) {
     ending_ = std::move(lost.front());
     lost.pop_front();
   }
   for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  const bool from_outside = end.signal == SIGKILL || end.signal == SIGTERM;
-  post(event::WorkerGone{slot, started, from_outside});
+  const bool killed = gone.end.signal == SIGKILL || gone.end.signal == SIGTERM;
+  post(event::WorkerGone{slot, gone.started, killed && !gone.condemned});
   gone_end_ = {};
 }
 
