@@ -40,6 +40,7 @@ Result<Installation> find_installation() {
   for (const std::string& file : {found.bootstrap, found.importer, found.adapters.preload, found.adapters.site}) {
     if (program.empty() || !std::filesystem::exists(file, error)) {
       return internal_error("mprun's adapter files are missing: there is no " + file +
+                            (error ? " (" + error.message() + ")" : "") +
                             "\n  install mprun again: bin/mprun and lib/mprun belong together");
     }
   }

@@ -150,8 +150,7 @@ MachineFeature examine_ptrace_scope() {
 std::string limit_text(rlim_t limit) { return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit); }
 
 MachineFeature examine_open_files() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit limit = limits_of(RLIMIT_NOFILE);
   return {"open files", true, false, limit_text(limit.rlim_cur) + " of " + limit_text(limit.rlim_max),
           "mprun raises its own limit to the second number"};
 }

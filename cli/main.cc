@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
+#include <string_view>
 
 #include "commands.h"
 #include "launch/environment.h"
@@ -113,12 +115,26 @@ Result<Resolved> resolve_command_line(const CommandLine& line) {
   return resolve(layers, around);
 }
 
+namespace {
+
+// Called by operator new. Nothing that takes memory works any more, least of all telling of it: what has been heard is
+// in the files up to the last pulse, and the guard ends whatever runs.
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view kWords =
+      "mprun: memory has run out; what was running is ended, what is recorded stays (mprun resume goes on)\n";
+  (void)!write(STDERR_FILENO, kWords.data(), kWords.size());
+  _exit(125);
+}
+
+}  // namespace
+
 }  // namespace mprun
 
 int main(int argc, char** argv) {
+  std::set_new_handler(mprun::end_without_memory);
   try {
     return mprun::run({argv + 1, argv + argc});
-  } catch (const std::exception& error) {  // memory is used up, or a fault of ours
+  } catch (const std::exception& error) {  // a fault of ours
     std::fprintf(stderr, "mprun: internal fault: %s\n", error.what());
     return 125;
   }

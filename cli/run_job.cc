@@ -112,8 +112,7 @@ Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector
     spec->processes = static_cast<int>(*total);
     decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
   }
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit limit = limits_of(RLIMIT_NOFILE);
   const std::uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<std::uint64_t>(spec->processes);
   if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
     const std::uint64_t most =

@@ -144,7 +144,10 @@ std::string find_program(const std::string& name, const std::string& path, const
   *not_executable = false;
   const auto usable = [&](const std::string& file) {
     struct stat info {};
-    if (stat(file.c_str(), &info) != 0) return false;
+    if (stat(file.c_str(), &info) != 0) {
+      *not_executable = *not_executable || errno == EACCES;
+      return false;
+    }
     if (S_ISREG(info.st_mode) && access(file.c_str(), X_OK) == 0) return true;
     *not_executable = true;
     return false;
@@ -167,9 +170,14 @@ std::string find_program(const std::string& name, const std::string& path, const
 
 void become_subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
+rlimit limits_of(int resource) {
+  rlimit limits{RLIM_INFINITY, RLIM_INFINITY};
+  getrlimit(static_cast<__rlimit_resource_t>(resource), &limits);
+  return limits;
+}
+
 rlimit raise_open_files() {
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit before = limits_of(RLIMIT_NOFILE);
   rlimit raised = before;
   raised.rlim_cur = raised.rlim_max;
   setrlimit(RLIMIT_NOFILE, &raised);

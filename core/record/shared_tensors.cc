@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "os/fd.h"
+#include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
 #include "record/append_file.h"
@@ -54,8 +55,7 @@ std::string existing_part(const std::string& directory) {
 /// What can be known now of the end: whether the files have room, and may be that large.
 Result<void> check_room(const std::vector<SharedTensor>& tensors, const std::string& output_dir) {
   const std::uint64_t needed = bytes_to_save(tensors);
-  rlimit limit{};
-  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit limit = limits_of(RLIMIT_FSIZE);
   if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
     return usage_error("/shared: the shared tensors need files of up to " + bytes_text(needed) + ", the limit is " +
                        std::to_string(limit.rlim_cur) + "\n  raise it (ulimit -f), or make them smaller");

@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "os/fd.h"
+#include "os/process.h"
 #include "os/uninterrupted.h"
 #include "procfs/text_scan.h"
 #include "watch/syscall_table.h"
@@ -32,8 +33,7 @@ std::optional<std::string> read_small(const std::string& path) {
 
 // The readers of /proc need descriptors too.
 std::size_t most_open() {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit files = limits_of(RLIMIT_NOFILE);
   return std::min<std::size_t>(ActivityMeter::kMostOpen, files.rlim_cur / 4);
 }
 

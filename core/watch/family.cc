@@ -57,8 +57,7 @@ bool has_ended(const Fd& pidfd) {
 
 // Descriptors are few in places; the readers of /proc need some too.
 std::size_t most_members() {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit files = limits_of(RLIMIT_NOFILE);
   return std::min<std::size_t>(Family::kMostMembers, files.rlim_cur / 4);
 }
 
