@@ -1,4 +1,5 @@
 // mprun: the composition root. Parses the command line, then works behind a guard (launch/guard.h).
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -126,12 +127,22 @@ namespace {
   _exit(125);
 }
 
+/// A file that we open must not get the number of a standard descriptor that is closed: it would get our words. What is
+/// put in its place can be used as little, and programs do not see it.
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);  // the lowest number that is free
+  }
+}
+
 }  // namespace
 
 }  // namespace mprun
 
 int main(int argc, char** argv) {
   std::set_new_handler(mprun::end_without_memory);
+  mprun::fill_standard_descriptors();
   try {
     return mprun::run({argv + 1, argv + argc});
   } catch (const std::exception& error) {  // a fault of ours
