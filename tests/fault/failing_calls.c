@@ -28,7 +28,7 @@
 
 /* The next function of that name, that of libc. */
 #define REAL(name)               \
-  static __typeof__(&name) real; \
+  static __typeof__(&(name)) real; \
   if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, #name)
 
 #define FAIL(error, result) \
