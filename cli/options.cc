@@ -123,6 +123,12 @@ Json input_of(const std::string& text) {
   return value.is_discarded() ? Json(text) : value;
 }
 
+// A file of that name, spec, script or program, is meant before a subcommand; a directory never.
+bool is_file(const std::string& name) {
+  std::error_code error;
+  return std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
+}
+
 // A value as messages may repeat it: variables are often secrets.
 std::string shown_value(const std::string& key, const std::string& value) {
   return key == "env" || key.rfind("env.", 0) == 0 ? "***" : value;
@@ -294,9 +300,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
     return wrong("unknown option " + rest.front());
   }
-  const auto is_word = [&rest](const char* word) {
-    return !rest.empty() && rest.front() == word && !std::filesystem::exists(word);
-  };
+  const auto is_word = [&rest](const char* word) { return !rest.empty() && rest.front() == word && !is_file(word); };
   const bool is_doctor = is_word("doctor");
   const bool is_inspect = is_word("inspect");
   const bool is_resume = is_word("resume");
@@ -327,7 +331,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
     if (auto exit = parse_doctor(&app, own, rest, has_dashes ? &program : nullptr, &raw)) return *exit;
     return line;
   }
-  if ((target == "run" || target == "check") && !std::filesystem::exists(target)) {
+  if ((target == "run" || target == "check") && !is_file(target)) {
     if (target == "check") line.subcommand = Subcommand::kCheck;
     if (auto exit = step_over_word(&app, &target, &own, &rest)) return *exit;
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/utc_text.h"
+#include "job/json_check.h"
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
@@ -24,6 +25,19 @@ struct ResultLine {  // NOLINT(bugprone-exception-escape)
   TaskStatus status = TaskStatus::kOk;
   Json tensors;
 };
+
+/// Python writes a byte of a file name that is no UTF-8 as half a surrogate pair: JSON, which the parser refuses. What
+/// we look for has none, so they are all replaced.
+std::string without_surrogates(std::string_view line) {
+  constexpr char kEscape = '\\';
+  constexpr std::size_t kDigits = 4;
+  std::string text(line);
+  for (std::size_t at = text.find(kEscape); at != text.npos; at = text.find(kEscape, at + 2)) {
+    const bool surrogate = text[at + 1] == 'u' && (text[at + 2] | 0x20) == 'd' && text[at + 3] >= '8';
+    if (surrogate) text.replace(at + 2, kDigits, "fffd");
+  }
+  return text;
+}
 
 /// Whatever is no line of ResultsWriter is nothing.
 std::optional<ResultLine> parse_result(std::string_view line) {
@@ -48,8 +62,9 @@ std::optional<ResultLine> parse_result(std::string_view line) {
   } else {
     return std::nullopt;
   }
-  if (rest.find(kTensors) == rest.npos) return Json::accept(line) ? std::optional(std::move(result)) : std::nullopt;
-  Json whole = Json::parse(line, nullptr, false);
+  if (!is_json(line)) return std::nullopt;
+  if (rest.find(kTensors) == rest.npos) return result;
+  Json whole = Json::parse(without_surrogates(line), nullptr, false);
   if (whole.is_discarded()) return std::nullopt;
   if (whole.contains("tensors")) result.tensors = std::move(whole["tensors"]);  // else it is within the value
   return result;

@@ -72,7 +72,7 @@ def test_precedence(run_job: RunCommand, tmp_path: Path) -> None:
     assert used["order"] == "input"  # the spec
     assert used["seed"] == 5  # the configuration
     assert used["chunk_size"] == "auto"  # the default
-    assert used["retries"] == {"on_error": 4, "on_death": 1, "on_hang": 1, "delay": 0}
+    assert used["retries"] == {"on_error": 4, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}
     assert used["limits"] == {"grace_seconds": 9, "join_seconds": 8}
     assert used["env"] == {"LAYER": "spec", "CONFIG": "1"}
     assert run.values() == [[number, 1, used_prefix(run), "spec"] for number in range(3)]
@@ -147,7 +147,7 @@ OPTIONS: list[tuple[list[str], str, Any]] = [
     (["--chunk-size", "5"], "chunk_size", 5),
     (["--chunk-size", "auto"], "chunk_size", "auto"),
     (["--order", "completion"], "order", "completion"),
-    (["--retries", "2"], "retries", {"on_error": 2, "on_death": 2, "on_hang": 2, "delay": 0}),
+    (["--retries", "2"], "retries", {"on_error": 2, "on_death": 2, "on_hang": 2, "delay": 0, "backoff": 1}),
     (["--task-timeout", "90s"], "limits.task_seconds", "90s"),
     (["--job-timeout", "60"], "limits.job_seconds", 60),
     (["--join-timeout", "1.5"], "limits.join_seconds", 1.5),
@@ -288,6 +288,20 @@ def test_check_launches_nothing(run_mprun: RunCommand, tmp_path: Path) -> None:
 def std_files() -> list[str]:
     """What the harness itself puts beside a run."""
     return ["out.stderr", "out.stdout"]
+
+
+def test_a_directory_hides_no_subcommand(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Folders are often called so; a file of that name is a program."""
+    (tmp_path / "job.json").write_text(json.dumps(SPEC), encoding="utf-8")
+    (tmp_path / "job.py").write_text(SCRIPT, encoding="utf-8")
+    for word in ("run", "check", "resume", "inspect", "doctor"):
+        (tmp_path / word).mkdir()
+    run_mprun("check", "job.json").check()
+    run_mprun("run", "job.json").check()
+    assert "there is no run directory" in run_mprun("resume", "none").check(2).stderr
+    (tmp_path / "resume").rmdir()
+    (tmp_path / "resume").write_text("#!/bin/sh\n", encoding="utf-8")
+    assert "run directory" not in run_mprun("resume", "none").stderr
 
 
 def test_check_finds_what_is_wrong(run_mprun: RunCommand, tmp_path: Path) -> None:

@@ -102,6 +102,16 @@ TEST_F(RecordEarlierRunTest, AResultWhoseTensorsAreGoneDoesNotCount) {
   EXPECT_THAT(tasks(read(rule)), ElementsAre(0, 2));
 }
 
+TEST_F(RecordEarlierRunTest, HalfASurrogatePairIsAValue) {
+  const std::string half = R"("value":["\\","\udcff\ud83d\ude00","\u00e9"])";
+  put("results.jsonl", line(0, "ok", half) + line(1, "ok", half + R"(,"tensors":[{"name":"x","rows":[0,1]}])"));
+  KeepRule rule;
+  rule.tensors_hold = [](std::uint64_t task, const Json& named) {
+    return task == 1 && named.dump() == R"([{"name":"x","rows":[0,1]}])";
+  };
+  EXPECT_THAT(tasks(read(rule)), ElementsAre(0, 1));
+}
+
 TEST_F(RecordEarlierRunTest, TheWriterGoesOnWithoutWhatDoesNotCount) {
   put("results.jsonl", line(3) + line(1, "cancelled", R"("error":{})") + line(0) + "torn");
   for (const Durability durability : {Durability::kNone, Durability::kBatch, Durability::kEach}) {
