@@ -27,7 +27,7 @@
 #include "faults.h"
 
 /* The next function of that name, that of libc. */
-#define REAL(name)               \
+#define REAL(name)                 \
   static __typeof__(&(name)) real; \
   if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, #name)
 
