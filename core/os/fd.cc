@@ -52,7 +52,7 @@ void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOC
 
 Result<std::string> read_all(int fd) {
   std::string text;
-  std::array<char, 64 * 1024> piece{};
+  std::array<char, std::size_t{64} * 1024> piece{};
   for (;;) {
     const ssize_t n = uninterrupted([&] { return read(fd, piece.data(), piece.size()); });
     if (n < 0) return system_error("cannot read", errno);

@@ -1,7 +1,7 @@
 """Surroundings that are sick: mprun copes, or ends with a code and a word, and nothing is lost or left.
 
-What other tiers show is not repeated: stdout and stderr closed, hangups, results that nobody reads (integration,
-contract), full disks (test_bad_input.py), a removed run directory (test_failing_calls.py), programs without /proc (hangs).
+What other tiers show is not repeated: stdout and stderr closed, hangups, results that nobody reads, full disks
+(integration, contract), a removed run directory (test_failing_calls.py), programs without /proc (hangs).
 """
 
 from __future__ import annotations
@@ -195,14 +195,14 @@ def square(number):
 
 def test_a_worker_that_is_stopped_and_continued(start_job: StartCommand, tmp_path: Path) -> None:
     """Somebody may continue it: it is no hang, and loses nothing but time."""
-    spec = job(chunk_size=1, watch={"stall_seconds": 2})
+    spec = job(chunk_size=1, watch={"stall_seconds": 1})
     running = start_job(spec, scripts={"job.py": WAITS, "events.py": harness.EVENTS})
     wait_until(lambda: harness.marks(tmp_path / "pid"), 30, "task 3")
     worker = int(harness.marks(tmp_path / "pid")[0])
     os.kill(worker, signal.SIGSTOP)
     lines = running.run_dir / "results.jsonl"
     wait_until(lambda: lines.exists() and lines.read_text().count("\n") >= failing.TASKS - 1, 30, "the other tasks")
-    time.sleep(5)  # time for the watch to be wrong in
+    time.sleep(3)  # time for the watch to be wrong in
     (tmp_path / "go").write_text("\n")
     os.kill(worker, signal.SIGCONT)
     run = running.wait().check()
@@ -393,7 +393,7 @@ def test_memory_that_is_refused(run_job: RunCommand, failing_memory: Path, tmp_p
     scripts = {"job.py": failing.SCRIPT}
     run_job(failing.JOBS["fork"], scripts=scripts, env=with_memory(failing_memory, tmp_path)).check()
     most = max(int(line) for line in harness.marks(tmp_path / "allocations"))
-    for number in range(BEFORE_MAIN, most, (most - BEFORE_MAIN) // 12):
+    for number in range(BEFORE_MAIN, most, (most - BEFORE_MAIN) // 8):
         (tmp_path / "died").unlink(missing_ok=True)
         env = with_memory(failing_memory, tmp_path, f"{number}:{when}")
         run = run_job(failing.JOBS["fork"], scripts=scripts, env=env)
