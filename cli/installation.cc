@@ -31,7 +31,7 @@ Result<Installation> find_installation() {
   // ours.
   std::string plain = folder;
   if (plain.find_first_of(" :") != std::string::npos) {
-    found.folder = Fd(open(plain.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    found.folder = open_fd(plain, O_PATH | O_DIRECTORY);
     plain = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(found.folder.get());
   }
   found.adapters.preload = plain + "/libmprun_preload.so";
@@ -40,6 +40,7 @@ Result<Installation> find_installation() {
   for (const std::string& file : {found.bootstrap, found.importer, found.adapters.preload, found.adapters.site}) {
     if (program.empty() || !std::filesystem::exists(file, error)) {
       return internal_error("mprun's adapter files are missing: there is no " + file +
+                            (error ? " (" + error.message() + ")" : "") +
                             "\n  install mprun again: bin/mprun and lib/mprun belong together");
     }
   }

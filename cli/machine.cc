@@ -23,6 +23,7 @@
 #include "launch/environment.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/uninterrupted.h"
 
 namespace mprun {
 namespace {
@@ -44,10 +45,11 @@ std::string read_for_a_while(int fd) {
   for (;;) {
     pollfd wait{fd, POLLIN, 0};
     const Nanos left = end - monotonic_now();
-    if (left <= 0 || poll(&wait, 1, static_cast<int>(left / 1000000) + 1) < 0) return text;
+    const int patience = static_cast<int>(left / 1000000) + 1;
+    if (left <= 0 || uninterrupted([&] { return poll(&wait, 1, patience); }) < 0) return text;
     std::array<char, 256> part{};
     if (wait.revents == 0) continue;
-    const ssize_t size = read(fd, part.data(), part.size());
+    const ssize_t size = uninterrupted([&] { return read(fd, part.data(), part.size()); });
     if (size <= 0) return text;
     text.append(part.data(), static_cast<std::size_t>(size));
   }
@@ -67,7 +69,7 @@ std::string python_version(const std::string& python) {
   if (pid < 0) return "";
   const std::string text = read_for_a_while(pipe->read.get());
   kill(pid, SIGKILL);
-  waitpid(pid, nullptr, 0);
+  uninterrupted([&] { return waitpid(pid, nullptr, 0); });
   return text.substr(0, text.find('\n'));
 }
 
@@ -148,8 +150,7 @@ MachineFeature examine_ptrace_scope() {
 std::string limit_text(rlim_t limit) { return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit); }
 
 MachineFeature examine_open_files() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit limit = limits_of(RLIMIT_NOFILE);
   return {"open files", true, false, limit_text(limit.rlim_cur) + " of " + limit_text(limit.rlim_max),
           "mprun raises its own limit to the second number"};
 }

@@ -1,4 +1,5 @@
 // mprun: the composition root. Parses the command line, then works behind a guard (launch/guard.h).
+#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -6,6 +7,8 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
+#include <string_view>
 
 #include "commands.h"
 #include "launch/environment.h"
@@ -114,12 +117,36 @@ Result<Resolved> resolve_command_line(const CommandLine& line) {
   return resolve(layers, around);
 }
 
+namespace {
+
+// Called by operator new. Nothing that takes memory works any more, least of all telling of it: what has been heard is
+// in the files up to the last pulse, and the guard ends whatever runs.
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view kWords =
+      "mprun: memory has run out; what was running is ended, what is recorded stays (mprun resume goes on)\n";
+  (void)!write(STDERR_FILENO, kWords.data(), kWords.size());
+  _exit(125);
+}
+
+/// A file that we open must not get the number of a standard descriptor that is closed: it would get our words. What is
+/// put in its place can be used as little, and programs do not see it.
+void fill_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);  // the lowest number that is free
+  }
+}
+
+}  // namespace
+
 }  // namespace mprun
 
 int main(int argc, char** argv) {
+  std::set_new_handler(mprun::end_without_memory);
+  mprun::fill_standard_descriptors();
   try {
     return mprun::run({argv + 1, argv + argc});
-  } catch (const std::exception& error) {  // memory is used up, or a fault of ours
+  } catch (const std::exception& error) {  // a fault of ours
     std::fprintf(stderr, "mprun: internal fault: %s\n", error.what());
     return 125;
   }

@@ -23,6 +23,7 @@
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/uninterrupted.h"
 #include "report/safe_text.h"
 #include "wire/notes.h"
 
@@ -186,9 +187,9 @@ class Program {
   bool read_signals() {
     signalfd_siginfo info{};
     ssize_t size = 0;
-    while ((size = read(signals_.get(), &info, sizeof info)) == sizeof info)
+    while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info)
       on_signal(static_cast<int>(info.ssi_signo));
-    return size >= 0 || errno == EAGAIN || errno == EINTR;
+    return size >= 0 || errno == EAGAIN;
   }
 
   // The program's end could not be seen any more: it is ended.
@@ -234,8 +235,8 @@ class Program {
   void reap() {
     for (;;) {
       siginfo_t info{};
-      if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0) {
-        if (errno != EINTR && !ranks_.empty()) give_up("cannot see the program's end");
+      if (uninterrupted([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG); }) != 0) {
+        if (!ranks_.empty()) give_up("cannot see the program's end");
         return;
       }
       if (info.si_pid == 0) return;

@@ -13,6 +13,7 @@
 #include "installation.h"
 #include "job/inputs.h"
 #include "os/process.h"
+#include "os/uninterrupted.h"
 #include "record/atomic_file.h"
 #include "record/earlier_run.h"
 #include "record/joblog_writer.h"
@@ -63,11 +64,10 @@ int wait_for_input(int fd, const Guard& guard) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
   const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
   std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
-  while (poll(waits.data(), waits.size(), -1) < 0) {
-  }
+  uninterrupted([&] { return poll(waits.data(), waits.size(), -1); });
   if (waits[2].revents != 0) return SIGKILL;
   signalfd_siginfo info{};
-  if (waits[1].revents != 0 && read(signals.get(), &info, sizeof info) == sizeof info) {
+  if (waits[1].revents != 0 && uninterrupted([&] { return read(signals.get(), &info, sizeof info); }) == sizeof info) {
     return static_cast<int>(info.ssi_signo);
   }
   return 0;
@@ -112,8 +112,7 @@ Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector
     spec->processes = static_cast<int>(*total);
     decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
   }
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit limit = limits_of(RLIMIT_NOFILE);
   const std::uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<std::uint64_t>(spec->processes);
   if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
     const std::uint64_t most =

@@ -23,14 +23,14 @@ struct FileHead {
 
 Result<FileHead> read_head(const std::string& path, std::size_t longest) {
   // O_NONBLOCK: a FIFO of that name must not make mprun wait
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Fd file = open_fd(path, O_RDONLY | O_NONBLOCK);
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0) return usage_error(path + ": cannot be read: " + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return usage_error(path + ": is not a regular file, which arrays must be in");
   FileHead head;
   head.file_size = static_cast<std::uint64_t>(status.st_size);
   head.bytes.resize(std::min<std::uint64_t>(longest, head.file_size));
-  const ssize_t n = pread(file.get(), head.bytes.data(), head.bytes.size(), 0);
+  const ssize_t n = pread_all(file.get(), head.bytes.data(), head.bytes.size(), 0);
   if (n < 0) return usage_error(path + ": cannot be read: " + std::strerror(errno));
   head.bytes.resize(static_cast<std::size_t>(n));
   return head;

@@ -120,7 +120,7 @@ Result<std::string> read_file(const std::string& path, const std::string& name) 
     return unreadable(name, errno == ENOENT ? "no such file" : std::string("cannot be read: ") + std::strerror(errno));
   }
   if (S_ISDIR(status.st_mode)) return unreadable(name, "is a directory, not a job spec");
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = open_fd(path, O_RDONLY);
   if (!file) return unreadable(name, std::string("cannot be read: ") + std::strerror(errno));
   return read_open_file(file.get(), name);
 }

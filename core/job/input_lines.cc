@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/uninterrupted.h"
+
 namespace mprun::job {
 
 namespace {
@@ -16,21 +18,14 @@ namespace {
 constexpr std::size_t kBlock = std::size_t{256} * 1024;
 
 ssize_t read_at(int fd, bool regular, char* to, std::size_t size, std::uint64_t offset) {
-  for (;;) {
-    const ssize_t n = regular ? pread(fd, to, size, static_cast<off_t>(offset)) : read(fd, to, size);
-    if (n >= 0 || errno != EINTR) return n;
-  }
+  return uninterrupted([&] { return regular ? pread(fd, to, size, static_cast<off_t>(offset)) : read(fd, to, size); });
 }
 
 /// Whether read() would return at once. O_NONBLOCK would do as well, but it changes standard input for
 /// every process that shares it.
 bool is_ready(int fd) {
   pollfd entry{fd, POLLIN, 0};
-  for (;;) {
-    const int n = poll(&entry, 1, 0);
-    if (n >= 0) return n > 0;
-    if (errno != EINTR) return true;
-  }
+  return uninterrupted([&] { return poll(&entry, 1, 0); }) != 0;  // where it cannot be asked, read() will tell
 }
 
 }  // namespace
@@ -40,7 +35,7 @@ Result<InputLines> InputLines::open(const std::string& path, std::size_t longest
   lines.longest_ = longest;
   if (path != "-") {
     // O_NONBLOCK: opening a FIFO must not wait for its writer; this description is ours alone
-    lines.owned_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    lines.owned_ = open_fd(path, O_RDONLY | O_NONBLOCK);
     if (!lines.owned_) return usage_error(path + ": cannot be read: " + std::strerror(errno));
   }
   struct stat status {};

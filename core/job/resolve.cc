@@ -213,14 +213,18 @@ Result<void> resolve_directories(Resolving& job) {
   const std::string wanted = job.text("/working_directory");
   spec.working_directory = wanted.empty() ? here : job.path_from_owner("/working_directory", wanted);
   if (!is_directory(spec.working_directory)) {
-    const bool exists = std::filesystem::exists(spec.working_directory);
-    return layers.error("/working_directory",
-                        (exists ? "not a directory: " : "no such directory: ") + spec.working_directory);
+    std::error_code failed;
+    const auto status = std::filesystem::status(spec.working_directory, failed);
+    const std::string what = status.type() == std::filesystem::file_type::none        ? failed.message()
+                             : status.type() == std::filesystem::file_type::not_found ? "no such directory"
+                                                                                      : "not a directory";
+    return layers.error("/working_directory", what + ": " + spec.working_directory);
   }
   layers.put("/working_directory", spec.working_directory);
   if (layers.find("/output/dir") != nullptr) {
     spec.output_dir = job::absolute_path(here, job.text("/output/dir"));
-    if (std::filesystem::exists(spec.output_dir) && !is_directory(spec.output_dir)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(spec.output_dir, ignored) && !is_directory(spec.output_dir)) {
       return layers.error("/output/dir", "not a directory: " + spec.output_dir);
     }
     layers.put("/output/dir", spec.output_dir);

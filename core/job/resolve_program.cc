@@ -1,6 +1,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -50,7 +52,10 @@ Result<void> check_script(Resolving& job) {
   spec.script = job.path_from_owner("/script", job.text("/script"));
   spec.script_is_python = std::filesystem::path(spec.script).extension() == ".py";
   struct stat status {};
-  if (stat(spec.script.c_str(), &status) != 0) return missing_script(job, spec.script);
+  if (stat(spec.script.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) return missing_script(job, spec.script);
+    return job.layers.error("/script", spec.script + " cannot be read: " + std::strerror(errno));
+  }
   if (S_ISDIR(status.st_mode)) {
     return job.layers.error("/script", spec.script + " is a directory, allowed: a .py file or an executable");
   }

@@ -15,6 +15,7 @@
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/uninterrupted.h"
 
 namespace mprun {
 namespace {
@@ -34,8 +35,7 @@ sigset_t guarded_signals() {
 void stop_with(pid_t supervisor) {
   kill(supervisor, SIGTSTP);
   siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(supervisor), &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &info, WSTOPPED | WEXITED | WNOWAIT); });
   if (info.si_code == CLD_STOPPED) raise(SIGSTOP);
   kill(supervisor, SIGCONT);
 }
@@ -55,15 +55,14 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
   const sigset_t set = guarded_signals();
   for (;;) {
     siginfo_t got{};
-    if (sigwaitinfo(&set, &got) < 0) {
-      if (errno == EINTR) continue;
+    if (uninterrupted([&] { return sigwaitinfo(&set, &got); }) < 0) {
       got.si_signo = SIGCHLD;  // we can pass no signal on any more, but still wait for its end
       siginfo_t ended{};
-      waitid(P_PID, static_cast<id_t>(supervisor), &ended, WEXITED | WNOWAIT);
+      uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &ended, WEXITED | WNOWAIT); });
     }
     if (got.si_signo == SIGCHLD) {
       siginfo_t info{};
-      if (waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG) != 0 && errno != EINTR) {
+      if (uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG); }) != 0) {
         std::perror("mprun: cannot see how the supervisor ends; everything it has started is killed");
         kill(supervisor, SIGKILL);
         kill_descendants(kTeardownSeconds);
@@ -100,7 +99,9 @@ void Guard::keep_open(int fd) const {
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof fd);
   std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  sendmsg(alive_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);  // without it the lock ends with the supervisor
+  uninterrupted([&] {
+    return sendmsg(alive_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  });  // without it the lock ends with the supervisor
 }
 
 int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise) {

@@ -1,5 +1,6 @@
 #include "launch/host_launcher.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -55,9 +56,11 @@ void HostLauncher::start_host() {
   reader_ = FrameReader();
   channel_.emplace(std::move(pair->ours));
   channel_->send_frame(MPRUN_START, start_config(plan_, "host", -1));
-  if (!plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t events) { on_event(events); }) ||
-      !channel_->flush()) {
-    listener_->on_launch_failed("cannot talk to the host");
+  if (auto added = plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t events) { on_event(events); });
+      !added) {
+    listener_->on_launch_failed("cannot talk to the host: " + added.error().message);
+  } else if (!channel_->flush()) {
+    listener_->on_launch_failed(system_error("cannot talk to the host", errno).message);
   } else {
     watch_channel();  // the START frame may be larger than the socket's buffer
   }
@@ -65,7 +68,7 @@ void HostLauncher::start_host() {
 }
 
 void HostLauncher::on_event(std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0 && channel_->flush()) send_waiting();
+  if ((events & EPOLLOUT) != 0) channel_->flush() ? send_waiting() : lose_host();
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && channel_) on_readable();
 }
 
@@ -119,7 +122,7 @@ void HostLauncher::send_waiting() {
           {request->channel.get(), request->results.get(), request->out.get(), request->err.get()});
       if (sent == FrameSender::Sent::kBusy) break;
       if (sent == FrameSender::Sent::kGone) {
-        kill(pid_, SIGKILL);  // mostly it is dying: the next one will do it
+        lose_host();
         return;
       }
       forking_.insert(slot);
@@ -137,7 +140,13 @@ void HostLauncher::watch_channel() {
 void HostLauncher::send(std::uint16_t type, std::string_view payload) {
   if (!channel_) return;
   channel_->send_frame(type, payload);
-  if (channel_->flush()) watch_channel();
+  channel_->flush() ? watch_channel() : lose_host();
+}
+
+// It can be told nothing any more. Mostly it is dying; the next one will do what is left.
+void HostLauncher::lose_host() {
+  plan_.loop->remove(channel_->fd());
+  if (!finishing_) kill(pid_, SIGKILL);
 }
 
 void HostLauncher::worker_gone(pid_t pid, ProcessEnd end, bool reap) {

@@ -32,6 +32,7 @@ class HostLauncher : public Launcher {
   void send_waiting();
   void watch_channel();
   void send(std::uint16_t type, std::string_view payload);
+  void lose_host();
   void forget_host();
   void host_died_early(ProcessEnd end);
   void worker_gone(pid_t pid, ProcessEnd end, bool reap);

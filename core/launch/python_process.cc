@@ -10,6 +10,7 @@
 
 #include "job/json_text.h"
 #include "launch/launcher.h"
+#include "os/fd.h"
 
 namespace mprun {
 namespace {
@@ -18,7 +19,7 @@ constexpr int kChannelNumber = 3, kResultsNumber = 4, kBoardNumber = 5;
 
 // Opened once per process of mprun; every child gets it as its standard input.
 int null_device() {
-  static const Fd device(open("/dev/null", O_RDWR | O_CLOEXEC));
+  static const Fd device = open_fd("/dev/null", O_RDWR);
   return device.get();
 }
 
@@ -165,12 +166,12 @@ Result<WorkerChannels> open_worker_channels(const std::string& run_dir, int slot
 std::string log_tail(const std::string& path, std::int64_t offset) {
   constexpr std::int64_t kMostBytes = 2048;
   constexpr int kMostLines = 10;
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = open_fd(path, O_RDONLY);
   struct stat info {};
   if (!file || fstat(file.get(), &info) != 0 || info.st_size <= offset) return "";
   std::array<char, kMostBytes> text{};
   const std::int64_t from = std::max(offset, static_cast<std::int64_t>(info.st_size) - kMostBytes);
-  const ssize_t n = pread(file.get(), text.data(), text.size(), from);
+  const ssize_t n = pread_all(file.get(), text.data(), text.size(), static_cast<std::uint64_t>(from));
   std::string_view tail(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   while (!tail.empty() && tail.back() == '\n') tail.remove_suffix(1);
   std::size_t begin = tail.size();

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "os/uninterrupted.h"
 #include "procfs/process_tree.h"
 
 namespace mprun {
@@ -90,7 +91,7 @@ namespace {
 /// Reaps what has ended; false: there is no child left, and so nobody below us.
 bool reap() {
   pid_t reaped = 0;
-  while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
+  while ((reaped = uninterrupted([] { return waitpid(-1, nullptr, WNOHANG); })) > 0) {
   }
   return reaped == 0 || errno != ECHILD;
 }
@@ -98,7 +99,8 @@ bool reap() {
 /// Whether a child is only waiting to be reaped.
 bool has_ended(pid_t child) {
   siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+  const auto look = [&] { return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT); };
+  return uninterrupted(look) == 0 && info.si_pid == child;
 }
 
 constexpr Nanos kRestless = 5 * kNanosPerMilli;

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/uninterrupted.h"
+
 namespace mprun {
 
 void Fd::reset() {
@@ -34,20 +36,25 @@ Result<SocketPair> make_socket_pair() {
   return SocketPair{Fd(fds[0]), Fd(fds[1])};
 }
 
+Fd open_fd(const std::string& path, int flags, unsigned mode) { return open_fd_at(AT_FDCWD, path, flags, mode); }
+
+Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode) {
+  return Fd(uninterrupted([&] { return openat(folder, path.c_str(), flags | O_CLOEXEC, mode); }));
+}
+
 Result<Fd> open_file(const std::string& path, int flags, unsigned mode) {
-  const int fd = open(path.c_str(), flags | O_CLOEXEC, mode);
-  if (fd < 0) return system_error("cannot open " + path, errno);
-  return Fd(fd);
+  Fd fd = open_fd(path, flags, mode);
+  if (!fd) return system_error("cannot open " + path, errno);
+  return fd;
 }
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 Result<std::string> read_all(int fd) {
   std::string text;
-  std::array<char, 64 * 1024> piece{};
+  std::array<char, std::size_t{64} * 1024> piece{};
   for (;;) {
-    const ssize_t n = read(fd, piece.data(), piece.size());
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = uninterrupted([&] { return read(fd, piece.data(), piece.size()); });
     if (n < 0) return system_error("cannot read", errno);
     if (n == 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(n));
@@ -56,14 +63,35 @@ Result<std::string> read_all(int fd) {
 
 Result<void> write_all(int fd, std::string_view data) {
   while (!data.empty()) {
-    const ssize_t n = write(fd, data.data(), data.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return system_error("cannot write", errno);
-    }
+    const ssize_t n = uninterrupted([&] { return write(fd, data.data(), data.size()); });
+    if (n < 0) return system_error("cannot write", errno);
     data.remove_prefix(static_cast<std::size_t>(n));
   }
   return {};
+}
+
+ssize_t pread_all(int fd, void* to, std::size_t size, std::uint64_t at) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = uninterrupted(
+        [&] { return pread(fd, static_cast<char*>(to) + done, size - done, static_cast<off_t>(at + done)); });
+    if (n < 0) return -1;
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+bool pwrite_all(int fd, const void* from, std::size_t size, std::uint64_t at) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t n = uninterrupted(
+        [&] { return pwrite(fd, static_cast<const char*>(from) + done, size - done, static_cast<off_t>(at + done)); });
+    if (n == 0) errno = EIO;  // else it would be tried for ever
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
 }
 
 }  // namespace mprun

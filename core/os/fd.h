@@ -2,7 +2,10 @@
 // Used by every module that touches the system. Move-only; closes what it owns.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +53,10 @@ struct SocketPair {
 [[nodiscard]] Result<Pipe> make_pipe();
 [[nodiscard]] Result<SocketPair> make_socket_pair();
 
+/// open(2) and openat(2) with O_CLOEXEC, made again while a signal interrupts them. Empty on failure, with errno.
+[[nodiscard]] Fd open_fd(const std::string& path, int flags, unsigned mode = 0666);
+[[nodiscard]] Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode = 0666);
+
 /// open(2) with O_CLOEXEC; `flags` and `mode` as there. The error names the path.
 [[nodiscard]] Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0666);
 
@@ -60,6 +67,12 @@ void set_nonblocking(int fd);
 
 /// Writes all of `data` to a blocking file descriptor.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data);
+
+/// pread(2) until there are `size` bytes or the file ends: how many there are, or -1 with errno.
+[[nodiscard]] ssize_t pread_all(int fd, void* to, std::size_t size, std::uint64_t at);
+
+/// pwrite(2) of all `size` bytes; false with errno.
+[[nodiscard]] bool pwrite_all(int fd, const void* from, std::size_t size, std::uint64_t at);
 
 /// An internal error with the text of errno: "what: No such file or directory".
 [[nodiscard]] Error system_error(const std::string& what, int error_number);

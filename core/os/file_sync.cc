@@ -7,6 +7,8 @@
 #include <ctime>
 #include <utility>
 
+#include "os/uninterrupted.h"
+
 namespace mprun {
 
 FileSync::~FileSync() {
@@ -43,7 +45,7 @@ void FileSync::next() {
         return;
       }
     }
-    note(fdatasync(fd) == 0 ? 0 : -errno);
+    note(uninterrupted([&] { return fdatasync(fd); }) == 0 ? 0 : -errno);
     if (!owned_.empty()) owned_.pop_front();
   }
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "os/fd.h"
+#include "os/uninterrupted.h"
 
 namespace mprun {
 namespace {
@@ -44,7 +45,7 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
 // Context: child between vfork and exec. Only async-signal-safe calls; memory may be the parent's.
 [[noreturn]] void fail(const Prepared& ready, const char* stage) {
   const SpawnFailure failure = {stage, errno};  // a literal: at the same address in the parent
-  (void)!write(ready.failures, &failure, sizeof failure);
+  uninterrupted([&] { return write(ready.failures, &failure, sizeof failure); });
   _exit(127);
 }
 
@@ -102,9 +103,9 @@ bool read_failure(int fd, SpawnFailure* failure) {
   std::size_t had = 0;
   ssize_t size = 0;
   do {
-    size = read(fd, reinterpret_cast<char*>(failure) + had, sizeof *failure - had);
+    size = uninterrupted([&] { return read(fd, reinterpret_cast<char*>(failure) + had, sizeof *failure - had); });
     if (size > 0) had += static_cast<std::size_t>(size);
-  } while (size > 0 || (size < 0 && errno == EINTR));
+  } while (size > 0);
   if (size < 0) *failure = {"pipe", errno};
   return size < 0 || had > 0;
 }
@@ -134,8 +135,7 @@ pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
   told->write.reset();
   if (!read_failure(told->read.get(), failure)) return pid;
   kill(pid, SIGKILL);  // it is ending, unless we could not hear what it said
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return waitpid(pid, nullptr, 0); });
   return -1;
 }
 
@@ -144,7 +144,10 @@ std::string find_program(const std::string& name, const std::string& path, const
   *not_executable = false;
   const auto usable = [&](const std::string& file) {
     struct stat info {};
-    if (stat(file.c_str(), &info) != 0) return false;
+    if (stat(file.c_str(), &info) != 0) {
+      *not_executable = *not_executable || errno == EACCES;
+      return false;
+    }
     if (S_ISREG(info.st_mode) && access(file.c_str(), X_OK) == 0) return true;
     *not_executable = true;
     return false;
@@ -167,9 +170,14 @@ std::string find_program(const std::string& name, const std::string& path, const
 
 void become_subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
+rlimit limits_of(int resource) {
+  rlimit limits{RLIM_INFINITY, RLIM_INFINITY};
+  getrlimit(static_cast<__rlimit_resource_t>(resource), &limits);
+  return limits;
+}
+
 rlimit raise_open_files() {
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit before = limits_of(RLIMIT_NOFILE);
   rlimit raised = before;
   raised.rlim_cur = raised.rlim_max;
   setrlimit(RLIMIT_NOFILE, &raised);

@@ -46,6 +46,9 @@ struct SpawnFailure {
 /// Makes orphaned descendants ours to reap (PR_SET_CHILD_SUBREAPER).
 void become_subreaper();
 
+/// getrlimit(2) of RLIMIT_...; no limits where they cannot be asked.
+[[nodiscard]] rlimit limits_of(int resource);
+
 /// Raises the soft limit of open files to the hard one and returns the limits as they were.
 rlimit raise_open_files();
 

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "os/uninterrupted.h"
+
 namespace mprun {
 
 namespace {
@@ -19,7 +21,8 @@ Error cannot_share(const char* name) {
 
 Result<Fd> create_memory_file(const char* name, std::size_t bytes) {
   Fd file(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return cannot_share(name);
+  if (!file || uninterrupted([&] { return ftruncate(file.get(), static_cast<off_t>(bytes)); }) != 0)
+    return cannot_share(name);
   if (fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return cannot_share(name);
   return file;
 }

@@ -14,14 +14,8 @@ namespace {
 
 bool read_memory_file(pid_t pid, std::uint64_t address, char* to, std::size_t size) {
   const std::string path = "/proc/" + std::to_string(pid) + "/mem";
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  std::size_t done = 0;
-  while (file && done < size) {
-    const ssize_t count = pread(file.get(), to + done, size - done, static_cast<off_t>(address + done));
-    if (count <= 0) return false;
-    done += static_cast<std::size_t>(count);
-  }
-  return done == size;
+  const Fd file = open_fd(path, O_RDONLY | O_NOCTTY);
+  return file && pread_all(file.get(), to, size, address) == static_cast<ssize_t>(size);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "os/fd.h"
+#include "os/uninterrupted.h"
 #include "procfs/live_memory.h"
 #include "procfs/proc_source.h"
 
@@ -102,17 +103,16 @@ bool has_timeout(int socket, int option, bool* known) {
 class LiveProc : public ProcSource {
  public:
   explicit LiveProc(const std::string& root)
-      : root_(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), buffer_(std::size_t{1} << 16U) {}
+      : root_(open_fd(root, O_RDONLY | O_DIRECTORY)), buffer_(std::size_t{1} << 16U) {}
 
   std::optional<std::string> read(const std::string& path) override {
     if (!root_ || !is_below(path)) return std::nullopt;
     // O_NONBLOCK: a path that leads to a FIFO shall not hold us.
-    const Fd file(openat(root_.get(), path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    const Fd file = open_fd_at(root_.get(), path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
     if (!file) return std::nullopt;
     std::string text;
     while (true) {
-      const ssize_t n = ::read(file.get(), buffer_.data(), buffer_.size());
-      if (n < 0 && errno == EINTR) continue;
+      const ssize_t n = uninterrupted([&] { return ::read(file.get(), buffer_.data(), buffer_.size()); });
       if (n < 0) return std::nullopt;
       if (n == 0) return text;
       if (text.size() + static_cast<std::size_t>(n) > kLargestFile) return std::nullopt;
@@ -129,7 +129,7 @@ class LiveProc : public ProcSource {
 
   std::optional<std::vector<std::string>> list(const std::string& path) override {
     if (!root_ || !is_below(path)) return std::nullopt;
-    const int fd = openat(root_.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = uninterrupted([&] { return openat(root_.get(), path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return std::nullopt;
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(fdopendir(fd), closedir);
     if (!folder) {
@@ -171,14 +171,15 @@ class LiveProc : public ProcSource {
     question.request.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER;
     sockaddr_nl to{};
     to.nl_family = AF_NETLINK;
-    if (sendto(kernel.get(), &question, sizeof question, 0, reinterpret_cast<const sockaddr*>(&to), sizeof to) < 0) {
+    const auto* address = reinterpret_cast<const sockaddr*>(&to);
+    if (uninterrupted([&] { return sendto(kernel.get(), &question, sizeof question, 0, address, sizeof to); }) < 0) {
       return std::nullopt;
     }
     std::vector<UnixSocket> sockets;
     while (true) {
       // The kernel makes the next part of its answer while we take this one: there is always one, or an error.
-      const ssize_t n = recv(kernel.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC);
-      if (n < 0 && errno == EINTR) continue;
+      const ssize_t n =
+          uninterrupted([&] { return recv(kernel.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC); });
       if (n <= 0 || static_cast<std::size_t>(n) > buffer_.size()) return std::nullopt;
       const Dump dump = decode_datagram(buffer_.data(), static_cast<std::size_t>(n), &sockets);
       if (dump == Dump::kFailed) return std::nullopt;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "os/fd.h"
+#include "os/uninterrupted.h"
 #include "procfs/process_facts.h"
 
 namespace mprun {
@@ -18,10 +19,10 @@ namespace {
 
 std::optional<StatLine> read_stat(int root, pid_t pid) {
   const std::string name = std::to_string(pid) + "/stat";
-  const Fd file(openat(root, name.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = open_fd_at(root, name, O_RDONLY);
   if (!file) return std::nullopt;
   std::array<char, 2048> text{};  // 52 numbers of at most 20 digits, and a name
-  const ssize_t n = read(file.get(), text.data(), text.size());
+  const ssize_t n = uninterrupted([&] { return read(file.get(), text.data(), text.size()); });
   return n > 0 ? parse_stat({text.data(), static_cast<std::size_t>(n)}) : std::nullopt;
 }
 
@@ -57,10 +58,10 @@ std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
 
 std::vector<pid_t> children() {
   const std::string name = "/proc/self/task/" + std::to_string(gettid()) + "/children";
-  const Fd file(open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = open_fd(name, O_RDONLY);
   std::vector<pid_t> found;
   std::array<char, 4096> text{};  // of more children the others come later
-  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : 0;
+  const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : 0;
   const char* at = text.data();
   const char* end = at + std::max<ssize_t>(n, 0);
   while (at < end) {
@@ -74,9 +75,9 @@ std::vector<pid_t> children() {
 }
 
 std::string command_line(pid_t pid, const std::string& proc_root) {
-  const Fd file(open((proc_root + "/" + std::to_string(pid) + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = open_fd(proc_root + "/" + std::to_string(pid) + "/cmdline", O_RDONLY);
   std::array<char, 4096> text{};
-  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : 0;
+  const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : 0;
   return {text.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
 }
 

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/uninterrupted.h"
+
 namespace mprun {
 namespace {
 
@@ -19,8 +21,7 @@ constexpr std::size_t kKeptCapacity = std::size_t{1} << 20;  // a huge value mus
 /// Waits until a non-blocking fd (somebody else's standard output) takes data again.
 void wait_writable(int fd) {
   pollfd waited{fd, POLLOUT, 0};
-  while (poll(&waited, 1, -1) < 0 && errno == EINTR) {
-  }
+  uninterrupted([&] { return poll(&waited, 1, -1); });
 }
 
 }  // namespace
@@ -40,16 +41,16 @@ Result<AppendFile> AppendFile::create(const std::string& path, const char* optio
   struct stat info {};
   const bool plain = stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
   const int access = plain ? O_RDWR : O_WRONLY;
-  const int fd = open(path.c_str(), access | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return usage_error(write_failure_text(path, errno, option));
-  AppendFile file{Fd(fd), path, option};
+  Fd fd = open_fd(path, access | O_CREAT | O_TRUNC);
+  if (!fd) return usage_error(write_failure_text(path, errno, option));
+  AppendFile file{std::move(fd), path, option};
   file.cut_on_failure_ = plain;
   return file;
 }
 
 Result<AppendFile> AppendFile::reopen(const std::string& path, std::uint64_t bytes, const char* option) {
-  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+  Fd fd = open_fd(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+  if (!fd || uninterrupted([&] { return ftruncate(fd.get(), static_cast<off_t>(bytes)); }) != 0 ||
       lseek(fd.get(), static_cast<off_t>(bytes), SEEK_SET) < 0) {
     return usage_error(write_failure_text(path, errno, option));
   }
@@ -71,8 +72,7 @@ bool AppendFile::flush() {
   }
   std::string_view rest = buffer_;
   while (!rest.empty()) {
-    const ssize_t count = write(fd_.get(), rest.data(), rest.size());
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count = uninterrupted([&] { return write(fd_.get(), rest.data(), rest.size()); });
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       wait_writable(fd_.get());
       continue;
@@ -117,7 +117,8 @@ std::string_view AppendFile::pending(std::uint64_t offset) const {
 
 void AppendFile::fail(int error_number) {
   failure_ = internal_error(write_failure_text(path_, error_number, option_));
-  if (cut_on_failure_ && written_ != whole_lines_ && ftruncate(fd_.get(), static_cast<off_t>(whole_lines_)) != 0) {
+  if (cut_on_failure_ && written_ != whole_lines_ &&
+      uninterrupted([&] { return ftruncate(fd_.get(), static_cast<off_t>(whole_lines_)); }) != 0) {
     failure_->message += "; its last line is incomplete";
   }
   written_ = whole_lines_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/utc_text.h"
+#include "os/uninterrupted.h"
 
 namespace mprun {
 namespace {
@@ -69,7 +70,7 @@ void Journal::on_event(const JobEvent& event) {
 
 void Journal::end(int exit_code, double seconds) {
   append("ended", {{"exit_code", exit_code}, {"seconds", seconds}});
-  if (file_.flush()) fdatasync(file_.fd());
+  if (file_.flush()) uninterrupted([&] { return fdatasync(file_.fd()); });
 }
 
 void Journal::append(const char* key, Json value) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "os/fd.h"
+#include "os/uninterrupted.h"
 
 namespace mprun {
 namespace {
@@ -36,10 +37,7 @@ bool LineReader::copy_line(int fd, std::uint64_t offset, std::string* to) {
 std::size_t LineReader::copy_bytes(int fd, std::uint64_t offset, std::size_t most, std::string* to) {
   const std::size_t before = to->size();
   to->resize(before + most);
-  ssize_t count = 0;
-  do {
-    count = pread(fd, to->data() + before, most, static_cast<off_t>(offset));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = uninterrupted([&] { return pread(fd, to->data() + before, most, static_cast<off_t>(offset)); });
   to->resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   return to->size() - before;
 }
@@ -49,10 +47,7 @@ bool LineReader::load(int fd, std::uint64_t offset) {
   const bool sequential = wanted_ != 0 && offset >= end && offset - end < wanted_;
   wanted_ = sequential ? std::min(wanted_ * 2, kLargestRead) : kSmallestRead;
   if (window_.size() < wanted_) window_.resize(wanted_);
-  ssize_t count = 0;
-  do {
-    count = pread(fd, window_.data(), wanted_, static_cast<off_t>(offset));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = uninterrupted([&] { return pread(fd, window_.data(), wanted_, static_cast<off_t>(offset)); });
   begin_ = offset;
   length_ = count > 0 ? static_cast<std::size_t>(count) : 0;
   if (count <= 0) error_number_ = count < 0 ? errno : EIO;  // the end of the file within a line: somebody cut it

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "job/json_text.h"
+#include "os/uninterrupted.h"
 #include "record/line_format.h"
 #include "wire/tensor_claims.h"
 
@@ -66,7 +67,7 @@ void append_json(std::string& out, std::string_view text, std::string_view if_em
   }
   copy_until(earlier.bytes);
   to->flush();
-  if (!to->failure() && fdatasync(to->fd()) != 0) to->fail(errno);
+  if (!to->failure() && uninterrupted([&] { return fdatasync(to->fd()); }) != 0) to->fail(errno);
   if (!to->failure() && std::rename(temporary.c_str(), path.c_str()) != 0) to->fail(errno);
   if (!to->failure()) return {};
   unlink(temporary.c_str());
@@ -309,7 +310,9 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
     break;
   }
   ordered->flush();
-  if (durability_ != Durability::kNone && !ordered->failure() && fdatasync(ordered->fd()) != 0) ordered->fail(errno);
+  if (durability_ != Durability::kNone && !ordered->failure() &&
+      uninterrupted([&] { return fdatasync(ordered->fd()); }) != 0)
+    ordered->fail(errno);
   if (ordered->failure()) reason = ordered->failure()->message;
   if (!reason && std::rename(temporary.c_str(), journal_.path().c_str()) != 0) {
     reason = "cannot rename " + temporary + ": " + std::strerror(errno);

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/fd.h"
+#include "os/uninterrupted.h"
 #include "record/atomic_file.h"
 #include "record/journal.h"
 
@@ -110,9 +112,9 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 
 /// Keeps other mpruns out, until the descriptor is closed by all who have it.
 [[nodiscard]] Result<Fd> lock_directory(const std::string& path) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Fd fd = open_fd(path, O_RDONLY | O_DIRECTORY);
   if (!fd) return usage_error("cannot open the run directory " + path + ": " + std::strerror(errno));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (uninterrupted([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) == 0) return fd;
   if (errno != EWOULDBLOCK) return fd;  // a file system without locks: better unguarded than not at all
   return usage_error("another mprun works in the run directory " + path + "; wait until it has ended, or end it");
 }

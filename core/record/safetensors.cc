@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "job/spec.h"
+#include "os/fd.h"
 
 namespace mprun {
 namespace {
@@ -80,14 +81,14 @@ std::optional<std::string> safetensors_fault(int fd, const std::vector<std::stri
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return "is not a regular file";
   std::array<unsigned char, 8> prefix{};
-  if (pread(fd, prefix.data(), prefix.size(), 0) != static_cast<ssize_t>(prefix.size())) return "is cut off";
+  if (pread_all(fd, prefix.data(), prefix.size(), 0) != static_cast<ssize_t>(prefix.size())) return "is cut off";
   std::uint64_t length = 0;
   for (std::size_t i = prefix.size(); i-- > 0;) length = length << 8U | prefix[i];
   const std::uint64_t rest = static_cast<std::uint64_t>(info.st_size) - prefix.size();
   if (length > rest) return "is cut off inside its header";
   if (length > kLongestSafetensorsHeader) return "has a header of more than 8 MiB";
   std::string text(length, '\0');
-  if (pread(fd, text.data(), text.size(), prefix.size()) != static_cast<ssize_t>(length)) return "cannot be read";
+  if (pread_all(fd, text.data(), text.size(), prefix.size()) != static_cast<ssize_t>(length)) return "cannot be read";
   const Json header = Json::parse(text, nullptr, false);
   if (!header.is_object()) return "has a damaged header";
   for (const std::string_view name : names) {

@@ -13,7 +13,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "os/fd.h"
+#include "os/process.h"
 #include "os/shared_memory.h"
+#include "os/uninterrupted.h"
 #include "record/append_file.h"
 #include "record/npy_text.h"
 #include "record/safetensors.h"
@@ -52,8 +55,7 @@ std::string existing_part(const std::string& directory) {
 /// What can be known now of the end: whether the files have room, and may be that large.
 Result<void> check_room(const std::vector<SharedTensor>& tensors, const std::string& output_dir) {
   const std::uint64_t needed = bytes_to_save(tensors);
-  rlimit limit{};
-  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit limit = limits_of(RLIMIT_FSIZE);
   if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
     return usage_error("/shared: the shared tensors need files of up to " + bytes_text(needed) + ", the limit is " +
                        std::to_string(limit.rlim_cur) + "\n  raise it (ulimit -f), or make them smaller");
@@ -81,16 +83,9 @@ int copy_bytes(Range from, Range to, std::uint64_t bytes) {
   std::string buffer(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20U), '\0');
   for (std::uint64_t done = 0; done < bytes;) {
     const std::size_t part = std::min<std::uint64_t>(buffer.size(), bytes - done);
-    const ssize_t got = pread(from.fd, buffer.data(), part, static_cast<off_t>(from.at + done));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = pread_all(from.fd, buffer.data(), part, from.at + done);
     if (got <= 0) return got < 0 ? errno : kSourceEnded;
-    for (ssize_t put = 0; put < got;) {
-      const ssize_t n = pwrite(to.fd, buffer.data() + put, static_cast<std::size_t>(got - put),
-                               static_cast<off_t>(to.at + done) + put);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return n < 0 ? errno : EIO;
-      put += n;
-    }
+    if (!pwrite_all(to.fd, buffer.data(), static_cast<std::size_t>(got), to.at + done)) return errno;
     done += static_cast<std::uint64_t>(got);
   }
   return 0;
@@ -127,7 +122,7 @@ Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& ten
 
 Result<void> SharedTensors::fill(const SharedTensor& tensor) const {
   if (tensor.path.empty() || tensor.bytes == 0) return {};
-  const Fd file(open(tensor.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Fd file = open_fd(tensor.path, O_RDONLY | O_NONBLOCK);
   if (!file) return usage_error("/shared/" + tensor.name + ": " + tensor.path + ": " + std::strerror(errno));
   const int failed = copy_bytes({file.get(), tensor.path_offset}, {memory_.get(), tensor.offset}, tensor.bytes);
   if (failed == 0) return {};
@@ -154,7 +149,7 @@ Result<void> SharedTensors::save(const std::string& run_dir) {
   const std::string path = run_dir + "/shared";
   const bool made = mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
   // a task may have put anything there: a symbolic link must not lead us elsewhere
-  const Fd folder(made ? open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1);
+  const Fd folder = made ? open_fd(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW) : Fd();
   if (!folder) return internal_error(write_failure_text(path, errno, "--output"));
   std::string first;
   std::size_t failures = 0;
@@ -178,16 +173,13 @@ int SharedTensors::save_one(const SharedTensor& tensor, int folder, const std::s
   const std::string header = header_of(tensor);
   const std::string temporary = "." + file + ".tmp";  // no tensor's name begins so
   unlinkat(folder, temporary.c_str(), 0);
-  const Fd opened(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  const Fd opened = open_fd_at(folder, temporary, O_WRONLY | O_CREAT | O_EXCL);
   if (!opened) return errno;
   const std::uint64_t size = header.size() + tensor.bytes;
   int failed = 0;
-  const bool reserved = fallocate(opened.get(), 0, 0, static_cast<off_t>(size)) == 0;
+  const bool reserved = uninterrupted([&] { return fallocate(opened.get(), 0, 0, static_cast<off_t>(size)); }) == 0;
   if (!reserved && errno != EOPNOTSUPP && errno != ENOSYS) failed = errno;
-  if (failed == 0) {
-    const ssize_t n = pwrite(opened.get(), header.data(), header.size(), 0);
-    if (n != static_cast<ssize_t>(header.size())) failed = n < 0 ? errno : ENOSPC;
-  }
+  if (failed == 0 && !pwrite_all(opened.get(), header.data(), header.size(), 0)) failed = errno;
   if (failed == 0) failed = copy_bytes({memory_.get(), tensor.offset}, {opened.get(), header.size()}, tensor.bytes);
   if (failed == 0 && renameat(folder, temporary.c_str(), folder, file.c_str()) != 0) failed = errno;
   if (failed != 0) unlinkat(folder, temporary.c_str(), 0);

@@ -12,6 +12,8 @@
 #include <memory>
 #include <utility>
 
+#include "os/fd.h"
+#include "os/uninterrupted.h"
 #include "record/npy_text.h"
 #include "record/safetensors.h"
 
@@ -59,13 +61,15 @@ std::string header_text(const job::NpyHeader& header, std::string_view dtype, st
 bool clear(int fd, std::uint64_t from, std::uint64_t bytes) {
   const auto at = static_cast<off_t>(from);
   if (bytes == 0) return true;
-  if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, static_cast<off_t>(bytes)) == 0) return true;
+  const auto punch = [&] {
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, static_cast<off_t>(bytes));
+  };
+  if (uninterrupted(punch) == 0) return true;
   const std::string zeros(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20U), '\0');
   for (std::uint64_t done = 0; done < bytes;) {
     const std::size_t part = std::min<std::uint64_t>(zeros.size(), bytes - done);
-    const ssize_t n = pwrite(fd, zeros.data(), part, static_cast<off_t>(from + done));
-    if (n <= 0) return false;
-    done += static_cast<std::uint64_t>(n);
+    if (!pwrite_all(fd, zeros.data(), part, from + done)) return false;
+    done += part;
   }
   return true;
 }
@@ -182,8 +186,7 @@ Result<void> TensorFiles::go_on() {
     gathered.rows = (batches ? rows_ : tasks_).value_or(0);
     const auto file = open_one(name + ".npy", O_RDWR);
     const std::string header = header_text(gathered.header, gathered.dtype, gathered.rows);
-    if (!file || header.empty() ||
-        pwrite(file->get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) {
+    if (!file || header.empty() || !pwrite_all(file->get(), header.data(), header.size(), 0)) {
       return internal_error("cannot go on with " + path_ + "/" + name + ".npy: " + std::strerror(errno));
     }
   }
@@ -222,13 +225,13 @@ std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::st
 }
 
 bool TensorFiles::open_folder() {
-  if (!folder_) folder_ = Fd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder_) folder_ = open_fd(path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   return static_cast<bool>(folder_);
 }
 
 // A FIFO must not make mprun wait, a symbolic link not lead it elsewhere.
 Result<Fd> TensorFiles::open_one(const std::string& file, int access) const {
-  Fd fd(openat(folder_.get(), file.c_str(), access | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  Fd fd = open_fd_at(folder_.get(), file, access | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) return internal_error(std::string("cannot be opened: ") + std::strerror(errno));
   return fd;
 }
@@ -250,7 +253,7 @@ Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) const {
   struct stat info {};
   if (fstat(file->get(), &info) != 0 || !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
   std::string head(job::kLongestNpyHeader, '\0');
-  const ssize_t n = pread(file->get(), head.data(), head.size(), 0);
+  const ssize_t n = pread_all(file->get(), head.data(), head.size(), 0);
   if (n < 0) return internal_error(std::string("cannot be read: ") + std::strerror(errno));
   head.resize(static_cast<std::size_t>(n));
   auto header = job::parse_npy_header(head, static_cast<std::uint64_t>(info.st_size));
@@ -305,8 +308,8 @@ Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathere
   if (header.empty() || __builtin_mul_overflow(gathered->rows, gathered->row_bytes, &size)) {
     return internal_error("has no room for its number of rows");
   }
-  bool good = pwrite(file->get(), header.data(), header.size(), 0) == static_cast<ssize_t>(header.size());
-  good = good && ftruncate(file->get(), static_cast<off_t>(offset + size)) == 0;
+  bool good = pwrite_all(file->get(), header.data(), header.size(), 0);
+  good = good && uninterrupted([&] { return ftruncate(file->get(), static_cast<off_t>(offset + size)); }) == 0;
   for (const auto& [begin, end] : gathered->done.gaps(gathered->rows)) {
     good = good && clear(file->get(), offset + begin * gathered->row_bytes, (end - begin) * gathered->row_bytes);
   }
@@ -316,9 +319,13 @@ Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathere
 }
 
 void TensorFiles::remove_leftovers() const {
-  const int again = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int again = uninterrupted([&] { return openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (again < 0) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(again), closedir);
+  if (!listing) {
+    close(again);
+    return;
+  }
   while (const dirent* entry = readdir(listing.get())) {
     const std::string_view name = entry->d_name;
     const bool temporary = name.size() > 5 && name.front() == '.' && name.substr(name.size() - 4) == ".tmp";

@@ -1,6 +1,7 @@
 #include "report/text_report.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "os/fd.h"
+#include "os/uninterrupted.h"
 #include "report/safe_text.h"
 
 namespace mprun {
@@ -24,6 +26,7 @@ constexpr double kPlainSeconds = 10;
 constexpr double kPlainPercent = 10;
 constexpr double kSlotsPerSecond = 10;
 constexpr int kDefaultColumns = 80;
+constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
 
 constexpr std::string_view kErase = "\r\x1b[K";
 constexpr std::string_view kRed = "\x1b[31m";
@@ -52,7 +55,7 @@ constexpr std::string_view kReset = "\x1b[0m";
 
 [[nodiscard]] bool takes_data(int fd) {
   pollfd asked{fd, POLLOUT, 0};
-  return poll(&asked, 1, 0) == 1 && (asked.revents & POLLOUT) != 0;
+  return uninterrupted([&] { return poll(&asked, 1, 0); }) == 1 && (asked.revents & POLLOUT) != 0;
 }
 
 [[nodiscard]] std::string signal_text(int signal) {
@@ -118,7 +121,10 @@ TextReport::TextReport(TextOptions options)
   if (options_.name.empty()) options_.name = "job";
 }
 
-TextReport::~TextReport() { erase_live_line(); }
+TextReport::~TextReport() {
+  erase_live_line();
+  send_all();
+}
 
 void TextReport::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<TaskEnded>(&event)) {
@@ -194,6 +200,7 @@ void TextReport::on_notice(const Notice& notice) {
 
 void TextReport::on_pulse(const Pulse& pulse) {
   const auto slot = static_cast<std::int64_t>(std::floor(pulse.elapsed * kSlotsPerSecond));
+  send_what_is_taken();
   if (slot == last_slot_ || !shows_progress_) return;
   last_slot_ = slot;
   rate_.add(pulse.elapsed, pulse.done);
@@ -206,7 +213,7 @@ void TextReport::on_pulse(const Pulse& pulse) {
 
 void TextReport::draw_live_line(const Pulse& pulse) {
   // A terminal that is held (Ctrl-S) must not hold the job: it gets its line later.
-  if (broken_ || !takes_data(options_.fd)) return;
+  if (broken_ || !unsent_.empty() || !takes_data(options_.fd)) return;
   const ProgressStyle style{options_.name, columns_of(options_.fd), options_.color, options_.unicode};
   write_out("\r" + format_progress(pulse, rate_.per_second(), style) + "\x1b[K");
   live_ = true;
@@ -260,7 +267,28 @@ void TextReport::erase_live_line() {
 
 void TextReport::write_out(std::string_view text) {
   if (broken_) return;
-  broken_ = !write_all(options_.fd, text).has_value();
+  if (unsent_.size() + text.size() > kMostUnsent) {
+    ++unsaid_;
+  } else {
+    unsent_ += text;
+  }
+  send_what_is_taken();
+}
+
+// The descriptor is shared with others, so it cannot be made non-blocking. What polls writable takes PIPE_BUF bytes.
+void TextReport::send_what_is_taken() {
+  while (!unsent_.empty() && !broken_ && takes_data(options_.fd)) {
+    const std::size_t part = std::min<std::size_t>(unsent_.size(), PIPE_BUF);
+    broken_ = !write_all(options_.fd, std::string_view(unsent_).substr(0, part)).has_value();
+    unsent_.erase(0, part);
+  }
+}
+
+void TextReport::send_all() {
+  if (unsaid_ > 0) unsent_ += fmt::format("mprun: {} messages are left out here: nobody read them\n", unsaid_);
+  unsaid_ = 0;
+  if (!broken_ && !unsent_.empty()) broken_ = !write_all(options_.fd, unsent_).has_value();
+  unsent_.clear();
 }
 
 std::string TextReport::summary_line(const FinalSummary& summary) const {
@@ -277,6 +305,7 @@ std::string TextReport::summary_line(const FinalSummary& summary) const {
 
 void TextReport::finish(const FinalSummary& summary) {
   erase_live_line();
+  send_all();
   const bool good = summary.failed == 0 && summary.exit_code == 0;
   if (options_.quiet && good) return;
   line(summary_line(summary), good ? Tone::kNormal : Tone::kError);

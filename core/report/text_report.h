@@ -57,7 +57,7 @@ class TextReport : public Sink {
   void on_event(const JobEvent& event) override;
   /// Prints text of others (whole lines, made printable) above the live line.
   void print(std::string_view text);
-  /// Ends the live line and prints the final lines.
+  /// Ends the live line and prints the final lines; waits until somebody has read them.
   void finish(const FinalSummary& summary);
 
  private:
@@ -75,11 +75,15 @@ class TextReport : public Sink {
   void limited_line(int* count, std::string_view text, std::string_view more, Tone tone);
   void erase_live_line();
   void write_out(std::string_view text);
+  void send_what_is_taken();
+  void send_all();
   [[nodiscard]] std::string summary_line(const FinalSummary& summary) const;
 
   TextOptions options_;
   bool shows_progress_;
   bool broken_ = false;          ///< the fd takes nothing any more
+  std::string unsent_;           ///< what it did not take yet: a reader that sleeps must not hold the job
+  std::uint64_t unsaid_ = 0;     ///< pieces that were left out since
   bool live_ = false;            ///< the live line is on the screen
   std::int64_t last_slot_ = -1;  ///< of 100 ms, in which the live line was drawn
   bool started_ = false;

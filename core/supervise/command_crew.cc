@@ -12,6 +12,7 @@
 
 #include "job/json_text.h"
 #include "launch/teardown.h"
+#include "os/fd.h"
 
 namespace mprun {
 namespace {
@@ -25,7 +26,7 @@ std::int64_t size_of(int fd) {
 }
 
 int null_input() {
-  static const Fd device(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  static const Fd device = open_fd("/dev/null", O_RDONLY);
   return device.get();
 }
 
@@ -37,7 +38,7 @@ void replace_all(std::string* text, std::string_view what, std::string_view with
 
 std::string read_range(int fd, std::int64_t begin, std::int64_t end) {
   std::string text(static_cast<std::size_t>(std::min(end - begin, kMostQuoted)), '\0');
-  const ssize_t n = text.empty() ? 0 : pread(fd, text.data(), text.size(), begin);
+  const ssize_t n = pread_all(fd, text.data(), text.size(), static_cast<std::uint64_t>(begin));
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   return text;
 }
@@ -84,7 +85,7 @@ void CommandCrew::start(int number) {
 }
 
 void CommandCrew::retire(int number) {
-  plan_.loop->at(0, [this, number] { listener_->on_gone(number, false, {}, "", ""); });
+  plan_.loop->at(0, [this, number] { listener_->on_gone(number, {}); });
 }
 
 void CommandCrew::signal(int number, int signal_number) {

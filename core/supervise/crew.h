@@ -33,6 +33,14 @@ struct TaskReport {
   std::string_view tensors{};  ///< what it claims to have written, see wire/tensor_claims.h
 };
 
+/// How a worker left.
+struct Departure {
+  bool started = false;    ///< its oldest task in flight had begun
+  bool condemned = false;  ///< mprun killed it for what it had done to its channels
+  ProcessEnd end;
+  std::string why, log;  ///< for people; the last lines of its log
+};
+
 class CrewListener {
  public:
   virtual ~CrewListener() = default;
@@ -40,9 +48,7 @@ class CrewListener {
   virtual void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) = 0;
   virtual void on_ready(int slot) = 0;
   virtual void on_result(int slot, const TaskReport& report) = 0;
-  /// The worker is gone; `started`: its oldest task in flight had begun; `why` and `log` (its last lines) are
-  /// for people.
-  virtual void on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) = 0;
+  virtual void on_gone(int slot, const Departure& gone) = 0;
   /// No worker can start: `reason` says why and what to do.
   virtual void on_start_failed(const std::string& reason) = 0;
 };

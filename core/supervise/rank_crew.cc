@@ -39,7 +39,7 @@ void RankCrew::start(int number) {
 }
 
 void RankCrew::retire(int number) {
-  plan_.loop->at(0, [this, number] { listener_->on_gone(number, false, {}, "", ""); });
+  plan_.loop->at(0, [this, number] { listener_->on_gone(number, {}); });
 }
 
 void RankCrew::signal(int number, int signal_number) {

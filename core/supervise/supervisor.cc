@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "launch/teardown.h"
+#include "os/uninterrupted.h"
 #include "supervise/cause_text.h"
 
 namespace mprun {
@@ -197,25 +198,25 @@ void Supervisor::perform(action::Signal& wanted) {
 
 // --- what the crew tells ---
 
-void Supervisor::on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) {
-  gone_end_ = end;
-  gone_why_ = why.empty() ? "" : why + memory_words(end);
-  gone_log_ = log;
-  const bool unused = held(slot).empty() || !started;           // of use where the job ends because of such deaths
-  if (!why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
+void Supervisor::on_gone(int slot, const Departure& gone) {
+  gone_end_ = gone.end;
+  gone_why_ = gone.why.empty() ? "" : gone.why + memory_words(gone.end);
+  gone_log_ = gone.log;
+  const bool unused = held(slot).empty() || !gone.started;           // of use where the job ends because of such deaths
+  if (!gone.why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
     const auto hung = hung_.find(slot);
     const std::string when = held(slot).empty() ? "while it was starting" : "before it began its first task";
     start_death_ = hung == hung_.end() ? gone_why_ + " " + when
                                        : "worker " + std::to_string(slot) + ", " + when + ": " + hung->second;
-    if (!log.empty()) start_death_ += "\n  its last words:\n" + log;
+    if (!gone.log.empty()) start_death_ += "\n  its last words:\n" + gone.log;
   }
   auto lost = std::exchange(held(slot), {});
-  if (started && !lost.empty()) {
+  if (gone.started && !lost.empty()) {
     ending_ = std::move(lost.front());
     lost.pop_front();
   }
   for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  post(event::WorkerGone{slot, started, may_be_from_outside(end)});
+  post(event::WorkerGone{slot, gone.started, may_be_from_outside(gone.end) && !gone.condemned});
   gone_end_ = {};
 }
 
@@ -326,7 +327,7 @@ void Supervisor::on_signals() {
   bool child = false;
   bool asked = false;
   ssize_t size = 0;
-  while ((size = read(signals_.get(), &info, sizeof info)) == sizeof info) {
+  while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child = true;
@@ -342,7 +343,7 @@ void Supervisor::on_signals() {
       wound_down_by_ = 0;
     }
   }
-  if (size < 0 && errno != EAGAIN && errno != EINTR) {
+  if (size < 0 && errno != EAGAIN) {
     if (!fatal_) fatal_ = system_error("cannot receive signals", errno);
     child = true;
   }
@@ -354,17 +355,17 @@ void Supervisor::on_signals() {
 void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
-    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    if (uninterrupted([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT); }) != 0) {
       const bool spawned = setup_.spec->start_method == StartMethod::kSpawn && !slots_.empty();
       const bool expects_children = spawned || !hosts_.empty();
-      if (errno != EINTR && expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
+      if (expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
       return;
     }
     if (info.si_pid == 0) return;
     ProcessEnd end;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
     crew_->child_gone(info.si_pid, end);
-    waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED);
+    uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED); });
   }
 }
 

@@ -78,7 +78,7 @@ class Supervisor : private CrewListener {
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
   void on_ready(int slot) override { post(event::WorkerReady{slot}); }
   void on_result(int slot, const TaskReport& report) override;
-  void on_gone(int slot, bool started, ProcessEnd end, const std::string& why, const std::string& log) override;
+  void on_gone(int slot, const Departure& gone) override;
   void on_start_failed(const std::string& reason) override;
 
   // What the scheduler wants.

@@ -157,7 +157,7 @@ void WorkerCrew::never_launched(int number) {
   if (!slot.wanted || slot.pid != 0) return;
   slot.wanted = false;
   close_channels(&slot);
-  listener_->on_gone(number, false, {}, "", "");
+  listener_->on_gone(number, {});
 }
 
 void WorkerCrew::on_launched(int number, pid_t pid) {
@@ -276,19 +276,20 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
   }
-  const bool never_python = !any_said_hello_ && !slot.signalled && !may_be_from_outside(end) &&
+  const bool never_python = !any_said_hello_ && !slot.signalled && !slot.condemned && !may_be_from_outside(end) &&
                             plan_.spec->start_method == StartMethod::kSpawn;
   if (never_python) {
     why = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   }
   const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
+  const bool condemned = slot.condemned;
   slot.wanted = false;
   slot.pid = 0;
   close_channels(&slot);
   if (pid != 0) listener_->on_process_ended(number, pid, "worker", end, expected);
   if (never_python) listener_->on_start_failed(why);
-  listener_->on_gone(number, started, end, why, log);
+  listener_->on_gone(number, {started, condemned, end, std::move(why), log});
 }
 
 void WorkerCrew::close_channels(Slot* slot) {

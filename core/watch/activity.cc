@@ -9,6 +9,9 @@
 #include <array>
 #include <unordered_map>
 
+#include "os/fd.h"
+#include "os/process.h"
+#include "os/uninterrupted.h"
 #include "procfs/text_scan.h"
 #include "watch/syscall_table.h"
 
@@ -21,17 +24,16 @@ constexpr std::size_t kMostGilWaiters = 64;
 constexpr double kMostLoadAtGil = 0.05;
 
 std::optional<std::string> read_small(const std::string& path) {
-  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file = open_fd(path, O_RDONLY);
   std::array<char, 512> text{};
-  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : -1;
+  const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : -1;
   if (n <= 0) return std::nullopt;
   return std::string(text.data(), static_cast<std::size_t>(n));
 }
 
 // The readers of /proc need descriptors too.
 std::size_t most_open() {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit files = limits_of(RLIMIT_NOFILE);
   return std::min<std::size_t>(ActivityMeter::kMostOpen, files.rlim_cur / 4);
 }
 
@@ -59,7 +61,7 @@ void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
     thread.runs = sampled.runs;
     thread.moved = now;
     if (threads_.size() < most_open_) {
-      thread.schedstat = Fd(open((thread.folder + "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
+      thread.schedstat = open_fd(thread.folder + "schedstat", O_RDONLY);
     }
     threads_.push_back(std::move(thread));
   }
@@ -95,8 +97,9 @@ bool ActivityMeter::has_moved(Nanos now, bool all, bool ask) {
 
 bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
   std::array<char, 96> text{};
-  const Fd opened(thread->schedstat ? -1 : open((thread->folder + "schedstat").c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t n = pread(thread->schedstat ? thread->schedstat.get() : opened.get(), text.data(), text.size(), 0);
+  const Fd opened = thread->schedstat ? Fd() : open_fd(thread->folder + "schedstat", O_RDONLY);
+  const int fd = thread->schedstat ? thread->schedstat.get() : opened.get();
+  const ssize_t n = uninterrupted([&] { return pread(fd, text.data(), text.size(), 0); });
   const std::string_view schedstat(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
   const auto runs = parse_run_count(schedstat);
   Nanos cpu = 0;

@@ -15,6 +15,7 @@
 #include <csignal>
 
 #include "os/process.h"
+#include "os/uninterrupted.h"
 #include "watch/sample.h"
 
 namespace mprun {
@@ -51,13 +52,12 @@ std::optional<ProcessEnd> recorded_end(const Fd& pidfd) {
 
 bool has_ended(const Fd& pidfd) {
   pollfd wait{pidfd.get(), POLLIN, 0};
-  return poll(&wait, 1, 0) == 1;
+  return uninterrupted([&] { return poll(&wait, 1, 0); }) == 1;
 }
 
 // Descriptors are few in places; the readers of /proc need some too.
 std::size_t most_members() {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
+  const rlimit files = limits_of(RLIMIT_NOFILE);
   return std::min<std::size_t>(Family::kMostMembers, files.rlim_cur / 4);
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "os/fd.h"
+#include "os/uninterrupted.h"
 #include "procfs/live_memory.h"
 #include "watch/process_image.h"
 #include "watch/traced_registers.h"
@@ -126,7 +127,7 @@ struct StartingPoint {
   auto stat = open_file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/stat", O_RDONLY);
   if (!stat) return false;
   std::array<char, 512> text{};
-  const ssize_t count = read(stat->get(), text.data(), text.size());
+  const ssize_t count = uninterrupted([&] { return read(stat->get(), text.data(), text.size()); });
   if (count <= 0) return false;
   const std::string_view line(text.data(), static_cast<std::size_t>(count));
   return line.substr(std::min(line.rfind(')'), line.size())).starts_with(") S");

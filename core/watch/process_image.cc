@@ -27,7 +27,7 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
 
 // Opens a file that a name from elsewhere stands for: never waits for a FIFO, is never a device.
 [[nodiscard]] Fd open_plain_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Fd fd = open_fd(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   struct stat status {};
   if (!fd || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   return fd;
@@ -37,7 +37,7 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
 // of the layer below an overlay.
 [[nodiscard]] bool begins_with(int fd, const std::vector<char>& head) {
   std::vector<char> found(head.size());
-  const ssize_t count = pread(fd, found.data(), found.size(), 0);
+  const ssize_t count = pread_all(fd, found.data(), found.size(), 0);
   return count >= static_cast<ssize_t>(sizeof(Elf64_Ehdr)) &&
          std::memcmp(found.data(), head.data(), static_cast<std::size_t>(count)) == 0;
 }

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/uninterrupted.h"
+
 namespace mprun {
 namespace {
 
@@ -21,10 +23,7 @@ FrameReader::Fill FrameReader::fill(int fd) {
     begin_ = 0;
   }
   if (buffer_.size() - end_ < read_size_) buffer_.resize(end_ + read_size_);
-  ssize_t n = 0;
-  do {
-    n = read(fd, buffer_.data() + end_, read_size_);
-  } while (n < 0 && errno == EINTR);
+  const ssize_t n = uninterrupted([&] { return read(fd, buffer_.data() + end_, read_size_); });
   if (n > 0) {
     end_ += static_cast<std::size_t>(n);
     return Fill::kMore;
@@ -86,10 +85,7 @@ FrameSender::Sent FrameSender::send_with_fds(std::uint16_t type, std::string_vie
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
   std::memcpy(CMSG_DATA(rights), fds.data(), sizeof(int) * fds.size());
-  ssize_t n = 0;
-  do {
-    n = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
-  } while (n < 0 && errno == EINTR);
+  const ssize_t n = uninterrupted([&] { return sendmsg(socket_.get(), &message, MSG_NOSIGNAL); });
   if (n < 0) {
     pending_.clear();
     return errno == EAGAIN || errno == EWOULDBLOCK ? Sent::kBusy : Sent::kGone;
@@ -100,11 +96,9 @@ FrameSender::Sent FrameSender::send_with_fds(std::uint16_t type, std::string_vie
 
 bool FrameSender::flush() {
   while (sent_ < pending_.size()) {
-    const ssize_t n = send(socket_.get(), pending_.data() + sent_, pending_.size() - sent_, MSG_NOSIGNAL);
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return errno == EAGAIN || errno == EWOULDBLOCK;
-    }
+    const ssize_t n = uninterrupted(
+        [&] { return send(socket_.get(), pending_.data() + sent_, pending_.size() - sent_, MSG_NOSIGNAL); });
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     sent_ += static_cast<std::size_t>(n);
   }
   pending_.clear();

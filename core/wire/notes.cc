@@ -11,6 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "os/uninterrupted.h"
+
 namespace mprun {
 namespace {
 
@@ -72,7 +74,7 @@ std::vector<AdapterNote> NoteBox::take() {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const ssize_t size = recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+    const ssize_t size = uninterrupted([&] { return recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC); });
     if (size < 0) return notes;
     const auto sender = sender_of(&message);
     const std::string_view said(text.data(), static_cast<std::size_t>(size));

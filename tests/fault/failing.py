@@ -107,7 +107,7 @@ ERRORS: dict[str, tuple[int, ...]] = {
 }
 
 # Task 5 kills its worker once, so that the replacement of workers is reached as well.
-SCRIPT = f"""
+SCRIPT = """
 import os
 import sys
 

@@ -27,8 +27,8 @@
 #include "faults.h"
 
 /* The next function of that name, that of libc. */
-#define REAL(name)               \
-  static __typeof__(&name) real; \
+#define REAL(name)                 \
+  static __typeof__(&(name)) real; \
   if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, #name)
 
 #define FAIL(error, result) \
@@ -67,7 +67,7 @@ int open(const char* path, int flags, ...) {
   const mode_t mode = mode_of(flags, arguments);
   va_end(arguments);
   REAL(open);
-  const int error = injected("open");
+  const int error = injected_or_interrupted("open");
   FAIL(error, -1)
   return real(path, flags, mode);
 }
@@ -78,7 +78,7 @@ int openat(int folder, const char* path, int flags, ...) {
   const mode_t mode = mode_of(flags, arguments);
   va_end(arguments);
   REAL(openat);
-  const int error = injected("openat");
+  const int error = injected_or_interrupted("openat");
   FAIL(error, -1)
   return real(folder, path, flags, mode);
 }
@@ -107,10 +107,10 @@ WRAP_SLOW(ssize_t, read, -1, (int fd, void* to, size_t size), fd, to, shortened(
 WRAP_SLOW(ssize_t, pread, -1, (int fd, void* to, size_t size, off_t at), fd, to, shortened(fd, size), at)
 WRAP_SLOW(ssize_t, pwrite, -1, (int fd, const void* from, size_t size, off_t at), fd, from, shortened(fd, size), at)
 WRAP_SLOW(ssize_t, writev, -1, (int fd, const struct iovec* parts, int count), fd, parts, count)
-WRAP(int, ftruncate, -1, (int fd, off_t size), fd, size)
+WRAP_SLOW(int, ftruncate, -1, (int fd, off_t size), fd, size)
 WRAP_SLOW(int, fallocate, -1, (int fd, int mode, off_t at, off_t size), fd, mode, at, size)
-WRAP(int, fsync, -1, (int fd), fd)
-WRAP(int, fdatasync, -1, (int fd), fd)
+WRAP_SLOW(int, fsync, -1, (int fd), fd)
+WRAP_SLOW(int, fdatasync, -1, (int fd), fd)
 WRAP(off_t, lseek, -1, (int fd, off_t at, int from), fd, at, from)
 WRAP(int, dup2, -1, (int from, int to), from, to)
 WRAP(int, mkdir, -1, (const char* path, mode_t mode), path, mode)

@@ -21,7 +21,7 @@ from harness import RunCommand
 # Call, errno, once or forever, and a function of mprun's that must be among the callers.
 CASES = [
     ("fork", "pipe2", errno.EMFILE, "once", "make_pipe"),
-    ("fork", "open", errno.EMFILE, "forever", "open_logs"),
+    ("fork", "openat", errno.EMFILE, "forever", "open_logs"),
     ("fork", "read", errno.EIO, "forever", "read_document"),
     ("fork", "read", errno.EIO, "forever", "on_signals"),
     ("fork", "write", errno.ENOSPC, "forever", "ResultsWriter"),
@@ -30,6 +30,9 @@ CASES = [
     ("fork", "socketpair", errno.EMFILE, "forever", "open_channels"),
     ("fork", "sendmsg", errno.ETOOMANYREFS, "forever", "send_waiting"),
     ("fork", "send", errno.EPIPE, "once", "assign"),
+    ("fork", "send", errno.EPIPE, "forever", "assign"),
+    ("fork", "send", errno.EPIPE, "forever", "worker_gone"),
+    ("spawn", "send", errno.EPIPE, "forever", "prepare_launch"),
     ("fork", "epoll_ctl", errno.ENOSPC, "once", "open_channels"),
     ("fork", "epoll_wait", errno.EINVAL, "forever", "run_once"),
     ("fork", "mkdir", errno.ENOSPC, "once", "RunDirectory"),
@@ -37,7 +40,11 @@ CASES = [
     ("fork", "memfd_create", errno.ENOMEM, "once", "create"),
     ("fork", "mmap", errno.ENOMEM, "forever", "create"),
     ("fork", "kill", errno.EPERM, "forever", ""),
+    ("fork", "getrlimit", errno.EPERM, "forever", ""),
+    ("fork", "stat", errno.EACCES, "forever", "check_script"),
     ("fork", "syscall", errno.ENOSYS, "forever", ""),
+    ("fork", "syscall", errno.EPERM, "forever", ""),
+    ("program", "syscall", errno.ENOSYS, "forever", ""),
     ("fork", "openat", errno.EACCES, "forever", ""),
     ("fork", "getcwd", errno.ENOENT, "forever", "shown_path"),
     ("spawn", "vfork", errno.ENOMEM, "forever", "SpawnLauncher"),
@@ -85,10 +92,11 @@ def test_a_call_fails(library: Path, case: tuple[str, str, int, str, str]) -> No
         assert os.strerror(error) in outcome.stderr or "ended with signal 9" in outcome.stderr, outcome
 
 
-@pytest.mark.parametrize("scenario", ["fork", "spawn", "command", "program"])
-def test_short_reads_and_writes(library: Path, scenario: str) -> None:
-    """Half of what was asked for, each time, changes nothing."""
-    outcome = failing.run(library, scenario, "short")
+@pytest.mark.parametrize("scenario", failing.SCENARIOS)
+@pytest.mark.parametrize("plan", ["short", "storm"])
+def test_short_and_interrupted_calls(library: Path, scenario: str, plan: str) -> None:
+    """Half of what was asked for, each time, or half of all calls interrupted, changes nothing."""
+    outcome = failing.run(library, scenario, plan)
     assert outcome.code == (7 if scenario == "program" else 0), outcome
     assert not outcome.complaints, outcome
 

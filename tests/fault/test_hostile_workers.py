@@ -57,6 +57,7 @@ def result(position, text, tensors=0):
 def send(data, fd=None):
     fd = results() if fd is None else fd
     data = memoryview(data)
+    os.set_blocking(fd, True)
     while data:
         data = data[os.write(fd, data):]
 '''

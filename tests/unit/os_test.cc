@@ -5,11 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 
 #include "os/event_loop.h"
+#include "os/fd.h"
 #include "os/process.h"
+#include "os/shared_memory.h"
+#include "os/uninterrupted.h"
 
 namespace mprun {
 namespace {
@@ -17,6 +21,49 @@ namespace {
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator files("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+}
+
+TEST(Uninterrupted, MakesTheCallAgain) {
+  int calls = 0;
+  const auto interrupted_twice = [&] {
+    errno = EINTR;
+    return ++calls < 3 ? -1 : 7;
+  };
+  EXPECT_EQ(uninterrupted(interrupted_twice), 7);
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(Uninterrupted, LeavesOtherFailuresAlone) {
+  int calls = 0;
+  const auto fails = [&] {
+    ++calls;
+    errno = EIO;
+    return -1;
+  };
+  EXPECT_EQ(uninterrupted(fails), -1);
+  EXPECT_EQ(errno, EIO);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(WholeReadsAndWrites, EndWithTheFileOrWithAReason) {
+  auto file = create_memory_file("test", 8);
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(pwrite_all(file->get(), "abcdef", 6, 1));
+  std::array<char, 16> text{};
+  EXPECT_EQ(pread_all(file->get(), text.data(), text.size(), 2), 6);
+  EXPECT_EQ(std::string_view(text.data(), 6), std::string_view("bcdef\0", 6));
+  EXPECT_FALSE(pwrite_all(file->get(), "abcdef", 6, 4));  // it is sealed: no room for the last two
+  const Fd full = open_fd("/dev/full", O_RDWR);
+  EXPECT_FALSE(pwrite_all(full.get(), "x", 1, 0));
+  EXPECT_EQ(errno, ENOSPC);
+  EXPECT_EQ(pread_all(-1, text.data(), 1, 0), -1);
+  EXPECT_FALSE(open_fd("/dev/null/x", O_RDONLY));
+  EXPECT_EQ(errno, ENOTDIR);
+}
+
+TEST(Limits, AreNoneWhereTheyCannotBeAsked) {
+  EXPECT_EQ(limits_of(-1).rlim_cur, RLIM_INFINITY);
+  EXPECT_NE(limits_of(RLIMIT_NOFILE).rlim_cur, 0U);
 }
 
 TEST(EventLoop, HandlesWhatIsReadableAndDropsWhatIsRemoved) {

@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -68,6 +70,48 @@ constexpr const char* kDivision = R"({"type":"ZeroDivisionError","message":"divi
 }
 
 [[nodiscard]] std::ptrdiff_t count_lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+TEST(TextReportReader, ThatSleepsHoldsNobodyAndGetsAllInTheEnd) {
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  TextOptions options;
+  options.fd = pipe->write.get();
+  std::string heard;
+  std::thread reader;
+  {
+    TextReport report(options);
+    const std::string long_line(999, 'x');
+    for (int i = 0; i < 200; ++i) report.print(long_line);  // three times what the pipe holds
+    report.print("the last");
+    reader = std::thread([&] {
+      if (auto all = read_all(pipe->read.get())) heard = std::move(*all);
+    });
+  }
+  pipe->write.reset();
+  reader.join();
+  EXPECT_EQ(heard.size(), 200 * 1000 + std::string_view("the last\n").size());
+  EXPECT_THAT(heard, EndsWith("x\nthe last\n"));
+}
+
+TEST(TextReportReader, ThatSleepsForLongMissesSome) {
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  TextOptions options;
+  options.fd = pipe->write.get();
+  std::string heard;
+  std::thread reader;
+  {
+    TextReport report(options);
+    for (int i = 0; i < 1000; ++i) report.print(std::string(999, 'x'));
+    reader = std::thread([&] {
+      if (auto all = read_all(pipe->read.get())) heard = std::move(*all);
+    });
+  }
+  pipe->write.reset();
+  reader.join();
+  EXPECT_LT(heard.size(), 400'000U);
+  EXPECT_THAT(heard, testing::ContainsRegex("mprun: [0-9]+ messages are left out here: nobody read them"));
+}
 
 TEST(ReportTextTest, AFailedTaskIsOneLine) {
   EXPECT_EQ(printed({}, [](TextReport& report) { report.on_event(failed_task(17)); }),
