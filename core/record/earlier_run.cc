@@ -11,12 +11,18 @@
 #include <string_view>
 
 #include "base/utc_text.h"
+#include "job/words.h"
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
 
 namespace mprun {
 namespace {
+
+// What is beyond these was not written by an mprun, and is as nothing.
+constexpr std::int64_t kLatestSecond = INT64_MAX / kNanosPerSecond - 1;  // since 1970
+constexpr int kMostSessions = 100'000'000;
+constexpr double kMostSeconds = 1e9;  // of one session
 
 // Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
 struct ResultLine {  // NOLINT(bugprone-exception-escape)
@@ -63,13 +69,41 @@ void drop(EarlierResults* results, std::uint64_t begin, std::uint64_t end) {
   }
 }
 
+/// 0 for what is no time of this mprun's life.
 Nanos nanos_of(const Json& text) {
   std::tm parts{};
   if (!text.is_string()) return 0;
   const auto& written = text.get_ref<const std::string&>();
   const char* const rest = strptime(written.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (rest == nullptr) return 0;
-  return timegm(&parts) * kNanosPerSecond + from_seconds(*rest == '.' ? std::strtod(rest, nullptr) : 0);
+  const std::int64_t seconds = timegm(&parts);
+  const double fraction = *rest == '.' ? std::strtod(rest, nullptr) : 0;
+  if (seconds < 0 || seconds > kLatestSecond || !(fraction >= 0 && fraction < 1)) return 0;
+  return seconds * kNanosPerSecond + from_seconds(fraction);
+}
+
+/// Nothing, unless it is a whole number of at least 1 that leaves room for more.
+std::optional<int> session_number(const Json& number) {
+  if (!number.is_number_integer()) return std::nullopt;
+  const auto session = number.get<std::int64_t>();
+  return session >= 1 && session <= kMostSessions ? std::optional(static_cast<int>(session)) : std::nullopt;
+}
+
+/// Why a line does not begin a journal that this mprun can go on with; nullopt: it does.
+std::optional<Error> check_first_line(const std::string& path, const Json& line) {
+  if (!line.is_object() || !line.contains("journal")) {
+    return usage_error(path + " does not begin as a journal does: the run cannot be resumed");
+  }
+  if (line["journal"] != kJournalVersion) {
+    const Json mprun = line.value("mprun", Json());
+    return usage_error(path + " has version " + job::clip(line["journal"].dump(), 40) + ", and this mprun knows " +
+                       std::to_string(kJournalVersion) + " only: resume it with the mprun " +
+                       (mprun.is_string() ? job::clip(mprun.get<std::string>(), 40) : "") + " that began it");
+  }
+  if (!line.contains("started") || !line.contains("origin")) {
+    return usage_error(path + " does not begin as a journal does: the run cannot be resumed");
+  }
+  return std::nullopt;
 }
 
 // One line of the journal, told as the event it was. Views in the event are into `line`.
@@ -107,7 +141,7 @@ Result<EarlierResults> read_results(const std::string& path, const KeepRule& rul
   EarlierResults results;
   const auto take = [&](std::string_view line, std::uint64_t offset) {
     const auto result = parse_result(line);
-    const bool counts = result && result->status != TaskStatus::kCancelled &&
+    const bool counts = result && result->task < rule.tasks && result->status != TaskStatus::kCancelled &&
                         (rule.failed || result->status == TaskStatus::kOk) && !results.ended.has(result->task) &&
                         (result->tensors.is_null() || rule.tensors_hold(result->task, result->tensors));
     if (!counts) {
@@ -145,26 +179,21 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   const auto take = [&](std::string_view text, std::uint64_t offset) {
     const Json line = Json::parse(text, nullptr, false);
     if (fault || (line.is_discarded() && offset != 0)) return;
+    if (offset == 0) {
+      fault = check_first_line(path, line);
+      if (fault) return;
+      found.sessions = 1;
+      found.started = nanos_of(line["started"]);
+    }
     try {
-      if (offset == 0) {
-        const bool ours = line.is_object() && line.contains("journal");
-        if (!ours || line["journal"] != kJournalVersion) {
-          fault = usage_error(path + (ours ? " has version " + line["journal"].dump() + ", and this mprun knows " +
-                                                 std::to_string(kJournalVersion) + " only: resume it with the mprun " +
-                                                 line.value("mprun", "") + " that began it"
-                                           : " does not begin as a journal does: the run cannot be resumed"));
-          return;
-        }
-        found.sessions = 1;
-        found.started = nanos_of(line.at("started"));
-      }
       if (line.contains("session")) {
-        found.sessions = line["session"].get<int>();
+        found.sessions = session_number(line["session"]).value_or(found.sessions);
         found.ended = false;
       }
       if (line.contains("ended")) {
         found.ended = true;
-        found.seconds += line["ended"].at("seconds").get<double>();
+        const auto seconds = line["ended"].at("seconds").get<double>();
+        if (seconds >= 0 && seconds <= kMostSeconds) found.seconds += seconds;
       }
       if (line.contains("origin")) {
         auto origin = origin_from_json(line["origin"]);
