@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "commands.h"
+#include "job/redact.h"
 #include "record/earlier_run.h"
 #include "record/journal.h"
+#include "record/run_directory.h"
 
 namespace mprun {
 namespace {
@@ -85,7 +87,18 @@ Origin trace_origin(const CommandLine& line, const JobSpec& spec, const std::str
   origin.mprun = MPRUN_VERSION;
   origin.directory = current_directory();
   origin.options = line.layer.value;
+  job::redact_env(spec.redact, &origin.options);
   return origin;
+}
+
+/// The secrets that job.json does not keep, as they are in the spec that the run was made from.
+void take_secrets(const Origin& origin, Json* recorded) {
+  if (!recorded->contains("env") || origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return;
+  const auto spec = read_document(origin.spec_path, origin.directory);
+  if (!spec || !spec->value.contains("env")) return;
+  for (auto& [name, value] : (*recorded)["env"].items()) {
+    if (value == job::kRedacted && spec->value["env"].contains(name)) value = spec->value["env"][name];
+  }
 }
 
 Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, std::optional<Resolved> given) {
@@ -105,6 +118,7 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
     add_differences(then, given->merged, &changes);
     plan.resolved = std::move(*given);
   } else {
+    take_secrets(earlier->origin, &recorded->value);
     auto resolved = resolve_recorded(std::move(*recorded), line);
     if (!resolved) return resolved.error();
     plan.resolved = std::move(*resolved);
@@ -121,10 +135,27 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
   return plan;
 }
 
+Result<Plan> plan_to_resume(const CommandLine& line) {
+  const std::string run_dir = absolute(line.run_dir);
+  if (access(run_dir.c_str(), F_OK) != 0) return usage_error("there is no run directory " + run_dir);
+  auto recorded = read_document(run_dir + "/job.json", run_dir);
+  const auto unborn = RunDirectory::clear_unborn(run_dir);
+  if (!unborn) return unborn.error();
+  if (!*unborn) return plan_to_go_on(line, run_dir, std::nullopt);
+  if (!recorded) return usage_error("the run in " + run_dir + " was killed before it began; run the job anew");
+  auto resolved = resolve_recorded(std::move(*recorded), line);
+  if (!resolved) return resolved.error();
+  Plan plan;
+  plan.resolved = std::move(*resolved);
+  plan.resolved.spec.output_dir = run_dir;
+  plan.origin = trace_origin(line, plan.resolved.spec, "");
+  return plan;
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const CommandLine& line) {
-  if (line.subcommand == Subcommand::kResume) return plan_to_go_on(line, absolute(line.run_dir), std::nullopt);
+  if (line.subcommand == Subcommand::kResume) return plan_to_resume(line);
   auto resolved = resolve_command_line(line);
   if (!resolved) return resolved.error();
   const std::string& run_dir = resolved->spec.output_dir;
@@ -134,7 +165,9 @@ Result<Plan> make_plan(const CommandLine& line) {
   std::error_code error;
   if (line.resume && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
     const std::string path = absolute(run_dir);
-    return plan_to_go_on(line, path, std::move(*resolved));
+    const auto unborn = RunDirectory::clear_unborn(path);
+    if (!unborn) return unborn.error();
+    if (!*unborn) return plan_to_go_on(line, path, std::move(*resolved));
   }
   Plan plan;
   plan.origin = trace_origin(line, resolved->spec, line.spec_path);

@@ -1,10 +1,14 @@
 #include "record/run_directory.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +18,7 @@
 #include <unistd.h>
 
 #include "record/atomic_file.h"
+#include "record/journal.h"
 
 namespace mprun {
 namespace {
@@ -22,6 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kPrivate = 0700;
 constexpr int kMostSuffixes = 10'000;
+// What there may be before the journal has its first line.
+constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results.jsonl", "joblog.tsv", kJournalName};
 
 [[nodiscard]] Error cannot_create(const std::string& path, int error_number) {
   return usage_error("cannot create the run directory " + path + ": " + std::strerror(error_number) +
@@ -118,6 +125,20 @@ constexpr int kMostSuffixes = 10'000;
   return {};
 }
 
+/// No line of a journal, which is written last before anything is launched, and nothing of somebody else.
+[[nodiscard]] bool is_unborn(const fs::path& path) {
+  std::error_code failed;
+  bool ours = fs::exists(path / "logs", failed);
+  for (auto entry = fs::directory_iterator(path, failed); !failed && entry != fs::end(entry); entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    ours = ours && std::find(kFirstNames.begin(), kFirstNames.end(), name) != kFirstNames.end();
+  }
+  std::ifstream journal(path / kJournalName, std::ios::binary);
+  const std::string line{std::istreambuf_iterator<char>(journal), std::istreambuf_iterator<char>()};
+  return ours && !failed && line.find('\n') == line.npos && fs::is_empty(path / "logs", failed) && !failed &&
+         (fs::file_size(path / "results.jsonl", failed) == 0 || failed);
+}
+
 }  // namespace
 
 Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merged) {
@@ -150,6 +171,17 @@ Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
     return usage_error("cannot write to the run directory " + path + ": " + std::strerror(errno));
   }
   return RunDirectory(path, std::move(*lock));
+}
+
+Result<bool> RunDirectory::clear_unborn(const std::string& path) {
+  const auto lock = lock_directory(path);
+  if (!lock) return lock.error();
+  if (!is_unborn(path)) return false;
+  for (const char* const name : kFirstNames) {
+    if (std::remove((path + "/" + name).c_str()) == 0 || errno == ENOENT) continue;
+    return usage_error("cannot empty the run directory " + path + ": " + name + ": " + std::strerror(errno));
+  }
+  return true;
 }
 
 Result<void> RunDirectory::put_spec(const Json& merged) const {

@@ -22,6 +22,9 @@ class RunDirectory {
   [[nodiscard]] static Result<RunDirectory> create(const JobSpec& spec, const Json& merged);
   /// Takes the directory of an earlier run, locked, to go on with it. kUsage errors: not there, in use.
   [[nodiscard]] static Result<RunDirectory> reopen(const std::string& path);
+  /// Empties the directory of a run that was killed before it began: nothing in it but the first files of one, and
+  /// no line of a journal. False: it is none, and is left as it is. Errors: in use, or not to be emptied.
+  [[nodiscard]] static Result<bool> clear_unborn(const std::string& path);
   /// Replaces job.json.
   [[nodiscard]] Result<void> put_spec(const Json& merged) const;
   /// The descriptor that holds the lock (flock(2)), for who must hold it longer than this.

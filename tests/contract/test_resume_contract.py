@@ -244,6 +244,64 @@ def test_resume_as_an_option_begins_or_goes_on(
     assert "--output DIR" in run_mprun("--resume", "-n", "1", spec, timeout=60).check(2).stderr
 
 
+@pytest.mark.parametrize("written", range(6))
+def test_a_run_killed_before_it_began_begins(
+    written: int, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """Whatever of its first files is there, an empty or torn journal included."""
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 1}
+    first = run_job(spec, scripts={"job.py": "def run(number):\n    return number\n"}).check()
+    recorded = (first.run_dir / "job.json").read_text(encoding="utf-8")
+    texts = {"job.json": recorded, "results.jsonl": "", "joblog.tsv": "Seq\n", "journal.jsonl": ""}
+    for how in ("resume", "--resume"):
+        run_dir = tmp_path / f"by {how}"
+        (run_dir / "logs").mkdir(parents=True)
+        for name, text in list(texts.items())[:written]:
+            (run_dir / name).write_text(text, encoding="utf-8")
+        if written == 5:
+            (run_dir / "journal.jsonl").write_text('{"journal":1,"mpr', encoding="utf-8")
+        if how == "--resume":
+            run_mprun("--resume", "--output", run_dir, next(tmp_path.glob("*.json"))).check()
+        elif written == 0:
+            assert "run the job anew" in run_mprun("resume", run_dir).check(2).stderr
+            continue
+        else:
+            run_mprun("resume", run_dir).check()
+        assert [line["value"] for line in stable(run_dir)] == [0, 1]
+
+
+def test_files_of_others_are_left_alone(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """A directory that only looks like the beginning of a run is not emptied."""
+    (tmp_path / "other" / "logs").mkdir(parents=True)
+    (tmp_path / "other" / "mine.txt").write_text("mine\n", encoding="utf-8")
+    assert "is not a run directory" in run_mprun("resume", tmp_path / "other").check(2).stderr
+    (tmp_path / "other" / "mine.txt").rename(tmp_path / "other" / "logs" / "mine.txt")
+    assert "is not a run directory" in run_mprun("resume", tmp_path / "other").check(2).stderr
+    assert (tmp_path / "other" / "logs" / "mine.txt").exists()
+
+
+def test_secrets_are_found_again(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """In the spec as it was, or else in mprun's environment; the run directory has none of them."""
+    script = """
+import os
+
+def run(number):
+    assert os.environ["API_TOKEN"] == "t-173205" and os.environ["DB_SECRET"] == "s-223606"
+    assert number == 0 or os.path.exists("go"), number
+    return number
+"""
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "env": {"API_TOKEN": "t-173205"}}
+    secret = 'env.DB_SECRET="s-223606"'
+    run_dir = run_job(spec, "--set", secret, scripts={"job.py": script}).check(1).run_dir
+    kept = "".join(path.read_text(encoding="utf-8") for path in run_dir.rglob("*") if path.is_file())
+    assert "173205" not in kept and "223606" not in kept
+    (tmp_path / "go").write_text("go\n", encoding="utf-8")
+    refused = run_mprun("resume", "--retry-failed", run_dir).check(2)
+    assert "set DB_SECRET in the environment" in refused.stderr
+    run_mprun("resume", "--retry-failed", run_dir, env={"DB_SECRET": "s-223606"}).check()
+    assert [line["value"] for line in stable(run_dir)] == [0, 1]
+
+
 def test_ranks_begin_anew_together(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
     """Ranks are one computation: unless all succeeded, all run again."""
     script = """

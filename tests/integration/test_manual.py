@@ -161,7 +161,10 @@ def compare_field(path: str, field: Field, value: Mapping[str, Any]) -> Iterator
     types = types_of_property(value)
     if field.types != types:
         yield f"{path}: types {sorted(field.types)}, in the schema {sorted(types)}"
-    default = str(value["default"]) if "default" in value else None
+    listed = value["default"] if isinstance(value.get("default"), list) else []
+    default = str(value["default"]) if "default" in value and not listed else None
+    if untold := [word for word in listed if word not in field.text]:
+        yield f"{path}: does not tell the defaults {untold}"
     if field.default != default:
         yield f"{path}: default {field.default!r}, in the schema {default!r}"
     alternatives = alternatives_of_property(value)

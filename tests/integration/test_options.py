@@ -72,7 +72,7 @@ def test_precedence(run_job: RunCommand, tmp_path: Path) -> None:
     assert used["order"] == "input"  # the spec
     assert used["seed"] == 5  # the configuration
     assert used["chunk_size"] == "auto"  # the default
-    assert used["retries"] == {"on_error": 4, "on_death": 1, "on_hang": 1, "delay": 0}
+    assert used["retries"] == {"on_error": 4, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}
     assert used["limits"] == {"grace_seconds": 9, "join_seconds": 8}
     assert used["env"] == {"LAYER": "spec", "CONFIG": "1"}
     assert run.values() == [[number, 1, used_prefix(run), "spec"] for number in range(3)]
@@ -147,7 +147,7 @@ OPTIONS: list[tuple[list[str], str, Any]] = [
     (["--chunk-size", "5"], "chunk_size", 5),
     (["--chunk-size", "auto"], "chunk_size", "auto"),
     (["--order", "completion"], "order", "completion"),
-    (["--retries", "2"], "retries", {"on_error": 2, "on_death": 2, "on_hang": 2, "delay": 0}),
+    (["--retries", "2"], "retries", {"on_error": 2, "on_death": 2, "on_hang": 2, "delay": 0, "backoff": 1}),
     (["--task-timeout", "90s"], "limits.task_seconds", "90s"),
     (["--job-timeout", "60"], "limits.job_seconds", 60),
     (["--join-timeout", "1.5"], "limits.join_seconds", 1.5),

@@ -9,12 +9,6 @@ namespace {
 // What the scheduler's own limits allow; it may use less.
 constexpr std::uint64_t kMostReadAhead = 8192;
 constexpr std::size_t kMostInFlight = 4097;
-constexpr int kMostStartDeaths = 3;
-
-constexpr bool stops_by_us(Cause cause) {
-  return cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
-         cause == Cause::kRankFailed;
-}
 
 }  // namespace
 
@@ -26,6 +20,7 @@ Oracle::Oracle(const Policy& policy, std::uint64_t total, const std::vector<bool
       stats_(stats),
       slots_(static_cast<std::size_t>(policy.workers)),
       tasks_(total),
+      vain_starts_(slots_.size()),
       asked_back_(slots_.size()),
       counts_(policy.earlier) {
   numbers_[0] = total;
@@ -56,6 +51,9 @@ void Oracle::move(TaskId id, TaskState state) {
   TaskBook& book = task(id);
   --numbers_[static_cast<std::size_t>(book.state)];
   ++numbers_[static_cast<std::size_t>(state)];
+  auto& waiting = waiting_[static_cast<std::size_t>(book.trust)];
+  if (book.state == TaskState::kWaiting) --waiting;
+  if (state == TaskState::kWaiting) ++waiting;
   book.state = state;
 }
 
@@ -114,7 +112,9 @@ void Oracle::before(const event::WorkerReady& e) {
 void Oracle::before(const event::TaskDone& e) {
   SlotBook& book = at(e.slot);
   if (book.held.empty()) return;
-  ending_ = Ending{e.slot, book.held.front(), e.failed, false, book.cause, e.duration};
+  ending_ = Ending{e.slot, book.held.front(), e.failed, book.cause, e.duration};
+  book.alone = false;
+  book.used = true;
   if (book.cause != Cause::kNone && !e.failed) stats_->saw(Seen::kLateResults);
   book.held.pop_front();
   book.head_since = now_;
@@ -130,11 +130,14 @@ void Oracle::before(const event::WorkerGone& e) {
   require(!e.started || !book.held.empty(), "the simulated shell lost a task");
   if (e.started && !book.held.empty()) {
     const Cause cause = book.cause == Cause::kNone ? Cause::kDeath : book.cause;
-    ending_ = Ending{e.slot, book.held.front(), true, true, cause, now_ - book.head_since};
+    ending_ = Ending{e.slot, book.held.front(), true, cause, now_ - book.head_since, book.alone};
     book.held.pop_front();
   }
-  for (const TaskAttempt& lost : book.held) move(lost.task, TaskState::kWaiting);
-  if (!book.ready && stop_ == Cause::kNone && ++start_deaths_ >= kMostStartDeaths) start_failed_ = true;
+  for (const TaskAttempt& lost : book.held) {
+    if (book.alone) task(lost.task).trust = Trust::kSuspect;
+    move(lost.task, TaskState::kWaiting);
+  }
+  count_vain_start(book, e);
   book = SlotBook{};
 }
 
@@ -145,7 +148,15 @@ void Oracle::before(const event::TakenBack& e) {
   --pending_take_backs_;
 }
 
-void Oracle::before(const event::WorkerHung& e) { kill_slot_ = e.slot; }
+void Oracle::before(const event::WorkerHung& e) {
+  kill_slot_ = e.slot;
+  kill_slot_cause_ = Cause::kHang;
+}
+
+void Oracle::before(const event::WorkerTooLarge& e) {
+  kill_slot_ = e.slot;
+  kill_slot_cause_ = Cause::kMemory;
+}
 
 void Oracle::before(const event::JobHung& /*e*/) {
   stop(Cause::kHang, now_ + policy_.grace);
@@ -177,10 +188,7 @@ void Oracle::before(const event::Tick& /*e*/) {
     stop(Cause::kJobLimit, now_);
     stats_->saw(Seen::kJobLimits);
   }
-  while (!delays_.empty() && delays_.begin()->first <= now_) {
-    move(delays_.begin()->second, TaskState::kWaiting);
-    delays_.erase(delays_.begin());
-  }
+  release_delayed();
 }
 
 void Oracle::took_back(int slot, std::uint32_t count) {
@@ -226,6 +234,7 @@ void Oracle::allow(const action::Assign& a) {
     require(known.state == TaskState::kWaiting, "a task is given out that does not wait for that");
     require(given.attempt == known.attempt, "an attempt has the wrong number");
     require(!(*ended_earlier_)[given.task], "a task that ended in an earlier session is run again");
+    allow_trust(book, known);
     if (!known.handed_out) {
       while (next_fresh_ < tasks_.size() && ((*ended_earlier_)[next_fresh_] || tasks_[next_fresh_].handed_out)) {
         ++next_fresh_;
@@ -236,6 +245,7 @@ void Oracle::allow(const action::Assign& a) {
     }
     move(given.task, TaskState::kInFlight);
     book.held.push_back(given);
+    book.alone = known.trust != Trust::kTrusted;
     ++book.handed;
   }
   require(!policy_.process_per_task || book.held.size() == 1, "a process has two tasks");
@@ -308,7 +318,7 @@ void Oracle::allow_kill(const SlotBook& book, const action::Signal& a) {
     return;
   }
   require(book.held.size() < 2 || book.take_backs > 0, "queued tasks die with a worker");
-  require(a.cause == kill_all_.value_or(Cause::kHang), "a worker is killed for the wrong cause");
+  require(a.cause == kill_all_.value_or(kill_slot_cause_), "a worker is killed for the wrong cause");
 }
 
 void Oracle::allow(const action::EndTask& a) {
@@ -326,6 +336,7 @@ void Oracle::allow(const action::EndTask& a) {
   }
   require(a.status == status, "a task ends with the wrong status");
   require(a.cause == (ending.failed ? ending.cause : Cause::kNone), "a task ends for the wrong cause");
+  require(a.alone == (ending.alone && status == TaskStatus::kFailed), "a task ends alone, or not, against what was");
   move(a.task.task, TaskState::kEnded);
   const std::array<std::uint64_t*, 3> counts = {&counts_.ok, &counts_.failed, &counts_.cancelled};
   ++*counts[static_cast<std::size_t>(status)];
@@ -339,27 +350,6 @@ void Oracle::allow(const action::EndTask& a) {
     stats_->saw(Seen::kErrorStops);
     stop(Cause::kErrorStop, now_ + policy_.grace);
   }
-}
-
-void Oracle::allow(const action::RetryTask& a) {
-  if (!ending_) return fail("a task is tried again that nothing was heard of");
-  const Ending ending = *ending_;
-  ending_.reset();
-  require(a.slot == ending.slot && a.task.task == ending.task.task && a.task.attempt == ending.task.attempt,
-          "another attempt is repeated than the one that failed");
-  require(ending.failed && a.cause == ending.cause, "an attempt is repeated for the wrong cause");
-  require(!stops_by_us(ending.cause) && may_retry(ending.cause, a.task.attempt), "a task is tried too often");
-  TaskBook& book = task(a.task.task);
-  require(book.state == TaskState::kInFlight, "a task is tried again that does not run");
-  ++book.attempt;
-  ++counts_.retried;
-  stats_->saw(a.cause == Cause::kNone    ? Seen::kRetriesOfErrors
-              : a.cause == Cause::kHang  ? Seen::kRetriesOfHangs
-              : a.cause == Cause::kDeath ? Seen::kRetriesOfDeaths
-                                         : Seen::kRetriesOfLimits);
-  if (policy_.retry_delay == 0) return move(a.task.task, TaskState::kWaiting);
-  move(a.task.task, TaskState::kDelayed);
-  delays_.emplace(now_ + policy_.retry_delay, a.task.task);
 }
 
 }  // namespace mprun::simulation

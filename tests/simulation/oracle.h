@@ -16,9 +16,13 @@
 namespace mprun::simulation {
 
 enum class TaskState : std::uint8_t { kUnread, kWaiting, kInFlight, kDelayed, kEnded };
+/// By how many workers have died of a task, or with it: after the first death it is tried alone, after the second when
+/// there is nothing else to do.
+enum class Trust : std::uint8_t { kTrusted, kSuspect, kOutcast };
 
 struct TaskBook {
   TaskState state = TaskState::kUnread;
+  Trust trust = Trust::kTrusted;
   bool handed_out = false;
   int attempt = 1;  ///< the one that runs or comes next
   Nanos ready = 0;  ///< kDelayed: not before
@@ -33,8 +37,16 @@ struct SlotBook {
   Cause cause = Cause::kNone;  ///< of the first signal
   std::optional<Nanos> term_at;
   bool killed = false;
+  bool alone = false;  ///< it has a task that is tried alone
+  bool used = false;   ///< it has ended a task
   [[nodiscard]] bool idle() const { return present && ready && !retired && cause == Cause::kNone && held.empty(); }
 };
+
+/// For these a task that is ended counts as cancelled.
+constexpr bool stops_by_us(Cause cause) {
+  return cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
+         cause == Cause::kRankFailed;
+}
 
 class Oracle {
  public:
@@ -58,9 +70,10 @@ class Oracle {
   struct Ending {
     int slot = 0;
     TaskAttempt task;
-    bool failed = false, died = false;
+    bool failed = false;
     Cause cause = Cause::kNone;  ///< of a signal before, or of a death
     Nanos running = 0;
+    bool alone = false;  ///< its worker died and had been given nothing else
   };
 
   void fail(const std::string& text);
@@ -70,6 +83,9 @@ class Oracle {
   SlotBook& at(int slot);
   TaskBook& task(TaskId task);
   void move(TaskId task, TaskState state);
+  void count_vain_start(const SlotBook& book, const event::WorkerGone& e);
+  void allow_trust(const SlotBook& book, const TaskBook& known);
+  void release_delayed();
 
   void before(const event::Begin& e);
   void before(const event::InputsRead& e);
@@ -79,6 +95,7 @@ class Oracle {
   void before(const event::StartFailed& e);
   void before(const event::TakenBack& e);
   void before(const event::WorkerHung& e);
+  void before(const event::WorkerTooLarge& e);
   void before(const event::JobHung& e);
   void before(const event::Interrupt& e);
   void before(const event::Resumed& e);
@@ -99,6 +116,8 @@ class Oracle {
   [[nodiscard]] bool bounded() const { return stop_ != Cause::kNone && stop_ != Cause::kErrorStop; }
   [[nodiscard]] bool going() const { return stop_ == Cause::kNone && !start_failed_; }
   [[nodiscard]] std::uint64_t number(TaskState state) const { return numbers_[static_cast<std::size_t>(state)]; }
+  [[nodiscard]] std::uint64_t waiting(Trust trust) const { return waiting_[static_cast<std::size_t>(trust)]; }
+  [[nodiscard]] Nanos delay_after(int attempt) const;
   [[nodiscard]] bool work_left() const;
   [[nodiscard]] bool may_retry(Cause cause, int attempt) const;
   void check_books();
@@ -114,6 +133,8 @@ class Oracle {
   std::vector<SlotBook> slots_;
   std::vector<TaskBook> tasks_;
   std::array<std::uint64_t, 5> numbers_{};  ///< of tasks in each state
+  std::array<std::uint64_t, 3> waiting_{};  ///< kWaiting: by trust
+  std::vector<int> vain_starts_;            ///< of each slot: weight of its workers in a row that began no task
   std::multimap<Nanos, TaskId> delays_;
   std::uint64_t fresh_ = 0;  ///< read and never handed out
   TaskId next_read_ = 0, next_fresh_ = 0;
@@ -123,8 +144,9 @@ class Oracle {
   bool start_failed_before_ = false;
   bool rank_failed_ = false;  ///< in this step: all others are to be ended at once
   int interrupts_ = 0, start_deaths_ = 0, pending_take_backs_ = 0;
-  std::optional<Cause> kill_all_;  ///< the event at hand demands that all are killed at once, for this
-  int kill_slot_ = -1;             ///< or this one
+  std::optional<Cause> kill_all_;         ///< the event at hand demands that all are killed at once, for this
+  int kill_slot_ = -1;                    ///< or this one,
+  Cause kill_slot_cause_ = Cause::kNone;  ///< for this
   std::optional<Ending> ending_;
   std::vector<bool> asked_back_;  ///< slots that TakeBack was sent to in this step
   Counts counts_;

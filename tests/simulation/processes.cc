@@ -25,8 +25,9 @@ void Session::happen(int slot) {
     deliver_all(slot);
     if (!failure_.empty() || crashed_) return;
     const bool started = at(slot).running;
+    const bool signalled = at(slot).signalled;
     at(slot) = Process{};
-    post(event::WorkerGone{slot, started});
+    post(event::WorkerGone{slot, started, signalled});
   }
 }
 
@@ -36,6 +37,12 @@ void Session::find_hang(int slot) {
   if (process.life != Life::kAlive || (!process.hung && !may(scenario_.hangs, 10))) return;
   stats_.saw(Seen::kHangsFound);
   post(event::WorkerHung{slot});
+}
+
+void Session::find_large(int slot) {
+  if (at(slot).life != Life::kAlive || setup_.policy.process_per_task || !may(scenario_.large, 3)) return;
+  stats_.saw(Seen::kTooLarge);
+  post(event::WorkerTooLarge{slot});
 }
 
 void Session::happen_queued(int slot) {
@@ -116,6 +123,7 @@ void Session::die(int slot) {
                                   : Seen::kDeathsStarting);
   note(slot, "dies");
   process.life = Life::kDead;
+  process.signalled = process.kill || process.term || may(scenario_.killer, 2);
 }
 
 void Session::happen_alive(int slot) {

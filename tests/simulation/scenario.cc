@@ -11,7 +11,11 @@ void choose_limits(Choices* choices, Policy* policy) {
   policy->join_limit = (1 + static_cast<Nanos>(choices->pick(10))) * 100 * kNanosPerMilli;
   if (choices->one_in(3)) policy->task_limit = (2 + static_cast<Nanos>(choices->pick(10))) * 100 * kNanosPerMilli;
   if (choices->one_in(10)) policy->job_limit = static_cast<Nanos>(choices->pick(30)) * 100 * kNanosPerMilli;
-  if (choices->one_in(3)) policy->retry_delay = (1 + static_cast<Nanos>(choices->pick(10))) * 50 * kNanosPerMilli;
+  if (!choices->one_in(3)) return;
+  constexpr std::array<double, 4> kBackoffs = {1, 2, 1.5, 4};  // with these, all delays are exact
+  policy->retry_delay = (1 + static_cast<Nanos>(choices->pick(10))) * 50 * kNanosPerMilli;
+  policy->retry_backoff = kBackoffs[choices->pick(kBackoffs.size())];
+  if (choices->one_in(2)) policy->retry_max_delay = (1 + static_cast<Nanos>(choices->pick(10))) * 100 * kNanosPerMilli;
 }
 
 }  // namespace
@@ -28,7 +32,7 @@ Scenario make_scenario(Choices* choices) {
   if (policy.ranks) scenario.total = static_cast<std::uint64_t>(policy.workers);
   if (choices->one_in(2)) policy.chunk_size = 1 + static_cast<int>(choices->pick(9));
   policy.retries_on_error = static_cast<int>(choices->pick(3));
-  policy.retries_on_death = static_cast<int>(choices->pick(3));
+  policy.retries_on_death = static_cast<int>(choices->pick(choices->one_in(3) ? 6 : 3));
   policy.retries_on_hang = static_cast<int>(choices->pick(3));
   choose_limits(choices, &policy);
   policy.stop_on_error = choices->one_in(8);
@@ -41,6 +45,8 @@ Scenario make_scenario(Choices* choices) {
   }
   for (bool* trouble : {&scenario.start_trouble, &scenario.interrupts, &scenario.crashes})
     *trouble = choices->one_in(4);
+  scenario.large = choices->one_in(3);
+  scenario.killer = choices->one_in(2);
   scenario.full_disk = choices->one_in(12);
   scenario.retry_failed = choices->one_in(3);
   scenario.sessions = 1 + choices->pick(3);

@@ -10,7 +10,8 @@ struct Scenario {
   Policy policy;
   std::uint64_t total = 0;  ///< tasks
   bool deaths = false, errors = false, hangs = false, start_trouble = false, stubborn = false, interrupts = false,
-       crashes = false, full_disk = false, slow_inputs = false, clock = false, duplicates = false;
+       crashes = false, full_disk = false, slow_inputs = false, clock = false, duplicates = false, large = false,
+       killer = false;         ///< large: workers that use too much memory; killer: deaths by signals from outside
   bool retry_failed = false;   ///< resume --retry-failed
   std::uint32_t sessions = 1;  ///< with trouble; one without any may follow
   Nanos task_time = 0;         ///< of most tasks

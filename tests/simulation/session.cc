@@ -191,10 +191,11 @@ void Session::fill_disk() {
 
 void Session::duplicate(int slot) {
   stats_.saw(Seen::kDuplicates);
-  const std::uint32_t kind = choices_.pick(4);
+  const std::uint32_t kind = choices_.pick(5);
   if (kind == 0 && at(slot).said_ready) post(event::WorkerReady{slot});
   if (kind == 1 && !oracle_.slot(slot).present) post(event::WorkerGone{slot, false});
   if (kind == 2) post(event::WorkerHung{slot});
+  if (kind == 4) post(event::WorkerTooLarge{slot});
   if (kind == 3 && scheduler_.start_failed()) post(event::StartFailed{});
 }
 
@@ -230,7 +231,11 @@ void Session::trouble() {
   if (kind == 23) {
     rare_trouble();
   } else if (kind == 22) {
-    find_hang(slot);
+    if (choices_.pick(4) == 3) {
+      find_large(slot);
+    } else {
+      find_hang(slot);
+    }
   } else if (kind == 21) {
     more_input();
   } else if (kind >= 18) {
@@ -245,13 +250,15 @@ void Session::trouble() {
 void Session::all_obey() {
   calm_ = true;
   const std::uint64_t rounds = 500 + scenario_.total;
-  for (std::uint64_t round = 0; going_on() && round < rounds; ++round) calm_round();
+  for (std::uint64_t round = 0; going_on() && round < rounds; ++round) {
+    calm_round(round < rounds / 2 ? 50 * kNanosPerMilli : 10 * kNanosPerSecond);  // delays grow
+  }
   if (failure_.empty() && !crashed_ && !scheduler_.over()) failure_ = "the job does not end though all obey";
 }
 
-void Session::calm_round() {
+void Session::calm_round(Nanos passes) {
   constexpr int kMostSteps = 64;
-  now_ += 50 * kNanosPerMilli;
+  now_ += passes;
   setup_.journal->unsynced = 0;
   if (going_on()) post(event::Tick{});
   readable_ = scenario_.total + 1;

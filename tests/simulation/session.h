@@ -58,6 +58,7 @@ class Session {
     bool said_ready = false, hung = false, running = false;
     bool term = false, kill = false, stop = false;  ///< sent to it: signals, and the word to end
     bool to_be_gone = false;                        ///< of a slot without a process: WorkerGone comes
+    bool signalled = false;                         ///< kDead: by a signal that anybody may have sent
     std::uint32_t unclaimed = 0;                    ///< tasks that it may start
     std::deque<Message> pipe;
   };
@@ -81,6 +82,7 @@ class Session {
   void pass_time();
   void more_input();
   void find_hang(int slot);
+  void find_large(int slot);
   void fill_disk();
   void duplicate(int slot);
   void happen(int slot);
@@ -95,7 +97,7 @@ class Session {
   void end_process(int slot, bool failed);
   void die(int slot);
   void all_obey();
-  void calm_round();
+  void calm_round(Nanos passes);
 
   [[nodiscard]] bool may(bool trouble, std::uint32_t n) { return trouble && !calm_ && setup_.choices->one_in(n); }
   [[nodiscard]] bool going_on() const { return !crashed_ && failure_.empty() && !scheduler_.over(); }

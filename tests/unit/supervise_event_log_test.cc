@@ -20,6 +20,8 @@ Policy full_policy() {
   policy.retries_on_death = 2;
   policy.retries_on_hang = 3;
   policy.retry_delay = 4;
+  policy.retry_backoff = 1.25;
+  policy.retry_max_delay = 7;
   policy.stop_on_error = true;
   policy.max_failures = 5;
   policy.task_limit = 6;
@@ -37,11 +39,12 @@ std::vector<Event> every_event() {
           event::InputsRead{3, true, 2},
           event::WorkerReady{1},
           event::TaskDone{1, true, 99},
-          event::WorkerGone{2, true},
+          event::WorkerGone{2, true, true},
           event::StartFailed{},
           event::TakenBack{1, 4},
           event::Interrupt{},
           event::WorkerHung{1},
+          event::WorkerTooLarge{1},
           event::JobHung{},
           event::Resumed{-5},
           event::Tick{}};
@@ -55,8 +58,9 @@ std::vector<Action> every_action() {
           action::TakeBack{1},
           action::Retire{0},
           action::Signal{1, 15, Cause::kJoinLimit},
-          action::EndTask{1, {5, 2}, TaskStatus::kCancelled, Cause::kHang, 12},
-          action::RetryTask{1, {5, 1}, Cause::kDeath}};
+          action::EndTask{1, {5, 2}, TaskStatus::kCancelled, Cause::kHang, 12, true},
+          action::RetryTask{1, {5, 1}, Cause::kDeath, true},
+          action::RetryTask{1, {5, 1}, Cause::kMemory}};
 }
 
 TEST(EventLog, ReadsBackEveryEvent) {
