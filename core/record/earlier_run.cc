@@ -15,6 +15,7 @@
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
+#include "record/whole_number.h"
 
 namespace mprun {
 namespace {
@@ -114,17 +115,17 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
   if (line.contains("process")) {
     const Json& process = line["process"];
     WorkerEnded ended;
-    ended.worker = process.at("worker").get<int>();
-    ended.pid = process.at("pid").get<std::int32_t>();
+    ended.worker = whole_number<int>(process.at("worker"));
+    ended.pid = whole_number<std::int32_t>(process.at("pid"));
     ended.role = text(process, "role");
-    ended.end.exit_code = process.at("exit_code").get<int>();
-    ended.end.signal = process.at("signal").get<int>();
+    ended.end.exit_code = whole_number<int>(process.at("exit_code"));
+    ended.end.signal = whole_number<int>(process.at("signal"));
     ended.expected = process.at("expected").get<bool>();
     replay(ended);
   } else if (line.contains("retried")) {
     const Json& retried = line["retried"];
-    replay(TaskRetried{retried.at("task").get<TaskId>(), retried.at("attempt").get<int>(),
-                       retried.at("worker").get<int>(), ""});
+    replay(TaskRetried{whole_number<TaskId>(retried.at("task")), whole_number<int>(retried.at("attempt")),
+                       whole_number<int>(retried.at("worker")), ""});
   } else if (line.contains("notice")) {
     const Json& notice = line["notice"];
     replay(

@@ -16,6 +16,7 @@
 #include "job/inputs.h"
 #include "os/fd.h"
 #include "record/line_reader.h"
+#include "record/whole_number.h"
 
 namespace mprun {
 namespace {
@@ -172,8 +173,8 @@ Result<Origin> origin_from_json(const Json& json) {
     origin.reads_stdin = json.at("stdin").get<bool>();
     for (const Json& file : json.at("files")) {
       origin.files.push_back({file.at("what").get<std::string>(), file.at("path").get<std::string>(),
-                              file.at("bytes").get<std::uint64_t>(), file.at("modified").get<std::int64_t>(),
-                              file.at("digest").get<std::string>()});
+                              whole_number<std::uint64_t>(file.at("bytes")),
+                              whole_number<std::int64_t>(file.at("modified")), file.at("digest").get<std::string>()});
     }
     return origin;
   } catch (const Json::exception& error) {

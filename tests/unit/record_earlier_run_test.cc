@@ -219,8 +219,13 @@ TEST_F(RecordEarlierRunTest, NumbersThatNobodyWroteAreNoNumbers) {
 {"ended":{"exit_code":0,"seconds":1e308}}
 {"ended":{"exit_code":0,"seconds":-5}}
 {"ended":{"exit_code":0,"seconds":2}}
+{"retried":{"task":1e300,"attempt":1,"worker":1}}
+{"retried":{"task":-1,"attempt":1,"worker":1}}
+{"process":{"pid":5000000000,"worker":1,"role":"worker","exit_code":0,"signal":9,"expected":true}}
 )");
-  const auto sessions = read_journal(dir_, [](const JobEvent&) {});
+  int told = 0;
+  const auto sessions = read_journal(dir_, [&told](const JobEvent&) { ++told; });
+  EXPECT_EQ(told, 0);
   ASSERT_TRUE(sessions) << sessions.error().message;
   EXPECT_EQ(sessions->sessions, 1);
   EXPECT_EQ(sessions->started, 0);
