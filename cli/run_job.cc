@@ -141,10 +141,11 @@ struct Earlier {
   bool any = false;
 };
 
-/// `tensors`: of the run, takes over what is done.
-Result<Earlier> read_earlier(const CommandLine& line, const JobSpec& spec, const RunDirectory& directory,
-                             TensorFiles* tensors) {
+/// `tasks`: of the job, where known. `tensors`: of the run, takes over what is done.
+Result<Earlier> read_earlier(const CommandLine& line, const JobSpec& spec, std::optional<std::uint64_t> tasks,
+                             const RunDirectory& directory, TensorFiles* tensors) {
   KeepRule rule;
+  rule.tasks = tasks.value_or(rule.tasks);
   rule.failed = !line.retry_failed;
   if (spec.kind == JobKind::kRanks) rule.all_or_none = static_cast<std::uint64_t>(spec.processes);
   rule.tensors_hold = [tensors](TaskId task, const Json& named) { return tensors->restore(task, named); };
@@ -296,7 +297,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     directory = std::move(*found);
     guard.keep_open(directory->lock_fd());
     records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
-    auto read = read_earlier(line, spec, *directory, records.tensors.get());
+    auto read = read_earlier(line, spec, (*inputs)->total(), *directory, records.tensors.get());
     if (!read) return report_error(read.error());
     earlier = std::move(*read);
   }

@@ -305,7 +305,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
 }
 
 Result<Resolved> resolve_complete(const std::vector<Document>& documents, const Surroundings& around) {
-  const Json schema = job::schema_json();
+  const Json& schema = job::schema_json();
   for (const Document& document : documents) {
     if (Result<void> valid = job::validate(document, schema); !valid) return std::move(valid).error();
   }
@@ -362,7 +362,7 @@ Result<ProgramSpec> resolve_program(const Document& layer, const std::string& cu
                        ": has no meaning for a program behind --; only -n N, --on-hang, --stall-seconds, --hang-report "
                        "and --set adapters.NAME have");
   }
-  const Json schema = job::schema_json();
+  const Json& schema = job::schema_json();
   if (Result<void> valid = job::validate(layer, schema); !valid) return std::move(valid).error();
   const std::vector<Document> documents{default_layer(), layer};
   Result<Layers> layers = Layers::merge(documents);

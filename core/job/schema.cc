@@ -99,7 +99,10 @@ const Json* child_schema(const Json& schema, const std::string& token) {
 
 }  // namespace
 
-Json schema_json() { return Json::parse(kSchemaText); }
+const Json& schema_json() {
+  static const Json schema = Json::parse(kSchemaText);
+  return schema;
+}
 
 const Json* subschema_at(const Json& schema, const std::vector<std::string>& path) {
   const Json* at = &schema;

@@ -1,5 +1,5 @@
 // The job schema (configs/job.schema.json, embedded at build time): its defaults, its parts, and
-// what they allow in words. Called by the validation and by default_layer(); owns nothing.
+// what they allow in words. Called by the validation and by default_layer(); owns the schema, which never changes.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ namespace mprun::job {
 /// The text of configs/job.schema.json; defined in a generated file.
 extern const std::string_view kSchemaText;
 
-[[nodiscard]] Json schema_json();
+/// The same as a value, parsed once.
+[[nodiscard]] const Json& schema_json();
 
 /// The subschema for the value at a path of keys and indices; null if the schema knows no such value.
 [[nodiscard]] const Json* subschema_at(const Json& schema, const std::vector<std::string>& path);

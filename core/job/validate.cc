@@ -29,6 +29,23 @@ struct Finding {
   std::string words;
 };
 
+/// The job schema as valijson wants it, and valijson's validator with the patterns it has compiled.
+struct Checker {
+  Checker() {
+    const auto plain = nlohmann::json::parse(kSchemaText);
+    valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
+    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(plain), schema);
+  }
+  valijson::Schema schema;
+  valijson::Validator validator;
+};
+
+/// Made once: that takes longer than a validation.
+Checker& checker() {
+  static Checker made;
+  return made;
+}
+
 /// The same value for valijson, whose adapter knows nlohmann::json only. What the schema does not look into
 /// (the elements of inputs.items, of which there may be millions) is left out.
 nlohmann::json to_checkable(const Json& value, const Json* schema) {
@@ -178,14 +195,10 @@ std::vector<Finding> collect(valijson::ValidationResults* results, const Json& r
 
 Result<void> validate(const Document& document, const Json& schema) {
   try {
-    const auto plain_schema = nlohmann::json::parse(kSchemaText);
     const nlohmann::json value = to_checkable(document.value, &schema);
-    valijson::Schema compiled;
-    valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
-    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(plain_schema), compiled);
     valijson::ValidationResults results;
-    valijson::Validator validator;
-    if (validator.validate(compiled, valijson::adapters::NlohmannJsonAdapter(value), &results)) return {};
+    if (checker().validator.validate(checker().schema, valijson::adapters::NlohmannJsonAdapter(value), &results))
+      return {};
     std::string message;
     for (const Finding& finding : collect(&results, document.value, schema)) {
       const std::string pointer = to_pointer(finding.path);

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -12,19 +11,20 @@
 
 #include "base/utc_text.h"
 #include "job/json_check.h"
+#include "job/words.h"
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
+#include "record/result_line.h"
+#include "record/whole_number.h"
 
 namespace mprun {
 namespace {
 
-// Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
-struct ResultLine {  // NOLINT(bugprone-exception-escape)
-  std::uint64_t task = 0;
-  TaskStatus status = TaskStatus::kOk;
-  Json tensors;
-};
+// What is beyond these was not written by an mprun, and is as nothing.
+constexpr std::int64_t kLatestSecond = INT64_MAX / kNanosPerSecond - 1;  // since 1970
+constexpr int kMostSessions = 100'000'000;
+constexpr double kMostSeconds = 1e9;  // of one session
 
 /// Python writes a byte of a file name that is no UTF-8 as half a surrogate pair: JSON, which the parser refuses. What
 /// we look for has none, so they are all replaced.
@@ -39,35 +39,13 @@ std::string without_surrogates(std::string_view line) {
   return text;
 }
 
-/// Whatever is no line of ResultsWriter is nothing.
-std::optional<ResultLine> parse_result(std::string_view line) {
-  constexpr std::string_view kHead = R"({"task":)";
-  constexpr std::string_view kStatus = R"(,"status":")";
+/// The field that names its tensors, null if it has none; nullopt: it cannot be read.
+std::optional<Json> tensors_of(std::string_view line, const ResultLine& result) {
   constexpr std::string_view kTensors = R"(,"tensors":[{"name":)";
-  if (line.substr(0, kHead.size()) != kHead) return std::nullopt;
-  ResultLine result;
-  const char* const end = line.data() + line.size();
-  const auto number = std::from_chars(line.data() + kHead.size(), end, result.task);
-  if (number.ec != std::errc()) return std::nullopt;
-  std::string_view rest(number.ptr, static_cast<std::size_t>(end - number.ptr));
-  if (rest.substr(0, kStatus.size()) != kStatus) return std::nullopt;
-  rest.remove_prefix(kStatus.size());
-  const std::string_view status = rest.substr(0, rest.find('"'));
-  if (status == "ok") {
-    result.status = TaskStatus::kOk;
-  } else if (status == "failed") {
-    result.status = TaskStatus::kFailed;
-  } else if (status == "cancelled") {
-    result.status = TaskStatus::kCancelled;
-  } else {
-    return std::nullopt;
-  }
-  if (!is_json(line)) return std::nullopt;
-  if (rest.find(kTensors) == rest.npos) return result;
-  Json whole = Json::parse(without_surrogates(line), nullptr, false);
-  if (whole.is_discarded()) return std::nullopt;
-  if (whole.contains("tensors")) result.tensors = std::move(whole["tensors"]);  // else it is within the value
-  return result;
+  if (result.payload.find(kTensors) == std::string_view::npos) return Json();
+  const Json whole = Json::parse(without_surrogates(line), nullptr, false);
+  if (!whole.is_object()) return std::nullopt;
+  return whole.value("tensors", Json());  // or it is within the value
 }
 
 void drop(EarlierResults* results, std::uint64_t begin, std::uint64_t end) {
@@ -78,13 +56,41 @@ void drop(EarlierResults* results, std::uint64_t begin, std::uint64_t end) {
   }
 }
 
+/// 0 for what is no time of this mprun's life.
 Nanos nanos_of(const Json& text) {
   std::tm parts{};
   if (!text.is_string()) return 0;
   const auto& written = text.get_ref<const std::string&>();
   const char* const rest = strptime(written.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
   if (rest == nullptr) return 0;
-  return timegm(&parts) * kNanosPerSecond + from_seconds(*rest == '.' ? std::strtod(rest, nullptr) : 0);
+  const std::int64_t seconds = timegm(&parts);
+  const double fraction = *rest == '.' ? std::strtod(rest, nullptr) : 0;
+  if (seconds < 0 || seconds > kLatestSecond || !(fraction >= 0 && fraction < 1)) return 0;
+  return seconds * kNanosPerSecond + from_seconds(fraction);
+}
+
+/// Nothing, unless it is a whole number of at least 1 that leaves room for more.
+std::optional<int> session_number(const Json& number) {
+  if (!number.is_number_integer()) return std::nullopt;
+  const auto session = number.get<std::int64_t>();
+  return session >= 1 && session <= kMostSessions ? std::optional(static_cast<int>(session)) : std::nullopt;
+}
+
+/// Why a line does not begin a journal that this mprun can go on with; nullopt: it does.
+std::optional<Error> check_first_line(const std::string& path, const Json& line) {
+  if (!line.is_object() || !line.contains("journal")) {
+    return usage_error(path + " does not begin as a journal does: the run cannot be resumed");
+  }
+  if (line["journal"] != kJournalVersion) {
+    const Json mprun = line.value("mprun", Json());
+    return usage_error(path + " has version " + job::clip(line["journal"].dump(), 40) + ", and this mprun knows " +
+                       std::to_string(kJournalVersion) + " only: resume it with the mprun " +
+                       (mprun.is_string() ? job::clip(mprun.get<std::string>(), 40) : "") + " that began it");
+  }
+  if (!line.contains("started") || !line.contains("origin")) {
+    return usage_error(path + " does not begin as a journal does: the run cannot be resumed");
+  }
+  return std::nullopt;
 }
 
 // One line of the journal, told as the event it was. Views in the event are into `line`.
@@ -95,19 +101,22 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
   if (line.contains("process")) {
     const Json& process = line["process"];
     WorkerEnded ended;
-    ended.worker = process.at("worker").get<int>();
-    ended.pid = process.at("pid").get<std::int32_t>();
+    ended.worker = whole_number<int>(process.at("worker"));
+    ended.pid = whole_number<std::int32_t>(process.at("pid"));
     ended.role = text(process, "role");
-    ended.end.exit_code = process.at("exit_code").get<int>();
-    ended.end.signal = process.at("signal").get<int>();
+    ended.end.exit_code = whole_number<int>(process.at("exit_code"));
+    ended.end.signal = whole_number<int>(process.at("signal"));
     ended.expected = process.at("expected").get<bool>();
     replay(ended);
   } else if (line.contains("retried")) {
     const Json& retried = line["retried"];
-    replay(TaskRetried{retried.at("task").get<TaskId>(), retried.at("attempt").get<int>(),
-                       retried.at("worker").get<int>(), text(retried, "reason"),
-                       from_seconds(retried.at("start").get<double>()),
-                       from_seconds(retried.at("seconds").get<double>())});
+    const auto nanos = [&retried](const char* key) {
+      const auto seconds = retried.at(key).get<double>();
+      return seconds >= 0 && seconds <= static_cast<double>(kLatestSecond) ? from_seconds(seconds) : 0;
+    };
+    replay(TaskRetried{whole_number<TaskId>(retried.at("task")), whole_number<int>(retried.at("attempt")),
+                       whole_number<int>(retried.at("worker")), text(retried, "reason"), nanos("start"),
+                       nanos("seconds")});
   } else if (line.contains("notice")) {
     const Json& notice = line["notice"];
     replay(
@@ -123,10 +132,11 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
 Result<EarlierResults> read_results(const std::string& path, const KeepRule& rule) {
   EarlierResults results;
   const auto take = [&](std::string_view line, std::uint64_t offset) {
-    const auto result = parse_result(line);
-    const bool counts = result && result->status != TaskStatus::kCancelled &&
+    const auto result = split_result_line(line);
+    const auto tensors = result && is_json(line) ? tensors_of(line, *result) : std::nullopt;
+    const bool counts = tensors && result->task < rule.tasks && result->status != TaskStatus::kCancelled &&
                         (rule.failed || result->status == TaskStatus::kOk) && !results.ended.has(result->task) &&
-                        (result->tensors.is_null() || rule.tensors_hold(result->task, result->tensors));
+                        (tensors->is_null() || rule.tensors_hold(result->task, *tensors));
     if (!counts) {
       drop(&results, offset, offset + line.size() + 1);
       return;
@@ -162,27 +172,22 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   const auto take = [&](std::string_view text, std::uint64_t offset) {
     const Json line = Json::parse(text, nullptr, false);
     if (fault || (line.is_discarded() && offset != 0)) return;
+    if (offset == 0) {
+      fault = check_first_line(path, line);
+      if (fault) return;
+      found.sessions = 1;
+      found.started = nanos_of(line["started"]);
+    }
     try {
-      if (offset == 0) {
-        const bool ours = line.is_object() && line.contains("journal");
-        if (!ours || line["journal"] != kJournalVersion) {
-          fault = usage_error(path + (ours ? " has version " + line["journal"].dump() + ", and this mprun knows " +
-                                                 std::to_string(kJournalVersion) + " only: resume it with the mprun " +
-                                                 line.value("mprun", "") + " that began it"
-                                           : " does not begin as a journal does: the run cannot be resumed"));
-          return;
-        }
-        found.sessions = 1;
-        found.started = nanos_of(line.at("started"));
-      }
       if (line.contains("session")) {
-        found.sessions = line["session"].get<int>();
+        found.sessions = session_number(line["session"]).value_or(found.sessions);
         found.ended = false;
       }
       if (line.contains("ended")) {
         found.ended = true;
-        found.seconds += line["ended"].at("seconds").get<double>();
-        found.exit_code = line["ended"].at("exit_code").get<int>();
+        const auto seconds = line["ended"].at("seconds").get<double>();
+        if (seconds >= 0 && seconds <= kMostSeconds) found.seconds += seconds;
+        found.exit_code = whole_number<int>(line["ended"].at("exit_code"));
       }
       if (line.contains("origin")) {
         auto origin = origin_from_json(line["origin"]);

@@ -21,6 +21,7 @@ namespace mprun {
 /// What is to become of results that are there.
 struct KeepRule {
   bool failed = true;                        ///< tasks that failed count as ended; else they are tried again
+  std::uint64_t tasks = UINT64_MAX;          ///< of the job, where known; results of others do not count
   std::optional<std::uint64_t> all_or_none;  ///< ranks: unless so many succeeded, none counts
   /// Whether the tensors that a result names are there. `tensors`: its field of that name.
   std::function<bool(std::uint64_t task, const Json& tensors)> tensors_hold;

@@ -10,11 +10,13 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/clock.h"
 #include "job/inputs.h"
 #include "os/fd.h"
 #include "record/line_reader.h"
+#include "record/whole_number.h"
 
 namespace mprun {
 namespace {
@@ -119,10 +121,12 @@ Origin origin_of(const JobSpec& spec, const std::string& spec_path, std::string_
 }
 
 std::vector<std::string> changed_files(const Origin& then, const Origin& now) {
-  std::map<std::string, const FileMark*> known;
+  std::map<std::string, const FileMark*> known;  // one file may be script, input and shared tensor
   for (const FileMark& mark : then.files) known[mark.path] = &mark;
+  std::set<std::string> told;
   std::vector<std::string> changes;
   for (const FileMark& mark : now.files) {
+    if (!told.insert(mark.path).second) continue;
     const auto it = known.find(mark.path);
     if (it == known.end()) {
       changes.push_back(mark.what + " " + mark.path + " was not there");
@@ -130,9 +134,10 @@ std::vector<std::string> changed_files(const Origin& then, const Origin& now) {
       changes.push_back(mark.what + " " + mark.path +
                         (mark.modified == 0 && mark.digest.empty() ? " is gone" : " has changed"));
     }
-    if (it != known.end()) known.erase(it);
   }
-  for (const auto& [path, mark] : known) changes.push_back(mark->what + " " + path + " is no longer used");
+  for (const auto& [path, mark] : known) {
+    if (told.count(path) == 0) changes.push_back(mark->what + " " + path + " is no longer used");
+  }
   return changes;
 }
 
@@ -164,11 +169,12 @@ Result<Origin> origin_from_json(const Json& json) {
     origin.spec_digest = json.at("spec_digest").get<std::string>();
     origin.directory = json.at("directory").get<std::string>();
     origin.options = json.at("options");
+    if (!origin.options.is_object()) return usage_error("its options are no object");
     origin.reads_stdin = json.at("stdin").get<bool>();
     for (const Json& file : json.at("files")) {
       origin.files.push_back({file.at("what").get<std::string>(), file.at("path").get<std::string>(),
-                              file.at("bytes").get<std::uint64_t>(), file.at("modified").get<std::int64_t>(),
-                              file.at("digest").get<std::string>()});
+                              whole_number<std::uint64_t>(file.at("bytes")),
+                              whole_number<std::int64_t>(file.at("modified")), file.at("digest").get<std::string>()});
     }
     return origin;
   } catch (const Json::exception& error) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/process_end.h"
@@ -14,19 +13,6 @@
 #include "supervise/job_event.h"
 
 namespace mprun {
-
-/// A line of results.jsonl, taken apart without parsing the value. Views into the line.
-struct ResultLine {
-  TaskId task = 0;
-  TaskStatus status = TaskStatus::kOk;
-  std::string_view payload;  ///< JSON text of value or error; of tasks with tensors, also the field that names them
-  int worker = 0;
-  int attempt = 1;
-  double start = 0;    ///< seconds since 1970
-  double seconds = 0;  ///< it took
-};
-/// nullopt: not a line of ResultsWriter. It may still be torn within the value.
-[[nodiscard]] std::optional<ResultLine> split_result_line(std::string_view line);
 
 struct RunRecord {
   enum class End { kOk, kFailed, kCancelled, kRetried };

@@ -16,6 +16,7 @@
 #include "os/uninterrupted.h"
 #include "record/npy_text.h"
 #include "record/safetensors.h"
+#include "record/whole_number.h"
 
 namespace mprun {
 namespace {
@@ -160,7 +161,8 @@ bool TensorFiles::restore(TaskId task, const Json& tensors) {
         in_own_file.push_back(name);
         continue;
       }
-      const auto rows = tensors[i].at("rows").get<Rows>();
+      const Json& named = tensors[i].at("rows");
+      const Rows rows(whole_number<std::uint64_t>(named.at(0)), whole_number<std::uint64_t>(named.at(1)));
       const auto found = find(name);
       holds = found && rows.first <= rows.second && ((*found)->rows == 0 || rows.second <= (*found)->rows) &&
               !check_file(*found, {MPRUN_TENSOR_ROWS, rows.first, rows.second, name});

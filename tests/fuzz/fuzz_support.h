@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -16,6 +17,14 @@ inline void require(bool holds, const char* promise) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
   std::abort();
+}
+
+/// The text with zeros in the place of some of it.
+inline std::string with_zeros(std::string_view text, std::size_t begin, std::size_t length) {
+  std::string zeroed(text);
+  begin = std::min(begin, zeroed.size());
+  length = std::min(length, zeroed.size() - begin);
+  return zeroed.replace(begin, length, length, '\0');
 }
 
 /// Takes values off the front of an input; where it is too short, zeros.

@@ -197,15 +197,59 @@ TEST_F(RecordEarlierRunTest, WhatIsNoJournalIsRefusedByName) {
   EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr("is not a run directory"));
   put("results.jsonl", "");
   EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr("kept no journal"));
+  Json options = {{"journal", kJournalVersion}, {"started", ""}, {"origin", to_json(Origin())}};
+  options["origin"]["options"] = Json::array();
   for (const auto& [text, told] : std::vector<std::pair<std::string, std::string>>{
            {"", "is empty"},
            {"{\"journal\":1", "is empty"},
            {"[]\n", "does not begin as a journal"},
            {"{\"journal\":9,\"mprun\":\"4.0\"}\n", "resume it with the mprun 4.0"},
-           {"{\"journal\":1,\"mprun\":\"4.0\",\"started\":\"\",\"origin\":{}}\n", "made from"}}) {
+           {"{\"journal\":9,\"mprun\":4}\n", "has version 9"},
+           {"{\"journal\":1}\n", "does not begin as a journal"},
+           {"{\"journal\":1,\"mprun\":\"4.0\",\"started\":\"\"}\n", "does not begin as a journal"},
+           {"{\"journal\":1,\"mprun\":\"4.0\",\"started\":\"\",\"origin\":{}}\n", "made from"},
+           {options.dump() + "\n", "options are no object"}}) {
     put(kJournalName, text);
     EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr(told)) << text;
   }
+}
+
+TEST_F(RecordEarlierRunTest, AVersionOfAnyLengthIsToldInFewWords) {
+  put(kJournalName, "{\"journal\":\"" + std::string(5000, 'x') + "\",\"mprun\":\"" + std::string(5000, 'y') + "\"}\n");
+  EXPECT_LT(read_journal(dir_, [](const JobEvent&) {}).error().message.size(), 500 + dir_.size());
+}
+
+TEST_F(RecordEarlierRunTest, NumbersThatNobodyWroteAreNoNumbers) {
+  const Json first = {{"journal", kJournalVersion}, {"started", "9999-12-31T23:59:59Z"}, {"origin", to_json(Origin())}};
+  put(kJournalName, first.dump() + R"(
+{"session":2147483647}
+{"session":1e300}
+{"session":-1}
+{"ended":{"exit_code":0,"seconds":1e308}}
+{"ended":{"exit_code":0,"seconds":1e308}}
+{"ended":{"exit_code":0,"seconds":-5}}
+{"ended":{"exit_code":0,"seconds":2}}
+{"retried":{"task":1e300,"attempt":1,"worker":1}}
+{"retried":{"task":-1,"attempt":1,"worker":1}}
+{"process":{"pid":5000000000,"worker":1,"role":"worker","exit_code":0,"signal":9,"expected":true}}
+)");
+  int told = 0;
+  const auto sessions = read_journal(dir_, [&told](const JobEvent&) { ++told; });
+  EXPECT_EQ(told, 0);
+  ASSERT_TRUE(sessions) << sessions.error().message;
+  EXPECT_EQ(sessions->sessions, 1);
+  EXPECT_EQ(sessions->started, 0);
+  EXPECT_DOUBLE_EQ(sessions->seconds, 2);
+}
+
+TEST_F(RecordEarlierRunTest, ATaskThatTheJobDoesNotHaveDoesNotCount) {
+  const std::string beyond = R"({"task":18446744073709551615,"status":"ok","value":1})"
+                             "\n";
+  put("results.jsonl", beyond + line(3) + line(4) + beyond);
+  KeepRule rule;
+  EXPECT_THAT(tasks(read(rule)), ElementsAre(3, 4));  // there is no task behind it
+  rule.tasks = 4;
+  EXPECT_THAT(tasks(read(rule)), ElementsAre(3));
 }
 
 TEST_F(RecordEarlierRunTest, FilesThatChangedAreNamed) {
@@ -221,6 +265,12 @@ TEST_F(RecordEarlierRunTest, FilesThatChangedAreNamed) {
   EXPECT_THAT(changed_files(before, origin_of(spec, "", "")), ElementsAre(HasSubstr("a.py has changed")));
   fs::remove(path("a.py"));
   EXPECT_THAT(changed_files(before, origin_of(spec, "", "")), ElementsAre(HasSubstr("a.py is gone")));
+  spec.inputs = LinesInput{path("x.txt")};
+  spec.shared.push_back({});
+  spec.shared.back().path = path("x.txt");  // for both, at any rate
+  const Origin twice = origin_of(spec, "", "");
+  EXPECT_THAT(changed_files(twice, twice), IsEmpty());
+  EXPECT_THAT(changed_files(before, twice), ElementsAre(HasSubstr("a.py is gone")));
   spec.inputs = LinesInput{"-"};
   EXPECT_TRUE(origin_of(spec, "", "").reads_stdin);
   const auto again = origin_from_json(to_json(before));

@@ -13,7 +13,8 @@
 namespace mprun::fuzz {
 namespace {
 
-constexpr std::size_t kReadSize = 512;  // to fill small buffers is fast
+constexpr std::size_t kMostPieces = 64;  // about; every one is two system calls
+constexpr std::size_t kReadSize = 512;   // to fill small buffers is fast
 
 using Frames = std::vector<std::pair<std::uint16_t, std::string>>;
 
@@ -42,8 +43,9 @@ Frames expected_frames(std::string_view stream, bool* corrupt) {
 void frames(std::string_view input) {
   static const Pipe pipe = open_pipe();
   Bytes bytes(input);
-  const std::size_t piece = std::size_t{1} + std::size_t{8} * bytes.take<std::uint8_t>();
+  const std::size_t wanted = std::size_t{1} + std::size_t{8} * bytes.take<std::uint8_t>();
   const std::string_view stream = bytes.rest().substr(0, std::size_t{16} * 1024);  // what a pipe takes at once
+  const std::size_t piece = std::max(wanted, stream.size() / kMostPieces);
   FrameReader reader(kReadSize);
   Frames frames;
   for (Bytes left(stream); !left.at_end();) {

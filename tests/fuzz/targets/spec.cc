@@ -1,50 +1,35 @@
 // A job spec from its text to the plan: schema, layers, what the machine has. Slow: most of it goes over the schema.
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "fuzz_support.h"
+#include "fuzz_folder.h"
 #include "job/resolve.h"
 #include "targets.h"
 
 namespace mprun::fuzz {
 namespace {
 
-/// A folder with a script, an input and a program, for as long as the program runs.
-class Folder {
- public:
-  Folder() {
-    path_ = (std::filesystem::temp_directory_path() / "mprun-fuzz-XXXXXX").string();
-    require(mkdtemp(path_.data()) != nullptr, "a folder can be made");
-    for (const char* file : {"job.py", "in.txt", "python3"}) std::ofstream(path_ + "/" + file) << "1\n";
-    chmod((path_ + "/python3").c_str(), 0700);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+/// A script, an input and a program, once they are wanted.
+const FuzzFolder& folder() {
+  static const FuzzFolder made;
+  static const bool filled = [] {
+    for (const char* file : {"job.py", "in.txt", "python3"}) made.put(file, "1\n");
+    return chmod(made.file("python3").c_str(), 0700) == 0;
+  }();
+  require(filled, "a program can be made");
+  return made;
+}
 
 }  // namespace
 
 void spec(std::string_view input) {
-  static const Folder folder;
   static const Document defaults = default_layer();
-  auto document = parse_document("job.json", folder.path(), std::string(input));
+  auto document = parse_document("job.json", folder().path(), std::string(input));
   if (!document) return;
   Surroundings around;
-  around.current_directory = folder.path();
-  around.env = {{"PATH", folder.path()}};
+  around.current_directory = folder().path();
+  around.env = {{"PATH", folder().path()}};
   around.usable_cpus = 4;
-  around.device_root = folder.path();
+  around.device_root = folder().path();
   around.memory_bytes = std::uint64_t{1} << 30U;
   const auto resolved = resolve({defaults, *document}, around);
   if (!resolved) {
@@ -58,7 +43,7 @@ void spec(std::string_view input) {
   require(!job.name.empty() && job.name.find('/') == std::string::npos, "a job's name suits a directory");
   require(!job.working_directory.empty() && job.working_directory.front() == '/', "paths are absolute");
 
-  auto kept = parse_document("job.json", folder.path(), resolved->merged.dump());
+  auto kept = parse_document("job.json", folder().path(), resolved->merged.dump());
   require(kept.has_value(), "the resolved spec can be written and read");
   const auto again = resolve({defaults, *kept}, around);
   require(again.has_value(), "the resolved spec is a good spec");

@@ -1,6 +1,8 @@
 // The memory that the processes of a job share by name, as mprun reads it: any of them may write there what it likes.
 #include "wire/sync_segment.h"
 
+#include <sys/resource.h>
+
 #include <set>
 
 #include "fuzz_support.h"
@@ -11,6 +13,17 @@ namespace {
 
 constexpr std::uint64_t kWindow = 4096;  // of the bodies, at the begin of their memory and at its very end
 constexpr unsigned kMostNames = 4;       // many are slow
+
+/// A small segment, as where files may not be large: to map and to unmap one of 256 MiB is slow.
+Result<SyncSegment> create_small() {
+  rlimit files{};
+  require(getrlimit(RLIMIT_FSIZE, &files) == 0, "there is a limit");
+  const rlimit small{MPRUN_SYNC_LEAST_BYTES, files.rlim_max};
+  require(setrlimit(RLIMIT_FSIZE, &small) == 0, "a limit can be lowered");
+  auto segment = SyncSegment::create();
+  require(setrlimit(RLIMIT_FSIZE, &files) == 0, "a limit can be raised");
+  return segment;
+}
 
 /// An offset of a body: in one of the windows, or anything.
 std::uint64_t take_offset(Bytes* bytes, std::uint64_t size) {
@@ -46,7 +59,7 @@ void fill(mprun_sync* memory, Bytes* bytes) {
 }  // namespace
 
 void sync_segment(std::string_view input) {
-  auto segment = SyncSegment::create();
+  auto segment = create_small();
   require(segment.has_value(), "there is a segment");
   const std::uint64_t size = segment->memory()->size;
   Bytes bytes(input);

@@ -1,9 +1,9 @@
-// What is read of a run directory for a report: lines of results are taken apart without parsing values.
+// Lines of results are taken apart without parsing values.
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "record/run_record.h"
+#include "record/result_line.h"
 
 namespace mprun {
 namespace {
