@@ -104,7 +104,8 @@ class Restarts:
             else:
                 break
         if returncode != self._exit_code():
-            return [f"after {kills} kills mprun ended with {returncode}, not {self._exit_code()}:\n{running.stderr[-2000:]}"]
+            told = running.stderr[-2000:]
+            return [f"after {kills} kills mprun ended with {returncode}, not {self._exit_code()}:\n{told}"]
         wrong = chaos_jobs.what_is_wrong(self.job, run_dir) + self._surroundings.left(run_dir)
         got = outcome(run_dir)
         return wrong + [
@@ -181,7 +182,9 @@ def main() -> int:
     options = parser.parse_args()
     harness.become_subreaper()
     return chaos_jobs.try_each(
-        options.kinds or list(KINDS), options.seed, lambda kind, folder: restart(kind, folder, options.seed, options.kills)
+        options.kinds or list(KINDS),
+        options.seed,
+        lambda kind, folder: restart(kind, folder, options.seed, options.kills),
     )
 
 
