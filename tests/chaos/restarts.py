@@ -29,8 +29,9 @@ from harness import Runner, Running
 
 VICTIMS = ("guard", "supervisor", "both")
 MOST_KILLS = 8  # of one run
-# What mprun says of a run that was killed before anything was written down: it has to be begun anew.
-NOTHING_YET = ("there is no run directory", "is not a run directory", "kept no journal", "journal.jsonl is empty")
+# What `mprun resume` says of a run that was killed before it was written down what it is: it has to be begun anew. The
+# command line with --resume begins it by itself.
+NOTHING_YET = ("there is no run directory", "is not a run directory", "was killed before it began")
 BESIDE = "another mprun"  # what is left of the killed one may still be ending
 VOLATILE = ("started", "seconds", "sessions", "tasks_per_second", "processes", "notices", "command_exits")
 
@@ -64,6 +65,7 @@ class Restarts:
         self._surroundings = Surroundings(folder)
         self._runner = Runner(harness.MPRUN_BIN, folder)
         self._spec = folder / "job.json"
+        self._way = ""
         begun = time.monotonic()
         run = self._begin(folder / "undisturbed").wait(120).check(self._exit_code())
         self._seconds = time.monotonic() - begun
@@ -93,7 +95,7 @@ class Restarts:
             if returncode == self._exit_code() or (not killed and not refused) or time.monotonic() > deadline:
                 break
             kills += killed
-            if any(words in refused for words in NOTHING_YET):
+            if self._way == "resume" and any(words in refused for words in NOTHING_YET):
                 self.done["begun anew"] += 1
                 shutil.rmtree(run_dir, ignore_errors=True)
                 running = self._begin(run_dir)
@@ -102,7 +104,8 @@ class Restarts:
             else:
                 break
         if returncode != self._exit_code():
-            return [f"after {kills} kills mprun ended with {returncode}, not {self._exit_code()}:\n{running.stderr[-2000:]}"]
+            told = running.stderr[-2000:]
+            return [f"after {kills} kills mprun ended with {returncode}, not {self._exit_code()}:\n{told}"]
         wrong = chaos_jobs.what_is_wrong(self.job, run_dir) + self._surroundings.left(run_dir)
         got = outcome(run_dir)
         return wrong + [
@@ -120,8 +123,8 @@ class Restarts:
         return self._runner.start_job(spec, *words, scripts=chaos_jobs.SCRIPTS, env=self._surroundings.env)
 
     def _kill(self, running: Running) -> bool:
-        """At a random moment; false if it has ended before. Always the same number of choices."""
-        victim, moment = self._dice.choice(VICTIMS), self._dice.uniform(0, self._seconds)
+        """At a random moment, half of them early; false if it has ended before. Always the same number of choices."""
+        victim, moment = self._dice.choice(VICTIMS), self._dice.uniform(0, self._seconds) * self._dice.choice((0.1, 1))
         try:
             running.process.wait(moment)
             return False
@@ -142,12 +145,12 @@ class Restarts:
 
     def _resume(self, run_dir: Path) -> Running:
         """By either of the two ways, at once or when nothing is left of the killed one."""
-        way, patient = self._dice.choice(("resume", "--resume")), self._dice.random() < 0.5
+        self._way, patient = self._dice.choice(("resume", "--resume")), self._dice.random() < 0.5
         if patient:
             harness.wait_until(lambda: not self._surroundings.processes(), timeout=30, what="the end of the killed run")
         self.done["resumes"] += 1
         env = self._surroundings.env
-        if way == "resume":
+        if self._way == "resume":
             return self._runner.start("resume", "-q", run_dir, output=False, env=env)
         return self._runner.start_job(self._spec, "-q", "--resume", "--output", run_dir, env=env)
 
@@ -179,7 +182,9 @@ def main() -> int:
     options = parser.parse_args()
     harness.become_subreaper()
     return chaos_jobs.try_each(
-        options.kinds or list(KINDS), options.seed, lambda kind, folder: restart(kind, folder, options.seed, options.kills)
+        options.kinds or list(KINDS),
+        options.seed,
+        lambda kind, folder: restart(kind, folder, options.seed, options.kills),
     )
 
 
