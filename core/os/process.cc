@@ -159,9 +159,10 @@ std::string find_program(const std::string& name, const std::string& path, const
   std::string_view rest = path.empty() ? std::string_view("/usr/local/bin:/usr/bin:/bin") : std::string_view(path);
   while (!name.empty()) {
     const auto colon = rest.find(':');
-    const std::string folder(rest.substr(0, colon));
-    const std::string file = folder + "/" + name;
-    if (!folder.empty() && usable(file)) return file;
+    std::string file(rest.substr(0, colon));
+    const bool is_folder = !file.empty();
+    file.append("/").append(name);
+    if (is_folder && usable(file)) return file;
     if (colon == std::string_view::npos) break;
     rest.remove_prefix(colon + 1);
   }
