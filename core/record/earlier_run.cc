@@ -32,12 +32,15 @@ struct ResultLine {  // NOLINT(bugprone-exception-escape)
   Json tensors;
 };
 
+/// To nlohmann the first zero is the end of the text, whatever a power cut has left behind it.
+bool has_zeros(std::string_view line) { return line.find('\0') != line.npos; }
+
 /// Whatever is no line of ResultsWriter is nothing.
 std::optional<ResultLine> parse_result(std::string_view line) {
   constexpr std::string_view kHead = R"({"task":)";
   constexpr std::string_view kStatus = R"(,"status":")";
   constexpr std::string_view kTensors = R"(,"tensors":[{"name":)";
-  if (line.substr(0, kHead.size()) != kHead) return std::nullopt;
+  if (line.substr(0, kHead.size()) != kHead || has_zeros(line)) return std::nullopt;
   ResultLine result;
   const char* const end = line.data() + line.size();
   const auto number = std::from_chars(line.data() + kHead.size(), end, result.task);
@@ -179,7 +182,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   std::optional<Error> fault;
   const auto take = [&](std::string_view text, std::uint64_t offset) {
     const Json line = Json::parse(text, nullptr, false);
-    if (fault || (line.is_discarded() && offset != 0)) return;
+    if (fault || ((line.is_discarded() || has_zeros(text)) && offset != 0)) return;
     if (offset == 0) {
       fault = check_first_line(path, line);
       if (fault) return;
