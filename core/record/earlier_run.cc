@@ -170,7 +170,8 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   EarlierSessions found;
   std::optional<Error> fault;
   const auto take = [&](std::string_view text, std::uint64_t offset) {
-    const Json line = Json::parse(text, nullptr, false);
+    // To nlohmann the first zero is the end of the text, whatever a power cut has left behind it.
+    const Json line = is_json(text) ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
     if (fault || (line.is_discarded() && offset != 0)) return;
     if (offset == 0) {
       fault = check_first_line(path, line);

@@ -1,5 +1,5 @@
-// ResultLine: one line of results.jsonl, as ResultsWriter writes it, taken apart without parsing its value. For what reads
-// run directories; owns nothing.
+// ResultLine: one line of results.jsonl, as ResultsWriter writes it, taken apart without parsing its value. For what
+// reads run directories; owns nothing.
 #pragma once
 
 #include <optional>

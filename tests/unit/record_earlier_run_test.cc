@@ -78,6 +78,13 @@ TEST_F(RecordEarlierRunTest, WholeLinesOfEndedTasksCountOnce) {
   EXPECT_THAT(tasks(read(again)), ElementsAre(0, 5));
 }
 
+TEST_F(RecordEarlierRunTest, ALineWithZerosBehindItsEndDoesNotCount) {
+  std::string text = line(0) + line(1) + line(2);
+  text[line(0).size() - 1] = '\0';  // two lines in one
+  put("results.jsonl", text);
+  EXPECT_THAT(tasks(read()), ElementsAre(2));
+}
+
 TEST_F(RecordEarlierRunTest, RanksCountTogetherOrNotAtAll) {
   put("results.jsonl", line(0) + line(1, "failed", R"("error":{})"));
   KeepRule rule;
