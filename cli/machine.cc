@@ -24,6 +24,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
+#include "version.h"
 
 namespace mprun {
 namespace {
@@ -163,7 +164,7 @@ std::vector<MachineFeature> examine_machine(const CommandLine& line, const Insta
   const auto& adapters = installation.adapters;
   const std::string syscall_line = first_line("/proc/self/syscall");
   std::vector<MachineFeature> features{
-      {"mprun", true, true, MPRUN_VERSION, ""},
+      {"mprun", true, true, version_and_commit(), ""},
       examine_python(line, installation),
       {"preload library", true, true, adapters.preload, "makes fork() safe"},
       {"sitecustomize", true, true, adapters.site, "makes fork() safe: the part that is Python"},

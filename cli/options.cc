@@ -6,6 +6,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "version.h"
+
 namespace mprun {
 namespace {
 
@@ -59,7 +61,7 @@ struct Raw {
 
 void define(CLI::App* app, Raw* raw) {
   app->set_help_flag("-h,--help", "show this and exit");
-  app->set_version_flag("--version", "mprun " MPRUN_VERSION, "show the version and exit");
+  app->set_version_flag("--version", "mprun " + version_and_commit(), "show the version and exit");
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     const FieldOption& option = kFieldOptions[i];
     app->add_option(option.names, raw->fields[i], option.help)->type_name(option.metavar);
@@ -105,7 +107,7 @@ std::optional<EarlyExit> parse(CLI::App* app, std::vector<std::string> args) {
   } catch (const CLI::CallForHelp&) {
     return EarlyExit{0, help_text(*app)};
   } catch (const CLI::CallForVersion&) {
-    return EarlyExit{0, "mprun " MPRUN_VERSION "\n"};
+    return EarlyExit{0, "mprun " + version_and_commit() + "\n"};
   } catch (const CLI::ParseError& error) {
     return wrong(error.what());
   }

@@ -12,6 +12,7 @@
 #include "record/earlier_run.h"
 #include "record/journal.h"
 #include "record/run_directory.h"
+#include "version.h"
 
 namespace mprun {
 namespace {
@@ -84,7 +85,7 @@ Origin trace_origin(const CommandLine& line, const JobSpec& spec, const std::str
     if (auto document = read_document(spec_path, current_directory())) text = std::move(document->text);
   }
   Origin origin = origin_of(spec, readable ? absolute(spec_path) : "", text);
-  origin.mprun = MPRUN_VERSION;
+  origin.mprun = version();
   origin.directory = current_directory();
   origin.options = line.layer.value;
   job::redact_env(spec.redact, &origin.options);

@@ -220,7 +220,7 @@ def test_help_and_version(run_mprun: RunCommand) -> None:
         assert run.stderr == ""
         for option in ("--start-method", "--set", "--results", "--explain", "--summary-json"):
             assert option in run.stdout
-    assert re.fullmatch(r"mprun \d+\.\d+(\.\d+)?\S*\n", run_mprun("--version").check().stdout)
+    assert re.fullmatch(r"mprun \d+\.\d+(\.\d+)?( \([0-9a-f]{12}(-dirty)?\))?\n", run_mprun("--version").check().stdout)
 
 
 @pytest.mark.parametrize("option", ["-d", "--debug"])

@@ -1,0 +1,14 @@
+// The version of this program. Made by the build.
+#pragma once
+
+#include <string>
+
+namespace mprun {
+
+/// "0.1.0".
+[[nodiscard]] const char* version();
+
+/// "0.1.0 (7d20aa31c5e4)": with the commit it was built from, where that is known.
+[[nodiscard]] std::string version_and_commit();
+
+}  // namespace mprun

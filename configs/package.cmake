@@ -1,0 +1,18 @@
+# What `cpack` makes: a Debian package and a tar archive that runs wherever it is unpacked. Included by CMakeLists.txt.
+set(CPACK_GENERATOR "DEB;TGZ")
+set(CPACK_PACKAGE_NAME mprun)
+set(CPACK_PACKAGE_VENDOR "The mprun developers")
+set(CPACK_PACKAGE_CONTACT "The mprun developers <mprun@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DESCRIPTION "mprun runs a Python function, a script or any program across the CPUs of a machine,
+makes fork safe for runtimes with threads, proves and names hangs, and loses no result.")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "python3 (>= 3.11)")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, python3-torch, libomp5")
+install(FILES LICENSE DESTINATION share/doc/mprun RENAME copyright)
+install(FILES README.md CHANGELOG.md DESTINATION share/doc/mprun)
+include(CPack)
