@@ -123,12 +123,11 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
   }
   if (supervisor == 0) {
     alive->theirs.reset();
-    setpgid(0, 0);
+    setpgid(0, 0);  // not by the guard as well, which may come late and take us out of where we have gone since
     signal(SIGTTOU, SIG_IGN);  // we may write to the terminal although we are in no foreground group
     become_subreaper();
     return supervise(guard);
   }
-  setpgid(supervisor, supervisor);
   alive->ours.reset();
   return watch_over(supervisor, terminal_shared);
 }
