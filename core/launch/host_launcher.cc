@@ -197,7 +197,7 @@ void HostLauncher::host_died_early(ProcessEnd end) {
     text = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
            " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   } else {
-    text = "the host (the interpreter that forks the workers) ended with " + to_string(end) +
+    text = "the host (" + plan_.spec->python + ", which forks the workers) ended with " + to_string(end) +
            (deaths_ > kOwnHostDeath
                 ? " again and again" + std::string(ever_ready_ ? "" : " while it loaded the script or ran setup")
                 : " while it loaded the script or ran setup");

@@ -276,8 +276,10 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
   }
-  const bool never_python = !any_said_hello_ && !slot.signalled && !slot.condemned && !may_be_from_outside(end) &&
-                            plan_.spec->start_method == StartMethod::kSpawn;
+  const bool no_hello =
+      !any_said_hello_ && !slot.signalled && !slot.condemned && plan_.spec->start_method == StartMethod::kSpawn;
+  const bool never_python = no_hello && !may_be_from_outside(end);
+  if (no_hello && !never_python) why += " before " + plan_.spec->python + " said hello, as a Python of ours does,";
   if (never_python) {
     why = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
