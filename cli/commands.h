@@ -52,6 +52,9 @@ int doctor(const CommandLine& line);
 /// `mprun inspect PID`: needs no guard, starts nothing.
 int inspect(const CommandLine& line);
 
+/// `mprun init SCRIPT.py`: becomes the Python that writes the spec.
+int init(const CommandLine& line);
+
 /// `mprun report RUN_DIR`: reads only.
 int report(const CommandLine& line);
 

@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
        mprun [OPTIONS] -- COMMAND [ARGS...]
+       mprun init SCRIPT.py[:FUNCTION]
        mprun check JOB.json
        mprun [OPTIONS] resume RUN_DIR
        mprun report [--trace FILE] [--junit FILE] RUN_DIR
@@ -268,25 +269,37 @@ std::optional<EarlyExit> step_over_word(CLI::App* app, std::string* target, std:
   return std::nullopt;
 }
 
-// `mprun OPTIONS WORD REST`, where REST names a run directory: options may stand on all sides.
-std::optional<EarlyExit> parse_run_dir(CLI::App* app, const std::string& word, std::vector<std::string> options,
-                                       std::vector<std::string> rest, Raw* raw) {
+// `mprun OPTIONS WORD REST`, where REST has one word beside options, `what`, on any side of it; it becomes `*found`.
+std::optional<EarlyExit> parse_one_word(CLI::App* app, const std::string& word, const std::string& what,
+                                        std::vector<std::string> options, std::vector<std::string> rest, Raw* raw,
+                                        std::string* found) {
   std::string target = word;
-  if (auto exit = step_over_word(app, &target, &options, &rest, "RUN_DIR")) return exit;
+  if (auto exit = step_over_word(app, &target, &options, &rest, what)) return exit;
   if (target.front() == '-') return wrong("unknown option " + target);
-  raw->line.run_dir = target;
+  *found = target;
   options.insert(options.end(), rest.begin(), rest.end());
   if (auto exit = parse(app, options)) return exit;
   const std::vector<std::string> more = app->remaining();
-  if (!more.empty()) return wrong(word + ": found " + more.front() + ", allowed: options and one RUN_DIR");
+  if (!more.empty()) return wrong(word + ": found " + more.front() + ", allowed: options and one " + what);
   return apply_options(raw);
+}
+
+std::optional<EarlyExit> parse_init(CLI::App* app, const std::vector<std::string>& options,
+                                    const std::vector<std::string>& rest, Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = Subcommand::kInit;
+  if (auto exit = parse_one_word(app, "init", "SCRIPT.py", options, rest, raw, &line.script)) return exit;
+  for (const auto& [pointer, origin] : line.layer.origins) {
+    if (pointer != "/python") return wrong("init: " + origin + " has no meaning here; write it into the spec");
+  }
+  return std::nullopt;
 }
 
 std::optional<EarlyExit> parse_report(CLI::App* app, const std::vector<std::string>& options,
                                       const std::vector<std::string>& rest, Raw* raw) {
   CommandLine& line = raw->line;
   line.subcommand = Subcommand::kReport;
-  if (auto exit = parse_run_dir(app, "report", options, rest, raw)) return exit;
+  if (auto exit = parse_one_word(app, "report", "RUN_DIR", options, rest, raw, &line.run_dir)) return exit;
   if (line.layer.origins.empty()) return std::nullopt;
   return wrong("report: " + line.layer.origins.front().second + " has no meaning here");
 }
@@ -295,7 +308,7 @@ std::optional<EarlyExit> parse_resume(CLI::App* app, const std::vector<std::stri
                                       const std::vector<std::string>& rest, Raw* raw) {
   CommandLine& line = raw->line;
   line.subcommand = Subcommand::kResume;
-  if (auto exit = parse_run_dir(app, "resume", options, rest, raw)) return exit;
+  if (auto exit = parse_one_word(app, "resume", "RUN_DIR", options, rest, raw, &line.run_dir)) return exit;
   const Json* output = line.layer.value.contains("output") ? &line.layer.value["output"] : nullptr;
   if (output != nullptr && output->is_object() && output->contains("dir")) {
     return wrong("resume: --output has no meaning here: the run directory is named by itself");
@@ -325,6 +338,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   const bool is_inspect = is_word("inspect");
   const bool is_resume = is_word("resume");
   const bool is_report = is_word("report");
+  const bool is_init = is_word("init");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
     line.subcommand = Subcommand::kProgram;
@@ -344,6 +358,11 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   if (is_resume) {
     if (dashes != args.end()) return wrong("resume: found --, allowed: a RUN_DIR");
     if (auto exit = parse_resume(&app, own, rest, &raw)) return *exit;
+    return line;
+  }
+  if (is_init) {
+    if (dashes != args.end()) return wrong("init: found --, allowed: a SCRIPT.py");
+    if (auto exit = parse_init(&app, own, rest, &raw)) return *exit;
     return line;
   }
   if (is_report) {

@@ -11,7 +11,7 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport };
+enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit };
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
@@ -21,6 +21,7 @@ struct CommandLine {
   std::string record;                ///< of `mprun inspect`: a file for what it has read
   Document layer;                    ///< what the options set
   std::string run_dir;               ///< of `mprun resume` and `mprun report`
+  std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string trace, junit;          ///< of `mprun report`: files for other tools
   bool resume = false;               ///< go on in the run directory if it has a run
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
