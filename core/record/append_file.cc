@@ -111,10 +111,6 @@ void AppendFile::flush_ready() {
   written_ += done;
 }
 
-std::string_view AppendFile::pending(std::uint64_t offset) const {
-  return std::string_view(buffer_).substr(static_cast<std::size_t>(offset - written_));
-}
-
 void AppendFile::fail(int error_number) {
   failure_ = internal_error(write_failure_text(path_, error_number, option_));
   if (cut_on_failure_ && written_ != whole_lines_ &&

@@ -47,8 +47,6 @@ class AppendFile {
   [[nodiscard]] std::uint64_t size() const { return written_ + buffer_.size(); }
   /// Bytes in the file; after a failure it ends with a whole line.
   [[nodiscard]] std::uint64_t written() const { return written_; }
-  /// The buffered bytes from `offset` on, which is not below written().
-  [[nodiscard]] std::string_view pending(std::uint64_t offset) const;
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Makes a failure of the disk below the file one of the file's own.
