@@ -57,4 +57,8 @@ def test_the_debian_package(packages: Path) -> None:
         "share/fish/vendor_completions.d/mprun.fish",
     ):
         assert f"./usr/{path}" in files, path
+    links = [line for line in call("dpkg-deb", "--contents", package).splitlines() if " -> " in line]
+    assert [line.split(None, 5)[-1] for line in links] == [
+        "./usr/lib/python3/dist-packages/mprun -> ../../mprun/python/mprun"
+    ]
     assert not [path for path in files if "__pycache__" in path or "/tests/" in path]
