@@ -11,8 +11,9 @@ namespace mprun {
 namespace {
 
 // What hosts that die one after the other, with no task done between, may weigh before the job is given up: three that
-// died by themselves, or more of those that somebody else may have killed.
-constexpr int kMostHostDeaths = 20, kOwnHostDeath = 7, kOtherHostDeath = 1;
+// died by themselves, or more of those that somebody else may have killed. Less than a slot may (Scheduler): workers
+// that were starting die with their host, and it is the host that is to be named.
+constexpr int kMostHostDeaths = 15, kOwnHostDeath = 5, kOtherHostDeath = 1;
 // Forks asked for and not yet answered.
 constexpr std::size_t kMostForking = 16;
 

@@ -109,7 +109,7 @@ def run(number):
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
 def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> None:
-    """Killed by every task: twenty in a row with nothing done between end the job."""
+    """Killed by every task: fifteen in a row with nothing done between end the job."""
     script = "import os, time\n\n\ndef run(n):\n    os.kill(os.getppid(), 9)\n    time.sleep(60)\n"
     run = run_job(
         {
@@ -123,7 +123,7 @@ def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> No
     ).check(3)
     assert run.stderr.count("again and again") == 1
     hosts = [p for p in run.summary()["processes"] if p["role"] == "host"]
-    assert [host["signal"] for host in hosts] == [9] * 20
+    assert [host["signal"] for host in hosts] == [9] * 15
 
 
 def test_a_python_that_is_killed_at_once(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
