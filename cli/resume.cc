@@ -127,6 +127,7 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
   plan.resolved.spec.output_dir = run_dir;
   plan.resolved.spec.name = earlier->origin.job;
   plan.goes_on = true;
+  plan.certain = certain_bytes(*earlier);
   const std::string spec_path = line.subcommand == Subcommand::kResume ? earlier->origin.spec_path : line.spec_path;
   plan.origin = trace_origin(line, plan.resolved.spec, spec_path);
   for (std::string& change : changed_files(earlier->origin, plan.origin)) changes.push_back(std::move(change));

@@ -15,8 +15,9 @@ namespace mprun {
 struct Plan {
   Resolved resolved;
   Origin origin;
-  bool goes_on = false;  ///< with the run in resolved.spec.output_dir
-  bool changed = false;  ///< from what it was made from, and that was accepted
+  std::uint64_t certain = UINT64_MAX;  ///< KeepRule::certain, if it goes on
+  bool goes_on = false;                ///< with the run in resolved.spec.output_dir
+  bool changed = false;                ///< from what it was made from, and that was accepted
 };
 
 /// The job that the command line names: a new one, or with `mprun resume` or --resume one that is there. Errors:

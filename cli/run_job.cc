@@ -142,9 +142,11 @@ struct Earlier {
 };
 
 /// `tasks`: of the job, where known. `tensors`: of the run, takes over what is done.
-Result<Earlier> read_earlier(const CommandLine& line, const JobSpec& spec, std::optional<std::uint64_t> tasks,
+Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, std::optional<std::uint64_t> tasks,
                              const RunDirectory& directory, TensorFiles* tensors) {
+  const JobSpec& spec = plan.resolved.spec;
   KeepRule rule;
+  rule.certain = plan.certain;
   rule.tasks = tasks.value_or(rule.tasks);
   rule.failed = !line.retry_failed;
   if (spec.kind == JobKind::kRanks) rule.all_or_none = static_cast<std::uint64_t>(spec.processes);
@@ -204,6 +206,9 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   results.written_files = [records] { return records->tensors->take_written(); };
   results.before_writing = [records] {
     if (records->joblog) records->joblog->flush();
+  };
+  results.certain = [records](std::uint64_t bytes) {
+    if (records->journal) records->journal->tell_certain(bytes);
   };
   return earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
                      : open_new_records(spec, directory, plan, results, records);
@@ -297,7 +302,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     directory = std::move(*found);
     guard.keep_open(directory->lock_fd());
     records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
-    auto read = read_earlier(line, spec, (*inputs)->total(), *directory, records.tensors.get());
+    auto read = read_earlier(line, plan, (*inputs)->total(), *directory, records.tensors.get());
     if (!read) return report_error(read.error());
     earlier = std::move(*read);
   }

@@ -136,7 +136,7 @@ Result<EarlierResults> read_results(const std::string& path, const KeepRule& rul
     const auto tensors = result && is_json(line) ? tensors_of(line, *result) : std::nullopt;
     const bool counts = tensors && result->task < rule.tasks && result->status != TaskStatus::kCancelled &&
                         (rule.failed || result->status == TaskStatus::kOk) && !results.ended.has(result->task) &&
-                        (tensors->is_null() || rule.tensors_hold(result->task, *tensors));
+                        (tensors->is_null() || (offset < rule.certain && rule.tensors_hold(result->task, *tensors)));
     if (!counts) {
       drop(&results, offset, offset + line.size() + 1);
       return;
@@ -155,6 +155,10 @@ Result<EarlierResults> read_results(const std::string& path, const KeepRule& rul
     return none;
   }
   return results;
+}
+
+std::uint64_t certain_bytes(const EarlierSessions& sessions) {
+  return sessions.ended || sessions.boot == boot_id() ? UINT64_MAX : sessions.certain;
 }
 
 Result<EarlierSessions> read_journal(const std::string& run_dir, const std::function<void(const JobEvent&)>& replay) {
@@ -183,7 +187,10 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
       if (line.contains("session")) {
         found.sessions = session_number(line["session"]).value_or(found.sessions);
         found.ended = false;
+        found.certain = 0;
       }
+      if (line.contains("boot")) found.boot = line["boot"].get<std::string>();
+      if (line.contains("certain")) found.certain = whole_number<std::uint64_t>(line["certain"]);
       if (line.contains("ended")) {
         found.ended = true;
         const auto seconds = line["ended"].at("seconds").get<double>();

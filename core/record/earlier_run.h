@@ -20,6 +20,9 @@ namespace mprun {
 
 /// What is to become of results that are there.
 struct KeepRule {
+  /// Results that name tensors count only in so many bytes from the start of the file: behind that, a machine that has
+  /// gone down may have kept the line and not the tensor.
+  std::uint64_t certain = UINT64_MAX;
   bool failed = true;                        ///< tasks that failed count as ended; else they are tried again
   std::uint64_t tasks = UINT64_MAX;          ///< of the job, where known; results of others do not count
   std::optional<std::uint64_t> all_or_none;  ///< ranks: unless so many succeeded, none counts
@@ -44,11 +47,16 @@ struct EarlierSessions {
   Origin origin;
   std::uint64_t bytes = 0;  ///< of whole lines
   int sessions = 0;
-  bool ended = false;  ///< the last session closed its records
-  int exit_code = 0;   ///< then: of that session
-  double seconds = 0;  ///< that sessions took whose end is known
-  Nanos started = 0;   ///< of the first, wall clock
+  bool ended = false;         ///< the last session closed its records
+  std::string boot;           ///< boot_id() of the last session
+  std::uint64_t certain = 0;  ///< bytes of results.jsonl that the last session knew to be on disk with their tensors
+  int exit_code = 0;          ///< then: of that session
+  double seconds = 0;         ///< that sessions took whose end is known
+  Nanos started = 0;          ///< of the first, wall clock
 };
+
+/// KeepRule::certain for a run: all of it, unless the machine has been started anew since a session that did not end.
+[[nodiscard]] std::uint64_t certain_bytes(const EarlierSessions& sessions);
 
 /// Reads the journal and tells `replay` the events in it, as they were told then. kUsage errors: there is none (no run
 /// directory, or one of another mprun), another version of it.

@@ -1,10 +1,12 @@
 #include "record/journal.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "base/utc_text.h"
+#include "os/fd.h"
 #include "os/uninterrupted.h"
 
 namespace mprun {
@@ -20,6 +22,12 @@ constexpr const char* kOption = "--output";
 
 }  // namespace
 
+std::string boot_id() {
+  const Fd file = open_fd("/proc/sys/kernel/random/boot_id", O_RDONLY);
+  const auto text = file ? read_all(file.get()) : Result<std::string>(std::string());
+  return text ? text->substr(0, text->find('\n')) : "";
+}
+
 Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const Origin& origin) {
   Result<AppendFile> file = AppendFile::create(path, kOption);
   if (!file) return std::move(file).error();
@@ -27,6 +35,7 @@ Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const 
   const Json first = {{"journal", kJournalVersion},
                       {"mprun", origin.mprun},
                       {"started", utc_text(wall_now())},
+                      {"boot", boot_id()},
                       {"origin", to_json(origin)}};
   journal->file_.append(first.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   journal->file_.flush();
@@ -39,7 +48,7 @@ Result<std::unique_ptr<Journal>> Journal::reopen(const std::string& path, std::u
   Result<AppendFile> file = AppendFile::reopen(path, bytes, kOption);
   if (!file) return std::move(file).error();
   std::unique_ptr<Journal> journal(new Journal(std::move(*file)));
-  Json line = {{"session", session}, {"started", utc_text(wall_now())}};
+  Json line = {{"session", session}, {"started", utc_text(wall_now())}, {"boot", boot_id()}};
   if (origin != nullptr) line["origin"] = to_json(*origin);
   journal->file_.append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   journal->file_.flush();
@@ -67,6 +76,8 @@ void Journal::on_event(const JobEvent& event) {
     file_.flush();
   }
 }
+
+void Journal::tell_certain(std::uint64_t bytes) { file_.append(Json{{"certain", bytes}}.dump() + "\n"); }
 
 void Journal::end(int exit_code, double seconds) {
   append("ended", {{"exit_code", exit_code}, {"seconds", seconds}});

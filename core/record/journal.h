@@ -3,6 +3,8 @@
 //
 //   {"journal":1,"mprun":"0.1.0","started":"..","origin":{..}}                          the first line
 //   {"session":2,"started":".."}                                                        each mprun that worked on it
+//   {"certain":4096}                                        so many bytes of results.jsonl, and their tensors, are on
+//   disk
 //   {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
 //   {"ended":{"exit_code":130,"seconds":1.5}}                                           the end of a session
 #pragma once
@@ -22,6 +24,9 @@ namespace mprun {
 inline constexpr int kJournalVersion = 1;
 inline constexpr const char* kJournalName = "journal.jsonl";
 
+/// Another one after each start of the machine; empty where the kernel does not say.
+[[nodiscard]] std::string boot_id();
+
 class Journal : public Sink {
  public:
   /// Begins the journal of a new run.
@@ -32,6 +37,8 @@ class Journal : public Sink {
 
   /// Appends what is not in the results; writes out at a Pulse.
   void on_event(const JobEvent& event) override;
+  /// So many bytes of results.jsonl are on disk, and the tensors that they name.
+  void tell_certain(std::uint64_t bytes);
   /// The last line of a session, on disk when this returns.
   void end(int exit_code, double seconds);
   [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }

@@ -154,6 +154,7 @@ ResultsWriter::ResultsWriter(AppendFile journal, std::optional<AppendFile> copy,
       durability_(options.durability),
       written_files_(options.written_files),
       before_writing_(options.before_writing),
+      certain_(options.certain),
       synced_(monotonic_now()) {}
 
 void ResultsWriter::on_event(const JobEvent& event) {
@@ -176,13 +177,26 @@ bool ResultsWriter::write_out() {
 // Begins to bring to disk what has arrived, unless the disk is still busy with what came before; `now` waits for it.
 void ResultsWriter::make_durable(bool now) {
   if (now) sync_.wait();
-  if (unsynced_ == 0 || !sync_.idle()) return;
-  if (!write_out()) return;
+  if (!sync_.idle()) return;
+  tell_certain();
+  if (unsynced_ == 0 || !write_out()) return;
   unsynced_ = 0;
   synced_ = monotonic_now();
-  sync_.start(written_files_ ? written_files_() : std::vector<Fd>(), journal_.fd());
-  if (now) sync_.wait();
+  std::vector<Fd> files = written_files_ ? written_files_() : std::vector<Fd>();
+  has_files_ = has_files_ || !files.empty();
+  if (has_files_ && certain_) syncing_ = journal_.written();
+  sync_.start(std::move(files), journal_.fd());
+  if (now) {
+    sync_.wait();
+    tell_certain();
+  }
   if (sync_.error_number() != 0) journal_.fail(sync_.error_number());
+}
+
+// The sync that was under way is over.
+void ResultsWriter::tell_certain() {
+  const std::uint64_t bytes = std::exchange(syncing_, 0);
+  if (bytes > 0 && sync_.error_number() == 0) certain_(bytes);
 }
 
 void ResultsWriter::flush() {

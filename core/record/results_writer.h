@@ -36,6 +36,8 @@ struct ResultsOptions {
   std::function<std::vector<Fd>()> written_files = {};
   /// Called before lines are written: what has to be on file whenever they are.
   std::function<void()> before_writing = {};
+  /// Told now and then, in jobs with such files: so many bytes of results.jsonl are on disk, and the files they need.
+  std::function<void(std::uint64_t bytes)> certain = {};
 };
 
 class ResultsWriter : public Sink {
@@ -66,6 +68,7 @@ class ResultsWriter : public Sink {
 
   bool write_out();
   void make_durable(bool now);
+  void tell_certain();
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
@@ -83,6 +86,9 @@ class ResultsWriter : public Sink {
   Durability durability_;
   std::function<std::vector<Fd>()> written_files_;
   std::function<void()> before_writing_;
+  std::function<void(std::uint64_t)> certain_;
+  std::uint64_t syncing_ = 0;  ///< bytes that will be certain when sync_ is idle; 0: nobody wants to know
+  bool has_files_ = false;     ///< results have needed files so far
   FileSync sync_;
   std::uint64_t unsynced_ = 0;  ///< results since the last sync began
   Nanos synced_ = 0;            ///< when that was

@@ -182,6 +182,7 @@ Result<void> TensorFiles::go_on() {
   if (!open_folder()) return {};  // no task has returned a tensor
   remove_leftovers();
   own_written_.clear();
+  uninterrupted([this] { return syncfs(folder_.get()); });  // what a killed session wrote may be in memory only
   for (auto& [name, gathered] : files_) {
     gathered.written = false;
     const bool batches = rows_ && gathered.rows == *rows_;

@@ -116,6 +116,40 @@ def test_gathered_tensors_are_finished(
         assert (run_dir / "tensors" / name).read_bytes() == theirs, name
 
 
+def test_tensors_that_a_power_cut_may_have_taken(
+    kill_mprun: KillCommand, run_mprun: RunCommand, run_job: RunCommand, tmp_path: Path
+) -> None:
+    """After a start of the machine only those count that were known to be on disk, and all values without tensors."""
+    run_dir = kill_mprun(job("fork", "rows"))
+    lines = (run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
+    certain = sum(map(len, lines[:10]))
+    journal = (run_dir / "journal.jsonl").read_text(encoding="utf-8")
+    boot = json.loads(journal.splitlines()[0])["boot"]
+    assert boot == Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    kept = [line for line in journal.splitlines() if '"certain"' not in line]
+    text = "\n".join([*kept, json.dumps({"certain": certain})]) + "\n"
+    (run_dir / "journal.jsonl").write_text(text.replace(boot, "another"), encoding="utf-8")
+    (tmp_path / "ran").unlink()
+    run_mprun("resume", run_dir).check()
+    doubtful = {str(json.loads(line)["task"]) for line in lines[10:] if b'"tensors":[' in line}
+    sure = {str(json.loads(line)["task"]) for line in lines} - doubtful
+    again = set(harness.marks(tmp_path / "ran"))
+    assert len(doubtful) > 5 and doubtful <= again and not sure & again
+    undisturbed = run_job(job("fork", "rows"), scripts=SCRIPTS).check()
+    assert stable(run_dir) == stable(undisturbed.run_dir)
+    gathered = Path("tensors") / "small.npy"
+    assert (run_dir / gathered).read_bytes() == (undisturbed.run_dir / gathered).read_bytes()
+
+
+def test_what_is_certain_is_written_down(run_job: RunCommand) -> None:
+    """In jobs with tensors, once the disk has them."""
+    run_dir = run_job({**job("fork", "rows"), "durability": "each"}, scripts={**SCRIPTS, "go": "go\n"}).check().run_dir
+    lines = map(json.loads, (run_dir / "journal.jsonl").read_text(encoding="utf-8").splitlines())
+    told = [line["certain"] for line in lines if "certain" in line]
+    assert told == sorted(told) and len(told) > 30
+    assert told[-1] == (run_dir / "results.jsonl").stat().st_size
+
+
 def test_failed_tasks_are_tried_again_when_asked(
     kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
