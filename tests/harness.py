@@ -312,6 +312,8 @@ class Running:
         }
         self._stdout_path = folder / f"{run_dir.name}.stdout"
         self._stderr_path = folder / f"{run_dir.name}.stderr"
+        for path in (self._stdout_path, self._stderr_path):
+            path.unlink(missing_ok=True)  # a killed mprun on the same run directory may still write to its own
         with open(self._stdout_path, "wb") as out, open(self._stderr_path, "wb") as err:
             self.process = subprocess.Popen(self.argv, stdout=out, stderr=err, **popen)
         self.pid = self.process.pid
