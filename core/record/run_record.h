@@ -14,7 +14,8 @@
 
 namespace mprun {
 
-struct RunRecord {
+// Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
+struct RunRecord {  // NOLINT(bugprone-exception-escape)
   enum class End { kOk, kFailed, kCancelled, kRetried };
   struct Attempt {
     TaskId task = 0;

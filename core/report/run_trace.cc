@@ -1,6 +1,7 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <array>
 #include <cmath>
-#include <set>
 
 #include "job/json_text.h"
 #include "report/run_report.h"
@@ -14,8 +15,7 @@ constexpr std::array kNames = {"ok", "failed", "cancelled", "tried again"};
 constexpr std::array kColours = {"good", "terrible", "grey", "bad"};
 
 void add_name(std::string* out, const char* kind, int thread, const std::string& name) {
-  *out += std::string("{\"ph\":\"M\",\"name\":\"") + kind + "\",\"pid\":" + std::to_string(kProcess) +
-          ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"name\":";
+  *out += fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":)", kind, kProcess, thread);
   append_json_string(out, name);
   *out += "}},\n";
 }
@@ -24,7 +24,7 @@ void add_name(std::string* out, const char* kind, int thread, const std::string&
 
 std::string run_trace(const RunRecord& run) {
   const RunFigures figures = figures_of(run);
-  const auto microseconds = [](double seconds) { return std::to_string(std::llround(seconds * 1e6)); };
+  const auto microseconds = [](double seconds) { return std::llround(seconds * 1e6); };
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   add_name(&out, "process_name", 0, run.job);
   for (const WorkerUse& use : figures.workers) {
@@ -33,12 +33,12 @@ std::string run_trace(const RunRecord& run) {
   for (const RunRecord::Attempt& attempt : run.attempts) {
     if (attempt.start <= 0) continue;
     const auto end = static_cast<std::size_t>(attempt.end);
-    const std::string task = std::to_string(attempt.task);
-    out += R"({"ph":"X","cat":"task","name":"task )" + task + R"(","cname":")" + kColours[end] + R"(","pid":)" +
-           std::to_string(kProcess) + R"(,"tid":)" + std::to_string(attempt.worker) + R"(,"ts":)" +
-           microseconds(attempt.start - figures.begin) + R"(,"dur":)" + microseconds(attempt.seconds) +
-           R"(,"args":{"task":)" + task + R"(,"attempt":)" + std::to_string(attempt.attempt) + R"(,"end":")" +
-           kNames[end] + "\"}},\n";
+    out +=
+        fmt::format(R"({{"ph":"X","cat":"task","name":"task {0}","cname":"{1}","pid":{2},"tid":{3},"ts":{4},"dur":{5},)"
+                    R"("args":{{"task":{0},"attempt":{6},"end":"{7}"}}}},)"
+                    "\n",
+                    attempt.task, kColours[end], kProcess, attempt.worker, microseconds(attempt.start - figures.begin),
+                    microseconds(attempt.seconds), attempt.attempt, kNames[end]);
   }
   out.erase(out.size() - 2);  // the last comma: there is at least the name of the process
   return out + "\n]}\n";

@@ -89,7 +89,7 @@ TEST(TextReportReader, ThatSleepsHoldsNobodyAndGetsAllInTheEnd) {
   }
   pipe->write.reset();
   reader.join();
-  EXPECT_EQ(heard.size(), 200 * 1000 + std::string_view("the last\n").size());
+  EXPECT_EQ(heard.size(), 200'000 + std::string_view("the last\n").size());
   EXPECT_THAT(heard, EndsWith("x\nthe last\n"));
 }
 
