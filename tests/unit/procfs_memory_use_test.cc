@@ -70,7 +70,7 @@ TEST_F(MemoryUseTest, WhatIsSharedWithOthersDoesNotCount) {
   tree_.pages(10, 600, 0, 100);  // one sibling left: half the model seems to be its
   EXPECT_EQ(excess_of(10), 0U);
   tree_.pages(10, 750, 0, 250);
-  tree_.process(10, 1, 10, 1100, 256U * 150U);  // copies of pages: nothing more is resident
+  tree_.process(10, 1, 10, 1100, 38'400);  // copies of pages: nothing more is resident
   EXPECT_EQ(excess_of(10), 250U);
 }
 
@@ -98,7 +98,7 @@ TEST_F(MemoryUseTest, NobodyIsWalkedThroughTwiceForNothing) {
   tree_.pages(10, 600, 0, 100);
   EXPECT_EQ(excess_of(10), 0U);
   EXPECT_EQ(tree_.walks, 1);
-  tree_.process(10, 1, 10, 1150, 50U * 256U);
+  tree_.process(10, 1, 10, 1150, 12'800);
   EXPECT_EQ(excess_of(10), 0U);
   EXPECT_EQ(tree_.walks, 1);
   tree_.process(10, 1, 10, 1210);  // 110 MiB more
