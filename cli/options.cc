@@ -6,22 +6,11 @@
 #include <charconv>
 #include <filesystem>
 
+#include "help.h"
 #include "version.h"
 
 namespace mprun {
 namespace {
-
-constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
-       mprun [OPTIONS] SCRIPT.py[:FUNCTION] [ARGS...]
-       mprun [OPTIONS] -- COMMAND [ARGS...]
-       mprun init SCRIPT.py[:FUNCTION]
-       mprun check JOB.json
-       mprun [OPTIONS] resume RUN_DIR
-       mprun report [--trace FILE] [--junit FILE] RUN_DIR
-       mprun inspect [--json | --dot] [--record FILE] PID
-       mprun [OPTIONS] doctor
-       mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
-       mprun [OPTIONS] doctor -- COMMAND [ARGS...])";
 
 // An option that sets one spec field; its text becomes JSON: a number where it is one, else a string.
 struct FieldOption {
@@ -61,7 +50,8 @@ struct Raw {
 };
 
 void define(CLI::App* app, Raw* raw) {
-  app->set_help_flag("-h,--help", "show this and exit");
+  app->set_help_flag("-h,--help", "show what people need first and exit");
+  app->set_help_all_flag("--help-all", "show this and exit");
   app->set_version_flag("--version", "mprun " + version_and_commit(), "show the version and exit");
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     const FieldOption& option = kFieldOptions[i];
@@ -92,12 +82,11 @@ void define(CLI::App* app, Raw* raw) {
 
 EarlyExit wrong(const std::string& message) { return {2, "mprun: " + message + "\n  see mprun --help"}; }
 
-std::string help_text(const CLI::App& app) {
-  std::string text = app.help();
+// CLI11's help without its usage line.
+std::string all_options(const CLI::App& app) {
+  const std::string text = app.help("", CLI::AppFormatMode::All);
   const auto blank = text.find("\nOptions:");
-  text = "Run a Python function, a script or any program across many processes; never hang silently.\n\nUsage: " +
-         std::string(kUsage) + "\n" + (blank == std::string::npos ? "" : text.substr(blank));
-  return text;
+  return blank == std::string::npos ? "" : text.substr(blank);
 }
 
 // CLI11 wants the arguments reversed. Empty: parsed; else the exit that follows.
@@ -106,7 +95,9 @@ std::optional<EarlyExit> parse(CLI::App* app, std::vector<std::string> args) {
   try {
     app->parse(args);
   } catch (const CLI::CallForHelp&) {
-    return EarlyExit{0, help_text(*app)};
+    return EarlyExit{0, short_help()};
+  } catch (const CLI::CallForAllHelp&) {
+    return EarlyExit{0, full_help(all_options(*app))};
   } catch (const CLI::CallForVersion&) {
     return EarlyExit{0, "mprun " + version_and_commit() + "\n"};
   } catch (const CLI::ParseError& error) {

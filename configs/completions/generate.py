@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the completions of a shell from what `mprun --help` says, so that they never tell of other options.
+"""Writes the completions of a shell from what `mprun --help-all` says, so that they never tell of other options.
 
-    mprun --help | generate.py bash|zsh|fish >FILE
+    mprun --help-all | generate.py bash|zsh|fish >FILE
 
 An option's argument is completed by its metavar: A|B are the words themselves, FILE and EXE are files, DIR is a
 directory; of others nothing is known.
@@ -58,7 +58,7 @@ def bash(known: Help) -> str:
             reply.append(f'compopt -o filenames; COMPREPLY+=($(compgen {action} -- "$word"))')
         if option.metavar:
             cases.append(f"    {'|'.join(option.names)}) {'; '.join([*reply, 'return'])} ;;")
-    return f"""# bash completion of mprun; made from mprun --help
+    return f"""# bash completion of mprun; made from mprun --help-all
 _mprun() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} i
   COMPREPLY=()
@@ -104,7 +104,7 @@ def zsh(known: Help) -> str:
             lines.append(f"    '{exclusive}{name}[{told}]{argument}'")
     options = " \\\n".join(lines)
     return f"""#compdef mprun
-# zsh completion of mprun; made from mprun --help
+# zsh completion of mprun; made from mprun --help-all
 _mprun() {{
   _arguments -s -S \\
 {options} \\

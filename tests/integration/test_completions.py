@@ -1,4 +1,4 @@
-"""The completions of bash, zsh and fish, which the build makes from mprun --help."""
+"""The completions of bash, zsh and fish, which the build makes from mprun --help-all."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_bash_completes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_option_is_known(shell: str, run_mprun: RunCommand) -> None:
     text = (FOLDER / f"mprun.{shell}").read_text(encoding="utf-8")
-    options = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", run_mprun("--help").check().stdout.split("\nOptions:\n")[1])
+    options = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", run_mprun("--help-all").check().stdout.split("\nOptions:\n")[1])
     options = [option for option in options if option.startswith("--")]
     assert len(options) > 30
     for option in options:

@@ -193,8 +193,8 @@ def compare_job_page(page: str, schema: Mapping[str, Any]) -> list[str]:
 
 @pytest.fixture
 def help_text(run_mprun: RunCommand) -> str:
-    """What `mprun --help` prints."""
-    return run_mprun("--help").check().stdout
+    """What `mprun --help-all` prints."""
+    return run_mprun("--help-all").check().stdout
 
 
 @pytest.fixture

@@ -214,12 +214,29 @@ def test_wrong_options(run_job: RunCommand, words: list[str], pattern: str) -> N
     assert not (run.run_dir.parent / "launched").exists()
 
 
+def test_help_fits_a_screen(run_mprun: RunCommand) -> None:
+    """What it tells of is there; the commands are tried by test_examples and others."""
+    shown = run_mprun("-h").check().stdout
+    assert run_mprun("--help").check().stdout == shown
+    lines = shown.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    everything = run_mprun("--help-all").check().stdout
+    options = re.findall(r"^  (-[^ ,]+(?:, -\S+)?) (\S+)", shown, re.MULTILINE)
+    assert len(options) >= 5
+    for names, value in options:
+        assert re.search(rf"^  {re.escape(names.replace(', ', ','))} {re.escape(value)}( |$)", everything, re.MULTILINE)
+    words = re.findall(r"^  mprun ([a-z]+)\b(?!\.)", shown, re.MULTILINE)
+    assert {"resume", "report", "inspect", "check", "doctor"} == set(words)
+    for word in words:
+        assert re.search(rf"^ +mprun (\[.*\] )?{word}\b", everything, re.MULTILINE)
+
+
 def test_help_and_version(run_mprun: RunCommand) -> None:
-    for word in ("--help", "-h"):
-        run = run_mprun(word).check()
-        assert run.stderr == ""
-        for option in ("--start-method", "--set", "--results", "--explain", "--summary-json"):
-            assert option in run.stdout
+    run = run_mprun("--help-all").check()
+    assert run.stderr == ""
+    for option in ("--start-method", "--set", "--results", "--explain", "--summary-json"):
+        assert option in run.stdout
     assert re.fullmatch(r"mprun \d+\.\d+(\.\d+)?( \([0-9a-f]{12}(-dirty)?\))?\n", run_mprun("--version").check().stdout)
 
 
