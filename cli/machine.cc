@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -17,6 +16,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "base/clock.h"
 #include "commands.h"
@@ -144,16 +144,11 @@ MachineFeature examine_ptrace_scope() {
   } else {
     feature.ok = false;
     feature.use = "only root may look into processes";
+    feature.limit =
+        "hangs are not proved, since nobody but root may look into processes: `sysctl "
+        "kernel.yama.ptrace_scope=1` lets mprun";
   }
   return feature;
-}
-
-std::string limit_text(rlim_t limit) { return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit); }
-
-MachineFeature examine_open_files() {
-  const rlimit limit = limits_of(RLIMIT_NOFILE);
-  return {"open files", true, false, limit_text(limit.rlim_cur) + " of " + limit_text(limit.rlim_max),
-          "mprun raises its own limit to the second number"};
 }
 
 }  // namespace
@@ -179,10 +174,14 @@ std::vector<MachineFeature> examine_machine(const CommandLine& line, const Insta
   features.push_back(examine_call("child subreaper", true, "no process of a job gets away",
                                   prctl(PR_GET_CHILD_SUBREAPER, &subreaper)));
   features.push_back({"/proc/self/syscall", !syscall_line.empty(), false, syscall_line.empty() ? "no" : "yes",
-                      "tells threads that wait from threads that work"});
+                      "tells threads that wait from threads that work",
+                      syscall_line.empty()
+                          ? "hangs are not proved, since the kernel does not tell what threads wait for: "
+                            "time limits (--task-timeout, --stall-seconds) still end them"
+                          : ""});
   features.push_back(examine_call("process_vm_readv", false, "looks into processes that hang", try_process_vm_readv()));
   features.push_back(examine_ptrace_scope());
-  features.push_back(examine_open_files());
+  for (MachineFeature& limit : examine_limits()) features.push_back(std::move(limit));
   return features;
 }
 

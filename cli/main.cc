@@ -1,6 +1,5 @@
 // mprun: the composition root. Parses the command line, then works behind a guard (launch/guard.h).
 #include <fcntl.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,6 +11,7 @@
 
 #include "commands.h"
 #include "launch/environment.h"
+#include "procfs/cpu_room.h"
 #include "procfs/memory_room.h"
 
 namespace mprun {
@@ -39,12 +39,6 @@ int report_error(const Error& error) {
 }
 
 namespace {
-
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 /// ~/.config/mprun/config.json where it exists; never anything from the working directory.
 Result<std::optional<Document>> user_layer(const Environment& env, const std::string& directory) {
@@ -88,7 +82,7 @@ Surroundings surroundings() {
   Surroundings around;
   around.current_directory = current_directory();
   around.env = own_environment();
-  around.usable_cpus = usable_cpus();
+  around.usable_cpus = cpu_room().cpus;
   around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
   const MemoryRoom memory = memory_room();
   around.memory_bytes = memory.bytes;

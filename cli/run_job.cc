@@ -12,6 +12,7 @@
 #include "hang_watch.h"
 #include "installation.h"
 #include "job/inputs.h"
+#include "machine.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
 #include "record/atomic_file.h"
@@ -29,10 +30,6 @@
 
 namespace mprun {
 namespace {
-
-// Descriptors mprun itself needs beside those of its workers, and those while one worker starts.
-constexpr std::uint64_t kOwnDescriptors = 32;
-constexpr std::uint64_t kDescriptorsPerWorker = 2;
 
 /// Everything that is written during a run.
 struct Records {
@@ -113,13 +110,13 @@ Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector
     decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
   }
   const rlimit limit = limits_of(RLIMIT_NOFILE);
-  const std::uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<std::uint64_t>(spec->processes);
-  if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < needed) {
-    const std::uint64_t most =
-        limit.rlim_cur > kOwnDescriptors ? (limit.rlim_cur - kOwnDescriptors) / kDescriptorsPerWorker : 0;
-    return usage_error("/processes: " + std::to_string(spec->processes) + " workers need " + std::to_string(needed) +
-                       " open files, the limit is " + std::to_string(limit.rlim_cur) + "\n  use --processes " +
-                       std::to_string(most) + " or fewer, or raise the limit (ulimit -Hn)");
+  const auto workers = static_cast<std::uint64_t>(spec->processes);
+  const std::uint64_t most = most_workers(limit.rlim_cur);
+  if (workers > most) {
+    return usage_error("/processes: " + std::to_string(workers) + " workers need " +
+                       std::to_string(open_files_for(workers)) + " open files, the limit is " +
+                       std::to_string(limit.rlim_cur) + "\n  use --processes " + std::to_string(most) +
+                       " or fewer, or raise the limit (ulimit -Hn)");
   }
   return {};
 }

@@ -18,7 +18,7 @@ namespace mprun {
 struct Surroundings {
   std::string current_directory;           ///< absolute
   std::map<std::string, std::string> env;  ///< mprun's own environment
-  int usable_cpus = 1;                     ///< of sched_getaffinity
+  int usable_cpus = 1;                     ///< see procfs/cpu_room.h
   std::string device_root = "/dev";        ///< where nvidia0, davinci0 are looked for
   bool stdin_is_terminal = false;
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used

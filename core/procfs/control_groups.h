@@ -1,5 +1,5 @@
-// Which control groups account for our memory, and the small files of numbers that the kernel keeps there. Used by the
-// readers of this module. Owns nothing.
+// Which control groups we are in, and the small files of numbers that the kernel keeps there. Used by the readers of
+// this module. Owns nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,16 @@ struct ControlGroup {
   bool unified = false;  ///< of version 2
 };
 
-/// Those that may account for our memory, version 2 in each place where it may be mounted. `root`: where proc/ and sys/
-/// are.
-[[nodiscard]] std::vector<ControlGroup> memory_groups(const std::string& root);
+/// Those that may account for our use of what `controller` ("memory", "cpu") controls, version 2 in each place where it
+/// may be mounted. `root`: where proc/ and sys/ are.
+[[nodiscard]] std::vector<ControlGroup> control_groups(const std::string& root, std::string_view controller);
+
+/// The names of the group and of those around it, from the inside out; the last is empty: the hierarchy's root, which
+/// in a container may be the group itself.
+[[nodiscard]] std::vector<std::string> group_and_those_around(const ControlGroup& group);
+
+/// "/a/b", and "/" for the root.
+[[nodiscard]] std::string group_text(const std::string& name);
 
 /// What can be read of a file.
 [[nodiscard]] std::string file_contents(const std::string& path);

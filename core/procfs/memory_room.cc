@@ -10,7 +10,6 @@
 namespace mprun {
 namespace {
 
-constexpr std::size_t kDeepest = 64;                                                // of control groups
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;  // version 1 says so by its size
 
 std::optional<std::uint64_t> number_in(const std::string& path) {
@@ -21,33 +20,21 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
 }
 
 /// The names of one version's files in a control group's folder.
-struct Hierarchy {
-  std::string folder, group;
+struct Names {
   const char *limit, *used, *cache;
 };
 
 /// What a control group leaves; the page cache, which the kernel can take back, counts as free.
-void look_at(const Hierarchy& hierarchy, const std::string& group, MemoryRoom* room) {
-  const std::string folder = hierarchy.folder + group;
-  const auto limit = number_in(folder + "/" + hierarchy.limit);
-  const auto used = number_in(folder + "/" + hierarchy.used);
+void look_at(const std::string& folder, const Names& names, const std::string& group, MemoryRoom* room) {
+  const auto limit = number_in(folder + "/" + names.limit);
+  const auto used = number_in(folder + "/" + names.used);
   if (!limit || !used || *limit >= kUnlimited) return;
-  const std::uint64_t cache = number_behind(file_contents(folder + "/memory.stat"), hierarchy.cache).value_or(0);
+  const std::uint64_t cache = number_behind(file_contents(folder + "/memory.stat"), names.cache).value_or(0);
   const std::uint64_t kept = *used - std::min(*used, cache);
   const std::uint64_t left = *limit - std::min(*limit, kept);
   if (left >= room->bytes) return;
   room->bytes = left;
-  room->source = "the memory limit of the control group " + (group.empty() ? std::string("/") : group);
-}
-
-/// The group and those around it; in a container its own folder may be the hierarchy's root.
-void look_upwards(const Hierarchy& hierarchy, MemoryRoom* room) {
-  std::string group = hierarchy.group;
-  for (std::size_t i = 0; i < kDeepest; ++i) {
-    look_at(hierarchy, group, room);
-    if (group.empty()) return;
-    group.erase(std::min(group.rfind('/'), group.size()));
-  }
+  room->source = "the memory limit of the control group " + group_text(group);
 }
 
 }  // namespace
@@ -56,11 +43,10 @@ MemoryRoom memory_room(const std::string& root) {
   MemoryRoom room{std::numeric_limits<std::uint64_t>::max(), ""};
   const auto available = number_behind(file_contents(root + "/proc/meminfo"), "MemAvailable:");
   if (available && *available < room.bytes / 1024) room = {*available * 1024, "MemAvailable in /proc/meminfo"};
-  for (const ControlGroup& group : memory_groups(root)) {
-    look_upwards(group.unified ? Hierarchy{group.folder, group.name, "memory.max", "memory.current", "inactive_file"}
-                               : Hierarchy{group.folder, group.name, "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                           "total_inactive_file"},
-                 &room);
+  for (const ControlGroup& group : control_groups(root, "memory")) {
+    const Names names = group.unified ? Names{"memory.max", "memory.current", "inactive_file"}
+                                      : Names{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
+    for (const std::string& name : group_and_those_around(group)) look_at(group.folder + name, names, name, &room);
   }
   return room;
 }

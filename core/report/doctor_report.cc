@@ -100,21 +100,27 @@ std::string machine_text(const std::vector<MachineFeature>& features) {
   }
   std::string text;
   std::string missing;
+  std::string limits;
   for (const MachineFeature& feature : features) {
     std::string line = fmt::format("{:<{}}  {:<{}}  {}", feature.name, widest_name, printable(feature.value),
                                    widest_value, feature.use);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
     if (!feature.ok && feature.needed) missing += (missing.empty() ? "" : ", ") + feature.name;
+    if (!feature.limit.empty()) limits += "  * " + printable(feature.limit) + "\n";
   }
-  return text + (missing.empty() ? "mprun can work here\n" : "mprun cannot work here as it should: " + missing + "\n");
+  text += missing.empty() ? "mprun can work here" : "mprun cannot work here as it should: " + missing;
+  return text + (limits.empty() ? "\n" : "; what limits it:\n" + limits);
 }
 
 Json machine_json(const std::vector<MachineFeature>& features) {
   Json machine = Json::object();
   for (const MachineFeature& feature : features) {
-    machine[feature.name] = {
-        {"ok", feature.ok}, {"needed", feature.needed}, {"value", feature.value}, {"use", feature.use}};
+    machine[feature.name] = {{"ok", feature.ok},
+                             {"needed", feature.needed},
+                             {"value", feature.value},
+                             {"use", feature.use},
+                             {"limit", feature.limit.empty() ? Json() : Json(feature.limit)}};
   }
   return {{"version", kVersion}, {"fit", is_fit(features)}, {"machine", std::move(machine)}};
 }

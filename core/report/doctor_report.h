@@ -11,14 +11,15 @@ namespace mprun {
 
 /// One thing that mprun uses of this machine.
 struct MachineFeature {
-  std::string name;    ///< "pidfd_open"
-  bool ok = true;      ///< it is there and works
-  bool needed = true;  ///< mprun does not work without it
-  std::string value;   ///< "yes", "6.18.5", a path, or what is wrong
-  std::string use;     ///< what mprun uses it for
+  std::string name;     ///< "pidfd_open"
+  bool ok = true;       ///< it is there and works
+  bool needed = true;   ///< mprun does not work without it
+  std::string value;    ///< "yes", "6.18.5", a path, or what is wrong
+  std::string use;      ///< what mprun uses it for
+  std::string limit{};  ///< what that means for jobs, where it limits them: a sentence
 };
 
-/// The text of `mprun doctor`: a line for each feature, and a last one that says what is missing.
+/// The text of `mprun doctor`: a line for each feature, what is missing, and what limits jobs here.
 [[nodiscard]] std::string machine_text(const std::vector<MachineFeature>& features);
 [[nodiscard]] Json machine_json(const std::vector<MachineFeature>& features);
 /// Whether all that mprun needs is there.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -114,12 +116,16 @@ def test_the_machine(run_mprun: RunCommand) -> None:
     """Text and JSON agree with each other and with what Python knows."""
     text = doctor_python(run_mprun).check()
     assert text.stderr == ""
-    assert text.stdout.endswith("mprun can work here\n")
+    features, _, limits = text.stdout.partition("mprun can work here; what limits it:\n")
+    cpus = len(os.sched_getaffinity(0))
+    assert re.search(rf"^  \* \d+ CPUs?: ", limits), limits  # a quota may leave fewer than the affinity
+    assert 1 <= int(re.search(r"\d+", limits)[0]) <= cpus
+    assert all(line.startswith("  * ") for line in limits.splitlines())
     told = report(doctor_python(run_mprun, "--json").check())
     assert (told["version"], told["fit"]) == (1, True)
     machine = told["machine"]
     for name, feature in machine.items():
-        assert any(line.startswith(name) for line in text.stdout.splitlines())
+        assert any(line.startswith(name) for line in features.splitlines())
         assert feature["ok"] or not feature["needed"]
     assert machine["python"]["value"].startswith(harness.MPRUN_PYTHON + " (3.")
     assert Path(machine["preload library"]["value"]).is_file()
@@ -128,7 +134,7 @@ def test_the_machine(run_mprun: RunCommand) -> None:
     assert machine["kernel"]["value"] == release
     assert {"pidfd_open", "close_range", "process_vm_readv", "memfd_create"} < set(machine)
     assert {"/proc/self/syscall", "ptrace_scope", "child subreaper"} < set(machine)
-    assert {"open files", "libomp"} < set(machine)
+    assert {"open files", "libomp", "CPUs", "memory", "/dev/shm", "processes"} < set(machine)
 
 
 def test_the_open_files_are_those_of_the_shell(mprun: Path, tmp_path: Path) -> None:
@@ -140,14 +146,16 @@ def test_the_open_files_are_those_of_the_shell(mprun: Path, tmp_path: Path) -> N
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout)["machine"]["open files"]["value"] == "77 of 99"
+    told = json.loads(done.stdout)["machine"]["open files"]
+    assert told["value"] == "77 of 99"
+    assert "33 workers" in told["limit"]
 
 
 def test_a_machine_without_its_python(run_mprun: RunCommand, tmp_path: Path) -> None:
     """Nothing can be run: exit code 1, and the rest is shown all the same."""
     run = run_mprun("doctor", "--python", "/no/such/python").check(1)
     assert "/no/such/python" in run.stdout
-    assert run.stdout.endswith("mprun cannot work here as it should: python\n")
+    assert "\nmprun cannot work here as it should: python; what limits it:\n" in run.stdout
     old = tmp_path / "python3.9"
     old.write_text("#!/bin/sh\necho 3.9.2\n")
     old.chmod(0o755)

@@ -199,6 +199,16 @@ TEST(DoctorMachine, IsFitWithoutWhatItDoesNotNeed) {
   EXPECT_THAT(machine_text(features), EndsWith(": pidfd_open\n"));
   EXPECT_THAT(machine_text(features), Not(HasSubstr(" \n")));
   EXPECT_EQ(machine_json(features)["machine"]["pidfd_open"]["ok"], false);
+  EXPECT_EQ(machine_json(features)["machine"]["pidfd_open"]["limit"], nullptr);
+}
+
+TEST(DoctorMachine, SaysInWordsWhatLimitsJobs) {
+  const std::vector<MachineFeature> features{{"CPUs", true, false, "2", "x", "2 CPUs: no more"},
+                                             {"kernel", true, true, "6.1", ""},
+                                             {"files", true, false, "9", "y", "few files"}};
+  EXPECT_THAT(machine_text(features),
+              EndsWith("mprun can work here; what limits it:\n  * 2 CPUs: no more\n  * few files\n"));
+  EXPECT_EQ(machine_json(features)["machine"]["CPUs"]["limit"], "2 CPUs: no more");
 }
 
 }  // namespace

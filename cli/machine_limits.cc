@@ -1,0 +1,123 @@
+// How much of CPUs, memory, processes and files jobs can have here.
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "job/words.h"
+#include "machine.h"
+#include "os/process.h"
+#include "procfs/control_groups.h"
+#include "procfs/cpu_room.h"
+#include "procfs/memory_room.h"
+
+namespace mprun {
+namespace {
+
+// Descriptors mprun itself needs beside those of its workers, and those while one worker starts.
+constexpr std::uint64_t kOwnDescriptors = 32;
+constexpr std::uint64_t kDescriptorsPerWorker = 2;
+// Jobs with fewer workers are common.
+constexpr std::uint64_t kManyWorkers = 512;
+constexpr std::uint64_t kSmallSharedMemory = std::uint64_t{1} << 30U;
+constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+std::string limit_text(std::uint64_t limit) { return limit == kUnlimited ? "unlimited" : std::to_string(limit); }
+
+MachineFeature cpus() {
+  const CpuRoom room = cpu_room();
+  const std::string number = std::to_string(room.cpus);
+  return {"CPUs",
+          true,
+          false,
+          number,
+          "workers by default (" + room.source + ")",
+          number +
+              (room.cpus == 1 ? " CPU: more busy workers than that make" : " CPUs: more busy workers than these make") +
+              " no job faster"};
+}
+
+MachineFeature memory() {
+  const MemoryRoom room = memory_room();
+  if (room.bytes == kUnlimited) return {"memory", true, false, "not known", "", ""};
+  const std::string size = job::size_text(room.bytes);
+  return {"memory",
+          true,
+          false,
+          size,
+          "can still be used (" + room.source + ")",
+          size + " of memory for all workers together: limits.memory_per_worker ends those that take too much"};
+}
+
+MachineFeature shared_memory() {
+  constexpr const char* kFolder = "/dev/shm";
+  MachineFeature feature{kFolder, true, false, "not there", "what programs share through it: torch, multiprocessing",
+                         ""};
+  struct statvfs found {};
+  if (statvfs(kFolder, &found) != 0) {
+    feature.limit = "no /dev/shm: programs that share tensors or locks through it fail";
+    return feature;
+  }
+  const std::uint64_t bytes = std::uint64_t{found.f_bavail} * found.f_frsize;
+  feature.value = job::size_text(bytes) + " free";
+  if (bytes < kSmallSharedMemory) {
+    feature.limit =
+        "only " + job::size_text(bytes) +
+        " in /dev/shm: workers of torch.multiprocessing that share more die of SIGBUS; containers get more by "
+        "--shm-size";
+  }
+  return feature;
+}
+
+MachineFeature open_files() {
+  const rlimit limit = limits_of(RLIMIT_NOFILE);
+  MachineFeature feature{"open files",
+                         true,
+                         false,
+                         limit_text(limit.rlim_cur) + " of " + limit_text(limit.rlim_max),
+                         "mprun raises its own limit to the second number",
+                         ""};
+  const std::uint64_t workers = most_workers(limit.rlim_max);
+  if (workers < kManyWorkers) {
+    feature.limit =
+        "open files are enough for " + std::to_string(workers) + " workers: root raises the limit (ulimit -Hn)";
+  }
+  return feature;
+}
+
+/// Processes and threads, by the user's limit, which root does not have, and those of control groups.
+MachineFeature processes() {
+  std::uint64_t most = geteuid() == 0 ? kUnlimited : limits_of(RLIMIT_NPROC).rlim_cur;
+  std::string source = "of the user (ulimit -u)";
+  for (const ControlGroup& group : control_groups("", "pids")) {
+    for (const std::string& name : group_and_those_around(group)) {
+      const std::string text = file_contents(group.folder + name + "/pids.max");
+      if (text.empty() || text.front() < '0' || text.front() > '9') continue;  // "max"
+      const std::uint64_t limit = std::strtoull(text.c_str(), nullptr, 10);
+      if (limit >= most) continue;
+      most = limit;
+      source = "of the control group " + group_text(name);
+    }
+  }
+  MachineFeature feature{"processes", true, false, limit_text(most), "and threads, at once", ""};
+  if (most < kManyWorkers * 4) {
+    feature.limit = std::to_string(most) + " processes and threads at once, the limit " + source +
+                    ": a worker has one and those of its libraries (--threads-per-worker)";
+  }
+  return feature;
+}
+
+}  // namespace
+
+std::uint64_t open_files_for(std::uint64_t workers) { return kOwnDescriptors + kDescriptorsPerWorker * workers; }
+
+std::uint64_t most_workers(rlim_t open_files) {
+  if (open_files == RLIM_INFINITY) return kUnlimited;
+  return (std::max<std::uint64_t>(open_files, kOwnDescriptors) - kOwnDescriptors) / kDescriptorsPerWorker;
+}
+
+std::vector<MachineFeature> examine_limits() { return {cpus(), memory(), shared_memory(), processes(), open_files()}; }
+
+}  // namespace mprun
