@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string_view>
 
 #include "os/fd.h"
@@ -44,7 +45,10 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
 
 // Context: child between vfork and exec. Only async-signal-safe calls; memory may be the parent's.
 [[noreturn]] void fail(const Prepared& ready, const char* stage) {
-  const SpawnFailure failure = {stage, errno};  // a literal: at the same address in the parent
+  SpawnFailure failure;
+  std::memset(static_cast<void*>(&failure), 0, sizeof failure);  // the padding is written, too
+  failure.stage = stage;                                         // a literal: at the same address in the parent
+  failure.error_number = errno;
   uninterrupted([&] { return write(ready.failures, &failure, sizeof failure); });
   _exit(127);
 }
