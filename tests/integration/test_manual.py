@@ -219,13 +219,15 @@ def test_job_page_is_what_the_schema_says(schema: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("page", [COMMAND_PAGE, JOB_PAGE], ids=lambda page: page.name)
-def test_mandoc_has_no_complaint(page: Path) -> None:
-    mandoc = shutil.which("mandoc")
-    if mandoc is None:
-        pytest.skip("mandoc is not installed")
-    done = subprocess.run(
-        [mandoc, "-Tlint", "-W", "warning", str(page)], capture_output=True, text=True
-    )
+@pytest.mark.parametrize(
+    "check",
+    [["mandoc", "-Tlint", "-W", "warning"], ["groff", "-mandoc", "-ww", "-z", "-Tutf8", "-K", "utf8"]],
+    ids=lambda check: check[0],  # groff is what `man --warnings` asks
+)
+def test_the_formatters_have_no_complaint(page: Path, check: list[str]) -> None:
+    if shutil.which(check[0]) is None:
+        pytest.skip(f"{check[0]} is not installed")
+    done = subprocess.run([*check, str(page)], capture_output=True, text=True)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
