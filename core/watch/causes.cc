@@ -268,9 +268,51 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
       "find out why it died; do not kill a process that may hold a lock or use a queue"};
 }
 
-constexpr Rule kRules[] = {openmp_after_fork,  lock_cycle,        own_file_lock,     file_lock_cycle,
-                           mutex_held_at_fork, gil_held,          worker_died,       thread_lost_at_fork,
-                           lock_held_at_fork,  queue_not_drained, pipe_never_closed, barrier_short};
+// "10", "10 and 20", "10, 20 and 2 more".
+std::string threads_text(const std::vector<pid_t>& threads) {
+  std::string text = std::to_string(threads.front());
+  if (threads.size() == 2) return text + " and " + std::to_string(threads[1]);
+  if (threads.size() > 2)
+    text += ", " + std::to_string(threads[1]) + " and " + std::to_string(threads.size() - 2) + " more";
+  return text;
+}
+
+// Threads wait for locks of Python, which do not say who has them; nobody is left in their process who could free one.
+std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
+  const auto waits_here = [&](const JudgedThread& thread) {
+    const auto frames = evidence.python.find(thread.sample->tid);
+    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    const bool may_have_lost_others =
+        evidence.world->process(thread.sample->pid)->forked && (fork == nullptr || fork->threads > 1);
+    return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore && !may_have_lost_others &&
+           frames != evidence.python.end() && !frames->second.empty() && waits_for_lock(frames->second);
+  };
+  const JudgedThread* first = find_stuck(evidence, waits_here);
+  if (first == nullptr) return std::nullopt;
+  const pid_t pid = first->sample->pid;
+  if (evidence.world->process(pid)->threads.size() == 1) {
+    return HangCause{"lock-cycle",
+                     thread_text(*first) +
+                         " waits for a lock that nobody else can free, since it has no other thread: it has locked it "
+                         "before, or a thread that has ended did",
+                     "do not lock it twice (a threading.RLock may be), and free it in any case: `with lock:`"};
+  }
+  std::vector<pid_t> waiting;
+  find_stuck(evidence, [&](const JudgedThread& thread) {
+    if (thread.sample->pid == pid && waits_here(thread)) waiting.push_back(thread.sample->tid);
+    return false;
+  });
+  return HangCause{
+      "lock-cycle",
+      std::string(waiting.size() == 1 ? "thread " : "threads ") + threads_text(waiting) + " of process " +
+          std::to_string(pid) + (waiting.size() == 1 ? " waits for a lock" : " wait for locks") +
+          " that only threads of that process could free, and all of those wait themselves",
+      "take locks in the same order everywhere, and wait for no thread while you hold a lock that it needs"};
+}
+
+constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,    own_file_lock,       file_lock_cycle,   mutex_held_at_fork,
+                           gil_held,          worker_died,   thread_lost_at_fork, lock_held_at_fork, queue_not_drained,
+                           pipe_never_closed, barrier_short, python_lock_cycle};
 
 }  // namespace
 

@@ -45,7 +45,8 @@ struct Wait {
   pid_t owner = 0;            ///< kMutex: the thread that has it, as the mutex says
   std::uint64_t address = 0;  ///< of the futex
   bool timed = false;
-  bool of_sync = false;  ///< kSharedFutex: of what a job shares by name, where the dead leave nothing locked
+  bool semaphore = false;  ///< kFutex: of glibc's sem_t, which the locks of Python are made of
+  bool of_sync = false;    ///< kSharedFutex: of what a job shares by name, where the dead leave nothing locked
 };
 
 [[nodiscard]] Wait decode_wait(const ThreadSample& thread, World* world);

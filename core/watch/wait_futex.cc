@@ -71,6 +71,17 @@ void look_for_mutex(const ThreadSample& thread, World* world, Wait* wait) {
   wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(*owner);
 }
 
+// glibc's sem_t of 64-bit machines: the value, which is 0 and waited for to change, and the number of those who wait.
+bool is_semaphore(const ThreadSample& thread, World* world) {
+  constexpr std::uint64_t kWaitersOffset = 4;
+  constexpr std::uint32_t kMostThreads = 1U << 22U;
+  const std::uint64_t address = thread.call.arguments[0];
+  if (static_cast<std::uint32_t>(thread.call.arguments[2]) != 0) return false;
+  const auto value = world->word<std::uint32_t>(thread.pid, address);
+  const auto waiters = world->word<std::uint32_t>(thread.pid, address + kWaitersOffset);
+  return value && waiters && *value == 0 && *waiters > 0 && *waiters <= kMostThreads;
+}
+
 }  // namespace
 
 Wait decode_futex(const ThreadSample& thread, World* world) {
@@ -112,6 +123,7 @@ Wait decode_futex(const ThreadSample& thread, World* world) {
   add_processes(world->sharing_memory(thread.pid), &wait);
   // Lock words of a contended mutex hold 2; a condition, semaphore or team has other values.
   if (command == FUTEX_WAIT && static_cast<std::uint32_t>(arguments[2]) == 2) look_for_mutex(thread, world, &wait);
+  wait.semaphore = wait.kind == WaitKind::kFutex && command == FUTEX_WAIT_BITSET && is_semaphore(thread, world);
   return wait;
 }
 

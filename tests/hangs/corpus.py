@@ -175,6 +175,9 @@ _VARIANTS = [
     Case("thread_at_exit.py", DEADLOCK, UNKNOWN, ("_shutdown",)),
     # torch's workers catch SIGTERM, so that nothing can be proved of them: then no cause is known either.
     Case("dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), (*AT_FORK, *UNKNOWN)),
+    Case("thread_lock_twice.py", DEADLOCK, ("lock-cycle",), ()),
+    Case("thread_lock_cycle.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
+    Case("join_with_lock.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
     Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
     Case("flock_twice.c", DEADLOCK, ("lock-cycle",)),
     Case("open_file_lock_twice.c", DEADLOCK, ("lock-cycle",)),

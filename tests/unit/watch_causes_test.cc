@@ -132,6 +132,47 @@ TEST(Causes, OwnFileLock) {
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "another file";
 }
 
+// In sem_wait(), as threading.Lock.acquire() is.
+void waits_for_python_lock(CauseEvidence* evidence, TreeProcess* process, pid_t tid, std::uint64_t address,
+                           const std::string& file = "/home/me/score.py", const std::string& function = "score") {
+  process->put(address, std::uint64_t{1} << 32U);
+  process->thread(tid).call(SYS_futex, {address, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME, 0, 0});
+  evidence->python[tid] = {{file, 6, function}};
+}
+
+TEST(Causes, ALockOfPythonThatIsTakenTwice) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  waits_for_python_lock(&evidence, &process, kParent, kLock);
+  HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("no other thread"), std::string::npos) << cause.explanation;
+  process.put(kLock, std::uint64_t{0});
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "no semaphore: a condition, say";
+  waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "threading.py", "Condition.wait");
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it waits to be told something";
+  waits_for_python_lock(&evidence, &process, kParent, kLock);
+  process.forked = true;
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody knows which threads were lost at the fork";
+  process.forked = false;
+  evidence.python.clear();
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "no Python";
+}
+
+TEST(Causes, ACycleOfPythonsLocks) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  waits_for_python_lock(&evidence, &process, kParent, 0x4000, kLib + "threading.py", "Thread._wait_for_tstate_lock");
+  waits_for_python_lock(&evidence, &process, kChild, kLock);
+  waits_for_python_lock(&evidence, &process, kOther, kOtherLock);
+  HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("threads 5000020 and 5000030 of process 5000010 wait for locks"), std::string::npos)
+      << cause.explanation;
+  process.thread(kOther).sleeps();
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "one may still free the locks: nothing is stuck";
+}
+
 TEST(Causes, MutexHeldAtFork) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
