@@ -73,6 +73,8 @@ void define(CLI::App* app, Raw* raw) {
   app->add_flag("--summary-json", raw->line.summary_json, "print summary.json on stdout at the end");
   app->add_flag("--json", raw->line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
   app->add_flag("--dot", raw->line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
+  app->add_option("--html", raw->line.html, "mprun report: one page with timeline, graphs and all that is told")
+      ->type_name("FILE");
   app->add_option("--trace", raw->line.trace, "mprun report: the timeline, as Perfetto opens it")->type_name("FILE");
   app->add_option("--junit", raw->line.junit, "mprun report: every task as a test case, for CI systems")
       ->type_name("FILE");
@@ -401,8 +403,11 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
   if (line->accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
   if (line->dot) return wrong("--dot has a meaning for mprun inspect only");
-  if (line->subcommand != Subcommand::kReport && (!line->trace.empty() || !line->junit.empty())) {
-    return wrong(std::string(line->trace.empty() ? "--junit" : "--trace") + " has a meaning for mprun report only");
+  if (line->subcommand != Subcommand::kReport) {
+    for (const auto& [name, file] :
+         {std::pair{"--html", &line->html}, {"--trace", &line->trace}, {"--junit", &line->junit}}) {
+      if (!file->empty()) return wrong(std::string(name) + " has a meaning for mprun report only");
+    }
   }
   if (!line->record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return parsed;

@@ -1,17 +1,20 @@
-// mprun report: what happened in a run, as a text on stdout or as files for other tools.
+// mprun report: what happened in a run, as a text on stdout, as a page or as files for other tools.
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "commands.h"
 #include "record/atomic_file.h"
+#include "record/run_details.h"
+#include "report/run_page.h"
 #include "report/run_report.h"
 
 namespace mprun {
 namespace {
 
-Result<void> write_for_others(const std::string& path, const std::string& text, const char* option) {
-  if (path.empty()) return {};
+Result<void> write_file(const std::string& path, const std::string& text, const char* option) {
   const auto written = write_atomically(path, text);
   if (written) return {};
   const std::string& message = written.error().message;
@@ -23,14 +26,23 @@ Result<void> write_for_others(const std::string& path, const std::string& text, 
 int report(const CommandLine& line) {
   const auto run = read_run(line.run_dir);
   if (!run) return report_error(run.error());
-  const bool for_others = !line.trace.empty() || !line.junit.empty();
-  if (!line.trace.empty()) {
-    if (auto done = write_for_others(line.trace, run_trace(*run), "--trace"); !done) return report_error(done.error());
+  struct File {
+    const char* option;
+    const std::string& path;
+    std::function<std::string()> text;
+  };
+  const std::array files{
+      File{"--html", line.html, [&run] { return run_page(*run, read_details(*run), built_in_page_parts()); }},
+      File{"--trace", line.trace, [&run] { return run_trace(*run); }},
+      File{"--junit", line.junit, [&run] { return run_junit(*run); }},
+  };
+  bool in_files = false;
+  for (const File& file : files) {
+    if (file.path.empty()) continue;
+    in_files = true;
+    if (auto done = write_file(file.path, file.text(), file.option); !done) return report_error(done.error());
   }
-  if (!line.junit.empty()) {
-    if (auto done = write_for_others(line.junit, run_junit(*run), "--junit"); !done) return report_error(done.error());
-  }
-  if (for_others) return 0;
+  if (in_files) return 0;
   if (std::fputs(run_text(*run).c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     return report_error(internal_error("the report could not be written: " + std::string(std::strerror(errno))));
   }

@@ -21,6 +21,6 @@ install(CODE [[
     file(CREATE_LINK ../../mprun/python/mprun $ENV{DESTDIR}/usr/lib/python3/dist-packages/mprun SYMBOLIC)
   endif()
 ]])
-install(FILES LICENSE DESTINATION share/doc/mprun RENAME copyright)
+install(FILES ${PROJECT_BINARY_DIR}/core/report/copyright DESTINATION share/doc/mprun)
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/mprun)
 include(CPack)

@@ -182,12 +182,14 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
       if (fault) return;
       found.sessions = 1;
       found.started = nanos_of(line["started"]);
+      found.starts.push_back(found.started);
     }
     try {
       if (line.contains("session")) {
         found.sessions = session_number(line["session"]).value_or(found.sessions);
         found.ended = false;
         found.certain = 0;
+        if (line.contains("started")) found.starts.push_back(nanos_of(line["started"]));
       }
       if (line.contains("boot")) found.boot = line["boot"].get<std::string>();
       if (line.contains("certain")) found.certain = whole_number<std::uint64_t>(line["certain"]);

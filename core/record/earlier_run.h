@@ -53,6 +53,7 @@ struct EarlierSessions {
   int exit_code = 0;          ///< then: of that session
   double seconds = 0;         ///< that sessions took whose end is known
   Nanos started = 0;          ///< of the first, wall clock
+  std::vector<Nanos> starts;  ///< of all whose start is told, in order
 };
 
 /// KeepRule::certain for a run: all of it, unless the machine has been started anew since a session that did not end.

@@ -1,5 +1,6 @@
 #include "record/run_record.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -69,6 +70,8 @@ Result<RunRecord> read_run(const std::string& run_dir) {
   run.mprun = sessions->origin.mprun;
   run.sessions = sessions->sessions;
   run.started = to_seconds(sessions->started);
+  for (const Nanos start : sessions->starts) run.starts.push_back(to_seconds(start));
+  std::sort(run.starts.begin(), run.starts.end());
   if (sessions->ended) {
     run.seconds = sessions->seconds;
     run.exit_code = sessions->exit_code;

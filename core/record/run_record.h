@@ -57,6 +57,8 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
   std::vector<Hang> hangs;
   std::vector<std::pair<std::string, std::string>> notices;  ///< kind, text
 
+  std::vector<double> starts;  ///< of the sessions, ascending; the first is `started`
+
   static constexpr std::size_t kMostFailures = 10'000;
 };
 

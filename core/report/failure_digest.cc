@@ -56,6 +56,16 @@ FailureText read_failure(std::string_view error) {
   return text;
 }
 
+std::string traceback_of(std::string_view error) {
+  const nlohmann::json object = nlohmann::json::parse(error, nullptr, false);
+  if (!object.is_object()) return std::string(error);
+  for (const char* key : {"traceback", "log", "stderr"}) {
+    std::string text = text_member(object, key);
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
 std::string group_text(const FailureGroup& group) {
   std::string text = "  " + std::to_string(group.count) + " x " + group.example.headline() + " (task " +
                      std::to_string(group.example_task);

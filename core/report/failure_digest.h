@@ -1,5 +1,5 @@
 // FailureDigest: failed tasks grouped by the type of their error, each with its first example.
-// Used by TextReport; owns one small record a type, however many tasks fail.
+// Used by TextReport and the reports of runs; owns one small record a type, however many tasks fail.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,9 @@ struct FailureText {
 
 /// Reads the JSON text of an error; anything else than such an object becomes the message itself.
 [[nodiscard]] FailureText read_failure(std::string_view error);
+
+/// Its traceback, else the end of a command's log or standard error; a text that is no error object is all there is.
+[[nodiscard]] std::string traceback_of(std::string_view error);
 
 struct FailureGroup {
   std::uint64_t count = 0;

@@ -1,7 +1,12 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 
+#include "report/progress.h"
 #include "report/run_report.h"
 
 namespace mprun {
@@ -39,6 +44,33 @@ RunFigures figures_of(const RunRecord& run) {
   order.erase(middle, order.end());
   figures.slowest = std::move(order);
   return figures;
+}
+
+long RunFigures::percent(double seconds) const { return end > begin ? std::lround(100 * seconds / (end - begin)) : 0; }
+
+long RunFigures::percent_busy() const {
+  double busy = 0;
+  for (const WorkerUse& use : workers) busy += use.busy;
+  return workers.empty() ? 0 : percent(busy / static_cast<double>(workers.size()));
+}
+
+std::string brief_seconds(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.0f}us", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.3g}ms", seconds * 1e3);
+  return seconds < 60 ? fmt::format("{:.2f}s", seconds) : format_duration(seconds);
+}
+
+double percentile(const std::vector<double>& ascending, double part) {
+  return ascending[static_cast<std::size_t>(std::floor(part * static_cast<double>(ascending.size() - 1)))];
+}
+
+const char* end_name(RunRecord::End end) {
+  constexpr std::array kNames = {"ok", "failed", "cancelled", "tried again"};
+  return kNames[static_cast<std::size_t>(end)];
+}
+
+std::string process_name(const RunRecord::Process& process) {
+  return process.role == "host" ? "host" : fmt::format("{} {}", process.role, process.worker);
 }
 
 }  // namespace mprun

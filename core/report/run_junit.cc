@@ -33,16 +33,6 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string traceback_of(const std::string& error) {
-  const Json object = Json::parse(error, nullptr, false);
-  if (!object.is_object()) return error;
-  for (const char* key : {"traceback", "log", "stderr"}) {
-    const auto text = object.find(key);
-    if (text != object.end() && text->is_string()) return text->get<std::string>();
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string run_junit(const RunRecord& run) {

@@ -1,5 +1,6 @@
 // What `mprun report` says of a run: a text for people, the timeline as Trace Event JSON (which Perfetto and
-// chrome://tracing open), and JUnit XML for CI systems. Pure functions of what was read; called by cli/.
+// chrome://tracing open), and JUnit XML for CI systems; the page is in run_page.h. Pure functions of what was read;
+// called by cli/.
 #pragma once
 
 #include <string>
@@ -30,7 +31,20 @@ struct RunFigures {
   std::vector<double> durations;     ///< of ended tasks, ascending; seconds
   std::vector<std::size_t> slowest;  ///< indices of attempts, the longest first
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
+  /// How much of the time between `begin` and `end` somebody was busy for so many seconds, in percent.
+  [[nodiscard]] long percent(double seconds) const;
+  /// The same of all workers together.
+  [[nodiscard]] long percent_busy() const;
 };
 [[nodiscard]] RunFigures figures_of(const RunRecord& run);
+
+/// "12us", "3.5ms", "1.50s", "3m20s".
+[[nodiscard]] std::string brief_seconds(double seconds);
+/// Of values in ascending order, of which there is at least one.
+[[nodiscard]] double percentile(const std::vector<double>& ascending, double part);
+/// "ok", "failed", "cancelled", "tried again".
+[[nodiscard]] const char* end_name(RunRecord::End end);
+/// "worker 3", "host".
+[[nodiscard]] std::string process_name(const RunRecord::Process& process);
 
 }  // namespace mprun

@@ -1,7 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/utc_text.h"
 #include "report/failure_digest.h"
@@ -16,16 +15,6 @@ namespace {
 constexpr std::size_t kMostGroups = 10;
 constexpr std::size_t kMostShown = 10;  // of workers, deaths, retries, warnings
 
-std::string brief(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.0f}us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g}ms", seconds * 1e3);
-  return seconds < 60 ? fmt::format("{:.2f}s", seconds) : format_duration(seconds);
-}
-
-double percentile(const std::vector<double>& ascending, double part) {
-  return ascending[static_cast<std::size_t>(std::floor(part * static_cast<double>(ascending.size() - 1)))];
-}
-
 std::string more(std::size_t all, std::size_t shown, const char* where = "") {
   return all > shown ? fmt::format("  and {} more{}\n", all - shown, where) : "";
 }
@@ -38,7 +27,7 @@ std::string head(const RunRecord& run, const RunFigures& figures) {
   if (run.total) text += fmt::format(" of {} tasks", *run.total);
   if (run.seconds && *run.seconds > 0) {
     const auto done = static_cast<double>(figures.ok + figures.failed);
-    text += fmt::format(" in {} ({})", brief(*run.seconds), format_rate(done / *run.seconds));
+    text += fmt::format(" in {} ({})", brief_seconds(*run.seconds), format_rate(done / *run.seconds));
   }
   text += "\nbegun " + utc_text(from_seconds(run.started));
   if (run.sessions > 1) text += fmt::format(", worked on by {} sessions", run.sessions);
@@ -53,31 +42,27 @@ std::string head(const RunRecord& run, const RunFigures& figures) {
 std::string workers(const RunFigures& figures) {
   const double whole = figures.end - figures.begin;
   if (figures.workers.empty() || whole <= 0) return "";
-  double busy = 0;
-  for (const WorkerUse& use : figures.workers) busy += use.busy;
-  const auto share = [whole](double seconds) { return std::lround(100 * seconds / whole); };
-  const auto number = static_cast<double>(figures.workers.size());
   std::string text =
       fmt::format("\nworkers: {}, busy {}% of the {} between the first start and the last end of a task\n",
-                  figures.workers.size(), share(busy / number), brief(whole));
+                  figures.workers.size(), figures.percent_busy(), brief_seconds(whole));
   for (std::size_t i = 0; i < figures.workers.size() && i < kMostShown; ++i) {
     const WorkerUse& use = figures.workers[i];
-    text += fmt::format("  worker {:<4} {:>3}% busy  {} attempts in {}\n", use.worker, share(use.busy), use.attempts,
-                        brief(use.busy));
+    text += fmt::format("  worker {:<4} {:>3}% busy  {} attempts in {}\n", use.worker, figures.percent(use.busy),
+                        use.attempts, brief_seconds(use.busy));
   }
   return text + more(figures.workers.size(), kMostShown);
 }
 
 std::string durations(const RunRecord& run, const RunFigures& figures) {
   if (figures.durations.empty()) return "";
-  std::string text = fmt::format("\ntimes of tasks: shortest {}, median {}, 95% below {}, longest {}\nslowest:\n",
-                                 brief(figures.durations.front()), brief(percentile(figures.durations, 0.5)),
-                                 brief(percentile(figures.durations, 0.95)), brief(figures.durations.back()));
+  std::string text =
+      fmt::format("\ntimes of tasks: shortest {}, median {}, 95% below {}, longest {}\nslowest:\n",
+                  brief_seconds(figures.durations.front()), brief_seconds(percentile(figures.durations, 0.5)),
+                  brief_seconds(percentile(figures.durations, 0.95)), brief_seconds(figures.durations.back()));
   for (const std::size_t index : figures.slowest) {
     const RunRecord::Attempt& attempt = run.attempts[index];
-    constexpr std::array kEnds = {"ok", "failed", "cancelled", "tried again"};
-    text += fmt::format("  task {:<8} {:>8}  worker {}, attempt {}, {}\n", attempt.task, brief(attempt.seconds),
-                        attempt.worker, attempt.attempt, kEnds[static_cast<std::size_t>(attempt.end)]);
+    text += fmt::format("  task {:<8} {:>8}  worker {}, attempt {}, {}\n", attempt.task, brief_seconds(attempt.seconds),
+                        attempt.worker, attempt.attempt, end_name(attempt.end));
   }
   return text;
 }
@@ -110,8 +95,7 @@ std::string deaths(const RunRecord& run) {
   std::size_t number = 0;
   for (const RunRecord::Process& process : run.processes) {
     if (process.expected || ++number > kMostShown) continue;
-    const std::string who = process.role == "host" ? "host" : fmt::format("{} {}", process.role, process.worker);
-    text += fmt::format("  {} (pid {}): {}\n", who, process.pid, to_string(process.end));
+    text += fmt::format("  {} (pid {}): {}\n", process_name(process), process.pid, to_string(process.end));
   }
   return text.empty() ? "" : "\nprocesses that died:\n" + text + more(number, kMostShown);
 }

@@ -11,7 +11,6 @@ namespace {
 
 // Trace Event Format: "X" is a complete event, "M" names a process or a thread. Colours are names that viewers know.
 constexpr int kProcess = 1;
-constexpr std::array kNames = {"ok", "failed", "cancelled", "tried again"};
 constexpr std::array kColours = {"good", "terrible", "grey", "bad"};
 
 void add_name(std::string* out, const char* kind, int thread, const std::string& name) {
@@ -38,7 +37,7 @@ std::string run_trace(const RunRecord& run) {
                     R"("args":{{"task":{0},"attempt":{6},"end":"{7}"}}}},)"
                     "\n",
                     attempt.task, kColours[end], kProcess, attempt.worker, microseconds(attempt.start - figures.begin),
-                    microseconds(attempt.seconds), attempt.attempt, kNames[end]);
+                    microseconds(attempt.seconds), attempt.attempt, end_name(attempt.end));
   }
   out.erase(out.size() - 2);  // the last comma: there is at least the name of the process
   return out + "\n]}\n";

@@ -1,0 +1,38 @@
+// UsageRecord: CPU and memory of a run's workers over time, for the page of `mprun report`; read from usage.jsonl of a
+// run directory, a line for every look at them:
+//
+//   {"at": seconds since 1970, "workers": [[worker, CPU seconds its process has used so far, bytes of PSS], ...]}
+//
+// Owns at most kMostCells pairs of numbers, however long the run: looks are put together where there are more.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mprun {
+
+struct UsageRecord {
+  struct Use {
+    double cpu_seconds = 0;  ///< used in the step
+    double bytes = 0;        ///< the most that a look of the step found
+  };
+  /// What happened from one look to another.
+  struct Step {
+    double begin = 0, end = 0;  ///< since 1970; begin == end: a session's first look, which tells nothing of CPU
+    double bytes = 0;           ///< of all workers together, the most that a look found
+    std::map<int, Use> workers;
+    bool first = false;  ///< of a session: nobody looked before it
+  };
+  std::vector<Step> steps;  ///< in order of time
+
+  static constexpr std::size_t kMostCells = 200'000;  ///< of workers in steps
+  static constexpr std::size_t kMostSteps = 2'000;
+};
+
+/// nullopt: nothing was recorded. `sessions`: when each began, ascending. Lines that are torn or say something else are
+/// passed over.
+[[nodiscard]] std::optional<UsageRecord> read_usage(const std::string& run_dir, const std::vector<double>& sessions);
+
+}  // namespace mprun

@@ -1,0 +1,26 @@
+// The parts of a run's page that are plain HTML: figures, tables and texts. Used by run_page.cc; pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "record/run_details.h"
+#include "report/run_report.h"
+
+namespace mprun::page {
+
+/// Text of a job as it may stand in HTML, between tags or in a quoted attribute.
+[[nodiscard]] std::string escaped(std::string_view text);
+
+/// Each is empty where there is nothing to tell.
+[[nodiscard]] std::string head(const RunRecord& run, const RunFigures& figures);
+[[nodiscard]] std::string figures(const RunRecord& run, const RunFigures& figures);
+[[nodiscard]] std::string failures(const RunRecord& run, const RunFigures& figures);
+[[nodiscard]] std::string hangs(const RunRecord& run, const RunDetails& details);
+[[nodiscard]] std::string slowest(const RunRecord& run, const RunFigures& figures);
+[[nodiscard]] std::string workers(const RunFigures& figures);
+[[nodiscard]] std::string retries(const RunRecord& run, const RunFigures& figures);
+[[nodiscard]] std::string processes(const RunRecord& run);
+[[nodiscard]] std::string warnings(const RunRecord& run);
+
+}  // namespace mprun::page
