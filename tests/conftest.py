@@ -32,21 +32,27 @@ def start_method(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.fixture
+def bystanders() -> frozenset[int]:
+    """Children of ours that outlive a test on purpose; a module with such overrides this."""
+    return frozenset()
+
+
 @pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
+def nothing_left(bystanders: frozenset[int]) -> Iterator[None]:
     """Fails the test if it left a process, a file descriptor or shared memory behind."""
     fds, shared = harness.open_fds(), harness.shared_memory()
     yield
     complaints = []
     # Two seconds: time for what was killed together with its mprun to disappear.
     try:
-        harness.wait_until(lambda: not harness.living_descendants(), timeout=2)
+        harness.wait_until(lambda: not harness.living_descendants(bystanders), timeout=2)
     except AssertionError:
-        left = harness.living_descendants()
+        left = harness.living_descendants(bystanders)
         complaints += [f"process left: {process}" for process in left]
         harness.kill_all(left)
         harness.wait_until(
-            lambda: not harness.living_descendants(), what="killed processes to end"
+            lambda: not harness.living_descendants(bystanders), what="killed processes to end"
         )
     harness.reap_zombies()
     new_fds = harness.open_fds().items() - fds.items()

@@ -49,7 +49,7 @@ std::string one_failure(const RunRecord::Failure& failure) {
   return fmt::format(
       "<details class=\"failure\"><summary>task {0}<span class=\"message\">{1}</span>"
       "<span class=\"where\">{2}</span></summary>\n<p class=\"caption\">Task {3}, attempt {4}, worker "
-      "{5}.</p><pre>{6}{7}</pre></details>\n",
+      "{5}.</p><pre tabindex=\"0\">{6}{7}</pre></details>\n",
       failure.task, escaped(text.message), escaped(text.where), task_mark(failure), failure.attempt, failure.worker,
       cut ? "...\n" : "", traceback.empty() ? "no traceback was recorded" : escaped(traceback));
 }
@@ -107,11 +107,19 @@ std::string one_hang(const RunRecord& run, const RunDetails& details, std::size_
   const std::string call = text_at(file->report, "join", "call");
   facts += (explanation.empty() ? "" : escaped(explanation) + " ") + "<code>" + escaped(hang.cause) + "</code></dd>";
   if (!fix.empty()) facts += "<dt>cure</dt><dd><b>" + escaped(fix) + "</b></dd>";
-  if (!call.empty()) facts += "<dt>waits in</dt><dd><code>" + escaped(call) + "</code></dd>";
+  if (!call.empty()) {
+    const std::string place = text_at(file->report, "join", "file");
+    const Json line = file->report["join"].value("line", Json());
+    facts += "<dt>waits in</dt><dd><code>" + escaped(call) + "</code>";
+    if (!place.empty() && line.is_number_integer())
+      facts += " at <code>" + escaped(place) + ":" + line.dump() + "</code>";
+    facts += "</dd>";
+  }
   inside += "<dl class=\"facts\">" + facts + "</dl>\n";
-  inside += fmt::format("<figure class=\"waits\" data-hang=\"{}\" hidden></figure>\n", index);
-  inside += fmt::format("<details><summary>Report with stacks (<code>{}</code>)</summary><pre>{}</pre></details>\n",
-                        escaped(hang.file), escaped(file->text));
+  inside += fmt::format("<figure class=\"waits\" tabindex=\"0\" data-hang=\"{}\" hidden></figure>\n", index);
+  inside += fmt::format(
+      "<details><summary>Report with stacks (<code>{}</code>)</summary><pre tabindex=\"0\">{}</pre></details>\n",
+      escaped(hang.file), escaped(file->text));
   return "<article class=\"hang\">" + inside + "</article>\n";
 }
 

@@ -1,5 +1,5 @@
 // Histograms, and CPU and memory over time: small graphs in SVG.
-const kChart = {height: 190, top: 20, right: 14, bottom: 34, left: 52};
+const kChart = {height: 190, top: 30, right: 14, bottom: 34, left: 52};
 
 /** An empty graph of the width there is; returns [d3 selection, width]. */
 function freshChart(svg, height = kChart.height) {
@@ -68,15 +68,15 @@ function drawHistogram(svg, values, name) {
   const places = [middle, late].map((value) => Math.max(left, Math.min(width - right, x(Math.max(value, ends[0])))));
   const together = places[1] - places[0] < 58;
   places.forEach((place, number) => {
-    chart.append("line").attr("class", "rule").attr("x1", place).attr("x2", place).attr("y1", top - 12).attr("y2", y(0));
-    if (together && number === 1) return;
+    chart.append("line").attr("class", "rule").attr("x1", place).attr("x2", place).attr("y1", top - 22).attr("y2", y(0));
+    if (together && number === 0) return;
     const end = place > width - 80;
-    chart.append("text").attr("x", place + (end ? -4 : 4)).attr("y", top - 5).attr("text-anchor", end ? "end" : "start")
+    chart.append("text").attr("x", place + (end ? -4 : 4)).attr("y", top - 14).attr("text-anchor", end ? "end" : "start")
       .text(together ? "median, 95 %" : ["median", "95 %"][number]);
   });
   chart.append("text").attr("x", width - right).attr("y", height - 3).attr("text-anchor", "end")
     .text(ratio ? "time, logarithmic" : "time");
-  chart.append("text").attr("x", 2).attr("y", top - 5).text("attempts");
+  chart.append("text").attr("x", 2).attr("y", top - 14).text("attempts");
   const numbers = `shortest ${timeText(sorted[0])}, median ${timeText(middle)}, 95 % below ${timeText(late)}, ` +
     `longest ${timeText(sorted[sorted.length - 1])}`;
   svg.parentElement.querySelector(".numbers").textContent = numbers;
@@ -98,7 +98,8 @@ class UsageCharts {
     body.append(pick);
     const pair = element("div", {class: "pair"});
     body.append(pair);
-    this.cores = usage.steps.map((_, i) => usage.workers.reduce((sum, worker) => sum + (worker[1][i] || 0), 0));
+    this.cores = usage.steps.map(([begin, end], i) =>
+      (begin === end ? null : usage.workers.reduce((sum, worker) => sum + (worker[1][i] || 0), 0)));
     this.charts = [
       ["cpu-total", "CPU of all workers", "CPUs in use"], ["memory-total", "Memory of all workers", "PSS"],
       ["cpu-each", "CPU of each worker", "CPUs in use"], ["memory-each", "Memory of each worker", "PSS"],
@@ -120,15 +121,16 @@ class UsageCharts {
     this.draw();
   }
 
-  /** [seconds, value] between [begin, end], at most two for each of `most` parts: the greatest stays. */
-  points(values, most) {
+  /** [seconds, value] of the time that is shown, one for each of `most` parts of it: the greatest; null: a gap. */
+  points(values, most, isMean) {
     const {steps} = this.usage;
     const [begin, end] = this.range;
     const found = [];
     let last = null;
-    steps.forEach(([from, to, ], i) => {
+    steps.forEach(([from, to], i) => {
       const value = values[i];
-      if (to < begin || from > end) return;
+      const ahead = i + 1 < steps.length ? steps[i + 1][1] : to;  // a line comes from outside
+      if (ahead < begin || from > end) return;
       if (steps[i][0] === steps[i][1] && i > 0) found.push(last = null);  // another session
       if (value === null || value === undefined) {
         if (last) found.push(last = null);
@@ -137,7 +139,8 @@ class UsageCharts {
       const part = Math.floor((to - begin) / (end - begin) * most);
       if (last && last.part === part && value <= last[1]) return;
       if (last && last.part === part) found.pop();
-      last = Object.assign([to, value], {part, from});
+      if (isMean && !last) found.push([from, value]);
+      last = Object.assign([to, value], {part});
       found.push(last);
     });
     return found;
@@ -155,11 +158,12 @@ class UsageCharts {
 
   drawOne(svg, name, column, lines, isTotal, wanted) {
     const [chart, width] = freshChart(svg, 150);
-    const {top, right, left} = kChart;
+    const {right, left} = kChart;
+    const top = 8;
     const low = 150 - 24;
     const text = column === 1 ? (value) => `${Number(value.toPrecision(3))}` : bytesText;
     const x = d3.scaleLinear(this.range, [left + 8, width - right]);
-    const drawn = lines.map(([worker, values]) => [worker, this.points(values, (width - left - right) / 2)]);
+    const drawn = lines.map(([worker, values]) => [worker, this.points(values, (width - left - right) / 2, column === 1)]);
     const most = d3.max(drawn, (line) => d3.max(line[1], (point) => point && point[1])) || 1;
     const y = d3.scaleLinear([0, most], [low, top]);
     const ticks = x.ticks(Math.max(2, Math.floor(width / 110)));
@@ -169,15 +173,19 @@ class UsageCharts {
     chart.append("g").attr("transform", `translate(${left + 8},0)`)
       .call(d3.axisLeft(y).tickValues(values).tickSize(-(width - left - right - 8)).tickFormat(text))
       .call((axis) => axis.select(".domain").remove());
-    const line = d3.line().defined((point) => point !== null).x((point) => x(point[0])).y((point) => y(point[1]));
+    chart.append("clipPath").attr("id", `${svg.id}-inside`).append("rect").attr("x", left + 8).attr("y", 0)
+      .attr("width", width - right - left - 8).attr("height", low);
+    const inside = chart.append("g").attr("clip-path", `url(#${svg.id}-inside)`);
+    const curve = column === 1 ? d3.curveStepBefore : d3.curveLinear;
+    const line = d3.line().curve(curve).defined((point) => point !== null).x((point) => x(point[0])).y((point) => y(point[1]));
     drawn.sort((a, b) => (a[0] === wanted) - (b[0] === wanted));
     for (const [worker, points] of drawn) {
       if (isTotal) {
-        const area = d3.area().defined((point) => point !== null).x((point) => x(point[0])).y0(low).y1((point) => y(point[1]));
-        chart.append("path").attr("class", "under").attr("d", area(points));
+        const area = d3.area().curve(curve).defined((point) => point !== null).x((point) => x(point[0])).y0(low).y1((point) => y(point[1]));
+        inside.append("path").attr("class", "under").attr("d", area(points));
       }
       const kind = isTotal ? "total" : worker === wanted && wanted !== null ? "each picked" : "each";
-      chart.append("path").attr("class", kind).attr("d", line(points))
+      inside.append("path").attr("class", kind).attr("d", line(points))
         .append("title").text(isTotal ? name : `worker ${worker}`);
     }
     const greatest = d3.max(lines, ([, all]) => d3.max(all)) || 0;

@@ -68,7 +68,7 @@ function edgesOf(report, boxes) {
   return [...pairs.values()].map(({from, to, whys}) => ({from, to, why: [...whys].join(", ")}));
 }
 
-/** Gives each box its column and row: behind who waits for it, the join that was reported first. */
+/** Gives each box its column and row: behind who waits for it; in a circle the join that was reported is first. */
 function arrange(report, boxes, edges) {
   const waited = new Set(edges.filter((edge) => edge.from !== edge.to).map((edge) => edge.to));
   const first = report.join ? [report.join.pid] : [];
@@ -78,7 +78,7 @@ function arrange(report, boxes, edges) {
     heights[column] = heights[column] || 0;
     Object.assign(boxes.get(pid), {column, row: heights[column]++});
   };
-  for (const root of [...first, ...roots, ...boxes.keys()]) {
+  for (const root of [...roots, ...first, ...boxes.keys()]) {
     if (!boxes.has(root) || boxes.get(root).column !== undefined) continue;
     let pending = [root];
     place(root, 0);

@@ -2,7 +2,7 @@
 
 function addContents() {
   const nav = document.getElementById("contents");
-  for (const section of document.querySelectorAll("main > section:not([hidden])")) {
+  for (const section of document.querySelectorAll("main section:not([hidden])")) {
     const heading = section.querySelector("h2");
     const count = heading.querySelector(".count");
     const link = element("a", {href: `#${section.id}`}, heading.firstChild.textContent.trim());

@@ -24,8 +24,9 @@ function clockText(seconds, step) {
 }
 
 function smallText(seconds, step) {
-  const unit = step >= 1e-3 ? 1e3 : 1e6;
-  return `${Number((seconds * unit).toFixed(3))}${unit === 1e3 ? "ms" : "µs"}`;
+  const [unit, name] = seconds >= 1e-3 ? [1e3, "ms"] : [1e6, "µs"];
+  const digits = Math.max(0, Math.min(3, -Math.floor(Math.log10(step * unit) + 1e-9)));
+  return `${(seconds * unit).toFixed(digits)}${name}`;
 }
 
 function bytesText(bytes) {

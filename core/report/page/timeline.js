@@ -212,7 +212,8 @@ class Timeline {
     if (this.marked >= 0) this.drawMark(x);
     context.restore();
     const range = document.getElementById("range");
-    range.textContent = `${timeText(begin)} – ${timeText(end)} of ${timeText(this.span)}`;
+    const step = 10 ** Math.floor(Math.log10((end - begin) / 100));
+    range.textContent = `${clockText(begin, step)} – ${clockText(end, step)} of ${timeText(this.span)}`;
     range.dataset.begin = begin;
     range.dataset.end = end;
     this.onMove([begin, end]);
@@ -277,7 +278,7 @@ class Timeline {
         const from = Math.max(0, Math.floor(x0));
         const to = Math.min(width, Math.floor(x1));
         for (let pixel = from; pixel <= to; ++pixel) {
-          busy[pixel] += Math.max(0.03, Math.min(x1, pixel + 1) - Math.max(x0, pixel));
+          busy[pixel] += Math.max(1e-6, Math.min(x1, pixel + 1) - Math.max(x0, pixel));
         }
       }
       if (outcome % 2 && x1 - x0 < 14) signs.push([outcome, (x0 + x1) / 2]);
