@@ -58,4 +58,7 @@ int init(const CommandLine& line);
 /// `mprun report RUN_DIR`: reads only.
 int report(const CommandLine& line);
 
+/// What `mprun report --junit` writes, for a job with that option. kUsage errors name the option.
+[[nodiscard]] Result<void> write_junit(const std::string& run_dir, const std::string& path);
+
 }  // namespace mprun

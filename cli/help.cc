@@ -12,7 +12,7 @@ constexpr const char* kFirst = R"(
 
 Then:
   mprun resume RUN_DIR     finish a run that was cut short
-  mprun report RUN_DIR     what happened in a run
+  mprun report RUN_DIR     what happened in a run; --html FILE: as a page
   mprun inspect PID        why is this process tree stuck?
   mprun check JOB.json     what would run; launches nothing
   mprun doctor             what mprun can use here, and what limits it
@@ -33,7 +33,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun init SCRIPT.py[:FUNCTION]
        mprun check JOB.json
        mprun [OPTIONS] resume RUN_DIR
-       mprun report [--trace FILE] [--junit FILE] RUN_DIR
+       mprun report [--html FILE] [--trace FILE] [--junit FILE] RUN_DIR
        mprun inspect [--json | --dot] [--record FILE] PID
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]

@@ -76,7 +76,7 @@ void define(CLI::App* app, Raw* raw) {
   app->add_option("--html", raw->line.html, "mprun report: one page with timeline, graphs and all that is told")
       ->type_name("FILE");
   app->add_option("--trace", raw->line.trace, "mprun report: the timeline, as Perfetto opens it")->type_name("FILE");
-  app->add_option("--junit", raw->line.junit, "mprun report: every task as a test case, for CI systems")
+  app->add_option("--junit", raw->line.junit, "a job, mprun report: every task as a test case, for CI systems")
       ->type_name("FILE");
   app->add_option("--record", raw->line.record, "mprun inspect: keep all that was read, for a bug report")
       ->type_name("FILE");
@@ -403,9 +403,12 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
   if (line->accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
   if (line->dot) return wrong("--dot has a meaning for mprun inspect only");
+  const bool is_job = line->subcommand == Subcommand::kRun || line->subcommand == Subcommand::kResume;
+  if (!line->junit.empty() && !is_job && line->subcommand != Subcommand::kReport) {
+    return wrong("--junit has a meaning for a job and for mprun report only");
+  }
   if (line->subcommand != Subcommand::kReport) {
-    for (const auto& [name, file] :
-         {std::pair{"--html", &line->html}, {"--trace", &line->trace}, {"--junit", &line->junit}}) {
+    for (const auto& [name, file] : {std::pair{"--html", &line->html}, {"--trace", &line->trace}}) {
       if (!file->empty()) return wrong(std::string(name) + " has a meaning for mprun report only");
     }
   }

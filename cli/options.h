@@ -22,7 +22,7 @@ struct CommandLine {
   Document layer;                    ///< what the options set
   std::string run_dir;               ///< of `mprun resume` and `mprun report`
   std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
-  std::string html, trace, junit;    ///< of `mprun report`: files to be written
+  std::string html, trace, junit;    ///< of `mprun report`, `junit` of a job, too: files to be written
   bool resume = false;               ///< go on in the run directory if it has a run
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
   bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;

@@ -18,10 +18,15 @@ Result<void> write_file(const std::string& path, const std::string& text, const 
   const auto written = write_atomically(path, text);
   if (written) return {};
   const std::string& message = written.error().message;
-  return usage_error(std::string("report: ") + option + ": " + message.substr(0, message.find(';')));
+  return usage_error(std::string(option) + ": " + message.substr(0, message.find(';')));
 }
 
 }  // namespace
+
+Result<void> write_junit(const std::string& run_dir, const std::string& path) {
+  const auto run = read_run(run_dir);
+  return run ? write_file(path, run_junit(*run), "--junit") : Result<void>(run.error());
+}
 
 int report(const CommandLine& line) {
   const auto run = read_run(line.run_dir);

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "commands.h"
@@ -222,6 +224,15 @@ std::string shown_path(const std::string& path) {
   return error || relative.string().rfind("../", 0) == 0 ? path : relative.string();
 }
 
+/// A file that cannot be written is better told before the job than after it.
+Result<void> check_junit(const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code error;
+  const std::string folder = std::filesystem::absolute(path, error).parent_path().string();
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return usage_error("--junit: " + path + " cannot be written: " + folder + ": " + std::strerror(errno));
+}
+
 /// The job is over: what came to stop it meanwhile has nothing left to stop.
 void forget_stop_signals() {
   sigset_t set;
@@ -261,6 +272,12 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
     records.report->print("mprun: " + written.error().message + "\n");
     if (code == 0) code = 125;
   }
+  if (!line.junit.empty()) {
+    if (auto junit = write_junit(directory.path(), line.junit); !junit) {
+      records.report->print("mprun: " + junit.error().message + "\n");
+      if (code == 0) code = 125;
+    }
+  }
   const TaskCounts& counts = records.summary->counts();
   records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
                           code, shown_path(directory.file("results.jsonl"))});
@@ -287,6 +304,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   JobSpec& spec = plan.resolved.spec;
   const auto installation = find_installation();
   if (!installation) return report_error(installation.error());
+  if (auto writable = check_junit(line.junit); !writable) return report_error(writable.error());
   const rlimit open_files = raise_open_files();
   auto inputs = open_inputs(spec);
   if (!inputs) return report_error(inputs.error());

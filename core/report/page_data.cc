@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 
 #include "report/failure_digest.h"
 #include "report/run_page.h"
@@ -36,18 +34,6 @@ std::string base64(std::string_view bytes) {
     }
   }
   return out;
-}
-
-// The attempts that began, by worker and start.
-std::vector<const RunRecord::Attempt*> by_worker(const RunRecord& run) {
-  std::vector<const RunRecord::Attempt*> attempts;
-  for (const RunRecord::Attempt& attempt : run.attempts) {
-    if (attempt.start > 0) attempts.push_back(&attempt);
-  }
-  std::sort(attempts.begin(), attempts.end(), [](const auto* a, const auto* b) {
-    return a->worker != b->worker ? a->worker < b->worker : a->start < b->start;
-  });
-  return attempts;
 }
 
 std::string packed(const std::vector<const RunRecord::Attempt*>& attempts, double zero) {
@@ -123,7 +109,7 @@ Json hangs_json(const RunDetails& details) {
 }  // namespace
 
 std::string page_data(const RunRecord& run, const RunDetails& details) {
-  const auto attempts = by_worker(run);
+  const auto attempts = attempts_by_worker(run);
   double zero = run.started, end = run.started;
   for (const RunRecord::Attempt* attempt : attempts) {
     zero = zero == 0 ? attempt->start : std::min(zero, attempt->start);

@@ -54,6 +54,17 @@ long RunFigures::percent_busy() const {
   return workers.empty() ? 0 : percent(busy / static_cast<double>(workers.size()));
 }
 
+std::vector<const RunRecord::Attempt*> attempts_by_worker(const RunRecord& run) {
+  std::vector<const RunRecord::Attempt*> attempts;
+  for (const RunRecord::Attempt& attempt : run.attempts) {
+    if (attempt.start > 0) attempts.push_back(&attempt);
+  }
+  std::stable_sort(attempts.begin(), attempts.end(), [](const auto* a, const auto* b) {
+    return a->worker != b->worker ? a->worker < b->worker : a->start < b->start;
+  });
+  return attempts;
+}
+
 std::string brief_seconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.0f}us", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.3g}ms", seconds * 1e3);

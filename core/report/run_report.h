@@ -13,6 +13,8 @@ namespace mprun {
 [[nodiscard]] std::string run_text(const RunRecord& run);
 
 /// Every attempt as a complete event ("ph":"X") on the track of its worker; times in microseconds from the first one.
+/// One that ends after the next one of its worker begins, by a rounding or another clock, is cut: Perfetto drops events
+/// that overlap on a track (perfetto.dev/docs/faq).
 [[nodiscard]] std::string run_trace(const RunRecord& run);
 
 /// A test suite with a test case for every task that ended; failed ones carry their error, cancelled ones are skipped.
@@ -37,6 +39,9 @@ struct RunFigures {
   [[nodiscard]] long percent_busy() const;
 };
 [[nodiscard]] RunFigures figures_of(const RunRecord& run);
+
+/// The attempts that began, by worker, and by start within one.
+[[nodiscard]] std::vector<const RunRecord::Attempt*> attempts_by_worker(const RunRecord& run);
 
 /// "12us", "3.5ms", "1.50s", "3m20s".
 [[nodiscard]] std::string brief_seconds(double seconds);

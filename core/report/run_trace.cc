@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -29,15 +30,19 @@ std::string run_trace(const RunRecord& run) {
   for (const WorkerUse& use : figures.workers) {
     add_name(&out, "thread_name", use.worker, "worker " + std::to_string(use.worker));
   }
-  for (const RunRecord::Attempt& attempt : run.attempts) {
-    if (attempt.start <= 0) continue;
-    const auto end = static_cast<std::size_t>(attempt.end);
+  const auto attempts = attempts_by_worker(run);
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    const RunRecord::Attempt& attempt = *attempts[i];
+    const auto begin = microseconds(attempt.start - figures.begin);
+    auto end = begin + microseconds(attempt.seconds);
+    const bool last = i + 1 == attempts.size() || attempts[i + 1]->worker != attempt.worker;
+    if (!last) end = std::min(end, microseconds(attempts[i + 1]->start - figures.begin));
     out +=
         fmt::format(R"({{"ph":"X","cat":"task","name":"task {0}","cname":"{1}","pid":{2},"tid":{3},"ts":{4},"dur":{5},)"
                     R"("args":{{"task":{0},"attempt":{6},"end":"{7}"}}}},)"
                     "\n",
-                    attempt.task, kColours[end], kProcess, attempt.worker, microseconds(attempt.start - figures.begin),
-                    microseconds(attempt.seconds), attempt.attempt, end_name(attempt.end));
+                    attempt.task, kColours[static_cast<std::size_t>(attempt.end)], kProcess, attempt.worker, begin,
+                    end - begin, attempt.attempt, end_name(attempt.end));
   }
   out.erase(out.size() - 2);  // the last comma: there is at least the name of the process
   return out + "\n]}\n";

@@ -30,6 +30,21 @@ def test_an_installed_mprun_runs_a_job(prefix: Path, tmp_path: Path) -> None:
     assert all(Path(module).is_relative_to(prefix) for module, _ in values)
 
 
+def test_an_installed_mprun_writes_a_page(prefix: Path, tmp_path: Path) -> None:
+    """All that a page is made of is in the program."""
+    (tmp_path / "work.py").write_text("def double(x):\n    return 2 * x\n")
+    program = str(prefix / "bin" / "mprun")
+    for words in (["--python", harness.MPRUN_PYTHON, "-q", "--output", "out", "work.py:double", "1", "2"],
+                  ["report", "--html", "page.html", "out"]):  # fmt: skip
+        subprocess.run([program, *words], cwd=tmp_path, check=True, timeout=60)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    terms = (prefix / "share/doc/mprun/copyright").read_text(encoding="utf-8")
+    assert "Apache License" in terms and "<h1>work</h1>" in page
+    if "was built without d3" not in page:
+        for text in (page, terms):
+            assert "d3js.org" in text and "Redistribution and use in source and binary forms" in text
+
+
 def test_an_installation_has_schema_examples_and_manual(prefix: Path) -> None:
     for name in ("job.schema.json", "examples/digits/job.json"):
         assert (prefix / "share/mprun" / name).is_file(), name

@@ -91,6 +91,28 @@ def test_junit_has_every_task(run_dir: Path, run_mprun: RunCommand, tmp_path: Pa
     assert 'raise ValueError(f"<no & never>' in (failure.text or "")
 
 
+def test_a_job_writes_junit_itself(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """At its end, failed or not, and just what mprun report would write; where it cannot, nothing is launched."""
+    run = run_job({**SPEC, "start_method": "spawn"}, "--junit", "own.xml", scripts={"job.py": JOB}).check(1)
+    run_mprun("report", "--junit", "report.xml", run.run_dir).check()
+    assert (tmp_path / "own.xml").read_bytes() == (tmp_path / "report.xml").read_bytes()
+    refused = run_job(SPEC, "--junit", "no/such/folder.xml", scripts={"job.py": JOB}).check(2)
+    assert "--junit: no/such/folder.xml cannot be written" in refused.stderr and not refused.run_dir.exists()
+
+
+def test_events_of_a_worker_do_not_overlap(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Perfetto drops those that do, by a microsecond too."""
+    run = run_job({"script": "job.py:run", "processes": 2, "inputs": {"range": 3000}},
+                  scripts={"job.py": "def run(number):\n    return sum(range(number % 100))\n"}).check()  # fmt: skip
+    run_mprun("report", "--trace", "t.json", run.run_dir).check()
+    events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert len(spans) == 3000
+    for worker in {span["tid"] for span in spans}:
+        own = sorted((span["ts"], span["ts"] + span["dur"]) for span in spans if span["tid"] == worker)
+        assert all(end <= following for (_, end), (following, _) in zip(own, own[1:]))
+
+
 def test_a_run_that_was_killed(start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
     """It tells what there is, and how to go on."""
     script = """
@@ -130,6 +152,8 @@ def test_ranks_and_commands(run_job: RunCommand, run_mprun: RunCommand) -> None:
         (["report", "."], "is not a run directory"),
         (["report", "-n", "2", "."], "--processes 2 has no meaning here"),
         (["--trace", "t.json", "job.json"], "--trace has a meaning for mprun report only"),
+        (["--html", "page.html", "job.json"], "--html has a meaning for mprun report only"),
+        (["--junit", "j.xml", "--", "true"], "--junit has a meaning for a job and for mprun report only"),
     ],
 )
 def test_wrong_words(words: list[str], pattern: str, run_mprun: RunCommand) -> None:
@@ -137,5 +161,6 @@ def test_wrong_words(words: list[str], pattern: str, run_mprun: RunCommand) -> N
 
 
 def test_a_file_that_cannot_be_written(run_dir: Path, run_mprun: RunCommand) -> None:
-    refused = run_mprun("report", "--trace", "no/such/folder.json", run_dir).check(2)
-    assert "--trace" in refused.stderr and "No such file or directory" in refused.stderr
+    for option in ("--trace", "--html", "--junit"):
+        refused = run_mprun("report", option, "no/such/file", run_dir).check(2)
+        assert option in refused.stderr and "No such file or directory" in refused.stderr

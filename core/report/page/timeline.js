@@ -166,7 +166,10 @@ class Timeline {
       const span = wide ? to - from : Math.max(30 * length, 1e-4);
       this.show(middle - span / 2, middle + span / 2);
     }
-    document.getElementById("found").textContent = this.describe(index);
+    const found = document.getElementById("found");
+    found.textContent = this.describe(index);
+    found.dataset.middle = middle;
+    found.dataset.row = this.attempts.row[index];
   }
 
   /** The attempts of a task, the first one first. */

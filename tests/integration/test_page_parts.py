@@ -1,0 +1,138 @@
+"""What the page of mprun report --html is made of: its colours, d3 and its licence, and a build without d3."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import harness
+
+PAGE = harness.ROOT / "core/report/page"
+sys.path.insert(0, str(PAGE))
+import assemble  # noqa: E402
+
+TEXTS = [  # (text, what it stands on)
+    *[(name, ground) for name in ("text", "muted", "accent", "failed", "retried", "good") for ground in ("page", "panel")],
+    *[("text", "row"), ("muted", "row"), ("failed", "row"), ("mark", "panel")],
+    *[(f"on-{kind}", kind) for kind in ("ok", "failed", "retried", "accent")],
+]
+SHAPES = [  # blocks, borders and marks, where the whole shape tells something
+    *[(name, ground) for name in ("ok", "failed", "retried", "cancelled", "mark") for ground in ("row", "panel")],
+]
+
+
+def colours(scheme: int) -> dict[str, str]:
+    """The colours of page.css: 0 by day, 1 by night."""
+    css = (PAGE / "page.css").read_text(encoding="utf-8")
+    pairs = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", css)
+    assert len(pairs) == len(re.findall(r"^  --", css, re.MULTILINE)), "a colour is not written as light-dark(#.., #..)"
+    return {name: (light, dark)[scheme] for name, light, dark in pairs}
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, https://www.w3.org/TR/WCAG21/#dfn-relative-luminance."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_itself() -> None:
+    assert contrast("#000000", "#ffffff") == 21
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_texts_and_shapes_can_be_seen(scheme: int) -> None:
+    """WCAG AA: 4.5 for text, 3 for what is drawn."""
+    found = colours(scheme)
+    for pairs, least in ((TEXTS, 4.5), (SHAPES, 3.0)):
+        for name, ground in pairs:
+            assert contrast(found[name], found[ground]) >= least, (name, ground, contrast(found[name], found[ground]))
+
+
+def test_no_colour_is_written_elsewhere() -> None:
+    css = (PAGE / "page.css").read_text(encoding="utf-8")
+    rest = re.sub(r"light-dark\([^)]*\)|rgb\(0 0 0 / 20%\)", "", css)
+    scripts = "".join(assemble.source(name) for name in assemble.SCRIPTS)
+    assert not re.findall(r"#[0-9a-f]{3,8}\b(?=[;,)\s])", rest.split("@media print")[0])
+    assert not re.findall(r"[\"'`]#[0-9a-f]{3,8}[\"'`]|rgb\(", scripts)
+
+
+def test_licences_are_told_once(tmp_path: Path) -> None:
+    debian = (
+        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
+        "Files: *\nCopyright: 2017 {who}\nLicense: BSD-3-Clause\n\n"
+        "Files: debian/*\nCopyright: 2018 A Packager\nLicense: GPL-3\n\n"
+        "License: BSD-3-Clause\n Redistribution is permitted.\n .\n THERE IS NO WARRANTY.\n\n"
+        "License: GPL-3\n Of the packaging.\n"
+    )
+    for who in ("Ann", "Bob"):
+        (tmp_path / who).write_text(debian.format(who=who), encoding="utf-8")
+    (tmp_path / "plain").write_text("Anybody may do anything.\n", encoding="utf-8")
+    told = assemble.licence([tmp_path / name for name in ("Ann", "Bob", "plain")])
+    assert "Copyright 2017 Ann" in told and "Copyright 2017 Bob" in told
+    assert told.count("Redistribution is permitted.\n\nTHERE IS NO WARRANTY.") == 1
+    assert "Anybody may do anything." in told
+    assert "Packager" not in told and "Of the packaging" not in told
+
+
+def assembled(folder: Path, *more: Path) -> tuple[str, str]:
+    """What assemble.py writes: page_parts.cc and the copyright."""
+    own = folder / "LICENSE"
+    own.write_text("Ours.\n", encoding="utf-8")
+    assemble.main(str(folder / "parts.cc"), str(folder / "copyright"), str(own), *map(str, more))
+    return tuple((folder / name).read_text(encoding="utf-8") for name in ("parts.cc", "copyright"))  # type: ignore[return-value]
+
+
+def test_without_d3_there_are_no_scripts(tmp_path: Path) -> None:
+    parts, copyright_text = assembled(tmp_path)
+    assert "script-src" not in parts and "default-src 'none'" in parts and "getContext" not in parts
+    assert copyright_text == "Ours.\n"
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{harness.ROOT / 'core'}"]
+    subprocess.run(["c++", *flags, str(tmp_path / "parts.cc")], check=True)
+
+
+def test_d3_must_not_end_its_script(tmp_path: Path) -> None:
+    library, licence = tmp_path / "d3.min.js", tmp_path / "licence"
+    licence.write_text("Theirs.\n", encoding="utf-8")
+    library.write_text("d3 = {}", encoding="utf-8")
+    parts, copyright_text = assembled(tmp_path, library, licence)
+    assert "d3 = {}" in parts and "script-src 'sha256-" in parts
+    assert copyright_text.startswith("Ours.\n") and "Theirs." in copyright_text
+    library.write_text("'</SCRIPT>'", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        assembled(tmp_path, library, licence)
+
+
+@pytest.mark.parametrize(
+    ("d3", "told"),
+    [("OFF", "Without d3"), ("v3/d3.min.js", "no d3 of version 5 or later"), ("bare/dist/d3.min.js", "There is no .*LICENSE")],
+)
+def test_a_build_without_d3(d3: str, told: str, tmp_path: Path) -> None:
+    """It is configured, and says so; a d3 without its licence is an error."""
+    for name, text in (("v3/d3.min.js", "// https://d3js.org v3.5.17\n"), ("bare/dist/d3.min.js", "// https://d3js.org v7.0.0\n"),
+                       ("LICENSE", "Theirs.\n")):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    option = f"-DMPRUN_D3={d3 if d3 == 'OFF' else tmp_path / d3}"
+    build = tmp_path / "build"
+    words = ["cmake", "-S", str(harness.ROOT), "-B", str(build), "-G", "Ninja", option, "-DMPRUN_TESTS=OFF",
+             f"-DMPRUN_PYTHON={harness.MPRUN_PYTHON}"]  # fmt: skip
+    run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    said = " ".join((run.stdout + run.stderr).split())
+    assert re.search(told, said), said
+    if d3.startswith("bare"):
+        assert run.returncode != 0
+        return
+    assert run.returncode == 0, said
+    commands = (build / "build.ninja").read_text(encoding="utf-8")
+    assert re.search(r"assemble\.py \S+/page_parts\.cc \S+/copyright \S+/LICENSE *$", commands, re.MULTILINE)

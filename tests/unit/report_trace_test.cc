@@ -1,0 +1,39 @@
+#include <gtest/gtest.h>
+
+#include "job/document.h"
+#include "report/run_report.h"
+
+namespace mprun {
+namespace {
+
+[[nodiscard]] std::vector<Json> spans_of(const RunRecord& run) {
+  std::vector<Json> spans;
+  for (const Json& event : Json::parse(run_trace(run)).at("traceEvents")) {
+    if (event.at("ph") == "X") spans.push_back(event);
+  }
+  return spans;
+}
+
+TEST(RunTraceTest, NothingOverlapsOnATrack) {
+  RunRecord run;
+  // Half microseconds are rounded; the clock of mprun, by which a failed attempt ends, is not that of the worker.
+  run.attempts = {{0, 100, 0.0000106, 1, 1, RunRecord::End::kOk},
+                  {1, 100.0000106, 0.0000056, 1, 1, RunRecord::End::kOk},
+                  {2, 100.0000162, 0.5, 1, 1, RunRecord::End::kRetried},
+                  {3, 100.4, 0.1, 1, 1, RunRecord::End::kOk},
+                  {4, 100.2, 0.7, 0, 1, RunRecord::End::kOk}};
+  const auto spans = spans_of(run);
+  ASSERT_EQ(spans.size(), 5U);
+  EXPECT_EQ(spans[0].at("tid"), 0);
+  EXPECT_EQ(spans[0].at("dur"), 700'000);  // another worker's does not matter
+  for (std::size_t i = 1; i + 1 < spans.size(); ++i) {
+    EXPECT_EQ(spans[i].at("tid"), 1);
+    EXPECT_LE(spans[i].at("ts").get<long>() + spans[i].at("dur").get<long>(), spans[i + 1].at("ts").get<long>());
+    EXPECT_GT(spans[i].at("dur"), 0);
+  }
+}
+
+TEST(RunTraceTest, ARunWithoutAttemptsIsATrace) { EXPECT_TRUE(spans_of(RunRecord{}).empty()); }
+
+}  // namespace
+}  // namespace mprun
