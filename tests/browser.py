@@ -129,7 +129,7 @@ class Browser:
         """The value of an expression in the page."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
-            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+            raise RuntimeError(f"{expression[:500]}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
     def wait(self, expression: str, seconds: float = PATIENCE) -> Any:

@@ -7,8 +7,9 @@ namespace mprun {
 namespace {
 
 [[nodiscard]] std::vector<Json> spans_of(const RunRecord& run) {
+  const Json trace = Json::parse(run_trace(run));
   std::vector<Json> spans;
-  for (const Json& event : Json::parse(run_trace(run)).at("traceEvents")) {
+  for (const Json& event : trace.at("traceEvents")) {
     if (event.at("ph") == "X") spans.push_back(event);
   }
   return spans;

@@ -15,16 +15,19 @@ function connectTheme(restyle) {
   const themes = ["automatic", "light", "dark"];
   const button = document.getElementById("theme");
   let chosen = 0;
+  const show = (theme) => {
+    if (theme) document.documentElement.dataset.theme = themes[theme];
+    else delete document.documentElement.dataset.theme;
+    restyle();
+  };
   button.addEventListener("click", () => {
     chosen = (chosen + 1) % themes.length;
-    if (chosen) document.documentElement.dataset.theme = themes[chosen];
-    else delete document.documentElement.dataset.theme;
     button.textContent = `Theme: ${themes[chosen]}`;
-    restyle();
+    show(chosen);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
-  window.addEventListener("beforeprint", restyle);
-  window.addEventListener("afterprint", restyle);
+  window.addEventListener("beforeprint", () => show(1));  // paper is white
+  window.addEventListener("afterprint", () => show(chosen));
 }
 
 function connectSearch(timeline) {
