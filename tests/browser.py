@@ -20,7 +20,8 @@ from typing import Any
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
-    "--headless", "--remote-debugging-pipe", "--no-sandbox", "--no-first-run", "--disable-gpu", "--disable-dev-shm-usage",
+    "--headless", "--remote-debugging-pipe", "--no-sandbox", "--no-first-run", "--disable-gpu",
+    "--disable-dev-shm-usage",
     "--disable-breakpad", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-zygote", "--password-store=basic", "--hide-scrollbars", "--force-device-scale-factor=1",
 )  # fmt: skip
@@ -149,8 +150,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self.ask("Page.navigate", url=page.resolve().as_uri())
-        self.wait("document.readyState === 'complete' && (!!document.documentElement.dataset.ready"
-                  " || !document.getElementById('data') || document.getElementById('data').textContent === 'null')")  # fmt: skip
+        self.wait("document.readyState === 'complete' && !!document.documentElement.dataset.ready")
 
     def key(self, key: str) -> None:
         """Presses and releases a key: a character, or one of KEYS."""
@@ -168,8 +168,9 @@ class Browser:
         """Where an element is in the window: x, y, width, height. It is scrolled to."""
         return dict(
             self.evaluate(
-                f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center'}});"
-                "const r = e.getBoundingClientRect(); return {x: r.x, y: r.y, width: r.width, height: r.height}; })()"
+                f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+                "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
+                "return {x: r.x, y: r.y, width: r.width, height: r.height}; })()"
             )
         )
 

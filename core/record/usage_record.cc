@@ -37,9 +37,11 @@ class Reader {
     const auto workers = line.find("workers");
     const double at = line["at"].get<double>();
     if (workers == line.end() || !workers->is_array() || !(at >= last_)) return;
-    UsageRecord::Step step{last_, at, 0, {}, is_first(at)};
+    const auto next = std::upper_bound(sessions_.begin(), sessions_.end(), at);
+    const double session = next == sessions_.begin() ? at : *std::prev(next);
+    UsageRecord::Step step{last_, at, 0, {}, record_.steps.empty() || session > last_};
     if (step.first) {
-      step.begin = at;
+      step.begin = session;
       cpu_.clear();
     }
     for (const Json& entry : *workers) {
@@ -54,19 +56,13 @@ class Reader {
   }
 
  private:
-  // No look of the same session came before.
-  [[nodiscard]] bool is_first(double at) const {
-    const auto next = std::upper_bound(sessions_.begin(), sessions_.end(), at);
-    return record_.steps.empty() || (next != sessions_.begin() && *std::prev(next) > last_);
-  }
-
   void add(UsageRecord::Step* step, const Seen& seen) {
     const auto before = cpu_.find(seen.worker);
     double used = seen.cpu_seconds;  // of a process that was not there at the last look: all of it
     if (before != cpu_.end() && before->second <= seen.cpu_seconds) used -= before->second;
     cpu_[seen.worker] = seen.cpu_seconds;
     UsageRecord::Use& use = step->workers[seen.worker];
-    use.cpu_seconds += step->first ? 0 : used;
+    use.cpu_seconds += used;
     use.bytes += seen.bytes;
     step->bytes += seen.bytes;
   }

@@ -1,8 +1,9 @@
 // UsageRecord: CPU and memory of a run's workers over time, for the page of `mprun report`; read from usage.jsonl of a
 // run directory, a line for every look at them:
 //
-//   {"at": seconds since 1970, "workers": [[worker, CPU seconds its process has used so far, bytes of PSS], ...]}
+//   {"at": seconds since 1970, "workers": [[worker, CPU seconds used in this session, bytes of PSS], ...]}
 //
+// The seconds may begin from 0 again where another process has come in the worker's place.
 // Owns at most kMostCells pairs of numbers, however long the run: looks are put together where there are more.
 #pragma once
 
@@ -20,7 +21,7 @@ struct UsageRecord {
   };
   /// What happened from one look to another.
   struct Step {
-    double begin = 0, end = 0;  ///< since 1970; begin == end: a session's first look, which tells nothing of CPU
+    double begin = 0, end = 0;  ///< since 1970; the first of a session begins with it
     double bytes = 0;           ///< of all workers together, the most that a look found
     std::map<int, Use> workers;
     bool first = false;  ///< of a session: nobody looked before it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -106,11 +107,12 @@ def make_page(mprun: Path, tmp_path_factory: pytest.TempPathFactory) -> MakePage
 
 
 def usage_of(run: harness.Run) -> str:
-    """Looks at two workers, ten times a second while the job ran, and a line that was torn."""
-    begin = min(result["start"] for result in run.results())
+    """Looks at two workers, ten times a second since mprun began, and a line that was torn."""
+    started = run.summary()["started"].replace("Z", "+00:00")
+    begin = datetime.datetime.fromisoformat(started).timestamp()
     looks = [
-        {"at": begin + look / 10, "workers": [[0, look / 20, 50 << 20], [1, look / 10, (look + 1) << 20]]}
-        for look in range(20)
+        {"at": begin + look / 10, "workers": [[0, (look - 1) / 20, 50 << 20], [1, (look - 1) / 10, look << 20]]}
+        for look in range(1, 21)
     ]
     return "".join(json.dumps(look) + "\n" for look in looks) + '{"at": 1'
 
@@ -327,7 +329,9 @@ def test_a_hang_is_a_graph(browser: Browser, make_page: MakePage) -> None:
         assert words in hang
     boxes = browser.evaluate("[...document.querySelectorAll('#hangs .box')].map((g) => +g.dataset.pid)")
     assert set(boxes) >= {process["pid"] for process in report["processes"]}
-    edges = browser.evaluate("[...document.querySelectorAll('#hangs .edge')].map((g) => [+g.dataset.from, +g.dataset.to])")
+    edges = browser.evaluate(
+        "[...document.querySelectorAll('#hangs .edge')].map((g) => [+g.dataset.from, +g.dataset.to])"
+    )
     assert {tuple(edge) for edge in edges} == {(edge["from"], edge["to"]) for edge in report["edges"]}
     assert len(edges) >= 2
     label = browser.evaluate("document.querySelector('#hangs svg').ariaLabel")
@@ -358,8 +362,10 @@ def test_nothing_of_the_job_executes(browser: Browser, make_page: MakePage) -> N
 def test_its_policy_forbids_network_and_foreign_scripts(browser: Browser, page: Path) -> None:
     browser.open(page)
     assert browser.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', (e) => e.name)") == "TypeError"
-    browser.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=\"http://127.0.0.1:9/\" onerror=\"hacked = 1\">')")
-    browser.evaluate("document.body.append(Object.assign(document.createElement('script'), {textContent: 'hacked = 1'}))")
+    image = '<img src="http://127.0.0.1:9/" onerror="hacked = 1">'
+    browser.evaluate(f"document.body.insertAdjacentHTML('beforeend', {json.dumps(image)})")
+    script = "Object.assign(document.createElement('script'), {textContent: 'hacked = 1'})"
+    browser.evaluate(f"document.body.append({script})")
     assert browser.evaluate("typeof hacked") == "undefined"
     assert len([told for told in browser.complaints if "Content Security Policy" in told]) >= 3
 

@@ -16,7 +16,8 @@ sys.path.insert(0, str(PAGE))
 import assemble  # noqa: E402
 
 TEXTS = [  # (text, what it stands on)
-    *[(name, ground) for name in ("text", "muted", "accent", "failed", "retried", "good") for ground in ("page", "panel")],
+    *[(name, "page") for name in ("text", "muted", "accent", "failed", "retried", "good")],
+    *[(name, "panel") for name in ("text", "muted", "accent", "failed", "retried", "good")],
     *[("text", "row"), ("muted", "row"), ("failed", "row"), ("mark", "panel")],
     *[(f"on-{kind}", kind) for kind in ("ok", "failed", "retried", "accent")],
 ]
@@ -90,7 +91,7 @@ def assembled(folder: Path, *more: Path) -> tuple[str, str]:
     own = folder / "LICENSE"
     own.write_text("Ours.\n", encoding="utf-8")
     assemble.main(str(folder / "parts.cc"), str(folder / "copyright"), str(own), *map(str, more))
-    return tuple((folder / name).read_text(encoding="utf-8") for name in ("parts.cc", "copyright"))  # type: ignore[return-value]
+    return (folder / "parts.cc").read_text(encoding="utf-8"), (folder / "copyright").read_text(encoding="utf-8")
 
 
 def test_without_d3_there_are_no_scripts(tmp_path: Path) -> None:
@@ -115,12 +116,20 @@ def test_d3_must_not_end_its_script(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("d3", "told"),
-    [("OFF", "Without d3"), ("v3/d3.min.js", "no d3 of version 5 or later"), ("bare/dist/d3.min.js", "There is no .*LICENSE")],
+    [
+        ("OFF", "Without d3"),
+        ("v3/d3.min.js", "no d3 of version 5 or later"),
+        ("bare/dist/d3.min.js", "There is no .*LICENSE"),
+    ],
 )
 def test_a_build_without_d3(d3: str, told: str, tmp_path: Path) -> None:
     """It is configured, and says so; a d3 without its licence is an error."""
-    for name, text in (("v3/d3.min.js", "// https://d3js.org v3.5.17\n"), ("bare/dist/d3.min.js", "// https://d3js.org v7.0.0\n"),
-                       ("LICENSE", "Theirs.\n")):  # fmt: skip
+    files = {
+        "v3/d3.min.js": "// https://d3js.org v3.5.17\n",
+        "bare/dist/d3.min.js": "// https://d3js.org v7.0.0\n",
+        "LICENSE": "Theirs.\n",
+    }
+    for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     option = f"-DMPRUN_D3={d3 if d3 == 'OFF' else tmp_path / d3}"

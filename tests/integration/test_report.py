@@ -54,7 +54,7 @@ def test_text(run_dir: Path, run_mprun: RunCommand) -> None:
         r"^  3 x ValueError: <no & never> 3. \(task 3, File ",
         r"^  task 5 \(worker \d, attempt 1\): .*signal 9",
         r"^  worker \d \(pid \d+\): signal 9 \(Killed\)$",
-        r"^  partial-deadlock, cause unknown: .*/hangs/1\.txt$",
+        r"^  partial-deadlock, cause lock-cycle: .*/hangs/1\.txt$",
     ):
         assert re.search(pattern, text, re.MULTILINE), (pattern, text)
     hang = re.search(r"(/.*hangs/1\.txt)$", text, re.MULTILINE)

@@ -133,11 +133,11 @@ TEST(ReportPageTest, AnyNumberOfAttemptsIsPacked) {
 TEST(ReportPageTest, UsageIsCoresAndBytesOfEachWorker) {
   RunDetails details;
   details.usage.emplace();
-  details.usage->steps = {{1001, 1001, 300, {{0, {0, 300}}}, true},
+  details.usage->steps = {{1000, 1001, 300, {{0, {0.25, 300}}}, true},
                           {1001, 1003, 500, {{0, {1, 200}}, {4, {3, 300}}}, false}};
   const Json usage = Json::parse(page_data(small_run(), details)).at("usage");
-  EXPECT_EQ(usage.at("steps"), Json::parse("[[1.0,1.0,300.0],[1.0,3.0,500.0]]"));
-  EXPECT_EQ(usage.at("workers"), Json::parse("[[0,[null,0.5],[300.0,200.0]],[4,[null,1.5],[null,300.0]]]"));
+  EXPECT_EQ(usage.at("steps"), Json::parse("[[0.0,1.0,300.0],[1.0,3.0,500.0]]"));
+  EXPECT_EQ(usage.at("workers"), Json::parse("[[0,[0.25,0.5],[300.0,200.0]],[4,[null,1.5],[null,300.0]]]"));
 }
 
 TEST(ReportPageTest, WhatTheJobSaysIsTextAndNothingElse) {

@@ -56,13 +56,15 @@ function drawHistogram(svg, values, name) {
   const across = d3.axisBottom(x).tickValues(ticks).tickFormat((tick) => timeText(tick)).tickSizeOuter(0);
   chart.append("g").attr("transform", `translate(0,${height - bottom})`).call(across);
   chart.append("g").attr("transform", `translate(${left},0)`)
-    .call(d3.axisLeft(y).ticks(4).tickSize(-(width - left - right)).tickFormat((count) => (count % 1 ? "" : d3.format(",")(count))))
+    .call(d3.axisLeft(y).ticks(4).tickSize(-(width - left - right))
+      .tickFormat((count) => (count % 1 ? "" : d3.format(",")(count))))
     .call((axis) => axis.select(".domain").remove());
   const height0 = (count) => Math.max(count ? 1.5 : 0, y(0) - y(count));  // one task is seen beside a million
   chart.append("g").selectAll("rect").data(bins).enter().append("rect").attr("class", "bar")
     .attr("x", (bin) => x(bin[0]) + 0.5).attr("width", (bin) => Math.max(1, x(bin[1]) - x(bin[0]) - 1))
     .attr("y", (bin) => y(0) - height0(bin[2])).attr("height", (bin) => height0(bin[2]))
-    .append("title").text((bin) => `${timeText(bin[0])} to ${timeText(bin[1])}: ${countText(bin[2], "attempt", "attempts")}`);
+    .append("title")
+    .text(([from, to, count]) => `${timeText(from)} to ${timeText(to)}: ${countText(count, "attempt", "attempts")}`);
   const middle = part(0.5);
   const late = part(0.95);
   const places = [middle, late].map((value) => Math.max(left, Math.min(width - right, x(Math.max(value, ends[0])))));
@@ -98,8 +100,7 @@ class UsageCharts {
     body.append(pick);
     const pair = element("div", {class: "pair"});
     body.append(pair);
-    this.cores = usage.steps.map(([begin, end], i) =>
-      (begin === end ? null : usage.workers.reduce((sum, worker) => sum + (worker[1][i] || 0), 0)));
+    this.cores = usage.steps.map((_, i) => usage.workers.reduce((sum, worker) => sum + (worker[1][i] || 0), 0));
     this.charts = [
       ["cpu-total", "CPU of all workers", "CPUs in use"], ["memory-total", "Memory of all workers", "PSS"],
       ["cpu-each", "CPU of each worker", "CPUs in use"], ["memory-each", "Memory of each worker", "PSS"],
@@ -113,7 +114,8 @@ class UsageCharts {
       return {id, name, svg};
     });
     body.append(element("p", {class: "caption"}, "As mprun looked at the workers' processes and what is below them; " +
-      "CPU is the mean between two looks, memory (PSS) what a look found. The part of time is that of the timeline above."));
+      "CPU is the mean between two looks, memory (PSS) what a look found; in a long run some looks are put together. " +
+      "The part of time is that of the timeline above."));
   }
 
   show(range) {
@@ -131,7 +133,7 @@ class UsageCharts {
       const value = values[i];
       const ahead = i + 1 < steps.length ? steps[i + 1][1] : to;  // a line comes from outside
       if (ahead < begin || from > end) return;
-      if (steps[i][0] === steps[i][1] && i > 0) found.push(last = null);  // another session
+      if (i > 0 && from > steps[i - 1][1]) found.push(last = null);  // another session
       if (value === null || value === undefined) {
         if (last) found.push(last = null);
         return;
@@ -169,7 +171,8 @@ class UsageCharts {
     const ticks = x.ticks(Math.max(2, Math.floor(width / 110)));
     const values = column === 1 ? y.ticks(4) : this.memoryTicks(most);
     chart.append("g").attr("transform", `translate(0,${low})`)
-      .call(d3.axisBottom(x).tickValues(ticks).tickFormat((tick) => clockText(tick, ticks[1] - ticks[0] || 1)).tickSizeOuter(0));
+      .call(d3.axisBottom(x).tickValues(ticks).tickSizeOuter(0)
+        .tickFormat((tick) => clockText(tick, ticks[1] - ticks[0] || 1)));
     chart.append("g").attr("transform", `translate(${left + 8},0)`)
       .call(d3.axisLeft(y).tickValues(values).tickSize(-(width - left - right - 8)).tickFormat(text))
       .call((axis) => axis.select(".domain").remove());
@@ -177,11 +180,14 @@ class UsageCharts {
       .attr("width", width - right - left - 8).attr("height", low);
     const inside = chart.append("g").attr("clip-path", `url(#${svg.id}-inside)`);
     const curve = column === 1 ? d3.curveStepBefore : d3.curveLinear;
-    const line = d3.line().curve(curve).defined((point) => point !== null).x((point) => x(point[0])).y((point) => y(point[1]));
+    const there = (point) => point !== null;
+    const across = (point) => x(point[0]);
+    const up = (point) => y(point[1]);
+    const line = d3.line().curve(curve).defined(there).x(across).y(up);
     drawn.sort((a, b) => (a[0] === wanted) - (b[0] === wanted));
     for (const [worker, points] of drawn) {
       if (isTotal) {
-        const area = d3.area().curve(curve).defined((point) => point !== null).x((point) => x(point[0])).y0(low).y1((point) => y(point[1]));
+        const area = d3.area().curve(curve).defined(there).x(across).y0(low).y1(up);
         inside.append("path").attr("class", "under").attr("d", area(points));
       }
       const kind = isTotal ? "total" : worker === wanted && wanted !== null ? "each picked" : "each";

@@ -8,7 +8,8 @@ function bytesOf(base64) {
   return bytes;
 }
 
-/** Attempts by worker and start: {count, task, begin, end (seconds), outcome, attempt, row} and rows [{worker, from, to}]. */
+/** Attempts by worker and start: {count, task, begin, end, outcome, attempt, row}, times in seconds, and rows of
+    [{worker, from, to}]. */
 function unpackAttempts(count, base64) {
   const bytes = bytesOf(base64);
   let at = 0;

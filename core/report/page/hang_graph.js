@@ -51,7 +51,8 @@ const plainReason = (why) => (/^process \d/.test(why) ? "its end" : why);
 function fit(text, width) {
   let words = text.text();
   while (words.length > 3 && text.node().getComputedTextLength() > width) {
-    words = words.slice(0, Math.min(words.length - 2, Math.floor(words.length * width / text.node().getComputedTextLength())));
+    const fitting = Math.floor(words.length * width / text.node().getComputedTextLength());
+    words = words.slice(0, Math.min(words.length - 2, fitting));
     text.text(`${words.trimEnd()}…`);
   }
 }
@@ -106,15 +107,18 @@ function route(from, to) {
   if (to.column > from.column) {
     const [x0, y0, x1, y1] = [from.x + width, y(from, 0.42), to.x, y(to, 0.42)];
     const middle = (x0 + x1) / 2;
-    return {d: `M${x0},${y0} C${middle},${y0} ${middle},${y1} ${x1 - 2},${y1}`, x: middle, y: (y0 + y1) / 2 - 7, anchor: "middle"};
+    const d = `M${x0},${y0} C${middle},${y0} ${middle},${y1} ${x1 - 2},${y1}`;
+    return {d, x: middle, y: (y0 + y1) / 2 - 7, anchor: "middle"};
   }
   if (to.column === from.column) {
     const [x0, y0, y1] = [from.x + width, y(from, 0.7), y(to, 0.7)];
-    return {d: `M${x0},${y0} C${x0 + 70},${y0} ${x0 + 70},${y1} ${x0 + 2},${y1}`, x: x0 + 56, y: (y0 + y1) / 2, anchor: "start"};
+    const d = `M${x0},${y0} C${x0 + 70},${y0} ${x0 + 70},${y1} ${x0 + 2},${y1}`;
+    return {d, x: x0 + 56, y: (y0 + y1) / 2, anchor: "start"};
   }
   const [x0, y0, x1, y1] = [from.x, y(from, 0.78), to.x + width, y(to, 0.78)];
   const low = Math.max(y0, y1) + 30;
-  return {d: `M${x0},${y0} C${x0 - 70},${low} ${x1 + 70},${low} ${x1 + 2},${y1}`, x: (x0 + x1) / 2, y: low - 4, anchor: "middle"};
+  const d = `M${x0},${y0} C${x0 - 70},${low} ${x1 + 70},${low} ${x1 + 2},${y1}`;
+  return {d, x: (x0 + x1) / 2, y: low + 8, anchor: "middle"};
 }
 
 function drawHang(figure, report, number) {
@@ -132,7 +136,7 @@ function drawHang(figure, report, number) {
     box.y = 3 + (box.row + above) * (kBox.height + kBox.down);
   }
   const width = columns * (kBox.width + kBox.across) + 6;
-  const height = rows * (kBox.height + kBox.down) + 16;
+  const height = rows * (kBox.height + kBox.down) + 24;
   const said = edges.map((edge) => `${edge.from} waits for ${edge.to}: ${edge.why}`).join("; ");
   figure.hidden = false;
   const svg = d3.select(figure).append("svg").attr("width", width).attr("height", height).attr("role", "img")
@@ -158,7 +162,8 @@ function drawHang(figure, report, number) {
     fit(group.append("text").attr("class", "why").attr("x", way.x).attr("y", way.y).attr("text-anchor", way.anchor)
       .text(plainReason(edge.why)), kBox.across - 16);
   }
-  const dead = deathsOf(report).filter((death) => !boxes.has(death.pid)).map((death) => `${death.pid} (${howItDied(death)})`);
+  const others = deathsOf(report).filter((death) => !boxes.has(death.pid));
+  const dead = others.map((death) => `${death.pid} (${howItDied(death)})`);
   const caption = ["An arrow: waits for. A thick border: stuck for ever; a dashed one: dead."];
   if (dead.length) caption.push(`Ended before, and waited for by nobody: ${shortened(dead.join(", "), 300)}.`);
   if (hidden) caption.push(`${hidden} more processes are in the report.`);

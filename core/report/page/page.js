@@ -52,7 +52,8 @@ function connectSearch(timeline) {
 function connectTasks(timeline) {
   for (const place of document.querySelectorAll("[data-task]")) {
     const {task, attempt} = place.dataset;
-    const button = element("button", {type: "button", class: "task", "aria-label": `Show task ${task} in the timeline`}, task);
+    const label = `Show task ${task} in the timeline`;
+    const button = element("button", {type: "button", class: "task", "aria-label": label}, task);
     place.textContent = "";
     place.append(button);
     button.addEventListener("click", () => {
@@ -105,8 +106,10 @@ function start() {
   const draw = () => {
     if (!timeline) return;
     addLegend(timeline);
-    drawHistogram(document.getElementById("durations"), attempts.end.map((end, i) => end - attempts.begin[i]), "how long they took");
-    drawHistogram(document.getElementById("queue"), queueTimes(attempts, data.sessions.map((at) => at / 1e6)), "how long workers waited");
+    const durations = attempts.end.map((end, i) => end - attempts.begin[i]);
+    const waits = queueTimes(attempts, data.sessions.map((at) => at / 1e6));
+    drawHistogram(document.getElementById("durations"), durations, "how long they took");
+    drawHistogram(document.getElementById("queue"), waits, "how long workers waited");
   };
   draw();
   document.querySelectorAll("[data-hang]").forEach((figure) => {

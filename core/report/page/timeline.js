@@ -274,7 +274,8 @@ class Timeline {
         const wide = Math.min(x1, width + 2) - from;
         blocks.block(outcome, from, y, wide > 3 ? wide - 1 : wide, height);
         if (wide > 36 && height >= 12) {
-          const before = signs.length ? signs[signs.length - 1][1] + 8 : 0;  // a sign must not look as if it were of this one
+          // The sign of the one before must not look as if it were of this one.
+          const before = signs.length ? signs[signs.length - 1][1] + 8 : 0;
           labels.push([attempts.task[i], outcome, Math.max(from, before), from + wide - 6]);
         }
       } else {

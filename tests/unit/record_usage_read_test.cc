@@ -44,8 +44,9 @@ TEST_F(UsageRecordTest, WhatWorkersUsedBetweenLooks) {
   ASSERT_EQ(usage->steps.size(), 2U);
   const UsageRecord::Step& first = usage->steps[0];
   EXPECT_TRUE(first.first);
-  EXPECT_EQ(first.begin, first.end);  // since when the five seconds were used is not known
-  EXPECT_EQ(first.workers.at(0).cpu_seconds, 0);
+  EXPECT_EQ(first.begin, 1);  // that of the session
+  EXPECT_EQ(first.end, 2);
+  EXPECT_EQ(first.workers.at(0).cpu_seconds, 5);
   EXPECT_EQ(first.bytes, 300);
   const UsageRecord::Step& second = usage->steps[1];
   EXPECT_EQ(second.begin, 2);
@@ -77,8 +78,8 @@ TEST_F(UsageRecordTest, NothingIsUsedBetweenSessions) {
   ASSERT_TRUE(usage);
   ASSERT_EQ(usage->steps.size(), 4U);
   EXPECT_TRUE(usage->steps[2].first);
-  EXPECT_EQ(usage->steps[2].begin, 103);
-  EXPECT_EQ(usage->steps[2].workers.at(0).cpu_seconds, 0);
+  EXPECT_EQ(usage->steps[2].begin, 102);
+  EXPECT_EQ(usage->steps[2].workers.at(0).cpu_seconds, 7);
   EXPECT_EQ(usage->steps[3].workers.at(0).cpu_seconds, 1);
 }
 
@@ -109,7 +110,7 @@ TEST_F(UsageRecordTest, ManyLooksAreFewSteps) {
   ASSERT_TRUE(usage);
   EXPECT_LE(usage->steps.size(), UsageRecord::kMostSteps);
   EXPECT_GT(usage->steps.size(), UsageRecord::kMostSteps / 4);
-  double cpu = 0, most = 0, end = 2;
+  double cpu = 0, most = 0, end = 1;
   for (const UsageRecord::Step& step : usage->steps) {
     EXPECT_EQ(step.begin, end);  // nothing is left out between them
     end = step.end;
