@@ -53,11 +53,11 @@ function drawHistogram(svg, values, name) {
   const x = (ratio ? d3.scaleLog() : d3.scaleLinear()).domain(ends).range([left, width - right]);
   const y = d3.scaleLinear().domain([0, d3.max(bins, (bin) => bin[2])]).nice().range([height - bottom, top]);
   const ticks = ratio ? roundTicks(...ends) : x.ticks(5);
-  const across = d3.axisBottom(x).tickValues(ticks).tickFormat((tick) => timeText(tick)).tickSizeOuter(0);
+  const across = d3.axisBottom(x).tickValues(ticks).tickFormat((tick) => (tick ? timeText(tick) : "0")).tickSizeOuter(0);
   chart.append("g").attr("transform", `translate(0,${height - bottom})`).call(across);
   chart.append("g").attr("transform", `translate(${left},0)`)
-    .call(d3.axisLeft(y).ticks(4).tickSize(-(width - left - right))
-      .tickFormat((count) => (count % 1 ? "" : d3.format(",")(count))))
+    .call(d3.axisLeft(y).tickValues(y.ticks(4).filter(Number.isInteger)).tickSize(-(width - left - right))
+      .tickFormat(d3.format(",")))
     .call((axis) => axis.select(".domain").remove());
   const height0 = (count) => Math.max(count ? 1.5 : 0, y(0) - y(count));  // one task is seen beside a million
   chart.append("g").selectAll("rect").data(bins).enter().append("rect").attr("class", "bar")
