@@ -31,6 +31,7 @@ std::vector<Cause> causes_of(const RunRecord& run) {
     by_type[std::move(type)].push_back(&failure);
   }
   std::vector<Cause> causes;
+  causes.reserve(by_type.size());
   for (auto& [type, failures] : by_type) causes.push_back({type, std::move(failures)});
   std::stable_sort(causes.begin(), causes.end(),
                    [](const Cause& a, const Cause& b) { return a.failures.size() > b.failures.size(); });

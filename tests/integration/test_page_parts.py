@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness import RunCommand
 
 PAGE = harness.ROOT / "core/report/page"
 sys.path.insert(0, str(PAGE))
@@ -84,6 +86,22 @@ def test_licences_are_told_once(tmp_path: Path) -> None:
     assert told.count("Redistribution is permitted.\n\nTHERE IS NO WARRANTY.") == 1
     assert "Anybody may do anything." in told
     assert "Packager" not in told and "Of the packaging" not in told
+
+
+def test_a_resumed_run_has_its_sessions(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """How long a worker waited is counted from the start of each."""
+    script = "import os\n\ndef run(number):\n    if number == 1 and not os.path.exists('again'):\n        raise KeyError\n"
+    run = run_job({"script": "job.py:run", "inputs": {"range": 3}, "processes": 1}, scripts={"job.py": script}).check(1)
+    (tmp_path / "again").touch()
+    run_mprun("--retry-failed", "resume", run.run_dir).check()
+    run_mprun("report", "--html", "page.html", run.run_dir).check()
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "worked on by 2 sessions" in page
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])  # type: ignore[index]
+    if data is None:
+        pytest.skip("this mprun was built without d3 (Debian: node-d3)")
+    first, second = data["sessions"]
+    assert first == 0 and 0 < second < 1e6 * data["span"]
 
 
 def assembled(folder: Path, *more: Path) -> tuple[str, str]:

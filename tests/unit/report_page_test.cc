@@ -117,6 +117,7 @@ TEST(ReportPageTest, AnyNumberOfAttemptsIsPacked) {
   RunRecord run;
   run.started = 1000;
   std::vector<Block> expected;
+  expected.reserve(1000);
   for (int i = 0; i < 1000; ++i) {
     const auto task = static_cast<TaskId>(i % 2 == 0 ? i * 1'000'000'007LL : 999 - i);
     run.attempts.push_back({task, 1000 + i * 1.5, 0.001 * i, i % 3, i, RunRecord::End::kOk});
