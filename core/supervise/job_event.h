@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -73,6 +74,33 @@ struct HangFound {
   std::string_view file;     ///< of the whole report, relative to the run directory; empty: there is none
 };
 
+enum class WorkerState {
+  kStarting,
+  kIdle,  ///< it waits for a task
+  kBusy,
+  kStopped,  ///< by SIGSTOP, or a debugger
+  kEnding,   ///< it was told to end
+};
+
+/// What a worker does, and what it uses together with all its descendants.
+struct WorkerView {
+  int worker = 0;
+  std::int32_t pid = 0;  ///< 0: there is no process at the moment
+  WorkerState state = WorkerState::kStarting;
+  std::optional<TaskId> task;
+  double task_seconds = 0;   ///< since the task began
+  double cpu = 0;            ///< seconds of CPU time, those before it in its place included
+  double load = 0;           ///< CPUs it kept busy between the last two looks: 1 is one of them all the time
+  std::uint64_t memory = 0;  ///< bytes: PSS, or resident where that may not be read
+};
+
+/// Told about ten times a second while the job runs.
+struct WorkersSeen {
+  std::span<const WorkerView> workers;  ///< those that are there, by their numbers
+  /// Wall clock of the look that `cpu`, `load` and `memory` are from: about every second there is another.
+  Nanos measured = 0;
+};
+
 /// Told at least ten times a second while the job runs.
 struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
@@ -82,7 +110,8 @@ struct Pulse {
   std::string_view phase;  ///< "starting", "running", "finishing", "stopping"
 };
 
-using JobEvent = std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, Pulse>;
+using JobEvent =
+    std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, WorkersSeen, Pulse>;
 
 class Sink {
  public:

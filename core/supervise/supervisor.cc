@@ -31,7 +31,8 @@ constexpr double kKillSeconds = 2;
 Supervisor::Supervisor(Setup setup)
     : setup_(std::move(setup)),
       policy_(policy_of(*setup_.spec, setup_.inputs->total())),
-      held_(static_cast<std::size_t>(setup_.spec->processes)) {
+      held_(static_cast<std::size_t>(setup_.spec->processes)),
+      usage_(proc_.get(), setup_.spec->processes) {
   policy_.earlier = setup_.earlier;
   next_input_ = setup_.first_task;
 }
@@ -121,7 +122,9 @@ void Supervisor::loop_until_over() {
     tick();
     if (fatal_ && !give_up) give_up = monotonic_now() + policy_.grace + from_seconds(kKillSeconds);
     if (give_up && monotonic_now() > *give_up) return;
-    look_at_memory();
+    const Nanos now = monotonic_now();
+    look_at_memory(now);
+    look_at_usage(now);
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
@@ -236,7 +239,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
-  slots_.erase(pid);
+  if (slots_.erase(pid) != 0) usage_.process_ended(slot, pid);
   hosts_.erase(pid);
   gone_pid_ = pid;
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);

@@ -24,6 +24,7 @@
 #include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
 #include "supervise/scheduler.h"
+#include "supervise/usage.h"
 #include "wire/notes.h"
 #include "wire/sync_segment.h"
 
@@ -100,7 +101,10 @@ class Supervisor : private CrewListener {
   void tell_fatal();
   void on_notes();
   void begin_memory_watch();
-  void look_at_memory();
+  void look_at_memory(Nanos now);
+  void look_at_usage(Nanos now);
+  void tell_workers(Nanos now);
+  const ProcessTable& processes(Nanos now);
   [[nodiscard]] std::string memory_words(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
@@ -149,7 +153,12 @@ class Supervisor : private CrewListener {
   std::map<int, std::string>
       hung_;  ///< slots whose worker was killed because it hung, was too large, or took too long: why, or where
   int overdue_told_ = 0;
-  std::unique_ptr<ProcSource> proc_;
+  std::unique_ptr<ProcSource> proc_ = live_proc();
+  ProcessTable processes_;
+  Nanos listed_ = 0;
+  Usage usage_;
+  Nanos next_usage_look_ = 0, last_told_ = 0;
+  Nanos measured_ = 0;               ///< wall clock
   std::optional<MemoryUse> memory_;  ///< where a limit is set
   Nanos next_memory_look_ = 0;
   OomKills oom_kills_;  ///< when we looked last
