@@ -24,6 +24,7 @@
 #include "record/shared_tensors.h"
 #include "record/summary.h"
 #include "record/tensor_files.h"
+#include "record/usage_writer.h"
 #include "report/text_report.h"
 #include "supervise/command_crew.h"
 #include "supervise/supervisor.h"
@@ -39,10 +40,11 @@ struct Records {
   std::unique_ptr<Summary> summary;
   std::unique_ptr<TextReport> report;
   std::unique_ptr<TensorFiles> tensors;
+  std::unique_ptr<UsageWriter> usage;
   SharedTensors* shared = nullptr;  ///< of run_job()
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
-    return {journal.get(), results.get(), joblog.get(), summary.get(), report.get(), tensors.get()};
+    return {journal.get(), results.get(), joblog.get(), summary.get(), report.get(), tensors.get(), usage.get()};
   }
   void warn(const std::vector<std::string>& warnings) const {
     for (const std::string& text : warnings) {
@@ -199,6 +201,7 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   options.explain = line.explain;
   records->report = std::make_unique<TextReport>(options);
   records->summary = std::make_unique<Summary>(spec, wall_now());
+  records->usage = std::make_unique<UsageWriter>(directory.file("usage.jsonl"));
   ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
   results.written_files = [records] { return records->tensors->take_written(); };
   results.before_writing = [records] {
@@ -248,6 +251,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
   records.results->finish(code <= 128);
   records.warn(records.results->take_warnings());
+  if (records.usage->failure()) records.warn({records.usage->failure()->message});
   const bool joblog_whole = records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
   if (records.results->failure() && code != 125) {

@@ -397,6 +397,7 @@ def test_what_a_run_leaves(run_job: RunCommand) -> None:
         "logs",
         "results.jsonl",
         "summary.json",
+        "usage.jsonl",
     ]
     for task, result in enumerate(run.results()):
         assert list(result) == ["task", "status", "value", "worker", "attempt", "start", "seconds"]
