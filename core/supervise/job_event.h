@@ -106,12 +106,17 @@ struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
   std::optional<std::uint64_t> total;
   int busy = 0, workers = 0;
-  double elapsed = 0;      ///< seconds since the job began
-  std::string_view phase;  ///< "starting", "running", "finishing", "stopping"
+  double elapsed = 0;       ///< seconds since the job began
+  std::string_view phase;   ///< "starting", "running", "finishing", "stopping", "finished"
+  std::string_view doing;   ///< what is waited for: "setup()", "waiting for worker 3 to start"; empty while tasks run
+  std::uint64_t bytes = 0;  ///< of results and tensors that tasks of this session have brought
 };
 
+/// The job is about to be stopped (Ctrl-Z), and mprun with it.
+struct Suspended {};
+
 using JobEvent =
-    std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, WorkersSeen, Pulse>;
+    std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, WorkersSeen, Pulse, Suspended>;
 
 class Sink {
  public:
