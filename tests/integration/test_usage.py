@@ -33,7 +33,9 @@ def burn(seconds):
 def work(seconds):
     held = bytearray(100 * 2**20)
     burn(seconds)
-    child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     child.stdout.readline()
     mark("busy")
     wait_for("go")
@@ -112,7 +114,7 @@ def test_workers_and_their_descendants(
 
 
 def test_commands_of_a_slot_add_up(start_job: StartCommand, tmp_path: Path) -> None:
-    """CPU time of commands that have ended stays with their slot, even of those no look has seen."""
+    """CPU time of commands that have ended stays with their slot, seen by a look or not."""
     script = (
         "import time, sys\nfrom events import mark, wait_for\n"
         "while time.process_time() < 0.25: pass\n"
@@ -134,7 +136,7 @@ def test_commands_of_a_slot_add_up(start_job: StartCommand, tmp_path: Path) -> N
 
 
 def cut_short(start_job: StartCommand, tmp_path: Path) -> Path:
-    """The directory of a run that was killed when its worker had been looked at; its tasks may go on now."""
+    """The directory of a run that was killed when its worker had been looked at."""
     running = start_job(
         {"script": "job.py:work", "processes": 1, "inputs": {"items": [0, 0]}},
         scripts={"job.py": JOB, "events.py": harness.EVENTS},
