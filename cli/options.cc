@@ -39,6 +39,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
+    FieldOption{"--view", "/view", "summary|workers", "progress on a terminal: a line, or one more a worker"},
 };
 
 // Everything CLI11 fills in.

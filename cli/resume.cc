@@ -27,7 +27,8 @@ void add_differences(const Json& then, const Json& now, std::vector<std::string>
   };
   for (const Json& step : Json::diff(then, now)) {
     const auto path = step.at("path").get<std::string>();
-    if (path == "/output/dir" || path == "/output/results" || path == "/progress") continue;  // where, not what
+    if (path == "/output/dir" || path == "/output/results") continue;  // where, not what
+    if (path == "/progress" || path == "/view") continue;
     const Json::json_pointer at(path);
     const std::string before = then.contains(at) ? brief(then.at(at)) : "nothing";
     const std::string after = now.contains(at) ? brief(now.at(at)) : "nothing";

@@ -26,6 +26,7 @@
 #include "record/shared_tensors.h"
 #include "record/summary.h"
 #include "record/tensor_files.h"
+#include "record/usage_writer.h"
 #include "report/text_report.h"
 #include "supervise/command_crew.h"
 #include "supervise/supervisor.h"
@@ -41,10 +42,11 @@ struct Records {
   std::unique_ptr<Summary> summary;
   std::unique_ptr<TextReport> report;
   std::unique_ptr<TensorFiles> tensors;
+  std::unique_ptr<UsageWriter> usage;
   SharedTensors* shared = nullptr;  ///< of run_job()
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
-    return {journal.get(), results.get(), joblog.get(), summary.get(), report.get(), tensors.get()};
+    return {journal.get(), results.get(), joblog.get(), summary.get(), report.get(), tensors.get(), usage.get()};
   }
   void warn(const std::vector<std::string>& warnings) const {
     for (const std::string& text : warnings) {
@@ -55,15 +57,29 @@ struct Records {
   }
 };
 
-/// Standard input may not have anything yet: waits for it, or for the signal that ends the waiting.
-/// Returns the signal, 0 if there is something to read.
-int wait_for_input(int fd, const Guard& guard) {
+/// Whether progress is shown.
+bool shows_progress(const JobSpec& spec, const CommandLine& line) {
+  return spec.progress == ProgressMode::kAlways || (spec.progress == ProgressMode::kAuto && !line.quiet);
+}
+
+/// Standard input may not have anything yet: waits for it, or for the signal that ends the waiting. If it `tells`,
+/// people hear that after a while, and then ever more rarely. Returns the signal, 0 if there is something to read.
+int wait_for_input(int fd, const Guard& guard, bool tells) {
+  constexpr Nanos kLongestSilence = 300 * kNanosPerSecond;
+  Nanos silence = (isatty(STDERR_FILENO) != 0 ? 1 : 10) * kNanosPerSecond;
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
   const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
   std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
-  uninterrupted([&] { return poll(waits.data(), waits.size(), -1); });
+  const auto wait = [&] {
+    const int milliseconds = tells ? static_cast<int>(silence / kNanosPerMilli) : -1;
+    return uninterrupted([&] { return poll(waits.data(), waits.size(), milliseconds); });
+  };
+  while (wait() == 0) {
+    std::fputs("mprun: waiting for the first input\n", stderr);
+    silence = std::min(silence * 2, kLongestSilence);
+  }
   if (waits[2].revents != 0) return SIGKILL;
   signalfd_siginfo info{};
   if (waits[1].revents != 0 && uninterrupted([&] { return read(signals.get(), &info, sizeof info); }) == sizeof info) {
@@ -80,7 +96,8 @@ struct FirstInput {
 
 /// The first input whose task has not ended, so that a job without any launches nothing. A signal while waiting ends up
 /// in `*stopped_by`.
-Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Guard& guard, int* stopped_by) {
+Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Guard& guard, bool tells,
+                              int* stopped_by) {
   FirstInput first;
   for (;;) {
     first.text.clear();
@@ -98,7 +115,7 @@ Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Gu
         return usage_error(
             "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
       case InputSource::Pull::kWait:
-        *stopped_by = wait_for_input(inputs->wait_fd(), guard);
+        *stopped_by = wait_for_input(inputs->wait_fd(), guard, tells);
         if (*stopped_by != 0) return internal_error("stopped while waiting for the first input");
     }
   }
@@ -194,13 +211,15 @@ Result<void> open_new_records(const JobSpec& spec, const RunDirectory& directory
 
 /// `*records` has the tensors already, and stays where it is.
 Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line, const Plan& plan,
-                          const Earlier& earlier, Records* records) {
+                          const Earlier& earlier, const Guard& guard, Records* records) {
   TextOptions options = text_options(spec, STDERR_FILENO);
   options.quiet = line.quiet;
   options.verbose = line.verbose;
   options.explain = line.explain;
+  options.process_group = guard.process_group;
   records->report = std::make_unique<TextReport>(options);
   records->summary = std::make_unique<Summary>(spec, wall_now());
+  records->usage = std::make_unique<UsageWriter>(directory.file("usage.jsonl"));
   ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
   results.written_files = [records] { return records->tensors->take_written(); };
   results.before_writing = [records] {
@@ -259,6 +278,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
   records.results->finish(code <= 128);
   records.warn(records.results->take_warnings());
+  if (records.usage->failure()) records.warn({records.usage->failure()->message});
   const bool joblog_whole = records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
   if (records.results->failure() && code != 125) {
@@ -322,7 +342,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     earlier = std::move(*read);
   }
   int stopped_by = 0;
-  auto first = pull_first(inputs->get(), earlier.results.ended, guard, &stopped_by);
+  auto first = pull_first(inputs->get(), earlier.results.ended, guard, shows_progress(spec, line), &stopped_by);
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
   if (auto fits = fit_processes(&spec, **inputs, &plan.resolved.decisions); !fits) return report_error(fits.error());
@@ -335,7 +355,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     guard.keep_open(directory->lock_fd());
     records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
   }
-  if (auto opened = open_records(spec, *directory, line, plan, earlier, &records); !opened) {
+  if (auto opened = open_records(spec, *directory, line, plan, earlier, guard, &records); !opened) {
     return report_error(opened.error());
   }
   records.shared = &*shared;
@@ -370,6 +390,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   setup.check_tensors = [&records](TaskId task, std::string_view input, std::string_view claims) {
     return records.tensors->check(task, input, claims);
   };
+  setup.tensor_bytes = [&records, before = records.tensors->bytes()] { return records.tensors->bytes() - before; };
   auto sync = SyncSegment::create();
   if (!sync) return report_error(sync.error());
   auto watch = HangWatch::create(spec.watch, guard, directory->path());

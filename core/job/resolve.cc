@@ -184,6 +184,7 @@ void resolve_plain(Resolving& job) {
   spec.progress = progress == "always"  ? ProgressMode::kAlways
                   : progress == "never" ? ProgressMode::kNever
                                         : ProgressMode::kAuto;
+  spec.view = job.text("/view") == "workers" ? ViewMode::kWorkers : ViewMode::kSummary;
 }
 
 Result<void> resolve_padding(Resolving& job) {

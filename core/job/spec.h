@@ -43,6 +43,7 @@ struct Padding {
   std::string fill;  ///< JSON: a number, or "NaN", "Infinity", "-Infinity"
 };
 enum class ProgressMode { kAuto, kAlways, kNever };
+enum class ViewMode { kSummary, kWorkers };  ///< of progress on a terminal
 
 struct Device {
   DeviceKind kind = DeviceKind::kCpu;
@@ -166,6 +167,7 @@ struct JobSpec {
   TensorFormat tensors = TensorFormat::kNpy;
   std::map<std::string, Padding> pad;  ///< by the name of the tensors
   ProgressMode progress = ProgressMode::kAuto;
+  ViewMode view = ViewMode::kSummary;
 };
 
 [[nodiscard]] const char* to_string(StartMethod method);

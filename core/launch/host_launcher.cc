@@ -86,6 +86,8 @@ void HostLauncher::on_readable() {
 void HostLauncher::on_frame(const Frame& frame) {
   if (frame.type == MPRUN_HELLO) {
     said_hello_ = true;
+  } else if (frame.type == MPRUN_STAGE) {
+    listener_->on_host_stage(frame.payload);
   } else if (frame.type == MPRUN_READY) {
     ready_ = was_ready_ = ever_ready_ = true;
     send_waiting();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/process_end.h"
 #include "job/spec.h"
@@ -49,6 +50,8 @@ class LauncherListener {
   /// The process of `slot` ended; its process group can still be signalled during this call.
   virtual void on_process_gone(int slot, pid_t pid, ProcessEnd end) = 0;
   virtual void on_host_started(pid_t pid) = 0;
+  /// What the host's start is at, in its own words.
+  virtual void on_host_stage(std::string_view text) = 0;
   virtual void on_host_gone(pid_t pid, ProcessEnd end, bool expected) = 0;
   /// Nothing can be launched any more; `reason` says why and what to do.
   virtual void on_launch_failed(const std::string& reason) = 0;

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "procfs/text_scan.h"
 
 namespace mprun {
 namespace {
-
-constexpr std::size_t kMostProcesses = 65536;  // of one worker
 
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
   std::uint64_t result = 0;
@@ -48,42 +44,8 @@ bool parse_memory_rollup(std::string_view text, MemoryRollup* rollup) {
   rollup->proportional = fields[1].found ? anonymous + shared + swap : all + swap;
   rollup->only_its = std::min(dirty + swap, rollup->proportional);
   rollup->shared_files = shared;
+  rollup->resident = all;
   return true;
-}
-
-void MemoryUse::list_processes() {
-  processes_.clear();
-  children_.clear();
-  groups_.clear();
-  const auto names = proc_->list(".");
-  if (!names) return;
-  for (const std::string& name : *names) {
-    pid_t pid = 0;
-    const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (fault != std::errc() || end != name.data() + name.size()) continue;
-    const auto text = proc_->read(name + "/stat");
-    auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (!stat || stat->id != pid || stat->state == 'Z') continue;
-    children_.emplace(stat->parent, pid);
-    groups_.emplace(stat->group, pid);
-    processes_.emplace(pid, std::move(*stat));
-  }
-}
-
-// Whoever descends from it, and whoever is in its group: one whose parent has ended descends from it no more.
-std::vector<pid_t> MemoryUse::family(pid_t worker) const {
-  std::set<pid_t> known;
-  std::vector<pid_t> found;
-  const auto add = [&](pid_t pid) {
-    if (processes_.count(pid) != 0 && found.size() < kMostProcesses && known.insert(pid).second) found.push_back(pid);
-  };
-  add(worker);
-  if (found.empty()) return found;
-  for (auto [at, end] = groups_.equal_range(worker); at != end; ++at) add(at->second);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    for (auto [at, end] = children_.equal_range(found[i]); at != end; ++at) add(at->second);
-  }
-  return found;
 }
 
 const MemoryUse::Seen* MemoryUse::walked(const StatLine& process, bool afresh) {
@@ -96,10 +58,10 @@ const MemoryUse::Seen* MemoryUse::walked(const StatLine& process, bool afresh) {
 }
 
 // Not afresh: the most that it can be by what was seen when the pages were last walked through.
-std::uint64_t MemoryUse::own_bytes(const std::vector<pid_t>& family, bool afresh) {
+std::uint64_t MemoryUse::own_bytes(const ProcessTable& table, const std::vector<pid_t>& family, bool afresh) {
   std::uint64_t bytes = 0, shared_files = 0;
   for (const pid_t pid : family) {
-    const StatLine& process = processes_.at(pid);
+    const StatLine& process = *table.find(pid);
     const Seen* seen = walked(process, afresh);
     if (seen == nullptr) continue;
     const auto grown = [](std::uint64_t now, std::uint64_t then) { return now - std::min(now, then); };
@@ -112,19 +74,18 @@ std::uint64_t MemoryUse::own_bytes(const std::vector<pid_t>& family, bool afresh
   return bytes - std::min({bytes, shared_files, given_});
 }
 
-std::vector<MemoryUse::Excess> MemoryUse::look(const std::vector<pid_t>& workers) {
+std::vector<MemoryUse::Excess> MemoryUse::look(const ProcessTable& table, const std::vector<pid_t>& workers) {
   std::vector<Excess> found;
-  if (workers.empty()) return found;
-  list_processes();
   for (const pid_t worker : workers) {
-    const std::vector<pid_t> members = family(worker);
+    std::vector<pid_t> members = table.family(worker);
+    std::erase_if(members, [&table](pid_t pid) { return table.find(pid)->state == 'Z'; });
     std::uint64_t pages = 0;
-    for (const pid_t pid : members) pages = sum(pages, processes_.at(pid).resident_pages);
-    if (pages <= limit_ / page_ || own_bytes(members, false) <= limit_) continue;
-    const std::uint64_t bytes = own_bytes(members, true);
+    for (const pid_t pid : members) pages = sum(pages, table.find(pid)->resident_pages);
+    if (pages <= limit_ / page_ || own_bytes(table, members, false) <= limit_) continue;
+    const std::uint64_t bytes = own_bytes(table, members, true);
     if (bytes > limit_) found.push_back({worker, bytes});
   }
-  std::erase_if(seen_, [this](const auto& entry) { return processes_.count(entry.first) == 0; });
+  std::erase_if(seen_, [&table](const auto& entry) { return table.find(entry.first) == nullptr; });
   return found;
 }
 

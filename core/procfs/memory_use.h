@@ -18,8 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "procfs/proc_source.h"
-#include "procfs/process_facts.h"
+#include "procfs/process_table.h"
 
 namespace mprun {
 
@@ -28,6 +27,7 @@ struct MemoryRollup {
   std::uint64_t proportional = 0;  ///< anonymous and shared memory and swap, each page divided by its users
   std::uint64_t only_its = 0;      ///< of those, what no other process has
   std::uint64_t shared_files = 0;  ///< the part of `proportional` that lies in shared memory
+  std::uint64_t resident = 0;      ///< PSS: all that is in memory, files too, each page divided by its users
 };
 /// False if it is no such file.
 [[nodiscard]] bool parse_memory_rollup(std::string_view text, MemoryRollup* rollup);
@@ -43,8 +43,8 @@ class MemoryUse {
     pid_t worker = 0;
     std::uint64_t bytes = 0;
   };
-  /// Those of `workers` (each the leader of a process group of its own) that use more than they may.
-  [[nodiscard]] std::vector<Excess> look(const std::vector<pid_t>& workers);
+  /// Those of `workers` (each the leader of a process group of its own) that use more than they may; `table`: of now.
+  [[nodiscard]] std::vector<Excess> look(const ProcessTable& table, const std::vector<pid_t>& workers);
 
  private:
   struct Seen {  ///< of one process, when its pages were walked through
@@ -52,15 +52,11 @@ class MemoryUse {
     MemoryRollup rollup;
   };
 
-  void list_processes();
-  [[nodiscard]] std::vector<pid_t> family(pid_t worker) const;
-  [[nodiscard]] std::uint64_t own_bytes(const std::vector<pid_t>& family, bool afresh);
+  [[nodiscard]] std::uint64_t own_bytes(const ProcessTable& table, const std::vector<pid_t>& family, bool afresh);
   [[nodiscard]] const Seen* walked(const StatLine& process, bool afresh);
 
   ProcSource* proc_;
   std::uint64_t limit_, given_, page_;
-  std::map<pid_t, StatLine> processes_;
-  std::multimap<pid_t, pid_t> children_, groups_;
   std::map<pid_t, Seen> seen_;
 };
 

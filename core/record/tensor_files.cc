@@ -212,17 +212,21 @@ std::vector<Fd> TensorFiles::take_written() {
 void TensorFiles::count_pending() {
   for (const auto& [gathered, rows] : pending_->rows) {
     gathered->done.add(rows.first, rows.second);
+    bytes_ += (rows.second - rows.first) * gathered->row_bytes;
     gathered->written = true;
   }
   if (!pending_->own_file) return;
   ++own_files_;
+  bytes_ += pending_->own_bytes;
   own_written_.push_back(pending_->task);
 }
 
-std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::string_view>& names) const {
+std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::string_view>& names) {
   const std::string file = std::to_string(pending_->task) + ".safetensors";
   const auto opened = open_one(file, O_RDONLY);
   if (!opened) return shown(file) + " " + opened.error().message;
+  struct stat info {};
+  if (fstat(opened->get(), &info) == 0) pending_->own_bytes = static_cast<std::uint64_t>(info.st_size);
   const auto fault = safetensors_fault(opened->get(), names);
   return fault ? std::optional(shown(file) + " " + *fault) : std::nullopt;
 }

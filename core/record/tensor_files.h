@@ -41,6 +41,8 @@ class TensorFiles : public Sink {
   [[nodiscard]] bool restore(TaskId task, const Json& tensors);
   /// Puts the headers of all restored files back to what workers expect of a job that runs.
   [[nodiscard]] Result<void> go_on();
+  /// Of all tensors of tasks that have ended well.
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// The files that tasks which ended since the last call have written, to be brought to disk.
   [[nodiscard]] std::vector<Fd> take_written();
 
@@ -67,12 +69,13 @@ class TensorFiles : public Sink {
     TaskId task = 0;
     std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< of which file which
     bool own_file = false;
+    std::uint64_t own_bytes = 0;  ///< of that file
   };
 
   [[nodiscard]] std::optional<std::string> check_rows(std::string_view input, const TensorClaim& claim);
   [[nodiscard]] std::optional<std::string> check_file(Gathered* gathered, const TensorClaim& claim);
   void count_pending();
-  [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names) const;
+  [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names);
   [[nodiscard]] bool open_folder();
   [[nodiscard]] Result<Fd> open_one(const std::string& file, int access) const;
   [[nodiscard]] Result<Gathered*> find(const std::string& name);
@@ -85,7 +88,7 @@ class TensorFiles : public Sink {
   std::optional<std::uint64_t> tasks_, rows_;
   std::map<std::string, Gathered> files_;
   std::optional<Pending> pending_;
-  std::uint64_t own_files_ = 0;
+  std::uint64_t own_files_ = 0, bytes_ = 0;
   std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
   std::uint64_t ended_ = 0;          ///< behind the last task that ended
 };

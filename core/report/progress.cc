@@ -8,6 +8,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "job/words.h"
 #include "report/safe_text.h"
 
 namespace mprun {
@@ -32,7 +33,20 @@ struct Part {
   const char* color = nullptr;
 };
 
-enum PartIndex : std::size_t { kName, kBar, kCount, kPercent, kFailed, kRate, kEta, kBusy, kParts };
+enum PartIndex : std::size_t {
+  kName,
+  kBar,
+  kCount,
+  kPercent,
+  kFailed,
+  kRetried,
+  kPhase,
+  kRate,
+  kEta,
+  kBytes,
+  kBusy,
+  kParts
+};
 
 [[nodiscard]] double fraction_of(const Pulse& pulse) {
   if (!pulse.total || *pulse.total == 0) return 1;
@@ -51,12 +65,28 @@ enum PartIndex : std::size_t { kName, kBar, kCount, kPercent, kFailed, kRate, kE
   return pulse.failed != 0 ? fmt::format("{} failed", pulse.failed) : "";
 }
 
-/// The time left; or the phase, where that says more.
+[[nodiscard]] std::string retried_text(const Pulse& pulse) {
+  return pulse.retried != 0 ? fmt::format("{} retried", pulse.retried) : "";
+}
+
+/// The phase, and what is waited for and for how long, where tasks do not just run.
+[[nodiscard]] std::string phase_text(const Pulse& pulse, double doing_seconds) {
+  constexpr double kWorthTelling = 2;
+  std::string text = pulse.phase == "running" ? "" : std::string(pulse.phase);
+  if (pulse.doing.empty()) return text;
+  if (!text.empty()) text += ": ";
+  text += one_line(pulse.doing);
+  if (doing_seconds >= kWorthTelling) text += " " + format_duration(std::floor(doing_seconds));
+  return text;
+}
+
 [[nodiscard]] std::string eta_text(const Pulse& pulse, double rate) {
-  if (!pulse.phase.empty() && pulse.phase != "running") return std::string(pulse.phase);
-  if (!pulse.total || *pulse.total <= pulse.done || rate <= 0) return {};
+  const bool runs = (pulse.phase.empty() || pulse.phase == "running") && pulse.doing.empty();
+  if (!runs || !pulse.total || *pulse.total <= pulse.done || rate <= 0) return {};
   return "ETA " + format_duration(static_cast<double>(*pulse.total - pulse.done) / rate);
 }
+
+[[nodiscard]] std::string bytes_text(const Pulse& pulse) { return pulse.bytes != 0 ? job::size_text(pulse.bytes) : ""; }
 
 [[nodiscard]] std::string busy_text(const Pulse& pulse) {
   return pulse.workers > 0 ? fmt::format("{}/{} busy", pulse.busy, pulse.workers) : "";
@@ -109,19 +139,26 @@ enum PartIndex : std::size_t { kName, kBar, kCount, kPercent, kFailed, kRate, kE
 
 }  // namespace
 
-std::string format_progress(const Pulse& pulse, double rate, const ProgressStyle& style) {
+std::string format_progress(const Pulse& pulse, const Pace& pace, const ProgressStyle& style) {
   const int limit = style.columns - 1;
   if (limit <= 0) return {};
   std::array<Part, kParts> parts;
-  parts[kName] = {style.name, columns_at_most(style.name), 4, kBold};
-  parts[kBar] = {"", pulse.total ? kSmallestBar : 0, 3, kGreen};
-  parts[kCount] = {count_text(pulse), 0, 8, nullptr};
-  parts[kPercent] = {percent_text(pulse), 0, 6, nullptr};
-  parts[kFailed] = {failed_text(pulse), 0, 7, kRed};
-  parts[kRate] = {rate > 0 ? format_rate(rate) : "", 0, 2, nullptr};
-  parts[kEta] = {eta_text(pulse, rate), 0, 5, nullptr};
+  parts[kName] = {style.name, columns_at_most(style.name), 5, kBold};
+  parts[kBar] = {"", pulse.total ? kSmallestBar : 0, 4, kGreen};
+  parts[kCount] = {count_text(pulse), 0, 11, nullptr};
+  parts[kPercent] = {percent_text(pulse), 0, 8, nullptr};
+  parts[kFailed] = {failed_text(pulse), 0, 10, kRed};
+  parts[kRetried] = {retried_text(pulse), 0, 6, nullptr};
+  parts[kPhase] = {phase_text(pulse, pace.doing_seconds), 0, 9, nullptr};
+  parts[kRate] = {pace.rate > 0 ? format_rate(pace.rate) : "", 0, 3, nullptr};
+  parts[kEta] = {eta_text(pulse, pace.rate), 0, 7, nullptr};
+  parts[kBytes] = {bytes_text(pulse), 0, 2, nullptr};
   parts[kBusy] = {busy_text(pulse), 0, 1, nullptr};
-  for (std::size_t i = kCount; i < kParts; ++i) parts[i].width = static_cast<int>(parts[i].text.size());
+  for (std::size_t i = kCount; i < kParts; ++i) parts[i].width = columns_at_most(parts[i].text);
+  if (parts[kCount].width + kGap + parts[kPhase].width > limit && pulse.phase != "running") {
+    parts[kPhase].text = pulse.phase;  // the whole of it finds no room
+    parts[kPhase].width = static_cast<int>(pulse.phase.size());
+  }
 
   if (!fit(parts, limit)) return parts[kCount].text.substr(0, static_cast<std::size_t>(limit));
   if (Part& bar = parts[kBar]; bar.width > 0) {
@@ -131,11 +168,12 @@ std::string format_progress(const Pulse& pulse, double rate, const ProgressStyle
   return join(parts, style.color);
 }
 
-std::string format_progress_line(const Pulse& pulse, double rate, const std::string& name) {
+std::string format_progress_line(const Pulse& pulse, const Pace& pace, const std::string& name) {
   std::string line = fmt::format("{}: {}", name, count_text(pulse));
   if (pulse.total) line += fmt::format(" ({})", percent_text(pulse));
-  for (const std::string& text :
-       {failed_text(pulse), rate > 0 ? format_rate(rate) : std::string(), eta_text(pulse, rate), busy_text(pulse)}) {
+  for (const std::string& text : {failed_text(pulse), retried_text(pulse), phase_text(pulse, pace.doing_seconds),
+                                  pace.rate > 0 ? format_rate(pace.rate) : std::string(), eta_text(pulse, pace.rate),
+                                  bytes_text(pulse), busy_text(pulse)}) {
     if (!text.empty()) line += ", " + text;
   }
   return line;

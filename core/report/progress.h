@@ -17,15 +17,38 @@ struct ProgressStyle {
   bool unicode = false;
 };
 
-/// The live line, e.g. `digits  [=====>   ] 1234/1797  69%  3 failed  512/s  ETA 2s  4/4 busy`: the less important
-/// parts go first where columns are few; it never takes more than columns - 1. `rate`: tasks a second, 0 if unknown.
-[[nodiscard]] std::string format_progress(const Pulse& pulse, double rate, const ProgressStyle& style);
+/// What is known from the pulses before.
+struct Pace {
+  double rate = 0;           ///< tasks a second, 0 if unknown
+  double doing_seconds = 0;  ///< since when Pulse::doing has been what it is
+};
+
+/// The live line, e.g. `digits  [==> ]  1234/1797  69%  3 failed  1 retried  512/s  ETA 2s  1.2 MiB  4/4 busy`: the
+/// less important parts go first where columns are few; it never takes more than columns - 1.
+[[nodiscard]] std::string format_progress(const Pulse& pulse, const Pace& pace, const ProgressStyle& style);
 
 /// The same facts as one plain line without a bar: `digits: 720/1797 (40%), 3 failed, 512/s, ETA 2s, 4/4 busy`.
-[[nodiscard]] std::string format_progress_line(const Pulse& pulse, double rate, const std::string& name);
+[[nodiscard]] std::string format_progress_line(const Pulse& pulse, const Pace& pace, const std::string& name);
 
 /// "2s", "3m20s", "1h05m", "2d03h".
 [[nodiscard]] std::string format_duration(double seconds);
+
+/// How long Pulse::doing has been what it is.
+class PhaseClock {
+ public:
+  /// Told every pulse; seconds.
+  double see(const Pulse& pulse) {
+    if (doing_ != pulse.doing) {
+      doing_ = pulse.doing;
+      since_ = pulse.elapsed;
+    }
+    return pulse.elapsed - since_;
+  }
+
+ private:
+  std::string doing_;
+  double since_ = 0;
+};
 
 /// "0.25/s", "3.4/s", "512/s", "12.3k/s", "1.2M/s".
 [[nodiscard]] std::string format_rate(double per_second);

@@ -42,6 +42,15 @@ std::string one_line(std::string_view text, std::size_t longest) {
   return printable(text.substr(0, end)) + "...";
 }
 
+std::string ascii(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (!is_continuation(c)) out += static_cast<unsigned char>(c) < 0x80 ? c : '?';
+  }
+  return out;
+}
+
 int columns_at_most(std::string_view text) {
   int columns = 0;
   for (const char c : text) {

@@ -14,6 +14,9 @@ namespace mprun {
 /// The first line, printable and without white space at its ends, cut to `longest` bytes (then it ends with "...").
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t longest = 200);
 
+/// For terminals that show ASCII only: every other character becomes a '?'.
+[[nodiscard]] std::string ascii(std::string_view text);
+
 /// The terminal columns that printable text takes at most: 2 for every character beyond ASCII.
 [[nodiscard]] int columns_at_most(std::string_view text);
 

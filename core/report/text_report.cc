@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <spdlog/fmt/fmt.h>
@@ -16,41 +14,24 @@
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 #include "report/safe_text.h"
+#include "report/terminal.h"
 
 namespace mprun {
 namespace {
 
 constexpr int kMostOfAKind = 10;
 constexpr std::size_t kMostGroups = 3;
-constexpr double kPlainSeconds = 10;
-constexpr double kPlainPercent = 10;
 constexpr double kSlotsPerSecond = 10;
-constexpr int kDefaultColumns = 80;
 constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
 
-constexpr std::string_view kErase = "\r\x1b[K";
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kYellow = "\x1b[33m";
 constexpr std::string_view kReset = "\x1b[0m";
 
-[[nodiscard]] std::string_view environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-[[nodiscard]] bool locale_is_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string_view value = environment(name);
-    if (value.empty()) continue;
-    const bool named = value.find("UTF-8") != value.npos || value.find("utf8") != value.npos;
-    return named || value.find("utf-8") != value.npos || value.find("UTF8") != value.npos;
-  }
-  return false;
-}
-
-[[nodiscard]] int columns_of(int fd) {
-  winsize size{};
-  return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kDefaultColumns;
+/// In the background a shell has the terminal, and its prompt is where the live line would be.
+[[nodiscard]] bool has_terminal(const TextOptions& options) {
+  const pid_t foreground = tcgetpgrp(options.fd);
+  return options.process_group == 0 || foreground < 0 || foreground == options.process_group;
 }
 
 [[nodiscard]] bool takes_data(int fd) {
@@ -73,6 +54,12 @@ constexpr std::string_view kReset = "\x1b[0m";
   return fmt::format("{} {} (pid {})", role, ended.worker, ended.pid);
 }
 
+[[nodiscard]] TextOptions named(TextOptions options) {
+  options.name = one_line(options.name, 40);
+  if (options.name.empty()) options.name = "job";
+  return options;
+}
+
 [[nodiscard]] std::string seconds_text(double seconds) {
   return seconds < 60 ? fmt::format("{:.2f}s", seconds) : format_duration(seconds);
 }
@@ -85,10 +72,11 @@ TextOptions text_options(const JobSpec& spec, int fd) {
   options.name = spec.name;
   options.processes = spec.processes;
   options.progress = spec.progress;
+  options.view = spec.view;
   const bool shared_with_results = spec.results == "-" && isatty(STDOUT_FILENO) != 0;
-  const bool terminal = isatty(fd) != 0 && environment("TERM") != "dumb" && !environment("TERM").empty();
+  const bool terminal = isatty(fd) != 0 && terminal_obeys();
   options.terminal = terminal && !shared_with_results;
-  options.color = terminal && environment("NO_COLOR").empty();
+  options.color = terminal && wants_color();
   options.unicode = terminal && locale_is_utf8();
   return options;
 }
@@ -114,15 +102,14 @@ std::string exit_code_meaning(int exit_code) {
 }
 
 TextReport::TextReport(TextOptions options)
-    : options_(std::move(options)),
+    : options_(named(std::move(options))),
       shows_progress_(options_.progress == ProgressMode::kAlways ||
-                      (options_.progress == ProgressMode::kAuto && !options_.quiet)) {
-  options_.name = one_line(options_.name, 40);
-  if (options_.name.empty()) options_.name = "job";
-}
+                      (options_.progress == ProgressMode::kAuto && !options_.quiet)),
+      view_({options_.name, 0, options_.color, options_.unicode}, options_.view, terminal_breaks_lines()),
+      plain_(options_.name, options_.processes) {}
 
 TextReport::~TextReport() {
-  erase_live_line();
+  erase_view();
   send_all();
 }
 
@@ -131,6 +118,10 @@ void TextReport::on_event(const JobEvent& event) {
     if (ended->status == TaskStatus::kFailed) on_task_ended(*ended);
   } else if (const auto* pulse = std::get_if<Pulse>(&event)) {
     on_pulse(*pulse);
+  } else if (const auto* seen = std::get_if<WorkersSeen>(&event)) {
+    view_.see(*seen);
+  } else if (std::holds_alternative<Suspended>(event)) {
+    erase_view();
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
     on_task_retried(*retried);
   } else if (const auto* started = std::get_if<WorkerStarted>(&event)) {
@@ -204,39 +195,13 @@ void TextReport::on_pulse(const Pulse& pulse) {
   if (slot == last_slot_ || !shows_progress_) return;
   last_slot_ = slot;
   rate_.add(pulse.elapsed, pulse.done);
-  if (options_.terminal) {
-    draw_live_line(pulse);
-  } else {
-    print_plain_progress(pulse);
+  const Pace pace{rate_.per_second(), phase_clock_.see(pulse)};
+  if (!options_.terminal) {
+    if (const auto text = plain_.next(pulse, pace)) line(*text);
+  } else if (!broken_ && unsent_.empty() && takes_data(options_.fd) && has_terminal(options_)) {
+    // A terminal that is held (Ctrl-S) must not hold the job: it gets its picture later.
+    write_out(view_.draw(pulse, pace, screen_size(options_.fd)));
   }
-}
-
-void TextReport::draw_live_line(const Pulse& pulse) {
-  // A terminal that is held (Ctrl-S) must not hold the job: it gets its line later.
-  if (broken_ || !unsent_.empty() || !takes_data(options_.fd)) return;
-  const ProgressStyle style{options_.name, columns_of(options_.fd), options_.color, options_.unicode};
-  write_out("\r" + format_progress(pulse, rate_.per_second(), style) + "\x1b[K");
-  live_ = true;
-}
-
-void TextReport::print_plain_progress(const Pulse& pulse) {
-  if (!started_) {
-    started_ = true;
-    last_plain_elapsed_ = pulse.elapsed;
-    std::string text = options_.name + ": started";
-    if (pulse.total) text += fmt::format(", {} {}", *pulse.total, *pulse.total == 1 ? "task" : "tasks");
-    if (options_.processes > 0) text += fmt::format(", {} processes", options_.processes);
-    return line(text);
-  }
-  if (pulse.elapsed - last_plain_elapsed_ < kPlainSeconds) return;
-  if (pulse.total) {
-    const double total = *pulse.total > 0 ? static_cast<double>(*pulse.total) : 1;
-    const double percent = 100 * static_cast<double>(pulse.done) / total;
-    if (percent - last_plain_percent_ < kPlainPercent) return;
-    last_plain_percent_ = percent;
-  }
-  last_plain_elapsed_ = pulse.elapsed;
-  line(format_progress_line(pulse, rate_.per_second(), options_.name));
 }
 
 void TextReport::print(std::string_view text) {
@@ -246,13 +211,12 @@ void TextReport::print(std::string_view text) {
 
 void TextReport::line(std::string_view text, Tone tone) {
   std::string out;
-  if (std::exchange(live_, false)) out += kErase;
   const bool colored = options_.color && tone != Tone::kNormal;
   if (colored) out += tone == Tone::kError ? kRed : kYellow;
-  out += printable(text);
+  out += options_.terminal && !options_.unicode ? ascii(printable(text)) : printable(text);
   if (colored) out += kReset;
   out += '\n';
-  write_out(out);
+  write_out(view_.above(out, screen_size(options_.fd)));
 }
 
 void TextReport::limited_line(int* count, std::string_view text, std::string_view more, Tone tone) {
@@ -261,8 +225,9 @@ void TextReport::limited_line(int* count, std::string_view text, std::string_vie
   ++*count;
 }
 
-void TextReport::erase_live_line() {
-  if (std::exchange(live_, false)) write_out(kErase);
+void TextReport::erase_view() {
+  const std::string text = view_.erase(screen_size(options_.fd));
+  if (!text.empty()) write_out(text);
 }
 
 void TextReport::write_out(std::string_view text) {
@@ -304,7 +269,7 @@ std::string TextReport::summary_line(const FinalSummary& summary) const {
 }
 
 void TextReport::finish(const FinalSummary& summary) {
-  erase_live_line();
+  erase_view();
   send_all();
   const bool good = summary.failed == 0 && summary.exit_code == 0;
   if (options_.quiet && good) return;

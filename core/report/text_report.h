@@ -1,8 +1,8 @@
 // TextReport: what a person sees on standard error while a job runs, and the few lines at its end.
 // A Sink in mprun's one thread, made by cli/; owns no fd, but while it lives all text for that fd goes
-// through it, because on a terminal it keeps a live line at the bottom.
+// through it, because on a terminal it keeps a live view at the bottom.
 //
-// On a terminal: messages above a live line. Elsewhere (plain): whole lines and no control characters.
+// On a terminal: messages above the live view. Elsewhere (plain): whole lines and no control characters.
 // An ended task that is ok costs nothing here: the counts come with the pulses.
 #pragma once
 
@@ -13,6 +13,8 @@
 
 #include "job/spec.h"
 #include "report/failure_digest.h"
+#include "report/live_view.h"
+#include "report/plain_progress.h"
 #include "report/progress.h"
 #include "supervise/job_event.h"
 
@@ -22,13 +24,15 @@ struct TextOptions {
   int fd = 2;
   std::string name;       ///< of the job
   int processes = 0;      ///< for the first line; 0: not said
-  bool terminal = false;  ///< a live line, else plain
+  bool terminal = false;  ///< a live view, else plain
   bool color = false;
   bool unicode = false;
   ProgressMode progress = ProgressMode::kAuto;  ///< auto: unless quiet
   bool quiet = false;                           ///< warnings, errors, deaths, and the final lines if something failed
   bool verbose = false;                         ///< also every worker's start and end
   bool explain = false;                         ///< also the reasons of decisions
+  ViewMode view = ViewMode::kSummary;
+  pid_t process_group = 0;  ///< that the terminal is lent to, for us; 0: it is always ours
 };
 
 /// The options for a job whose text goes to `fd`, by what that fd is, TERM, NO_COLOR and the locale; a terminal that
@@ -55,9 +59,9 @@ class TextReport : public Sink {
   TextReport& operator=(const TextReport&) = delete;
 
   void on_event(const JobEvent& event) override;
-  /// Prints text of others (whole lines, made printable) above the live line.
+  /// Prints text of others (whole lines, made printable) above the live view.
   void print(std::string_view text);
-  /// Ends the live line and prints the final lines; waits until somebody has read them.
+  /// Ends the live view and prints the final lines; waits until somebody has read them.
   void finish(const FinalSummary& summary);
 
  private:
@@ -68,12 +72,10 @@ class TextReport : public Sink {
   void on_worker_ended(const WorkerEnded& ended);
   void on_notice(const Notice& notice);
   void on_pulse(const Pulse& pulse);
-  void draw_live_line(const Pulse& pulse);
-  void print_plain_progress(const Pulse& pulse);
   void line(std::string_view text, Tone tone = Tone::kNormal);
   /// line(), but only for the first few of a kind; then `more` once.
   void limited_line(int* count, std::string_view text, std::string_view more, Tone tone);
-  void erase_live_line();
+  void erase_view();
   void write_out(std::string_view text);
   void send_what_is_taken();
   void send_all();
@@ -84,13 +86,12 @@ class TextReport : public Sink {
   bool broken_ = false;          ///< the fd takes nothing any more
   std::string unsent_;           ///< what it did not take yet: a reader that sleeps must not hold the job
   std::uint64_t unsaid_ = 0;     ///< pieces that were left out since
-  bool live_ = false;            ///< the live line is on the screen
-  std::int64_t last_slot_ = -1;  ///< of 100 ms, in which the live line was drawn
-  bool started_ = false;
-  double last_plain_elapsed_ = 0;
-  double last_plain_percent_ = 0;
+  std::int64_t last_slot_ = -1;  ///< of 100 ms, in which progress was shown
   int failures_shown_ = 0, retries_shown_ = 0, deaths_shown_ = 0;
   RateWindow rate_;
+  PhaseClock phase_clock_;
+  LiveView view_;
+  PlainProgress plain_;
   FailureDigest failures_;
 };
 

@@ -46,6 +46,8 @@ class CrewListener {
   virtual ~CrewListener() = default;
   virtual void on_process_started(int slot, pid_t pid) = 0;
   virtual void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) = 0;
+  /// What a worker's start is at, in its own words; -1: the host's.
+  virtual void on_stage(int slot, std::string_view text) = 0;
   virtual void on_ready(int slot) = 0;
   virtual void on_result(int slot, const TaskReport& report) = 0;
   virtual void on_gone(int slot, const Departure& gone) = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -73,16 +74,49 @@ struct HangFound {
   std::string_view file;     ///< of the whole report, relative to the run directory; empty: there is none
 };
 
+enum class WorkerState {
+  kStarting,
+  kIdle,  ///< it waits for a task
+  kBusy,
+  kStopped,  ///< by SIGSTOP, or a debugger
+  kEnding,   ///< it was told to end
+};
+
+/// What a worker does, and what it uses together with all its descendants.
+struct WorkerView {
+  int worker = 0;
+  std::int32_t pid = 0;  ///< 0: there is no process at the moment
+  WorkerState state = WorkerState::kStarting;
+  std::optional<TaskId> task;
+  double task_seconds = 0;   ///< since the task began
+  double cpu = 0;            ///< seconds of CPU time, those before it in its place included
+  double load = 0;           ///< CPUs it kept busy between the last two looks: 1 is one of them all the time
+  std::uint64_t memory = 0;  ///< bytes: PSS, or resident where that may not be read
+};
+
+/// Told about ten times a second while the job runs.
+struct WorkersSeen {
+  std::span<const WorkerView> workers;  ///< those that are there, by their numbers
+  /// Wall clock of the look that `cpu`, `load` and `memory` are from: about every second there is another.
+  Nanos measured = 0;
+};
+
 /// Told at least ten times a second while the job runs.
 struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
   std::optional<std::uint64_t> total;
   int busy = 0, workers = 0;
-  double elapsed = 0;      ///< seconds since the job began
-  std::string_view phase;  ///< "starting", "running", "finishing", "stopping"
+  double elapsed = 0;       ///< seconds since the job began
+  std::string_view phase;   ///< "starting", "running", "finishing", "stopping", "finished"
+  std::string_view doing;   ///< what is waited for: "setup()", "waiting for worker 3 to start"; empty while tasks run
+  std::uint64_t bytes = 0;  ///< of results and tensors that tasks of this session have brought
 };
 
-using JobEvent = std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, Pulse>;
+/// The job is about to be stopped (Ctrl-Z), and mprun with it.
+struct Suspended {};
+
+using JobEvent =
+    std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, WorkersSeen, Pulse, Suspended>;
 
 class Sink {
  public:

@@ -41,6 +41,7 @@ class RankCrew : public Crew, private LauncherListener {
   std::optional<LaunchRequest> prepare_launch(int slot) override;
   void on_launched(int slot, pid_t pid) override;
   void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
+  void on_host_stage(std::string_view text) override { listener_->on_stage(-1, text); }
   void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }
   void on_host_gone(pid_t pid, ProcessEnd end, bool expected) override {
     listener_->on_process_ended(-1, pid, "host", end, expected);

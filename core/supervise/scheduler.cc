@@ -37,6 +37,14 @@ std::optional<TaskAttempt> Scheduler::current(int slot) const {
   return queue.empty() ? std::nullopt : std::optional(queue.front());
 }
 
+std::optional<WorkerState> Scheduler::state(int slot) const {
+  const Worker& worker = at(slot);
+  if (worker.state == State::kAbsent) return std::nullopt;
+  if (worker.state == State::kRetiring || worker.kill_cause != Cause::kNone) return WorkerState::kEnding;
+  if (worker.state == State::kStarting) return WorkerState::kStarting;
+  return worker.in_flight.empty() ? WorkerState::kIdle : WorkerState::kBusy;
+}
+
 bool Scheduler::work_left() const {
   return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !suspects_.empty() || !outcasts_.empty() ||
          !delayed_.empty() || busy_ > 0;

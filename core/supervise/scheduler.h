@@ -191,6 +191,10 @@ class Scheduler {
   [[nodiscard]] int alive() const { return alive_; }
   /// The oldest task in flight on a slot, if any.
   [[nodiscard]] std::optional<TaskAttempt> current(int slot) const;
+  /// When that task began; the same clock as the `now` of step().
+  [[nodiscard]] Nanos task_started(int slot) const { return at(slot).task_started; }
+  /// What the worker of a slot does, as far as is known here; nullopt: there is none.
+  [[nodiscard]] std::optional<WorkerState> state(int slot) const;
   [[nodiscard]] std::size_t in_flight(int slot) const { return at(slot).in_flight.size(); }
   /// Tasks that were read, have not ended and are in flight nowhere.
   [[nodiscard]] std::uint64_t waiting() const {

@@ -31,7 +31,8 @@ constexpr double kKillSeconds = 2;
 Supervisor::Supervisor(Setup setup)
     : setup_(std::move(setup)),
       policy_(policy_of(*setup_.spec, setup_.inputs->total())),
-      held_(static_cast<std::size_t>(setup_.spec->processes)) {
+      held_(static_cast<std::size_t>(setup_.spec->processes)),
+      usage_(proc_.get(), setup_.spec->processes) {
   policy_.earlier = setup_.earlier;
   next_input_ = setup_.first_task;
 }
@@ -41,7 +42,7 @@ Supervisor::~Supervisor() = default;
 Result<JobOutcome> Supervisor::run() {
   if (auto prepared = prepare(); !prepared) return prepared.error();
   begun_ = monotonic_now();
-  pulse("starting");
+  pulse();
   post(event::Begin{});
   loop_until_over();
   JobOutcome outcome;
@@ -121,13 +122,15 @@ void Supervisor::loop_until_over() {
     tick();
     if (fatal_ && !give_up) give_up = monotonic_now() + policy_.grace + from_seconds(kKillSeconds);
     if (give_up && monotonic_now() > *give_up) return;
-    look_at_memory();
+    const Nanos now = monotonic_now();
+    look_at_memory(now);
+    look_at_usage(now);
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
     const bool batches = scheduler_->average_seconds() < kShortTask;
     if (results_since_wait_ > 0 && batches) nanosleep(&kBatchPause, nullptr);
-    if (results_since_wait_ > 0 && !batches && monotonic_now() - last_pulse_ >= kFreshResults) pulse("running");
+    if (results_since_wait_ > 0 && !batches && monotonic_now() - last_pulse_ >= kFreshResults) pulse();
     results_since_wait_ = 0;
   }
 }
@@ -220,6 +223,17 @@ void Supervisor::on_gone(int slot, const Departure& gone) {
   gone_end_ = {};
 }
 
+void Supervisor::on_stage(int slot, std::string_view text) {
+  constexpr std::size_t kMostText = 200;
+  stages_[slot] = text.substr(0, kMostText);
+}
+
+void Supervisor::on_ready(int slot) {
+  was_ready_ = true;
+  stages_.erase(slot);
+  post(event::WorkerReady{slot});
+}
+
 void Supervisor::on_start_failed(const std::string& reason) {
   if (launch_error_.empty()) launch_error_ = reason;
   post(event::StartFailed{});
@@ -231,13 +245,16 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
   } else {
     hosts_.insert(pid);
   }
+  stages_.erase(slot);
+  if (slot >= 0) stages_.erase(-1);
   hung_.erase(slot);
   tell(WorkerStarted{slot, pid});
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
-  slots_.erase(pid);
+  if (slots_.erase(pid) != 0) usage_.process_ended(slot, pid);
   hosts_.erase(pid);
+  stages_.erase(slot);
   gone_pid_ = pid;
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
   tell(WorkerEnded{slot, pid, role, end, expected});
@@ -266,23 +283,6 @@ void Supervisor::tell(const JobEvent& event) {
 
 void Supervisor::notice(Notice::Kind kind, std::string_view text) { tell(Notice{kind, text}); }
 
-void Supervisor::pulse(std::string_view phase) {
-  const Counts counts = scheduler_->counts();
-  Pulse pulse;
-  pulse.done = counts.done();
-  pulse.ok = counts.ok;
-  pulse.failed = counts.failed;
-  pulse.cancelled = counts.cancelled;
-  pulse.retried = counts.retried;
-  pulse.total = inputs_ended_ ? std::optional(counts.read) : policy_.total;
-  pulse.busy = scheduler_->busy();
-  pulse.workers = policy_.workers;
-  pulse.elapsed = to_seconds(monotonic_now() - begun_);
-  pulse.phase = phase;
-  tell(pulse);
-  last_pulse_ = monotonic_now();
-}
-
 // --- time and signals ---
 
 void Supervisor::tick() {
@@ -293,9 +293,7 @@ void Supervisor::tick() {
   }
   if (now - last_pulse_ < kPulseEvery) return;
   if (setup_.sync != nullptr) setup_.sync->wake_forgotten();
-  const bool stopping = scheduler_->stopping() != Cause::kNone;
-  const bool starting = scheduler_->counts().done() == 0 && scheduler_->busy() == 0;
-  pulse(stopping ? "stopping" : starting ? "starting" : "running");
+  pulse();
   if (!fatal_ && setup_.failure) {
     fatal_ = setup_.failure();
   }
@@ -370,6 +368,7 @@ void Supervisor::reap_children() {
 }
 
 void Supervisor::pause_job() {
+  tell(Suspended{});
   const Nanos stopped = monotonic_now();
   signal_descendants(SIGSTOP);
   raise(SIGSTOP);

@@ -23,7 +23,9 @@
 #include "supervise/event_log.h"
 #include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
+#include "supervise/phase_text.h"
 #include "supervise/scheduler.h"
+#include "supervise/usage.h"
 #include "wire/notes.h"
 #include "wire/sync_segment.h"
 
@@ -58,8 +60,9 @@ class Supervisor : private CrewListener {
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
-    std::function<void()> on_user_signal;  ///< SIGUSR1: somebody wants to know what the job does
-    std::string event_log;                 ///< where the scheduler's steps are written down; empty: nowhere
+    std::function<std::uint64_t()> tensor_bytes;  ///< of all that held, in this session; not set: 0
+    std::function<void()> on_user_signal;         ///< SIGUSR1: somebody wants to know what the job does
+    std::string event_log;                        ///< where the scheduler's steps are written down; empty: nowhere
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
@@ -76,7 +79,8 @@ class Supervisor : private CrewListener {
   // What the crew tells.
   void on_process_started(int slot, pid_t pid) override;
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
-  void on_ready(int slot) override { post(event::WorkerReady{slot}); }
+  void on_stage(int slot, std::string_view text) override;
+  void on_ready(int slot) override;
   void on_result(int slot, const TaskReport& report) override;
   void on_gone(int slot, const Departure& gone) override;
   void on_start_failed(const std::string& reason) override;
@@ -100,7 +104,10 @@ class Supervisor : private CrewListener {
   void tell_fatal();
   void on_notes();
   void begin_memory_watch();
-  void look_at_memory();
+  void look_at_memory(Nanos now);
+  void look_at_usage(Nanos now);
+  void tell_workers(Nanos now);
+  const ProcessTable& processes(Nanos now);
   [[nodiscard]] std::string memory_words(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
@@ -110,7 +117,8 @@ class Supervisor : private CrewListener {
   void reap_children();
   void pause_job();
   void tick();
-  void pulse(std::string_view phase);
+  void pulse(std::string_view end = "");
+  [[nodiscard]] Standing standing() const;
   void tell(const JobEvent& event);
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
@@ -146,10 +154,18 @@ class Supervisor : private CrewListener {
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;
+  std::map<int, std::string> stages_;  ///< of slots that start, -1: of the host: what they are at, in their words
+  bool was_ready_ = false;             ///< any worker, ever
+  std::uint64_t received_ = 0;         ///< bytes of results
   std::map<int, std::string>
       hung_;  ///< slots whose worker was killed because it hung, was too large, or took too long: why, or where
   int overdue_told_ = 0;
-  std::unique_ptr<ProcSource> proc_;
+  std::unique_ptr<ProcSource> proc_ = live_proc();
+  ProcessTable processes_;
+  Nanos listed_ = 0;
+  Usage usage_;
+  Nanos next_usage_look_ = 0, last_told_ = 0;
+  Nanos measured_ = 0;               ///< wall clock
   std::optional<MemoryUse> memory_;  ///< where a limit is set
   Nanos next_memory_look_ = 0;
   OomKills oom_kills_;  ///< when we looked last

@@ -23,19 +23,17 @@ void Supervisor::begin_memory_watch() {
   if (!setup_.spec->limits.memory_per_worker) return;
   std::uint64_t given = 0;
   for (const SharedTensor& tensor : setup_.spec->shared) given = std::max(given, tensor.offset + tensor.bytes);
-  proc_ = live_proc();
   memory_.emplace(proc_.get(), *setup_.spec->limits.memory_per_worker, given,
                   static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
-void Supervisor::look_at_memory() {
-  const Nanos now = monotonic_now();
+void Supervisor::look_at_memory(Nanos now) {
   if (!memory_ || now < next_memory_look_) return;
   const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
   std::vector<pid_t> workers;
   workers.reserve(slots_.size());
   for (const auto& [pid, slot] : slots_) workers.push_back(pid);
-  const auto excesses = memory_->look(workers);
+  const auto excesses = memory_->look(processes(now), workers);
   const Nanos cost = read_clock(CLOCK_THREAD_CPUTIME_ID) - began;
   next_memory_look_ = now + std::clamp(cost * kMostOfTime, kLookEvery, kLookAtLeastEvery);
   for (const MemoryUse::Excess& excess : excesses) {

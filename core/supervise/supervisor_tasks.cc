@@ -133,6 +133,7 @@ void Supervisor::perform(action::EndTask& wanted) {
     ended.start = report_->start;
     ended.duration = report_->duration;
     ended.received = report_->payload.size();
+    received_ += ended.received;
     ended.end = report_->end;
   } else {
     ended.start = wall_now() - wanted.running;

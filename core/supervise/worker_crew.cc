@@ -224,6 +224,8 @@ void WorkerCrew::on_frame(int number, const Frame& frame) {
   } else if (frame.type == MPRUN_READY && !slot.ready) {
     slot.ready = true;
     listener_->on_ready(number);
+  } else if (frame.type == MPRUN_STAGE && !slot.ready) {
+    listener_->on_stage(number, frame.payload);
   } else if (frame.type == MPRUN_HELLO) {
     any_said_hello_ = true;
   } else if (frame.type == MPRUN_START_FAILED) {

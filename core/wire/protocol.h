@@ -3,8 +3,8 @@
  * the supervisor (C++) and by adapters/python/extension.
  *
  *   mprun -> worker, host    a stream socket, the "channel":  START, TASKS, STOP, FORK, REAP
- *   worker, rank -> mprun    a pipe, "results":               HELLO, READY, RESULT, START_FAILED
- *   host -> mprun            its channel:                     HELLO, READY, START_FAILED, FORKED, EXITED
+ *   worker, rank -> mprun    a pipe, "results":               HELLO, STAGE, READY, RESULT, START_FAILED
+ *   host -> mprun            its channel:                     HELLO, STAGE, READY, START_FAILED, FORKED, EXITED
  *
  * Results travel by pipe because what a worker wrote there stays readable after it died.
  */
@@ -27,6 +27,7 @@ enum mprun_frame_type {
   MPRUN_START_FAILED = 13, /* JSON {"stage", "type", "message", "traceback"} */
   MPRUN_FORKED = 14,       /* JSON {"slot": n, "pid": n} or {"slot": n, "error": "..."} */
   MPRUN_EXITED = 15,       /* JSON {"pid": n, "exit_code": n} or {"pid": n, "signal": n} */
+  MPRUN_STAGE = 16,        /* text: what the start is at now, for people: "importing job.py" */
 };
 
 /* Opens every frame. */

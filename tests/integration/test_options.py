@@ -154,6 +154,7 @@ OPTIONS: list[tuple[list[str], str, Any]] = [
     (["--on-error", "stop"], "on_error", "stop"),
     (["--threads-per-worker", "2"], "threads_per_worker", 2),
     (["--progress", "never"], "progress", "never"),
+    (["--view", "workers"], "view", "workers"),
     (["--set", "limits.grace_seconds=2"], "limits.grace_seconds", 2),
     (["--set", "seed=7"], "seed", 7),
     (["--set", 'env={"A": "b=c"}'], "env.A", "b=c"),
@@ -397,6 +398,7 @@ def test_what_a_run_leaves(run_job: RunCommand) -> None:
         "logs",
         "results.jsonl",
         "summary.json",
+        "usage.jsonl",
     ]
     for task, result in enumerate(run.results()):
         assert list(result) == ["task", "status", "value", "worker", "attempt", "start", "seconds"]

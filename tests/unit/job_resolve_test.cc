@@ -231,7 +231,7 @@ TEST_F(JobResolve, ReadsEveryPlainField) {
   const Resolved resolved = good(with(
       R"("processes": 2, "threads_per_worker": 3, "args": ["-x"], "env": {"A": "b"}, "setup": "s", "worker_setup": "w",
          "preload": ["json"], "call": "item", "chunk_size": 7, "order": "completion", "on_error": "stop",
-         "max_failures": 9, "seed": 42, "progress": "never", "working_directory": "data", "start_method": "spawn",
+         "max_failures": 9, "seed": 42, "progress": "never", "view": "workers", "working_directory": "data", "start_method": "spawn",
          "retries": {"on_error": 2, "delay": "250ms"}, "output": {"dir": "out", "results": "r.jsonl"},
          "limits": {"task_seconds": "1h30m", "job_seconds": 1.5, "join_seconds": "1.5s", "grace_seconds": 1,
                     "tasks_per_worker": 100})"));
@@ -249,6 +249,7 @@ TEST_F(JobResolve, ReadsEveryPlainField) {
   EXPECT_EQ(spec.max_failures, 9);
   EXPECT_EQ(spec.seed, 42U);
   EXPECT_EQ(spec.progress, ProgressMode::kNever);
+  EXPECT_EQ(spec.view, ViewMode::kWorkers);
   EXPECT_EQ(spec.working_directory, directory_ + "/spec/data");
   EXPECT_EQ(spec.start_method, StartMethod::kSpawn);
   EXPECT_EQ(spec.retries.on_error, 2);
@@ -491,7 +492,7 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5},
-    "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto"})");
+    "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

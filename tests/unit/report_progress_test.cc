@@ -25,7 +25,7 @@ using ::testing::StartsWith;
 }
 
 [[nodiscard]] std::string at_columns(const Pulse& pulse, int columns) {
-  return format_progress(pulse, 281.5, {"digits", columns, false, false});
+  return format_progress(pulse, {281.5}, {"digits", columns, false, false});
 }
 
 TEST(ReportProgressTest, EightyColumnsShowEverything) {
@@ -50,7 +50,7 @@ TEST(ReportProgressTest, NeverLongerThanTheColumnsAllow) {
     pulse.done = done;
     for (int columns = 1; columns <= 200; ++columns) {
       for (const std::string& line :
-           {format_progress(pulse, 1e9, {"täglich", columns, false, false}), at_columns(pulse, columns)}) {
+           {format_progress(pulse, {1e9}, {"täglich", columns, false, false}), at_columns(pulse, columns)}) {
         EXPECT_LE(columns_at_most(line) - (line.find("ä") != line.npos ? 1 : 0), columns - 1) << line;
       }
     }
@@ -66,18 +66,46 @@ TEST(ReportProgressTest, AnUnknownTotalHasNoBarAndNoTimeLeft) {
 TEST(ReportProgressTest, APhaseTakesThePlaceOfTheTimeLeft) {
   Pulse pulse = digits_pulse();
   pulse.phase = "stopping";
-  EXPECT_THAT(at_columns(pulse, 80), HasSubstr("282/s  stopping  4/4 busy"));
+  EXPECT_THAT(at_columns(pulse, 80), HasSubstr("3 failed  stopping  282/s  4/4 busy"));
+}
+
+TEST(ReportProgressTest, WhatIsWaitedForComesBeforeTheRest) {
+  Pulse pulse = digits_pulse();
+  pulse.done = pulse.failed = 0;
+  pulse.busy = 0;
+  pulse.phase = "starting";
+  pulse.doing = "importing digits.py";
+  EXPECT_EQ(format_progress(pulse, {0, 1.9}, {"digits", 40, false, false}), "0/1797  starting: importing digits.py");
+  EXPECT_EQ(format_progress(pulse, {0, 75.9}, {"digits", 60, false, false}),
+            "digits  0/1797  0%  starting: importing digits.py 1m15s");
+  EXPECT_EQ(format_progress(pulse, {0, 0}, {"digits", 30, false, false}), "digits  0/1797  0%  starting");
+  pulse.phase = "running";
+  pulse.doing = "waiting for input on stdin";
+  EXPECT_EQ(format_progress(pulse, {2, 3}, {"digits", 60, false, false}),
+            "digits  0/1797  0%  waiting for input on stdin 3s");
+  EXPECT_EQ(format_progress_line(pulse, {0, 12}, "digits"),
+            "digits: 0/1797 (0%), waiting for input on stdin 12s, 0/4 busy");
+}
+
+TEST(ReportProgressTest, RetriesAndBytesAreTold) {
+  Pulse pulse = digits_pulse();
+  pulse.retried = 2;
+  pulse.bytes = 1'300'000;
+  EXPECT_THAT(at_columns(pulse, 100), HasSubstr("3 failed  2 retried  282/s  ETA 2s  1.2 MiB  4/4 busy"));
+  EXPECT_EQ(at_columns(pulse, 60), "digits  1234/1797  68%  3 failed  2 retried  ETA 2s");
+  EXPECT_EQ(format_progress_line(pulse, {281.5}, "digits"),
+            "digits: 1234/1797 (68%), 3 failed, 2 retried, 282/s, ETA 2s, 1.2 MiB, 4/4 busy");
 }
 
 TEST(ReportProgressTest, ControlSequencesOnlyWithColor) {
   EXPECT_THAT(at_columns(digits_pulse(), 80), Not(HasSubstr("\x1b")));
-  const std::string colored = format_progress(digits_pulse(), 0, {"digits", 80, true, true});
+  const std::string colored = format_progress(digits_pulse(), {}, {"digits", 80, true, true});
   EXPECT_THAT(colored, HasSubstr("\x1b[31m3 failed\x1b[0m"));
   EXPECT_THAT(colored, HasSubstr("█"));
 }
 
 TEST(ReportProgressTest, ThePlainLineSaysTheSame) {
-  EXPECT_EQ(format_progress_line(digits_pulse(), 281.5, "digits"),
+  EXPECT_EQ(format_progress_line(digits_pulse(), {281.5}, "digits"),
             "digits: 1234/1797 (68%), 3 failed, 282/s, ETA 2s, 4/4 busy");
 }
 
@@ -109,6 +137,21 @@ TEST(ReportProgressTest, SlowTasksAreMeasuredOverTheWholeJob) {
   RateWindow window;
   for (int second = 0; second <= 100; ++second) window.add(second, static_cast<std::uint64_t>(second / 20));
   EXPECT_NEAR(window.per_second(), 0.05, 1e-9);
+}
+
+TEST(ReportProgressTest, APhaseBeginsWhenItsWordsChange) {
+  PhaseClock clock;
+  Pulse pulse;
+  pulse.doing = "setup()";
+  EXPECT_EQ(clock.see(pulse), 0);
+  pulse.elapsed = 5;
+  EXPECT_EQ(clock.see(pulse), 5);
+  pulse.doing = "waiting for worker 1 to start";
+  EXPECT_EQ(clock.see(pulse), 0);
+}
+
+TEST(ReportSafeTextTest, OtherCharactersForTerminalsThatShowAsciiOnly) {
+  EXPECT_EQ(ascii("gr\xC3\xBC\xC3\x9F \xE2\x96\x88!"), "gr?? ?!");
 }
 
 TEST(ReportSafeTextTest, ControlCharactersDoNotReachTheTerminal) {

@@ -36,6 +36,33 @@ TEST(Scheduler, HandsOutInOrderAndRetiresAtTheEnd) {
   EXPECT_EQ(driver.scheduler().counts().ok, 2U);
 }
 
+TEST(Scheduler, SaysWhatEachWorkerDoes) {
+  Driver driver(workers(1));
+  EXPECT_EQ(driver.scheduler().state(0), std::nullopt);
+  driver.send(event::Begin{});
+  EXPECT_EQ(driver.scheduler().state(0), WorkerState::kStarting);
+  driver.pass(2);
+  driver.send(event::WorkerReady{0});
+  EXPECT_EQ(driver.scheduler().state(0), WorkerState::kIdle);
+  driver.pass(1);
+  driver.send(event::InputsRead{1, true});
+  EXPECT_EQ(driver.scheduler().state(0), WorkerState::kBusy);
+  EXPECT_EQ(driver.scheduler().task_started(0), 4 * kNanosPerSecond);
+  driver.send(event::TaskDone{0, false, kNanosPerSecond});
+  EXPECT_EQ(driver.scheduler().state(0), WorkerState::kEnding);
+  driver.send(event::WorkerGone{0});
+  EXPECT_EQ(driver.scheduler().state(0), std::nullopt);
+}
+
+TEST(Scheduler, AWorkerThatIsKilledEnds) {
+  Driver driver(workers(1));
+  driver.send(event::Begin{});
+  driver.send(event::WorkerReady{0});
+  driver.send(event::InputsRead{1, true});
+  driver.send(event::WorkerHung{0});
+  EXPECT_EQ(driver.scheduler().state(0), WorkerState::kEnding);
+}
+
 TEST(Scheduler, ShortTasksAreQueuedByTheHundred) {
   Driver driver(workers(1));
   driver.send(event::Begin{});

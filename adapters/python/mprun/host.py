@@ -18,7 +18,7 @@ from typing import Any, Callable, NoReturn
 
 import mprun_fork
 from mprun import _mprun, script, worker
-from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, flush_streams
+from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, flush_streams, tell_stage
 
 from mprun_fork import torch_adapter
 
@@ -152,9 +152,11 @@ class Host:
 
 def run(start: Start, fds: Channels, become: Become) -> None:
     """Loads what workers share, then serves forks until told to stop. Children end in `become`."""
-    script.load_preload(start.preload)
+    for name in start.preload:
+        tell_stage(fds, f"importing {name}")
+        script.load_preload(name)
     if start.forked and start.function:
-        worker.loaded = worker.load(start)
+        worker.loaded = worker.load(start, fds)
     host = Host(start, fds, become)
     _mprun.write_frame(fds.results, READY, b"")
     if not _mprun.wants_clean_thread():

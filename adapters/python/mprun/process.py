@@ -15,7 +15,7 @@ from mprun import _mprun
 
 # Frame types of core/wire/protocol.h.
 START, TASKS, STOP, FORK, REAP = 1, 2, 3, 4, 5
-READY, RESULT, START_FAILED, FORKED, EXITED = 11, 12, 13, 14, 15
+READY, RESULT, START_FAILED, FORKED, EXITED, STAGE = 11, 12, 13, 14, 15, 16
 
 #: The exit code of a worker whose start failed: the reason went to the supervisor as a frame.
 EXIT_START_FAILED = 3
@@ -108,6 +108,11 @@ def prepare_path(script: str, args: list[str]) -> None:
             sys.path.insert(0, str(Path(script).parent))
     sys.path.append(ours)  # `import mprun` works in the processes the script starts, and shadows nothing
     sys.argv[:] = [script, *args]
+
+
+def tell_stage(fds: Channels, text: str) -> None:
+    """Tells the supervisor what this process is at before it can serve: it may take long."""
+    _mprun.write_frame(fds.results, STAGE, text.encode(errors="backslashreplace"))
 
 
 def report_failure(fds: Channels, failure: StartFailure) -> int:

@@ -12,13 +12,12 @@ from typing import Any, Callable
 from mprun.process import StartFailure
 
 
-def load_preload(names: list[str]) -> None:
-    """Imports the modules the spec wants in the host before it forks."""
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except BaseException as error:
-            raise StartFailure("preload", f'cannot import "{name}" (preload): {explain(error)}', error) from error
+def load_preload(name: str) -> None:
+    """Imports a module that the spec wants in the host before it forks."""
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        raise StartFailure("preload", f'cannot import "{name}" (preload): {explain(error)}', error) from error
 
 
 def load_script(path: str) -> ModuleType:

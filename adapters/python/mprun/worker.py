@@ -4,20 +4,22 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
 
 from mprun import _mprun, script, task
-from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams
+from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams, tell_stage
 from mprun.tensor_files import TensorFiles
 
 STYLES = {"item": 0, "args": 1, "kwargs": 2}
 
 
-def load(start: Start) -> ModuleType:
+def load(start: Start, fds: Channels) -> ModuleType:
     """Loads the script and runs its `setup`; in the host for fork, else in every worker."""
     if start.seed is not None:
         task.plant_seed(start.seed)  # what the script draws while it is imported is the same everywhere, too
+    tell_stage(fds, f"importing {Path(start.script).name}")
     module = script.load_script(start.script)
     script.find_function(module, start.function, "function")
     if start.worker_setup:
@@ -25,6 +27,7 @@ def load(start: Start) -> ModuleType:
     if start.seed is not None:
         task.plant_seed(start.seed)
     if start.setup:
+        tell_stage(fds, f"{start.setup}()")
         script.call_setup(script.find_function(module, start.setup, "setup"), "setup")
     return module
 
@@ -37,10 +40,11 @@ def run(start: Start, fds: Channels) -> int:
     """Serves tasks until told to stop; returns the exit code."""
     if start.seed is None:
         task.plant_seed(secrets.randbits(64))  # or forked workers would all draw what the host would have drawn next
-    module = loaded if loaded is not None else load(start)
+    module = loaded if loaded is not None else load(start, fds)
     if start.worker_setup:
         if start.seed is not None:
             task.plant_seed(start.seed)
+        tell_stage(fds, f"{start.worker_setup}()")
         script.call_setup(script.find_function(module, start.worker_setup, "worker_setup"), "worker_setup")
     function: Callable[..., Any] = script.find_function(module, start.function, "function")
     style = STYLES[start.call]

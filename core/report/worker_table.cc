@@ -1,0 +1,152 @@
+#include "report/worker_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include <spdlog/fmt/fmt.h>
+
+#include "report/progress.h"
+
+namespace mprun {
+namespace {
+
+enum Column : std::size_t { kWorker, kState, kTask, kAge, kCpu, kMemory, kColumns };
+using Row = std::array<std::string, kColumns>;
+
+constexpr Row::size_type kGap = 2;
+constexpr std::array<std::string_view, kColumns> kHeadings = {"worker", "state", "task", "age", "CPU", "memory"};
+// From the least important one on.
+constexpr std::array<Column, kColumns> kFirstToGo = {kMemory, kCpu, kTask, kAge, kState, kWorker};
+// So that the columns do not move with every task.
+constexpr std::array<std::size_t, kColumns> kSmallest = {6, 8, 5, 6, 5, 6};
+
+[[nodiscard]] const char* state_text(WorkerState state) {
+  switch (state) {
+    case WorkerState::kStarting:
+      return "starting";
+    case WorkerState::kIdle:
+      return "idle";
+    case WorkerState::kBusy:
+      return "busy";
+    case WorkerState::kStopped:
+      return "stopped";
+    case WorkerState::kEnding:
+      return "ending";
+  }
+  return "";
+}
+
+[[nodiscard]] Row row_of(const WorkerView& worker) {
+  Row row;
+  row[kWorker] = fmt::format("{}", worker.worker);
+  row[kState] = state_text(worker.state);
+  if (worker.task) row[kTask] = fmt::format("{}", *worker.task);
+  if (worker.task) row[kAge] = format_duration(std::floor(worker.task_seconds));
+  if (worker.pid != 0) row[kCpu] = fmt::format("{:.0f}%", 100 * worker.load);
+  if (worker.memory != 0) row[kMemory] = short_size(worker.memory);
+  return row;
+}
+
+/// Who is shown first where not all can be.
+[[nodiscard]] int urgency(WorkerState state) {
+  switch (state) {
+    case WorkerState::kStopped:
+      return 3;
+    case WorkerState::kBusy:
+    case WorkerState::kEnding:
+      return 2;
+    case WorkerState::kStarting:
+      return 1;
+    case WorkerState::kIdle:
+      break;
+  }
+  return 0;
+}
+
+/// The most urgent ones, by their numbers. Ages count in whole seconds: of short tasks it is always the same workers.
+[[nodiscard]] std::vector<WorkerView> most_urgent(std::span<const WorkerView> workers, std::size_t most) {
+  std::vector<WorkerView> chosen(workers.begin(), workers.end());
+  if (chosen.size() <= most) return chosen;
+  std::stable_sort(chosen.begin(), chosen.end(), [](const WorkerView& a, const WorkerView& b) {
+    const int first = urgency(a.state), second = urgency(b.state);
+    return first != second ? first > second : std::floor(a.task_seconds) > std::floor(b.task_seconds);
+  });
+  chosen.resize(most);
+  std::sort(chosen.begin(), chosen.end(), [](const WorkerView& a, const WorkerView& b) { return a.worker < b.worker; });
+  return chosen;
+}
+
+/// Of each column; 0: it is left out.
+[[nodiscard]] std::array<std::size_t, kColumns> widths_of(const std::vector<Row>& rows, std::size_t limit) {
+  std::array<std::size_t, kColumns> widths = kSmallest;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const Column column : kFirstToGo) {
+    std::size_t sum = 0;
+    for (const std::size_t width : widths) sum += width != 0 ? width + kGap : 0;
+    if (sum <= limit + kGap) break;
+    widths[column] = 0;
+  }
+  return widths;
+}
+
+[[nodiscard]] std::string join(const Row& row, const std::array<std::size_t, kColumns>& widths) {
+  std::string line;
+  for (std::size_t i = 0; i < kColumns; ++i) {
+    if (widths[i] == 0) continue;
+    if (!line.empty()) line.append(kGap, ' ');
+    const std::string blank(widths[i] - row[i].size(), ' ');
+    line += i == kState ? row[i] + blank : blank + row[i];
+  }
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+[[nodiscard]] std::string colored(const std::string& line, const char* color, bool wanted) {
+  return wanted ? color + line + "\x1b[0m" : line;
+}
+
+}  // namespace
+
+std::vector<std::string> worker_table(std::span<const WorkerView> workers, const TableRoom& room) {
+  constexpr const char* kDim = "\x1b[2m";
+  constexpr const char* kYellow = "\x1b[33m";
+  constexpr int kLeastRows = 2;  // the heading and a worker
+  if (workers.empty() || room.rows < kLeastRows) return {};
+  const auto places = static_cast<std::size_t>(room.rows) - 1;
+  const std::size_t most = workers.size() <= places ? places : std::max<std::size_t>(places - 1, 1);
+  const std::vector<WorkerView> chosen = most_urgent(workers, most);
+  std::vector<Row> rows;
+  rows.reserve(chosen.size());
+  for (const WorkerView& worker : chosen) rows.push_back(row_of(worker));
+  const auto widths = widths_of(rows, static_cast<std::size_t>(std::max(room.columns - 1, 0)));
+  if (widths[kWorker] == 0) return {};
+  Row headings;
+  std::copy(kHeadings.begin(), kHeadings.end(), headings.begin());
+  std::vector<std::string> lines{colored(join(headings, widths), kDim, room.color)};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool warns = chosen[i].state == WorkerState::kStopped;
+    lines.push_back(colored(join(rows[i], widths), kYellow, room.color && warns));
+  }
+  const std::size_t left_out = workers.size() - chosen.size();
+  if (left_out > 0 && places > chosen.size()) {
+    std::string rest = fmt::format("and {} more", left_out);
+    rest.resize(std::min(rest.size(), static_cast<std::size_t>(room.columns - 1)));
+    lines.push_back(colored(rest, kDim, room.color));
+  }
+  return lines;
+}
+
+std::string short_size(std::uint64_t bytes) {
+  constexpr std::string_view kUnits = "KMGTPE";
+  auto size = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; size >= 999.5 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
+  return size < 9.95 && unit > 1 ? fmt::format("{:.1f}{}", size, kUnits[unit])
+                                 : fmt::format("{:.0f}{}", size, kUnits[unit]);
+}
+
+}  // namespace mprun

@@ -1,0 +1,25 @@
+// The workers of a job as lines of a table: state, task, its age, CPU and memory. A pure function, called by LiveView.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "supervise/job_event.h"
+
+namespace mprun {
+
+struct TableRoom {
+  int columns = 80, rows = 20;
+  bool color = false;
+};
+
+/// A heading and a line a worker, by their numbers; none of them takes more than columns - 1. Where columns are few the
+/// less important ones are left out; where rows are few, the workers that have had their tasks for the shortest time:
+/// the last line says how many. Empty where there is no room for a worker at all.
+[[nodiscard]] std::vector<std::string> worker_table(std::span<const WorkerView> workers, const TableRoom& room);
+
+/// "340M", "1.2G": bytes in five characters at most.
+[[nodiscard]] std::string short_size(std::uint64_t bytes);
+
+}  // namespace mprun

@@ -1,0 +1,33 @@
+// What a job waits for while no task runs, in words: a pure function of what the supervisor knows, called for every
+// pulse. Somebody who sees nothing move is told why.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mprun {
+
+/// How things stand.
+struct Standing {
+  bool stopping = false;   ///< no more tasks are handed out
+  bool done = false;       ///< no task is left
+  bool was_ready = false;  ///< tasks could have been run already
+  int busy = 0;            ///< workers that have a task
+  int processes = 0;       ///< of workers
+  int starting = 0;        ///< workers that are not ready
+  int first_starting = 0;  ///< one of them
+  bool host = false;       ///< a host is there
+  std::string_view stage;  ///< what the host, or that worker, said that it does: "importing job.py"
+  bool needs_input = false, stdin_input = false;
+  std::uint64_t waiting_tasks = 0;  ///< read, and in nobody's hands
+};
+
+struct PhaseText {
+  const char* phase = "running";  ///< "starting", "running", "finishing", "stopping"
+  std::string doing;              ///< "importing job.py", "waiting for worker 3 to start"; empty while tasks run
+};
+
+[[nodiscard]] PhaseText phase_text(const Standing& standing);
+
+}  // namespace mprun

@@ -1,0 +1,39 @@
+// Usage: what the processes of a job use, by worker slot. Kept by the supervisor, which tells it who ended and when it
+// is time to look; owns the counts of those who worked in a slot before.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/clock.h"
+#include "procfs/worker_use.h"
+
+namespace mprun {
+
+class Usage {
+ public:
+  /// `proc` must outlive this.
+  Usage(ProcSource* proc, int slots);
+
+  struct Slot {
+    double cpu = 0;            ///< seconds, of all who worked there, with their descendants
+    double load = 0;           ///< CPUs that they kept busy between the last two looks
+    std::uint64_t memory = 0;  ///< bytes, of who works there now
+    bool stopped = false;      ///< who works there now was, by SIGSTOP
+  };
+  /// `pids`: those who work now, with their slots. `table`: of now (monotonic).
+  void look(const ProcessTable& table, const std::map<pid_t, int>& pids, Nanos now);
+  /// The process has ended, and nobody has waited for it yet.
+  void process_ended(int slot, pid_t pid);
+  /// As it was in the last look.
+  [[nodiscard]] const Slot& at(int slot) const { return seen_[static_cast<std::size_t>(slot)]; }
+
+ private:
+  WorkerUse use_;
+  std::vector<Slot> seen_;
+  std::vector<double> ended_;  ///< seconds of CPU time of those who have left the slot
+  Nanos looked_ = 0;
+};
+
+}  // namespace mprun
