@@ -83,6 +83,11 @@ Surroundings surroundings() {
   around.current_directory = current_directory();
   around.env = own_environment();
   around.usable_cpus = cpu_room().cpus;
+  around.allocation = recognise(around.env);
+  if (around.allocation.cpus && *around.allocation.cpus < around.usable_cpus) {
+    around.usable_cpus = *around.allocation.cpus;
+    around.cpus_source = "the CPUs of " + around.allocation.cpus_source;
+  }
   around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
   const MemoryRoom memory = memory_room();
   around.memory_bytes = memory.bytes;

@@ -38,6 +38,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "tell when nothing has moved for so long"},
     FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
+    FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
 };
 

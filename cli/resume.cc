@@ -21,6 +21,7 @@ constexpr std::size_t kMostShown = 10;
 
 /// "/processes: 2 -> 4", a line each.
 void add_differences(const Json& then, const Json& now, std::vector<std::string>* changes) {
+  const bool may_move = now.contains("shard") && now.contains("inputs");  // to a node with more CPUs, or fewer
   const auto brief = [](const Json& value) {
     const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
@@ -28,6 +29,7 @@ void add_differences(const Json& then, const Json& now, std::vector<std::string>
   for (const Json& step : Json::diff(then, now)) {
     const auto path = step.at("path").get<std::string>();
     if (path == "/output/dir" || path == "/output/results" || path == "/progress") continue;  // where, not what
+    if (path == "/processes" && may_move) continue;
     const Json::json_pointer at(path);
     const std::string before = then.contains(at) ? brief(then.at(at)) : "nothing";
     const std::string after = now.contains(at) ? brief(now.at(at)) : "nothing";
@@ -165,7 +167,8 @@ Result<Plan> make_plan(const CommandLine& line) {
     return usage_error("--resume needs the run directory by name: --output DIR\n  or use `mprun resume RUN_DIR`");
   }
   std::error_code error;
-  if (line.resume && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
+  const bool goes_on = line.resume || resolved->spec.goes_on;
+  if (goes_on && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
     const std::string path = absolute(run_dir);
     const auto unborn = RunDirectory::clear_unborn(path);
     if (!unborn) return unborn.error();

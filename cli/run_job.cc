@@ -70,6 +70,29 @@ int wait_for_input(int fd, const Guard& guard) {
   return 0;
 }
 
+/// What this mprun has to do: everything, or its shard.
+struct Tasks {
+  std::unique_ptr<InputSource> inputs;       ///< from those of `first` on
+  std::optional<std::uint64_t> all, rows;    ///< of the whole job: InputSource::total(), rows()
+  ShardTasks mine;
+  TaskId first = 0;  ///< whose input comes first, in `mine` or not
+};
+
+Result<Tasks> open_tasks(const JobSpec& spec) {
+  auto inputs = open_inputs(spec);
+  if (!inputs) return inputs.error();
+  Tasks tasks;
+  tasks.all = (*inputs)->total();
+  tasks.rows = (*inputs)->rows();
+  tasks.inputs = std::move(*inputs);
+  if (!spec.shard) return tasks;
+  tasks.mine = tasks_of(*spec.shard, tasks.all);
+  if (tasks.mine.step > 1) return tasks;  // all are read, and those of others passed over
+  tasks.first = tasks.mine.begin;
+  tasks.inputs = open_part(std::move(tasks.inputs), tasks.mine);
+  return tasks;
+}
+
 /// An input, and whose it is.
 struct FirstInput {
   TaskId task = 0;
@@ -78,21 +101,23 @@ struct FirstInput {
 
 /// The first input whose task has not ended, so that a job without any launches nothing. A signal while waiting ends up
 /// in `*stopped_by`.
-Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Guard& guard, int* stopped_by) {
-  FirstInput first;
+Result<FirstInput> pull_first(const Tasks& tasks, const RowSet& ended, const Guard& guard, int* stopped_by) {
+  FirstInput first{tasks.first, ""};
+  InputSource* const inputs = tasks.inputs.get();
   for (;;) {
     first.text.clear();
+    const bool wanted = tasks.mine.has(first.task) && !ended.has(first.task);
     switch (inputs->pull(&first.text)) {
       case InputSource::Pull::kItem:
-        if (!ended.has(first.task)) return first;
+        if (wanted) return first;
         ++first.task;
         break;
       case InputSource::Pull::kBad:
-        if (!ended.has(first.task)) return usage_error(first.text);
+        if (wanted) return usage_error(first.text);
         ++first.task;
         break;
       case InputSource::Pull::kEnd:
-        if (first.task > 0) return FirstInput{first.task, ""};
+        if (first.task > 0 || tasks.mine.empty()) return FirstInput{first.task, ""};
         return usage_error(
             "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
       case InputSource::Pull::kWait:
@@ -106,7 +131,7 @@ Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Gu
 Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
   const auto total = inputs.total();
   if (spec->kind != JobKind::kRanks && total && *total < static_cast<std::uint64_t>(spec->processes)) {
-    spec->processes = static_cast<int>(*total);
+    spec->processes = std::max(1, static_cast<int>(*total));
     decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
   }
   const rlimit limit = limits_of(RLIMIT_NOFILE);
@@ -138,15 +163,18 @@ struct Earlier {
   bool any = false;
 };
 
-/// `tasks`: of the job, where known. `tensors`: of the run, takes over what is done.
-Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, std::optional<std::uint64_t> tasks,
+/// `tensors`: of the run, takes over what is done.
+Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, const Tasks& tasks,
                              const RunDirectory& directory, TensorFiles* tensors) {
   const JobSpec& spec = plan.resolved.spec;
   KeepRule rule;
   rule.certain = plan.certain;
-  rule.tasks = tasks.value_or(rule.tasks);
+  rule.tasks = tasks.all.value_or(rule.tasks);
+  rule.mine = tasks.mine;
   rule.failed = !line.retry_failed;
   if (spec.kind == JobKind::kRanks) rule.all_or_none = static_cast<std::uint64_t>(spec.processes);
+  // Ranks of other shards cannot begin anew without ours.
+  if (rule.all_or_none && spec.shard.value_or(Shard{}).count > 1) rule.all_or_none = UINT64_MAX;
   rule.tensors_hold = [tensors](TaskId task, const Json& named) { return tensors->restore(task, named); };
   auto results = read_results(directory.file("results.jsonl"), rule);
   if (!results) return results.error();
@@ -192,7 +220,7 @@ Result<void> open_new_records(const JobSpec& spec, const RunDirectory& directory
 
 /// `*records` has the tensors already, and stays where it is.
 Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line, const Plan& plan,
-                          const Earlier& earlier, Records* records) {
+                          const Earlier& earlier, const ShardTasks& tasks, Records* records) {
   TextOptions options = text_options(spec, STDERR_FILENO);
   options.quiet = line.quiet;
   options.verbose = line.verbose;
@@ -200,6 +228,7 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   records->report = std::make_unique<TextReport>(options);
   records->summary = std::make_unique<Summary>(spec, wall_now());
   ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
+  results.tasks = tasks;
   results.written_files = [records] { return records->tensors->take_written(); };
   results.before_writing = [records] {
     if (records->joblog) records->joblog->flush();
@@ -271,12 +300,12 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
 
 /// Nothing is left to be run: the records are all that may have to be finished.
 int close_finished(const Records& records, const Earlier& earlier, const RunDirectory& directory,
-                   const CommandLine& line, std::uint64_t total) {
+                   const CommandLine& line) {
   JobOutcome outcome;
   outcome.counts = earlier.results.counts;
   outcome.exit_code = outcome.counts.failed > 0 ? 1 : 0;
   Pulse pulse;
-  pulse.total = total;
+  pulse.total = outcome.counts.done();
   records.summary->on_event(pulse);
   return close_records(records, outcome, directory, line);
 }
@@ -288,8 +317,8 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   const auto installation = find_installation();
   if (!installation) return report_error(installation.error());
   const rlimit open_files = raise_open_files();
-  auto inputs = open_inputs(spec);
-  if (!inputs) return report_error(inputs.error());
+  auto tasks = open_tasks(spec);
+  if (!tasks) return report_error(tasks.error());
   Records records;
   Earlier earlier;
   std::optional<RunDirectory> directory;
@@ -298,16 +327,16 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     if (!found) return report_error(found.error());
     directory = std::move(*found);
     guard.keep_open(directory->lock_fd());
-    records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
-    auto read = read_earlier(line, plan, (*inputs)->total(), *directory, records.tensors.get());
+    records.tensors = std::make_unique<TensorFiles>(directory->path(), tasks->all, tasks->rows);
+    auto read = read_earlier(line, plan, *tasks, *directory, records.tensors.get());
     if (!read) return report_error(read.error());
     earlier = std::move(*read);
   }
   int stopped_by = 0;
-  auto first = pull_first(inputs->get(), earlier.results.ended, guard, &stopped_by);
+  auto first = pull_first(*tasks, earlier.results.ended, guard, &stopped_by);
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
-  if (auto fits = fit_processes(&spec, **inputs, &plan.resolved.decisions); !fits) return report_error(fits.error());
+  if (auto fits = fit_processes(&spec, *tasks->inputs, &plan.resolved.decisions); !fits) return report_error(fits.error());
   auto shared = SharedTensors::create(spec.shared, spec.output_dir.empty() ? current_path() : spec.output_dir);
   if (!shared) return report_error(shared.error());
   if (!directory) {
@@ -315,9 +344,9 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     if (!created) return report_error(created.error());
     directory = std::move(*created);
     guard.keep_open(directory->lock_fd());
-    records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
+    records.tensors = std::make_unique<TensorFiles>(directory->path(), tasks->all, tasks->rows);
   }
-  if (auto opened = open_records(spec, *directory, line, plan, earlier, &records); !opened) {
+  if (auto opened = open_records(spec, *directory, line, plan, earlier, tasks->mine, &records); !opened) {
     return report_error(opened.error());
   }
   records.shared = &*shared;
@@ -325,17 +354,25 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
     records.report->on_event(Notice{Notice::Kind::kExplain, text});
   }
+  if (spec.shard && !line.quiet) {
+    const std::string source = spec.allocation.shard_source;
+    records.report->print("mprun: " + describe(*spec.shard, tasks->mine) +
+                          (source.empty() ? "" : ", from " + source) + "\n");
+  }
   if (directory->warning()) records.report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
 
-  if (first->text.empty()) return close_finished(records, earlier, *directory, line, first->task);
+  if (first->text.empty()) return close_finished(records, earlier, *directory, line);
 
   Supervisor::Setup setup;
   setup.spec = &spec;
-  setup.inputs = inputs->get();
+  setup.inputs = tasks->inputs.get();
+  setup.all_tasks = tasks->all;
   setup.first_input = std::move(first->text);
   setup.first_task = first->task;
   setup.earlier = earlier.results.counts;
-  if (earlier.any) setup.ended_earlier = [&earlier](TaskId task) { return earlier.results.ended.has(task); };
+  if (earlier.any || spec.shard) {
+    setup.ended_earlier = [&](TaskId task) { return !tasks->mine.has(task) || earlier.results.ended.has(task); };
+  }
   setup.environment = own_environment();
   setup.environment.erase(kSharedVariable);  // of a job around this one
   if (!spec.shared.empty()) setup.environment[kSharedVariable] = shared->variable();

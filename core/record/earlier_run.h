@@ -28,6 +28,7 @@ struct KeepRule {
   std::optional<std::uint64_t> all_or_none;  ///< ranks: unless so many succeeded, none counts
   /// Whether the tensors that a result names are there. `tensors`: its field of that name.
   std::function<bool(std::uint64_t task, const Json& tensors)> tensors_hold;
+  ShardTasks mine = {};  ///< the tasks of the run; results of others do not count
 };
 
 /// results.jsonl as it was found.

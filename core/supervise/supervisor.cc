@@ -95,7 +95,7 @@ Result<void> Supervisor::prepare() {
   plan.bootstrap = setup_.bootstrap;
   plan.open_files = setup_.open_files;
   plan.loop = &*loop_;
-  plan.tasks = policy_.total;
+  plan.tasks = setup_.all_tasks;
   plan.rows = setup_.inputs->rows();
   auto crew = make_crew(plan, this);
   if (!crew) return crew.error();

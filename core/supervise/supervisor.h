@@ -60,6 +60,7 @@ class Supervisor : private CrewListener {
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
     std::function<void()> on_user_signal;  ///< SIGUSR1: somebody wants to know what the job does
     std::string event_log;                 ///< where the scheduler's steps are written down; empty: nowhere
+    std::optional<std::uint64_t> all_tasks;  ///< of all shards, where known
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
