@@ -287,13 +287,15 @@ std::optional<EarlyExit> parse_init(CLI::App* app, const std::vector<std::string
   return std::nullopt;
 }
 
-std::optional<EarlyExit> parse_report(CLI::App* app, const std::vector<std::string>& options,
-                                      const std::vector<std::string>& rest, Raw* raw) {
+// `mprun report` and `mprun merge`, which read a run and take no field of a spec.
+std::optional<EarlyExit> parse_run_dir(CLI::App* app, const std::string& word, Subcommand subcommand,
+                                       const std::vector<std::string>& options, const std::vector<std::string>& rest,
+                                       Raw* raw) {
   CommandLine& line = raw->line;
-  line.subcommand = Subcommand::kReport;
-  if (auto exit = parse_one_word(app, "report", "RUN_DIR", options, rest, raw, &line.run_dir)) return exit;
+  line.subcommand = subcommand;
+  if (auto exit = parse_one_word(app, word, "RUN_DIR", options, rest, raw, &line.run_dir)) return exit;
   if (line.layer.origins.empty()) return std::nullopt;
-  return wrong("report: " + line.layer.origins.front().second + " has no meaning here");
+  return wrong(word + ": " + line.layer.origins.front().second + " has no meaning here");
 }
 
 std::optional<EarlyExit> parse_resume(CLI::App* app, const std::vector<std::string>& options,
@@ -330,6 +332,7 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   const bool is_inspect = is_word("inspect");
   const bool is_resume = is_word("resume");
   const bool is_report = is_word("report");
+  const bool is_merge = is_word("merge");
   const bool is_init = is_word("init");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
@@ -359,7 +362,12 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   }
   if (is_report) {
     if (dashes != args.end()) return wrong("report: found --, allowed: a RUN_DIR");
-    if (auto exit = parse_report(&app, own, rest, &raw)) return *exit;
+    if (auto exit = parse_run_dir(&app, "report", Subcommand::kReport, own, rest, &raw)) return *exit;
+    return line;
+  }
+  if (is_merge) {
+    if (dashes != args.end()) return wrong("merge: found --, allowed: a RUN_DIR");
+    if (auto exit = parse_run_dir(&app, "merge", Subcommand::kMerge, own, rest, &raw)) return *exit;
     return line;
   }
   if (is_doctor) {

@@ -11,7 +11,7 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit };
+enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge };
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
@@ -20,7 +20,7 @@ struct CommandLine {
   pid_t pid = 0;                     ///< of `mprun inspect`
   std::string record;                ///< of `mprun inspect`: a file for what it has read
   Document layer;                    ///< what the options set
-  std::string run_dir;               ///< of `mprun resume` and `mprun report`
+  std::string run_dir;               ///< of `mprun resume`, `mprun report` and `mprun merge`
   std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string trace, junit;          ///< of `mprun report`: files for other tools
   bool resume = false;               ///< go on in the run directory if it has a run

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -240,6 +241,13 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
                      : open_new_records(spec, directory, plan, results, records);
 }
 
+/// Where this shard runs, for people.
+std::string place_name(const Allocation& allocation) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (!allocation.node.empty() || gethostname(host.data(), host.size() - 1) != 0) return allocation.node;
+  return host.data();
+}
+
 std::string current_path() {
   std::error_code error;
   return std::filesystem::current_path(error).string();
@@ -350,6 +358,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     return report_error(opened.error());
   }
   records.shared = &*shared;
+  if (spec.shard) records.journal->tell_place(place_name(spec.allocation), spec.allocation.job_id);
   for (const Decision& decision : plan.resolved.decisions) {
     const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
     records.report->on_event(Notice{Notice::Kind::kExplain, text});

@@ -42,8 +42,8 @@ std::string describe(Shard shard, const ShardTasks& tasks) {
   std::string text = "shard " + folder_of(shard) + " of " + std::to_string(shard.count) + ": ";
   if (tasks.empty()) return text + "no tasks, there are more shards than tasks";
   if (tasks.end == UINT64_MAX) {
-    return text + "task " + std::to_string(tasks.begin) +
-           (tasks.step == 1 ? " and all behind it" : " and every one " + std::to_string(tasks.step) + " further on");
+    return text + "tasks " + std::to_string(tasks.begin) + ", " + std::to_string(tasks.begin + tasks.step) + ", " +
+           std::to_string(tasks.begin + 2 * tasks.step) + " and so on";
   }
   const std::uint64_t last = tasks.end - 1;
   if (last == tasks.begin) return text + "task " + std::to_string(last);

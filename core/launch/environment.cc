@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "cluster/allocation.h"
 #include "os/fd.h"
 #include "wire/deadlines.h"
 #include "wire/sync.h"
@@ -52,6 +54,10 @@ Environment own_environment() {
 
 Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir) {
   Environment result = base;
+  // What says which of several mprun is says nothing of who its children are.
+  for (auto variable = result.begin(); variable != result.end();) {
+    variable = names_a_place(variable->first) ? result.erase(variable) : std::next(variable);
+  }
   for (const char* name : kThreadVariables) {
     if (spec.threads_explicit || result.count(name) == 0) result[name] = std::to_string(spec.threads_per_worker);
   }

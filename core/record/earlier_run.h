@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "record/origin.h"
+#include "record/result_line.h"
 #include "record/row_set.h"
 #include "supervise/scheduler.h"
 
@@ -39,6 +40,9 @@ struct EarlierResults {
   RowSet ended;                                                  ///< the tasks in `kept`
   Counts counts;                                                 ///< of them
 };
+
+/// The field "tensors" of a result, null if it has none; nullopt: it cannot be read. `line`: the whole of it.
+[[nodiscard]] std::optional<Json> tensors_of(std::string_view line, const ResultLine& result);
 
 /// Reads the lines one by one. Errors: the file cannot be read.
 [[nodiscard]] Result<EarlierResults> read_results(const std::string& path, const KeepRule& rule);
