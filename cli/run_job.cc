@@ -14,6 +14,7 @@
 #include "installation.h"
 #include "job/inputs.h"
 #include "machine.h"
+#include "meeting_point.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
 #include "record/atomic_file.h"
@@ -279,6 +280,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
     code = 125;
   }
   records.summary->set_shared(records.shared->to_json());
+  for (const int number : {SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
   forget_stop_signals();
   sigset_t none;
   sigemptyset(&none);
@@ -325,6 +327,9 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   const auto installation = find_installation();
   if (!installation) return report_error(installation.error());
   const rlimit open_files = raise_open_files();
+  if (spec.kind == JobKind::kRanks && spec.shard.value_or(Shard{}).count > 1) {
+    if (auto met = agree_on_meeting_point(&spec.allocation); !met) return report_error(met.error());
+  }
   auto tasks = open_tasks(spec);
   if (!tasks) return report_error(tasks.error());
   Records records;
@@ -376,6 +381,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   setup.spec = &spec;
   setup.inputs = tasks->inputs.get();
   setup.all_tasks = tasks->all;
+  setup.in_batch_job = spec.allocation.slurm;
   setup.first_input = std::move(first->text);
   setup.first_task = first->task;
   setup.earlier = earlier.results.counts;
