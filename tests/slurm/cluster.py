@@ -11,16 +11,17 @@ import getpass
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import harness
 
 PROGRAMS = ("slurmctld", "slurmd", "sinfo", "scontrol", "sbatch", "srun", "scancel", "squeue")
+
+# States of a job of which nothing is left to come.
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 
 CONFIGURATION = """\
 ClusterName=mprun-tests
@@ -141,7 +142,7 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        harness.kill_all(self.step_daemons())
+        harness.kill_all(harness.living_descendants())  # slurmstepd outlives slurmd
 
     def _start(self, name: str, *command: str) -> None:
         program = find(command[0])
@@ -159,38 +160,8 @@ class Cluster:
         """One slurmd."""
         self._start(node, "slurmd", "-D", "-N", node)
 
-    def kill_node(self, node: str) -> None:
-        """What a power cut does to one node: its daemon and all that runs there are gone, unasked."""
-        daemon = self._daemons.pop(node)
-        below = [*self.step_daemons(node)]
-        below += [child for step in below for child in harness.descendants(step.pid)]
-        daemon.send_signal(signal.SIGKILL)
-        daemon.wait()
-        harness.kill_all([process for process in below if process.alive])
-
-    def step_daemons(self, node: str | None = None) -> list[harness.Process]:
-        """slurmstepd of this cluster; they outlive their slurmd, and it names its node in SLURMD_NODENAME only."""
-        found = []
-        for process in harness.descendants(os.getpid()):
-            if not process.alive or process.name != "slurmstepd":
-                continue
-            text = Path(f"/proc/{process.pid}/environ")
-            with contextlib.suppress(OSError):
-                if f"SLURM_CONF={self.configuration}".encode() not in text.read_bytes():
-                    continue
-                command = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-                if node is None or self._parent_node(process) == node or node.encode() in command:
-                    found.append(process)
-        return found
-
-    def _parent_node(self, process: harness.Process) -> str | None:
-        for node, daemon in self._daemons.items():
-            if daemon.pid == process.ppid:
-                return node
-        return None
-
-    def command(self, *words: str | Path) -> str:
-        """What a program of Slurm prints; fails as it fails."""
+    def command(self, *words: str | Path, stderr: bool = False) -> str:
+        """What a program of Slurm prints, on stderr too if that is asked for; fails as it fails."""
         done = subprocess.run(
             [find(str(words[0])) or str(words[0]), *map(str, words[1:])],
             env={**clean_environment(), **self.environment},
@@ -202,7 +173,7 @@ class Cluster:
         )
         if done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout
+        return done.stdout + (done.stderr if stderr else "")
 
     def wait_for_idle(self, timeout: float = 30) -> None:
         """Every node waits for work."""
@@ -218,21 +189,13 @@ class Cluster:
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.logs()}") from None
 
-    def job(self, job_id: str | int) -> dict[str, str]:
-        """What scontrol shows of a job; empty if there is none any more."""
-        try:
-            text = self.command("scontrol", "-o", "show", "job", str(job_id))
-        except AssertionError:
-            return {}
-        return dict(re.findall(r"(\w+)=(\S*)", text.split("\n")[0]))
+    def states(self, job_id: str) -> set[str]:
+        """Of all elements of a job, as scontrol names them."""
+        return set(re.findall(r"\bJobState=(\S+)", self.command("scontrol", "-o", "show", "job", job_id)))
 
-    def wait_for_end(self, job_id: str | int, timeout: float = 60) -> None:
-        """No part of a job waits or runs."""
-
-        def over() -> bool:
-            return not self.command("squeue", "-h", "-t", "PD,R,CG,S", "-o", "%A", "-j", str(job_id)).strip()
-
-        harness.wait_until(over, timeout, f"the end of job {job_id}")
+    def wait_for_end(self, job_id: str, timeout: float = 60) -> None:
+        """No part of a job waits or runs any more."""
+        harness.wait_until(lambda: self.states(job_id) <= ENDED, timeout, f"the end of job {job_id}")
 
     def logs(self) -> str:
         """What the daemons said, for a test that failed."""
@@ -245,14 +208,3 @@ class Cluster:
 def clean_environment() -> dict[str, str]:
     """Ours, without another cluster's variables."""
     return {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}
-
-
-@contextlib.contextmanager
-def cluster(folder: Path, nodes: int) -> Iterator[Cluster]:
-    """A cluster that is idle."""
-    with Cluster(folder, nodes) as running:
-        yield running
-
-
-__all__: Sequence[str] = ("Cluster", "cluster", "why_not")
-_: Mapping[str, str] = {}
