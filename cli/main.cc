@@ -72,6 +72,7 @@ int run(const std::vector<std::string>& args) {
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
   if (line.subcommand == Subcommand::kReport) return report(line);
   if (line.subcommand == Subcommand::kMerge) return merge(line);
+  if (line.subcommand == Subcommand::kSubmit) return submit(line);
   if (line.subcommand == Subcommand::kInit) return init(line);
   auto plan = make_plan(line);
   if (!plan) return report_error(plan.error());

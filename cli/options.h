@@ -11,7 +11,15 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge };
+enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge, kSubmit };
+
+/// Of `mprun submit`.
+struct Submission {
+  int nodes = 0;  ///< 0: not told
+  std::string partition, time, account;
+  std::vector<std::string> sbatch_options;
+  bool wait = false, dry_run = false;
+};
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
@@ -23,6 +31,7 @@ struct CommandLine {
   std::string run_dir;               ///< of `mprun resume`, `mprun report` and `mprun merge`
   std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string trace, junit;          ///< of `mprun report`: files for other tools
+  Submission submission;             ///< of `mprun submit`
   bool resume = false;               ///< go on in the run directory if it has a run
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
   bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;

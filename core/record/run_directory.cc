@@ -177,6 +177,17 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
   return directory;
 }
 
+Result<std::string> RunDirectory::create_for_shards(const JobSpec& spec) {
+  if (spec.output_dir.empty()) {
+    auto made = create_default(spec);
+    if (made) (void)point_latest(*made);  // nothing but a convenience
+    return made;
+  }
+  if (auto made = create_parents(spec.output_dir); !made) return made.error();
+  if (mkdir(spec.output_dir.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(spec.output_dir, errno);
+  return spec.output_dir;
+}
+
 Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
   auto lock = lock_directory(path);
   if (!lock) return lock.error();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -234,3 +235,53 @@ def test_mpirun(tmp_path: Path, mprun: Path, start_plain: StartCommand, run_mpru
     assert [(task, status, place["outer"]) for task, status, place in results(run_dir)] == [
         (task, "ok", []) for task in range(9)
     ]
+
+
+def test_submit_waits_joins_and_returns_the_exit_code(
+    cluster: Cluster, tmp_path: Path, run_mprun: RunCommand
+) -> None:
+    job = write_job(tmp_path, HANGS.replace("number == 7 and", "number == 3 and") + FAILS, inputs={"range": 10})
+    words = ["--nodes", "2", "--time", "5", "--sbatch-option", "mem=100", "--output", "out"]
+    shown = run_mprun("submit", "--dry-run", *words, job, env=cluster.environment).check().stdout
+    for directive in ("--nodes=2", "--time=5", "--mem=100", "--signal=USR2@60", "--requeue", "--exclusive"):
+        assert f"#SBATCH {directive}\n" in shown
+    assert not (tmp_path / "out").exists()
+    failing = ["--set", 'script="task.py:fail"']
+    run = run_mprun("submit", "--wait", *failing, *words, job, env=cluster.environment).check(1)
+    number = run.stdout.strip()
+    assert (tmp_path / "out/submit.sh").read_text().startswith("#!/bin/bash")
+    assert "shard 1 on n1 hangs: partial-deadlock, cause unknown\n" in run.stderr
+    assert f"job {number}: 10 of 10 tasks, 1 failed; 2 shards: 2 ended" in run.stderr
+    assert [task for task, status, _ in results(tmp_path / "out") if status == "failed"] == [8]
+    assert summary(tmp_path / "out")["exit_code"] == 1
+    refused = run_mprun("submit", "--nodes", "3", "--output", "out", job, env=cluster.environment).check(2)
+    assert "has 2 shards: go on with --nodes 2" in refused.stderr
+    again = run_mprun(
+        "submit", "--wait", "--retry-failed", "--accept-changes", *words, job, env=cluster.environment
+    ).check()
+    assert again and [status for _, status, _ in results(tmp_path / "out")] == ["ok"] * 10
+
+
+FAILS = """
+
+def fail(number):
+    if number == 8:
+        raise ValueError("eight")
+    return run(number)
+"""
+
+
+def test_who_stops_waiting_leaves_the_job_alone(
+    cluster: Cluster, tmp_path: Path, start_mprun: StartCommand, run_mprun: RunCommand
+) -> None:
+    job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
+    waiting = start_mprun("submit", "--wait", "--nodes", "1", "--output", "out", job, env=cluster.environment)
+    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the shard to work")
+    waiting.process.send_signal(signal.SIGINT)
+    waiting.process.wait(30)
+    assert waiting.process.returncode == 128 + 2
+    assert "goes on; afterwards: mprun merge" in waiting.stderr
+    (tmp_path / "go").write_text("\n")
+    cluster.wait_for_end(waiting.stdout.strip())
+    run_mprun("merge", "out").check()
+    assert results(tmp_path / "out") == squares(10)
