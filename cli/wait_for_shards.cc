@@ -114,7 +114,12 @@ int wait_for_shards(const WaitedJob& job) {
       return 128 + number;
     }
   }
+  for (const std::string& hang : progress.update()) line.say("mprun: " + hang);
   line.say("job " + job.batch_job + ": " + progress.line(job.tasks));
+  if (!progress.all_ended()) {
+    line.say("mprun: job " + job.batch_job + " is over, and not all shards have ended in it; what they said is in " +
+             job.run_dir + "/slurm-" + job.batch_job + ".out");
+  }
   return code;
 }
 
