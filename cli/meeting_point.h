@@ -1,5 +1,5 @@
-// Where the ranks of all shards meet (MASTER_ADDR, MASTER_PORT), so that every node finds the same without a word between
-// them. Called once by run_job before anything is launched.
+// Where the ranks of all shards meet (MASTER_ADDR, MASTER_PORT), so that every node finds the same without a word
+// between them. Called once by run_job before anything is launched.
 #pragma once
 
 #include "base/result.h"

@@ -442,7 +442,8 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->json && line->subcommand != Subcommand::kDoctor) {
     return wrong("--json has a meaning for mprun doctor and mprun inspect only");
   }
-  const bool resumes = line->subcommand == Subcommand::kResume || line->subcommand == Subcommand::kSubmit || line->resume;
+  const bool resumes =
+      line->subcommand == Subcommand::kResume || line->subcommand == Subcommand::kSubmit || line->resume;
   if (line->resume && line->subcommand != Subcommand::kRun) return wrong("--resume has a meaning for a job only");
   if (line->retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
   if (line->accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
@@ -454,8 +455,9 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->subcommand != Subcommand::kSubmit &&
       (submission.nodes != 0 || submission.wait || submission.dry_run || !submission.partition.empty() ||
        !submission.time.empty() || !submission.account.empty() || !submission.sbatch_options.empty())) {
-    return wrong("--nodes, --partition, --time, --account, --sbatch-option, --wait and --dry-run have a meaning for " 
-                 "mprun submit only");
+    return wrong(
+        "--nodes, --partition, --time, --account, --sbatch-option, --wait and --dry-run have a meaning for "
+        "mprun submit only");
   }
   if (!line->record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return parsed;

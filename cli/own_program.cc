@@ -19,8 +19,8 @@ Result<ProgramText> run_program_for_text(std::vector<std::string> argv) {
   const auto path = environment.find("PATH");
   const std::string name = argv.front();
   bool not_executable = false;
-  argv.front() = find_program(name, (path == environment.end() ? "" : path->second + ":") + "/usr/bin:/bin:/usr/sbin", "",
-                              &not_executable);
+  argv.front() = find_program(name, (path == environment.end() ? "" : path->second + ":") + "/usr/bin:/bin:/usr/sbin",
+                              "", &not_executable);
   if (argv.front().empty()) return usage_error("there is no " + name + " on PATH: is this a machine of the cluster?");
   auto pipe = make_pipe();
   if (!pipe) return pipe.error();

@@ -1,5 +1,5 @@
-// Short programs that mprun asks something (sbatch, scontrol, squeue): run to their end, their words read. Called by cli/
-// where there is no job.
+// Short programs that mprun asks something (sbatch, scontrol, squeue): run to their end, their words read. Called by
+// cli/ where there is no job.
 #pragma once
 
 #include <string>

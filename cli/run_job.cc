@@ -74,8 +74,8 @@ int wait_for_input(int fd, const Guard& guard) {
 
 /// What this mprun has to do: everything, or its shard.
 struct Tasks {
-  std::unique_ptr<InputSource> inputs;       ///< from those of `first` on
-  std::optional<std::uint64_t> all, rows;    ///< of the whole job: InputSource::total(), rows()
+  std::unique_ptr<InputSource> inputs;     ///< from those of `first` on
+  std::optional<std::uint64_t> all, rows;  ///< of the whole job: InputSource::total(), rows()
   ShardTasks mine;
   TaskId first = 0;  ///< whose input comes first, in `mine` or not
 };
@@ -349,7 +349,8 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   auto first = pull_first(*tasks, earlier.results.ended, guard, &stopped_by);
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
-  if (auto fits = fit_processes(&spec, *tasks->inputs, &plan.resolved.decisions); !fits) return report_error(fits.error());
+  if (auto fits = fit_processes(&spec, *tasks->inputs, &plan.resolved.decisions); !fits)
+    return report_error(fits.error());
   auto shared = SharedTensors::create(spec.shared, spec.output_dir.empty() ? current_path() : spec.output_dir);
   if (!shared) return report_error(shared.error());
   if (!directory) {
@@ -370,8 +371,8 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   }
   if (spec.shard && !line.quiet) {
     const std::string source = spec.allocation.shard_source;
-    records.report->print("mprun: " + describe(*spec.shard, tasks->mine) +
-                          (source.empty() ? "" : ", from " + source) + "\n");
+    records.report->print("mprun: " + describe(*spec.shard, tasks->mine) + (source.empty() ? "" : ", from " + source) +
+                          "\n");
   }
   if (directory->warning()) records.report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
 

@@ -31,8 +31,8 @@ bool is_over(const std::string& batch_job, int* unknown) {
   const std::string state = told && told->exit_code == 0 ? told->out.substr(0, told->out.find('\n')) : "";
   if (state.empty()) return ++*unknown >= kMostUnknown;
   *unknown = 0;
-  constexpr std::array kEnded = {"COMPLETED",  "FAILED",   "CANCELLED", "TIMEOUT", "NODE_FAIL",
-                                 "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"};
+  constexpr std::array kEnded = {"COMPLETED", "FAILED",    "CANCELLED", "TIMEOUT",
+                                 "NODE_FAIL", "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY"};
   return std::find(kEnded.begin(), kEnded.end(), state) != kEnded.end();
 }
 
@@ -43,7 +43,8 @@ class Line {
   void show(const std::string& text) {
     if (quiet_ || text == last_) return;
     const auto shards = text.find("; ");
-    const bool news = text.substr(std::min(shards, text.size())) != last_.substr(std::min(last_.find("; "), last_.size()));
+    const bool news =
+        text.substr(std::min(shards, text.size())) != last_.substr(std::min(last_.find("; "), last_.size()));
     last_ = text;
     if (terminal_) {
       std::fprintf(stderr, "\r\033[K%s", text.c_str());

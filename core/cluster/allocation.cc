@@ -52,7 +52,8 @@ std::optional<Found> array_element(const Reader& env, std::string* fault) {
   const std::uint64_t first = env.number("SLURM_ARRAY_TASK_MIN").value_or(0);
   const std::uint64_t step = std::max<std::uint64_t>(1, env.number("SLURM_ARRAY_TASK_STEP").value_or(1));
   const std::uint64_t last = env.number("SLURM_ARRAY_TASK_MAX").value_or(first + (*count - 1) * step);
-  if (*id < first || (*id - first) % step != 0 || (*id - first) / step >= *count || last != first + (*count - 1) * step) {
+  if (*id < first || (*id - first) % step != 0 || (*id - first) / step >= *count ||
+      last != first + (*count - 1) * step) {
     *fault = "the elements of the job array are no evenly spaced numbers";
     return std::nullopt;
   }
@@ -99,7 +100,8 @@ void find_run_name(const Reader& env, Allocation* place) {
   } else if (!env.text("PMIX_NAMESPACE").empty()) {
     place->run_name = "mpi-" + env.text("PMIX_NAMESPACE");
     const auto plain = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-'; };
-    std::replace_if(place->run_name.begin(), place->run_name.end(), [&](char c) { return !plain(c); }, '-');
+    std::replace_if(
+        place->run_name.begin(), place->run_name.end(), [&](char c) { return !plain(c); }, '-');
   }
 }
 
@@ -170,8 +172,9 @@ Allocation recognise(const Variables& environment) {
 }
 
 bool names_a_place(std::string_view variable) {
-  constexpr std::array kBeginnings = {"PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_", "OMPI_UNIVERSE_",
-                                      "SLURM_ARRAY_TASK_", "SLURM_PMI", "SLURM_STEP"};
+  constexpr std::array kBeginnings = {"PMI_",      "PMIX_",          "OMPI_COMM_WORLD_",
+                                      "OMPI_MCA_", "OMPI_UNIVERSE_", "SLURM_ARRAY_TASK_",
+                                      "SLURM_PMI", "SLURM_STEP"};
   constexpr std::array kNames = {"SLURM_PROCID", "SLURM_LOCALID",  "SLURM_NTASKS",    "SLURM_NPROCS",
                                  "SLURM_GTIDS",  "SLURM_TASK_PID", "OMPI_FIRST_RANKS"};
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),

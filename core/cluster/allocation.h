@@ -12,20 +12,20 @@
 namespace mprun {
 
 struct Allocation {
-  std::optional<Shard> shard;  ///< set only where there are several mpruns
-  std::string shard_source;    ///< the variable that says so
-  std::string shard_fault;     ///< why the variables make no shard, though there are several; else empty
-  std::string run_name;        ///< the same for all shards and only for them: "slurm-12"; empty: none
+  std::optional<Shard> shard;       ///< set only where there are several mpruns
+  std::string shard_source;         ///< the variable that says so
+  std::string shard_fault;          ///< why the variables make no shard, though there are several; else empty
+  std::string run_name;             ///< the same for all shards and only for them: "slurm-12"; empty: none
   bool same_after_requeue = false;  ///< run_name names the same run when the job is started once more
   bool slurm = false;               ///< in an allocation of Slurm, or in a step of one
   std::string job_id;               ///< Slurm's; of an array the array's own
   std::string node;                 ///< of the cluster; empty: nobody says
   std::optional<int> cpus;          ///< that mprun was given
   std::string cpus_source;
-  bool uneven_cpus = false;   ///< other nodes of the allocation have other numbers of CPUs
-  std::string first_host;     ///< of all shards; empty: nobody says
-  bool one_host = false;      ///< all shards are on one host
-  int master_port = 0;        ///< for the ranks of all shards, agreed by all of them; 0: there is none
+  bool uneven_cpus = false;  ///< other nodes of the allocation have other numbers of CPUs
+  std::string first_host;    ///< of all shards; empty: nobody says
+  bool one_host = false;     ///< all shards are on one host
+  int master_port = 0;       ///< for the ranks of all shards, agreed by all of them; 0: there is none
 };
 
 using Variables = std::map<std::string, std::string>;

@@ -26,9 +26,9 @@ struct Shard {
 /// The name of its folder, below "shards" of the directory of the whole run: "2".
 [[nodiscard]] std::string folder_of(Shard shard);
 
-/// The tasks of a shard, by their numbers in the whole job: every `step`th of [begin, end). Where the total is known they
-/// are neighbours, blocks that differ in size by one at most; else every count-th one, so that nobody has to know where
-/// the inputs end. Over all shards of a job each task is in exactly one.
+/// The tasks of a shard, by their numbers in the whole job: every `step`th of [begin, end). Where the total is known
+/// they are neighbours, blocks that differ in size by one at most; else every count-th one, so that nobody has to know
+/// where the inputs end. Over all shards of a job each task is in exactly one.
 struct ShardTasks {
   std::uint64_t begin = 0;
   std::uint64_t end = UINT64_MAX;

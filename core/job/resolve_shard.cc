@@ -41,11 +41,13 @@ Result<void> resolve_shard(Resolving& job) {
   }
   const bool ranks = spec.kind == JobKind::kRanks;
   if (spec.results.size() > 1) {
-    return layers.error("/output/results", "several shards cannot write one file; `mprun merge DIR` joins their results");
+    return layers.error("/output/results",
+                        "several shards cannot write one file; `mprun merge DIR` joins their results");
   }
   if (ranks && spec.shard->count > 1 && !layers.sets_number("/processes") && place.uneven_cpus) {
-    return layers.error("/processes", "the nodes have different numbers of CPUs, and ranks have to be as many on each: "
-                                      "use --processes N");
+    return layers.error("/processes",
+                        "the nodes have different numbers of CPUs, and ranks have to be as many on each: "
+                        "use --processes N");
   }
   const auto directory = directory_of_all(job, &spec.goes_on);
   if (!directory) return directory.error();

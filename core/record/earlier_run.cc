@@ -133,7 +133,8 @@ Result<EarlierResults> read_results(const std::string& path, const KeepRule& rul
   const auto take = [&](std::string_view line, std::uint64_t offset) {
     const auto result = split_result_line(line);
     const auto tensors = result && is_json(line) ? tensors_of(line, *result) : std::nullopt;
-    const bool counts = tensors && result->task < rule.tasks && rule.mine.has(result->task) && result->status != TaskStatus::kCancelled &&
+    const bool counts = tensors && result->task < rule.tasks && rule.mine.has(result->task) &&
+                        result->status != TaskStatus::kCancelled &&
                         (rule.failed || result->status == TaskStatus::kOk) && !results.ended.has(result->task) &&
                         (tensors->is_null() || (offset < rule.certain && rule.tensors_hold(result->task, *tensors)));
     if (!counts) {

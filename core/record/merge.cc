@@ -205,13 +205,13 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
   if (!tensors) return tensors.error();
   auto results = NewFile::create(path("results.jsonl"));
   if (!results) return results.error();
-  const auto merged = merge_results(
-      shards, first_workers, &results->file(),
-      [&](std::size_t shard, std::string_view text, const ResultLine& line) -> Result<void> {
-        const auto named = tensors_of(text, line);
-        if (!named || !named->is_array()) return {};
-        return tensors->take(shard, line.task, *named);
-      });
+  const auto merged =
+      merge_results(shards, first_workers, &results->file(),
+                    [&](std::size_t shard, std::string_view text, const ResultLine& line) -> Result<void> {
+                      const auto named = tensors_of(text, line);
+                      if (!named || !named->is_array()) return {};
+                      return tensors->take(shard, line.task, *named);
+                    });
   if (!merged) return merged.error();
   if (merged->missing) {
     run.unfinished.push_back("no shard has a result of task " + std::to_string(*merged->missing) +

@@ -17,8 +17,8 @@ namespace mprun {
 
 struct MergedResults {
   std::uint64_t ok = 0, failed = 0;
-  std::uint64_t repeated = 0;                ///< results of tasks that another shard has too; they are left out
-  std::optional<std::uint64_t> missing;      ///< the first task without a result
+  std::uint64_t repeated = 0;            ///< results of tasks that another shard has too; they are left out
+  std::optional<std::uint64_t> missing;  ///< the first task without a result
 };
 
 /// Writes each line to `out`, with the numbers of workers raised by those of the shards before (`first_workers`).

@@ -47,7 +47,8 @@ Result<Head> read_head(const std::string& path) {
 }
 
 bool same_rows(const job::NpyHeader& one, const job::NpyHeader& other) {
-  return one.descr == other.descr && one.data_offset == other.data_offset && one.item_bytes == other.item_bytes && one.shape.size() == other.shape.size() &&
+  return one.descr == other.descr && one.data_offset == other.data_offset && one.item_bytes == other.item_bytes &&
+         one.shape.size() == other.shape.size() &&
          std::equal(one.shape.begin() + 1, one.shape.end(), other.shape.begin() + 1);
 }
 
@@ -82,8 +83,9 @@ Result<MergedTensors> MergedTensors::begin(const std::string& run_dir, const std
   std::error_code error;
   fs::remove_all(merged.folder_, error);
   if (error) return internal_error("cannot remove " + merged.folder_ + ": " + error.message());
-  const bool any = std::any_of(shards.begin(), shards.end(),
-                               [](const ShardRun& shard) { return access((shard.path + "/tensors").c_str(), F_OK) == 0; });
+  const bool any = std::any_of(shards.begin(), shards.end(), [](const ShardRun& shard) {
+    return access((shard.path + "/tensors").c_str(), F_OK) == 0;
+  });
   if (any && mkdir(merged.folder_.c_str(), kPrivate) != 0) return system_error("cannot make " + merged.folder_, errno);
   return merged;
 }

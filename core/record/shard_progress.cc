@@ -91,8 +91,8 @@ void ShardProgress::take_journal(std::size_t shard, const Json& line, std::vecto
   if (line.contains("hang") && line["hang"].is_object()) {
     const Json& hang = line["hang"];
     const std::string file = hang.value("file", "");
-    hangs->push_back("shard " + folder_of({shard, files_.size()}) + " on " + state.node + " hangs: " +
-                     hang.value("verdict", "") + ", cause " + hang.value("cause", "") +
+    hangs->push_back("shard " + folder_of({shard, files_.size()}) + " on " + state.node +
+                     " hangs: " + hang.value("verdict", "") + ", cause " + hang.value("cause", "") +
                      (file.empty() ? "" : "\n  " + files.folder + "/" + file));
   }
 }

@@ -36,7 +36,7 @@ class ShardProgress {
     std::string folder;
     std::uint64_t results = 0, journal = 0;  ///< bytes that have been read
     ino_t results_inode = 0, journal_inode = 0;
-    bool mine = false;                       ///< the session that writes the journal now is the batch job's
+    bool mine = false;  ///< the session that writes the journal now is the batch job's
   };
   void read_results(std::size_t shard);
   void read_journal(std::size_t shard, std::vector<std::string>* hangs);

@@ -62,7 +62,8 @@ Result<ShardRun> read_shard(const std::string& path) {
 }  // namespace
 
 std::string ShardRun::name() const {
-  return "shard " + folder_of(shard) + " of " + std::to_string(shard.count) + (node.empty() ? "" : " (on " + node + ")");
+  return "shard " + folder_of(shard) + " of " + std::to_string(shard.count) +
+         (node.empty() ? "" : " (on " + node + ")");
 }
 
 Result<std::vector<ShardRun>> find_shards(const std::string& run_dir) {

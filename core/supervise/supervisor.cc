@@ -363,8 +363,8 @@ void Supervisor::on_signals() {
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
 }
 
-// Told by a batch system before it ends the job, often more than once. Where that is at hand, running tasks end, what is
-// left is for the next session.
+// Told by a batch system before it ends the job, often more than once. Where that is at hand, running tasks end, what
+// is left is for the next session.
 void Supervisor::on_warning(int number) {
   if (stop_signal_ != 0) return;
   notice(Notice::Kind::kWarning, std::string("stopping, as ") + (number == SIGUSR2 ? "SIGUSR2" : "SIGTERM") +

@@ -58,10 +58,10 @@ class Supervisor : private CrewListener {
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
-    std::function<void()> on_user_signal;  ///< SIGUSR1: somebody wants to know what the job does
-    std::string event_log;                 ///< where the scheduler's steps are written down; empty: nowhere
+    std::function<void()> on_user_signal;    ///< SIGUSR1: somebody wants to know what the job does
+    std::string event_log;                   ///< where the scheduler's steps are written down; empty: nowhere
     std::optional<std::uint64_t> all_tasks;  ///< of all shards, where known
-    bool in_batch_job = false;               ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
+    bool in_batch_job = false;  ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
