@@ -1,9 +1,8 @@
 // mprun JOB.json: opens what a run needs, lets the supervisor work, closes the records.
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <csignal>
 #include <cstdio>
@@ -13,10 +12,10 @@
 #include "hang_watch.h"
 #include "installation.h"
 #include "job/inputs.h"
+#include "job_tasks.h"
 #include "machine.h"
 #include "meeting_point.h"
 #include "os/process.h"
-#include "os/uninterrupted.h"
 #include "record/atomic_file.h"
 #include "record/earlier_run.h"
 #include "record/joblog_writer.h"
@@ -54,80 +53,6 @@ struct Records {
     }
   }
 };
-
-/// Standard input may not have anything yet: waits for it, or for the signal that ends the waiting.
-/// Returns the signal, 0 if there is something to read.
-int wait_for_input(int fd, const Guard& guard) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
-  const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
-  std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
-  uninterrupted([&] { return poll(waits.data(), waits.size(), -1); });
-  if (waits[2].revents != 0) return SIGKILL;
-  signalfd_siginfo info{};
-  if (waits[1].revents != 0 && uninterrupted([&] { return read(signals.get(), &info, sizeof info); }) == sizeof info) {
-    return static_cast<int>(info.ssi_signo);
-  }
-  return 0;
-}
-
-/// What this mprun has to do: everything, or its shard.
-struct Tasks {
-  std::unique_ptr<InputSource> inputs;     ///< from those of `first` on
-  std::optional<std::uint64_t> all, rows;  ///< of the whole job: InputSource::total(), rows()
-  ShardTasks mine;
-  TaskId first = 0;  ///< whose input comes first, in `mine` or not
-};
-
-Result<Tasks> open_tasks(const JobSpec& spec) {
-  auto inputs = open_inputs(spec);
-  if (!inputs) return inputs.error();
-  Tasks tasks;
-  tasks.all = (*inputs)->total();
-  tasks.rows = (*inputs)->rows();
-  tasks.inputs = std::move(*inputs);
-  if (!spec.shard) return tasks;
-  tasks.mine = tasks_of(*spec.shard, tasks.all);
-  if (tasks.mine.step > 1) return tasks;  // all are read, and those of others passed over
-  tasks.first = tasks.mine.begin;
-  tasks.inputs = open_part(std::move(tasks.inputs), tasks.mine);
-  return tasks;
-}
-
-/// An input, and whose it is.
-struct FirstInput {
-  TaskId task = 0;
-  std::string text;  ///< empty: there is none, all tasks have ended
-};
-
-/// The first input whose task has not ended, so that a job without any launches nothing. A signal while waiting ends up
-/// in `*stopped_by`.
-Result<FirstInput> pull_first(const Tasks& tasks, const RowSet& ended, const Guard& guard, int* stopped_by) {
-  FirstInput first{tasks.first, ""};
-  InputSource* const inputs = tasks.inputs.get();
-  for (;;) {
-    first.text.clear();
-    const bool wanted = tasks.mine.has(first.task) && !ended.has(first.task);
-    switch (inputs->pull(&first.text)) {
-      case InputSource::Pull::kItem:
-        if (wanted) return first;
-        ++first.task;
-        break;
-      case InputSource::Pull::kBad:
-        if (wanted) return usage_error(first.text);
-        ++first.task;
-        break;
-      case InputSource::Pull::kEnd:
-        if (first.task > 0 || tasks.mine.empty()) return FirstInput{first.task, ""};
-        return usage_error(
-            "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
-      case InputSource::Pull::kWait:
-        *stopped_by = wait_for_input(inputs->wait_fd(), guard);
-        if (*stopped_by != 0) return internal_error("stopped while waiting for the first input");
-    }
-  }
-}
 
 /// More workers than tasks, or than the system lets us have, is decided here.
 Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
