@@ -156,12 +156,22 @@ Result<Plan> plan_to_resume(const CommandLine& line) {
   return plan;
 }
 
+/// What is joined from shards later must not take the place of a run that is there already.
+Result<void> check_directory_of_shards(const JobSpec& spec) {
+  if (!spec.shard) return {};
+  const std::filesystem::path all = std::filesystem::path(spec.output_dir).parent_path().parent_path();
+  std::error_code error;
+  if (!std::filesystem::exists(all / kJournalName, error) || std::filesystem::exists(all / "shards", error)) return {};
+  return usage_error(all.string() + " holds a run that is not one of shards; choose another directory with --output");
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const CommandLine& line) {
   if (line.subcommand == Subcommand::kResume) return plan_to_resume(line);
   auto resolved = resolve_command_line(line);
   if (!resolved) return resolved.error();
+  if (auto fits = check_directory_of_shards(resolved->spec); !fits) return fits.error();
   const std::string& run_dir = resolved->spec.output_dir;
   if (line.resume && run_dir.empty()) {
     return usage_error("--resume needs the run directory by name: --output DIR\n  or use `mprun resume RUN_DIR`");

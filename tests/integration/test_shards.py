@@ -89,6 +89,11 @@ def test_shards_of_different_runs_do_not_mix(run_shards: Any, run_mprun: RunComm
     assert "shards of different runs: " in run_mprun("merge", "out").check(2).stderr
 
 
+def test_a_run_without_shards_is_left_alone(run_shards: Any, run_job: RunCommand) -> None:
+    run_job(SPEC, "--output", "out", scripts={"job.py": SQUARES}).check()
+    run_shards(SPEC, 1, of=2, code=2)
+
+
 def test_order_of_completion_is_put_in_order(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
     run_shards({**SPEC, "order": "completion", "chunk_size": 1}, 1, 2, of=2)
     path = tmp_path / "out/shards/1/results.jsonl"
