@@ -55,6 +55,12 @@ int inspect(const CommandLine& line);
 /// `mprun init SCRIPT.py`: becomes the Python that writes the spec.
 int init(const CommandLine& line);
 
+/// `mprun submit JOB.json`: hands the job to Slurm, and waits for it if that is asked for.
+int submit(const CommandLine& line);
+
+/// `mprun merge RUN_DIR`: joins the shards of a run; the exit code is that of the whole.
+int merge(const CommandLine& line);
+
 /// `mprun report RUN_DIR`: reads only.
 int report(const CommandLine& line);
 

@@ -33,6 +33,8 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun init SCRIPT.py[:FUNCTION]
        mprun check JOB.json
        mprun [OPTIONS] resume RUN_DIR
+       mprun [OPTIONS] submit --nodes N [--wait] JOB.json
+       mprun merge RUN_DIR
        mprun report [--html FILE] [--trace FILE] [--junit FILE] RUN_DIR
        mprun inspect [--json | --dot] [--record FILE] PID
        mprun [OPTIONS] doctor

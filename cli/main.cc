@@ -71,6 +71,8 @@ int run(const std::vector<std::string>& args) {
   if (line.subcommand == Subcommand::kDoctor) return doctor(line);
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
   if (line.subcommand == Subcommand::kReport) return report(line);
+  if (line.subcommand == Subcommand::kMerge) return merge(line);
+  if (line.subcommand == Subcommand::kSubmit) return submit(line);
   if (line.subcommand == Subcommand::kInit) return init(line);
   auto plan = make_plan(line);
   if (!plan) return report_error(plan.error());
@@ -83,6 +85,11 @@ Surroundings surroundings() {
   around.current_directory = current_directory();
   around.env = own_environment();
   around.usable_cpus = cpu_room().cpus;
+  around.allocation = recognise(around.env);
+  if (around.allocation.cpus && *around.allocation.cpus < around.usable_cpus) {
+    around.usable_cpus = *around.allocation.cpus;
+    around.cpus_source = "the CPUs of " + around.allocation.cpus_source;
+  }
   around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
   const MemoryRoom memory = memory_room();
   around.memory_bytes = memory.bytes;

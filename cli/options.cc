@@ -38,6 +38,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "tell when nothing has moved for so long"},
     FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
+    FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
     FieldOption{"--view", "/view", "summary|workers", "progress on a terminal: a line, or one more a worker"},
 };
@@ -79,6 +80,20 @@ void define(CLI::App* app, Raw* raw) {
   app->add_option("--trace", raw->line.trace, "mprun report: the timeline, as Perfetto opens it")->type_name("FILE");
   app->add_option("--junit", raw->line.junit, "a job, mprun report: every task as a test case, for CI systems")
       ->type_name("FILE");
+  Submission& submission = raw->line.submission;
+  app->add_option("--nodes", submission.nodes, "mprun submit: nodes of the cluster, each with a shard of the tasks")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  app->add_option("--partition", submission.partition, "mprun submit: as sbatch takes it")->type_name("NAME");
+  app->add_option("--time", submission.time, "mprun submit: the time limit, as sbatch takes it")->type_name("LIMIT");
+  app->add_option("--account", submission.account, "mprun submit: as sbatch takes it")->type_name("NAME");
+  app->add_option("--sbatch-option", submission.sbatch_options, "mprun submit: any of sbatch's, e.g. mem=4G")
+      ->type_name("OPTION")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  app->add_flag("--wait", submission.wait, "mprun submit: follow the job, then merge; the exit code is the run's");
+  app->add_flag("--dry-run", submission.dry_run, "mprun submit: print the batch script, submit nothing");
   app->add_option("--record", raw->line.record, "mprun inspect: keep all that was read, for a bug report")
       ->type_name("FILE");
 }
@@ -289,13 +304,32 @@ std::optional<EarlyExit> parse_init(CLI::App* app, const std::vector<std::string
   return std::nullopt;
 }
 
-std::optional<EarlyExit> parse_report(CLI::App* app, const std::vector<std::string>& options,
+// `mprun report` and `mprun merge`, which read a run and take no field of a spec.
+std::optional<EarlyExit> parse_run_dir(CLI::App* app, const std::string& word, Subcommand subcommand,
+                                       const std::vector<std::string>& options, const std::vector<std::string>& rest,
+                                       Raw* raw) {
+  CommandLine& line = raw->line;
+  line.subcommand = subcommand;
+  if (auto exit = parse_one_word(app, word, "RUN_DIR", options, rest, raw, &line.run_dir)) return exit;
+  if (line.layer.origins.empty()) return std::nullopt;
+  return wrong(word + ": " + line.layer.origins.front().second + " has no meaning here");
+}
+
+std::optional<EarlyExit> parse_submit(CLI::App* app, const std::vector<std::string>& options,
                                       const std::vector<std::string>& rest, Raw* raw) {
   CommandLine& line = raw->line;
-  line.subcommand = Subcommand::kReport;
-  if (auto exit = parse_one_word(app, "report", "RUN_DIR", options, rest, raw, &line.run_dir)) return exit;
-  if (line.layer.origins.empty()) return std::nullopt;
-  return wrong("report: " + line.layer.origins.front().second + " has no meaning here");
+  line.subcommand = Subcommand::kSubmit;
+  if (auto exit = parse_one_word(app, "submit", "JOB.json", options, rest, raw, &line.spec_path)) return exit;
+  if (line.spec_path == "-" || !is_spec(line.spec_path)) {
+    return wrong("submit: found " + line.spec_path + ", allowed: a JOB.json, which all nodes can read");
+  }
+  if (line.submission.nodes == 0) return wrong("submit: say how many nodes it shall have: --nodes N");
+  if (line.layer.value.contains("shard")) return wrong("submit: --shard has no meaning here: each node has one");
+  for (std::string& option : line.submission.sbatch_options) {
+    if (option.empty() || option.find('\n') != std::string::npos) return wrong("--sbatch-option: found no option");
+    if (option.front() != '-') option.insert(0, "--");
+  }
+  return std::nullopt;
 }
 
 std::optional<EarlyExit> parse_resume(CLI::App* app, const std::vector<std::string>& options,
@@ -332,6 +366,8 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   const bool is_inspect = is_word("inspect");
   const bool is_resume = is_word("resume");
   const bool is_report = is_word("report");
+  const bool is_submit = is_word("submit");
+  const bool is_merge = is_word("merge");
   const bool is_init = is_word("init");
   if (rest.empty()) {
     if (dashes == args.end()) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
@@ -361,7 +397,17 @@ ParsedCommandLine parse_words(const std::vector<std::string>& args, const std::s
   }
   if (is_report) {
     if (dashes != args.end()) return wrong("report: found --, allowed: a RUN_DIR");
-    if (auto exit = parse_report(&app, own, rest, &raw)) return *exit;
+    if (auto exit = parse_run_dir(&app, "report", Subcommand::kReport, own, rest, &raw)) return *exit;
+    return line;
+  }
+  if (is_submit) {
+    if (dashes != args.end()) return wrong("submit: found --, allowed: a JOB.json");
+    if (auto exit = parse_submit(&app, own, rest, &raw)) return *exit;
+    return line;
+  }
+  if (is_merge) {
+    if (dashes != args.end()) return wrong("merge: found --, allowed: a RUN_DIR");
+    if (auto exit = parse_run_dir(&app, "merge", Subcommand::kMerge, own, rest, &raw)) return *exit;
     return line;
   }
   if (is_doctor) {
@@ -399,7 +445,8 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
   if (line->json && line->subcommand != Subcommand::kDoctor) {
     return wrong("--json has a meaning for mprun doctor and mprun inspect only");
   }
-  const bool resumes = line->subcommand == Subcommand::kResume || line->resume;
+  const bool resumes =
+      line->subcommand == Subcommand::kResume || line->subcommand == Subcommand::kSubmit || line->resume;
   if (line->resume && line->subcommand != Subcommand::kRun) return wrong("--resume has a meaning for a job only");
   if (line->retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
   if (line->accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
@@ -412,6 +459,14 @@ ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const
     for (const auto& [name, file] : {std::pair{"--html", &line->html}, {"--trace", &line->trace}}) {
       if (!file->empty()) return wrong(std::string(name) + " has a meaning for mprun report only");
     }
+  }
+  const Submission& submission = line->submission;
+  if (line->subcommand != Subcommand::kSubmit &&
+      (submission.nodes != 0 || submission.wait || submission.dry_run || !submission.partition.empty() ||
+       !submission.time.empty() || !submission.account.empty() || !submission.sbatch_options.empty())) {
+    return wrong(
+        "--nodes, --partition, --time, --account, --sbatch-option, --wait and --dry-run have a meaning for "
+        "mprun submit only");
   }
   if (!line->record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return parsed;

@@ -11,7 +11,15 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit };
+enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge, kSubmit };
+
+/// Of `mprun submit`.
+struct Submission {
+  int nodes = 0;  ///< 0: not told
+  std::string partition, time, account;
+  std::vector<std::string> sbatch_options;
+  bool wait = false, dry_run = false;
+};
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
@@ -20,9 +28,10 @@ struct CommandLine {
   pid_t pid = 0;                     ///< of `mprun inspect`
   std::string record;                ///< of `mprun inspect`: a file for what it has read
   Document layer;                    ///< what the options set
-  std::string run_dir;               ///< of `mprun resume` and `mprun report`
+  std::string run_dir;               ///< of `mprun resume`, `mprun report` and `mprun merge`
   std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string html, trace, junit;    ///< of `mprun report`, `junit` of a job, too: files to be written
+  Submission submission;             ///< of `mprun submit`
   bool resume = false;               ///< go on in the run directory if it has a run
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
   bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;

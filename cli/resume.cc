@@ -21,6 +21,7 @@ constexpr std::size_t kMostShown = 10;
 
 /// "/processes: 2 -> 4", a line each.
 void add_differences(const Json& then, const Json& now, std::vector<std::string>* changes) {
+  const bool may_move = now.contains("shard") && now.contains("inputs");  // to a node with more CPUs, or fewer
   const auto brief = [](const Json& value) {
     const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     return text.size() > 60 ? text.substr(0, 57) + "..." : text;
@@ -29,6 +30,7 @@ void add_differences(const Json& then, const Json& now, std::vector<std::string>
     const auto path = step.at("path").get<std::string>();
     if (path == "/output/dir" || path == "/output/results") continue;  // where, not what
     if (path == "/progress" || path == "/view") continue;
+    if (path == "/processes" && may_move) continue;
     const Json::json_pointer at(path);
     const std::string before = then.contains(at) ? brief(then.at(at)) : "nothing";
     const std::string after = now.contains(at) ? brief(now.at(at)) : "nothing";
@@ -155,18 +157,29 @@ Result<Plan> plan_to_resume(const CommandLine& line) {
   return plan;
 }
 
+/// What is joined from shards later must not take the place of a run that is there already.
+Result<void> check_directory_of_shards(const JobSpec& spec) {
+  if (!spec.shard) return {};
+  const std::filesystem::path all = std::filesystem::path(spec.output_dir).parent_path().parent_path();
+  std::error_code error;
+  if (!std::filesystem::exists(all / kJournalName, error) || std::filesystem::exists(all / "shards", error)) return {};
+  return usage_error(all.string() + " holds a run that is not one of shards; choose another directory with --output");
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const CommandLine& line) {
   if (line.subcommand == Subcommand::kResume) return plan_to_resume(line);
   auto resolved = resolve_command_line(line);
   if (!resolved) return resolved.error();
+  if (auto fits = check_directory_of_shards(resolved->spec); !fits) return fits.error();
   const std::string& run_dir = resolved->spec.output_dir;
   if (line.resume && run_dir.empty()) {
     return usage_error("--resume needs the run directory by name: --output DIR\n  or use `mprun resume RUN_DIR`");
   }
   std::error_code error;
-  if (line.resume && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
+  const bool goes_on = line.resume || resolved->spec.goes_on;
+  if (goes_on && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
     const std::string path = absolute(run_dir);
     const auto unborn = RunDirectory::clear_unborn(path);
     if (!unborn) return unborn.error();

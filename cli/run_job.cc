@@ -1,10 +1,10 @@
 // mprun JOB.json: opens what a run needs, lets the supervisor work, closes the records.
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -14,9 +14,10 @@
 #include "hang_watch.h"
 #include "installation.h"
 #include "job/inputs.h"
+#include "job_tasks.h"
 #include "machine.h"
+#include "meeting_point.h"
 #include "os/process.h"
-#include "os/uninterrupted.h"
 #include "record/atomic_file.h"
 #include "record/earlier_run.h"
 #include "record/joblog_writer.h"
@@ -62,70 +63,11 @@ bool shows_progress(const JobSpec& spec, const CommandLine& line) {
   return spec.progress == ProgressMode::kAlways || (spec.progress == ProgressMode::kAuto && !line.quiet);
 }
 
-/// Standard input may not have anything yet: waits for it, or for the signal that ends the waiting. If it `tells`,
-/// people hear that after a while, and then ever more rarely. Returns the signal, 0 if there is something to read.
-int wait_for_input(int fd, const Guard& guard, bool tells) {
-  constexpr Nanos kLongestSilence = 300 * kNanosPerSecond;
-  Nanos silence = (isatty(STDERR_FILENO) != 0 ? 1 : 10) * kNanosPerSecond;
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
-  const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
-  std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
-  const auto wait = [&] {
-    const int milliseconds = tells ? static_cast<int>(silence / kNanosPerMilli) : -1;
-    return uninterrupted([&] { return poll(waits.data(), waits.size(), milliseconds); });
-  };
-  while (wait() == 0) {
-    std::fputs("mprun: waiting for the first input\n", stderr);
-    silence = std::min(silence * 2, kLongestSilence);
-  }
-  if (waits[2].revents != 0) return SIGKILL;
-  signalfd_siginfo info{};
-  if (waits[1].revents != 0 && uninterrupted([&] { return read(signals.get(), &info, sizeof info); }) == sizeof info) {
-    return static_cast<int>(info.ssi_signo);
-  }
-  return 0;
-}
-
-/// An input, and whose it is.
-struct FirstInput {
-  TaskId task = 0;
-  std::string text;  ///< empty: there is none, all tasks have ended
-};
-
-/// The first input whose task has not ended, so that a job without any launches nothing. A signal while waiting ends up
-/// in `*stopped_by`.
-Result<FirstInput> pull_first(InputSource* inputs, const RowSet& ended, const Guard& guard, bool tells,
-                              int* stopped_by) {
-  FirstInput first;
-  for (;;) {
-    first.text.clear();
-    switch (inputs->pull(&first.text)) {
-      case InputSource::Pull::kItem:
-        if (!ended.has(first.task)) return first;
-        ++first.task;
-        break;
-      case InputSource::Pull::kBad:
-        if (!ended.has(first.task)) return usage_error(first.text);
-        ++first.task;
-        break;
-      case InputSource::Pull::kEnd:
-        if (first.task > 0) return FirstInput{first.task, ""};
-        return usage_error(
-            "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
-      case InputSource::Pull::kWait:
-        *stopped_by = wait_for_input(inputs->wait_fd(), guard, tells);
-        if (*stopped_by != 0) return internal_error("stopped while waiting for the first input");
-    }
-  }
-}
-
 /// More workers than tasks, or than the system lets us have, is decided here.
 Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
   const auto total = inputs.total();
   if (spec->kind != JobKind::kRanks && total && *total < static_cast<std::uint64_t>(spec->processes)) {
-    spec->processes = static_cast<int>(*total);
+    spec->processes = std::max(1, static_cast<int>(*total));
     decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
   }
   const rlimit limit = limits_of(RLIMIT_NOFILE);
@@ -157,15 +99,18 @@ struct Earlier {
   bool any = false;
 };
 
-/// `tasks`: of the job, where known. `tensors`: of the run, takes over what is done.
-Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, std::optional<std::uint64_t> tasks,
+/// `tensors`: of the run, takes over what is done.
+Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, const Tasks& tasks,
                              const RunDirectory& directory, TensorFiles* tensors) {
   const JobSpec& spec = plan.resolved.spec;
   KeepRule rule;
   rule.certain = plan.certain;
-  rule.tasks = tasks.value_or(rule.tasks);
+  rule.tasks = tasks.all.value_or(rule.tasks);
+  rule.mine = tasks.mine;
   rule.failed = !line.retry_failed;
   if (spec.kind == JobKind::kRanks) rule.all_or_none = static_cast<std::uint64_t>(spec.processes);
+  // Ranks of other shards cannot begin anew without ours.
+  if (rule.all_or_none && spec.shard.value_or(Shard{}).count > 1) rule.all_or_none = UINT64_MAX;
   rule.tensors_hold = [tensors](TaskId task, const Json& named) { return tensors->restore(task, named); };
   auto results = read_results(directory.file("results.jsonl"), rule);
   if (!results) return results.error();
@@ -211,7 +156,7 @@ Result<void> open_new_records(const JobSpec& spec, const RunDirectory& directory
 
 /// `*records` has the tensors already, and stays where it is.
 Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line, const Plan& plan,
-                          const Earlier& earlier, const Guard& guard, Records* records) {
+                          const Earlier& earlier, const ShardTasks& tasks, const Guard& guard, Records* records) {
   TextOptions options = text_options(spec, STDERR_FILENO);
   options.quiet = line.quiet;
   options.verbose = line.verbose;
@@ -221,6 +166,7 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   records->summary = std::make_unique<Summary>(spec, wall_now());
   records->usage = std::make_unique<UsageWriter>(directory.file("usage.jsonl"));
   ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
+  results.tasks = tasks;
   results.written_files = [records] { return records->tensors->take_written(); };
   results.before_writing = [records] {
     if (records->joblog) records->joblog->flush();
@@ -230,6 +176,13 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   };
   return earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
                      : open_new_records(spec, directory, plan, results, records);
+}
+
+/// Where this shard runs, for people.
+std::string place_name(const Allocation& allocation) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (!allocation.node.empty() || gethostname(host.data(), host.size() - 1) != 0) return allocation.node;
+  return host.data();
 }
 
 std::string current_path() {
@@ -272,6 +225,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
     code = 125;
   }
   records.summary->set_shared(records.shared->to_json());
+  for (const int number : {SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
   forget_stop_signals();
   sigset_t none;
   sigemptyset(&none);
@@ -308,12 +262,12 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
 
 /// Nothing is left to be run: the records are all that may have to be finished.
 int close_finished(const Records& records, const Earlier& earlier, const RunDirectory& directory,
-                   const CommandLine& line, std::uint64_t total) {
+                   const CommandLine& line) {
   JobOutcome outcome;
   outcome.counts = earlier.results.counts;
   outcome.exit_code = outcome.counts.failed > 0 ? 1 : 0;
   Pulse pulse;
-  pulse.total = total;
+  pulse.total = outcome.counts.done();
   records.summary->on_event(pulse);
   return close_records(records, outcome, directory, line);
 }
@@ -326,8 +280,11 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   if (!installation) return report_error(installation.error());
   if (auto writable = check_junit(line.junit); !writable) return report_error(writable.error());
   const rlimit open_files = raise_open_files();
-  auto inputs = open_inputs(spec);
-  if (!inputs) return report_error(inputs.error());
+  if (spec.kind == JobKind::kRanks && spec.shard.value_or(Shard{}).count > 1) {
+    if (auto met = agree_on_meeting_point(&spec.allocation); !met) return report_error(met.error());
+  }
+  auto tasks = open_tasks(spec);
+  if (!tasks) return report_error(tasks.error());
   Records records;
   Earlier earlier;
   std::optional<RunDirectory> directory;
@@ -336,16 +293,17 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     if (!found) return report_error(found.error());
     directory = std::move(*found);
     guard.keep_open(directory->lock_fd());
-    records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
-    auto read = read_earlier(line, plan, (*inputs)->total(), *directory, records.tensors.get());
+    records.tensors = std::make_unique<TensorFiles>(directory->path(), tasks->all, tasks->rows);
+    auto read = read_earlier(line, plan, *tasks, *directory, records.tensors.get());
     if (!read) return report_error(read.error());
     earlier = std::move(*read);
   }
   int stopped_by = 0;
-  auto first = pull_first(inputs->get(), earlier.results.ended, guard, shows_progress(spec, line), &stopped_by);
+  auto first = pull_first(*tasks, earlier.results.ended, guard, shows_progress(spec, line), &stopped_by);
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
-  if (auto fits = fit_processes(&spec, **inputs, &plan.resolved.decisions); !fits) return report_error(fits.error());
+  if (auto fits = fit_processes(&spec, *tasks->inputs, &plan.resolved.decisions); !fits)
+    return report_error(fits.error());
   auto shared = SharedTensors::create(spec.shared, spec.output_dir.empty() ? current_path() : spec.output_dir);
   if (!shared) return report_error(shared.error());
   if (!directory) {
@@ -353,27 +311,37 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     if (!created) return report_error(created.error());
     directory = std::move(*created);
     guard.keep_open(directory->lock_fd());
-    records.tensors = std::make_unique<TensorFiles>(directory->path(), (*inputs)->total(), (*inputs)->rows());
+    records.tensors = std::make_unique<TensorFiles>(directory->path(), tasks->all, tasks->rows);
   }
-  if (auto opened = open_records(spec, *directory, line, plan, earlier, guard, &records); !opened) {
+  if (auto opened = open_records(spec, *directory, line, plan, earlier, tasks->mine, guard, &records); !opened) {
     return report_error(opened.error());
   }
   records.shared = &*shared;
+  if (spec.shard) records.journal->tell_place(place_name(spec.allocation), spec.allocation.job_id);
   for (const Decision& decision : plan.resolved.decisions) {
     const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
     records.report->on_event(Notice{Notice::Kind::kExplain, text});
   }
+  if (spec.shard && !line.quiet) {
+    const std::string source = spec.allocation.shard_source;
+    records.report->print("mprun: " + describe(*spec.shard, tasks->mine) + (source.empty() ? "" : ", from " + source) +
+                          "\n");
+  }
   if (directory->warning()) records.report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
 
-  if (first->text.empty()) return close_finished(records, earlier, *directory, line, first->task);
+  if (first->text.empty()) return close_finished(records, earlier, *directory, line);
 
   Supervisor::Setup setup;
   setup.spec = &spec;
-  setup.inputs = inputs->get();
+  setup.inputs = tasks->inputs.get();
+  setup.all_tasks = tasks->all;
+  setup.in_batch_job = spec.allocation.slurm;
   setup.first_input = std::move(first->text);
   setup.first_task = first->task;
   setup.earlier = earlier.results.counts;
-  if (earlier.any) setup.ended_earlier = [&earlier](TaskId task) { return earlier.results.ended.has(task); };
+  if (earlier.any || spec.shard) {
+    setup.ended_earlier = [&](TaskId task) { return !tasks->mine.has(task) || earlier.results.ended.has(task); };
+  }
   setup.environment = own_environment();
   setup.environment.erase(kSharedVariable);  // of a job around this one
   if (!spec.shared.empty()) setup.environment[kSharedVariable] = shared->variable();

@@ -33,6 +33,11 @@ class RowSource final : public InputSource {
     next_ = stop;
     return Pull::kItem;
   }
+  void skip(std::uint64_t count) override {
+    if (ends_.size() != 1) return InputSource::skip(count);
+    const auto steps = static_cast<std::int64_t>(std::min(count, total_));
+    next_ = steps > (ends_[0] - next_) / batch_.value_or(1) ? ends_[0] : next_ + steps * batch_.value_or(1);
+  }
   [[nodiscard]] std::optional<std::uint64_t> total() const override { return total_; }
   [[nodiscard]] std::optional<std::uint64_t> rows() const override {
     return batch_ && !ends_.empty() ? std::optional(static_cast<std::uint64_t>(ends_.back())) : std::nullopt;

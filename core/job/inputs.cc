@@ -1,5 +1,6 @@
 #include "job/inputs.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -28,6 +29,7 @@ class ItemSource final : public InputSource {
     *out += compact(items_[next_++]);
     return Pull::kItem;
   }
+  void skip(std::uint64_t count) override { next_ += std::min<std::uint64_t>(count, items_.size() - next_); }
   [[nodiscard]] std::optional<std::uint64_t> total() const override { return items_.size(); }
 
  private:
@@ -45,6 +47,12 @@ class RangeSource final : public InputSource {
     out->append(digits, static_cast<std::size_t>(written.ptr - digits));
     if (++given_ < count_) next_ += step_;
     return Pull::kItem;
+  }
+  void skip(std::uint64_t count) override {
+    const std::uint64_t steps = std::min(count, count_ - given_);
+    given_ += steps;
+    // Modulo 2^64 this is what that many additions come to.
+    next_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(next_) + steps * static_cast<std::uint64_t>(step_));
   }
   [[nodiscard]] std::optional<std::uint64_t> total() const override { return count_; }
 
@@ -90,6 +98,7 @@ class GridSource final : public InputSource {
     ++next_;
     return Pull::kItem;
   }
+  void skip(std::uint64_t count) override { next_ += std::min(count, count_ - next_); }
   [[nodiscard]] std::optional<std::uint64_t> total() const override { return count_; }
 
  private:
@@ -119,7 +128,7 @@ SourceResult open_grid(const GridInput& input) {
 
 class RankSource final : public InputSource {
  public:
-  explicit RankSource(int processes) : processes_(processes) {}
+  explicit RankSource(std::uint64_t processes) : processes_(processes) {}
   Pull pull(std::string* out) override {
     if (next_ == processes_) return Pull::kEnd;
     ++next_;
@@ -129,13 +138,39 @@ class RankSource final : public InputSource {
   [[nodiscard]] std::optional<std::uint64_t> total() const override { return processes_; }
 
  private:
-  int processes_;
-  int next_ = 0;
+  std::uint64_t processes_;
+  std::uint64_t next_ = 0;
+};
+
+class PartSource final : public InputSource {
+ public:
+  PartSource(std::unique_ptr<InputSource> all, const ShardTasks& tasks) : all_(std::move(all)), next_(tasks.begin) {
+    all_->skip(tasks.begin);
+    const auto total = all_->total();
+    end_ = total ? std::min(*total, tasks.end) : tasks.end;
+    if (total || tasks.end != UINT64_MAX) total_ = end_ > next_ ? end_ - next_ : 0;
+  }
+  Pull pull(std::string* out) override {
+    if (next_ >= end_) return Pull::kEnd;
+    const Pull pulled = all_->pull(out);
+    if (pulled == Pull::kItem || pulled == Pull::kBad) ++next_;
+    return pulled;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> total() const override { return total_; }
+  [[nodiscard]] std::optional<std::uint64_t> rows() const override { return all_->rows(); }
+  [[nodiscard]] int wait_fd() const override { return all_->wait_fd(); }
+
+ private:
+  std::unique_ptr<InputSource> all_;
+  std::uint64_t next_, end_ = 0;
+  std::optional<std::uint64_t> total_;
 };
 
 struct Opener {
   const JobSpec& spec;
-  SourceResult operator()(const std::monostate& /*none*/) const { return make_source<RankSource>(spec.processes); }
+  SourceResult operator()(const std::monostate& /*none*/) const {
+    return make_source<RankSource>(static_cast<std::uint64_t>(spec.processes) * spec.shard.value_or(Shard{}).count);
+  }
   SourceResult operator()(const ItemsInput& input) const {
     if (input.items.empty()) return usage_error("inputs.items: has no inputs: the list is empty");
     return make_source<ItemSource>(input.items);
@@ -156,6 +191,19 @@ struct Opener {
 };
 
 }  // namespace
+
+void InputSource::skip(std::uint64_t count) {
+  std::string passed;
+  for (; count > 0; --count) {
+    passed.clear();
+    const Pull pulled = pull(&passed);
+    if (pulled == Pull::kEnd || pulled == Pull::kWait) return;  // what waits has no known end, and is not cut up
+  }
+}
+
+std::unique_ptr<InputSource> open_part(std::unique_ptr<InputSource> all, const ShardTasks& tasks) {
+  return std::make_unique<PartSource>(std::move(all), tasks);
+}
 
 Result<std::unique_ptr<InputSource>> open_inputs(const JobSpec& spec) {
   try {

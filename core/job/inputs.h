@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cluster/shard.h"
 #include "job/spec.h"
 
 namespace mprun {
@@ -26,6 +27,9 @@ class InputSource {
   /// the text of a JSON string is what replaces {} (other values: their JSON text).
   virtual Pull pull(std::string* out) = 0;
 
+  /// Passes over that many inputs, as so many pulls would.
+  virtual void skip(std::uint64_t count);
+
   /// The number of inputs where it is known before they are read.
   [[nodiscard]] virtual std::optional<std::uint64_t> total() const = 0;
 
@@ -39,7 +43,11 @@ class InputSource {
 /// Opens what `spec.inputs` names and checks all that can be checked before a launch: existence,
 /// JSON of every line of a regular jsonl file (arrays were checked by resolve()). kUsage errors say file and line.
 /// Empty inputs are an error too, except on standard input, where they are not known yet.
-/// For ranks (no inputs): a source with one `null` per process.
+/// For ranks (no inputs): a source with one `null` per process, of all shards.
 [[nodiscard]] Result<std::unique_ptr<InputSource>> open_inputs(const JobSpec& spec);
+
+/// Of all inputs those from tasks.begin on to before tasks.end, one after the other, whatever tasks.step is; nothing in
+/// front of them is read where that can be avoided. total() becomes that of the part.
+[[nodiscard]] std::unique_ptr<InputSource> open_part(std::unique_ptr<InputSource> all, const ShardTasks& tasks);
 
 }  // namespace mprun

@@ -280,7 +280,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   add_value("command", "/command");
   add_value("start_method", "/start_method");
   add("processes", std::to_string(spec.processes),
-      automatic("/processes", !layers.sets_number("/processes"), "usable CPUs"));
+      automatic("/processes", !layers.sets_number("/processes"), job.around.cpus_source));
   add_value("device", "/device");
   const bool venv = job.variable("VIRTUAL_ENV") != nullptr && !job.variable("VIRTUAL_ENV")->empty();
   const char* python_reason = venv ? "the active virtual environment" : "the default: python3 on PATH";
@@ -300,6 +300,10 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   }
   add("threads_per_worker", std::to_string(spec.threads_per_worker),
       automatic("/threads_per_worker", !spec.threads_explicit, "usable CPUs / processes"));
+  if (spec.shard) {
+    const std::string& source = spec.allocation.shard_source;
+    add("shard", to_string(*spec.shard), layers.origin("/shard", source.c_str()));
+  }
   const std::string run_directory = spec.output_dir.empty() ? "runs/" + spec.name + "/<timestamp>" : spec.output_dir;
   add("output.dir", run_directory, layers.origin("/output/dir"));
   return decisions;
@@ -333,6 +337,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = job::resolve_device(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_python(job); !done) return std::move(done).error();
   resolved.spec.name = job_name(documents, resolved.spec);
+  if (Result<void> done = job::resolve_shard(job); !done) return std::move(done).error();
   resolved.decisions = decisions_of(job);
   Json merged = layers->take_value();
   resolved.merged = Json::object();

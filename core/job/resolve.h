@@ -16,13 +16,15 @@ namespace mprun {
 
 /// What the machine offers; injected so that tests need no such machine.
 struct Surroundings {
-  std::string current_directory;           ///< absolute
-  std::map<std::string, std::string> env;  ///< mprun's own environment
-  int usable_cpus = 1;                     ///< see procfs/cpu_room.h
-  std::string device_root = "/dev";        ///< where nvidia0, davinci0 are looked for
+  std::string current_directory;            ///< absolute
+  std::map<std::string, std::string> env;   ///< mprun's own environment
+  int usable_cpus = 1;                      ///< see procfs/cpu_room.h; fewer where a batch system gave fewer
+  std::string cpus_source = "usable CPUs";  ///< what says so
+  std::string device_root = "/dev";         ///< where nvidia0, davinci0 are looked for
   bool stdin_is_terminal = false;
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used
   std::string memory_source;                                               ///< what says so, for messages
+  Allocation allocation;                                                   ///< recognise() of `env`
 };
 
 /// One line of `--explain`: a decision and where it came from.

@@ -49,6 +49,9 @@ struct Resolving {
 [[nodiscard]] std::string describe_shared(const std::vector<SharedTensor>& tensors);
 /// device: the indices that are there; needs start_method.
 [[nodiscard]] Result<void> resolve_device(Resolving& job);
+/// shard: the one asked for, else the one that the batch system or MPI launcher says; its run directory. Needs the
+/// name.
+[[nodiscard]] Result<void> resolve_shard(Resolving& job);
 /// The interpreter, as an absolute path; its errors are kLaunch.
 [[nodiscard]] Result<void> resolve_python(Resolving& job);
 

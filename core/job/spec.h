@@ -13,6 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cluster/allocation.h"
+
 namespace mprun {
 
 using Json = nlohmann::ordered_json;
@@ -168,6 +170,9 @@ struct JobSpec {
   std::map<std::string, Padding> pad;  ///< by the name of the tensors
   ProgressMode progress = ProgressMode::kAuto;
   ViewMode view = ViewMode::kSummary;
+  std::optional<Shard> shard;  ///< of several mprun; output_dir is the shard's own then
+  bool goes_on = false;        ///< if there is a run in output_dir, this is its continuation
+  Allocation allocation;       ///< where mprun stands
 };
 
 [[nodiscard]] const char* to_string(StartMethod method);

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "cluster/allocation.h"
 #include "os/fd.h"
 #include "wire/deadlines.h"
 #include "wire/sync.h"
@@ -52,6 +54,10 @@ Environment own_environment() {
 
 Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir) {
   Environment result = base;
+  // What says which of several mprun is says nothing of who its children are.
+  for (auto variable = result.begin(); variable != result.end();) {
+    variable = names_a_place(variable->first) ? result.erase(variable) : std::next(variable);
+  }
   for (const char* name : kThreadVariables) {
     if (spec.threads_explicit || result.count(name) == 0) result[name] = std::to_string(spec.threads_per_worker);
   }
@@ -99,20 +105,26 @@ Environment slot_environment(const JobSpec& spec, int slot) {
   return result;
 }
 
-Environment rank_environment(int rank, int world_size, int master_port) {
-  const std::string number = std::to_string(rank);
-  const std::string size = std::to_string(world_size);
-  return {{"RANK", number},
-          {"LOCAL_RANK", number},
+Environment rank_environment(int local, int each, int port, Shard shard, const std::string& address) {
+  const auto ranks = static_cast<std::uint64_t>(each);
+  const std::string rank = std::to_string(shard.index * ranks + static_cast<std::uint64_t>(local));
+  const std::string size = std::to_string(shard.count * ranks);
+  return {{"RANK", rank},
+          {"LOCAL_RANK", std::to_string(local)},
           {"WORLD_SIZE", size},
-          {"LOCAL_WORLD_SIZE", size},
-          {"GROUP_RANK", "0"},
-          {"ROLE_RANK", number},
+          {"LOCAL_WORLD_SIZE", std::to_string(each)},
+          {"GROUP_RANK", std::to_string(shard.index)},
+          {"ROLE_RANK", rank},
           {"ROLE_WORLD_SIZE", size},
-          {"GROUP_WORLD_SIZE", "1"},
+          {"GROUP_WORLD_SIZE", std::to_string(shard.count)},
           {"ROLE_NAME", "default"},
-          {"MASTER_ADDR", "127.0.0.1"},
-          {"MASTER_PORT", std::to_string(master_port)}};
+          {"MASTER_ADDR", address},
+          {"MASTER_PORT", std::to_string(port)}};
+}
+
+Environment rank_environment(const JobSpec& spec, int local, int port) {
+  if (!spec.shard || spec.shard->count == 1) return rank_environment(local, spec.processes, port);
+  return rank_environment(local, spec.processes, spec.allocation.master_port, *spec.shard, spec.allocation.first_host);
 }
 
 int find_free_port() {

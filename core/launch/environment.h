@@ -37,9 +37,12 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
 /// others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).
 [[nodiscard]] Environment slot_environment(const JobSpec& spec, int slot);
 
-/// What torchrun gives a rank on one machine: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, ROLE_RANK,
-/// ROLE_WORLD_SIZE, GROUP_WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
-[[nodiscard]] Environment rank_environment(int rank, int world_size, int master_port);
+/// What torchrun gives a rank: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK,
+/// ROLE_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. `local`: which of the `each` ranks that every shard has.
+[[nodiscard]] Environment rank_environment(int local, int each, int port, Shard shard = {},
+                                           const std::string& address = "127.0.0.1");
+/// The same for a job; `port`: on the loopback, where all ranks are this mprun's.
+[[nodiscard]] Environment rank_environment(const JobSpec& spec, int local, int port);
 
 /// A TCP port on the loopback that is free now.
 [[nodiscard]] int find_free_port();

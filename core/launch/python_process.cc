@@ -104,6 +104,7 @@ SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channe
                {plan.board, kBoardNumber}};
   if (plan.board < 0) spawn.fds.pop_back();  // ranks have none
   spawn.open_files = plan.open_files;
+  spawn.spare_warnings = plan.spec->allocation.slurm;
   return spawn;
 }
 

@@ -72,12 +72,16 @@ void move_descriptors(Prepared& ready) {
 }
 
 // Context: child between vfork and exec.
-void reset_signals() {
+void reset_signals(bool spare_warnings) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   // SIGHUP stays as it was: nohup means it. SIGINT does not: a background shell ignores it for us only.
   for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGUSR1, SIGUSR2}) {
     sigaction(number, &standard, nullptr);
+  }
+  standard.sa_handler = SIG_IGN;
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    if (spare_warnings) sigaction(number, &standard, nullptr);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -97,7 +101,7 @@ void reset_signals() {
   if (ready.directory != nullptr && chdir(ready.directory) != 0) fail(ready, "working directory");
   move_descriptors(ready);
   if (plan.open_files) setrlimit(RLIMIT_NOFILE, &*plan.open_files);
-  reset_signals();
+  reset_signals(ready.plan->spare_warnings);
   execve(ready.argv[0], ready.argv.data(), ready.env.data());
   fail(ready, "exec");
 }

@@ -25,6 +25,7 @@ struct SpawnPlan {
   bool new_session = true;               ///< setsid: own process group, no terminal
   std::optional<pid_t> process_group;    ///< joined instead of a new session
   std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to give back
+  bool spare_warnings = false;           ///< SIGUSR1 and SIGUSR2 are ignored: somebody sends them to every process
 };
 
 /// Where a spawn failed, and how.

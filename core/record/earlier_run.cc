@@ -39,15 +39,6 @@ std::string without_surrogates(std::string_view line) {
   return text;
 }
 
-/// The field that names its tensors, null if it has none; nullopt: it cannot be read.
-std::optional<Json> tensors_of(std::string_view line, const ResultLine& result) {
-  constexpr std::string_view kTensors = R"(,"tensors":[{"name":)";
-  if (result.payload.find(kTensors) == std::string_view::npos) return Json();
-  const Json whole = Json::parse(without_surrogates(line), nullptr, false);
-  if (!whole.is_object()) return std::nullopt;
-  return whole.value("tensors", Json());  // or it is within the value
-}
-
 void drop(EarlierResults* results, std::uint64_t begin, std::uint64_t end) {
   if (!results->dropped.empty() && results->dropped.back().second == begin) {
     results->dropped.back().second = end;
@@ -129,12 +120,21 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
 
 }  // namespace
 
+std::optional<Json> tensors_of(std::string_view line, const ResultLine& result) {
+  constexpr std::string_view kTensors = R"(,"tensors":[{"name":)";
+  if (result.payload.find(kTensors) == std::string_view::npos) return Json();
+  const Json whole = Json::parse(without_surrogates(line), nullptr, false);
+  if (!whole.is_object()) return std::nullopt;
+  return whole.value("tensors", Json());  // or it is within the value
+}
+
 Result<EarlierResults> read_results(const std::string& path, const KeepRule& rule) {
   EarlierResults results;
   const auto take = [&](std::string_view line, std::uint64_t offset) {
     const auto result = split_result_line(line);
     const auto tensors = result && is_json(line) ? tensors_of(line, *result) : std::nullopt;
-    const bool counts = tensors && result->task < rule.tasks && result->status != TaskStatus::kCancelled &&
+    const bool counts = tensors && result->task < rule.tasks && rule.mine.has(result->task) &&
+                        result->status != TaskStatus::kCancelled &&
                         (rule.failed || result->status == TaskStatus::kOk) && !results.ended.has(result->task) &&
                         (tensors->is_null() || (offset < rule.certain && rule.tensors_hold(result->task, *tensors)));
     if (!counts) {
@@ -167,6 +167,9 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   const std::string path = run_dir + "/" + kJournalName;
   if (stat(path.c_str(), &info) != 0) {
     const bool run = stat((run_dir + "/results.jsonl").c_str(), &info) == 0;
+    if (stat((run_dir + "/shards").c_str(), &info) == 0) {
+      return usage_error(run_dir + " holds the shards of a run, which are to be joined first: mprun merge " + run_dir);
+    }
     return usage_error(run ? run_dir + " was written by an mprun that kept no journal: it cannot be resumed; " +
                                  "run the job anew"
                            : run_dir + " is not a run directory: it has no " + kJournalName);

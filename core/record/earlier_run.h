@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "record/origin.h"
+#include "record/result_line.h"
 #include "record/row_set.h"
 #include "supervise/scheduler.h"
 
@@ -28,6 +29,7 @@ struct KeepRule {
   std::optional<std::uint64_t> all_or_none;  ///< ranks: unless so many succeeded, none counts
   /// Whether the tensors that a result names are there. `tensors`: its field of that name.
   std::function<bool(std::uint64_t task, const Json& tensors)> tensors_hold;
+  ShardTasks mine = {};  ///< the tasks of the run; results of others do not count
 };
 
 /// results.jsonl as it was found.
@@ -38,6 +40,9 @@ struct EarlierResults {
   RowSet ended;                                                  ///< the tasks in `kept`
   Counts counts;                                                 ///< of them
 };
+
+/// The field "tensors" of a result, null if it has none; nullopt: it cannot be read. `line`: the whole of it.
+[[nodiscard]] std::optional<Json> tensors_of(std::string_view line, const ResultLine& result);
 
 /// Reads the lines one by one. Errors: the file cannot be read.
 [[nodiscard]] Result<EarlierResults> read_results(const std::string& path, const KeepRule& rule);

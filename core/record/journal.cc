@@ -77,6 +77,11 @@ void Journal::on_event(const JobEvent& event) {
   }
 }
 
+void Journal::tell_place(const std::string& node, const std::string& batch_job) {
+  append("place", {{"node", node}, {"batch_job", batch_job}});
+  file_.flush();
+}
+
 void Journal::tell_certain(std::uint64_t bytes) { file_.append(Json{{"certain", bytes}}.dump() + "\n"); }
 
 void Journal::end(int exit_code, double seconds) {

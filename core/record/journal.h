@@ -3,6 +3,7 @@
 //
 //   {"journal":1,"mprun":"0.1.0","started":"..","origin":{..}}                          the first line
 //   {"session":2,"started":".."}                                                        each mprun that worked on it
+//   {"place":{"node":"n1","batch_job":"12"}}                                            of a session of a shard
 //   {"certain":4096}                                        so many bytes of results.jsonl, and their tensors, are on
 //   disk
 //   {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
@@ -37,6 +38,8 @@ class Journal : public Sink {
 
   /// Appends what is not in the results; writes out at a Pulse.
   void on_event(const JobEvent& event) override;
+  /// Where this session runs: the name of the node, and the batch job if there is one.
+  void tell_place(const std::string& node, const std::string& batch_job);
   /// So many bytes of results.jsonl are on disk, and the tensors that they name.
   void tell_certain(std::uint64_t bytes);
   /// The last line of a session, on disk when this returns.

@@ -155,7 +155,8 @@ ResultsWriter::ResultsWriter(AppendFile journal, std::optional<AppendFile> copy,
       written_files_(options.written_files),
       before_writing_(options.before_writing),
       certain_(options.certain),
-      synced_(monotonic_now()) {}
+      synced_(monotonic_now()),
+      tasks_(options.tasks) {}
 
 void ResultsWriter::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<TaskEnded>(&event)) {
@@ -264,18 +265,19 @@ void ResultsWriter::append_line(const TaskEnded& ended) {
 }
 
 void ResultsWriter::remember(TaskId task, std::uint64_t offset) {
-  if (task < offsets_.size()) {
+  const std::uint64_t index = (task - tasks_.begin) / tasks_.step;
+  if (index < offsets_.size()) {
     out_of_order_ = true;
-    offsets_[task] = offset;
+    offsets_[index] = offset;
     return;
   }
-  while (offsets_.size() < task) offsets_.push_back(kAbsent);
+  while (offsets_.size() < index) offsets_.push_back(kAbsent);
   offsets_.push_back(offset);
 }
 
-bool ResultsWriter::present(TaskId task) const {
+bool ResultsWriter::present(std::size_t index) const {
   // Lines that could not be written any more (see AppendFile) lie past the end.
-  return task < offsets_.size() && offsets_[task] < journal_.size();
+  return index < offsets_.size() && offsets_[index] < journal_.size();
 }
 
 void ResultsWriter::check_copy() {
@@ -307,8 +309,8 @@ void ResultsWriter::finish(bool deliver) {
   }
 }
 
-bool ResultsWriter::copy_ordered(TaskId task, AppendFile* to) {
-  if (!reader_.copy_line(journal_.fd(), offsets_[task], &to->buffer())) return false;
+bool ResultsWriter::copy_ordered(std::size_t index, AppendFile* to) {
+  if (!reader_.copy_line(journal_.fd(), offsets_[index], &to->buffer())) return false;
   to->end_line();
   return true;
 }
@@ -318,8 +320,8 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
   Result<AppendFile> ordered = AppendFile::create(temporary, "--output");
   if (!ordered) return ordered.error().message;
   std::optional<std::string> reason;
-  for (TaskId task = 0; task < offsets_.size() && !ordered->failure(); ++task) {
-    if (!present(task) || copy_ordered(task, &*ordered)) continue;
+  for (std::size_t index = 0; index < offsets_.size() && !ordered->failure(); ++index) {
+    if (!present(index) || copy_ordered(index, &*ordered)) continue;
     reason = "cannot read it: " + std::string(std::strerror(reader_.error_number()));
     break;
   }

@@ -38,6 +38,7 @@ struct ResultsOptions {
   std::function<void()> before_writing = {};
   /// Told now and then, in jobs with such files: so many bytes of results.jsonl are on disk, and the files they need.
   std::function<void(std::uint64_t bytes)> certain = {};
+  ShardTasks tasks = {};  ///< that this run has
 };
 
 class ResultsWriter : public Sink {
@@ -72,12 +73,12 @@ class ResultsWriter : public Sink {
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
-  [[nodiscard]] bool present(TaskId task) const;
+  [[nodiscard]] bool present(std::size_t index) const;
   void feed_copy();
   bool fill_copy();
   void check_copy();
   void end_copy(bool deliver);
-  bool copy_ordered(TaskId task, AppendFile* to);
+  bool copy_ordered(std::size_t index, AppendFile* to);
   [[nodiscard]] std::optional<std::string> rewrite_in_input_order();
 
   AppendFile journal_;
@@ -93,8 +94,9 @@ class ResultsWriter : public Sink {
   std::uint64_t unsynced_ = 0;  ///< results since the last sync began
   Nanos synced_ = 0;            ///< when that was
   LineReader reader_;
-  std::deque<std::uint64_t> offsets_;  ///< of each task's line; only for Order::kInput
-  TaskId next_copied_ = 0;             ///< the first task that the copy waits for
+  ShardTasks tasks_;
+  std::deque<std::uint64_t> offsets_;  ///< of the lines of tasks_, one after the other; only for Order::kInput
+  std::size_t next_copied_ = 0;        ///< which of them the copy waits for
   std::uint64_t copied_ = 0;           ///< bytes of the journal the copy has, for Order::kCompletion
   std::uint64_t last_fed_ = 0;         ///< size of the journal when the copy was last fed
   bool ending_ = false;                ///< tasks that are absent now never ran

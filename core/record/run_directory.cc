@@ -53,6 +53,16 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return {};
 }
 
+/// The directories of a shard that stand above its own, as private as that; the other shards make them too.
+[[nodiscard]] Result<void> create_for_all(const fs::path& shard) {
+  const fs::path shards = shard.parent_path();
+  if (Result<void> made = create_parents(shards.parent_path()); !made) return made;
+  for (const fs::path& path : {shards.parent_path(), shards}) {
+    if (mkdir(path.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(path.string(), errno);
+  }
+  return {};
+}
+
 /// One file name, whatever the job is called.
 [[nodiscard]] std::string name_of(const JobSpec& spec) {
   std::string name = spec.name;
@@ -146,6 +156,9 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merged) {
   bool created = true;
   const bool named = !spec.output_dir.empty();
+  if (spec.shard) {
+    if (auto made = create_for_all(spec.output_dir); !made) return made.error();
+  }
   Result<std::string> path = named ? create_named(spec.output_dir, &created) : create_default(spec);
   if (!path) return std::move(path).error();
   auto lock = lock_directory(*path);
@@ -162,6 +175,17 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
                          directory.path_ + ": " + std::strerror(error_number);
   }
   return directory;
+}
+
+Result<std::string> RunDirectory::create_for_shards(const JobSpec& spec) {
+  if (spec.output_dir.empty()) {
+    auto made = create_default(spec);
+    if (made) (void)point_latest(*made);  // nothing but a convenience
+    return made;
+  }
+  if (auto made = create_parents(spec.output_dir); !made) return made.error();
+  if (mkdir(spec.output_dir.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(spec.output_dir, errno);
+  return spec.output_dir;
 }
 
 Result<RunDirectory> RunDirectory::reopen(const std::string& path) {

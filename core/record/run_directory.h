@@ -20,6 +20,8 @@ class RunDirectory {
   /// suffix, and runs/<name>/latest points to it. Any failure is a kUsage error that names the cure.
   /// It is locked as long as this lives: another mprun on it is refused.
   [[nodiscard]] static Result<RunDirectory> create(const JobSpec& spec, const Json& merged);
+  /// Makes the directory only, for shards that will fill it: spec.output_dir, which may be there, or the default.
+  [[nodiscard]] static Result<std::string> create_for_shards(const JobSpec& spec);
   /// Takes the directory of an earlier run, locked, to go on with it. kUsage errors: not there, in use.
   [[nodiscard]] static Result<RunDirectory> reopen(const std::string& path);
   /// Empties the directory of a run that was killed before it began: nothing in it but the first files of one, and

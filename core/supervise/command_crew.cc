@@ -104,11 +104,12 @@ void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   Environment own = slot_environment(*plan_.spec, number);
   own["MPRUN_TASK"] = std::to_string(handed.task.task);
   own["MPRUN_ATTEMPT"] = std::to_string(handed.task.attempt);
-  if (ranks) own.merge(rank_environment(number, plan_.spec->processes, master_port_));
+  if (ranks) own.merge(rank_environment(*plan_.spec, number, master_port_));
   spawn.env = flatten(plan_.environment, own);
   spawn.directory = plan_.spec->working_directory;
   spawn.fds = {{null_input(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
   spawn.open_files = plan_.open_files;
+  spawn.spare_warnings = plan_.spec->allocation.slurm;
   slot.out_begin = size_of(slot.out.get());
   slot.err_begin = size_of(slot.err.get());
   slot.start = wall_now();

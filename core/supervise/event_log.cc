@@ -56,6 +56,7 @@ void fields(V& v, event::TaskDone& e) {
   v("slot", e.slot);
   v("failed", e.failed);
   v("duration", e.duration);
+  v("from_outside", e.from_outside);
 }
 template <typename V>
 void fields(V& v, event::WorkerGone& e) {

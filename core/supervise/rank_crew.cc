@@ -91,7 +91,7 @@ std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
   request.environment = slot_environment(*plan_.spec, number);
   request.environment["MPRUN_TASK"] = std::to_string(slot.task.task);
   request.environment["MPRUN_ATTEMPT"] = std::to_string(slot.task.attempt);
-  request.environment.merge(rank_environment(number, plan_.spec->processes, master_port_));
+  request.environment.merge(rank_environment(*plan_.spec, number, master_port_));
   if (auto opened = open_channels(number, &request); !opened) {
     plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a rank: " + text); });
     return std::nullopt;

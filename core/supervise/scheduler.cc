@@ -88,7 +88,9 @@ void Scheduler::on(const event::TaskDone& e) {
   pop_current(&worker);
   const double seconds = to_seconds(e.duration);
   average_ = average_ == 0 ? std::max(seconds, 1e-9) : average_ * 0.95 + seconds * 0.05;
-  const Cause cause = worker.kill_cause;  // it may have raised because of our TERM
+  // It may have raised because of our TERM, or because of that which has interrupted us as well.
+  const bool interrupted = e.from_outside && stopping_ == Cause::kInterrupted;
+  const Cause cause = worker.kill_cause == Cause::kNone && interrupted ? Cause::kInterrupted : worker.kill_cause;
   const Nanos running = e.duration;
   if (policy_.process_per_task) {  // this process is over; the next one starts with a clean sheet
     worker.kill_cause = Cause::kNone;
@@ -109,7 +111,11 @@ void Scheduler::on(const event::WorkerGone& e) {
   const bool starting = worker.state == State::kStarting;
   const bool in_vain = worker.state != State::kRetiring && !worker.used && !e.started;
   const bool own = !e.from_outside || worker.kill_cause != Cause::kNone;
-  const Cause cause = worker.kill_cause == Cause::kNone ? Cause::kDeath : worker.kill_cause;
+  // Who interrupts a job may signal all its processes: that is no fault of the task.
+  const bool interrupted = e.from_outside && stopping_ == Cause::kInterrupted;
+  const Cause cause = worker.kill_cause != Cause::kNone ? worker.kill_cause
+                      : interrupted                     ? Cause::kInterrupted
+                                                        : Cause::kDeath;
   const Nanos running = now_ - worker.task_started;
   const bool alone = worker.alone;
   std::deque<TaskAttempt> lost;

@@ -90,6 +90,7 @@ struct TaskDone {
   int slot = 0;
   bool failed = false;
   Nanos duration = 0;
+  bool from_outside = false;  ///< its process was ended by a signal that anybody may have sent
 };
 /// The worker's process is gone. `started`: its oldest task in flight had begun. `from_outside`: by a signal that
 /// anybody may have sent, or together with its host; a start that was ended so may well succeed the next time.

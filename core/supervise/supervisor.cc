@@ -25,6 +25,11 @@ constexpr timespec kBatchPause{0, 500'000};
 // Longer tasks: their results are written out at once, but not more often than this.
 constexpr Nanos kFreshResults = 5 * kNanosPerMilli;
 constexpr double kKillSeconds = 2;
+// From the warning of a batch system until all is killed: 30 s after its SIGTERM, Slurm does that, and files have to be
+// closed before.
+constexpr double kWarnedSeconds = 18;
+// For our own SIGTERM to arrive, when others have got theirs.
+constexpr timespec kSameSignal{0, 100'000'000};
 
 }  // namespace
 
@@ -96,7 +101,7 @@ Result<void> Supervisor::prepare() {
   plan.bootstrap = setup_.bootstrap;
   plan.open_files = setup_.open_files;
   plan.loop = &*loop_;
-  plan.tasks = policy_.total;
+  plan.tasks = setup_.all_tasks;
   plan.rows = setup_.inputs->rows();
   auto crew = make_crew(plan, this);
   if (!crew) return crew.error();
@@ -202,6 +207,7 @@ void Supervisor::perform(action::Signal& wanted) {
 // --- what the crew tells ---
 
 void Supervisor::on_gone(int slot, const Departure& gone) {
+  hear_of_the_end(gone.end);
   gone_end_ = gone.end;
   gone_why_ = gone.why.empty() ? "" : gone.why + memory_words(gone.end);
   gone_log_ = gone.log;
@@ -291,6 +297,10 @@ void Supervisor::tick() {
     last_tick_ = now;
     post(event::Tick{});
   }
+  if (stop_by_ && now > *stop_by_) {
+    stop_by_.reset();
+    post(event::Interrupt{});
+  }
   if (now - last_pulse_ < kPulseEvery) return;
   if (setup_.sync != nullptr) setup_.sync->wake_forgotten();
   pulse();
@@ -333,6 +343,8 @@ void Supervisor::on_signals() {
       pause_job();
     } else if (number == SIGUSR1) {
       asked = true;
+    } else if (number == SIGUSR2 || (number == SIGTERM && setup_.in_batch_job)) {
+      on_warning(number);
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
       notice(Notice::Kind::kWarning,
              stop_signal_ == 0 ? "stopping: running tasks may finish; once more kills them" : "killing");
@@ -347,6 +359,26 @@ void Supervisor::on_signals() {
   }
   if (child) reap_children();
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
+}
+
+// Told by a batch system before it ends the job, often more than once. Where that is at hand, running tasks end, what
+// is left is for the next session.
+void Supervisor::on_warning(int number) {
+  if (stop_signal_ != 0) return;
+  notice(Notice::Kind::kWarning, std::string("stopping, as ") + (number == SIGUSR2 ? "SIGUSR2" : "SIGTERM") +
+                                     " asks: running tasks may finish; the others are left to the next session");
+  stop_signal_ = number;
+  stop_by_ = monotonic_now() + from_seconds(kWarnedSeconds);
+  post(event::Interrupt{});
+}
+
+// A worker may have died of a signal that is on its way to us as well.
+void Supervisor::hear_of_the_end(const ProcessEnd& end) {
+  if (!setup_.in_batch_job || end.signal != SIGTERM || stop_signal_ != 0) return;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  if (sigtimedwait(&set, nullptr, &kSameSignal) == SIGTERM) on_warning(SIGTERM);
 }
 
 // Each child stays a zombie until all who know it have heard of its end: so no pid is reused too early.

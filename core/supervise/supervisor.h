@@ -63,6 +63,8 @@ class Supervisor : private CrewListener {
     std::function<std::uint64_t()> tensor_bytes;  ///< of all that held, in this session; not set: 0
     std::function<void()> on_user_signal;         ///< SIGUSR1: somebody wants to know what the job does
     std::string event_log;                        ///< where the scheduler's steps are written down; empty: nowhere
+    std::optional<std::uint64_t> all_tasks;       ///< of all shards, where known
+    bool in_batch_job = false;  ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
@@ -101,6 +103,8 @@ class Supervisor : private CrewListener {
   void loop_until_over();
   void wind_down();
   void on_signals();
+  void on_warning(int number);
+  void hear_of_the_end(const ProcessEnd& end);
   void tell_fatal();
   void on_notes();
   void begin_memory_watch();
@@ -174,6 +178,7 @@ class Supervisor : private CrewListener {
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t results_since_wait_ = 0;
   int stop_signal_ = 0;
+  std::optional<Nanos> stop_by_;  ///< when what runs is killed, after a warning
   Nanos begun_ = 0, last_pulse_ = 0, last_tick_ = 0;
   Nanos wound_down_by_ = 0;
 };

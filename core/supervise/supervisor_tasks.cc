@@ -78,6 +78,7 @@ void Supervisor::perform(action::TakeBack& wanted) {
 void Supervisor::on_result(int slot, const TaskReport& report) {
   auto& queue = held(slot);
   if (queue.empty()) return;
+  hear_of_the_end(report.end);
   ending_ = std::move(queue.front());
   queue.pop_front();
   ++results_since_wait_;
@@ -89,7 +90,7 @@ void Supervisor::on_result(int slot, const TaskReport& report) {
     refused.payload = reason;
     report_ = &refused;
   }
-  post(event::TaskDone{slot, report_->failed, report.duration});
+  post(event::TaskDone{slot, report_->failed, report.duration, may_be_from_outside(report.end)});
   report_ = nullptr;
 }
 

@@ -59,14 +59,30 @@ std::vector<std::string> pull_all(InputSource* source) {
   }
 }
 
-std::vector<std::string> all_of(InputSpec inputs, int processes = 1) {
-  Result<std::unique_ptr<InputSource>> source = open_spec(std::move(inputs), processes);
+/// A part of the inputs is what all of them have there.
+void expect_parts(const InputSpec& inputs, int processes, const std::vector<std::string>& items) {
+  for (const std::size_t begin : {std::size_t{0}, items.size() / 2, items.size()}) {
+    for (const std::size_t end : {begin, items.size(), items.size() + 1}) {
+      auto source = open_spec(inputs, processes);
+      ASSERT_TRUE(source);
+      const auto part = open_part(std::move(*source), {begin, end, 1});
+      const std::size_t stop = std::min(end, items.size());
+      EXPECT_EQ(part->total(), stop - begin);
+      EXPECT_EQ(pull_all(part.get()), std::vector<std::string>(items.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                               items.begin() + static_cast<std::ptrdiff_t>(stop)));
+    }
+  }
+}
+
+std::vector<std::string> all_of(const InputSpec& inputs, int processes = 1) {
+  Result<std::unique_ptr<InputSource>> source = open_spec(inputs, processes);
   if (!source) return {"ERROR " + source.error().message};
   std::vector<std::string> items = pull_all(source->get());
   const std::optional<std::uint64_t> total = (*source)->total();
   EXPECT_EQ(total.value_or(items.size()), items.size());
   std::string more;
   EXPECT_EQ((*source)->pull(&more), Pull::kEnd);
+  if (total) expect_parts(inputs, processes, items);
   return items;
 }
 

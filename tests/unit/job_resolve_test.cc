@@ -471,6 +471,22 @@ TEST_F(JobResolve, TensorsAreGatheredUnlessToldOtherwise) {
   EXPECT_THAT(resolved.error().message, AllOf(HasSubstr("/output/tensors"), HasSubstr("\"safetensors\"")));
 }
 
+TEST_F(JobResolve, AShardHasAFolderBelowTheRun) {
+  around_.allocation.shard = Shard{2, 3};
+  around_.allocation.shard_source = "SLURM_PROCID";
+  around_.allocation.run_name = "slurm-7";
+  const Resolved found = good(with("\"seed\": 1"));
+  EXPECT_EQ(found.merged["shard"], "3/3");
+  EXPECT_EQ(found.spec.output_dir, around_.current_directory + "/runs/job/slurm-7/shards/3");
+  EXPECT_EQ(found.merged["output"]["dir"], around_.current_directory + "/runs/job/slurm-7");
+  const Resolved told = good(with(R"("shard": "1/2", "output": {"dir": "out"})"));
+  EXPECT_EQ(told.spec.output_dir, around_.current_directory + "/out/shards/1");
+  EXPECT_THAT(told.spec.allocation.shard_source, testing::IsEmpty());
+  around_.allocation = {};
+  EXPECT_FALSE(good(with("\"seed\": 1")).spec.shard);
+  EXPECT_THAT(refusal(with(R"("shard": "3/2")")), HasSubstr("/shard"));
+}
+
 // It is the job.json of the run directory, from which the job can be run again.
 TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
   write("spec/in.txt", 0644);

@@ -259,6 +259,35 @@ TEST(Scheduler, TaskThatEndsInItsGraceIsATimeoutAndHarmsNoOther) {
   EXPECT_EQ(assigns.at(0).tasks.at(0).attempt, 1);
 }
 
+// A batch system that ends a job signals all its processes.
+TEST(Scheduler, WhoDiesOfASignalWhileInterruptedHasNotFailed) {
+  for (const bool from_outside : {true, false}) {
+    Driver driver(workers(1));
+    driver.send(event::Begin{});
+    driver.send(event::InputsRead{1, true});
+    driver.send(event::WorkerReady{0});
+    driver.send(event::Interrupt{});
+    const auto ended = all<action::EndTask>(driver.send(event::WorkerGone{0, true, from_outside}));
+    ASSERT_EQ(ended.size(), 1U);
+    EXPECT_EQ(ended[0].status, from_outside ? TaskStatus::kCancelled : TaskStatus::kFailed);
+  }
+}
+
+TEST(Scheduler, SoHasNoCommand) {
+  for (const bool from_outside : {true, false}) {
+    Policy policy = workers(1);
+    policy.process_per_task = true;
+    Driver driver(policy);
+    driver.send(event::Begin{});
+    driver.send(event::InputsRead{1, true});
+    driver.send(event::WorkerReady{0});
+    driver.send(event::Interrupt{});
+    const auto ended = all<action::EndTask>(driver.send(event::TaskDone{0, true, 1, from_outside}));
+    ASSERT_EQ(ended.size(), 1U);
+    EXPECT_EQ(ended[0].status, from_outside ? TaskStatus::kCancelled : TaskStatus::kFailed);
+  }
+}
+
 TEST(Scheduler, SecondInterruptKills) {
   Driver driver(workers(2));
   driver.send(event::Begin{});

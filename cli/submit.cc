@@ -1,0 +1,118 @@
+// mprun submit: hands a job to Slurm, one mprun on each node; with --wait follows it to its end and joins the shards.
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <cstdio>
+#include <filesystem>
+
+#include "cluster/batch_script.h"
+#include "commands.h"
+#include "job/inputs.h"
+#include "own_program.h"
+#include "record/atomic_file.h"
+#include "record/run_directory.h"
+#include "record/shard_runs.h"
+#include "wait_for_shards.h"
+
+namespace mprun {
+namespace {
+
+std::string own_path() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "mprun";
+}
+
+/// mprun as each node is to start it: what this command line sets, said in one way.
+std::vector<std::string> command_on_nodes(const CommandLine& line, const std::string& run_dir) {
+  std::vector<std::string> words = {own_path()};
+  if (line.quiet) words.emplace_back("-q");
+  if (line.verbose) words.emplace_back("-v");
+  if (line.explain) words.emplace_back("--explain");
+  if (line.resume || line.retry_failed || line.accept_changes) words.emplace_back("--resume");
+  if (line.retry_failed) words.emplace_back("--retry-failed");
+  if (line.accept_changes) words.emplace_back("--accept-changes");
+  for (const auto& [pointer, origin] : line.layer.origins) {
+    if (pointer == "/output/dir") continue;
+    std::string key = pointer.substr(1);
+    for (char& c : key) c = c == '/' ? '.' : c;
+    words.emplace_back("--set");
+    words.push_back(key + "=" + line.layer.value.at(Json::json_pointer(pointer)).dump());
+  }
+  // A step of one task says nothing of shards.
+  if (line.submission.nodes == 1) words.insert(words.end(), {"--shard", "1/1"});
+  std::error_code error;
+  words.insert(words.end(), {"--output", run_dir, std::filesystem::absolute(line.spec_path, error).string()});
+  return words;
+}
+
+BatchJob batch_job(const CommandLine& line, const JobSpec& spec, const std::string& run_dir) {
+  const Submission& asked = line.submission;
+  BatchJob job;
+  job.name = spec.name;
+  job.nodes = asked.nodes;
+  job.run_dir = run_dir;
+  job.working_directory = current_directory();
+  job.command = command_on_nodes(line, run_dir);
+  job.partition = asked.partition;
+  job.time = asked.time;
+  job.account = asked.account;
+  job.options = asked.sbatch_options;
+  job.end_together = spec.kind == JobKind::kRanks;
+  return job;
+}
+
+/// A run that is there goes on with as many shards as it was begun with.
+Result<void> check_shards(const std::string& run_dir, int nodes) {
+  std::error_code error;
+  if (run_dir.empty() || !std::filesystem::exists(run_dir + "/shards", error)) return {};
+  const auto shards = find_shards(run_dir);
+  if (!shards || shards->size() == static_cast<std::size_t>(nodes)) return {};
+  return usage_error("the run in " + run_dir + " has " + std::to_string(shards->size()) +
+                     " shards: go on with --nodes " + std::to_string(shards->size()) +
+                     ", or choose another directory with --output");
+}
+
+int join(const CommandLine& line, const std::string& run_dir) {
+  CommandLine joined = line;
+  joined.run_dir = run_dir;
+  return merge(joined);
+}
+
+}  // namespace
+
+int submit(const CommandLine& line) {
+  auto resolved = resolve_command_line(line);
+  if (!resolved) return report_error(resolved.error());
+  JobSpec& spec = resolved->spec;
+  const auto inputs = open_inputs(spec);
+  if (!inputs) return report_error(inputs.error());
+  const auto nodes = static_cast<std::uint64_t>(line.submission.nodes);
+  if (auto fits = check_shards(spec.output_dir, line.submission.nodes); !fits) return report_error(fits.error());
+  if (line.submission.dry_run) {
+    const std::string shown = current_directory() + "/runs/" + spec.name + "/<timestamp>";
+    std::fputs(batch_script(batch_job(line, spec, spec.output_dir.empty() ? shown : spec.output_dir)).c_str(), stdout);
+    return 0;
+  }
+  const auto run_dir = RunDirectory::create_for_shards(spec);
+  if (!run_dir) return report_error(run_dir.error());
+  const std::string script = *run_dir + "/submit.sh";
+  if (auto written = write_atomically(script, batch_script(batch_job(line, spec, *run_dir))); !written) {
+    return report_error(written.error());
+  }
+  const auto told = run_program_for_text({"sbatch", "--parsable", script});
+  if (!told) return report_error(told.error());
+  if (told->exit_code != 0) return report_error(launch_error("sbatch has refused the job; its script is " + script));
+  const std::string number = told->out.substr(0, told->out.find_first_of(";\n"));
+  std::printf("%s\n", number.c_str());
+  std::fflush(stdout);
+  if (!line.quiet) std::fprintf(stderr, "mprun: job %s; results will be below %s\n", number.c_str(), run_dir->c_str());
+  if (!line.submission.wait) return 0;
+  const std::uint64_t tasks = spec.kind == JobKind::kRanks ? nodes * static_cast<std::uint64_t>(spec.processes)
+                                                           : (*inputs)->total().value_or(0);
+  const int stopped = wait_for_shards({number, *run_dir, nodes, tasks, line.quiet});
+  return stopped != 0 ? stopped : join(line, *run_dir);
+}
+
+}  // namespace mprun

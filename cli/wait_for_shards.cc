@@ -1,0 +1,127 @@
+#include "wait_for_shards.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+
+#include "base/clock.h"
+#include "os/uninterrupted.h"
+#include "own_program.h"
+#include "record/shard_progress.h"
+
+namespace mprun {
+namespace {
+
+// Between two looks at the files: for each shard that is one of thousands of them a little longer.
+constexpr Nanos kLook = 500 * kNanosPerMilli, kLookPerShard = 5 * kNanosPerMilli;
+// Between two questions to the batch system, which has many others to serve.
+constexpr Nanos kAsk = 5 * kNanosPerSecond;
+// Answers in a row that know nothing of the job: while it is requeued there may be one.
+constexpr int kMostUnknown = 2;
+
+/// Whether nothing of the job is left to come. `*unknown` counts answers that name no state.
+bool is_over(const std::string& batch_job, int* unknown) {
+  const auto told = run_program_for_text({"squeue", "-h", "-t", "all", "-o", "%T", "-j", batch_job});
+  const std::string state = told && told->exit_code == 0 ? told->out.substr(0, told->out.find('\n')) : "";
+  if (state.empty()) return ++*unknown >= kMostUnknown;
+  *unknown = 0;
+  constexpr std::array kEnded = {"COMPLETED", "FAILED",    "CANCELLED", "TIMEOUT",
+                                 "NODE_FAIL", "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY"};
+  return std::find(kEnded.begin(), kEnded.end(), state) != kEnded.end();
+}
+
+class Line {
+ public:
+  explicit Line(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+  /// On a terminal the line is written over; elsewhere a line is written where shards have begun or ended.
+  void show(const std::string& text) {
+    if (quiet_ || text == last_) return;
+    const auto shards = text.find("; ");
+    const bool news =
+        text.substr(std::min(shards, text.size())) != last_.substr(std::min(last_.find("; "), last_.size()));
+    last_ = text;
+    if (terminal_) {
+      std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    } else if (news) {
+      std::fprintf(stderr, "%s\n", text.c_str());
+    }
+  }
+  /// Something of its own, that stays.
+  void say(const std::string& text) {
+    std::fprintf(stderr, "%s%s\n", terminal_ && !last_.empty() ? "\r\033[K" : "", text.c_str());
+    last_.clear();
+  }
+
+ private:
+  bool quiet_, terminal_;
+  std::string last_;
+};
+
+enum class Choice { kWait, kDetach, kCancel };
+
+/// What who has pressed Ctrl-C wants; who cannot be asked leaves the job alone.
+Choice ask(Line* line, const sigset_t& signals) {
+  if (isatty(STDIN_FILENO) != 1) return Choice::kDetach;
+  line->say("d: leave it running, c: cancel it, Enter: go on waiting");
+  for (;;) {
+    pollfd wait{STDIN_FILENO, POLLIN, 0};
+    const int ready = poll(&wait, 1, 100);
+    const timespec at_once{};
+    if (sigtimedwait(&signals, nullptr, &at_once) > 0) return Choice::kDetach;  // pressed again
+    if (ready <= 0) continue;
+    std::array<char, 64> answer{};
+    const ssize_t size = uninterrupted([&] { return read(STDIN_FILENO, answer.data(), answer.size()); });
+    if (size <= 0 || answer[0] == 'd' || answer[0] == 'D') return Choice::kDetach;
+    return answer[0] == 'c' || answer[0] == 'C' ? Choice::kCancel : Choice::kWait;
+  }
+}
+
+}  // namespace
+
+int wait_for_shards(const WaitedJob& job) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ShardProgress progress(job.run_dir, job.shards, job.batch_job);
+  Line line(job.quiet);
+  const Nanos pause = kLook + kLookPerShard * static_cast<Nanos>(job.shards);
+  const timespec look{pause / kNanosPerSecond, pause % kNanosPerSecond};
+  Nanos asked = monotonic_now();
+  int unknown = 0;
+  int code = 0;
+  for (;;) {
+    for (const std::string& hang : progress.update()) line.say("mprun: " + hang);
+    line.show("job " + job.batch_job + ": " + progress.line(job.tasks));
+    if (progress.all_ended()) break;
+    if (monotonic_now() - asked >= kAsk) {
+      asked = monotonic_now();
+      if (is_over(job.batch_job, &unknown)) break;
+    }
+    const int number = sigtimedwait(&signals, nullptr, &look);
+    if (number < 0) continue;
+    const Choice choice = number == SIGINT && code == 0 ? ask(&line, signals) : Choice::kDetach;
+    if (choice == Choice::kCancel) {
+      code = 128 + SIGINT;
+      (void)run_program_for_text({"scancel", job.batch_job});
+    } else if (choice == Choice::kDetach) {
+      line.say("mprun: job " + job.batch_job + " goes on; afterwards: mprun merge " + job.run_dir);
+      return 128 + number;
+    }
+  }
+  for (const std::string& hang : progress.update()) line.say("mprun: " + hang);
+  line.say("job " + job.batch_job + ": " + progress.line(job.tasks));
+  if (!progress.all_ended()) {
+    line.say("mprun: job " + job.batch_job + " is over, and not all shards have ended in it; what they said is in " +
+             job.run_dir + "/slurm-" + job.batch_job + ".out");
+  }
+  return code;
+}
+
+}  // namespace mprun

@@ -1,0 +1,262 @@
+#include "record/merge.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "record/append_file.h"
+#include "record/atomic_file.h"
+#include "record/journal.h"
+#include "record/line_reader.h"
+#include "record/merge_results.h"
+#include "record/merge_tensors.h"
+#include "record/run_directory.h"
+#include "record/shard_runs.h"
+
+namespace mprun {
+namespace {
+
+constexpr const char* kOption = "--output";
+constexpr std::size_t kMostNotices = 1000;
+
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+/// A file that takes its name when it is whole.
+class NewFile {
+ public:
+  static Result<NewFile> create(const std::string& path) {
+    auto file = AppendFile::create(path + ".tmp", kOption);
+    if (!file) return file.error();
+    return NewFile(path, std::move(*file));
+  }
+  [[nodiscard]] AppendFile& file() { return file_; }
+  Result<void> take_name() {
+    file_.flush();
+    if (!file_.failure() && std::rename(file_.path().c_str(), path_.c_str()) != 0) file_.fail(errno);
+    if (file_.failure()) return *file_.failure();
+    return {};
+  }
+
+ private:
+  NewFile(std::string path, AppendFile file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string path_;
+  AppendFile file_;
+};
+
+/// Workers are numbered on from shard to shard, as ranks are.
+std::vector<int> first_workers_of(const std::vector<ShardRun>& shards) {
+  std::vector<int> first;
+  int next = 0;
+  for (const ShardRun& shard : shards) {
+    first.push_back(next);
+    const Json processes = shard.spec.value("processes", Json());
+    next += processes.is_number_integer() ? processes.get<int>() : 1;
+  }
+  return first;
+}
+
+// The column Host has the node, as with GNU parallel.
+Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const std::string& path) {
+  auto joblog = NewFile::create(path);
+  if (!joblog) return joblog.error();
+  bool head = false;
+  for (const ShardRun& shard : shards) {
+    const auto read = for_each_line(shard.path + "/joblog.tsv", [&](std::string_view line, std::uint64_t offset) {
+      if (offset == 0 && std::exchange(head, true)) return;
+      const auto host = line.find("\t:\t");
+      std::string& out = joblog->file().buffer();
+      if (offset == 0 || host == line.npos || shard.node.empty()) {
+        out.append(line);
+      } else {
+        out.append(line.substr(0, host + 1)).append(shard.node).append(line.substr(host + 2));
+      }
+      out += '\n';
+      joblog->file().end_line();
+    });
+    if (!read) return read.error();
+  }
+  return joblog->take_name();
+}
+
+/// The file of a hang, and others, as they are found from the whole run's directory.
+std::string below(const ShardRun& shard, const std::string& file) {
+  return file.empty() ? "" : "shards/" + folder_of(shard.shard) + "/" + file;
+}
+
+void number_worker(Json* object, int first_worker) {
+  const int worker = object->value("worker", -1);
+  if (worker >= 0) (*object)["worker"] = worker + first_worker;
+}
+
+/// A line of a shard's journal that belongs into that of the whole run.
+void append_event(const ShardRun& shard, int first_worker, Json event, AppendFile* out) {
+  for (const char* const key : {"process", "retried", "notice", "hang"}) {
+    if (!event.contains(key) || !event[key].is_object()) continue;
+    Json& told = event[key];
+    number_worker(&told, first_worker);
+    if (told.contains("file")) told["file"] = below(shard, told.value("file", ""));
+    if (told.contains("text")) told["text"] = shard.name() + ": " + told.value("text", "");
+    out->append(line_of(event));
+  }
+}
+
+Result<void> merge_journals(const std::vector<ShardRun>& shards, const std::vector<int>& first_workers,
+                            const Json& summary, const std::string& path) {
+  auto journal = NewFile::create(path);
+  if (!journal) return journal.error();
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const auto read = for_each_line(shards[i].path + "/" + kJournalName, [&](std::string_view text, std::uint64_t at) {
+      Json line = Json::parse(text, nullptr, false);
+      if (!line.is_object()) return;
+      if (at == 0 && i == 0) {
+        line["started"] = summary.at("started");
+        if (line["origin"].contains("options")) line["origin"]["options"].erase("shard");
+        journal->file().append(line_of(line));
+      } else if (at > 0) {
+        append_event(shards[i], first_workers[i], std::move(line), &journal->file());
+      }
+    });
+    if (!read) return read.error();
+  }
+  const Json ended = {{"exit_code", summary.at("exit_code")}, {"seconds", summary.at("seconds")}};
+  journal->file().append(line_of({{"ended", ended}}));
+  return journal->take_name();
+}
+
+/// What all shards came to: the gravest of their exit codes.
+int exit_code_of(const std::vector<ShardRun>& shards) {
+  constexpr std::array kGravest = {125, 3, 124, 1};
+  int code = 0;
+  auto weight = kGravest.size();
+  for (const ShardRun& shard : shards) {
+    const int its = shard.summary->value("exit_code", 0);
+    const auto at = static_cast<std::size_t>(std::find(kGravest.begin(), kGravest.end(), its) - kGravest.begin());
+    if (at >= weight) continue;
+    weight = at;
+    code = its;
+  }
+  return code;
+}
+
+void add_lists(const ShardRun& shard, int first_worker, Json* summary) {
+  const auto all_of = [&shard](const char* key) { return shard.summary->value(key, Json::array()); };
+  for (Json process : all_of("processes")) {
+    number_worker(&process, first_worker);
+    (*summary)["processes"].push_back(std::move(process));
+  }
+  for (Json notice : all_of("notices")) {
+    if ((*summary)["notices"].size() >= kMostNotices) break;
+    notice["text"] = shard.name() + ": " + notice.value("text", "");
+    (*summary)["notices"].push_back(std::move(notice));
+  }
+  for (const char* const key : {"hangs", "shared"}) {
+    for (Json entry : all_of(key)) {
+      entry["file"] = below(shard, entry.value("file", ""));
+      (*summary)[key].push_back(std::move(entry));
+    }
+  }
+  const Json exits = shard.summary->value("command_exits", Json::object());
+  for (const auto& [end, times] : exits.items()) {
+    Json& sum = (*summary)["command_exits"][end];
+    sum = (sum.is_null() ? 0 : sum.get<std::uint64_t>()) + times.get<std::uint64_t>();
+  }
+}
+
+/// All of it but the tensors and the counts of what the results show.
+Json merge_summaries(const std::vector<ShardRun>& shards, const std::vector<int>& first_workers) {
+  Json summary = *shards.front().summary;
+  summary.erase("command_exits");
+  for (const char* const key : {"processes", "notices", "hangs", "tensors", "shared"}) summary[key] = Json::array();
+  std::uint64_t retried = 0;
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const Json& its = *shards[i].summary;
+    summary["started"] = std::min(summary["started"].get<std::string>(), its.at("started").get<std::string>());
+    summary["seconds"] = std::max(summary["seconds"].get<double>(), its.at("seconds").get<double>());
+    summary["sessions"] = std::max(summary["sessions"].get<int>(), its.at("sessions").get<int>());
+    retried += its.at("counts").at("retried").get<std::uint64_t>();
+    add_lists(shards[i], first_workers[i], &summary);
+  }
+  summary["counts"]["retried"] = retried;
+  summary["exit_code"] = exit_code_of(shards);
+  return summary;
+}
+
+void put_counts(const MergedResults& results, Json* summary) {
+  Json& counts = (*summary)["counts"];
+  const std::uint64_t done = results.ok + results.failed;
+  counts["total"] = done;
+  counts["ok"] = results.ok;
+  counts["failed"] = results.failed;
+  counts["cancelled"] = 0;
+  counts["not_run"] = 0;
+  const double seconds = (*summary)["seconds"].get<double>();
+  (*summary)["tasks_per_second"] = seconds > 0 ? static_cast<double>(done) / seconds : 0.0;
+}
+
+Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& shards) {
+  const auto path = [&run_dir](const char* name) { return run_dir + "/" + name; };
+  const std::vector<int> first_workers = first_workers_of(shards);
+  MergedRun run;
+  run.shards = shards.size();
+  auto tensors = MergedTensors::begin(run_dir, shards);
+  if (!tensors) return tensors.error();
+  auto results = NewFile::create(path("results.jsonl"));
+  if (!results) return results.error();
+  const auto merged =
+      merge_results(shards, first_workers, &results->file(),
+                    [&](std::size_t shard, std::string_view text, const ResultLine& line) -> Result<void> {
+                      const auto named = tensors_of(text, line);
+                      if (!named || !named->is_array()) return {};
+                      return tensors->take(shard, line.task, *named);
+                    });
+  if (!merged) return merged.error();
+  if (merged->missing) {
+    run.unfinished.push_back("no shard has a result of task " + std::to_string(*merged->missing) +
+                             ": they were not made from the same inputs");
+    return run;
+  }
+  auto finished = tensors->finish();
+  if (!finished) return finished.error();
+  run.warnings = std::move(*finished);
+  Json summary = merge_summaries(shards, first_workers);
+  put_counts(*merged, &summary);
+  summary["tensors"] = tensors->to_json();
+  Json spec = shards.front().spec;
+  spec.erase("shard");
+  if (auto written = write_atomically(path("job.json"), indented(spec)); !written) return written.error();
+  if (auto done = merge_joblogs(shards, path("joblog.tsv")); !done) return done.error();
+  if (auto done = merge_journals(shards, first_workers, summary, path(kJournalName)); !done) return done.error();
+  if (auto done = results->take_name(); !done) return done.error();
+  if (auto written = write_atomically(path("summary.json"), indented(summary)); !written) return written.error();
+  run.counts.total = merged->ok + merged->failed;
+  run.counts.ok = merged->ok;
+  run.counts.failed = merged->failed;
+  run.counts.retried = summary["counts"]["retried"].get<std::uint64_t>();
+  run.seconds = summary["seconds"].get<double>();
+  run.exit_code = summary["exit_code"].get<int>();
+  return run;
+}
+
+}  // namespace
+
+Result<MergedRun> merge_shards(const std::string& run_dir) {
+  const auto shards = find_shards(run_dir);
+  if (!shards) return shards.error();
+  MergedRun run;
+  for (const ShardRun& shard : *shards) {
+    if (!shard.fault.empty()) run.unfinished.push_back(shard.name() + " " + shard.fault);
+  }
+  if (!run.unfinished.empty()) return run;
+  const auto directory = RunDirectory::reopen(run_dir);  // locked as long as this takes
+  if (!directory) return directory.error();
+  try {
+    return join(run_dir, *shards);
+  } catch (const Json::exception& error) {
+    return internal_error("a shard's summary.json was not written by this mprun: " + std::string(error.what()));
+  }
+}
+
+}  // namespace mprun

@@ -1,0 +1,132 @@
+#include "record/shard_progress.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "os/fd.h"
+#include "record/journal.h"
+#include "record/line_reader.h"
+#include "record/result_line.h"
+
+namespace mprun {
+namespace {
+
+/// Tells of each whole line behind `*offset` and moves it there. False: it is another file now, or was cut, as results
+/// are when they are put in order: begin anew.
+bool read_on(const std::string& path, std::uint64_t* offset, ino_t* inode,
+             const std::function<void(std::string_view)>& take) {
+  const Fd file = open_fd(path, O_RDONLY | O_NOFOLLOW);
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) return *offset == 0;
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (*offset > 0 && (size < *offset || info.st_ino != *inode)) return false;
+  *inode = info.st_ino;
+  LineReader reader;
+  std::string line;
+  while (*offset < size) {
+    line.clear();
+    if (!reader.copy_line(file.get(), *offset, &line)) break;  // no whole line yet
+    *offset += line.size();
+    take(std::string_view(line).substr(0, line.size() - 1));
+  }
+  return true;
+}
+
+}  // namespace
+
+ShardProgress::ShardProgress(const std::string& run_dir, std::uint64_t shards, std::string batch_job)
+    : batch_job_(std::move(batch_job)), files_(shards), states_(shards) {
+  for (std::uint64_t i = 0; i < shards; ++i) files_[i].folder = run_dir + "/shards/" + folder_of({i, shards});
+}
+
+std::vector<std::string> ShardProgress::update() {
+  std::vector<std::string> hangs;
+  for (std::size_t shard = 0; shard < files_.size(); ++shard) {
+    read_journal(shard, &hangs);
+    read_results(shard);
+  }
+  return hangs;
+}
+
+void ShardProgress::read_results(std::size_t shard) {
+  State& state = states_[shard];
+  const auto take = [&state](std::string_view text) {
+    const auto line = split_result_line(text);
+    if (!line || line->status == TaskStatus::kCancelled) return;
+    ++state.done;
+    if (line->status == TaskStatus::kFailed) ++state.failed;
+  };
+  const std::string path = files_[shard].folder + "/results.jsonl";
+  Files& files = files_[shard];
+  if (read_on(path, &files.results, &files.results_inode, take)) return;
+  state.done = state.failed = files.results = 0;
+  read_on(path, &files.results, &files.results_inode, take);
+}
+
+void ShardProgress::read_journal(std::size_t shard, std::vector<std::string>* hangs) {
+  const auto take = [&](std::string_view text) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (line.is_object()) take_journal(shard, line, hangs);
+  };
+  const std::string path = files_[shard].folder + "/" + kJournalName;
+  Files& files = files_[shard];
+  if (!read_on(path, &files.journal, &files.journal_inode, take)) files.journal = 0;
+}
+
+void ShardProgress::take_journal(std::size_t shard, const Json& line, std::vector<std::string>* hangs) {
+  Files& files = files_[shard];
+  State& state = states_[shard];
+  if (line.contains("journal") || line.contains("session")) files.mine = state.ended = false;
+  if (line.contains("place") && line["place"].is_object()) {
+    files.mine = line["place"].value("batch_job", "") == batch_job_;
+    state.begun = state.begun || files.mine;
+    if (files.mine) state.node = line["place"].value("node", "");
+  }
+  if (!files.mine) return;
+  if (line.contains("ended")) state.ended = true;
+  if (line.contains("hang") && line["hang"].is_object()) {
+    const Json& hang = line["hang"];
+    const std::string file = hang.value("file", "");
+    hangs->push_back("shard " + folder_of({shard, files_.size()}) + " on " + state.node +
+                     " hangs: " + hang.value("verdict", "") + ", cause " + hang.value("cause", "") +
+                     (file.empty() ? "" : "\n  " + files.folder + "/" + file));
+  }
+}
+
+bool ShardProgress::all_ended() const {
+  return std::all_of(states_.begin(), states_.end(), [](const State& state) { return state.ended; });
+}
+
+std::uint64_t ShardProgress::done() const {
+  std::uint64_t done = 0;
+  for (const State& state : states_) done += state.done;
+  return done;
+}
+
+std::string ShardProgress::line(std::uint64_t total) const {
+  std::uint64_t failed = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t ended = 0;
+  for (const State& state : states_) {
+    failed += state.failed;
+    if (!state.begun) ++waiting;
+    if (state.ended) ++ended;
+  }
+  std::string text = std::to_string(done()) + (total > 0 ? " of " + std::to_string(total) : "") + " tasks";
+  if (failed > 0) text += ", " + std::to_string(failed) + " failed";
+  text += "; " + std::to_string(states_.size()) + (states_.size() == 1 ? " shard: " : " shards: ");
+  std::string parts;
+  const auto add = [&parts](std::uint64_t count, const char* what) {
+    if (count > 0) parts += (parts.empty() ? "" : ", ") + std::to_string(count) + what;
+  };
+  add(waiting, " waiting");
+  add(states_.size() - waiting - ended, " running");
+  add(ended, " ended");
+  return text + parts;
+}
+
+}  // namespace mprun

@@ -1,0 +1,50 @@
+// ShardProgress: how far the shards of a run are, as their growing files say. Read again and again by `mprun submit
+// --wait`; owns a few words a shard, and reads only what is new.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/shard.h"
+#include "job/document.h"
+
+namespace mprun {
+
+class ShardProgress {
+ public:
+  struct State {
+    std::uint64_t done = 0, failed = 0;  ///< tasks
+    std::string node;                    ///< of its session in the batch job
+    bool begun = false, ended = false;   ///< that session
+  };
+  /// `batch_job`: only its sessions count as begun and ended; the tasks that others have done count all the same.
+  ShardProgress(const std::string& run_dir, std::uint64_t shards, std::string batch_job);
+
+  /// Reads what has been written since the last call. A line for people about each hang that was found meanwhile.
+  [[nodiscard]] std::vector<std::string> update();
+  [[nodiscard]] const std::vector<State>& states() const { return states_; }
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] std::uint64_t done() const;
+  /// "450 of 1797 tasks, 2 failed; 4 shards: 3 running, 1 ended"; `total`: of the tasks, 0 where nobody knows.
+  [[nodiscard]] std::string line(std::uint64_t total) const;
+
+ private:
+  struct Files {
+    std::string folder;
+    std::uint64_t results = 0, journal = 0;  ///< bytes that have been read
+    ino_t results_inode = 0, journal_inode = 0;
+    bool mine = false;  ///< the session that writes the journal now is the batch job's
+  };
+  void read_results(std::size_t shard);
+  void read_journal(std::size_t shard, std::vector<std::string>* hangs);
+  void take_journal(std::size_t shard, const Json& line, std::vector<std::string>* hangs);
+
+  std::string batch_job_;
+  std::vector<Files> files_;
+  std::vector<State> states_;
+};
+
+}  // namespace mprun

@@ -1,0 +1,101 @@
+#include "record/shard_runs.h"
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "record/earlier_run.h"
+#include "record/journal.h"
+#include "record/line_reader.h"
+
+namespace mprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The node that the last line about it names.
+std::string node_of(const std::string& path) {
+  std::string node;
+  const auto read = for_each_line(path + "/" + kJournalName, [&node](std::string_view line, std::uint64_t) {
+    if (line.find(R"("place":)") == line.npos) return;
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("place")) node = json["place"].value("node", "");
+  });
+  return read ? node : "";
+}
+
+std::uint64_t count_of(const Json& summary, const char* name) {
+  const Json counts = summary.value("counts", Json::object());
+  return counts.contains(name) && counts[name].is_number_unsigned() ? counts[name].get<std::uint64_t>() : 0;
+}
+
+/// Why what it has is not the whole shard; empty if it is.
+std::string unfinished(const std::optional<Json>& summary) {
+  if (!summary) return "has not ended: it still runs, or was killed";
+  const std::uint64_t missing = count_of(*summary, "not_run") + count_of(*summary, "cancelled");
+  const Json& total = summary->value("counts", Json::object()).value("total", Json());
+  if (missing == 0 && !total.is_null()) return "";
+  const std::uint64_t done = count_of(*summary, "ok") + count_of(*summary, "failed");
+  return "ended early, with exit code " + std::to_string(summary->value("exit_code", 0)) + ": " + std::to_string(done) +
+         (total.is_null() ? " tasks are done" : " of " + total.dump() + " tasks are done");
+}
+
+Result<ShardRun> read_shard(const std::string& path) {
+  ShardRun run;
+  run.path = path;
+  auto spec = read_document(path + "/job.json", path);
+  if (!spec) return spec.error();
+  const auto shard = spec->value.is_object() ? parse_shard(spec->value.value("shard", "")) : std::nullopt;
+  if (!shard) return usage_error(path + "/job.json names no shard");
+  run.shard = *shard;
+  run.spec = std::move(spec->value);
+  run.node = node_of(path);
+  std::error_code error;
+  if (fs::exists(path + "/summary.json", error)) {
+    auto summary = read_document(path + "/summary.json", path);
+    if (summary && summary->value.is_object()) run.summary = std::move(summary->value);
+  }
+  run.fault = unfinished(run.summary);
+  return run;
+}
+
+}  // namespace
+
+std::string ShardRun::name() const {
+  return "shard " + folder_of(shard) + " of " + std::to_string(shard.count) +
+         (node.empty() ? "" : " (on " + node + ")");
+}
+
+Result<std::vector<ShardRun>> find_shards(const std::string& run_dir) {
+  std::map<std::uint64_t, ShardRun> found;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(run_dir + "/shards", error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!fs::exists(entry->path() / "job.json", error)) continue;  // it has not begun
+    auto run = read_shard(entry->path().string());
+    if (!run) return run.error();
+    if (name != folder_of(run->shard)) return usage_error(run->path + " holds another shard: " + to_string(run->shard));
+    if (!found.empty() && found.begin()->second.shard.count != run->shard.count) {
+      return usage_error(run_dir + " has shards of different runs: " + to_string(found.begin()->second.shard) +
+                         " and " + to_string(run->shard));
+    }
+    found.emplace(run->shard.index, std::move(*run));
+  }
+  if (found.empty()) return usage_error(run_dir + " has no shards: there is no run in " + run_dir + "/shards");
+  const std::uint64_t count = found.begin()->second.shard.count;
+  std::vector<ShardRun> all(count);
+  for (std::uint64_t index = 0; index < count; ++index) {
+    const auto at = found.find(index);
+    if (at != found.end()) {
+      all[index] = std::move(at->second);
+      continue;
+    }
+    all[index].shard = {index, count};
+    all[index].path = run_dir + "/shards/" + folder_of({index, count});
+    all[index].fault = "is missing: nothing is in " + all[index].path;
+  }
+  return all;
+}
+
+}  // namespace mprun

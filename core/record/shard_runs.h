@@ -1,0 +1,32 @@
+// ShardRuns: the run directories of a job's shards, as DIR/shards has them, each with what its own records say of it.
+// Read by `mprun merge` and `mprun submit --wait`; owns copies of summaries, nothing of results.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cluster/shard.h"
+#include "job/document.h"
+
+namespace mprun {
+
+// Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
+struct ShardRun {  // NOLINT(bugprone-exception-escape)
+  Shard shard;
+  std::string path;             ///< DIR/shards/2
+  std::string node;             ///< where its last session ran; empty: nobody says
+  Json spec;                    ///< job.json
+  std::optional<Json> summary;  ///< nullopt: it still runs, or was killed
+  std::string fault;            ///< why it cannot be joined, for people; empty: it has ended with all its tasks
+
+  /// "shard 2 of 4 (on n1)".
+  [[nodiscard]] std::string name() const;
+};
+
+/// All shards of a run, in their order; those that are not there have a fault too. kUsage errors: there are none, or
+/// they are of different runs.
+[[nodiscard]] Result<std::vector<ShardRun>> find_shards(const std::string& run_dir);
+
+}  // namespace mprun

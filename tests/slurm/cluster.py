@@ -1,0 +1,210 @@
+"""A Slurm cluster on this machine, as an ordinary user has it: for tests/slurm.
+
+One slurmctld and some slurmd in a temporary folder, with free ports of their own; nothing of it needs root, and nothing
+is left of it. auth/none is for such a test only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import harness
+
+PROGRAMS = ("slurmctld", "slurmd", "sinfo", "scontrol", "sbatch", "srun", "scancel", "squeue")
+
+# States of a job of which nothing is left to come.
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
+
+CONFIGURATION = """\
+ClusterName=mprun-tests
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller_port}
+SlurmctldAddr=127.0.0.1
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/none
+CredType=cred/none
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SchedulerType=sched/builtin
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
+SlurmdParameters=config_overrides
+ReturnToService=2
+SlurmdTimeout=10
+KillWait=30
+MpiDefault=none
+JobRequeue=1
+JobCompType=jobcomp/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{first_port}-{last_port}] CPUs=2 RealMemory=500
+PartitionName=tests Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
+"""
+
+
+def why_not() -> str | None:
+    """Why no cluster can be had here; None: it can."""
+    missing = [name for name in PROGRAMS if find(name) is None]
+    if missing:
+        return "Slurm is not installed: there is no " + ", ".join(missing)
+    try:
+        socket.getaddrinfo(short_host_name(), None)
+    except OSError as error:
+        return f"this machine's own name does not resolve, which Slurm needs: {error}"
+    return None
+
+
+def find(program: str) -> str | None:
+    """Daemons are in sbin, which users' PATH may not have."""
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def short_host_name() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` neighbouring ports that nobody listens on now."""
+    for first in range(20000 + os.getpid() % 5000, 32000, count):
+        with contextlib.ExitStack() as opened:
+            try:
+                for port in range(first, first + count):
+                    listener = opened.enter_context(socket.socket())
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    listener.bind(("", port))
+            except OSError:
+                continue
+            return first
+    raise RuntimeError("no free ports")
+
+
+class Cluster:
+    """Runs from __enter__ to __exit__; its programs find it by `environment`."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        self.folder = folder
+        self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
+        self.configuration = folder / "slurm.conf"
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the programs of Slurm need to reach this cluster."""
+        return {"SLURM_CONF": str(self.configuration)}
+
+    def __enter__(self) -> Cluster:
+        (self.folder / "state").mkdir(parents=True)
+        first = free_ports(len(self.nodes) + 1)
+        self.configuration.write_text(
+            CONFIGURATION.format(
+                host=short_host_name(),
+                user=getpass.getuser(),
+                folder=self.folder,
+                controller_port=first,
+                nodes=len(self.nodes),
+                first_port=first + 1,
+                last_port=first + len(self.nodes),
+            )
+        )
+        try:
+            self._start("slurmctld", "slurmctld", "-D", "-c")
+            for node in self.nodes:
+                self.start_node(node)
+            self.wait_for_idle()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Ends all daemons, and with them every process of every job."""
+        for process in self._daemons.values():
+            process.terminate()
+        for process in self._daemons.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        harness.kill_all(harness.living_descendants())  # slurmstepd outlives slurmd
+
+    def _start(self, name: str, *command: str) -> None:
+        program = find(command[0])
+        assert program
+        with open(self.folder / f"{name}.out", "wb") as out:
+            self._daemons[name] = subprocess.Popen(
+                [program, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**clean_environment(), **self.environment},
+            )
+
+    def start_node(self, node: str) -> None:
+        """One slurmd."""
+        self._start(node, "slurmd", "-D", "-N", node)
+
+    def command(self, *words: str | Path, stderr: bool = False) -> str:
+        """What a program of Slurm prints, on stderr too if that is asked for; fails as it fails."""
+        done = subprocess.run(
+            [find(str(words[0])) or str(words[0]), *map(str, words[1:])],
+            env={**clean_environment(), **self.environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + (done.stderr if stderr else "")
+
+    def wait_for_idle(self, timeout: float = 30) -> None:
+        """Every node waits for work."""
+
+        def all_idle() -> bool:
+            with contextlib.suppress(AssertionError):
+                states = self.command("sinfo", "-h", "-N", "-o", "%N %T").split("\n")
+                return sorted(states[:-1]) == [f"{node} idle" for node in self.nodes]
+            return False
+
+        try:
+            harness.wait_until(all_idle, timeout, "an idle cluster")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from None
+
+    def states(self, job_id: str) -> set[str]:
+        """Of all elements of a job, as scontrol names them."""
+        return set(re.findall(r"\bJobState=(\S+)", self.command("scontrol", "-o", "show", "job", job_id)))
+
+    def wait_for_end(self, job_id: str, timeout: float = 60) -> None:
+        """No part of a job waits or runs any more."""
+        harness.wait_until(lambda: self.states(job_id) <= ENDED, timeout, f"the end of job {job_id}")
+
+    def logs(self) -> str:
+        """What the daemons said, for a test that failed."""
+        return "\n".join(
+            f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}"
+            for path in sorted(self.folder.glob("*.log"))
+        )
+
+
+def clean_environment() -> dict[str, str]:
+    """Ours, without another cluster's variables."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}

@@ -1,0 +1,287 @@
+"""mprun inside the allocations of a real Slurm: shards, their places, their ends, and what all of them come to."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import harness
+import pytest
+from cluster import Cluster, why_not
+from harness import EVENTS, MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks, wait_until
+
+DIGITS = ROOT / "configs/examples/digits/job.json"
+DDP = ROOT / "configs/examples/ddp/job.json"
+
+# Each task marks its begin; those from 5 on wait until they may end.
+PATIENT = """
+import os
+
+import events
+
+
+def run(number):
+    events.mark("began", number)
+    if number >= 5:
+        events.wait_for("go")
+    return number * number
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, nothing_left: None) -> Iterator[Cluster]:
+    """Two idle nodes with two CPUs each; skips where Slurm cannot be had."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with Cluster(tmp_path / "cluster", 2) as running:
+        yield running
+
+
+def write_job(folder: Path, script: str, **spec: Any) -> Path:
+    (folder / "task.py").write_text(script)
+    (folder / "events.py").write_text(EVENTS)
+    path = folder / "job.json"
+    spec = {"version": 1, "script": "task.py:run", "python": MPRUN_PYTHON, "env": {"PYTHONPATH": str(folder)}, **spec}
+    path.write_text(json.dumps(spec))
+    return path
+
+
+def results(run_dir: Path) -> list[tuple[int, str, Any]]:
+    """Task, status and value, in the order of the file."""
+    lines = map(json.loads, (run_dir / "results.jsonl").read_text().splitlines())
+    return [(line["task"], line["status"], line.get("value")) for line in lines]
+
+
+def squares(count: int) -> list[tuple[int, str, int]]:
+    return [(number, "ok", number * number) for number in range(count)]
+
+
+def summary(run_dir: Path) -> dict[str, Any]:
+    return json.loads((run_dir / "summary.json").read_text())
+
+
+def wrapped(*words: str | Path) -> str:
+    return shlex.join(map(str, words))
+
+
+def submit(cluster: Cluster, folder: Path, *words: str | Path) -> str:
+    """The id of a batch job whose words are in folder/slurm-ID.out."""
+    return cluster.command("sbatch", "--parsable", "--chdir", folder, *words).strip()
+
+
+def test_an_array_of_four_shards_is_one_machine_bit_for_bit(
+    cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+) -> None:
+    words = ["-q", "--python", MPRUN_PYTHON, "-n", "1"]
+    run_mprun(*words, "--output", "one", DIGITS).check()
+    job = submit(cluster, tmp_path, "--array=0-3", "--wrap", wrapped(mprun, *words, DIGITS))
+    cluster.wait_for_end(job)
+    run_dir = tmp_path / "runs/job" / f"slurm-{job}"
+    assert "joined 4 shards: 29 ok" in run_mprun("merge", run_dir).check().stderr
+    assert results(run_dir) == results(tmp_path / "one")
+    assert summary(run_dir)["counts"] == summary(tmp_path / "one")["counts"]
+    assert "29 ok, 0 failed of 29 tasks" in run_mprun("report", run_dir).check().stdout
+
+
+def test_a_step_with_a_task_on_each_node(cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand) -> None:
+    job = write_job(tmp_path, PLACE, inputs={"range": 9})
+    out = cluster.command("srun", "-N2", "--ntasks-per-node=1", "-c2", "--chdir", tmp_path, mprun, job, stderr=True)
+    assert "shard 1 of 2: tasks 0 to 3, from SLURM_PROCID" in out
+    assert "shard 2 of 2: tasks 4 to 8, from SLURM_PROCID" in out
+    (run_dir,) = (tmp_path / "runs/job").iterdir()
+    run_mprun("merge", run_dir).check()
+    for task, status, place in results(run_dir):
+        assert (status, place["outer"]) == ("ok", []), place
+        assert place["node"] == ("n1" if task < 4 else "n2")
+        assert place["workers"] == "2"  # the CPUs that Slurm gave, of whatever the machine has
+    hosts = [line.split("\t")[1] for line in (run_dir / "joblog.tsv").read_text().splitlines()[1:]]
+    assert sorted(hosts) == ["n1"] * 4 + ["n2"] * 5
+
+
+PLACE = """
+import os
+
+
+def run(number):
+    places = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_ID", "PMI_", "PMIX_", "OMPI_COMM_WORLD_", "SLURM_ARRAY_TASK_ID")
+    return {
+        "outer": [name for name in os.environ if name.startswith(places)],
+        "node": os.environ.get("SLURMD_NODENAME"),
+        "workers": os.environ["MPRUN_WORKERS"],
+    }
+"""
+
+
+def test_a_shard_that_was_killed_goes_on(cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand) -> None:
+    job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
+    command = wrapped(mprun, "--output", "out", job)
+    first = submit(cluster, tmp_path, "--array=0-1", "--wrap", command)
+    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the second shard to work")
+    for process in harness.list_processes().values():
+        if process.alive and process.name == "mprun" and str(tmp_path).encode() in cwd_of(process.pid):
+            harness.kill_all([process])
+    cluster.wait_for_end(first)
+    refused = run_mprun("merge", tmp_path / "out").check(1)
+    assert "shard 2 of 2 (on " in refused.stderr and "has not ended" in refused.stderr
+    (tmp_path / "go").write_text("\n")
+    second = submit(cluster, tmp_path, "--array=0-1", "--wrap", command)
+    cluster.wait_for_end(second)
+    run_mprun("merge", tmp_path / "out").check()
+    assert results(tmp_path / "out") == squares(10)
+    assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+
+
+def cwd_of(pid: int) -> bytes:
+    try:
+        return str(Path(f"/proc/{pid}/cwd").resolve()).encode()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("how", ["requeue", "warning"])
+def test_a_job_that_is_ended_early_goes_on(
+    how: str, cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+) -> None:
+    """requeue: SIGTERM to all processes at once. warning: SIGUSR2, as before the time limit, to all of a step."""
+    job = write_job(
+        tmp_path, PATIENT, inputs={"range": 10}, processes=1, retries=0, limits={"grace_seconds": 0.5}
+    )
+    command = wrapped("srun", "-n2", "-N2", mprun, "--output", "out", job)
+    number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "--requeue", "--wrap", command)
+    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the second shard to work")
+    wait_until(lambda: (tmp_path / "out/shards/1/summary.json").exists(), 30, "the first shard to end")
+    if how == "requeue":
+        cluster.command("scontrol", "requeue", number)
+    else:
+        cluster.command("scancel", "--signal=USR2", f"{number}.0")
+    stopped = tmp_path / "out/shards/2/summary.json"
+    wait_until(stopped.exists, 30, "the second shard to put its work back")
+    told = json.loads(stopped.read_text())
+    assert told["exit_code"] == (128 + 15 if how == "requeue" else 128 + 12)
+    assert (told["counts"]["ok"], told["counts"]["failed"]) == (0, 0)
+    (tmp_path / "go").write_text("\n")
+    if how == "requeue":
+        # Slurm would wait for two minutes before it starts it again, lest nodes take it for the one that was ended in
+        # the same second.
+        wait_until(lambda: cluster.states(number) == {"PENDING"}, 30, "the job to wait again")
+        cluster.command("scontrol", "update", f"JobId={number}", "StartTime=now+2")
+    else:
+        cluster.wait_for_end(number)
+        number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "--wrap", command)
+    cluster.wait_for_end(number)
+    run_mprun("merge", tmp_path / "out").check()
+    assert results(tmp_path / "out") == squares(10)
+    assert marks(tmp_path / "began").count("0") == 1
+
+
+HANGS = """
+import os
+import threading
+
+
+def run(number):
+    if number == 7 and not os.path.exists("hung"):
+        open("hung", "w").close()
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+    return number * number
+"""
+
+
+def test_a_hang_in_one_shard_is_named_and_survived(
+    cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+) -> None:
+    job = write_job(tmp_path, HANGS, inputs={"range": 10}, processes=1)
+    cluster.command("srun", "-N2", "--ntasks-per-node=1", "--chdir", tmp_path, mprun, "--output", "out", job)
+    run_mprun("merge", "out").check()
+    assert results(tmp_path / "out") == squares(10)
+    (hang,) = summary(tmp_path / "out")["hangs"]
+    assert hang["file"].startswith("shards/2/hangs/")
+    assert "task.py" in (tmp_path / "out" / hang["file"]).read_text()
+    told = run_mprun("report", "out").check().stdout
+    assert hang["file"].removesuffix(".json") in told
+
+
+def test_ranks_over_two_nodes_are_one_world(
+    cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+) -> None:
+    words = [mprun, "-q", "--python", MPRUN_PYTHON, "-n", "1", "--output", tmp_path / "out", DDP]
+    cluster.command("srun", "-N2", "--ntasks-per-node=1", *words)
+    run_mprun("merge", "out").check()
+    ends = results(tmp_path / "out")
+    assert [(task, status) for task, status, _ in ends] == [(0, "ok"), (1, "ok")]
+    alone = run_mprun("-q", "--python", MPRUN_PYTHON, "-n", "2", "--output", "one", DDP).check()
+    assert alone and ends == results(tmp_path / "one")
+
+
+def test_mpirun(tmp_path: Path, mprun: Path, start_plain: StartCommand, run_mprun: RunCommand) -> None:
+    mpirun = shutil.which("mpirun.openmpi")
+    if mpirun is None:
+        pytest.skip("Open MPI is not installed: there is no mpirun.openmpi")
+    job = write_job(tmp_path, PLACE, inputs={"range": 9}, processes=1)
+    words = [mpirun, "-np", "2", "--oversubscribe", "--mca", "plm", "isolated", mprun, job]
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    told = start_plain(*words, env=as_root).wait().check().stderr
+    assert "shard 1 of 2: tasks 0 to 3, from OMPI_COMM_WORLD_RANK" in told
+    assert "shard 2 of 2: tasks 4 to 8, from OMPI_COMM_WORLD_RANK" in told
+    (run_dir,) = (tmp_path / "runs/job").iterdir()
+    run_mprun("merge", run_dir).check()
+    assert [(task, status, place["outer"]) for task, status, place in results(run_dir)] == [
+        (task, "ok", []) for task in range(9)
+    ]
+
+
+def test_submit_waits_joins_and_returns_the_exit_code(
+    cluster: Cluster, tmp_path: Path, run_mprun: RunCommand
+) -> None:
+    job = write_job(tmp_path, HANGS.replace("number == 7 and", "number == 3 and") + FAILS, inputs={"range": 10})
+    words = ["--nodes", "2", "--time", "5", "--sbatch-option", "mem=100", "--output", "out"]
+    shown = run_mprun("submit", "--dry-run", *words, job, env=cluster.environment).check().stdout
+    for directive in ("--nodes=2", "--time=5", "--mem=100", "--signal=USR2@60", "--requeue", "--exclusive"):
+        assert f"#SBATCH {directive}\n" in shown
+    assert not (tmp_path / "out").exists()
+    failing = ["--set", 'script="task.py:fail"']
+    run = run_mprun("submit", "--wait", *failing, *words, job, env=cluster.environment).check(1)
+    number = run.stdout.strip()
+    assert (tmp_path / "out/submit.sh").read_text().startswith("#!/bin/bash")
+    assert "shard 1 on n1 hangs: partial-deadlock, cause unknown\n" in run.stderr
+    assert f"job {number}: 10 of 10 tasks, 1 failed; 2 shards: 2 ended" in run.stderr
+    assert [task for task, status, _ in results(tmp_path / "out") if status == "failed"] == [8]
+    assert summary(tmp_path / "out")["exit_code"] == 1
+    refused = run_mprun("submit", "--nodes", "3", "--output", "out", job, env=cluster.environment).check(2)
+    assert "has 2 shards: go on with --nodes 2" in refused.stderr
+    again = run_mprun(
+        "submit", "--wait", "--retry-failed", "--accept-changes", *words, job, env=cluster.environment
+    ).check()
+    assert again and [status for _, status, _ in results(tmp_path / "out")] == ["ok"] * 10
+
+
+FAILS = """
+
+def fail(number):
+    if number == 8:
+        raise ValueError("eight")
+    return run(number)
+"""
+
+
+def test_who_stops_waiting_leaves_the_job_alone(
+    cluster: Cluster, tmp_path: Path, start_mprun: StartCommand, run_mprun: RunCommand
+) -> None:
+    job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
+    waiting = start_mprun("submit", "--wait", "--nodes", "1", "--output", "out", job, env=cluster.environment)
+    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the shard to work")
+    waiting.process.send_signal(signal.SIGINT)
+    waiting.process.wait(30)
+    assert waiting.process.returncode == 128 + 2
+    assert "goes on; afterwards: mprun merge" in waiting.stderr
+    (tmp_path / "go").write_text("\n")
+    cluster.wait_for_end(waiting.stdout.strip())
+    run_mprun("merge", "out").check()
+    assert results(tmp_path / "out") == squares(10)
