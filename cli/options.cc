@@ -82,8 +82,7 @@ void define(CLI::App* app, Raw* raw) {
       ->type_name("FILE");
   Submission& submission = raw->line.submission;
   app->add_option("--nodes", submission.nodes, "mprun submit: nodes of the cluster, each with a shard of the tasks")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->type_name("N");
   app->add_option("--partition", submission.partition, "mprun submit: as sbatch takes it")->type_name("NAME");
   app->add_option("--time", submission.time, "mprun submit: the time limit, as sbatch takes it")->type_name("LIMIT");
   app->add_option("--account", submission.account, "mprun submit: as sbatch takes it")->type_name("NAME");
@@ -323,7 +322,9 @@ std::optional<EarlyExit> parse_submit(CLI::App* app, const std::vector<std::stri
   if (line.spec_path == "-" || !is_spec(line.spec_path)) {
     return wrong("submit: found " + line.spec_path + ", allowed: a JOB.json, which all nodes can read");
   }
-  if (line.submission.nodes == 0) return wrong("submit: say how many nodes it shall have: --nodes N");
+  if (line.submission.nodes < 1 || line.submission.nodes > 100'000) {
+    return wrong("submit: say how many nodes it shall have, from 1 to 100000: --nodes N");
+  }
   if (line.layer.value.contains("shard")) return wrong("submit: --shard has no meaning here: each node has one");
   for (std::string& option : line.submission.sbatch_options) {
     if (option.empty() || option.find('\n') != std::string::npos) return wrong("--sbatch-option: found no option");

@@ -163,16 +163,16 @@ struct JobSpec {
   WatchPolicy watch;
   int threads_per_worker = 1;
   bool threads_explicit = false;          ///< threads_per_worker was asked for: it beats OMP_NUM_THREADS and friends
+  bool goes_on = false;                   ///< if there is a run in output_dir, this is its continuation
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
   std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>
   std::string results;                    ///< extra copy in the asked order: absolute path, "-" stdout, empty none
   TensorFormat tensors = TensorFormat::kNpy;
-  std::map<std::string, Padding> pad;  ///< by the name of the tensors
   ProgressMode progress = ProgressMode::kAuto;
   ViewMode view = ViewMode::kSummary;
-  std::optional<Shard> shard;  ///< of several mprun; output_dir is the shard's own then
-  bool goes_on = false;        ///< if there is a run in output_dir, this is its continuation
-  Allocation allocation;       ///< where mprun stands
+  std::map<std::string, Padding> pad;  ///< by the name of the tensors
+  std::optional<Shard> shard;          ///< of several mprun; output_dir is the shard's own then
+  Allocation allocation;               ///< where mprun stands
 };
 
 [[nodiscard]] const char* to_string(StartMethod method);

@@ -18,7 +18,7 @@ from harness import EVENTS, MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks,
 DIGITS = ROOT / "configs/examples/digits/job.json"
 DDP = ROOT / "configs/examples/ddp/job.json"
 
-# Each task marks its begin; those from 5 on wait until they may end.
+# Each task marks its begin; those from 4 on, some of each of two shards, wait until they may end.
 PATIENT = """
 import os
 
@@ -27,7 +27,7 @@ import events
 
 def run(number):
     events.mark("began", number)
-    if number >= 5:
+    if number >= 4:
         events.wait_for("go")
     return number * number
 """
@@ -121,7 +121,9 @@ def test_a_shard_that_was_killed_goes_on(cluster: Cluster, tmp_path: Path, mprun
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     command = wrapped(mprun, "--output", "out", job)
     first = submit(cluster, tmp_path, "--array=0-1", "--wrap", command)
-    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the second shard to work")
+    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    written = tmp_path / "out/shards/1/results.jsonl"
+    wait_until(lambda: len(written.read_text().splitlines()) == 4, 30, "results to be written")
     for process in harness.list_processes().values():
         if process.alive and process.name == "mprun" and str(tmp_path).encode() in cwd_of(process.pid):
             harness.kill_all([process])
@@ -153,8 +155,7 @@ def test_a_job_that_is_ended_early_goes_on(
     )
     command = wrapped("srun", "-n2", "-N2", mprun, "--output", "out", job)
     number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "--requeue", "--wrap", command)
-    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the second shard to work")
-    wait_until(lambda: (tmp_path / "out/shards/1/summary.json").exists(), 30, "the first shard to end")
+    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
     if how == "requeue":
         cluster.command("scontrol", "requeue", number)
     else:
@@ -250,7 +251,7 @@ def test_submit_waits_joins_and_returns_the_exit_code(
     run = run_mprun("submit", "--wait", *failing, *words, job, env=cluster.environment).check(1)
     number = run.stdout.strip()
     assert (tmp_path / "out/submit.sh").read_text().startswith("#!/bin/bash")
-    assert "shard 1 on n1 hangs: partial-deadlock, cause unknown\n" in run.stderr
+    assert "shard 1 on n1 hangs: partial-deadlock, cause " in run.stderr
     assert f"job {number}: 10 of 10 tasks, 1 failed; 2 shards: 2 ended" in run.stderr
     assert [task for task, status, _ in results(tmp_path / "out") if status == "failed"] == [8]
     assert summary(tmp_path / "out")["exit_code"] == 1
@@ -276,7 +277,7 @@ def test_who_stops_waiting_leaves_the_job_alone(
 ) -> None:
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     waiting = start_mprun("submit", "--wait", "--nodes", "1", "--output", "out", job, env=cluster.environment)
-    wait_until(lambda: "5" in marks(tmp_path / "began"), 30, "the shard to work")
+    wait_until(lambda: "4" in marks(tmp_path / "began"), 30, "the shard to work")
     waiting.process.send_signal(signal.SIGINT)
     waiting.process.wait(30)
     assert waiting.process.returncode == 128 + 2
