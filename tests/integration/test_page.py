@@ -22,6 +22,7 @@ import os, time
 def run(number):
     if number == 25 and not os.path.exists("died"):
         open("died", "w").close()
+        time.sleep(0.05)  # work enough to be seen in the timeline
         os.kill(os.getpid(), 9)
     if number % 30 == 13:
         raise ValueError(f"no {number}")
@@ -92,6 +93,7 @@ def make_page(mprun: Path, tmp_path_factory: pytest.TempPathFactory) -> MakePage
             path = runner.folder / f"{job}.json"
             path.write_text(json.dumps({"version": 1, "script": f"{job}.py:run", **spec}), encoding="utf-8")
             run = runner.start_job(path, scripts={f"{job}.py": code}).wait().check(returncode)
+            (run.run_dir / "usage.jsonl").unlink(missing_ok=True)
             if usage:
                 (run.run_dir / "usage.jsonl").write_text(usage(run), encoding="utf-8")
             page = runner.folder / "page.html"
