@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "watch/joins.h"
+
 namespace mprun {
 namespace {
 
@@ -277,6 +279,11 @@ std::string threads_text(const std::vector<pid_t>& threads) {
   return text;
 }
 
+// Code of libraries waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
+bool is_own_code(const std::vector<PythonFrame>& frames) {
+  return !frames.empty() && !is_library_file(frames.front().file);
+}
+
 // Threads wait for locks of Python, which do not say who has them; nobody is left in their process who could free one.
 std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
   const auto waits_here = [&](const JudgedThread& thread) {
@@ -285,7 +292,7 @@ std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
     const bool may_have_lost_others =
         evidence.world->process(thread.sample->pid)->forked && (fork == nullptr || fork->threads > 1);
     return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore && !may_have_lost_others &&
-           frames != evidence.python.end() && !frames->second.empty() && waits_for_lock(frames->second);
+           frames != evidence.python.end() && is_own_code(frames->second);
   };
   const JudgedThread* first = find_stuck(evidence, waits_here);
   if (first == nullptr) return std::nullopt;

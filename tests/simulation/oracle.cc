@@ -109,10 +109,16 @@ void Oracle::before(const event::WorkerReady& e) {
   start_deaths_ = 0;
 }
 
+// Who interrupts a job may signal its processes, too: their ends are no fault of tasks then.
+Cause Oracle::cause_of_end(const SlotBook& book, bool from_outside, Cause own) const {
+  if (book.cause != Cause::kNone) return book.cause;
+  return from_outside && stop_ == Cause::kInterrupted ? Cause::kInterrupted : own;
+}
+
 void Oracle::before(const event::TaskDone& e) {
   SlotBook& book = at(e.slot);
   if (book.held.empty()) return;
-  ending_ = Ending{e.slot, book.held.front(), e.failed, book.cause, e.duration};
+  ending_ = Ending{e.slot, book.held.front(), e.failed, cause_of_end(book, e.from_outside, Cause::kNone), e.duration};
   book.alone = false;
   book.used = true;
   if (book.cause != Cause::kNone && !e.failed) stats_->saw(Seen::kLateResults);
@@ -129,7 +135,7 @@ void Oracle::before(const event::WorkerGone& e) {
   if (!book.present) return;
   require(!e.started || !book.held.empty(), "the simulated shell lost a task");
   if (e.started && !book.held.empty()) {
-    const Cause cause = book.cause == Cause::kNone ? Cause::kDeath : book.cause;
+    const Cause cause = cause_of_end(book, e.from_outside, Cause::kDeath);
     ending_ = Ending{e.slot, book.held.front(), true, cause, now_ - book.head_since, book.alone};
     book.held.pop_front();
   }

@@ -87,6 +87,7 @@ class Oracle {
   void allow_trust(const SlotBook& book, const TaskBook& known);
   void release_delayed();
 
+  [[nodiscard]] Cause cause_of_end(const SlotBook& book, bool from_outside, Cause own) const;
   void before(const event::Begin& e);
   void before(const event::InputsRead& e);
   void before(const event::WorkerReady& e);

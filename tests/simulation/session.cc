@@ -147,7 +147,9 @@ void Session::deliver(int slot, Message message) {
   } else if (message == Message::kStartFailed) {
     post(event::StartFailed{});
   } else if (!oracle_.slot(slot).held.empty()) {
-    post(event::TaskDone{slot, message == Message::kFailed, duration()});
+    const bool failed = message == Message::kFailed;
+    const bool signalled = failed && setup_.policy.process_per_task && choices_.one_in(4);
+    post(event::TaskDone{slot, failed, duration(), signalled});
   }
 }
 

@@ -151,6 +151,8 @@ TEST(Causes, ALockOfPythonThatIsTakenTwice) {
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "no semaphore: a condition, say";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "threading.py", "Condition.wait");
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "it waits to be told something";
+  waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "multiprocessing/pool.py", "Pool._handle_tasks");
+  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it may be a queue of C";
   waits_for_python_lock(&evidence, &process, kParent, kLock);
   process.forked = true;
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody knows which threads were lost at the fork";
