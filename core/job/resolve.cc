@@ -302,7 +302,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
       automatic("/threads_per_worker", !spec.threads_explicit, "usable CPUs / processes"));
   if (spec.shard) {
     const std::string& source = spec.allocation.shard_source;
-    add("shard", to_string(*spec.shard), layers.origin("/shard", source.c_str()));
+    add("shard", to_string(*spec.shard), layers.origin("/shard", source));
   }
   const std::string run_directory = spec.output_dir.empty() ? "runs/" + spec.name + "/<timestamp>" : spec.output_dir;
   add("output.dir", run_directory, layers.origin("/output/dir"));
