@@ -121,7 +121,7 @@ def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> No
         },
         scripts={"job.py": script},
     ).check(3)
-    assert run.stderr.count("again and again") == 1
+    assert run.stderr.count("again and again") == 1, run.stderr
     hosts = [p for p in run.summary()["processes"] if p["role"] == "host"]
     assert [host["signal"] for host in hosts] == [9] * 15
 
