@@ -9,9 +9,6 @@
 
 namespace mprun::page {
 
-/// Text of a job as it may stand in HTML, between tags or in a quoted attribute.
-[[nodiscard]] std::string escaped(std::string_view text);
-
 /// Each is empty where there is nothing to tell.
 [[nodiscard]] std::string head(const RunRecord& run, const RunFigures& figures);
 [[nodiscard]] std::string figures(const RunRecord& run, const RunFigures& figures);

@@ -5,35 +5,10 @@
 #include "base/utc_text.h"
 #include "report/failure_digest.h"
 #include "report/run_report.h"
+#include "report/safe_text.h"
 
 namespace mprun {
-namespace {
-
-// XML 1.0 has no way to write most control characters: they become '?'.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? '?' : c;
-    }
-  }
-  return out;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string run_junit(const RunRecord& run) {
   const RunFigures figures = figures_of(run);

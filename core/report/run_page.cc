@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "report/page_tables.h"
+#include "report/safe_text.h"
 
 namespace mprun {
 namespace {
@@ -31,7 +32,7 @@ std::string filled(std::string_view text, const Places& places) {
 }
 
 std::string title(const RunRecord& run, const RunFigures& figures) {
-  std::string text = page::escaped(run.job) + ": " + std::to_string(figures.ok) + " ok";
+  std::string text = escaped(run.job) + ": " + std::to_string(figures.ok) + " ok";
   if (figures.failed > 0) text += ", " + std::to_string(figures.failed) + " failed";
   return text;
 }
@@ -39,7 +40,7 @@ std::string title(const RunRecord& run, const RunFigures& figures) {
 // The library speaks of its licence in the page, as in a copy of it.
 std::string licence(const PageParts& parts) {
   if (parts.library.empty()) return "";
-  return "<details><summary>This page contains d3, under this licence</summary><pre>" + page::escaped(parts.licence) +
+  return "<details><summary>This page contains d3, under this licence</summary><pre>" + escaped(parts.licence) +
          "</pre></details>";
 }
 
@@ -68,7 +69,7 @@ std::string run_page(const RunRecord& run, const RunDetails& details, const Page
       {"retries", [&] { return page::retries(run, figures); }},
       {"processes", [&] { return page::processes(run); }},
       {"warnings", [&] { return page::warnings(run); }},
-      {"mprun", [&] { return page::escaped(run.mprun); }},
+      {"mprun", [&] { return escaped(run.mprun); }},
       {"licence", [&] { return licence(parts); }},
       {"data", [&] { return draws ? page_data(run, details) : std::string("null"); }},
       {"library", text(parts.library)},

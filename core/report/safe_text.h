@@ -11,6 +11,9 @@ namespace mprun {
 /// The text with every control character but the newline replaced: tabs by a space, others by '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// Printable text as text or an attribute of HTML and XML; XML 1.0 cannot hold most control characters anyway.
+[[nodiscard]] std::string escaped(std::string_view text);
+
 /// The first line, printable and without white space at its ends, cut to `longest` bytes (then it ends with "...").
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t longest = 200);
 
