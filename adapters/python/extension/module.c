@@ -18,7 +18,7 @@ static PyObject* fork_process(PyObject* self, PyObject* unused) {
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127); /* the host died before the line above took effect */
+    if (getppid() != parent) raise(SIGKILL); /* the host died before the line above took effect: end as if after it */
     PyOS_AfterFork_Child();
   } else {
     PyOS_AfterFork_Parent();
