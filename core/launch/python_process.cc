@@ -135,6 +135,10 @@ std::string explain_start_failure(std::string_view payload) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
   }
   if (text_in(told, "stage", "") == "interpreter") text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
+  if (text_in(told, "type", "") == "ModuleNotFoundError") {
+    text += "\n  " + text_in(told, "python", "that Python") + " has no such module: install it there, or set " +
+            "\"python\" (--python) to one that has it";
+  }
   return text;
 }
 

@@ -302,7 +302,7 @@ BROKEN_SCRIPTS = {
     "indentation": ("def run(_):\nreturn 1\n", [r"IndentationError|SyntaxError", r"broken\.py:2"]),
     "import error": (
         "import no_such_module_here\n\n\ndef run(_):\n    pass\n",
-        [r"No module named 'no_such_module_here'", r'broken\.py", line 1'],
+        [r"No module named 'no_such_module_here'", r'broken\.py", line 1', r"/python\S* has no such module: install it"],
     ),
     "no such function": (
         "def ran(_):\n    pass\n",

@@ -91,6 +91,10 @@ TEST(LogTail, GivesTheLastLinesBehindTheOffset) {
 TEST(StartFailure, IsExplainedWithItsTraceback) {
   EXPECT_EQ(explain_start_failure(R"({"stage":"setup","message":"setup failed","traceback":"Trace\n"})"),
             "setup failed\nTrace");
+  EXPECT_EQ(
+      explain_start_failure(R"({"message":"no x","type":"ModuleNotFoundError","python":"/usr/bin/python3"})"),
+      "no x\n  /usr/bin/python3 has no such module: install it there, or set \"python\" (--python) to one that has "
+      "it");
   EXPECT_NE(explain_start_failure("nonsense"), "");
 }
 

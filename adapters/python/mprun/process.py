@@ -129,6 +129,7 @@ def report_failure(fds: Channels, failure: StartFailure) -> int:
         "type": type(cause).__name__ if cause is not None else "",
         "message": failure.message,
         "traceback": trace,
+        "python": sys.executable,
     }
     _mprun.write_frame(fds.results, START_FAILED, json.dumps(told).encode())
     return EXIT_START_FAILED
