@@ -3,89 +3,41 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import harness
 import pytest
-from cluster import Cluster, why_not
-from harness import EVENTS, MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks, wait_until
+from cluster import Cluster
+from harness import MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks, wait_until
+from jobs import PATIENT, results, squares, submit, summary, wrapped, write_job
 
-DIGITS = ROOT / "configs/examples/digits/job.json"
+DIGITS = ROOT / "configs/examples/digits"
 DDP = ROOT / "configs/examples/ddp/job.json"
 
-# Each task marks its begin; those from 4 on, some of each of two shards, wait until they may end.
-PATIENT = """
-import os
 
-import events
-
-
-def run(number):
-    events.mark("began", number)
-    if number >= 4:
-        events.wait_for("go")
-    return number * number
-"""
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, nothing_left: None) -> Iterator[Cluster]:
-    """Two idle nodes with two CPUs each; skips where Slurm cannot be had."""
-    if reason := why_not():
-        pytest.skip(reason)
-    with Cluster(tmp_path / "cluster", 2) as running:
-        yield running
-
-
-def write_job(folder: Path, script: str, **spec: Any) -> Path:
-    (folder / "task.py").write_text(script)
-    (folder / "events.py").write_text(EVENTS)
-    path = folder / "job.json"
-    spec = {"version": 1, "script": "task.py:run", "python": MPRUN_PYTHON, "env": {"PYTHONPATH": str(folder)}, **spec}
-    path.write_text(json.dumps(spec))
-    return path
-
-
-def results(run_dir: Path) -> list[tuple[int, str, Any]]:
-    """Task, status and value, in the order of the file."""
-    lines = map(json.loads, (run_dir / "results.jsonl").read_text().splitlines())
-    return [(line["task"], line["status"], line.get("value")) for line in lines]
-
-
-def squares(count: int) -> list[tuple[int, str, int]]:
-    return [(number, "ok", number * number) for number in range(count)]
-
-
-def summary(run_dir: Path) -> dict[str, Any]:
-    return json.loads((run_dir / "summary.json").read_text())
-
-
-def wrapped(*words: str | Path) -> str:
-    return shlex.join(map(str, words))
-
-
-def submit(cluster: Cluster, folder: Path, *words: str | Path) -> str:
-    """The id of a batch job whose words are in folder/slurm-ID.out."""
-    return cluster.command("sbatch", "--parsable", "--chdir", folder, *words).strip()
-
-
+@pytest.mark.parametrize("spec", ["job.json", "logits.json"])
 def test_an_array_of_four_shards_is_one_machine_bit_for_bit(
-    cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+    spec: str, cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
 ) -> None:
+    """job.json has its digests in the results; logits.json gathers tensors."""
     words = ["-q", "--python", MPRUN_PYTHON, "-n", "1"]
-    run_mprun(*words, "--output", "one", DIGITS).check()
-    job = submit(cluster, tmp_path, "--array=0-3", "--wrap", wrapped(mprun, *words, DIGITS))
+    run_mprun(*words, "--output", "one", DIGITS / spec).check()
+    job = submit(cluster, tmp_path, "--array=0-3", "--wrap", wrapped(mprun, *words, DIGITS / spec))
     cluster.wait_for_end(job)
-    run_dir = tmp_path / "runs/job" / f"slurm-{job}"
+    run_dir = tmp_path / "runs" / Path(spec).stem / f"slurm-{job}"
     assert "joined 4 shards: 29 ok" in run_mprun("merge", run_dir).check().stderr
     assert results(run_dir) == results(tmp_path / "one")
     assert summary(run_dir)["counts"] == summary(tmp_path / "one")["counts"]
+    gathered = tensors(run_dir)
+    assert gathered == tensors(tmp_path / "one")
+    assert list(gathered) == (["result.npy"] if spec == "logits.json" else [])
     assert "29 ok, 0 failed of 29 tasks" in run_mprun("report", run_dir).check().stdout
+
+
+def tensors(run_dir: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (run_dir / "tensors").glob("*")}
 
 
 def test_a_step_with_a_task_on_each_node(cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand) -> None:

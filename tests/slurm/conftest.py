@@ -1,0 +1,18 @@
+"""The cluster that a test of Slurm gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster import Cluster, why_not
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, nothing_left: None) -> Iterator[Cluster]:
+    """Two idle nodes with two CPUs each; skips where Slurm cannot be had."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with Cluster(tmp_path / "cluster", 2) as running:
+        yield running

@@ -1,0 +1,57 @@
+"""Jobs for the tests of Slurm, and what they leave."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from cluster import Cluster
+from harness import EVENTS, MPRUN_PYTHON
+
+# Each task marks its begin; those from 4 on, some of each of two shards, wait until they may end.
+PATIENT = """
+import os
+
+import events
+
+
+def run(number):
+    events.mark("began", number)
+    if number >= 4:
+        events.wait_for("go")
+    return number * number
+"""
+
+
+def write_job(folder: Path, script: str, **spec: Any) -> Path:
+    (folder / "task.py").write_text(script)
+    (folder / "events.py").write_text(EVENTS)
+    path = folder / "job.json"
+    spec = {"version": 1, "script": "task.py:run", "python": MPRUN_PYTHON, "env": {"PYTHONPATH": str(folder)}, **spec}
+    path.write_text(json.dumps(spec))
+    return path
+
+
+def results(run_dir: Path) -> list[tuple[int, str, Any]]:
+    """Task, status and value, in the order of the file."""
+    lines = map(json.loads, (run_dir / "results.jsonl").read_text().splitlines())
+    return [(line["task"], line["status"], line.get("value")) for line in lines]
+
+
+def squares(count: int) -> list[tuple[int, str, int]]:
+    return [(number, "ok", number * number) for number in range(count)]
+
+
+def summary(run_dir: Path) -> dict[str, Any]:
+    return json.loads((run_dir / "summary.json").read_text())
+
+
+def wrapped(*words: str | Path) -> str:
+    return shlex.join(map(str, words))
+
+
+def submit(cluster: Cluster, folder: Path, *words: str | Path) -> str:
+    """The id of a batch job whose words are in folder/slurm-ID.out."""
+    return cluster.command("sbatch", "--parsable", "--chdir", folder, *words).strip()
