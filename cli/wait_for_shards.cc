@@ -99,7 +99,7 @@ int wait_for_shards(const WaitedJob& job) {
   for (;;) {
     for (const std::string& hang : progress.update()) line.say("mprun: " + hang);
     line.show("job " + job.batch_job + ": " + progress.line(job.tasks));
-    if (progress.all_ended()) break;
+    if (progress.all_ended() && !progress.any_stopped()) break;
     if (monotonic_now() - asked >= kAsk) {
       asked = monotonic_now();
       if (is_over(job.batch_job, &unknown)) break;

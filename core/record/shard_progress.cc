@@ -80,14 +80,17 @@ void ShardProgress::read_journal(std::size_t shard, std::vector<std::string>* ha
 void ShardProgress::take_journal(std::size_t shard, const Json& line, std::vector<std::string>* hangs) {
   Files& files = files_[shard];
   State& state = states_[shard];
-  if (line.contains("journal") || line.contains("session")) files.mine = state.ended = false;
+  if (line.contains("journal") || line.contains("session")) files.mine = state.ended = state.stopped = false;
   if (line.contains("place") && line["place"].is_object()) {
     files.mine = line["place"].value("batch_job", "") == batch_job_;
     state.begun = state.begun || files.mine;
     if (files.mine) state.node = line["place"].value("node", "");
   }
   if (!files.mine) return;
-  if (line.contains("ended")) state.ended = true;
+  if (line.contains("ended") && line["ended"].is_object()) {
+    state.ended = true;
+    state.stopped = line["ended"].value("exit_code", 0) > 128;
+  }
   if (line.contains("hang") && line["hang"].is_object()) {
     const Json& hang = line["hang"];
     const std::string file = hang.value("file", "");
@@ -99,6 +102,10 @@ void ShardProgress::take_journal(std::size_t shard, const Json& line, std::vecto
 
 bool ShardProgress::all_ended() const {
   return std::all_of(states_.begin(), states_.end(), [](const State& state) { return state.ended; });
+}
+
+bool ShardProgress::any_stopped() const {
+  return std::any_of(states_.begin(), states_.end(), [](const State& state) { return state.stopped; });
 }
 
 std::uint64_t ShardProgress::done() const {

@@ -19,6 +19,7 @@ class ShardProgress {
     std::uint64_t done = 0, failed = 0;  ///< tasks
     std::string node;                    ///< of its session in the batch job
     bool begun = false, ended = false;   ///< that session
+    bool stopped = false;                ///< it has ended by a signal: the batch job may begin anew
   };
   /// `batch_job`: only its sessions count as begun and ended; the tasks that others have done count all the same.
   ShardProgress(const std::string& run_dir, std::uint64_t shards, std::string batch_job);
@@ -27,6 +28,7 @@ class ShardProgress {
   [[nodiscard]] std::vector<std::string> update();
   [[nodiscard]] const std::vector<State>& states() const { return states_; }
   [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] bool any_stopped() const;
   [[nodiscard]] std::uint64_t done() const;
   /// "450 of 1797 tasks, 2 failed; 4 shards: 3 running, 1 ended"; `total`: of the tasks, 0 where nobody knows.
   [[nodiscard]] std::string line(std::uint64_t total) const;

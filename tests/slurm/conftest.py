@@ -10,9 +10,9 @@ from cluster import Cluster, why_not
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, nothing_left: None) -> Iterator[Cluster]:
-    """Two idle nodes with two CPUs each; skips where Slurm cannot be had."""
+def cluster(request: pytest.FixtureRequest, tmp_path: Path, nothing_left: None) -> Iterator[Cluster]:
+    """Two idle nodes, or what the parameter says, with two CPUs each; skips where Slurm cannot be had."""
     if reason := why_not():
         pytest.skip(reason)
-    with Cluster(tmp_path / "cluster", 2) as running:
+    with Cluster(tmp_path / "cluster", getattr(request, "param", 2)) as running:
         yield running

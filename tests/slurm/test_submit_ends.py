@@ -1,4 +1,4 @@
-"""mprun submit --wait on a terminal: what Ctrl-C offers."""
+"""mprun submit --wait, and what may happen meanwhile: Ctrl-C, and all that ends a job before it is done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster
-from harness import RunCommand, marks, wait_until
+from harness import RunCommand, StartCommand, marks, wait_until
 from jobs import PATIENT, results, squares, summary, write_job
 from terminal import COLUMNS, Terminal
 
@@ -93,3 +93,33 @@ def test_ctrl_c_twice_leaves_the_job_running(cluster: Cluster, tmp_path: Path, s
     assert submitted.wait() == 128 + 2
     assert f"job {number} goes on" in submitted.output
     assert cluster.states(number) == {"RUNNING"}
+
+
+@pytest.mark.parametrize("how, cluster", [("requeue", 2), ("power", 3)], indirect=["cluster"])
+def test_who_waits_goes_on_with_a_job_that_begins_anew(
+    how: str, cluster: Cluster, tmp_path: Path, start_mprun: StartCommand
+) -> None:
+    """requeue: all shards put their work back. power: a node is gone, and another one takes its place."""
+    job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
+    words = ["submit", "--wait", "--nodes", "2", "--output", "out", job]
+    waiting = start_mprun(*words, env=cluster.environment)
+    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    written = tmp_path / "out/shards/1/results.jsonl"
+    wait_until(lambda: len(written.read_text().splitlines()) == 4, 30, "results to be written")
+    number = waiting.stdout.strip()
+    if how == "requeue":
+        cluster.command("scontrol", "requeue", number)
+    else:
+        cluster.cut_power("n2")
+        cluster.command("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
+    # The shard of the node that was not hurt puts its work back, too.
+    stopped = tmp_path / "out/shards/1/summary.json"
+    wait_until(stopped.exists, 30, "the first shard to put its work back")
+    assert summary(stopped.parent)["exit_code"] == 128 + 15
+    assert how == "requeue" or not (tmp_path / "out/shards/2/summary.json").exists()
+    (tmp_path / "go").write_text("\n")
+    waiting.wait().check()
+    hosts = {line.split("\t")[1] for line in (tmp_path / "out/joblog.tsv").read_text().splitlines()[1:]}
+    assert hosts == ({"n1", "n2"} if how == "requeue" else {"n1", "n3"})
+    assert results(tmp_path / "out") == squares(10)
+    assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
