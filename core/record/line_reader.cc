@@ -12,13 +12,6 @@
 #include "os/uninterrupted.h"
 
 namespace mprun {
-namespace {
-
-constexpr std::size_t kSmallestRead = std::size_t{4} * 1024;
-constexpr std::size_t kLargestRead = std::size_t{256} * 1024;
-
-}  // namespace
-
 bool LineReader::copy_line(int fd, std::uint64_t offset, std::string* to) {
   for (;;) {
     if ((offset < begin_ || offset >= begin_ + length_) && !load(fd, offset)) return false;
@@ -34,6 +27,12 @@ bool LineReader::copy_line(int fd, std::uint64_t offset, std::string* to) {
   }
 }
 
+bool LineReader::has_line(std::uint64_t offset) const {
+  if (offset < begin_ || offset >= begin_ + length_) return false;
+  return std::string_view(window_).substr(0, length_).find('\n', static_cast<std::size_t>(offset - begin_)) !=
+         std::string_view::npos;
+}
+
 std::size_t LineReader::copy_bytes(int fd, std::uint64_t offset, std::size_t most, std::string* to) {
   const std::size_t before = to->size();
   to->resize(before + most);
@@ -43,15 +42,18 @@ std::size_t LineReader::copy_bytes(int fd, std::uint64_t offset, std::size_t mos
 }
 
 bool LineReader::load(int fd, std::uint64_t offset) {
-  const std::uint64_t end = begin_ + length_;
-  const bool sequential = wanted_ != 0 && offset >= end && offset - end < wanted_;
-  wanted_ = sequential ? std::min(wanted_ * 2, kLargestRead) : kSmallestRead;
+  // A window that begins some way before what is wanted has all lines that are less than that way out of order.
+  const std::size_t way = most_ / 4;
+  const bool near = wanted_ != 0 && offset + way >= begin_ && offset < begin_ + length_ + way;
+  goes_back_ = near && (goes_back_ || offset < begin_);
+  wanted_ = near ? std::min(wanted_ * 2, most_) : kSmallestWindow;
   if (window_.size() < wanted_) window_.resize(wanted_);
-  const ssize_t count = uninterrupted([&] { return pread(fd, window_.data(), wanted_, static_cast<off_t>(offset)); });
-  begin_ = offset;
+  begin_ = goes_back_ ? offset - std::min<std::uint64_t>(offset, wanted_ / 4) : offset;
+  const ssize_t count = uninterrupted([&] { return pread(fd, window_.data(), wanted_, static_cast<off_t>(begin_)); });
   length_ = count > 0 ? static_cast<std::size_t>(count) : 0;
-  if (count <= 0) error_number_ = count < 0 ? errno : EIO;  // the end of the file within a line: somebody cut it
-  return count > 0;
+  const bool there = begin_ + length_ > offset;
+  if (!there) error_number_ = count < 0 ? errno : EIO;  // the end of the file within a line: somebody cut it
+  return there;
 }
 
 Result<std::uint64_t> for_each_line(const std::string& path,

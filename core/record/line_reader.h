@@ -1,5 +1,5 @@
 // LineReader: reads single lines of a file that only grows, by their offsets, to put results in order.
-// Used by ResultsWriter; owns one window of the file, which adapts to how sequential the reads are.
+// Used by ResultsWriter and merge_results(); owns one window of the file, which adapts to how sequential the reads are.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,16 @@ namespace mprun {
 
 class LineReader {
  public:
+  static constexpr std::size_t kSmallestWindow = std::size_t{4} * 1024;
+  static constexpr std::size_t kLargestWindow = std::size_t{256} * 1024;
+
+  /// `most`: bytes of the window, however sequential the reads are.
+  explicit LineReader(std::size_t most = kLargestWindow) : most_(most) {}
+
   /// Appends the line that begins at `offset`, newline included, to `to`; false (see error_number) if it is not there.
   bool copy_line(int fd, std::uint64_t offset, std::string* to);
+  /// Whether the window has the whole line, so that copy_line() needs no file.
+  [[nodiscard]] bool has_line(std::uint64_t offset) const;
   /// Appends at most `most` bytes from `offset` on; returns how many.
   static std::size_t copy_bytes(int fd, std::uint64_t offset, std::size_t most, std::string* to);
   [[nodiscard]] int error_number() const { return error_number_; }
@@ -26,6 +34,8 @@ class LineReader {
   std::uint64_t begin_ = 0;  ///< of the window, in the file
   std::size_t length_ = 0;   ///< of what the window holds
   std::size_t wanted_ = 0;   ///< bytes of the last read
+  std::size_t most_;
+  bool goes_back_ = false;  ///< lines are a little out of order: those just before are wanted, too
   int error_number_ = 0;
 };
 

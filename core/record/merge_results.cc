@@ -11,70 +11,81 @@
 namespace mprun {
 namespace {
 
-/// The results of one shard, in the order of their tasks. The file is open while lines are taken from it only.
+// Bytes of all windows together that look at results of shards.
+constexpr std::size_t kAllWindows = std::size_t{64} << 20U;
+
+/// The results of one shard, in the order of their tasks.
 class Cursor {
  public:
-  explicit Cursor(std::string path) : path_(std::move(path)) {}
+  Cursor(std::string path, std::size_t window) : path_(std::move(path)), reader_(std::in_place, window) {}
 
-  /// Looks once at all lines: whether they are in order, and which comes first.
+  /// Looks once at all lines: whether they are in order, and which comes first. False: there are none.
   [[nodiscard]] Result<bool> prepare() {
-    bool ordered = true;
     std::optional<TaskId> last;
     const auto read = for_each_line(path_, [&](std::string_view text, std::uint64_t) {
       const auto line = split_result_line(text);
       if (!line) return;
-      ordered = ordered && (!last || *last < line->task);
+      ordered_ = ordered_ && (!last || *last < line->task);
       last = line->task;
       first_ = first_ ? std::min(*first_, line->task) : line->task;
     });
     if (!read) return read.error();
     bytes_ = *read;
-    if (!ordered) {
-      const auto again = for_each_line(path_, [this](std::string_view text, std::uint64_t offset) {
-        if (const auto line = split_result_line(text)) index_.emplace_back(line->task, offset);
-      });
-      if (!again) return again.error();
-      std::sort(index_.begin(), index_.end());
-    }
     return first_.has_value();
   }
 
   /// The task whose line is next; prepare() has found one.
-  [[nodiscard]] TaskId task() const { return file_ ? line_->task : *first_; }
+  [[nodiscard]] TaskId task() const { return line_ ? line_->task : *first_; }
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] const ResultLine& line() const { return *line_; }
-  [[nodiscard]] bool is_open() const { return static_cast<bool>(file_); }
-
-  [[nodiscard]] Result<void> open() {
-    auto file = open_file(path_, O_RDONLY | O_NOFOLLOW);
-    if (!file) return file.error();
-    file_ = std::move(*file);
-    return {};
-  }
+  [[nodiscard]] bool has_begun() const { return line_.has_value(); }
 
   /// False: there are no more.
-  [[nodiscard]] bool next() {
+  [[nodiscard]] Result<bool> next() {
+    if (!ordered_ && !line_) {
+      if (auto indexed = make_index(); !indexed) return indexed.error();
+    }
     for (;;) {
-      if (index_.empty() ? offset_ >= bytes_ : at_ >= index_.size()) break;
-      const std::uint64_t offset = index_.empty() ? offset_ : index_[at_++].second;
+      if (ordered_ ? offset_ >= bytes_ : at_ >= index_.size()) break;
+      const std::uint64_t offset = ordered_ ? offset_ : index_[at_++].second;
+      if (!file_ && !reader_->has_line(offset)) {
+        auto file = open_file(path_, O_RDONLY | O_NOFOLLOW);
+        if (!file) return file.error();
+        file_ = std::move(*file);
+      }
       text_.clear();
-      if (!reader_.copy_line(file_.get(), offset, &text_)) break;
+      if (!reader_->copy_line(file_.get(), offset, &text_)) break;
       offset_ = offset + text_.size();
       text_.pop_back();
       line_ = split_result_line(text_);
       if (line_) return true;
     }
-    file_.reset();
-    reader_ = LineReader();
+    rest();
+    reader_.reset();
+    index_ = decltype(index_)();
     return false;
   }
 
+  /// The lines of others come first: thousands of files cannot be open at once.
+  void rest() { file_.reset(); }
+
  private:
+  /// Of a file in another order; it lives from the first line to the last.
+  [[nodiscard]] Result<void> make_index() {
+    const auto read = for_each_line(path_, [this](std::string_view text, std::uint64_t offset) {
+      if (const auto line = split_result_line(text)) index_.emplace_back(line->task, offset);
+    });
+    if (!read) return read.error();
+    std::sort(index_.begin(), index_.end());
+    return {};
+  }
+
   std::string path_;
+  std::optional<LineReader> reader_;  ///< until there are no more
   Fd file_;
-  LineReader reader_;
+  bool ordered_ = true;
   std::uint64_t bytes_ = 0, offset_ = 0;
-  std::vector<std::pair<TaskId, std::uint64_t>> index_;  ///< of a file in another order
+  std::vector<std::pair<TaskId, std::uint64_t>> index_;
   std::size_t at_ = 0;
   std::optional<TaskId> first_;
   std::string text_;
@@ -96,21 +107,26 @@ Result<MergedResults> merge_results(
   using Next = std::pair<TaskId, std::size_t>;  // whose line comes next in which shard
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<Cursor> cursors;
+  const std::size_t window = std::clamp(kAllWindows / std::max<std::size_t>(1, shards.size()),
+                                        LineReader::kSmallestWindow, LineReader::kLargestWindow);
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-    cursors.emplace_back(shards[shard].path + "/results.jsonl");
+    cursors.emplace_back(shards[shard].path + "/results.jsonl", window);
     const auto any = cursors.back().prepare();
     if (!any) return any.error();
     if (*any) queue.emplace(cursors.back().task(), shard);
   }
   MergedResults merged;
   TaskId expected = 0;
+  std::size_t last = 0;  // the shard whose line was last
   while (!queue.empty()) {
     const std::size_t shard = queue.top().second;
     queue.pop();
     Cursor& cursor = cursors[shard];
-    if (!cursor.is_open()) {
-      if (auto opened = cursor.open(); !opened) return opened.error();
-      if (!cursor.next()) return internal_error(shards[shard].path + "/results.jsonl has changed meanwhile");
+    if (shard != last) cursors[std::exchange(last, shard)].rest();
+    if (!cursor.has_begun()) {
+      const auto begun = cursor.next();
+      if (!begun) return begun.error();
+      if (!*begun) return internal_error(shards[shard].path + "/results.jsonl has changed meanwhile");
     }
     const ResultLine line = cursor.line();
     if (line.task < expected) {
@@ -124,7 +140,9 @@ Result<MergedResults> merge_results(
       if (auto taken = take(shard, cursor.text(), line); !taken) return taken.error();
       if (out->failure()) return *out->failure();
     }
-    if (cursor.next()) queue.emplace(cursor.task(), shard);
+    const auto more = cursor.next();
+    if (!more) return more.error();
+    if (*more) queue.emplace(cursor.task(), shard);
   }
   return merged;
 }

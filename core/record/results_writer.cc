@@ -19,9 +19,6 @@ namespace mprun {
 namespace {
 
 constexpr std::uint64_t kAbsent = UINT64_MAX;
-// For Durability::kBatch: results and time that may pass before the disk is asked.
-constexpr std::uint64_t kMostUnsynced = 1000;
-constexpr Nanos kSyncEvery = 800 * kNanosPerMilli;
 
 [[nodiscard]] bool same_file(int one, int other) {
   struct stat a {};

@@ -43,6 +43,10 @@ struct ResultsOptions {
 
 class ResultsWriter : public Sink {
  public:
+  /// For Durability::kBatch: results and time that may pass before the disk is asked.
+  static constexpr std::uint64_t kMostUnsynced = 1000;
+  static constexpr Nanos kSyncEvery = 800 * kNanosPerMilli;
+
   /// Creates both files, emptied; a file that cannot be written is a kUsage error.
   [[nodiscard]] static Result<std::unique_ptr<ResultsWriter>> open(const ResultsOptions& options);
   /// Goes on behind the results of earlier sessions, without the lines that do not count.

@@ -13,17 +13,12 @@
 #include "launch/teardown.h"
 #include "os/uninterrupted.h"
 #include "supervise/cause_text.h"
+#include "supervise/pace.h"
 
 namespace mprun {
 namespace {
 
-constexpr Nanos kTickEvery = 50 * kNanosPerMilli;
-constexpr Nanos kPulseEvery = 100 * kNanosPerMilli;
-// When tasks are shorter than this, results are collected in batches instead of one by one.
-constexpr double kShortTask = 50e-6;
 constexpr timespec kBatchPause{0, 500'000};
-// Longer tasks: their results are written out at once, but not more often than this.
-constexpr Nanos kFreshResults = 5 * kNanosPerMilli;
 constexpr double kKillSeconds = 2;
 // From the warning of a batch system until all is killed: 30 s after its SIGTERM, Slurm does that, and files have to be
 // closed before.
@@ -117,6 +112,7 @@ Result<void> Supervisor::prepare() {
 }
 
 void Supervisor::loop_until_over() {
+  const Nanos fresh_every = fresh_results_every(setup_.spec->shard.value_or(Shard{}).count);
   std::optional<Nanos> give_up;  // with a fault of our own nobody's end may be seen any more
   while (!scheduler_->over()) {
     if (auto waited = loop_->run_once(kTickEvery); !waited) {  // nobody can be heard any more
@@ -135,7 +131,7 @@ void Supervisor::loop_until_over() {
     // of them. The workers have work queued for far longer than that.
     const bool batches = scheduler_->average_seconds() < kShortTask;
     if (results_since_wait_ > 0 && batches) nanosleep(&kBatchPause, nullptr);
-    if (results_since_wait_ > 0 && !batches && monotonic_now() - last_pulse_ >= kFreshResults) pulse();
+    if (results_since_wait_ > 0 && !batches && monotonic_now() - last_pulse_ >= fresh_every) pulse();
     results_since_wait_ = 0;
   }
 }

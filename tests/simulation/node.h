@@ -1,0 +1,42 @@
+// Node: one node of a large run. The scheduler and the records of its shard are the real ones; workers and time are a
+// model, which does as session.cc does, but knows of little trouble and of no oracle. For large.cc.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "cluster/shard.h"
+#include "job/spec.h"
+
+namespace mprun::simulation {
+
+struct NodeLoad {
+  std::string run_dir;  ///< of the whole run
+  Shard shard;
+  std::uint64_t tasks = 0;  ///< of the whole run
+  bool counted = true;      ///< that number is known beforehand: shards are blocks
+  int workers = 64;
+  double task_seconds = 1;  ///< on average
+  Order order = Order::kInput;
+};
+
+/// What a node came to; plain, for pipes.
+struct NodeFigures {
+  std::uint64_t tasks = 0, retried = 0;
+  std::uint64_t events = 0;
+  std::array<std::uint64_t, 8> actions{};       ///< as Action counts its kinds
+  std::uint64_t most_held = 0;                  ///< tasks that the scheduler knew of at once
+  double seconds = 0;                           ///< that the run took by its own clock
+  double processor_seconds = 0;                 ///< that scheduler, records and model took here
+  std::uint64_t memory = 0;                     ///< bytes that the process has grown by
+  std::uint64_t writes = 0, syncs = 0;          ///< of files, while tasks ran
+  std::uint64_t bytes = 0;                      ///< written by those
+  std::uint64_t end_reads = 0, end_writes = 0;  ///< that put the results in order
+};
+
+/// Runs a node to its end; its files are those of a shard that has ended.
+[[nodiscard]] Result<NodeFigures> simulate_node(const NodeLoad& load);
+
+}  // namespace mprun::simulation
