@@ -82,31 +82,49 @@ Choice ask(Line* line, const sigset_t& signals) {
   }
 }
 
+/// As long as it lives its signals wait to be asked for; what comes later ends mprun as it ends anybody.
+class WaitingSignals {
+ public:
+  WaitingSignals() {
+    sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction now {};
+      if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set_, number);  // nohup
+    }
+    sigprocmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~WaitingSignals() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  WaitingSignals(const WaitingSignals&) = delete;
+  WaitingSignals& operator=(const WaitingSignals&) = delete;
+  [[nodiscard]] const sigset_t& set() const { return set_; }
+
+ private:
+  sigset_t set_{}, before_{};
+};
+
 }  // namespace
 
 int wait_for_shards(const WaitedJob& job) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const WaitingSignals waiting;
   ShardProgress progress(job.run_dir, job.shards, job.batch_job);
   Line line(job.quiet);
   const Nanos pause = kLook + kLookPerShard * static_cast<Nanos>(job.shards);
-  const timespec look{pause / kNanosPerSecond, pause % kNanosPerSecond};
+  const timespec look{pause / kNanosPerSecond, pause % kNanosPerSecond}, at_once{};
   Nanos asked = monotonic_now();
   int unknown = 0;
   int code = 0;
   for (;;) {
     for (const std::string& hang : progress.update()) line.say("mprun: " + hang);
     line.show("job " + job.batch_job + ": " + progress.line(job.tasks));
-    if (progress.all_ended() && !progress.any_stopped()) break;
-    if (monotonic_now() - asked >= kAsk) {
+    bool over = progress.all_ended() && !progress.any_stopped();
+    if (!over && monotonic_now() - asked >= kAsk) {
       asked = monotonic_now();
-      if (is_over(job.batch_job, &unknown)) break;
+      over = is_over(job.batch_job, &unknown);
     }
-    const int number = sigtimedwait(&signals, nullptr, &look);
+    if (over && !progress.is_behind()) break;
+    const int number = sigtimedwait(&waiting.set(), nullptr, progress.is_behind() ? &at_once : &look);
     if (number < 0) continue;
-    const Choice choice = number == SIGINT && code == 0 ? ask(&line, signals) : Choice::kDetach;
+    const Choice choice = number == SIGINT && code == 0 ? ask(&line, waiting.set()) : Choice::kDetach;
     if (choice == Choice::kCancel) {
       code = 128 + SIGINT;
       (void)run_program_for_text({"scancel", job.batch_job});

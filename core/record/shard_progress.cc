@@ -15,9 +15,12 @@
 namespace mprun {
 namespace {
 
-/// Tells of each whole line behind `*offset` and moves it there. False: it is another file now, or was cut, as results
-/// are when they are put in order: begin anew.
-bool read_on(const std::string& path, std::uint64_t* offset, ino_t* inode,
+// Results that one look takes, about half a second: who runs it must hear of Ctrl-C meanwhile.
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{64} << 20U;
+
+/// Tells of each whole line behind `*offset` and moves it there, for so many bytes. False: it is another file now, or
+/// was cut, as results are when they are put in order: begin anew.
+bool read_on(const std::string& path, std::uint64_t* offset, ino_t* inode, std::uint64_t* most,
              const std::function<void(std::string_view)>& take) {
   const Fd file = open_fd(path, O_RDONLY | O_NOFOLLOW);
   struct stat info {};
@@ -27,10 +30,11 @@ bool read_on(const std::string& path, std::uint64_t* offset, ino_t* inode,
   *inode = info.st_ino;
   LineReader reader;
   std::string line;
-  while (*offset < size) {
+  while (*offset<size&& * most> 0) {
     line.clear();
     if (!reader.copy_line(file.get(), *offset, &line)) break;  // no whole line yet
     *offset += line.size();
+    *most -= std::min<std::uint64_t>(*most, line.size());
     take(std::string_view(line).substr(0, line.size() - 1));
   }
   return true;
@@ -45,14 +49,16 @@ ShardProgress::ShardProgress(const std::string& run_dir, std::uint64_t shards, s
 
 std::vector<std::string> ShardProgress::update() {
   std::vector<std::string> hangs;
+  std::uint64_t most = kMostAtOnce;
   for (std::size_t shard = 0; shard < files_.size(); ++shard) {
     read_journal(shard, &hangs);
-    read_results(shard);
+    read_results(shard, &most);
   }
+  behind_ = most == 0;
   return hangs;
 }
 
-void ShardProgress::read_results(std::size_t shard) {
+void ShardProgress::read_results(std::size_t shard, std::uint64_t* most) {
   State& state = states_[shard];
   const auto take = [&state](std::string_view text) {
     const auto line = split_result_line(text);
@@ -62,9 +68,9 @@ void ShardProgress::read_results(std::size_t shard) {
   };
   const std::string path = files_[shard].folder + "/results.jsonl";
   Files& files = files_[shard];
-  if (read_on(path, &files.results, &files.results_inode, take)) return;
+  if (read_on(path, &files.results, &files.results_inode, most, take)) return;
   state.done = state.failed = files.results = 0;
-  read_on(path, &files.results, &files.results_inode, take);
+  read_on(path, &files.results, &files.results_inode, most, take);
 }
 
 void ShardProgress::read_journal(std::size_t shard, std::vector<std::string>* hangs) {
@@ -74,7 +80,8 @@ void ShardProgress::read_journal(std::size_t shard, std::vector<std::string>* ha
   };
   const std::string path = files_[shard].folder + "/" + kJournalName;
   Files& files = files_[shard];
-  if (!read_on(path, &files.journal, &files.journal_inode, take)) files.journal = 0;
+  std::uint64_t all = UINT64_MAX;
+  if (!read_on(path, &files.journal, &files.journal_inode, &all, take)) files.journal = 0;
 }
 
 void ShardProgress::take_journal(std::size_t shard, const Json& line, std::vector<std::string>* hangs) {

@@ -26,6 +26,8 @@ class ShardProgress {
 
   /// Reads what has been written since the last call. A line for people about each hang that was found meanwhile.
   [[nodiscard]] std::vector<std::string> update();
+  /// There was more to read than one call takes.
+  [[nodiscard]] bool is_behind() const { return behind_; }
   [[nodiscard]] const std::vector<State>& states() const { return states_; }
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool any_stopped() const;
@@ -40,13 +42,14 @@ class ShardProgress {
     ino_t results_inode = 0, journal_inode = 0;
     bool mine = false;  ///< the session that writes the journal now is the batch job's
   };
-  void read_results(std::size_t shard);
+  void read_results(std::size_t shard, std::uint64_t* most);
   void read_journal(std::size_t shard, std::vector<std::string>* hangs);
   void take_journal(std::size_t shard, const Json& line, std::vector<std::string>* hangs);
 
   std::string batch_job_;
   std::vector<Files> files_;
   std::vector<State> states_;
+  bool behind_ = false;
 };
 
 }  // namespace mprun

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -123,3 +124,15 @@ def test_who_waits_goes_on_with_a_job_that_begins_anew(
     assert hosts == ({"n1", "n2"} if how == "requeue" else {"n1", "n3"})
     assert results(tmp_path / "out") == squares(10)
     assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+
+
+def test_nohup_keeps_who_waits_waiting(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
+    job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
+    words = ["submit", "--wait", "--nodes", "1", "--output", "out", job]
+    ignored = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    waiting = start_mprun(*words, env=cluster.environment, **ignored)
+    wait_until(lambda: "4" in marks(tmp_path / "began"), 30, "the shard to work")
+    waiting.send_signal(signal.SIGHUP)
+    (tmp_path / "go").write_text("\n")
+    waiting.wait().check()
+    assert results(tmp_path / "out") == squares(10)
