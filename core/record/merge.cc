@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "base/utc_text.h"
 #include "record/append_file.h"
 #include "record/atomic_file.h"
 #include "record/journal.h"
@@ -58,6 +60,12 @@ std::vector<int> first_workers_of(const std::vector<ShardRun>& shards) {
   return first;
 }
 
+/// Where the task of a joblog's line was; `host`: where the column Host begins.
+const std::string& node_of(const ShardRun& shard, std::string_view line, std::size_t host) {
+  if (shard.places.size() < 2) return shard.node;
+  return shard.node_at(utc_text(from_seconds(std::strtod(std::string(line.substr(host + 3)).c_str(), nullptr))));
+}
+
 // The column Host has the node, as with GNU parallel.
 Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const std::string& path) {
   auto joblog = NewFile::create(path);
@@ -71,7 +79,7 @@ Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const std::strin
       if (offset == 0 || host == line.npos || shard.node.empty()) {
         out.append(line);
       } else {
-        out.append(line.substr(0, host + 1)).append(shard.node).append(line.substr(host + 2));
+        out.append(line.substr(0, host + 1)).append(node_of(shard, line, host)).append(line.substr(host + 2));
       }
       out += '\n';
       joblog->file().end_line();

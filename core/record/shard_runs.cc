@@ -1,6 +1,8 @@
 #include "record/shard_runs.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -13,15 +15,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The node that the last line about it names.
-std::string node_of(const std::string& path) {
-  std::string node;
-  const auto read = for_each_line(path + "/" + kJournalName, [&node](std::string_view line, std::uint64_t) {
-    if (line.find(R"("place":)") == line.npos) return;
+/// The nodes of all sessions, as the lines about them name them.
+std::vector<ShardRun::Place> places_of(const std::string& path) {
+  std::vector<ShardRun::Place> places;
+  std::string started;
+  const auto read = for_each_line(path + "/" + kJournalName, [&](std::string_view line, std::uint64_t) {
+    const bool session = line.find(R"("started":)") != line.npos;
+    if (!session && line.find(R"("place":)") == line.npos) return;
     const Json json = Json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("place")) node = json["place"].value("node", "");
+    if (!json.is_object()) return;
+    if (json.contains("started")) started = json.value("started", "");
+    if (json.contains("place")) places.push_back({started, json["place"].value("node", "")});
   });
-  return read ? node : "";
+  return read ? places : std::vector<ShardRun::Place>();
 }
 
 std::uint64_t count_of(const Json& summary, const char* name) {
@@ -49,7 +55,8 @@ Result<ShardRun> read_shard(const std::string& path) {
   if (!shard) return usage_error(path + "/job.json names no shard");
   run.shard = *shard;
   run.spec = std::move(spec->value);
-  run.node = node_of(path);
+  run.places = places_of(path);
+  if (!run.places.empty()) run.node = run.places.back().node;
   std::error_code error;
   if (fs::exists(path + "/summary.json", error)) {
     auto summary = read_document(path + "/summary.json", path);
@@ -60,6 +67,12 @@ Result<ShardRun> read_shard(const std::string& path) {
 }
 
 }  // namespace
+
+const std::string& ShardRun::node_at(const std::string& utc) const {
+  const auto later =
+      std::find_if(places.begin(), places.end(), [&utc](const Place& place) { return place.since > utc; });
+  return later == places.begin() ? node : std::prev(later)->node;
+}
 
 std::string ShardRun::name() const {
   return "shard " + folder_of(shard) + " of " + std::to_string(shard.count) +

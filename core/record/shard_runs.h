@@ -14,13 +14,20 @@ namespace mprun {
 
 // Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
 struct ShardRun {  // NOLINT(bugprone-exception-escape)
+  struct Place {
+    std::string since;  ///< as utc_text() has it
+    std::string node;
+  };
   Shard shard;
   std::string path;             ///< DIR/shards/2
   std::string node;             ///< where its last session ran; empty: nobody says
   Json spec;                    ///< job.json
   std::optional<Json> summary;  ///< nullopt: it still runs, or was killed
+  std::vector<Place> places;    ///< of all sessions
   std::string fault;            ///< why it cannot be joined, for people; empty: it has ended with all its tasks
 
+  /// Where it was at that time; empty: nobody says.
+  [[nodiscard]] const std::string& node_at(const std::string& utc) const;
   /// "shard 2 of 4 (on n1)".
   [[nodiscard]] std::string name() const;
 };

@@ -15,11 +15,19 @@ import harness
 from harness import RunCommand
 
 SQUARES = """
+import os
+
 import numpy as np
 
 
 def run(number):
     return number * number
+
+
+def stops(number):
+    if number == 3 and os.environ["SLURMD_NODENAME"] == "n1":
+        raise ValueError("not here")
+    return number
 
 
 def tensors(number):
@@ -193,3 +201,17 @@ def test_submit_and_merge_name_what_is_wrong(run_mprun: RunCommand, tmp_path: Pa
         (["merge"], "needs a RUN_DIR"),
     ):
         assert reason in run_mprun(*words).check(2).stderr, words
+
+
+def test_the_joblog_says_which_node_a_task_was_on(
+    run_shards: Any, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """A shard that goes on elsewhere has been on both."""
+    spec = {**SPEC, "script": "job.py:stops", "processes": 1, "on_error": "stop", "chunk_size": 1}
+    place = {"SLURM_JOB_ID": "1", "SLURM_NNODES": "1"}
+    run_shards(spec, 1, of=1, code=1, env={**place, "SLURMD_NODENAME": "n1"})
+    words = ["--shard", "1/1", "--output", "out", "--resume", "--retry-failed"]
+    run_job(tmp_path / "job.json", *words, env={**place, "SLURMD_NODENAME": "n2"}).check()
+    run_mprun("merge", "out").check()
+    rows = [line.split("\t") for line in (tmp_path / "out/joblog.tsv").read_text().splitlines()[1:]]
+    assert {(int(row[0]) - 1, row[1]) for row in rows} >= {(0, "n1"), (2, "n1"), (3, "n1"), (3, "n2"), (9, "n2")}
