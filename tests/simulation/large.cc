@@ -1,4 +1,5 @@
 // mprun_large: what a run of a thousand nodes costs: some of its nodes, then the joining of all. See README.md.
+#include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ double per(std::uint64_t count, double seconds) { return seconds > 0 ? static_ca
 
 bool within(const char* what, double value, double most) {
   if (value <= most) return true;
-  std::printf("TOO MUCH: %s: %.0f, where %.0f is the most\n", what, value, most);
+  fmt::print("TOO MUCH: {}: {:.0f}, where {:.0f} is the most\n", what, value, most);
   return false;
 }
 
@@ -110,35 +111,28 @@ bool sample_node(const Options& options, std::uint64_t index) {
   load.task_seconds = static_cast<double>(options.milliseconds) / 1000;
   NodeFigures found;
   if (!simulate_apart(load, &found)) return false;
-  const auto of = [&found](auto action) {
-    return static_cast<unsigned long long>(found.actions[Action(action).index()]);
-  };
-  const double ops = per(found.writes + found.syncs, found.seconds);
-  std::printf(
-      "node %llu: %llu tasks, %llu tried again, in %.0f s of its own time\n"
-      "  scheduler: %llu events; assigned %llu times, took back %llu, read inputs %llu, started %llu workers; at most "
-      "%llu tasks known at once\n"
-      "  %.1f us of processor time a task for scheduler, records and model\n"
-      "  memory: %.1f MB, %.1f bytes a task\n"
-      "  files while tasks run: %.1f writes and %.2f syncs a second, %.3f MB a second\n"
-      "  files at its end: %llu reads, %llu writes\n",
-      static_cast<unsigned long long>(index + 1), static_cast<unsigned long long>(found.tasks),
-      static_cast<unsigned long long>(found.retried), found.seconds, static_cast<unsigned long long>(found.events),
-      of(action::Assign{}), of(action::TakeBack{}), of(action::ReadInputs{}), of(action::StartWorker{}),
-      static_cast<unsigned long long>(found.most_held),
-      found.processor_seconds * 1e6 / static_cast<double>(found.tasks), millions(found.memory),
-      static_cast<double>(found.memory) / static_cast<double>(found.tasks), per(found.writes, found.seconds),
-      per(found.syncs, found.seconds), millions(found.bytes) / found.seconds,
-      static_cast<unsigned long long>(found.end_reads), static_cast<unsigned long long>(found.end_writes));
-  std::printf("  all %llu nodes: %.0f operations and %.1f MB a second\n",
-              static_cast<unsigned long long>(options.nodes), ops * static_cast<double>(options.nodes),
-              millions(found.bytes) / found.seconds * static_cast<double>(options.nodes));
+  const auto of = [&found](const Action& action) { return found.actions[action.index()]; };
+  const auto tasks = static_cast<double>(found.tasks);
+  const double ops = per(found.writes + found.syncs, found.seconds), all = static_cast<double>(options.nodes);
+  const double bytes = millions(found.bytes) / found.seconds;
+  fmt::print(
+      "node {}: {} tasks, {} tried again, in {:.0f} s of its own time\n"
+      "  scheduler: {} events; assigned {} times, took back {}, read inputs {}, started {} workers; at most {} tasks "
+      "known at once\n"
+      "  {:.1f} us of processor time a task for scheduler, records and model\n"
+      "  memory: {:.1f} MB, {:.1f} bytes a task\n"
+      "  files while tasks run: {:.1f} writes and {:.2f} syncs a second, {:.3f} MB a second\n"
+      "  files at its end: {} reads, {} writes\n"
+      "  all {} nodes: {:.0f} operations and {:.1f} MB a second\n",
+      index + 1, found.tasks, found.retried, found.seconds, found.events, of(action::Assign{}), of(action::TakeBack{}),
+      of(action::ReadInputs{}), of(action::StartWorker{}), found.most_held, found.processor_seconds * 1e6 / tasks,
+      millions(found.memory), static_cast<double>(found.memory) / tasks, per(found.writes, found.seconds),
+      per(found.syncs, found.seconds), bytes, found.end_reads, found.end_writes, options.nodes, ops * all, bytes * all);
   bool fits = found.tasks == options.tasks;
-  fits &= within("memory of a node", static_cast<double>(found.memory),
-                 static_cast<double>(kMostNodeMemory + kMostBytesPerTask * found.tasks));
-  fits &= within("operations a second", ops * static_cast<double>(options.nodes), kMostWritesPerSecond);
-  fits &= within("reads to put results in order", static_cast<double>(found.end_reads),
-                 static_cast<double>(found.tasks) / 10);
+  const std::uint64_t most_memory = kMostNodeMemory + kMostBytesPerTask * found.tasks;
+  fits &= within("memory of a node", static_cast<double>(found.memory), static_cast<double>(most_memory));
+  fits &= within("operations a second", ops * all, kMostWritesPerSecond);
+  fits &= within("reads to put results in order", static_cast<double>(found.end_reads), tasks / 10);
   return fits;
 }
 
@@ -176,7 +170,9 @@ bool merge_all(const Options& options, const std::string& run_dir, MergeFigures*
   const std::uint64_t tasks = options.shards * options.rows;
   Nanos began = monotonic_now();
   ShardProgress progress(run_dir, options.shards, "1");
-  (void)progress.update();
+  do {
+    (void)progress.update();
+  } while (progress.is_behind());
   found->looking = to_seconds(monotonic_now() - began);
   const std::uint64_t memory = peak_memory();
   began = monotonic_now();
@@ -184,6 +180,9 @@ bool merge_all(const Options& options, const std::string& run_dir, MergeFigures*
   found->seconds = to_seconds(monotonic_now() - began);
   found->memory = peak_memory() - memory;
   if (!merged) std::fprintf(stderr, "%s\n", merged.error().message.c_str());
+  for (const std::string& reason : merged ? merged->unfinished : std::vector<std::string>()) {
+    std::fprintf(stderr, "%s\n", reason.c_str());
+  }
   if (!merged || !merged->unfinished.empty() || merged->counts.ok + merged->counts.failed != tasks) return false;
   std::error_code error;
   found->bytes = std::filesystem::file_size(run_dir + "/results.jsonl", error);
@@ -199,16 +198,15 @@ bool measure_merge(const Options& options, const char* what, bool counted, Order
   std::error_code error;
   std::filesystem::remove_all(run_dir, error);
   if (!merged) {
-    std::printf("FAILED: the merge of %s\n", what);
+    fmt::print("FAILED: the merge of {}\n", what);
     return false;
   }
   const auto rows = static_cast<double>(options.shards * options.rows);
-  std::printf(
-      "merge of %llu shards, %s: %.0f rows in %.2f s, %.0f a second; %.1f MB of memory\n"
-      "  10^9 rows at that rate: %.0f minutes, %.0f GB of results; submit --wait reads %.0f rows a second\n",
-      static_cast<unsigned long long>(options.shards), what, rows, found.seconds, rows / found.seconds,
-      millions(found.memory), 1e9 / rows * found.seconds / 60, millions(found.bytes) / rows * 1e6,
-      rows / found.looking);
+  fmt::print(
+      "merge of {} shards, {}: {:.0f} rows in {:.2f} s, {:.0f} a second; {:.1f} MB of memory\n"
+      "  10^9 rows at that rate: {:.0f} minutes, {:.0f} GB of results; submit --wait reads {:.0f} rows a second\n",
+      options.shards, what, rows, found.seconds, rows / found.seconds, millions(found.memory),
+      1e9 / rows * found.seconds / 60, millions(found.bytes) / rows * 1e6, rows / found.looking);
   return within("memory of a merge", static_cast<double>(found.memory), kMostMergeMemory);
 }
 
@@ -218,6 +216,7 @@ int run(const std::vector<std::string>& args) {
     std::fputs(kUsage, stderr);
     return 2;
   }
+  setvbuf(stdout, nullptr, _IOLBF, 0);  // told as it is found, and nothing twice by a fork
   std::string folder = options.folder + "/mprun-large-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
     std::perror(folder.c_str());
@@ -229,11 +228,11 @@ int run(const std::vector<std::string>& args) {
     fits &= sample_node(options, i * (options.nodes - 1) / std::max<std::uint64_t>(1, options.sampled - 1));
   }
   fits &= measure_merge(options, "blocks", true, Order::kInput);
-  fits &= measure_merge(options, "blocks in order of completion", true, Order::kCompletion);
-  fits &= measure_merge(options, "every so manieth", false, Order::kInput);
+  fits &= measure_merge(options, "blocks, in order of completion", true, Order::kCompletion);
+  fits &= measure_merge(options, "tasks dealt out in turn", false, Order::kInput);
   std::error_code error;
   std::filesystem::remove_all(folder, error);
-  std::printf("%s\n", fits ? "all within the limits" : "not within the limits");
+  fmt::print("{}\n", fits ? "all within the limits" : "not within the limits");
   return fits ? 0 : 1;
 }
 
