@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import RunCommand
+from harness import RunCommand
 from test_sick_surroundings import sick
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import harness
 import pytest
-from conftest import RunCommand
+from harness import RunCommand
 
 FOLDER = harness.MPRUN_BIN.resolve().parent.parent / "share" / "completions"
 

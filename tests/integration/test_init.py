@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunCommand
+from harness import RunCommand
 
 POOL = """
 from multiprocessing import Pool

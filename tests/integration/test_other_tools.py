@@ -14,7 +14,7 @@ from typing import Any
 
 import harness
 import pytest
-from conftest import RunCommand
+from harness import RunCommand
 
 PAGE = harness.ROOT / "man" / "mprun.1"
 FILES = {

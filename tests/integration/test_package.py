@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import RunCommand
+from harness import RunCommand
 
 SCRIPT = "def run(number):\n    return number * number\n"
 

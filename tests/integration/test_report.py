@@ -12,7 +12,7 @@ from typing import Any
 
 import harness
 import pytest
-from conftest import RunCommand, StartCommand
+from harness import RunCommand, StartCommand
 
 JOB = """
 import os

@@ -8,7 +8,7 @@ from typing import Any
 import harness
 import jsonschema
 import pytest
-from conftest import RunCommand
+from harness import RunCommand
 
 SCHEMA = json.loads((harness.ROOT / "configs" / "summary.schema.json").read_text(encoding="utf-8"))
 JOB = """

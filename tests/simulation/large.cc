@@ -38,7 +38,7 @@ constexpr std::uint64_t kMostBytesPerTask = 24;          // of memory on a node
 constexpr std::uint64_t kMostNodeMemory = 16U << 20U;    // besides
 constexpr std::uint64_t kMostWritesPerSecond = 50'000;   // of all nodes
 constexpr std::uint64_t kMostMergeMemory = 128U << 20U;  // for any number of rows
-constexpr rlim_t kFewFiles = 64;                         // open ones, for a merge of any number of shards
+constexpr rlim_t kFewFiles = 32;                         // open ones, for a merge of any number of shards
 
 bool read_options(const std::vector<std::string>& args, Options* options) {
   const std::vector<std::pair<const char*, std::uint64_t*>> numbers = {
