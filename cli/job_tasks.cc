@@ -8,6 +8,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include "base/clock.h"
@@ -53,11 +54,49 @@ Result<Tasks> open_tasks(const JobSpec& spec) {
   tasks.rows = (*inputs)->rows();
   tasks.inputs = std::move(*inputs);
   if (!spec.shard) return tasks;
+  if (spec.balance == Balance::kDynamic) {
+    if (auto fits = check_balance(spec, tasks.all); !fits) return fits.error();
+    tasks.mine.end = *tasks.all;
+    return tasks;
+  }
   tasks.mine = tasks_of(*spec.shard, tasks.all);
   if (tasks.mine.step > 1) return tasks;  // all are read, and those of others passed over
   tasks.first = tasks.mine.begin;
   tasks.inputs = open_part(std::move(tasks.inputs), tasks.mine);
   return tasks;
+}
+
+Result<void> check_balance(const JobSpec& spec, std::optional<std::uint64_t> tasks) {
+  if (spec.balance == Balance::kStatic || tasks) return {};
+  return usage_error(
+      "/balance: tasks can be shared while they run only if their number is known before, and that of these inputs is "
+      "not\n  put the inputs into a file, or use --balance static");
+}
+
+Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Tasks& tasks,
+                                                   const EarlierResults& earlier, bool goes_on,
+                                                   ResultsWriter* results) {
+  if (!spec.shard || spec.balance == Balance::kStatic) return std::unique_ptr<ClaimedBlocks>();
+  const std::string all = std::filesystem::path(spec.output_dir).parent_path().parent_path();
+  auto directory = BlockDirectory::open(all, {*tasks.all, spec.shard->count}, *spec.shard);
+  if (!directory) return directory.error();
+  ClaimedBlocks::Options options;
+  options.shard = *spec.shard;
+  options.patience = from_seconds(spec.limits.heartbeat_seconds);
+  options.ended = &earlier.ended;
+  options.goes_on = goes_on;
+  options.open_inputs = [&spec] { return open_inputs(spec); };
+  options.make_certain = [results] { return results->make_certain(); };
+  options.session = wall_now();
+  return ClaimedBlocks::open(std::move(*directory), std::move(options));
+}
+
+std::string describe_shard(const JobSpec& spec, const Tasks& tasks) {
+  if (spec.balance == Balance::kStatic) return describe(*spec.shard, tasks.mine);
+  const Cutting cutting{*tasks.all, spec.shard->count};
+  const std::uint64_t most = cutting.tasks / cutting.shards / kBlocksPerShare + 1;
+  return "shard " + folder_of(*spec.shard) + " of " + std::to_string(spec.shard->count) + ": claims blocks of " +
+         (most == 1 ? "one task" : "at most " + std::to_string(most) + " tasks");
 }
 
 Result<FirstInput> pull_first(const Tasks& tasks, const RowSet& ended, const Guard& guard, bool tells,

@@ -10,6 +10,8 @@
 #include "cluster/shard.h"
 #include "job/inputs.h"
 #include "launch/guard.h"
+#include "record/claimed_blocks.h"
+#include "record/results_writer.h"
 #include "record/row_set.h"
 #include "supervise/job_event.h"
 
@@ -19,12 +21,23 @@ namespace mprun {
 struct Tasks {
   std::unique_ptr<InputSource> inputs;     ///< from those of `first` on
   std::optional<std::uint64_t> all, rows;  ///< of the whole job: InputSource::total(), rows()
-  ShardTasks mine;
-  TaskId first = 0;  ///< whose input comes first, in `mine` or not
+  ShardTasks mine;                         ///< of a shard that claims them: those it could get
+  TaskId first = 0;                        ///< whose input comes first, in `mine` or not
 };
 
-/// Errors: those of open_inputs().
+/// Errors: those of open_inputs(); tasks of unknown number that are to be balanced.
 [[nodiscard]] Result<Tasks> open_tasks(const JobSpec& spec);
+
+/// Whether shards can share so many tasks while they run: kUsage if nobody knows how many there are.
+[[nodiscard]] Result<void> check_balance(const JobSpec& spec, std::optional<std::uint64_t> tasks);
+
+/// The blocks that the shard shares with others; nullptr: none, it has tasks of its own. All that is given outlives it.
+[[nodiscard]] Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Tasks& tasks,
+                                                                 const EarlierResults& earlier, bool goes_on,
+                                                                 ResultsWriter* results);
+
+/// "shard 2 of 4: tasks 450 to 899", or how it gets them.
+[[nodiscard]] std::string describe_shard(const JobSpec& spec, const Tasks& tasks);
 
 /// An input, and whose it is.
 struct FirstInput {

@@ -39,6 +39,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
     FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
+    FieldOption{"--balance", "/balance", "static|dynamic", "shards have their tasks from the start, or claim them"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
     FieldOption{"--view", "/view", "summary|workers", "progress on a terminal: a line, or one more a worker"},
 };

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "job/redact.h"
+#include "record/block_directory.h"
 #include "record/earlier_run.h"
 #include "record/journal.h"
 #include "record/run_directory.h"
@@ -162,6 +163,10 @@ Result<void> check_directory_of_shards(const JobSpec& spec) {
   if (!spec.shard) return {};
   const std::filesystem::path all = std::filesystem::path(spec.output_dir).parent_path().parent_path();
   std::error_code error;
+  if (spec.balance == Balance::kStatic && std::filesystem::exists(all / kBlocksName, error)) {
+    return usage_error("the shards of the run in " + all.string() +
+                       " claim their tasks while they run: use --balance dynamic, or another directory (--output)");
+  }
   if (!std::filesystem::exists(all / kJournalName, error) || std::filesystem::exists(all / "shards", error)) return {};
   return usage_error(all.string() + " holds a run that is not one of shards; choose another directory with --output");
 }
@@ -172,6 +177,11 @@ Result<Plan> make_plan(const CommandLine& line) {
   if (line.subcommand == Subcommand::kResume) return plan_to_resume(line);
   auto resolved = resolve_command_line(line);
   if (!resolved) return resolved.error();
+  if (!resolved->spec.shard && line.layer.value.value("balance", "static") == "dynamic") {
+    return usage_error(
+        "--balance dynamic shares tasks between several mprun, and nothing says which this one is\n"
+        "  use --shard I/N, srun, a job array, or mprun submit");
+  }
   if (auto fits = check_directory_of_shards(resolved->spec); !fits) return fits.error();
   const std::string& run_dir = resolved->spec.output_dir;
   if (line.resume && run_dir.empty()) {

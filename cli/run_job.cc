@@ -44,10 +44,14 @@ struct Records {
   std::unique_ptr<TextReport> report;
   std::unique_ptr<TensorFiles> tensors;
   std::unique_ptr<UsageWriter> usage;
-  SharedTensors* shared = nullptr;  ///< of run_job()
+  std::unique_ptr<ClaimedBlocks> blocks;  ///< of a shard that shares tasks while they run; else nullptr
+  SharedTensors* shared = nullptr;        ///< of run_job()
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
-    return {journal.get(), results.get(), joblog.get(), summary.get(), report.get(), tensors.get(), usage.get()};
+    std::vector<Sink*> sinks{journal.get(), results.get(), joblog.get(), summary.get(),
+                             report.get(),  tensors.get(), usage.get()};
+    if (blocks) sinks.push_back(blocks.get());  // behind the results: a block is done when they have all
+    return sinks;
   }
   void warn(const std::vector<std::string>& warnings) const {
     for (const std::string& text : warnings) {
@@ -218,6 +222,10 @@ void forget_stop_signals() {
 int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
                   const CommandLine& line) {
   int code = outcome.exit_code;
+  if (records.blocks) {
+    records.blocks->leave();
+    records.warn(records.blocks->take_warnings());
+  }
   records.warn(records.tensors->finish());
   records.summary->set_tensors(records.tensors->to_json());
   if (auto saved = records.shared->save(directory.path()); !saved) {
@@ -298,8 +306,10 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     if (!read) return report_error(read.error());
     earlier = std::move(*read);
   }
+  const bool shares = spec.shard && spec.balance == Balance::kDynamic;
   int stopped_by = 0;
-  auto first = pull_first(*tasks, earlier.results.ended, guard, shows_progress(spec, line), &stopped_by);
+  auto first =
+      shares ? FirstInput() : pull_first(*tasks, earlier.results.ended, guard, shows_progress(spec, line), &stopped_by);
   if (stopped_by != 0) return 128 + stopped_by;
   if (!first) return report_error(first.error());
   if (auto fits = fit_processes(&spec, *tasks->inputs, &plan.resolved.decisions); !fits)
@@ -324,12 +334,16 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   }
   if (spec.shard && !line.quiet) {
     const std::string source = spec.allocation.shard_source;
-    records.report->print("mprun: " + describe(*spec.shard, tasks->mine) + (source.empty() ? "" : ", from " + source) +
-                          "\n");
+    records.report->print("mprun: " + describe_shard(spec, *tasks) + (source.empty() ? "" : ", from " + source) + "\n");
   }
   if (directory->warning()) records.report->on_event(Notice{Notice::Kind::kWarning, *directory->warning()});
 
-  if (first->text.empty()) return close_finished(records, earlier, *directory, line);
+  auto blocks = share_tasks(spec, *tasks, earlier.results, earlier.any, records.results.get());
+  if (!blocks) return report_error(blocks.error());
+  records.blocks = std::move(*blocks);
+  const bool left =
+      shares ? records.blocks->next(monotonic_now()) || !records.blocks->all_done() : !first->text.empty();
+  if (!left) return close_finished(records, earlier, *directory, line);
 
   Supervisor::Setup setup;
   setup.spec = &spec;
@@ -338,6 +352,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   setup.in_batch_job = spec.allocation.slurm;
   setup.first_input = std::move(first->text);
   setup.first_task = first->task;
+  setup.shared_tasks = records.blocks.get();
   setup.earlier = earlier.results.counts;
   if (earlier.any || spec.shard) {
     setup.ended_earlier = [&](TaskId task) { return !tasks->mine.has(task) || earlier.results.ended.has(task); };
@@ -353,7 +368,8 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   setup.sinks = records.sinks();
   setup.failure = [&records] {
     records.warn(records.results->take_warnings());
-    return records.results->failure();
+    if (records.blocks) records.warn(records.blocks->take_warnings());
+    return records.blocks && records.blocks->failure() ? records.blocks->failure() : records.results->failure();
   };
   setup.check_tensors = [&records](TaskId task, std::string_view input, std::string_view claims) {
     return records.tensors->check(task, input, claims);

@@ -38,6 +38,12 @@ ShardTasks tasks_of(Shard shard, std::optional<std::uint64_t> total) {
   return {share(*total, shard.index, shard.count), share(*total, shard.index + 1, shard.count), 1};
 }
 
+std::string tasks_text(const ShardTasks& tasks) {
+  const std::uint64_t last = tasks.end - 1;
+  if (last == tasks.begin) return "task " + std::to_string(last);
+  return "tasks " + std::to_string(tasks.begin) + " to " + std::to_string(last);
+}
+
 std::string describe(Shard shard, const ShardTasks& tasks) {
   std::string text = "shard " + folder_of(shard) + " of " + std::to_string(shard.count) + ": ";
   if (tasks.empty()) return text + "no tasks, there are more shards than tasks";
@@ -45,9 +51,7 @@ std::string describe(Shard shard, const ShardTasks& tasks) {
     return text + "tasks " + std::to_string(tasks.begin) + ", " + std::to_string(tasks.begin + tasks.step) + ", " +
            std::to_string(tasks.begin + 2 * tasks.step) + " and so on";
   }
-  const std::uint64_t last = tasks.end - 1;
-  if (last == tasks.begin) return text + "task " + std::to_string(last);
-  return text + "tasks " + std::to_string(tasks.begin) + " to " + std::to_string(last);
+  return text + tasks_text(tasks);
 }
 
 }  // namespace mprun

@@ -45,6 +45,9 @@ struct ShardTasks {
 /// `total`: of the whole job's tasks.
 [[nodiscard]] ShardTasks tasks_of(Shard shard, std::optional<std::uint64_t> total);
 
+/// "task 7", "tasks 450 to 899"; of neighbours, at least one.
+[[nodiscard]] std::string tasks_text(const ShardTasks& tasks);
+
 /// "shard 2 of 4: tasks 450 to 899".
 [[nodiscard]] std::string describe(Shard shard, const ShardTasks& tasks);
 

@@ -69,6 +69,7 @@ Result<void> resolve_limits(const Layers& layers, Limits* limits) {
   if (Result<void> done = read("job_seconds", &limits->job_seconds); !done) return done;
   if (Result<void> done = read("join_seconds", &limits->join_seconds); !done) return done;
   if (Result<void> done = read("grace_seconds", &limits->grace_seconds); !done) return done;
+  if (Result<void> done = read("heartbeat_seconds", &limits->heartbeat_seconds); !done) return done;
   if (const Json* tasks = layers.find("/limits/tasks_per_worker")) limits->tasks_per_worker = tasks->get<int>();
   return {};
 }
@@ -303,6 +304,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   if (spec.shard) {
     const std::string& source = spec.allocation.shard_source;
     add("shard", to_string(*spec.shard), layers.origin("/shard", source));
+    add_value("balance", "/balance");
   }
   const std::string run_directory = spec.output_dir.empty() ? "runs/" + spec.name + "/<timestamp>" : spec.output_dir;
   add("output.dir", run_directory, layers.origin("/output/dir"));

@@ -16,6 +16,26 @@ Result<std::string> directory_of_all(const Resolving& job, bool* goes_on) {
   return absolute_path(job.around.current_directory, "runs/" + job.spec.name + "/" + place.run_name);
 }
 
+/// What cannot be shared while it runs.
+Result<void> resolve_balance(Resolving& job) {
+  JobSpec& spec = job.spec;
+  spec.balance = job.text("/balance") == "dynamic" ? Balance::kDynamic : Balance::kStatic;
+  if (spec.balance == Balance::kStatic) return {};
+  constexpr const char* kCure = ": use \"static\"";
+  if (spec.kind == JobKind::kRanks) {
+    return job.layers.error("/balance", std::string("ranks run all at once, each in its place, and cannot be shared "
+                                                    "while they run") +
+                                            kCure);
+  }
+  for (const auto& [is_set, field] :
+       {std::pair(spec.stop_on_error, "on_error"), std::pair(spec.max_failures.has_value(), "max_failures")}) {
+    if (!is_set) continue;
+    return job.layers.error("/balance", "what a shard that stops at failures (\"" + std::string(field) +
+                                            "\") leaves, others would run, and fail" + kCure);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> resolve_shard(Resolving& job) {
@@ -23,6 +43,7 @@ Result<void> resolve_shard(Resolving& job) {
   JobSpec& spec = job.spec;
   const Allocation& place = job.around.allocation;
   spec.allocation = place;
+  if (auto done = resolve_balance(job); !done) return done;
   const std::string asked = job.text("/shard");
   if (!asked.empty()) {
     spec.shard = parse_shard(asked);

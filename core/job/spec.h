@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/allocation.h"
+#include "cluster/blocks.h"
 
 namespace mprun {
 
@@ -66,6 +67,7 @@ struct Limits {
   std::optional<double> job_seconds;               ///< the whole job
   double join_seconds = 30;                        ///< a worker that was told to end
   double grace_seconds = 5;                        ///< between TERM and KILL
+  double heartbeat_seconds = 60;                   ///< without one a shard counts as dead (Balance::kDynamic)
   std::optional<int> tasks_per_worker;             ///< then the worker is replaced
   std::optional<std::uint64_t> memory_per_worker;  ///< bytes of its own, with its descendants; more: it is ended
 };
@@ -172,6 +174,7 @@ struct JobSpec {
   ViewMode view = ViewMode::kSummary;
   std::map<std::string, Padding> pad;  ///< by the name of the tensors
   std::optional<Shard> shard;          ///< of several mprun; output_dir is the shard's own then
+  Balance balance = Balance::kStatic;  ///< of tasks between shards
   Allocation allocation;               ///< where mprun stands
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,8 @@
 #include "base/utc_text.h"
 #include "record/append_file.h"
 #include "record/atomic_file.h"
+#include "record/block_directory.h"
+#include "record/earlier_run.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
 #include "record/merge_results.h"
@@ -67,13 +70,18 @@ const std::string& node_of(const ShardRun& shard, std::string_view line, std::si
 }
 
 // The column Host has the node, as with GNU parallel.
-Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const std::string& path) {
+Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const DoneBlocks* done, const std::string& path) {
   auto joblog = NewFile::create(path);
   if (!joblog) return joblog.error();
   bool head = false;
   for (const ShardRun& shard : shards) {
     const auto read = for_each_line(shard.path + "/joblog.tsv", [&](std::string_view line, std::uint64_t offset) {
       if (offset == 0 && std::exchange(head, true)) return;
+      std::uint64_t seq = 0;  // from 1
+      std::from_chars(line.data(), line.data() + line.size(), seq);
+      if (offset > 0 && done != nullptr &&
+          (seq == 0 || seq > done->cutting.tasks || !done->by(shard.shard.index, seq - 1)))
+        return;
       const auto host = line.find("\t:\t");
       std::string& out = joblog->file().buffer();
       if (offset == 0 || host == line.npos || shard.node.empty()) {
@@ -173,6 +181,17 @@ void add_lists(const ShardRun& shard, int first_worker, Json* summary) {
   }
 }
 
+/// What the journal of a shard tells that has left no summary: it was killed, or still runs.
+Result<Json> summary_so_far(const ShardRun& shard) {
+  Summary summary(JobSpec(), 0);
+  const auto sessions = read_journal(shard.path, [&summary](const JobEvent& event) { summary.on_event(event); });
+  if (!sessions) return sessions.error();
+  summary.go_on({}, *sessions);
+  Json told = summary.to_json(0, 0);
+  told["sessions"] = sessions->sessions;
+  return told;
+}
+
 /// All of it but the tensors and the counts of what the results show.
 Json merge_summaries(const std::vector<ShardRun>& shards, const std::vector<int>& first_workers) {
   Json summary = *shards.front().summary;
@@ -204,7 +223,8 @@ void put_counts(const MergedResults& results, Json* summary) {
   (*summary)["tasks_per_second"] = seconds > 0 ? static_cast<double>(done) / seconds : 0.0;
 }
 
-Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& shards) {
+/// `done`: where shards have claimed blocks, who has done which; else nullptr.
+Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& shards, const DoneBlocks* done) {
   const auto path = [&run_dir](const char* name) { return run_dir + "/" + name; };
   const std::vector<int> first_workers = first_workers_of(shards);
   MergedRun run;
@@ -214,7 +234,7 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
   auto results = NewFile::create(path("results.jsonl"));
   if (!results) return results.error();
   const auto merged =
-      merge_results(shards, first_workers, &results->file(),
+      merge_results(shards, first_workers, done, &results->file(),
                     [&](std::size_t shard, std::string_view text, const ResultLine& line) -> Result<void> {
                       const auto named = tensors_of(text, line);
                       if (!named || !named->is_array()) return {};
@@ -232,12 +252,13 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
   Json summary = merge_summaries(shards, first_workers);
   put_counts(*merged, &summary);
   summary["tensors"] = tensors->to_json();
+  if (done != nullptr) summary["exit_code"] = merged->failed > 0 ? 1 : 0;  // all is done, whatever became of a shard
   Json spec = shards.front().spec;
   spec.erase("shard");
   if (auto written = write_atomically(path("job.json"), indented(spec)); !written) return written.error();
-  if (auto done = merge_joblogs(shards, path("joblog.tsv")); !done) return done.error();
-  if (auto done = merge_journals(shards, first_workers, summary, path(kJournalName)); !done) return done.error();
-  if (auto done = results->take_name(); !done) return done.error();
+  if (auto put = merge_joblogs(shards, done, path("joblog.tsv")); !put) return put.error();
+  if (auto put = merge_journals(shards, first_workers, summary, path(kJournalName)); !put) return put.error();
+  if (auto put = results->take_name(); !put) return put.error();
   if (auto written = write_atomically(path("summary.json"), indented(summary)); !written) return written.error();
   run.counts.total = merged->ok + merged->failed;
   run.counts.ok = merged->ok;
@@ -248,20 +269,75 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
   return run;
 }
 
+/// A line for each reason why blocks are not done.
+std::vector<std::string> unfinished_blocks(const std::vector<ShardRun>& shards, const DoneBlocks& done) {
+  std::vector<std::string> lines;
+  const auto tasks = [](std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " task is" : " tasks are");
+  };
+  if (done.free > 0) lines.push_back(tasks(done.free) + " not begun by any shard");
+  for (const auto& [shard, count] : done.held) {
+    const std::string name = shard < shards.size() ? shards[shard].name() : "another run";
+    lines.push_back(tasks(count) + " in the hands of " + name + ", which still runs, was stopped or killed");
+  }
+  return lines;
+}
+
+/// Where all blocks are done, a shard may be missing or have come to a bad end: that is told, and no fault.
+Result<void> leave_out_missing(const DoneBlocks& done, std::vector<ShardRun>* shards,
+                               std::vector<std::string>* warnings) {
+  if (shards->size() != done.cutting.shards) {
+    return usage_error("the blocks are those of " + std::to_string(done.cutting.shards) + " shards, and there are " +
+                       std::to_string(shards->size()));
+  }
+  const auto real = std::find_if(shards->begin(), shards->end(), [](const ShardRun& shard) { return shard.summary; });
+  if (real == shards->end()) return usage_error("no shard has ended: all still run, or were killed; start one again");
+  const Json base = *real->summary;
+  for (ShardRun& shard : *shards) {
+    if (shard.fault.empty() || shard.spec.is_null()) continue;
+    warnings->push_back(shard.name() + " " + shard.fault + "; all its tasks are done nevertheless");
+    if (shard.summary) continue;
+    auto so_far = summary_so_far(shard);
+    if (!so_far) return so_far.error();
+    shard.summary = base;
+    shard.summary->update(*so_far);
+  }
+  shards->erase(
+      std::remove_if(shards->begin(), shards->end(), [](const ShardRun& shard) { return shard.spec.is_null(); }),
+      shards->end());
+  return {};
+}
+
 }  // namespace
 
 Result<MergedRun> merge_shards(const std::string& run_dir) {
-  const auto shards = find_shards(run_dir);
+  auto shards = find_shards(run_dir);
   if (!shards) return shards.error();
-  MergedRun run;
-  for (const ShardRun& shard : *shards) {
-    if (!shard.fault.empty()) run.unfinished.push_back(shard.name() + " " + shard.fault);
-  }
-  if (!run.unfinished.empty()) return run;
-  const auto directory = RunDirectory::reopen(run_dir);  // locked as long as this takes
-  if (!directory) return directory.error();
+  const auto blocks = BlockDirectory::find(run_dir);
+  if (!blocks) return blocks.error();
   try {
-    return join(run_dir, *shards);
+    MergedRun run;
+    std::optional<DoneBlocks> done;
+    if (*blocks) {
+      auto found = (*blocks)->look_at_all();
+      if (!found) return found.error();
+      done = std::move(*found);
+      run.unfinished = unfinished_blocks(*shards, *done);
+    } else {
+      for (const ShardRun& shard : *shards) {
+        if (!shard.fault.empty()) run.unfinished.push_back(shard.name() + " " + shard.fault);
+      }
+    }
+    if (!run.unfinished.empty()) return run;
+    std::vector<std::string> warnings;
+    if (done) {
+      if (auto fits = leave_out_missing(*done, &*shards, &warnings); !fits) return fits.error();
+    }
+    const auto directory = RunDirectory::reopen(run_dir);  // locked as long as this takes
+    if (!directory) return directory.error();
+    auto joined = join(run_dir, *shards, done ? &*done : nullptr);
+    if (joined) joined->warnings.insert(joined->warnings.begin(), warnings.begin(), warnings.end());
+    return joined;
   } catch (const Json::exception& error) {
     return internal_error("a shard's summary.json was not written by this mprun: " + std::string(error.what()));
   }

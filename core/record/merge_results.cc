@@ -1,6 +1,7 @@
 #include "record/merge_results.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <queue>
@@ -14,17 +15,19 @@ namespace {
 // Bytes of all windows together that look at results of shards.
 constexpr std::size_t kAllWindows = std::size_t{64} << 20U;
 
-/// The results of one shard, in the order of their tasks.
+/// The results of one shard that count, in the order of their tasks.
 class Cursor {
  public:
-  Cursor(std::string path, std::size_t window) : path_(std::move(path)), reader_(std::in_place, window) {}
+  Cursor(const ShardRun& shard, const DoneBlocks* done, std::size_t window)
+      : path_(shard.path + "/results.jsonl"), shard_(shard.shard.index), done_(done), reader_(std::in_place, window) {}
 
   /// Looks once at all lines: whether they are in order, and which comes first. False: there are none.
   [[nodiscard]] Result<bool> prepare() {
     std::optional<TaskId> last;
+    inode_ = inode_of(open_fd(path_, O_RDONLY | O_NOFOLLOW));
     const auto read = for_each_line(path_, [&](std::string_view text, std::uint64_t) {
       const auto line = split_result_line(text);
-      if (!line) return;
+      if (!line || !counts(*line)) return;
       ordered_ = ordered_ && (!last || *last < line->task);
       last = line->task;
       first_ = first_ ? std::min(*first_, line->task) : line->task;
@@ -52,13 +55,16 @@ class Cursor {
         auto file = open_file(path_, O_RDONLY | O_NOFOLLOW);
         if (!file) return file.error();
         file_ = std::move(*file);
+        if (inode_of(file_) != inode_) {
+          return internal_error(path_ + " has changed meanwhile, as its shard still runs; merge once more");
+        }
       }
       text_.clear();
       if (!reader_->copy_line(file_.get(), offset, &text_)) break;
       offset_ = offset + text_.size();
       text_.pop_back();
       line_ = split_result_line(text_);
-      if (line_) return true;
+      if (line_ && counts(*line_)) return true;
     }
     rest();
     reader_.reset();
@@ -73,14 +79,24 @@ class Cursor {
   /// Of a file in another order; it lives from the first line to the last.
   [[nodiscard]] Result<void> make_index() {
     const auto read = for_each_line(path_, [this](std::string_view text, std::uint64_t offset) {
-      if (const auto line = split_result_line(text)) index_.emplace_back(line->task, offset);
+      if (const auto line = split_result_line(text); line && counts(*line)) index_.emplace_back(line->task, offset);
     });
     if (!read) return read.error();
     std::sort(index_.begin(), index_.end());
     return {};
   }
 
+  [[nodiscard]] bool counts(const ResultLine& line) const { return done_ == nullptr || done_->by(shard_, line.task); }
+  /// 0: there is no file.
+  [[nodiscard]] static ino_t inode_of(const Fd& file) {
+    struct stat info {};
+    return file && fstat(file.get(), &info) == 0 ? info.st_ino : 0;
+  }
+
   std::string path_;
+  std::uint64_t shard_;
+  const DoneBlocks* done_;
+  ino_t inode_ = 0;
   std::optional<LineReader> reader_;  ///< until there are no more
   Fd file_;
   bool ordered_ = true;
@@ -102,7 +118,7 @@ void append_line(std::string_view text, const ResultLine& line, int first_worker
 }  // namespace
 
 Result<MergedResults> merge_results(
-    const std::vector<ShardRun>& shards, const std::vector<int>& first_workers, AppendFile* out,
+    const std::vector<ShardRun>& shards, const std::vector<int>& first_workers, const DoneBlocks* done, AppendFile* out,
     const std::function<Result<void>(std::size_t shard, std::string_view text, const ResultLine& line)>& take) {
   using Next = std::pair<TaskId, std::size_t>;  // whose line comes next in which shard
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
@@ -110,7 +126,7 @@ Result<MergedResults> merge_results(
   const std::size_t window = std::clamp(kAllWindows / std::max<std::size_t>(1, shards.size()),
                                         LineReader::kSmallestWindow, LineReader::kLargestWindow);
   for (std::size_t shard = 0; shard < shards.size(); ++shard) {
-    cursors.emplace_back(shards[shard].path + "/results.jsonl", window);
+    cursors.emplace_back(shards[shard], done, window);
     const auto any = cursors.back().prepare();
     if (!any) return any.error();
     if (*any) queue.emplace(cursors.back().task(), shard);

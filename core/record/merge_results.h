@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "record/append_file.h"
+#include "record/block_directory.h"
 #include "record/result_line.h"
 #include "record/shard_runs.h"
 
@@ -22,9 +23,10 @@ struct MergedResults {
 };
 
 /// Writes each line to `out`, with the numbers of workers raised by those of the shards before (`first_workers`).
+/// `done`: whose results of a task count, where shards have claimed blocks of them; nullptr: all do.
 /// `take` is told each line that is written, and of which shard; an error of it ends all.
 [[nodiscard]] Result<MergedResults> merge_results(
-    const std::vector<ShardRun>& shards, const std::vector<int>& first_workers, AppendFile* out,
+    const std::vector<ShardRun>& shards, const std::vector<int>& first_workers, const DoneBlocks* done, AppendFile* out,
     const std::function<Result<void>(std::size_t shard, std::string_view text, const ResultLine& line)>& take);
 
 }  // namespace mprun

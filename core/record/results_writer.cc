@@ -191,6 +191,11 @@ void ResultsWriter::make_durable(bool now) {
   if (sync_.error_number() != 0) journal_.fail(sync_.error_number());
 }
 
+bool ResultsWriter::make_certain() {
+  make_durable(true);
+  return !failure();
+}
+
 // The sync that was under way is over.
 void ResultsWriter::tell_certain() {
   const std::uint64_t bytes = std::exchange(syncing_, 0);

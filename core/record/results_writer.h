@@ -57,6 +57,8 @@ class ResultsWriter : public Sink {
   void on_event(const JobEvent& event) override;
   /// Writes out all that is buffered.
   void flush();
+  /// Brings all results so far, and the files they need, to disk, whatever the durability; false: it failed.
+  [[nodiscard]] bool make_certain();
   /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the asked order; call it once, last.
   /// On failure the file stays whole, in the order of completion, and take_warnings() says why.
   /// `deliver`: wait for the reader of the copy; else the copy ends where he stopped reading.

@@ -24,6 +24,11 @@ bool RowSet::has(std::uint64_t row) const {
   return next != runs_.begin() && std::prev(next)->second > row;
 }
 
+bool RowSet::has_all(std::uint64_t begin, std::uint64_t end) const {
+  const auto next = runs_.upper_bound(begin);
+  return begin >= end || (next != runs_.begin() && std::prev(next)->second >= end);
+}
+
 std::vector<std::pair<std::uint64_t, std::uint64_t>> RowSet::gaps(std::uint64_t total) const {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
   std::uint64_t at = 0;

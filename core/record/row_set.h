@@ -14,6 +14,7 @@ class RowSet {
   /// Puts rows `begin` to `end` in; some may be there already.
   void add(std::uint64_t begin, std::uint64_t end);
   [[nodiscard]] bool has(std::uint64_t row) const;
+  [[nodiscard]] bool has_all(std::uint64_t begin, std::uint64_t end) const;
   /// How many rows are in.
   [[nodiscard]] std::uint64_t count() const { return count_; }
   /// Behind the last row that is in; 0 if none is.

@@ -37,6 +37,7 @@ void fields(V& v, Policy& p) {
   v("earlier_failed", p.earlier.failed);
   v("earlier_cancelled", p.earlier.cancelled);
   v("earlier_retried", p.earlier.retried);
+  v("shares_inputs", p.shares_inputs);
 }
 
 template <typename V>
@@ -45,7 +46,7 @@ template <typename V>
 void fields(V& v, event::InputsRead& e) {
   v("count", e.count);
   v("ended", e.ended);
-  v("skipped", e.skipped);
+  v("first", e.first);
 }
 template <typename V>
 void fields(V& v, event::WorkerReady& e) {

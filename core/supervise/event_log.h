@@ -1,9 +1,9 @@
 // Event log: what the scheduler was told and what it answered, as text, so that what happened in a real run can be
 // replayed in tests/simulation. Written by the supervisor for `mprun -d events`; both directions are here. One session
 // of a job is
-//   mprun-events 1
+//   mprun-events 2
 //   policy workers=2 process_per_task=0 ...
-//   81234567 InputsRead count=3 ended=1 skipped=0     an event, behind the monotonic time in nanoseconds
+//   81234567 InputsRead count=3 ended=1 first=0       an event, behind the monotonic time in nanoseconds
 //     Assign slot=0 tasks=0:1,1:1                     what was done about it; a task is NUMBER:ATTEMPT
 // A resumed run appends sessions to the same file. The last line may be torn: mprun may have been killed.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace mprun {
 
-inline constexpr std::string_view kEventLogHead = "mprun-events 1";
+inline constexpr std::string_view kEventLogHead = "mprun-events 2";
 
 struct TimedEvent {
   Nanos at = 0;

@@ -36,6 +36,9 @@ PhaseText phase_text(const Standing& standing) {
   if (standing.waiting_tasks > 0) {
     return {"running", waiting_for(standing.waiting_tasks, "task", "tasks", " to be tried again")};
   }
+  if (standing.needs_shared) {
+    return {"running", "waiting for " + (standing.waits_for.empty() ? "blocks of tasks" : standing.waits_for)};
+  }
   if (standing.needs_input) {
     return {"running", standing.stdin_input ? "waiting for input on stdin" : "waiting for input"};
   }

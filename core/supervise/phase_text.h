@@ -21,6 +21,8 @@ struct Standing {
   std::string_view stage;  ///< what the host, or that worker, said that it does: "importing job.py"
   bool needs_input = false, stdin_input = false;
   std::uint64_t waiting_tasks = 0;  ///< read, and in nobody's hands
+  bool needs_shared = false;        ///< other mpruns have all tasks that are left
+  std::string waits_for = {};       ///< which: "blocks of shard 3"; empty: nobody knows yet
 };
 
 struct PhaseText {

@@ -65,9 +65,8 @@ void Scheduler::on(const event::Begin& /*e*/) {
 void Scheduler::on(const event::InputsRead& e) {
   reading_ = false;
   counts_.read += e.count;
-  next_read_ += e.skipped + e.count;
   fresh_count_ += e.count;
-  if (e.count > 0) fresh_.emplace_back(next_read_ - e.count, next_read_);
+  if (e.count > 0) fresh_.emplace_back(e.first, e.first + e.count);
   inputs_ended_ = inputs_ended_ || e.ended;
   feed_all();
 }
@@ -103,6 +102,7 @@ void Scheduler::on(const event::TaskDone& e) {
     end_task(e.slot, task, TaskStatus::kOk, Cause::kNone, running);
   }
   settle(e.slot);
+  if (policy_.shares_inputs) read_ahead();  // others read just before they run out; here, that is now
 }
 
 void Scheduler::on(const event::WorkerGone& e) {

@@ -52,6 +52,7 @@ struct Policy {
   std::optional<int> tasks_per_worker;
   std::optional<std::uint64_t> total;  ///< number of tasks, where known
   Counts earlier;                      ///< tasks that ended before this session, of a run that is resumed
+  bool shares_inputs = false;  ///< other mpruns take tasks from the same inputs: none is read before it is needed
 };
 
 struct TaskAttempt {
@@ -75,12 +76,12 @@ enum class Cause {
 
 namespace event {
 struct Begin {};
-/// The shell read `count` more inputs; `ended`: there are no more. `skipped`: tasks before them that have ended in an
-/// earlier session.
+/// The shell read `count` more inputs, of neighbouring tasks from `first` on; `ended`: there are no more. Tasks that
+/// have ended in an earlier session are left out.
 struct InputsRead {
   std::uint64_t count = 0;
   bool ended = false;
-  std::uint64_t skipped = 0;
+  TaskId first = 0;
 };
 struct WorkerReady {
   int slot = 0;
@@ -253,6 +254,7 @@ class Scheduler {
   void feed_all();
   void settle(int slot);
   void read_ahead();
+  [[nodiscard]] std::uint64_t wanted_ahead() const;
   void steal();
   void take_back(int slot);
   void pop_current(Worker* worker);
@@ -275,7 +277,6 @@ class Scheduler {
   Nanos now_ = 0, begun_ = 0;
   std::deque<std::pair<TaskId, TaskId>> fresh_;  ///< runs of tasks that were read and never assigned: begin, end
   std::uint64_t fresh_count_ = 0;                ///< of tasks in them
-  TaskId next_read_ = 0;                         ///< behind the last task that was read
   bool inputs_ended_ = false, reading_ = false;
   std::deque<TaskAttempt> returned_;       ///< taken back or to be retried at once: before fresh ones
   std::deque<TaskAttempt> suspects_;       ///< each to be tried alone, before all others

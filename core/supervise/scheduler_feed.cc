@@ -12,6 +12,8 @@ constexpr double kLookaheadSeconds = 0.02;
 constexpr std::size_t kMostQueued = 4096;
 // Inputs read ahead of need, so that a slow input never stops a fast job.
 constexpr std::uint64_t kReadAhead = 8192;
+// The same where other mpruns could take them: the time that it takes to get more.
+constexpr double kSharedAheadSeconds = 0.5;
 // A worker's queue shorter than this is not worth taking back.
 constexpr double kStealSeconds = 0.001;
 
@@ -100,11 +102,26 @@ void Scheduler::feed_all() {
   if (stopping_ == Cause::kNone && !start_failed_ && !ready_to_assign()) steal();
 }
 
+// How many tasks should wait to be handed out.
+std::uint64_t Scheduler::wanted_ahead() const {
+  if (!policy_.shares_inputs) return kReadAhead;
+  std::uint64_t idle = 0;
+  for (const Worker& worker : workers_) {
+    if (worker.in_flight.empty() && worker.state != State::kRetiring) ++idle;
+  }
+  idle *= static_cast<std::uint64_t>(policy_.chunk_size.value_or(1));
+  if (average_ <= 0 || average_ > kSharedAheadSeconds) return idle;
+  const double ahead = kSharedAheadSeconds / average_ * static_cast<double>(workers_.size());
+  return std::max(idle, static_cast<std::uint64_t>(std::min(ahead, static_cast<double>(kReadAhead))));
+}
+
 void Scheduler::read_ahead() {
+  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone) return;
   // Those to be tried again later count too: else a job in which all fails would be read into memory as a whole.
-  if (inputs_ended_ || reading_ || stopping_ != Cause::kNone || waiting() >= kReadAhead / 2) return;
+  const std::uint64_t wanted = wanted_ahead();
+  if (waiting() >= (wanted + 1) / 2) return;
   reading_ = true;
-  emit(action::ReadInputs{kReadAhead - waiting()});
+  emit(action::ReadInputs{wanted - waiting()});
 }
 
 // Some worker is idle and nothing is left to hand out: take back the longest queue there is.

@@ -34,6 +34,8 @@ Supervisor::Supervisor(Setup setup)
       held_(static_cast<std::size_t>(setup_.spec->processes)),
       usage_(proc_.get(), setup_.spec->processes) {
   policy_.earlier = setup_.earlier;
+  policy_.shares_inputs = setup_.shared_tasks != nullptr;
+  if (policy_.shares_inputs) policy_.total.reset();  // nobody knows how many will be ours
   next_input_ = setup_.first_task;
 }
 
@@ -291,6 +293,8 @@ void Supervisor::tick() {
   const Nanos now = monotonic_now();
   if (now - last_tick_ >= kTickEvery) {
     last_tick_ = now;
+    if (setup_.shared_tasks != nullptr) setup_.shared_tasks->tick(now);
+    if (wanted_shared_ > 0 && scheduler_->stopping() == Cause::kNone) read_shared(wanted_shared_);
     post(event::Tick{});
   }
   if (stop_by_ && now > *stop_by_) {

@@ -25,6 +25,7 @@
 #include "supervise/job_event.h"
 #include "supervise/phase_text.h"
 #include "supervise/scheduler.h"
+#include "supervise/shared_tasks.h"
 #include "supervise/usage.h"
 #include "wire/notes.h"
 #include "wire/sync_segment.h"
@@ -64,7 +65,8 @@ class Supervisor : private CrewListener {
     std::function<void()> on_user_signal;         ///< SIGUSR1: somebody wants to know what the job does
     std::string event_log;                        ///< where the scheduler's steps are written down; empty: nowhere
     std::optional<std::uint64_t> all_tasks;       ///< of all shards, where known
-    bool in_batch_job = false;  ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
+    SharedTasks* shared_tasks = nullptr;  ///< where tasks come from instead of `inputs`, if other mpruns run them too
+    bool in_batch_job = false;            ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
   };
   explicit Supervisor(Setup setup);
   ~Supervisor() override;
@@ -127,6 +129,8 @@ class Supervisor : private CrewListener {
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] InputSource::Pull pull_input(std::string* text);
+  void keep_input(InputSource::Pull pulled, TaskId task, std::string text);
+  void read_shared(std::uint64_t count);
   [[nodiscard]] std::string take_input(TaskId task);
   [[nodiscard]] std::string refusal(const TaskReport& report) const;
   template <typename Ended>
@@ -176,6 +180,7 @@ class Supervisor : private CrewListener {
   std::optional<Error> fatal_;
   bool fatal_told_ = false;
   bool inputs_ended_ = false, waiting_for_input_ = false;
+  std::uint64_t wanted_shared_ = 0;  ///< tasks that the scheduler waits for while other mpruns have them all
   std::uint64_t results_since_wait_ = 0;
   int stop_signal_ = 0;
   std::optional<Nanos> stop_by_;  ///< when what runs is killed, after a warning

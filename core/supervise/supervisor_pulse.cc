@@ -44,11 +44,13 @@ Standing Supervisor::standing() const {
   standing.needs_input = waiting_for_input_;
   standing.stdin_input = reads_stdin(setup_.spec->inputs);
   standing.waiting_tasks = scheduler_->waiting();
+  standing.needs_shared = wanted_shared_ > 0;
   if (standing.busy > 0 && standing.processes > 0) return standing;  // tasks run: the rest costs time
   for (int slot = 0; slot < static_cast<int>(held_.size()); ++slot) {
     if (scheduler_->state(slot) != WorkerState::kStarting) continue;
     if (standing.starting++ == 0) standing.first_starting = slot;
   }
+  if (standing.needs_shared) standing.waits_for = setup_.shared_tasks->waits_for();
   const auto host_stage = stages_.find(-1);
   const auto stage = host_stage != stages_.end() ? host_stage : stages_.find(standing.first_starting);
   if (stage != stages_.end()) standing.stage = stage->second;

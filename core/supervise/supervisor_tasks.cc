@@ -14,9 +14,18 @@ InputSource::Pull Supervisor::pull_input(std::string* text) {
   return InputSource::Pull::kItem;
 }
 
+void Supervisor::keep_input(InputSource::Pull pulled, TaskId task, std::string text) {
+  if (pulled == InputSource::Pull::kBad) bad_[task] = std::exchange(text, "null");
+  fresh_.push_back(std::move(text));
+}
+
 void Supervisor::perform(action::ReadInputs& wanted) {
+  if (setup_.shared_tasks != nullptr) {
+    read_shared(wanted.count);
+    return;
+  }
   event::InputsRead read;
-  read.skipped = std::exchange(setup_.first_task, 0);
+  const TaskId before = next_input_;
   bool waits = false;
   while (read.count < wanted.count && !read.ended && !waits) {
     const bool skip = setup_.ended_earlier && setup_.ended_earlier(next_input_);
@@ -29,16 +38,14 @@ void Supervisor::perform(action::ReadInputs& wanted) {
       waits = true;
     } else if (skip) {
       ++next_input_;
-      ++read.skipped;
     } else {
-      if (pulled == InputSource::Pull::kBad) bad_[next_input_] = std::exchange(text, "null");
-      fresh_.push_back(std::move(text));
-      ++next_input_;
+      keep_input(pulled, next_input_++, std::move(text));
       ++read.count;
     }
   }
+  read.first = next_input_ - read.count;
   inputs_ended_ = read.ended;
-  if (waits && read.count + read.skipped == 0) {
+  if (waits && next_input_ == before) {
     waiting_for_input_ = true;  // asked again when there is something to read
     const int fd = setup_.inputs->wait_fd();
     auto added = loop_->add(fd, EPOLLIN, [this, fd, count = wanted.count](std::uint32_t) {
@@ -51,6 +58,24 @@ void Supervisor::perform(action::ReadInputs& wanted) {
     return;
   }
   post(read);
+}
+
+// Neighbouring tasks, as many as are ours or can be; where there is none, tick() asks again.
+void Supervisor::read_shared(std::uint64_t count) {
+  SharedTasks& shared = *setup_.shared_tasks;
+  event::InputsRead read;
+  std::optional<TaskId> next;
+  while (read.count < count && (next = shared.next(monotonic_now()))) {
+    if (read.count == 0) read.first = *next;
+    if (*next != read.first + read.count) break;
+    std::string text;
+    const InputSource::Pull pulled = shared.pull(&text);
+    keep_input(pulled, *next, std::move(text));
+    ++read.count;
+  }
+  read.ended = inputs_ended_ = read.count == 0 && shared.all_done();
+  wanted_shared_ = read.count == 0 && !read.ended ? count : 0;
+  if (wanted_shared_ == 0) post(read);
 }
 
 void Supervisor::perform(action::Assign& wanted) {

@@ -101,8 +101,7 @@ class Node {
         policy_(policy_of(spec, load.counted ? tasks.size() : std::nullopt)),
         scheduler_(policy_),
         workers_(static_cast<std::size_t>(load.workers)),
-        next_(tasks.begin),
-        passed_over_(tasks.begin) {
+        next_(tasks.begin) {
     views_.resize(workers_.size());
   }
 
@@ -218,13 +217,11 @@ class Node {
 
   void perform(const action::ReadInputs& wanted) {
     event::InputsRead read;
-    read.skipped = std::exchange(passed_over_, 0);  // a block begins without those before it being read
     while (read.count < wanted.count && next_ < mine_.end && next_ < load_.tasks) {
       if (!mine_.has(next_)) {
-        if (read.count > 0) break;
-        ++read.skipped;
-      } else {
-        ++read.count;
+        if (read.count > 0) break;  // those of one answer are neighbours
+      } else if (read.count++ == 0) {
+        read.first = next_;
       }
       ++next_;
     }
@@ -324,7 +321,6 @@ class Node {
   std::deque<Event> posted_;
   NodeFigures figures_;
   TaskId next_ = 0;  ///< input that is to be read
-  std::uint64_t passed_over_ = 0;
   Nanos now_ = 0, next_tick_ = kTickEvery, last_pulse_ = 0, last_usage_ = 0, synced_ = 0;
   Nanos started_ = wall_now();
   std::uint64_t unsynced_ = 0;

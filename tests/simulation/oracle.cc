@@ -92,8 +92,8 @@ void Oracle::before(const event::Begin& /*e*/) { begun_ = now_; }
 
 void Oracle::before(const event::InputsRead& e) {
   reading_ = false;
-  for (std::uint64_t i = 0; i < e.skipped + e.count; ++i, ++next_read_) {
-    const bool skipped = i < e.skipped;
+  for (; next_read_ < e.first + e.count; ++next_read_) {
+    const bool skipped = next_read_ < e.first;
     require((*ended_earlier_)[next_read_] == skipped, "the simulated shell skipped the wrong task");
     move(next_read_, skipped ? TaskState::kEnded : TaskState::kWaiting);
   }

@@ -75,6 +75,7 @@ void Session::post(const Event& event) {
 
 void Session::perform(const action::ReadInputs& wanted) {
   event::InputsRead read;
+  const std::uint64_t before = next_input_;
   bool waits = false;
   while (read.count < wanted.count && !read.ended && !waits) {
     const bool at_end = next_input_ == scenario_.total;
@@ -86,14 +87,15 @@ void Session::perform(const action::ReadInputs& wanted) {
       waits = true;
     } else {
       ++next_input_;
-      ++(skip ? read.skipped : read.count);
+      if (!skip) ++read.count;
     }
     // The end comes at once only with inputs that are not slow.
     if (next_input_ == scenario_.total && (!scenario_.slow_inputs || calm_)) readable_ = scenario_.total + 1;
   }
-  stats_.saw(Seen::kSkippedTasks, read.skipped);
+  read.first = next_input_ - read.count;
+  stats_.saw(Seen::kSkippedTasks, read.first - before);
   if (read.count == 0) stats_.saw(Seen::kEmptyReads);
-  if (waits && read.count + read.skipped == 0) {
+  if (waits && next_input_ == before) {
     wanted_inputs_ = wanted.count;
     stats_.saw(Seen::kInputWaits);
     return;

@@ -115,7 +115,7 @@ TEST(EventLog, ReadsBackPolicies) {
 
 TEST(EventLog, LooksLikeThis) {
   EXPECT_EQ(step_text({81, event::InputsRead{2, false, 1}}, {action::Assign{0, {{1, 1}, {2, 3}}}}),
-            "81 InputsRead count=2 ended=0 skipped=1\n  Assign slot=0 tasks=1:1,2:3\n");
+            "81 InputsRead count=2 ended=0 first=1\n  Assign slot=0 tasks=1:1,2:3\n");
 }
 
 TEST(EventLog, RefusesWhatItWouldNotWrite) {
@@ -144,7 +144,7 @@ TEST(EventLog, AppendsSessionsToAFile) {
   }
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::string session = "mprun-events 1\n" + to_text(Policy{}) + "\n5 Begin\n  StartWorker slot=0\n";
+  const std::string session = "mprun-events 2\n" + to_text(Policy{}) + "\n5 Begin\n  StartWorker slot=0\n";
   EXPECT_EQ(text, session + session);
   EXPECT_EQ(std::remove(path.c_str()), 0);
 }

@@ -44,7 +44,7 @@ TEST(Simulation, TheSameChoicesAreTheSameSchedule) {
 std::string short_log() {
   Policy policy;
   return std::string(kEventLogHead) + "\n" + to_text(policy) +
-         "\n5 Begin\n  ReadInputs count=8192\n  StartWorker slot=0\n6 InputsRead count=1 ended=1 skipped=0\n"
+         "\n5 Begin\n  ReadInputs count=8192\n  StartWorker slot=0\n6 InputsRead count=1 ended=1 first=0\n"
          "7 WorkerReady slot=0\n  Assign slot=0 tasks=0:1\n";
 }
 
@@ -70,7 +70,7 @@ TEST(Simulation, ReplayTakesALogThatWasTorn) {
 }
 
 TEST(Simulation, ReplayRefusesWhatIsNoLog) {
-  for (const char* text : {"", "x\n", "5 Begin\n", "mprun-events 1\nno policy\n"}) {
+  for (const char* text : {"", "x\n", "5 Begin\n", "mprun-events 2\nno policy\n"}) {
     std::istringstream log(text);
     EXPECT_FALSE(replay(log)) << text;
   }
