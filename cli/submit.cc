@@ -9,6 +9,7 @@
 #include "cluster/batch_script.h"
 #include "commands.h"
 #include "job/inputs.h"
+#include "job_tasks.h"
 #include "own_program.h"
 #include "record/atomic_file.h"
 #include "record/run_directory.h"
@@ -60,6 +61,7 @@ BatchJob batch_job(const CommandLine& line, const JobSpec& spec, const std::stri
   job.account = asked.account;
   job.options = asked.sbatch_options;
   job.end_together = spec.kind == JobKind::kRanks;
+  job.outlives_nodes = spec.balance == Balance::kDynamic;
   return job;
 }
 
@@ -88,6 +90,7 @@ int submit(const CommandLine& line) {
   JobSpec& spec = resolved->spec;
   const auto inputs = open_inputs(spec);
   if (!inputs) return report_error(inputs.error());
+  if (auto fits = check_balance(spec, (*inputs)->total()); !fits) return report_error(fits.error());
   const auto nodes = static_cast<std::uint64_t>(line.submission.nodes);
   if (auto fits = check_shards(spec.output_dir, line.submission.nodes); !fits) return report_error(fits.error());
   if (line.submission.dry_run) {

@@ -53,6 +53,7 @@ std::string batch_script(const BatchJob& job) {
       "#SBATCH --requeue\n"
       "# A minute before the time limit, every mprun is told to stop and to keep what it has.\n"
       "#SBATCH --signal=USR2@60\n";
+  if (job.outlives_nodes) text += "# When a node fails, the others take over its tasks.\n#SBATCH --no-kill\n";
   for (const std::string& option : job.options) text += "#SBATCH " + option + "\n";
   text +=
       "\n"
@@ -61,6 +62,7 @@ std::string batch_script(const BatchJob& job) {
       "\n"
       "exec srun --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=";
   text += job.end_together ? "1" : "0";
+  if (job.outlives_nodes) text += " --no-kill";
   text += " \\\n ";
   for (const std::string& word : job.command) text += " " + shell_quoted(word);
   return text + "\n";

@@ -15,6 +15,7 @@ struct BatchJob {
   std::string partition, time, account;  ///< as sbatch takes them; empty: the cluster's defaults
   std::vector<std::string> options;      ///< more of sbatch's: "--mem=4G"
   bool end_together = false;             ///< the end of one mprun with a failure ends the others: ranks need each other
+  bool outlives_nodes = false;           ///< when a node fails the others go on: they take over its tasks
 };
 
 /// The text of the script.

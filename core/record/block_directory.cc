@@ -37,7 +37,8 @@ Result<void> make_whole(const std::string& path, const std::string& ours,
   if (auto filled = fill(ours); !filled) return filled;
   if (std::rename(ours.c_str(), path.c_str()) == 0) return {};
   const int error_number = errno;
-  if (!fs::exists(path, error)) return cannot_make(path, error_number);
+  const bool there = error_number == ENOTEMPTY || error_number == EEXIST || fs::exists(path, error);
+  if (!there) return cannot_make(path, error_number);
   fs::remove_all(ours, error);  // another one was quicker
   return {};
 }

@@ -130,7 +130,10 @@ std::string ShardProgress::line(std::uint64_t total) const {
     if (!state.begun) ++waiting;
     if (state.ended) ++ended;
   }
-  std::string text = std::to_string(done()) + (total > 0 ? " of " + std::to_string(total) : "") + " tasks";
+  const std::uint64_t most =
+      total > 0 ? total : UINT64_MAX;  // of a task that was taken over two shards may have a result
+  std::string text =
+      std::to_string(std::min(done(), most)) + (total > 0 ? " of " + std::to_string(total) : "") + " tasks";
   if (failed > 0) text += ", " + std::to_string(failed) + " failed";
   text += "; " + std::to_string(states_.size()) + (states_.size() == 1 ? " shard: " : " shards: ");
   std::string parts;

@@ -109,7 +109,7 @@ std::uint64_t Scheduler::wanted_ahead() const {
   for (const Worker& worker : workers_) {
     if (worker.in_flight.empty() && worker.state != State::kRetiring) ++idle;
   }
-  idle *= static_cast<std::uint64_t>(policy_.chunk_size.value_or(1));
+  idle = std::min(idle * static_cast<std::uint64_t>(policy_.chunk_size.value_or(1)), kReadAhead);
   if (average_ <= 0 || average_ > kSharedAheadSeconds) return idle;
   const double ahead = kSharedAheadSeconds / average_ * static_cast<double>(workers_.size());
   return std::max(idle, static_cast<std::uint64_t>(std::min(ahead, static_cast<double>(kReadAhead))));

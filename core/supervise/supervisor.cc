@@ -294,7 +294,8 @@ void Supervisor::tick() {
   if (now - last_tick_ >= kTickEvery) {
     last_tick_ = now;
     if (setup_.shared_tasks != nullptr) setup_.shared_tasks->tick(now);
-    if (wanted_shared_ > 0 && scheduler_->stopping() == Cause::kNone) read_shared(wanted_shared_);
+    const bool stops = scheduler_->stopping() != Cause::kNone || scheduler_->start_failed();
+    if (wanted_shared_ > 0 && !stops) read_shared(wanted_shared_);
     post(event::Tick{});
   }
   if (stop_by_ && now > *stop_by_) {

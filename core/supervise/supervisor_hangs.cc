@@ -8,6 +8,7 @@ namespace mprun {
 void Supervisor::look_for_hangs() {
   const Nanos now = monotonic_now();
   if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
+  if (wanted_shared_ > 0 && scheduler_->busy() == 0) return;  // all wait for other mpruns, which may take hours
   setup_.watch->expect({hosts_, may_start_another()});
   if (const auto finding = setup_.watch->look(now)) act_on(*finding);
   if (const auto warning = setup_.watch->take_warning()) notice(Notice::Kind::kWarning, *warning);

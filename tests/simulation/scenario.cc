@@ -53,6 +53,7 @@ Scenario make_scenario(Choices* choices) {
   constexpr std::array<Nanos, 5> kTaskTimes = {10 * kNanosPerMilli, 1000, 20'000, kNanosPerMilli, kNanosPerSecond / 5};
   scenario.task_time = kTaskTimes[choices->pick(kTaskTimes.size())];
   scenario.steps = 20 + choices->pick(400);
+  policy.shares_inputs = choices->one_in(4);
   return scenario;
 }
 

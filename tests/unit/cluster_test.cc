@@ -157,10 +157,14 @@ TEST(BatchScript, SaysWhatWasAskedFor) {
                            "--kill-on-bad-exit=0 \\\n  /bin/mprun --set 'env.A=\"b c\"' job.json\n"})
     EXPECT_THAT(script, HasSubstr(line));
   EXPECT_THAT(script, Not(HasSubstr("--partition")));
+  EXPECT_THAT(script, Not(HasSubstr("--no-kill")));
   job.options = {"--cpus-per-task=2"};
   job.end_together = true;
   EXPECT_THAT(batch_script(job), Not(HasSubstr("--exclusive")));
   EXPECT_THAT(batch_script(job), HasSubstr("--kill-on-bad-exit=1"));
+  job.outlives_nodes = true;
+  EXPECT_THAT(batch_script(job), HasSubstr("#SBATCH --no-kill\n"));
+  EXPECT_THAT(batch_script(job), HasSubstr("--kill-on-bad-exit=1 --no-kill \\\n"));
 }
 
 }  // namespace

@@ -106,8 +106,8 @@ TEST_F(JobResolve, NamesNoSecretInMessages) {
 TEST_F(JobResolve, ReportsUnknownKeysWithTheNearest) {
   EXPECT_EQ(refusal("{\"script\": \"train.py\",\n\"limits\": {\n\"task_secnds\": 3}}"),
             "job.json:3: /limits/task_secnds: unknown key \"task_secnds\"\n"
-            "  allowed: task_seconds, job_seconds, join_seconds, grace_seconds, tasks_per_worker, "
-            "memory_per_worker\n"
+            "  allowed: task_seconds, job_seconds, join_seconds, grace_seconds, heartbeat_seconds, "
+            "tasks_per_worker, memory_per_worker\n"
             "  did you mean \"task_seconds\"?");
   EXPECT_THAT(refusal("{\"proceses\": 3}"),
               AllOf(StartsWith("job.json:1: /proceses: unknown key"), HasSubstr("did you mean \"processes\"?")));
@@ -504,10 +504,19 @@ TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
   }
 }
 
+TEST_F(JobResolve, WhatCannotBeBalancedIsRefused) {
+  EXPECT_EQ(good(with("\"seed\": 1")).spec.balance, Balance::kStatic);
+  EXPECT_EQ(good(with(R"("balance": "dynamic", "inputs": {"range": 9}, "function": "f")")).spec.balance,
+            Balance::kDynamic);
+  EXPECT_THAT(refusal(with(R"("balance": "dynamic")")), HasSubstr("ranks run all at once"));
+  EXPECT_THAT(refusal(with(R"("balance": "dynamic", "inputs": {"range": 9}, "function": "f", "on_error": "stop")")),
+              HasSubstr("what a shard that stops at failures (\"on_error\") leaves"));
+}
+
 TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
-    "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue",
-    "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5},
+    "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue", "balance": "static",
+    "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5, "heartbeat_seconds": 60},
     "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);

@@ -61,5 +61,16 @@ TEST(RecordRowSetTest, AgreesWithAPlainSetOfRows) {
   }
 }
 
+TEST(RowSet, HasAllOfARange) {
+  RowSet rows;
+  EXPECT_TRUE(rows.has_all(3, 3));
+  EXPECT_FALSE(rows.has_all(3, 4));
+  rows.add(2, 5);
+  EXPECT_TRUE(rows.has_all(2, 5));
+  EXPECT_TRUE(rows.has_all(3, 4));
+  EXPECT_FALSE(rows.has_all(1, 3));
+  EXPECT_FALSE(rows.has_all(4, 6));
+}
+
 }  // namespace
 }  // namespace mprun

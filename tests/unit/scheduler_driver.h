@@ -16,8 +16,13 @@ class Driver {
  public:
   explicit Driver(const Policy& policy) : scheduler_(policy) {}
 
-  std::vector<Action> send(const Event& event) {
+  /// Inputs are numbered on from those that were read before, unless they say where they begin.
+  std::vector<Action> send(Event event) {
     std::vector<Action> actions;
+    if (auto* read = std::get_if<event::InputsRead>(&event)) {
+      if (read->first == 0) read->first = next_input_;
+      next_input_ = read->first + read->count;
+    }
     scheduler_.step(event, now_, &actions);
     return actions;
   }
@@ -27,6 +32,7 @@ class Driver {
  private:
   Scheduler scheduler_;
   Nanos now_ = kNanosPerSecond;
+  TaskId next_input_ = 0;
 };
 
 template <typename T>

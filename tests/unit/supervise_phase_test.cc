@@ -78,5 +78,14 @@ TEST(PhaseText, TheEndSaysWhoIsLeft) {
   EXPECT_EQ(told(standing), "stopping: waiting for 2 running tasks");
 }
 
+TEST(PhaseText, WhoseTasksAreWaitedFor) {
+  Standing standing;
+  standing.was_ready = true;
+  standing.needs_shared = true;
+  EXPECT_EQ(told(standing), "running: waiting for blocks of tasks");
+  standing.waits_for = "blocks of shard 3";
+  EXPECT_EQ(told(standing), "running: waiting for blocks of shard 3");
+}
+
 }  // namespace
 }  // namespace mprun

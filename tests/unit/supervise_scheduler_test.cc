@@ -72,6 +72,35 @@ TEST(Scheduler, ShortTasksAreQueuedByTheHundred) {
   EXPECT_GT(assigned(actions, 0).size(), 1000U);
 }
 
+TEST(Scheduler, OfSharedInputsItAsksForWhatItNeedsSoon) {
+  Policy policy = workers(2);
+  policy.shares_inputs = true;
+  Driver driver(policy);
+  auto asked = all<action::ReadInputs>(driver.send(event::Begin{}));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].count, 2U) << "one a worker";
+  driver.send(event::InputsRead{2, false, 70});
+  EXPECT_THAT(assigned(driver.send(event::WorkerReady{0}), 0), ElementsAre(70));
+  EXPECT_THAT(assigned(driver.send(event::WorkerReady{1}), 1), ElementsAre(71));
+  asked = all<action::ReadInputs>(driver.send(event::TaskDone{0, false, 10 * kNanosPerSecond}));
+  ASSERT_EQ(asked.size(), 1U) << "at once";
+  EXPECT_EQ(asked[0].count, 1U) << "for the worker that is idle";
+  EXPECT_THAT(assigned(driver.send(event::InputsRead{1, false, 3}), 0), ElementsAre(3)) << "tasks come in any order";
+  EXPECT_THAT(all<action::ReadInputs>(driver.send(event::Tick{})), IsEmpty()) << "nothing ahead of long tasks";
+}
+
+TEST(Scheduler, OfSharedInputsShortTasksAreAskedForAhead) {
+  Policy policy = workers(1);
+  policy.shares_inputs = true;
+  Driver driver(policy);
+  driver.send(event::Begin{});
+  driver.send(event::WorkerReady{0});
+  driver.send(event::InputsRead{1, false});
+  const auto asked = all<action::ReadInputs>(driver.send(event::TaskDone{0, false, kNanosPerSecond / 100}));
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].count, 50U) << "half a second's";
+}
+
 TEST(Scheduler, LongTasksAreHandedOutOneAhead) {
   Driver driver(workers(1));
   driver.send(event::Begin{});
