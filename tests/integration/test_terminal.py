@@ -130,6 +130,20 @@ def test_live_line_tells_failures_and_rate(terminal: StartTerminal, tmp_path: Pa
     assert "exit code 1" in text
 
 
+def test_who_waits_for_another_shard_says_so(terminal: StartTerminal, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(
+        "import os\nfrom events import wait_for\n\n\ndef run(number):\n"
+        "    if os.environ['MPRUN_RUN_DIR'].endswith('1'):\n        wait_for('go')\n    return number\n"
+    )
+    words = ("--balance", "dynamic", "--output", "all", write_job(tmp_path, processes=1))
+    slow = terminal("--shard", "1/2", *words)
+    harness.wait_until((tmp_path / "all/blocks/1/held.0.1").exists, 30, "a block to be claimed")
+    quick = terminal("--shard", "2/2", *words)
+    quick.expect("waiting for blocks of shard 1")
+    (tmp_path / "go").write_text("\n")
+    assert slow.wait() == quick.wait() == 0
+
+
 def test_unknown_number_of_tasks(terminal: StartTerminal, tmp_path: Path) -> None:
     """A pipe of inputs on standard input, progress on the terminal."""
     os.mkfifo(tmp_path / "inputs")
