@@ -215,6 +215,22 @@ def test_submit_waits_joins_and_returns_the_exit_code(
     assert again and [status for _, status, _ in results(tmp_path / "out")] == ["ok"] * 10
 
 
+def test_a_node_that_dies_leaves_its_tasks_to_the_others(
+    cluster: Cluster, tmp_path: Path, start_mprun: StartCommand
+) -> None:
+    limits = {"heartbeat_seconds": 1}
+    job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1, balance="dynamic", limits=limits)
+    waiting = start_mprun("submit", "--wait", "--nodes", "2", "--output", "out", job, env=cluster.environment)
+    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    cluster.cut_power("n2")
+    (tmp_path / "go").write_text("\n")
+    run = waiting.wait(120).check()
+    assert "has not ended: it still runs, or was killed; all its tasks are done nevertheless" in run.stderr
+    assert results(tmp_path / "out") == squares(10)
+    notices = [notice["text"] for notice in summary(tmp_path / "out")["notices"]]
+    assert "shard 1 of 2 (on n1): took over task 5 of shard 2, whose heartbeat has stopped" in notices
+
+
 FAILS = """
 
 def fail(number):
