@@ -73,7 +73,7 @@ def test_precedence(run_job: RunCommand, tmp_path: Path) -> None:
     assert used["seed"] == 5  # the configuration
     assert used["chunk_size"] == "auto"  # the default
     assert used["retries"] == {"on_error": 4, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}
-    assert used["limits"] == {"grace_seconds": 9, "join_seconds": 8}
+    assert used["limits"] == {"grace_seconds": 9, "join_seconds": 8, "heartbeat_seconds": 60}
     assert used["env"] == {"LAYER": "spec", "CONFIG": "1"}
     assert run.values() == [[number, 1, used_prefix(run), "spec"] for number in range(3)]
     run = run_job(SPEC).check()
@@ -155,6 +155,7 @@ OPTIONS: list[tuple[list[str], str, Any]] = [
     (["--threads-per-worker", "2"], "threads_per_worker", 2),
     (["--progress", "never"], "progress", "never"),
     (["--view", "workers"], "view", "workers"),
+    (["--balance", "static"], "balance", "static"),
     (["--set", "limits.grace_seconds=2"], "limits.grace_seconds", 2),
     (["--set", "seed=7"], "seed", 7),
     (["--set", 'env={"A": "b=c"}'], "env.A", "b=c"),

@@ -505,12 +505,13 @@ TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
 }
 
 TEST_F(JobResolve, WhatCannotBeBalancedIsRefused) {
-  EXPECT_EQ(good(with("\"seed\": 1")).spec.balance, Balance::kStatic);
-  EXPECT_EQ(good(with(R"("balance": "dynamic", "inputs": {"range": 9}, "function": "f")")).spec.balance,
-            Balance::kDynamic);
-  EXPECT_THAT(refusal(with(R"("balance": "dynamic")")), HasSubstr("ranks run all at once"));
-  EXPECT_THAT(refusal(with(R"("balance": "dynamic", "inputs": {"range": 9}, "function": "f", "on_error": "stop")")),
-              HasSubstr("what a shard that stops at failures (\"on_error\") leaves"));
+  EXPECT_EQ(good(with(R"("seed": 1)")).spec.balance, Balance::kStatic);
+  EXPECT_EQ(good(with(R"("balance": "dynamic")")).spec.balance, Balance::kDynamic);
+  EXPECT_THAT(refusal(R"({"script": "train.py", "balance": "dynamic"})"), HasSubstr("ranks run all at once"));
+  for (const char* stops : {R"("on_error": "stop")", R"("max_failures": 3)"}) {
+    EXPECT_THAT(refusal(with(R"("balance": "dynamic", )" + std::string(stops))),
+                HasSubstr("what a shard that stops at failures"));
+  }
 }
 
 TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
