@@ -18,8 +18,6 @@
 namespace mprun {
 namespace {
 
-constexpr std::uint64_t kAbsent = UINT64_MAX;
-
 [[nodiscard]] bool same_file(int one, int other) {
   struct stat a {};
   struct stat b {};
@@ -235,8 +233,8 @@ bool ResultsWriter::fill_copy() {
     copied_ += LineReader::copy_bytes(journal_.fd(), copied_, most, &out);
   }
   while (order_ == Order::kInput && out.size() < AppendFile::kFlushBytes && next_copied_ < offsets_.size()) {
-    if (present(next_copied_)) {
-      if (!reader_.copy_line(journal_.fd(), offsets_[next_copied_], &out)) break;
+    if (const std::uint64_t offset = offsets_.at(next_copied_); present(offset)) {
+      if (!reader_.copy_line(journal_.fd(), offset, &out)) break;
     } else if (!ending_) {
       break;
     }
@@ -268,19 +266,12 @@ void ResultsWriter::append_line(const TaskEnded& ended) {
 
 void ResultsWriter::remember(TaskId task, std::uint64_t offset) {
   const std::uint64_t index = (task - tasks_.begin) / tasks_.step;
-  if (index < offsets_.size()) {
-    out_of_order_ = true;
-    offsets_[index] = offset;
-    return;
-  }
-  while (offsets_.size() < index) offsets_.push_back(kAbsent);
-  offsets_.push_back(offset);
+  out_of_order_ = out_of_order_ || index < offsets_.size();
+  offsets_.set(index, offset);
 }
 
-bool ResultsWriter::present(std::size_t index) const {
-  // Lines that could not be written any more (see AppendFile) lie past the end.
-  return index < offsets_.size() && offsets_[index] < journal_.size();
-}
+// Lines that could not be written any more (see AppendFile) lie past the end, and so does what is absent.
+bool ResultsWriter::present(std::uint64_t offset) const { return offset < journal_.size(); }
 
 void ResultsWriter::check_copy() {
   if (!copy_ || !copy_->failure()) return;
@@ -311,8 +302,8 @@ void ResultsWriter::finish(bool deliver) {
   }
 }
 
-bool ResultsWriter::copy_ordered(std::size_t index, AppendFile* to) {
-  if (!reader_.copy_line(journal_.fd(), offsets_[index], &to->buffer())) return false;
+bool ResultsWriter::copy_ordered(std::uint64_t offset, AppendFile* to) {
+  if (!reader_.copy_line(journal_.fd(), offset, &to->buffer())) return false;
   to->end_line();
   return true;
 }
@@ -322,11 +313,11 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
   Result<AppendFile> ordered = AppendFile::create(temporary, "--output");
   if (!ordered) return ordered.error().message;
   std::optional<std::string> reason;
-  for (std::size_t index = 0; index < offsets_.size() && !ordered->failure(); ++index) {
-    if (!present(index) || copy_ordered(index, &*ordered)) continue;
+  offsets_.for_each([&](std::uint64_t offset) {
+    if (!present(offset) || copy_ordered(offset, &*ordered)) return !ordered->failure();
     reason = "cannot read it: " + std::string(std::strerror(reader_.error_number()));
-    break;
-  }
+    return false;
+  });
   ordered->flush();
   if (durability_ != Durability::kNone && !ordered->failure() &&
       uninterrupted([&] { return fdatasync(ordered->fd()); }) != 0)

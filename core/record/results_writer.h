@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "os/file_sync.h"
 #include "record/append_file.h"
 #include "record/earlier_run.h"
+#include "record/line_offsets.h"
 #include "record/line_reader.h"
 #include "supervise/job_event.h"
 
@@ -79,12 +79,12 @@ class ResultsWriter : public Sink {
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
-  [[nodiscard]] bool present(std::size_t index) const;
+  [[nodiscard]] bool present(std::uint64_t offset) const;
   void feed_copy();
   bool fill_copy();
   void check_copy();
   void end_copy(bool deliver);
-  bool copy_ordered(std::size_t index, AppendFile* to);
+  bool copy_ordered(std::uint64_t offset, AppendFile* to);
   [[nodiscard]] std::optional<std::string> rewrite_in_input_order();
 
   AppendFile journal_;
@@ -101,11 +101,11 @@ class ResultsWriter : public Sink {
   Nanos synced_ = 0;            ///< when that was
   LineReader reader_;
   ShardTasks tasks_;
-  std::deque<std::uint64_t> offsets_;  ///< of the lines of tasks_, one after the other; only for Order::kInput
-  std::size_t next_copied_ = 0;        ///< which of them the copy waits for
-  std::uint64_t copied_ = 0;           ///< bytes of the journal the copy has, for Order::kCompletion
-  std::uint64_t last_fed_ = 0;         ///< size of the journal when the copy was last fed
-  bool ending_ = false;                ///< tasks that are absent now never ran
+  LineOffsets offsets_;            ///< of the lines of tasks_, one after the other; only for Order::kInput
+  std::uint64_t next_copied_ = 0;  ///< which of them the copy waits for
+  std::uint64_t copied_ = 0;       ///< bytes of the journal the copy has, for Order::kCompletion
+  std::uint64_t last_fed_ = 0;     ///< size of the journal when the copy was last fed
+  bool ending_ = false;            ///< tasks that are absent now never ran
   bool out_of_order_ = false;
   std::vector<std::string> warnings_;
 };
