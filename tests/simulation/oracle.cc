@@ -116,6 +116,7 @@ Cause Oracle::cause_of_end(const SlotBook& book, bool from_outside, Cause own) c
 }
 
 void Oracle::before(const event::TaskDone& e) {
+  any_done_ = true;
   SlotBook& book = at(e.slot);
   if (book.held.empty()) return;
   ending_ = Ending{e.slot, book.held.front(), e.failed, cause_of_end(book, e.from_outside, Cause::kNone), e.duration};
@@ -216,6 +217,9 @@ void Oracle::allow(const action::ReadInputs& a) {
   require(a.count > 0 && a.count <= kMostReadAhead, "a wrong number of inputs is asked for");
   const std::uint64_t waiting = number(TaskState::kWaiting) + number(TaskState::kDelayed);
   require(pending_take_backs_ > 0 || waiting + a.count <= kMostReadAhead, "more inputs are asked for than are to wait");
+  const auto one_each =
+      static_cast<std::uint64_t>(policy_.workers) * static_cast<std::uint64_t>(policy_.chunk_size.value_or(1));
+  require(!policy_.shares_inputs || any_done_ || a.count <= one_each, "tasks are claimed before they are needed");
   reading_ = true;
 }
 

@@ -140,6 +140,7 @@ class Oracle {
   std::uint64_t fresh_ = 0;  ///< read and never handed out
   TaskId next_read_ = 0, next_fresh_ = 0;
   bool reading_ = false, inputs_ended_ = false, start_failed_ = false;
+  bool any_done_ = false;  ///< so it may be known how long tasks take
   Nanos now_ = 0, begun_ = 0, stop_deadline_ = 0;
   Cause stop_ = Cause::kNone, stop_before_ = Cause::kNone;
   bool start_failed_before_ = false;
