@@ -347,11 +347,12 @@ void Supervisor::on_signals() {
     } else if (number == SIGUSR2 || (number == SIGTERM && setup_.in_batch_job)) {
       on_warning(number);
     } else if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) {
-      notice(Notice::Kind::kWarning,
-             stop_signal_ == 0 ? "stopping: running tasks may finish; once more kills them" : "killing");
-      if (stop_signal_ == 0) stop_signal_ = number;
+      const bool first = stop_signal_ == 0;
+      if (first) stop_signal_ = number;
       post(event::Interrupt{});
       wound_down_by_ = 0;
+      // Done before it is said: who reads it can rely on it.
+      notice(Notice::Kind::kWarning, first ? "stopping: running tasks may finish; once more kills them" : "killing");
     }
   }
   if (size < 0 && errno != EAGAIN) {
@@ -366,11 +367,11 @@ void Supervisor::on_signals() {
 // is left is for the next session.
 void Supervisor::on_warning(int number) {
   if (stop_signal_ != 0) return;
-  notice(Notice::Kind::kWarning, std::string("stopping, as ") + (number == SIGUSR2 ? "SIGUSR2" : "SIGTERM") +
-                                     " asks: running tasks may finish; the others are left to the next session");
   stop_signal_ = number;
   stop_by_ = monotonic_now() + from_seconds(kWarnedSeconds);
   post(event::Interrupt{});
+  notice(Notice::Kind::kWarning, std::string("stopping, as ") + (number == SIGUSR2 ? "SIGUSR2" : "SIGTERM") +
+                                     " asks: running tasks may finish; the others are left to the next session");
 }
 
 // A worker may have died of a signal that is on its way to us as well.

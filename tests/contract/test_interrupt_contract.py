@@ -49,9 +49,9 @@ StartWaiting = Callable[..., Running]
 def start_waiting(
     request: pytest.FixtureRequest, start_job: StartCommand, tmp_path: Path
 ) -> StartWaiting:
-    """start_waiting(grace=60) -> a job of which two tasks run, until the file `go` is there."""
+    """start_waiting(*options, grace=60) -> a job of which two tasks run, until the file `go` is there."""
 
-    def start(grace: float = 60, **limits: float) -> Running:
+    def start(*options: str, grace: float = 60, **limits: float) -> Running:
         spec: dict[str, Any] = {"processes": 2, "limits": {"grace_seconds": grace, **limits}}
         if request.param == "command":
             spec.update(command=["sh", "-c", COMMAND], inputs={"range": 6})
@@ -65,7 +65,7 @@ def start_waiting(
                 inputs={"range": 6},
             )
         scripts = {"job.py": WAITS, "ranks.py": RANKS, "events.py": harness.EVENTS}
-        running = start_job(spec, scripts=scripts, process_group=0)
+        running = start_job(spec, *options, scripts=scripts, process_group=0)
         harness.wait_until(lambda: len(harness.marks(tmp_path / "began")) == 2, what="two tasks")
         return running
 
@@ -97,6 +97,19 @@ def test_the_first_signal_lets_running_tasks_finish(
     assert sorted(harness.marks(tmp_path / "ended")) == sorted(began)
     assert run.summary()["exit_code"] == code
     assert run.summary()["counts"]["ok"] == 2
+
+
+@pytest.mark.parametrize("start_waiting", harness.START_METHODS, indirect=True)
+def test_what_is_queued_is_taken_back_before_it_is_said(
+    start_waiting: StartWaiting, tmp_path: Path
+) -> None:
+    """Who reads that mprun stops can rely on it: no other task will begin."""
+    running = start_waiting("--explain")
+    running.send_signal(signal.SIGINT)
+    harness.wait_until(lambda: "stopping: " in running.stderr, what="mprun to say that it stops")
+    assert running.stderr.partition("stopping: ")[0].count("took 2 queued tasks back") == 2
+    (tmp_path / "go").write_text("\n")
+    running.wait(20).check(130)
 
 
 def test_grace_after_the_first_signal(start_waiting: StartWaiting, tmp_path: Path) -> None:
