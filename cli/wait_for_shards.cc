@@ -25,12 +25,15 @@ constexpr Nanos kAsk = 5 * kNanosPerSecond;
 // Answers in a row that know nothing of the job: while it is requeued there may be one.
 constexpr int kMostUnknown = 2;
 
-/// Whether nothing of the job is left to come. `*unknown` counts answers that name no state.
-bool is_over(const std::string& batch_job, int* unknown) {
+/// Whether no process of ours is left in the job, and none to come. `all_ended`: by the shards' files; the end of the
+/// batch script is enough then, what the nodes tidy up afterwards may take minutes. `*unknown` counts answers that name
+/// no state.
+bool is_over(const std::string& batch_job, bool all_ended, int* unknown) {
   const auto told = run_program_for_text({"squeue", "-h", "-t", "all", "-o", "%T", "-j", batch_job});
   const std::string state = told && told->exit_code == 0 ? told->out.substr(0, told->out.find('\n')) : "";
   if (state.empty()) return ++*unknown >= kMostUnknown;
   *unknown = 0;
+  if (state == "COMPLETING") return all_ended;
   constexpr std::array kEnded = {"COMPLETED", "FAILED",    "CANCELLED", "TIMEOUT",
                                  "NODE_FAIL", "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY"};
   return std::find(kEnded.begin(), kEnded.end(), state) != kEnded.end();
@@ -116,10 +119,12 @@ int wait_for_shards(const WaitedJob& job) {
   for (;;) {
     for (const std::string& hang : progress.update()) line.say("mprun: " + hang);
     line.show("job " + job.batch_job + ": " + progress.line(job.tasks));
-    bool over = progress.all_ended() && !progress.any_stopped();
-    if (!over && monotonic_now() - asked >= kAsk) {
+    // The files say so a moment before the last process has ended.
+    const bool all_ended = progress.all_ended() && !progress.any_stopped();
+    bool over = false;
+    if (all_ended || monotonic_now() - asked >= kAsk) {
       asked = monotonic_now();
-      over = is_over(job.batch_job, &unknown);
+      over = is_over(job.batch_job, all_ended, &unknown);
     }
     if (over && !progress.is_behind()) break;
     const int number = sigtimedwait(&waiting.set(), nullptr, progress.is_behind() ? &at_once : &look);

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster import Cluster
+from cluster import Cluster, find
 from harness import RunCommand, StartCommand, marks, wait_until
 from jobs import PATIENT, results, squares, summary, write_job
 from terminal import COLUMNS, Terminal
@@ -124,6 +124,34 @@ def test_who_waits_goes_on_with_a_job_that_begins_anew(
     assert hosts == ({"n1", "n2"} if how == "requeue" else {"n1", "n3"})
     assert results(tmp_path / "out") == squares(10)
     assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+
+
+STILL_RUNNING = """\
+#!/bin/sh
+echo asked >>"$HOME/asked"
+if test -e "$HOME/over"; then exec {squeue} "$@"; fi
+echo RUNNING
+"""
+
+
+def test_who_waits_does_so_until_the_job_is_over(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
+    """All is written, but mprun may still live on a node: who goes on too early finds the run directory in use."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "squeue").write_text(STILL_RUNNING.format(squeue=find("squeue")))
+    (programs / "squeue").chmod(0o755)
+    job = write_job(tmp_path, PATIENT, inputs={"range": 4}, processes=1)
+    words = ["submit", "--wait", "--nodes", "1", "--output", "out", job]
+    path = f"{programs}:{os.environ['PATH']}"
+    waiting = start_mprun(*words, env={**cluster.environment, "HOME": str(tmp_path), "PATH": path})
+    (tmp_path / "go").write_text("\n")
+    wait_until((tmp_path / "out/shards/1/summary.json").exists, 30, "the shard to end")
+    asked = len(marks(tmp_path / "asked"))
+    wait_until(lambda: len(marks(tmp_path / "asked")) >= asked + 3, 30, "Slurm to be asked")
+    assert waiting.process.poll() is None
+    (tmp_path / "over").write_text("\n")
+    waiting.wait().check()
+    assert results(tmp_path / "out") == squares(4)
 
 
 def test_nohup_keeps_who_waits_waiting(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
