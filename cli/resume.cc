@@ -143,7 +143,7 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
 
 Result<Plan> plan_to_resume(const CommandLine& line) {
   const std::string run_dir = absolute(line.run_dir);
-  if (access(run_dir.c_str(), F_OK) != 0) return usage_error("there is no run directory " + run_dir);
+  if (auto found = RunDirectory::find(run_dir); !found) return found.error();
   auto recorded = read_document(run_dir + "/job.json", run_dir);
   const auto unborn = RunDirectory::clear_unborn(run_dir);
   if (!unborn) return unborn.error();

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -16,6 +17,7 @@
 #include "record/journal.h"
 #include "record/line_reader.h"
 #include "record/result_line.h"
+#include "record/run_directory.h"
 #include "record/whole_number.h"
 
 namespace mprun {
@@ -162,10 +164,11 @@ std::uint64_t certain_bytes(const EarlierSessions& sessions) {
 }
 
 Result<EarlierSessions> read_journal(const std::string& run_dir, const std::function<void(const JobEvent&)>& replay) {
+  if (auto found = RunDirectory::find(run_dir); !found) return found.error();
   struct stat info {};
-  if (stat(run_dir.c_str(), &info) != 0) return usage_error("there is no run directory " + run_dir);
   const std::string path = run_dir + "/" + kJournalName;
   if (stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) return usage_error("cannot look at " + path + ": " + std::strerror(errno));
     const bool run = stat((run_dir + "/results.jsonl").c_str(), &info) == 0;
     if (stat((run_dir + "/shards").c_str(), &info) == 0) {
       return usage_error(run_dir + " holds the shards of a run, which are to be joined first: mprun merge " + run_dir);

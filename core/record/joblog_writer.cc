@@ -1,5 +1,7 @@
 #include "record/joblog_writer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -60,8 +62,9 @@ Result<std::unique_ptr<JoblogWriter>> JoblogWriter::open(const std::string& path
 }
 
 Result<std::unique_ptr<JoblogWriter>> JoblogWriter::reopen(const std::string& path, CommandText command) {
+  if (access(path.c_str(), F_OK) != 0) return open(path, std::move(command));
   const auto bytes = for_each_line(path, [](std::string_view, std::uint64_t) {});
-  if (!bytes || *bytes == 0) return open(path, std::move(command));
+  if (!bytes) return bytes.error();
   Result<AppendFile> file = AppendFile::reopen(path, *bytes, "--output");
   if (!file) return std::move(file).error();
   return std::unique_ptr<JoblogWriter>(new JoblogWriter(std::move(*file), std::move(command)));

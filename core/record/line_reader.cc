@@ -52,7 +52,7 @@ bool LineReader::load(int fd, std::uint64_t offset) {
   const ssize_t count = uninterrupted([&] { return pread(fd, window_.data(), wanted_, static_cast<off_t>(begin_)); });
   length_ = count > 0 ? static_cast<std::size_t>(count) : 0;
   const bool there = begin_ + length_ > offset;
-  if (!there) error_number_ = count < 0 ? errno : EIO;  // the end of the file within a line: somebody cut it
+  if (!there) error_number_ = count < 0 ? errno : 0;
   return there;
 }
 
@@ -67,7 +67,10 @@ Result<std::uint64_t> for_each_line(const std::string& path,
   std::string line;
   while (offset < static_cast<std::uint64_t>(info.st_size)) {
     line.clear();
-    if (!reader.copy_line(file->get(), offset, &line)) break;  // the last line has no end
+    if (!reader.copy_line(file->get(), offset, &line)) {
+      if (reader.error_number() != 0) return system_error("cannot read " + path, reader.error_number());
+      break;  // the last line has no end
+    }
     take(std::string_view(line).substr(0, line.size() - 1), offset);
     offset += line.size();
   }

@@ -19,12 +19,13 @@ class LineReader {
   /// `most`: bytes of the window, however sequential the reads are.
   explicit LineReader(std::size_t most = kLargestWindow) : most_(most) {}
 
-  /// Appends the line that begins at `offset`, newline included, to `to`; false (see error_number) if it is not there.
+  /// Appends the line that begins at `offset`, newline included, to `to`; false: it has no end, or cannot be read.
   bool copy_line(int fd, std::uint64_t offset, std::string* to);
   /// Whether the window has the whole line, so that copy_line() needs no file.
   [[nodiscard]] bool has_line(std::uint64_t offset) const;
   /// Appends at most `most` bytes from `offset` on; returns how many.
   static std::size_t copy_bytes(int fd, std::uint64_t offset, std::size_t most, std::string* to);
+  /// Why the last line could not be read; 0: the file ends before it does.
   [[nodiscard]] int error_number() const { return error_number_; }
 
  private:
@@ -40,7 +41,7 @@ class LineReader {
 };
 
 /// Calls `take` with every whole line of a regular file, without its newline, and with its offset; returns the bytes of
-/// whole lines. kUsage errors: it cannot be read.
+/// whole lines. kUsage errors: it is not there, or is no such file; others: it cannot be read.
 [[nodiscard]] Result<std::uint64_t> for_each_line(const std::string& path,
                                                   const std::function<void(std::string_view, std::uint64_t)>& take);
 

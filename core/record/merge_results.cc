@@ -60,7 +60,10 @@ class Cursor {
         }
       }
       text_.clear();
-      if (!reader_->copy_line(file_.get(), offset, &text_)) break;
+      if (!reader_->copy_line(file_.get(), offset, &text_)) {
+        if (reader_->error_number() != 0) return system_error("cannot read " + path_, reader_->error_number());
+        return internal_error(path_ + " has become shorter meanwhile; merge once more");
+      }
       offset_ = offset + text_.size();
       text_.pop_back();
       line_ = split_result_line(text_);

@@ -315,7 +315,8 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
   std::optional<std::string> reason;
   offsets_.for_each([&](std::uint64_t offset) {
     if (!present(offset) || copy_ordered(offset, &*ordered)) return !ordered->failure();
-    reason = "cannot read it: " + std::string(std::strerror(reader_.error_number()));
+    const int error = reader_.error_number();
+    reason = error != 0 ? "cannot read it: " + std::string(std::strerror(error)) : "somebody has cut it";
     return false;
   });
   ordered->flush();

@@ -153,6 +153,12 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 
 }  // namespace
 
+Result<void> RunDirectory::find(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) return {};
+  if (errno == ENOENT || errno == ENOTDIR) return usage_error("there is no run directory " + path);
+  return usage_error("cannot look at the run directory " + path + ": " + std::strerror(errno));
+}
+
 Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merged) {
   bool created = true;
   const bool named = !spec.output_dir.empty();

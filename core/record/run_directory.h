@@ -22,6 +22,8 @@ class RunDirectory {
   [[nodiscard]] static Result<RunDirectory> create(const JobSpec& spec, const Json& merged);
   /// Makes the directory only, for shards that will fill it: spec.output_dir, which may be there, or the default.
   [[nodiscard]] static Result<std::string> create_for_shards(const JobSpec& spec);
+  /// kUsage errors: it is not there, or cannot be looked at.
+  [[nodiscard]] static Result<void> find(const std::string& path);
   /// Takes the directory of an earlier run, locked, to go on with it. kUsage errors: not there, in use.
   [[nodiscard]] static Result<RunDirectory> reopen(const std::string& path);
   /// Empties the directory of a run that was killed before it began: nothing in it but the first files of one, and

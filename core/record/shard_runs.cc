@@ -1,11 +1,15 @@
 #include "record/shard_runs.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <map>
 #include <utility>
 
+#include "os/fd.h"
 #include "record/earlier_run.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
@@ -16,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The nodes of all sessions, as the lines about them name them.
-std::vector<ShardRun::Place> places_of(const std::string& path) {
+Result<std::vector<ShardRun::Place>> places_of(const std::string& path) {
   std::vector<ShardRun::Place> places;
   std::string started;
   const auto read = for_each_line(path + "/" + kJournalName, [&](std::string_view line, std::uint64_t) {
@@ -27,7 +31,19 @@ std::vector<ShardRun::Place> places_of(const std::string& path) {
     if (json.contains("started")) started = json.value("started", "");
     if (json.contains("place")) places.push_back({started, json["place"].value("node", "")});
   });
-  return read ? places : std::vector<ShardRun::Place>();
+  if (!read) return read.error();
+  return places;
+}
+
+/// Nullopt: there is none, or none that is whole.
+Result<std::optional<Json>> read_summary(const std::string& path) {
+  const Fd file = open_fd(path, O_RDONLY | O_NOFOLLOW);
+  if (!file && errno == ENOENT) return std::optional<Json>();
+  if (!file) return system_error("cannot read " + path, errno);
+  const auto text = read_all(file.get());
+  if (!text) return Error{text.error().fault, path + ": " + text.error().message};
+  Json json = Json::parse(*text, nullptr, false);
+  return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
 }
 
 std::uint64_t count_of(const Json& summary, const char* name) {
@@ -55,13 +71,17 @@ Result<ShardRun> read_shard(const std::string& path) {
   if (!shard) return usage_error(path + "/job.json names no shard");
   run.shard = *shard;
   run.spec = std::move(spec->value);
-  run.places = places_of(path);
-  if (!run.places.empty()) run.node = run.places.back().node;
   std::error_code error;
-  if (fs::exists(path + "/summary.json", error)) {
-    auto summary = read_document(path + "/summary.json", path);
-    if (summary && summary->value.is_object()) run.summary = std::move(summary->value);
+  if (fs::exists(path + "/" + kJournalName, error)) {
+    auto places = places_of(path);
+    if (!places) return places.error();
+    run.places = std::move(*places);
   }
+  if (!run.places.empty()) run.node = run.places.back().node;
+  if (error) return system_error("cannot read " + path, error.value());
+  auto summary = read_summary(path + "/summary.json");
+  if (!summary) return summary.error();
+  run.summary = std::move(*summary);
   run.fault = unfinished(run.summary);
   return run;
 }
@@ -94,6 +114,9 @@ Result<std::vector<ShardRun>> find_shards(const std::string& run_dir) {
                          " and " + to_string(run->shard));
     }
     found.emplace(run->shard.index, std::move(*run));
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return system_error("cannot read " + run_dir + "/shards", error.value());
   }
   if (found.empty()) return usage_error(run_dir + " has no shards: there is no run in " + run_dir + "/shards");
   const std::uint64_t count = found.begin()->second.shard.count;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -136,6 +137,7 @@ std::optional<std::string> TensorFiles::check_file(Gathered* gathered_file, cons
   const std::string file = shown(name + ".npy");
   struct stat info {};
   if (fstatat(folder_.get(), (name + ".npy").c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    keep_in_mind(errno);
     return file + " cannot be read: " + std::strerror(errno);
   }
   if (info.st_ino != gathered.inode || !S_ISREG(info.st_mode)) return file + " was replaced while the job ran";
@@ -179,6 +181,7 @@ bool TensorFiles::restore(TaskId task, const Json& tensors) {
 }
 
 Result<void> TensorFiles::go_on() {
+  if (trouble_ != 0) return system_error("cannot look at what is in " + path_, trouble_);
   if (!open_folder()) return {};  // no task has returned a tensor
   remove_leftovers();
   own_written_.clear();
@@ -226,19 +229,29 @@ std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::st
   const auto opened = open_one(file, O_RDONLY);
   if (!opened) return shown(file) + " " + opened.error().message;
   struct stat info {};
+  errno = 0;
   if (fstat(opened->get(), &info) == 0) pending_->own_bytes = static_cast<std::uint64_t>(info.st_size);
   const auto fault = safetensors_fault(opened->get(), names);
+  if (fault && errno == EIO) keep_in_mind(errno);  // parsing numbers sets others
   return fault ? std::optional(shown(file) + " " + *fault) : std::nullopt;
 }
 
 bool TensorFiles::open_folder() {
   if (!folder_) folder_ = open_fd(path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder_) keep_in_mind(errno);
   return static_cast<bool>(folder_);
 }
 
+// A call on a file has failed; these errors say that it is not one of ours.
+void TensorFiles::keep_in_mind(int error_number) {
+  constexpr std::array kNotOurs = {ENOENT, ENOTDIR, ELOOP, ENXIO, EISDIR};
+  if (std::find(kNotOurs.begin(), kNotOurs.end(), error_number) == kNotOurs.end()) trouble_ = error_number;
+}
+
 // A FIFO must not make mprun wait, a symbolic link not lead it elsewhere.
-Result<Fd> TensorFiles::open_one(const std::string& file, int access) const {
+Result<Fd> TensorFiles::open_one(const std::string& file, int access) {
   Fd fd = open_fd_at(folder_.get(), file, access | O_NOFOLLOW | O_NONBLOCK);
+  if (!fd) keep_in_mind(errno);
   if (!fd) return internal_error(std::string("cannot be opened: ") + std::strerror(errno));
   return fd;
 }
@@ -254,13 +267,15 @@ Result<TensorFiles::Gathered*> TensorFiles::find(const std::string& name) {
   return &files_.emplace(name, std::move(*read_now)).first->second;
 }
 
-Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) const {
+Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) {
   const auto file = open_one(name + ".npy", O_RDONLY);
   if (!file) return file.error();
   struct stat info {};
-  if (fstat(file->get(), &info) != 0 || !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
+  const bool looked = fstat(file->get(), &info) == 0;
+  if (looked && !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
   std::string head(job::kLongestNpyHeader, '\0');
-  const ssize_t n = pread_all(file->get(), head.data(), head.size(), 0);
+  const ssize_t n = looked ? pread_all(file->get(), head.data(), head.size(), 0) : -1;
+  if (n < 0) keep_in_mind(errno);
   if (n < 0) return internal_error(std::string("cannot be read: ") + std::strerror(errno));
   head.resize(static_cast<std::size_t>(n));
   auto header = job::parse_npy_header(head, static_cast<std::uint64_t>(info.st_size));
@@ -302,7 +317,7 @@ std::vector<std::string> TensorFiles::finish() {
   return warnings;
 }
 
-Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathered) const {
+Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathered) {
   if (gathered->rows == 0) gathered->rows = ended_;
   const std::uint64_t offset = gathered->header.data_offset;
   const auto file = open_one(name + ".npy", O_RDWR);

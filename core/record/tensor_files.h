@@ -39,7 +39,8 @@ class TensorFiles : public Sink {
   /// Counts what a result of an earlier session names (its field "tensors") as done, if it is still there; false if it
   /// is not. Before any check().
   [[nodiscard]] bool restore(TaskId task, const Json& tensors);
-  /// Puts the headers of all restored files back to what workers expect of a job that runs.
+  /// Puts the headers of all restored files back to what workers expect of a job that runs. Also fails if restore()
+  /// could not look at a file that may be there: what it holds is not to be done again.
   [[nodiscard]] Result<void> go_on();
   /// Of all tensors of tasks that have ended well.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
@@ -77,10 +78,11 @@ class TensorFiles : public Sink {
   void count_pending();
   [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names);
   [[nodiscard]] bool open_folder();
-  [[nodiscard]] Result<Fd> open_one(const std::string& file, int access) const;
+  [[nodiscard]] Result<Fd> open_one(const std::string& file, int access);
+  void keep_in_mind(int error_number);
   [[nodiscard]] Result<Gathered*> find(const std::string& name);
-  [[nodiscard]] Result<Gathered> read(const std::string& name) const;
-  [[nodiscard]] Result<void> finish_file(const std::string& name, Gathered* gathered) const;
+  [[nodiscard]] Result<Gathered> read(const std::string& name);
+  [[nodiscard]] Result<void> finish_file(const std::string& name, Gathered* gathered);
   void remove_leftovers() const;
 
   std::string path_;
@@ -91,6 +93,7 @@ class TensorFiles : public Sink {
   std::uint64_t own_files_ = 0, bytes_ = 0;
   std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
   std::uint64_t ended_ = 0;          ///< behind the last task that ended
+  int trouble_ = 0;                  ///< errno: files may be there, and could not be looked at
 };
 
 /// Whether mprun lets a tensor have this name: a plain file name of at most 200 bytes that is not hidden.

@@ -277,12 +277,17 @@ def sites(library: Path, scenario: str) -> list[Site]:
     """Every place that such a run gets to, in the order in which it does."""
     with tempfile.TemporaryDirectory(prefix="mprun-fault-") as name:
         start(library, Path(name), scenario, None).wait(LONGEST_RUN)
-        found = []
-        for line in harness.marks(Path(name, "faults.log")):
-            kind, call, mark, *frames = line.split()
-            if kind == "site":
-                found.append(Site(call, mark, tuple(int(frame, 16) for frame in frames)))
-        return found
+        return read_sites(Path(name, "faults.log"))
+
+
+def read_sites(log: Path) -> list[Site]:
+    """What FAULT_LOG tells of a run in which nothing failed."""
+    found = []
+    for line in harness.marks(log):
+        kind, call, mark, *frames = line.split()
+        if kind == "site":
+            found.append(Site(call, mark, tuple(int(frame, 16) for frame in frames)))
+    return found
 
 
 def plan_for(site: Site, error: int, when: str) -> str:

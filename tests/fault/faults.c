@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-enum { MOST_TEXT = 4096, MOST_SITES = 4096, MOST_FRAMES = 6, LOG_DESCRIPTOR = 900 };
+enum { MOST_TEXT = 4096, MOST_SITES = 4096, MOST_FRAMES = 6, LOG_DESCRIPTOR = 900, KILLED = -1 };
 
 /* Guard and supervisor share it: a fault that strikes once strikes in one of them. */
 struct shared {
@@ -115,6 +116,7 @@ static int decide(const char* call) {
   const unsigned long number = struck ? before + 1 : __atomic_add_fetch(&state->calls, 1, __ATOMIC_RELAXED);
   if (number < wanted_number || (number > wanted_number && !is_forever)) return 0;
   log_line("fault", call, &frames);
+  if (wanted_error == KILLED) kernel(SYS_kill, kernel(SYS_getpid), SIGKILL);
   return wanted_error;
 }
 

@@ -3,6 +3,7 @@
  *
  * FAULT_PROGRAM  the path of the program that it works in; in any other it does nothing
  * FAULT_CALL     CALL:ERRNO:N:once|forever[:SITE]: the N-th call fails, or that and all later ones of CALL;
+ *                ERRNO -1: the process is killed there instead
  *                SITE (hexadecimal, from the log) counts only the calls that come from there
  *                short: reads and writes move half of what was asked for
  *                storm: half of the calls that a signal can interrupt were

@@ -1,0 +1,121 @@
+"""mprun merge that is killed, or whose system calls fail, anywhere: no shard is hurt, and the next merge is whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import failing
+import harness
+from harness import Run, RunCommand
+
+KILLED = -1  # faults.h
+# Calls that change what is on the disk; a merge is killed before each of them.
+WRITES = {"open", "openat", "write", "pwrite", "writev", "ftruncate", "fsync", "fdatasync", "rename", "renameat"}
+WRITES |= {"mkdir", "unlink", "unlinkat", "symlink", "fallocate", "close", "copy_file_range", "sendfile"}
+
+SCRIPT = """
+import numpy
+
+
+def run(number):
+    return {"row": numpy.full(3, number), "odd": numpy.zeros(number), "number": number}
+"""
+SPEC = {
+    "script": "job.py:run",
+    "inputs": {"range": 6},
+    "processes": 1,
+    "output": {"tensors": "safetensors"},
+}
+
+Merge = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return failing.build_library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture
+def merge(library: Path, run_mprun: RunCommand, tmp_path: Path) -> Merge:
+    """merge(plan=None, log=False): of the folder out."""
+
+    def run(plan: str | None = None, log: bool = False) -> Run:
+        env = {"LD_PRELOAD": str(library), "FAULT_PROGRAM": str(harness.MPRUN_BIN.resolve())}
+        if plan:
+            env["FAULT_CALL"] = plan
+        if log:
+            env["FAULT_LOG"] = str(tmp_path / "faults.log")
+        return run_mprun("merge", "out", env=env)
+
+    return run
+
+
+@pytest.fixture
+def shards(run_job: RunCommand, tmp_path: Path) -> Path:
+    """A folder with two shards, not yet merged."""
+    for shard in ("1/2", "2/2"):
+        run_job(SPEC, "--shard", shard, "--output", "out", scripts={"job.py": SCRIPT}).check()
+    return (tmp_path / "out").rename(tmp_path / "shards")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that is in a folder, but for what tells of times and of the folder's own name."""
+    named = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    found = {name: path.read_bytes() for name, path in named.items()}
+    for name in [name for name in found if name.endswith("summary.json")]:
+        found[name] = json.dumps(json.loads(found[name])["counts"]).encode()
+    return found
+
+
+def all_sites(merge: Merge, shards: Path, tmp_path: Path) -> tuple[list[failing.Site], dict[str, bytes]]:
+    """What a merge calls, and what it makes where nothing fails."""
+    shutil.copytree(shards, tmp_path / "out")
+    merge(log=True).check()
+    return failing.read_sites(tmp_path / "faults.log"), files(tmp_path / "out")
+
+
+def struck(
+    merge: Merge, shards: Path, tmp_path: Path, plans: Iterator[str], whole: dict[str, bytes]
+) -> Iterator[tuple[str, Run]]:
+    """Each plan, and the merge that met it; afterwards its shards must be as they were, and another merge be whole."""
+    before = files(shards)
+    for plan in plans:
+        shutil.rmtree(tmp_path / "out")
+        shutil.copytree(shards, tmp_path / "out")
+        yield plan, merge(plan)
+        after = files(tmp_path / "out")
+        assert {name: after.get(name) for name in before} == before, plan
+        merge().check()
+        assert files(tmp_path / "out") == whole, plan
+
+
+def test_a_merge_that_is_killed_anywhere(merge: Merge, shards: Path, tmp_path: Path) -> None:
+    sites, whole = all_sites(merge, shards, tmp_path)
+    plans = (failing.plan_for(site, KILLED, "once") for site in sites if site.call in WRITES)
+    killed = 0
+    for plan, run in struck(merge, shards, tmp_path, plans, whole):
+        assert run.returncode == -9, (plan, run)
+        killed += 1
+    assert killed > 20
+
+
+def test_a_merge_of_which_anything_fails(merge: Merge, shards: Path, tmp_path: Path) -> None:
+    sites, whole = all_sites(merge, shards, tmp_path)
+    plans = (
+        failing.plan_for(site, error, when)
+        for site in sites
+        for error in failing.ERRORS.get(site.call, ())
+        for when in ("once", "forever")
+    )
+    for plan, run in struck(merge, shards, tmp_path, plans, whole):
+        assert run.returncode in failing.GOOD_CODES, (plan, run)
+        assert not failing.RAW.search(run.stderr), (plan, run)
+        if run.returncode == 0:
+            assert files(tmp_path / "out") == whole, (plan, run)
+        else:
+            assert run.stderr.startswith("mprun: "), (plan, run)
