@@ -1,0 +1,193 @@
+#include "option_parser.h"
+
+#include <algorithm>
+#include <array>
+
+#include "help.h"
+#include "version.h"
+
+namespace mprun {
+namespace {
+
+// An option that sets one spec field; its text becomes JSON: a number where it is one, else a string.
+struct FieldOption {
+  const char* names;
+  const char* pointer;
+  const char* metavar;
+  const char* help;
+};
+
+constexpr std::array kFieldOptions = {
+    FieldOption{"-n,--processes", "/processes", "N|auto", "workers, or ranks"},
+    FieldOption{"--start-method", "/start_method", "fork|spawn|forkserver", "how Python workers start"},
+    FieldOption{"--device", "/device", "cpu|cuda|cuda:N|ascend", "what workers compute on"},
+    FieldOption{"--python", "/python", "EXE", "the interpreter (default: the active venv, else python3)"},
+    FieldOption{"--output", "/output/dir", "DIR", "the run directory (default: runs/JOB/TIME)"},
+    FieldOption{"--results", "/output/results", "FILE|-", "also write results here, - for stdout, in --order"},
+    FieldOption{"--chunk-size", "/chunk_size", "N|auto", "tasks handed out at once"},
+    FieldOption{"--order", "/order", "input|completion", "order of the results"},
+    FieldOption{"--retries", "/retries", "N", "further attempts of a task that failed"},
+    FieldOption{"--task-timeout", "/limits/task_seconds", "S", "seconds a task may take"},
+    FieldOption{"--job-timeout", "/limits/job_seconds", "S", "seconds the job may take"},
+    FieldOption{"--join-timeout", "/limits/join_seconds", "S", "seconds a finished worker may take to exit"},
+    FieldOption{"--on-error", "/on_error", "continue|stop", "what a failed task means for the others"},
+    FieldOption{"--on-hang", "/watch/on_hang", "retry|kill|report", "what to do when nothing can ever move again"},
+    FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "tell when nothing has moved for so long"},
+    FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
+    FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
+    FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
+    FieldOption{"--balance", "/balance", "static|dynamic", "shards have their tasks from the start, or claim them"},
+    FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},
+    FieldOption{"--view", "/view", "summary|workers", "progress on a terminal: a line, or one more a worker"},
+};
+
+// CLI11's help without its usage line.
+std::string all_options(const CLI::App& app) {
+  const std::string text = app.help("", CLI::AppFormatMode::All);
+  const auto blank = text.find("\nOptions:");
+  return blank == std::string::npos ? "" : text.substr(blank);
+}
+
+Json number_or_text(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_number() ? value : Json(text);
+}
+
+// An ARG of SCRIPT.py:FUNCTION: JSON if it is JSON, else the text itself.
+Json input_of(const std::string& text) {
+  Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() ? Json(text) : value;
+}
+
+// A value as messages may repeat it: variables are often secrets.
+std::string shown_value(const std::string& key, const std::string& value) {
+  return key == "env" || key.rfind("env.", 0) == 0 ? "***" : value;
+}
+
+std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return wrong("--set " + text + ": found no KEY=JSON, for example --set limits.grace_seconds=2");
+  }
+  const std::string key = text.substr(0, equals);
+  const std::string typed = text.substr(equals + 1);
+  const std::string shown = "--set " + key + "=" + shown_value(key, typed);
+  std::string pointer = "/" + key;
+  std::replace(pointer.begin() + 1, pointer.end(), '.', '/');
+  const Json value = Json::parse(typed, nullptr, false);
+  if (value.is_discarded()) {
+    return wrong(shown + ": what follows = is not JSON; a string needs quotes: --set '" + key + "=\"" +
+                 shown_value(key, typed) + "\"'");
+  }
+  try {
+    line->layer.value[Json::json_pointer(pointer)] = value;
+  } catch (const Json::exception&) {
+    return wrong(shown + ": " + key + " names no field");
+  }
+  line->layer.origins.emplace_back(pointer, shown);
+  return std::nullopt;
+}
+
+}  // namespace
+
+OptionParser::OptionParser(const std::string& current_directory) : fields_(kFieldOptions.size()) {
+  line.layer.name = "the command line";
+  line.layer.base_dir = current_directory;
+  define();
+  stop_at_words(true);
+}
+
+void OptionParser::define() {
+  app_.set_help_flag("-h,--help", "show what people need first and exit");
+  app_.set_help_all_flag("--help-all", "show this and exit");
+  app_.set_version_flag("--version", "mprun " + version_and_commit(), "show the version and exit");
+  for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
+    const FieldOption& option = kFieldOptions[i];
+    app_.add_option(option.names, fields_[i], option.help)->type_name(option.metavar);
+  }
+  app_.add_option("--set", sets_, "set any spec field, e.g. limits.grace_seconds=2")
+      ->type_name("KEY=JSON")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  app_.add_flag("--resume", line.resume, "go on with the run in --output DIR if it was cut short");
+  app_.add_flag("--retry-failed", line.retry_failed, "resume: also try failed tasks again");
+  app_.add_flag("--accept-changes", line.accept_changes, "resume: though spec, script or inputs have changed");
+  app_.add_flag("-q,--quiet", line.quiet, "only warnings, errors and failures");
+  app_.add_flag("-v,--verbose", line.verbose, "also every worker's start and end");
+  app_.add_flag("--explain", line.explain, "say why each decision was taken");
+  app_.add_option("-d,--debug", debug_, "write down what was decided, and why, in RUN_DIR/events.log")
+      ->type_name("events");
+  app_.add_flag("--summary-json", line.summary_json, "print summary.json on stdout at the end");
+  app_.add_flag("--json", line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
+  app_.add_flag("--dot", line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
+  app_.add_option("--html", line.html, "mprun report: one page with timeline, graphs and all that is told")
+      ->type_name("FILE");
+  app_.add_option("--trace", line.trace, "mprun report: the timeline, as Perfetto opens it")->type_name("FILE");
+  app_.add_option("--junit", line.junit, "a job, mprun report: every task as a test case, for CI systems")
+      ->type_name("FILE");
+  Submission& submission = line.submission;
+  app_.add_option("--nodes", submission.nodes, "mprun submit: nodes of the cluster, each with a shard of the tasks")
+      ->type_name("N");
+  app_.add_option("--partition", submission.partition, "mprun submit: as sbatch takes it")->type_name("NAME");
+  app_.add_option("--time", submission.time, "mprun submit: the time limit, as sbatch takes it")->type_name("LIMIT");
+  app_.add_option("--account", submission.account, "mprun submit: as sbatch takes it")->type_name("NAME");
+  app_.add_option("--sbatch-option", submission.sbatch_options, "mprun submit: any of sbatch's, e.g. mem=4G")
+      ->type_name("OPTION")
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->take_all();
+  app_.add_flag("--wait", submission.wait, "mprun submit: follow the job, then merge; the exit code is the run's");
+  app_.add_flag("--dry-run", submission.dry_run, "mprun submit: print the batch script, submit nothing");
+  app_.add_option("--record", line.record, "mprun inspect: keep all that was read, for a bug report")
+      ->type_name("FILE");
+}
+
+// CLI11 wants the arguments reversed.
+std::optional<EarlyExit> OptionParser::parse(std::vector<std::string> args) {
+  std::reverse(args.begin(), args.end());
+  try {
+    app_.parse(args);
+  } catch (const CLI::CallForHelp&) {
+    return EarlyExit{0, short_help()};
+  } catch (const CLI::CallForAllHelp&) {
+    return EarlyExit{0, full_help(all_options(app_))};
+  } catch (const CLI::CallForVersion&) {
+    return EarlyExit{0, "mprun " + version_and_commit() + "\n"};
+  } catch (const CLI::ParseError& error) {
+    return wrong(error.what());
+  }
+  return std::nullopt;
+}
+
+std::optional<EarlyExit> OptionParser::apply() {
+  if (!debug_.empty() && debug_ != "events") return wrong("--debug: found " + debug_ + ", allowed: events");
+  line.log_events = !debug_.empty();
+  for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
+    if (fields_[i].empty()) continue;
+    const std::string names = kFieldOptions[i].names;
+    const std::string name = names.substr(names.rfind(',') + 1);
+    line.layer.value[Json::json_pointer(kFieldOptions[i].pointer)] = number_or_text(fields_[i]);
+    line.layer.origins.emplace_back(kFieldOptions[i].pointer, name + " " + fields_[i]);
+  }
+  for (const std::string& text : sets_) {
+    if (auto exit = apply_set(text, &line)) return exit;
+  }
+  return std::nullopt;
+}
+
+void apply_script(const std::string& target, const std::vector<std::string>& args, CommandLine* line) {
+  line->layer.value["script"] = target;
+  line->layer.origins.emplace_back("/script", target);
+  const bool has_function = target.find(".py:") != std::string::npos || line->layer.value.contains("function");
+  if (args.empty()) return;
+  if (has_function && !line->layer.value.contains("inputs")) {
+    for (const std::string& arg : args) line->layer.value["inputs"]["items"].push_back(input_of(arg));
+  } else {
+    line->layer.value["args"] = args;
+  }
+}
+
+EarlyExit wrong(const std::string& message) { return {2, "mprun: " + message + "\n  see mprun --help"}; }
+
+}  // namespace mprun

@@ -1,0 +1,177 @@
+#include "subcommands.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "option_parser.h"
+
+namespace mprun {
+namespace {
+
+bool ends_with(const std::string& text, std::string_view end) {
+  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// REST has one word beside options, `what`, on any side of it; it becomes `*found`.
+std::optional<EarlyExit> parse_one_word(const Words& words, const std::string& what, OptionParser* parser,
+                                        std::string* found) {
+  Words inner = words;
+  if (auto exit = step_over_word(what, parser, &inner)) return exit;
+  if (inner.word.front() == '-') return wrong("unknown option " + inner.word);
+  *found = inner.word;
+  inner.options.insert(inner.options.end(), inner.rest.begin(), inner.rest.end());
+  if (auto exit = parser->parse(inner.options)) return exit;
+  const std::vector<std::string> more = parser->remaining();
+  if (!more.empty()) return wrong(words.word + ": found " + more.front() + ", allowed: options and one " + what);
+  return parser->apply();
+}
+
+std::optional<EarlyExit> parse_doctor(const Words& words, OptionParser* parser) {
+  CommandLine& line = parser->line;
+  if (auto exit = parser->parse(words.rest)) return exit;  // options may stand behind the word too
+  std::vector<std::string> inner = parser->remaining();
+  std::vector<std::string> options = words.options;
+  options.insert(options.end(), words.rest.begin(), words.rest.end() - static_cast<std::ptrdiff_t>(inner.size()));
+  if (auto exit = parser->parse(options)) return exit;
+  if (auto exit = parser->apply()) return exit;
+  if (inner.empty()) {
+    if (!words.program) return std::nullopt;
+    line.program = *words.program;
+    return line.program.empty() ? std::optional(wrong("no COMMAND behind --")) : std::nullopt;
+  }
+  const std::string target = inner.front();
+  if (target.front() == '-') return wrong("unknown option " + target);
+  if (!ends_with(target, ".py")) {
+    return wrong("doctor: found " + target + ", allowed: nothing, a SCRIPT.py, or -- COMMAND [ARGS...]");
+  }
+  inner.erase(inner.begin());
+  if (words.program) {
+    inner.emplace_back("--");
+    inner.insert(inner.end(), words.program->begin(), words.program->end());
+  }
+  apply_script(target, inner, &line);
+  return std::nullopt;
+}
+
+std::optional<EarlyExit> parse_init(const Words& words, OptionParser* parser) {
+  if (auto exit = parse_one_word(words, "SCRIPT.py", parser, &parser->line.script)) return exit;
+  for (const auto& [pointer, origin] : parser->line.layer.origins) {
+    if (pointer != "/python") return wrong("init: " + origin + " has no meaning here; write it into the spec");
+  }
+  return std::nullopt;
+}
+
+// Options may stand on all sides; a PID with a sign shall not be taken for one.
+std::optional<EarlyExit> parse_inspect(const Words& words, OptionParser* parser) {
+  CommandLine& line = parser->line;
+  if (auto exit = parser->parse(words.rest)) return exit;
+  const std::vector<std::string> inner = parser->remaining();
+  if (inner.empty()) return wrong("inspect: name the PID of a process");
+  const std::string& target = inner.front();
+  const auto behind = words.rest.end() - static_cast<std::ptrdiff_t>(inner.size());
+  std::vector<std::string> options = words.options;
+  options.insert(options.end(), words.rest.begin(), behind);
+  options.insert(options.end(), behind + 1, words.rest.end());
+  const bool is_option = target.size() > 1 && target.front() == '-' && target.find_first_of("0123456789") != 1;
+  if (is_option) return wrong("unknown option " + target);
+  const char* end = target.data() + target.size();
+  const auto [stop, error] = std::from_chars(target.data(), end, line.pid);
+  if (error != std::errc() || stop != end || line.pid <= 0) {
+    return wrong("inspect: found " + target + ", allowed: the PID of a process");
+  }
+  if (auto exit = parser->parse(options)) return exit;
+  const std::vector<std::string> more = parser->remaining();
+  if (!more.empty() && more.front().front() == '-') return wrong("unknown option " + more.front());
+  if (!more.empty()) return wrong("inspect: found " + more.front() + " behind the PID, allowed: options");
+  if (auto exit = parser->apply()) return exit;
+  if (!line.layer.origins.empty()) {
+    return wrong("inspect: " + line.layer.origins.front().second + " has no meaning here");
+  }
+  return line.json && line.dot ? std::optional(wrong("inspect: --json and --dot do not go together")) : std::nullopt;
+}
+
+// merge and report, which read a run and take no field of a spec.
+std::optional<EarlyExit> parse_run_dir(const Words& words, OptionParser* parser) {
+  const CommandLine& line = parser->line;
+  if (auto exit = parse_one_word(words, "RUN_DIR", parser, &parser->line.run_dir)) return exit;
+  if (line.layer.origins.empty()) return std::nullopt;
+  return wrong(words.word + ": " + line.layer.origins.front().second + " has no meaning here");
+}
+
+std::optional<EarlyExit> parse_resume(const Words& words, OptionParser* parser) {
+  CommandLine& line = parser->line;
+  if (auto exit = parse_one_word(words, "RUN_DIR", parser, &line.run_dir)) return exit;
+  const Json* output = line.layer.value.contains("output") ? &line.layer.value["output"] : nullptr;
+  if (output != nullptr && output->is_object() && output->contains("dir")) {
+    return wrong("resume: --output has no meaning here: the run directory is named by itself");
+  }
+  return std::nullopt;
+}
+
+std::optional<EarlyExit> parse_submit(const Words& words, OptionParser* parser) {
+  CommandLine& line = parser->line;
+  if (auto exit = parse_one_word(words, "JOB.json", parser, &line.spec_path)) return exit;
+  if (line.spec_path == "-" || !is_spec(line.spec_path)) {
+    return wrong("submit: found " + line.spec_path + ", allowed: a JOB.json, which all nodes can read");
+  }
+  if (line.submission.nodes < 1 || line.submission.nodes > 100'000) {
+    return wrong("submit: say how many nodes it shall have, from 1 to 100000: --nodes N");
+  }
+  if (line.layer.value.contains("shard")) return wrong("submit: --shard has no meaning here: each node has one");
+  for (std::string& option : line.submission.sbatch_options) {
+    if (option.empty() || option.find('\n') != std::string::npos) return wrong("--sbatch-option: found no option");
+    if (option.front() != '-') option.insert(0, "--");
+  }
+  return std::nullopt;
+}
+
+struct Entry {
+  const char* word;
+  Subcommand subcommand;
+  std::optional<EarlyExit> (*parse)(const Words&, OptionParser*);
+  const char* instead_of_program;  ///< what it is about; null: a program behind -- is, too
+};
+
+constexpr std::array kEntries = {
+    Entry{"doctor", Subcommand::kDoctor, parse_doctor, nullptr},
+    Entry{"init", Subcommand::kInit, parse_init, "a SCRIPT.py"},
+    Entry{"inspect", Subcommand::kInspect, parse_inspect, "the PID of a process"},
+    Entry{"merge", Subcommand::kMerge, parse_run_dir, "a RUN_DIR"},
+    Entry{"report", Subcommand::kReport, parse_run_dir, "a RUN_DIR"},
+    Entry{"resume", Subcommand::kResume, parse_resume, "a RUN_DIR"},
+    Entry{"submit", Subcommand::kSubmit, parse_submit, "a JOB.json"},
+};
+
+const Entry* find(const std::string& word) {
+  const auto* entry = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& it) { return word == it.word; });
+  return entry != kEntries.end() ? entry : nullptr;
+}
+
+}  // namespace
+
+bool is_subcommand(const std::string& word) { return find(word) != nullptr; }
+
+std::optional<EarlyExit> parse_subcommand(const Words& words, OptionParser* parser) {
+  const Entry& entry = *find(words.word);
+  if (entry.instead_of_program != nullptr && words.program) {
+    return wrong(words.word + ": found --, allowed: " + entry.instead_of_program);
+  }
+  parser->line.subcommand = entry.subcommand;
+  return entry.parse(words, parser);
+}
+
+bool is_spec(const std::string& target) { return target == "-" || ends_with(target, ".json"); }
+
+std::optional<EarlyExit> step_over_word(const std::string& what, OptionParser* parser, Words* words) {
+  if (auto exit = parser->parse(words->rest)) return exit;
+  const std::vector<std::string> inner = parser->remaining();
+  if (inner.empty()) return wrong("`mprun " + words->word + "` needs a " + what);
+  const auto behind = words->rest.end() - static_cast<std::ptrdiff_t>(inner.size());
+  words->options.insert(words->options.end(), words->rest.begin(), behind);
+  words->word = inner.front();
+  words->rest.assign(inner.begin() + 1, inner.end());
+  return std::nullopt;
+}
+
+}  // namespace mprun
