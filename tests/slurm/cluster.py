@@ -48,6 +48,8 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmdTimeout=10
+MaxArraySize=20001
+MaxJobCount=50000
 KillWait=30
 MpiDefault=none
 JobRequeue=1
