@@ -82,7 +82,9 @@ Result<BlockDirectory> BlockDirectory::open(const std::string& run_dir, const Cu
 Result<std::optional<BlockDirectory>> BlockDirectory::find(const std::string& run_dir) {
   const std::string folder = run_dir + "/" + kBlocksName;
   std::error_code error;
-  if (!fs::exists(folder, error)) return std::optional<BlockDirectory>();
+  const bool there = fs::exists(folder, error);
+  if (error) return system_error("cannot look at " + folder, error.value());
+  if (!there) return std::optional<BlockDirectory>();
   const auto cutting = read_cutting(folder);
   if (!cutting) return cutting.error();
   return std::optional(BlockDirectory(run_dir, *cutting, 0));

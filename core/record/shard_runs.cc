@@ -105,7 +105,9 @@ Result<std::vector<ShardRun>> find_shards(const std::string& run_dir) {
   for (auto entry = fs::directory_iterator(run_dir + "/shards", error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!fs::exists(entry->path() / "job.json", error)) continue;  // it has not begun
+    const bool begun = fs::exists(entry->path() / "job.json", error);
+    if (error) break;
+    if (!begun) continue;
     auto run = read_shard(entry->path().string());
     if (!run) return run.error();
     if (name != folder_of(run->shard)) return usage_error(run->path + " holds another shard: " + to_string(run->shard));

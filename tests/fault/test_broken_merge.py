@@ -55,11 +55,12 @@ def merge(library: Path, run_mprun: RunCommand, tmp_path: Path) -> Merge:
     return run
 
 
-@pytest.fixture
-def shards(run_job: RunCommand, tmp_path: Path) -> Path:
+@pytest.fixture(params=["static", "dynamic"])
+def shards(request: pytest.FixtureRequest, run_job: RunCommand, tmp_path: Path) -> Path:
     """A folder with two shards, not yet merged."""
     for shard in ("1/2", "2/2"):
-        run_job(SPEC, "--shard", shard, "--output", "out", scripts={"job.py": SCRIPT}).check()
+        words = ["--balance", request.param, "--shard", shard, "--output", "out"]
+        run_job(SPEC, *words, scripts={"job.py": SCRIPT}).check()
     return (tmp_path / "out").rename(tmp_path / "shards")
 
 
