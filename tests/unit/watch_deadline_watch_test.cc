@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <string>
 
 namespace mprun {
 namespace {
@@ -33,7 +34,9 @@ class DeadlineWatchTest : public testing::Test {
     mprun_deadline_line& line = board_->lines[number];
     line.pid = line.tid = pid;
     line.limit = limit;
-    std::strncpy(static_cast<char*>(line.label), label, sizeof line.label);
+    std::string padded(label);
+    padded.resize(sizeof line.label);
+    padded.copy(static_cast<char*>(line.label), padded.size());
     line.due = due;
     board_->used = std::max(board_->used, number + 1);
   }
