@@ -37,9 +37,6 @@ FOREIGN_VARIABLES = (
     "XDG_CONFIG_HOME",
 )
 
-# A batch system's own process for each part of a job: it and what is below it would be on another node.
-BATCH_DAEMON = "slurmstepd"
-
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -357,7 +354,6 @@ class Running:
             self.process.returncode != -signal.SIGKILL
         ):  # then it had the time to leave nobody behind
             others = self._earlier | {sibling.pid for sibling in self._siblings}
-            others |= {it.pid for it in descendants(os.getpid()) if it.name == BATCH_DAEMON}
             survivors = [str(process) for process in living_descendants(frozenset(others))]
         self.run = Run(self.process.returncode, self.stdout, self.stderr, self.run_dir, survivors)
         return self.run

@@ -83,18 +83,6 @@ def test_a_sibling_is_no_survivor(fake: harness.Runner, tmp_path: Path) -> None:
     late.stop()
 
 
-def test_what_a_batch_system_runs_is_no_survivor(fake: harness.Runner, tmp_path: Path) -> None:
-    daemon = tmp_path / harness.BATCH_DAEMON
-    daemon.write_text("#!/bin/sh\nsleep 1000\ntrue\n")
-    daemon.chmod(0o755)
-    run = fake.start(f"setsid {daemon} & until pgrep -x sleep -s $!; do :; done").wait(10)
-    assert run.survivors == []
-    left = harness.living_descendants()
-    assert [process.name for process in left] == [harness.BATCH_DAEMON, "sleep"]
-    harness.kill_all(left)
-    harness.wait_until(lambda: not harness.living_descendants())
-
-
 def test_a_run_that_takes_too_long_is_killed_whole(fake: harness.Runner) -> None:
     with pytest.raises(
         AssertionError, match="(?s)had not ended after 0.5 s.*sleep 1000.*so far so good"

@@ -1,7 +1,8 @@
 """A Slurm cluster on this machine, as an ordinary user has it: for tests/slurm.
 
 One slurmctld and some slurmd in a temporary folder, with free ports of their own; nothing of it needs root, and nothing
-is left of it. auth/none is for such a test only.
+is left of it. auth/none is for such a test only. Each node has an init, as a real one has: what a job leaves there becomes
+a child of that, not of the test's, and zombies go away.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import getpass
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -18,7 +20,7 @@ from typing import Any
 
 import harness
 
-PROGRAMS = ("slurmctld", "slurmd", "sinfo", "scontrol", "sbatch", "srun", "scancel", "squeue")
+PROGRAMS = ("slurmctld", "slurmd", "sinfo", "scontrol", "sbatch", "srun", "scancel", "squeue", "tini")
 
 # States of a job of which nothing is left to come.
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
@@ -65,7 +67,7 @@ def why_not() -> str | None:
     """Why no cluster can be had here; None: it can."""
     missing = [name for name in PROGRAMS if find(name) is None]
     if missing:
-        return "Slurm is not installed: there is no " + ", ".join(missing)
+        return "there is no Slurm to test with: missing " + ", ".join(missing)
     try:
         socket.getaddrinfo(short_host_name(), None)
     except OSError as error:
@@ -148,11 +150,11 @@ class Cluster:
         harness.kill_all(harness.living_descendants())  # slurmstepd outlives slurmd
 
     def _start(self, name: str, *command: str) -> None:
-        program = find(command[0])
-        assert program
+        init, program = find("tini"), find(command[0])
+        assert init and program
         with open(self.folder / f"{name}.out", "wb") as out:
             self._daemons[name] = subprocess.Popen(
-                [program, *command[1:]],
+                [init, "-s", "--", program, *command[1:]],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -165,14 +167,12 @@ class Cluster:
 
     def cut_power(self, node: str) -> None:
         """Ends all processes of a node at once, and tells nobody."""
-        log = str(self.folder / f"slurmd-{node}.log")  # slurmd and slurmstepd have it open
-        while mine := [
-            process
-            for process in harness.living_descendants()
-            if log in harness.open_fds(process.pid).values() or variable(process.pid, "SLURMD_NODENAME") == node
-        ]:
+        init = self._daemons.pop(node)
+        init.send_signal(signal.SIGSTOP)  # it stays until all others are gone
+        while mine := [process for process in harness.descendants(init.pid) if process.alive]:
             harness.kill_all(mine)
-        self._daemons.pop(node).wait()
+        init.kill()
+        init.wait()
 
     def command(self, *words: str | Path, stderr: bool = False) -> str:
         """What a program of Slurm prints, on stderr too if that is asked for; fails as it fails."""
@@ -217,15 +217,6 @@ class Cluster:
             f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}"
             for path in sorted(self.folder.glob("*.log"))
         )
-
-
-def variable(pid: int, name: str) -> str | None:
-    """Of a process that was started with it."""
-    with contextlib.suppress(OSError):
-        for entry in Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace").split("\0"):
-            if entry.startswith(f"{name}="):
-                return entry.removeprefix(f"{name}=")
-    return None
 
 
 def clean_environment() -> dict[str, str]:
