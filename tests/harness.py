@@ -366,6 +366,12 @@ class Running:
         self.process.wait()
 
 
+def _put(path: Path, text: str) -> None:
+    """Writes a file, unless it is so already: an mprun that was started before may be reading it."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
 class Runner:
     """Starts mprun for one test, in that test's own folder; what the fixtures hand out."""
 
@@ -422,10 +428,10 @@ class Runner:
         for name, text in (scripts or {}).items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            _put(path, text)
         if isinstance(spec, Mapping):
             path = self.folder / "job.json"
-            path.write_text(json.dumps({"version": 1, **spec}, indent=2), encoding="utf-8")
+            _put(path, json.dumps({"version": 1, **spec}, indent=2))
         else:
             path = Path(spec)
         words = [str(option) for option in options]

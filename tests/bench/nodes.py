@@ -13,6 +13,7 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,9 +76,13 @@ def measure_parallel(folder: Path, count: int) -> float:
 
 
 def batch(folder: Path, script: str, *options: str) -> float:
-    """A batch job that is waited for."""
+    """A batch job that is waited for; sbatch --wait would look every half minute only."""
     output = folder / "slurm-%j.out"
-    return run_timed(["sbatch", "--wait", "--output", output, *options, "--wrap", script], cwd=folder)[0]
+    began = time.perf_counter()
+    number = run_timed(["sbatch", "--parsable", "--output", output, *options, "--wrap", script], cwd=folder)[1].strip()
+    while run_timed(["squeue", "-h", "-j", number, "-o", "%T"])[1]:
+        time.sleep(0.2)
+    return time.perf_counter() - began
 
 
 @contextmanager
