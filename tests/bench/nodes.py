@@ -2,7 +2,7 @@
 
 The cluster is that of tests/slurm, on this machine: its two nodes have two CPUs each, and tasks only sleep, so that four
 run at once whatever the machine has. A perfect split would need 2.5 ms a task. Whole commands are timed, from the
-submission to the results in one place; a round takes an hour or so, nearly all of it the array's. mprun alone keeps the
+submission to the results in one place; a round takes an hour or so, most of it the array's. mprun alone keeps the
 output, exit code and times of every task.
 """
 
