@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <utility>
 
@@ -62,7 +63,7 @@ Result<std::unique_ptr<JoblogWriter>> JoblogWriter::open(const std::string& path
 }
 
 Result<std::unique_ptr<JoblogWriter>> JoblogWriter::reopen(const std::string& path, CommandText command) {
-  if (access(path.c_str(), F_OK) != 0) return open(path, std::move(command));
+  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return open(path, std::move(command));
   const auto bytes = for_each_line(path, [](std::string_view, std::uint64_t) {});
   if (!bytes) return bytes.error();
   Result<AppendFile> file = AppendFile::reopen(path, *bytes, "--output");

@@ -1,6 +1,7 @@
 #include "record/usage_writer.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -67,7 +68,7 @@ bool UsageWriter::is_due(Nanos measured) const {
 }
 
 Result<AppendFile> UsageWriter::open() {
-  if (access(path_.c_str(), F_OK) != 0) return AppendFile::create(path_, "--output");
+  if (access(path_.c_str(), F_OK) != 0 && errno == ENOENT) return AppendFile::create(path_, "--output");
   const auto bytes = for_each_line(path_, [this](std::string_view, std::uint64_t) { ++lines_; });
   if (!bytes) return bytes.error();
   return AppendFile::reopen(path_, *bytes, "--output");

@@ -89,6 +89,11 @@ def values(run_dir: Path) -> dict[int, int]:
     return {line["task"]: line["value"]["number"] for line in lines}
 
 
+def logged(run_dir: Path) -> set[int]:
+    """The tasks that the joblog tells of; what was killed between it and the results is there twice."""
+    return {int(line.split("\t")[0]) - 1 for line in (run_dir / "joblog.tsv").read_text().splitlines()[1:]}
+
+
 def check_each(
     resume: Resume, cut_short: Path, tmp_path: Path, plans: list[str], good_codes: set[int]
 ) -> int:
@@ -106,6 +111,7 @@ def check_each(
             assert values(tmp_path / "out").items() >= done.items(), (plan, run)
             resume().check()
         assert values(tmp_path / "out") == {number: number for number in range(TASKS)}, (plan, run)
+        assert logged(tmp_path / "out") == set(range(TASKS)), (plan, run)
         assert not set(harness.marks(tmp_path / "ran")) & set(map(str, done)), (plan, run)
     return len(plans)
 
