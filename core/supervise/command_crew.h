@@ -26,6 +26,7 @@ class CommandCrew : public Crew {
   void finish() override {}
   void kill_hosts() override {}
   [[nodiscard]] bool idle() const override { return true; }
+  [[nodiscard]] bool has_no_hosts() const override { return true; }
 
  private:
   struct Slot {

@@ -71,6 +71,8 @@ class Crew {
   virtual void finish() = 0;
   virtual void kill_hosts() = 0;
   [[nodiscard]] virtual bool idle() const = 0;
+  /// Its processes are children of mprun itself, not of a host.
+  [[nodiscard]] virtual bool has_no_hosts() const = 0;
 };
 
 /// The crew for the job's kind. `plan` is copied, `listener` outlives the crew.

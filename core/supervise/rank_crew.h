@@ -23,6 +23,7 @@ class RankCrew : public Crew, private LauncherListener {
   void finish() override { launcher_->finish(); }
   void kill_hosts() override { launcher_->kill_host(); }
   [[nodiscard]] bool idle() const override { return !launcher_->has_host(); }
+  [[nodiscard]] bool has_no_hosts() const override { return plan_.spec->start_method == StartMethod::kSpawn; }
 
  private:
   struct Slot {

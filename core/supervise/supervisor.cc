@@ -388,8 +388,7 @@ void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
     if (uninterrupted([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT); }) != 0) {
-      const bool spawned = setup_.spec->start_method == StartMethod::kSpawn && !slots_.empty();
-      const bool expects_children = spawned || !hosts_.empty();
+      const bool expects_children = crew_->has_no_hosts() ? !slots_.empty() : !hosts_.empty();
       if (expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
       return;
     }

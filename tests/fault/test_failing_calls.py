@@ -49,6 +49,7 @@ CASES = [
     ("fork", "getcwd", errno.ENOENT, "forever", "shown_path"),
     ("spawn", "vfork", errno.ENOMEM, "forever", "SpawnLauncher"),
     ("spawn", "waitid", errno.ECHILD, "forever", "reap_children"),
+    ("command", "waitid", errno.ECHILD, "once", "reap_children"),
     ("command", "vfork", errno.EAGAIN, "once", ""),
     ("command", "fork", errno.EAGAIN, "once", "run_guarded"),
     ("program", "signalfd", errno.EMFILE, "once", "run_program"),
