@@ -47,6 +47,7 @@ Result<JobOutcome> Supervisor::run() {
   pulse();
   post(event::Begin{});
   loop_until_over();
+  tell_fatal();  // it may have come with the last event
   JobOutcome outcome;
   outcome.exit_code = exit_code();
   outcome.counts = scheduler_->counts();
@@ -119,7 +120,6 @@ void Supervisor::loop_until_over() {
   while (!scheduler_->over()) {
     if (auto waited = loop_->run_once(kTickEvery); !waited) {  // nobody can be heard any more
       fatal_ = waited.error();
-      tell_fatal();
       return;
     }
     tick();
