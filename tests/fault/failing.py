@@ -183,17 +183,20 @@ def build_library(folder: Path) -> Path:
     return library
 
 
+def environment(library: Path, plan: str | None = None, log: Path | None = None) -> dict[str, str]:
+    """What faults.h reads; `plan` as FAULT_CALL has it."""
+    found = {"LD_PRELOAD": str(library), "FAULT_PROGRAM": str(harness.MPRUN_BIN.resolve())}
+    if plan:
+        found["FAULT_CALL"] = plan
+    if log:
+        found["FAULT_LOG"] = str(log)
+    return found
+
+
 def start(library: Path, folder: Path, scenario: str, plan: str | None) -> harness.Running:
     """Starts mprun in an empty folder."""
     (folder / "temporary").mkdir()
-    env = {
-        "LD_PRELOAD": str(library),
-        "FAULT_PROGRAM": str(harness.MPRUN_BIN.resolve()),
-        "FAULT_LOG": str(folder / "faults.log"),
-        "TMPDIR": str(folder / "temporary"),
-    }
-    if plan:
-        env["FAULT_CALL"] = plan
+    env = {**environment(library, plan, folder / "faults.log"), "TMPDIR": str(folder / "temporary")}
     runner = harness.Runner(harness.MPRUN_BIN, folder)
     if scenario == "program":
         return runner.start("--", harness.MPRUN_PYTHON, "-c", PROGRAM, output=False, env=env)

@@ -73,11 +73,7 @@ def resume(library: Path, run_mprun: RunCommand, tmp_path: Path) -> Resume:
     """resume(plan=None, log=False): of the folder out."""
 
     def run(plan: str | None = None, log: bool = False) -> Run:
-        env = {"LD_PRELOAD": str(library), "FAULT_PROGRAM": str(harness.MPRUN_BIN.resolve())}
-        if plan:
-            env["FAULT_CALL"] = plan
-        if log:
-            env["FAULT_LOG"] = str(tmp_path / "faults.log")
+        env = failing.environment(library, plan, tmp_path / "faults.log" if log else None)
         return run_mprun("resume", "out", env=env)
 
     return run
