@@ -81,7 +81,7 @@ def batch(folder: Path, script: str, *options: str) -> float:
     began = time.perf_counter()
     number = run_timed(["sbatch", "--parsable", "--output", output, *options, "--wrap", script], cwd=folder)[1].strip()
     while run_timed(["squeue", "-h", "-j", number, "-o", "%T"])[1]:
-        time.sleep(0.2)
+        time.sleep(0.2)  # Slurm tells nobody; to ask all the time would slow it down
     return time.perf_counter() - began
 
 

@@ -96,11 +96,14 @@ def check_each(
     """Resumes with each plan, then without; returns how many met their fault."""
     done = values(cut_short)
     assert len(done) == DONE
+    met = 0
     for plan in plans:
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
         shutil.copytree(cut_short, tmp_path / "out")
         (tmp_path / "ran").write_text("")
-        run = resume(plan)
+        (tmp_path / "faults.log").unlink()
+        run = resume(plan, log=True)
+        met += any(line.startswith("fault ") for line in harness.marks(tmp_path / "faults.log"))
         assert run.returncode in good_codes, (plan, run)
         assert not failing.RAW.search(run.stderr), (plan, run)
         if run.returncode != 0:
@@ -109,7 +112,7 @@ def check_each(
         assert values(tmp_path / "out") == {number: number for number in range(TASKS)}, (plan, run)
         assert logged(tmp_path / "out") == set(range(TASKS)), (plan, run)
         assert not set(harness.marks(tmp_path / "ran")) & set(map(str, done)), (plan, run)
-    return len(plans)
+    return met
 
 
 def plans(
