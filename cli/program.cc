@@ -24,6 +24,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
+#include "procfs/process_ref.h"
 #include "report/safe_text.h"
 #include "wire/notes.h"
 
@@ -140,7 +141,7 @@ class Program {
   }
 
   void send(int number) const {
-    for (const auto& [pid, rank] : ranks_) kill(pid, number);
+    for (const auto& [pid, rank] : ranks_) ProcessRef::of_child(pid).signal(number);
   }
 
   Result<void> take_signals() {

@@ -1,6 +1,8 @@
 // How a process ended. Never encoded as 128+n inside mprun.
 #pragma once
 
+#include <sys/wait.h>
+
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -11,6 +13,22 @@ struct ProcessEnd {
   int exit_code = 0;
   int signal = 0;  ///< 0: it exited
 };
+
+/// From a status of wait(2).
+[[nodiscard]] inline ProcessEnd end_from_status(int status) {
+  ProcessEnd end;
+  if (WIFSIGNALED(status)) {
+    end.signal = WTERMSIG(status);
+  } else {
+    end.exit_code = WEXITSTATUS(status);
+  }
+  return end;
+}
+
+/// From what waitid(2) says of a child that has ended.
+[[nodiscard]] inline ProcessEnd end_from_info(const siginfo_t& info) {
+  return info.si_code == CLD_EXITED ? ProcessEnd{info.si_status, 0} : ProcessEnd{0, info.si_status};
+}
 
 /// Whether somebody else may have ended it: by a signal that programs hardly ever die of by themselves.
 [[nodiscard]] inline bool may_be_from_outside(const ProcessEnd& end) {

@@ -16,6 +16,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
+#include "procfs/process_ref.h"
 
 namespace mprun {
 namespace {
@@ -32,12 +33,13 @@ sigset_t guarded_signals() {
 }
 
 // The supervisor has just stopped itself and its job: now we stop, so that the shell gets its prompt.
-void stop_with(pid_t supervisor) {
-  kill(supervisor, SIGTSTP);
+void stop_with(const ProcessRef& supervisor) {
+  supervisor.signal(SIGTSTP);
   siginfo_t info{};
-  uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &info, WSTOPPED | WEXITED | WNOWAIT); });
+  const auto id = static_cast<id_t>(supervisor.pid());
+  uninterrupted([&] { return waitid(P_PID, id, &info, WSTOPPED | WEXITED | WNOWAIT); });
   if (info.si_code == CLD_STOPPED) raise(SIGSTOP);
-  kill(supervisor, SIGCONT);
+  supervisor.signal(SIGCONT);
 }
 
 int exit_code_of(const siginfo_t& info) {
@@ -51,24 +53,25 @@ int exit_code_of(const siginfo_t& info) {
 }
 
 // Returns the exit code once the supervisor is gone and nothing is left below us.
-int watch_over(pid_t supervisor, bool terminal_shared) {
+int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
   const sigset_t set = guarded_signals();
+  const auto id = static_cast<id_t>(supervisor.pid());
   for (;;) {
     siginfo_t got{};
     if (uninterrupted([&] { return sigwaitinfo(&set, &got); }) < 0) {
       got.si_signo = SIGCHLD;  // we can pass no signal on any more, but still wait for its end
       siginfo_t ended{};
-      uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &ended, WEXITED | WNOWAIT); });
+      uninterrupted([&] { return waitid(P_PID, id, &ended, WEXITED | WNOWAIT); });
     }
     if (got.si_signo == SIGCHLD) {
       siginfo_t info{};
-      if (uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &info, WEXITED | WNOHANG); }) != 0) {
+      if (uninterrupted([&] { return waitid(P_PID, id, &info, WEXITED | WNOHANG); }) != 0) {
         std::perror("mprun: cannot see how the supervisor ends; everything it has started is killed");
-        kill(supervisor, SIGKILL);
+        supervisor.signal(SIGKILL);
         kill_descendants(kTeardownSeconds);
         return 125;
       }
-      if (info.si_pid == supervisor) {
+      if (info.si_pid == supervisor.pid()) {
         kill_descendants(kTeardownSeconds);
         return exit_code_of(info);
       }
@@ -77,7 +80,7 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
     if (got.si_signo == SIGTSTP) {
       stop_with(supervisor);
     } else if (!(terminal_shared && got.si_code == SI_KERNEL)) {
-      kill(supervisor, got.si_signo);
+      supervisor.signal(got.si_signo);
     }
   }
 }
@@ -129,7 +132,7 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
     return supervise(guard);
   }
   alive->ours.reset();
-  return watch_over(supervisor, terminal_shared);
+  return watch_over(ProcessRef::of_child(supervisor), terminal_shared);
 }
 
 }  // namespace mprun

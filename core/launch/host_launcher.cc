@@ -1,11 +1,14 @@
 #include "launch/host_launcher.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "launch/spawn_launcher.h"
+#include "launch/teardown.h"
+#include "procfs/process_tree.h"
 
 namespace mprun {
 namespace {
@@ -14,6 +17,8 @@ namespace {
 // died by themselves, or more of those that somebody else may have killed. Less than a slot may (Scheduler): workers
 // that were starting die with their host, and it is the host that is to be named.
 constexpr int kMostHostDeaths = 15, kOwnHostDeath = 5, kOtherHostDeath = 1;
+// How long the end of a worker may be seen before whoever reaps it says how it ended.
+constexpr Nanos kReportPatience = kNanosPerSecond;
 // Forks asked for and not yet answered.
 constexpr std::size_t kMostForking = 16;
 
@@ -26,11 +31,14 @@ std::unique_ptr<Launcher> make_launcher(const LaunchPlan& plan, LauncherListener
 
 HostLauncher::~HostLauncher() {
   if (channel_) plan_.loop->remove(channel_->fd());
+  for (const auto& [id, worker] : workers_) {
+    if (worker.watched) plan_.loop->remove(worker.process.pidfd());
+  }
 }
 
 void HostLauncher::launch(int slot) {
   if (failed_) return;
-  if (pid_ == 0) start_host();
+  if (!host_) start_host();
   waiting_.push_back(slot);
   if (ready_) send_waiting();
 }
@@ -52,9 +60,10 @@ void HostLauncher::start_host() {
     listener_->on_launch_failed(explain_spawn_failure(plan_, failure));
     return;
   }
-  pid_ = pid;
+  host_ = ProcessRef::of_child(pid);
   said_hello_ = ready_ = was_ready_ = false;
   reader_ = FrameReader();
+  passed_.clear();
   channel_.emplace(std::move(pair->ours));
   channel_->send_frame(MPRUN_START, start_config(plan_, "host", -1));
   if (auto added = plan_.loop->add(channel_->fd(), EPOLLIN, [this](std::uint32_t events) { on_event(events); });
@@ -65,7 +74,7 @@ void HostLauncher::start_host() {
   } else {
     watch_channel();  // the START frame may be larger than the socket's buffer
   }
-  listener_->on_host_started(pid_);
+  listener_->on_host_started(pid);
 }
 
 void HostLauncher::on_event(std::uint32_t events) {
@@ -74,12 +83,11 @@ void HostLauncher::on_event(std::uint32_t events) {
 }
 
 void HostLauncher::on_readable() {
-  const auto state = reader_.fill(channel_->fd());
+  const auto state = reader_.fill(channel_->fd(), &passed_);
   Frame frame;
   while (channel_ && reader_.next(&frame)) on_frame(frame);
   if (channel_ && (state == FrameReader::Fill::kClosed || reader_.corrupt())) {
-    plan_.loop->remove(channel_->fd());  // its end follows; a host that only closed its channel is of no use
-    if (!finishing_) kill(pid_, SIGKILL);
+    lose_host();  // its end follows; a host that only closed its channel is of no use
   }
 }
 
@@ -97,14 +105,14 @@ void HostLauncher::on_frame(const Frame& frame) {
   } else if (frame.type == MPRUN_FORKED || frame.type == MPRUN_EXITED) {
     const Json told = Json::parse(frame.payload, nullptr, false);
     if (!told.is_object()) return;
-    const pid_t pid = number_in(told, "pid", 0);
+    const pid_t number = number_in(told, "pid", 0);
     const int slot = number_in(told, "slot", -1);
     if (frame.type == MPRUN_FORKED && forking_.erase(slot) == 0) return;  // none that was asked for
     if (frame.type == MPRUN_EXITED) {
-      worker_gone(pid, {number_in(told, "exit_code", 0), number_in(told, "signal", 0)}, true);
-    } else if (pid > 0) {
-      slots_[pid] = slot;
-      listener_->on_launched(slot, pid);
+      worker_exited(number, {number_in(told, "exit_code", 0), number_in(told, "signal", 0)});
+      send(MPRUN_REAP, {reinterpret_cast<const char*>(&number), sizeof number});
+    } else if (number > 0) {
+      add_worker(slot, number);
     } else {
       listener_->on_launch_failed("the host cannot fork: " + text_in(told, "error", "unknown error"));
     }
@@ -149,22 +157,74 @@ void HostLauncher::send(std::uint16_t type, std::string_view payload) {
 // It can be told nothing any more. Mostly it is dying; the next one will do what is left.
 void HostLauncher::lose_host() {
   plan_.loop->remove(channel_->fd());
-  if (!finishing_) kill(pid_, SIGKILL);
+  if (!finishing_) signal_group(host_, SIGKILL);
 }
 
-void HostLauncher::worker_gone(pid_t pid, ProcessEnd end, bool reap) {
-  const auto it = slots_.find(pid);
-  if (it == slots_.end()) return;
-  const int slot = it->second;
-  slots_.erase(it);
-  listener_->on_process_gone(slot, pid, end);
-  if (!reap) return;
-  const std::int32_t number = pid;
-  send(MPRUN_REAP, {reinterpret_cast<const char*>(&number), sizeof number});
+// Nothing is believed of the process that a host names but what the kernel says of the pidfd it sent.
+Result<ProcessRef> HostLauncher::take_process(pid_t number) {
+  if (passed_.empty()) return internal_error("it sent no pidfd");
+  Fd pidfd = std::move(passed_.front());
+  passed_.pop_front();
+  auto process = ProcessRef::adopt(std::move(pidfd), number);
+  if (!process || !*process) return process;
+  const bool known = std::any_of(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    const Worker& worker = entry.second;
+    return worker.number == number || (worker.process.pid() == process->pid() && worker.process.exists());
+  });
+  if (known || process->pid() == host_.pid())
+    return internal_error("pid " + std::to_string(process->pid()) + " is another process of the job");
+  if (!may_descend_from_us(*process)) {
+    return internal_error("pid " + std::to_string(process->pid()) + " does not descend from mprun");
+  }
+  return process;
+}
+
+void HostLauncher::add_worker(int slot, pid_t number) {
+  auto process = take_process(number);
+  if (!process) {
+    failed_ = true;
+    listener_->on_launch_failed("the host did not tell which worker it has forked: " + process.error().message);
+    return;
+  }
+  if (!*process) {  // it and its host have died, and somebody else has reaped it
+    listener_->on_process_gone(slot, {}, {0, SIGKILL});
+    return;
+  }
+  const std::uint64_t id = next_id_++;
+  const bool watched =
+      plan_.loop->add(process->pidfd(), EPOLLIN, [this, id](std::uint32_t) { on_worker_ended(id); }).has_value();
+  workers_[id] = {slot, number, *process, watched};
+  listener_->on_launched(slot, *process);
+}
+
+void HostLauncher::worker_exited(pid_t number, ProcessEnd end) {
+  const auto known = std::find_if(workers_.begin(), workers_.end(),
+                                  [number](const auto& entry) { return entry.second.number == number; });
+  if (known != workers_.end() && number > 0) worker_gone(known->first, end);
+}
+
+void HostLauncher::worker_gone(std::uint64_t id, ProcessEnd end) {
+  const auto ended = workers_.extract(id);
+  if (ended.empty()) return;
+  const Worker& worker = ended.mapped();
+  if (worker.watched) plan_.loop->remove(worker.process.pidfd());
+  listener_->on_process_gone(worker.slot, worker.process, end);
+}
+
+// Mostly its host says how it ended, or SIGCHLD does if the host has died. Neither comes where the host is stuck, or
+// where the first process of an inner PID namespace inherits the worker.
+void HostLauncher::on_worker_ended(std::uint64_t id) {
+  Worker& worker = workers_.at(id);
+  plan_.loop->remove(worker.process.pidfd());
+  worker.watched = false;
+  plan_.loop->at(monotonic_now() + kReportPatience, [this, id] {
+    const auto known = workers_.find(id);
+    if (known != workers_.end()) worker_gone(id, known->second.process.end().value_or(ProcessEnd{0, SIGKILL}));
+  });
 }
 
 bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
-  if (pid == pid_ && pid != 0) {
+  if (host_ && pid == host_.pid()) {
     if (channel_) on_readable();  // what it said last
     const bool expected = finishing_ || failed_;
     const bool was_ready = was_ready_;
@@ -172,7 +232,7 @@ bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
     listener_->on_host_gone(pid, end, expected);
     for (const int slot : std::exchange(forking_, {})) {
       if (expected || plan_.spec->kind == JobKind::kRanks) {  // a rank that may have begun is not run twice
-        listener_->on_process_gone(slot, 0, end);
+        listener_->on_process_gone(slot, {}, end);
       } else {
         waiting_.push_front(slot);  // the next host will do it
       }
@@ -188,8 +248,11 @@ bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
     }
     return true;
   }
-  if (slots_.count(pid) == 0) return false;
-  worker_gone(pid, end, false);  // its host died, so it became ours
+  const auto orphan = std::find_if(workers_.begin(), workers_.end(), [pid](const auto& entry) {
+    return entry.second.process.pid() == pid && entry.second.process.exists();
+  });
+  if (orphan == workers_.end()) return false;
+  worker_gone(orphan->first, end);  // its host died, so it became ours
   return true;
 }
 
@@ -214,7 +277,8 @@ void HostLauncher::forget_host() {
   if (channel_) plan_.loop->remove(channel_->fd());
   channel_.reset();
   ready_ = false;
-  pid_ = 0;
+  host_ = {};
+  for (auto& [id, worker] : workers_) worker.number = 0;  // the next host, in another namespace, may give it again
 }
 
 void HostLauncher::finish() {
@@ -224,7 +288,7 @@ void HostLauncher::finish() {
 
 void HostLauncher::kill_host() {
   finishing_ = true;
-  if (pid_ != 0) kill(pid_, SIGKILL);
+  if (host_) signal_group(host_, SIGKILL);
 }
 
 }  // namespace mprun

@@ -17,6 +17,7 @@
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "procfs/process_ref.h"
 #include "wire/frames.h"
 
 namespace mprun {
@@ -46,9 +47,9 @@ class LauncherListener {
   /// Opens what a new process of `slot` is connected by, just before it is launched: until then a slot that waits for
   /// its host costs no descriptor. nullopt: it is not wanted any more.
   virtual std::optional<LaunchRequest> prepare_launch(int slot) = 0;
-  virtual void on_launched(int slot, pid_t pid) = 0;
-  /// The process of `slot` ended; its process group can still be signalled during this call.
-  virtual void on_process_gone(int slot, pid_t pid, ProcessEnd end) = 0;
+  virtual void on_launched(int slot, const ProcessRef& process) = 0;
+  /// The process of `slot` ended (none: it was never there); its process group can still be signalled during this call.
+  virtual void on_process_gone(int slot, const ProcessRef& process, ProcessEnd end) = 0;
   virtual void on_host_started(pid_t pid) = 0;
   /// What the host's start is at, in its own words.
   virtual void on_host_stage(std::string_view text) = 0;

@@ -15,16 +15,15 @@ void SpawnLauncher::launch(int slot) {
     listener_->on_launch_failed(explain_spawn_failure(plan_, failure));
     return;
   }
-  slots_[pid] = slot;
-  listener_->on_launched(slot, pid);
+  const ProcessRef process = ProcessRef::of_child(pid);
+  started_[pid] = {slot, process};
+  listener_->on_launched(slot, process);
 }
 
 bool SpawnLauncher::child_gone(pid_t pid, ProcessEnd end) {
-  const auto it = slots_.find(pid);
-  if (it == slots_.end()) return false;
-  const int slot = it->second;
-  slots_.erase(it);
-  listener_->on_process_gone(slot, pid, end);
+  const auto ended = started_.extract(pid);
+  if (ended.empty()) return false;
+  listener_->on_process_gone(ended.mapped().slot, ended.mapped().process, end);
   return true;
 }
 

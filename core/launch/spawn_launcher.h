@@ -17,9 +17,14 @@ class SpawnLauncher : public Launcher {
   [[nodiscard]] bool has_host() const override { return false; }
 
  private:
+  struct Started {
+    int slot = 0;
+    ProcessRef process;
+  };
+
   LaunchPlan plan_;
   LauncherListener* listener_;
-  std::unordered_map<pid_t, int> slots_;
+  std::unordered_map<pid_t, Started> started_;
 };
 
 }  // namespace mprun

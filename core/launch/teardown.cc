@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "os/process.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_tree.h"
 
@@ -43,47 +44,54 @@ bool is_tracker(pid_t pid) {
   return kind == Helper::kTracker || kind == Helper::kTorchTracker;
 }
 
-void kill_group(pid_t leader) {
+void kill_group(const ProcessRef& leader) {
   bool spared = false;
-  std::vector<pid_t> others;
-  for (const pid_t pid : descendants(getpid())) {
-    if (getpgid(pid) != leader) continue;
-    if (pid != leader && is_tracker(pid)) {
+  std::vector<ProcessRef> others;
+  for (Descendant& one : hold_descendants()) {
+    if (one.group != leader.pid()) continue;
+    if (one.process.pid() != leader.pid() && is_tracker(one.process.pid())) {
       spared = true;
     } else {
-      others.push_back(pid);
+      others.push_back(std::move(one.process));
     }
   }
-  if (!spared) kill(-leader, SIGKILL);  // nobody who forks meanwhile escapes
-  for (const pid_t pid : others) kill(pid, SIGKILL);
+  if (!spared) leader.signal_group(SIGKILL);  // nobody who forks meanwhile escapes
+  for (const ProcessRef& process : others) process.signal(SIGKILL);
+}
+
+/// What a process of an inner PID namespace leaves behind becomes the child of that namespace's first process, not
+/// ours.
+bool has_inner_namespace(pid_t pid) {
+  const auto proc = live_proc();
+  const auto text = proc->read(std::to_string(pid) + "/status");
+  const auto status = text ? parse_status(*text) : std::nullopt;
+  return status && status->namespaces > 1;
 }
 
 }  // namespace
 
-void signal_group(pid_t leader, int signal) {
-  if (getpgid(leader) != leader) {  // not yet its leader, or ended
-    kill(leader, signal);
-  } else if (signal == SIGKILL) {
+void signal_group(const ProcessRef& leader, int signal) {
+  if (signal == SIGKILL) {
     kill_group(leader);
   } else {
-    kill(-leader, signal);
+    leader.signal_group(signal);
   }
 }
 
-void kill_leftovers(pid_t leader) {
+void kill_leftovers(const ProcessRef& leader) {
   const std::vector<pid_t> orphans = children();  // what the leader had started is our child by now
-  const bool has_tracker = std::any_of(orphans.begin(), orphans.end(), [leader](pid_t pid) {
-    return pid != leader && getpgid(pid) == leader && is_tracker(pid);
+  const bool has_tracker = std::any_of(orphans.begin(), orphans.end(), [&leader](pid_t pid) {
+    return pid != leader.pid() && getpgid(pid) == leader.pid() && is_tracker(pid);
   });
-  if (has_tracker) {
+  if (has_tracker || has_inner_namespace(leader.pid())) {
     kill_group(leader);
   } else {
-    kill(-leader, SIGKILL);
+    leader.signal_group(SIGKILL);
   }
 }
 
 void signal_descendants(int signal) {
-  for (const pid_t pid : descendants(getpid())) kill(pid, signal);
+  for (const Descendant& one : hold_descendants()) one.process.signal(signal);
 }
 
 namespace {
@@ -111,7 +119,7 @@ class Killer {
 
   int kill_all() {
     while (reap() && monotonic_now() < deadline_) {
-      const bool all_spared = !kill_each(descendants(getpid()));
+      const bool all_spared = !kill_each(hold_descendants());
       kill_restless();
       // Killed children wake us by becoming zombies; a grandchild first has to become our child.
       const timespec pause{0, all_spared ? 5'000'000 : 500'000};
@@ -124,12 +132,13 @@ class Killer {
   [[nodiscard]] Nanos after(double seconds) const { return begun_ + from_seconds(seconds); }
 
   /// Whether there was one to kill.
-  bool kill_each(const std::vector<pid_t>& processes) {
+  bool kill_each(const std::vector<Descendant>& processes) {
     bool found = false;
-    for (const pid_t pid : processes) {
+    for (const Descendant& one : processes) {
+      const pid_t pid = one.process.pid();
       if (killed_.count(pid) == 0 && spares(pid)) continue;
       spared_.erase(pid);
-      kill(pid, SIGKILL);
+      one.process.signal(SIGKILL);
       killed_.insert(pid);
       found = true;
     }
@@ -152,7 +161,7 @@ class Killer {
     do {
       for (const pid_t pid : children()) {
         if (spared_.count(pid) != 0 || has_ended(pid)) continue;
-        kill(pid, SIGKILL);
+        ProcessRef::of_child(pid).signal(SIGKILL);
         if (killed_.insert(pid).second) last_found = monotonic_now();
       }
     } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
@@ -165,6 +174,9 @@ class Killer {
 
 }  // namespace
 
-int kill_descendants(double seconds) { return Killer(seconds).kill_all(); }
+int kill_descendants(double seconds) {
+  raise_open_files();  // each descendant is held by a descriptor
+  return Killer(seconds).kill_all();
+}
 
 }  // namespace mprun

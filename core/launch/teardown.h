@@ -3,7 +3,7 @@
 // whatever loses its parent becomes our child, so nothing below us can hide.
 #pragma once
 
-#include <sys/types.h>
+#include "procfs/process_ref.h"
 
 namespace mprun {
 
@@ -13,10 +13,10 @@ void signal_descendants(int signal);
 /// Signals a process group, or the process where it does not lead its group yet. SIGKILL spares the trackers of Python
 /// and torch: they end by themselves once the others have, and remove the named shared memory and semaphores that those
 /// have left.
-void signal_group(pid_t leader, int signal);
+void signal_group(const ProcessRef& leader, int signal);
 
 /// Kills what a process that has ended, and is not reaped yet, has left behind in its group; trackers are spared.
-void kill_leftovers(pid_t leader);
+void kill_leftovers(const ProcessRef& leader);
 
 /// Kills every descendant and reaps until none is left; returns how many were killed. Helpers of multiprocessing and
 /// torch that end by themselves as soon as all others have ended, and remove the shared memory that was left, may do

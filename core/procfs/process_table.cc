@@ -1,5 +1,6 @@
 #include "procfs/process_table.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <string>
@@ -8,6 +9,21 @@ namespace mprun {
 namespace {
 
 constexpr std::size_t kMostProcesses = 65536;  // of one worker
+
+// A zombie has ended, unless it is the first thread of a process in which others go on.
+bool has_ended(ProcSource* proc, const StatLine& stat) {
+  if (stat.state == 'X') return true;
+  if (stat.state != 'Z') return false;
+  const auto threads = proc->list(std::to_string(stat.id) + "/task");
+  return !threads || threads->size() <= 1;
+}
+
+/// Calls `visit` with the second of each pair whose first is `key`.
+template <typename Visit>
+void each_of(const std::vector<std::pair<pid_t, pid_t>>& pairs, pid_t key, const Visit& visit) {
+  const auto begin = std::lower_bound(pairs.begin(), pairs.end(), std::pair<pid_t, pid_t>{key, 0});
+  for (auto at = begin; at != pairs.end() && at->first == key; ++at) visit(at->second);
+}
 
 }  // namespace
 
@@ -24,15 +40,25 @@ void ProcessTable::look(ProcSource* proc) {
     const auto text = proc->read(name + "/stat");
     auto stat = text ? parse_stat(*text) : std::nullopt;
     if (!stat || stat->id != pid) continue;
-    children_.emplace(stat->parent, pid);
-    groups_.emplace(stat->group, pid);
-    processes_.emplace(pid, std::move(*stat));
+    children_.emplace_back(stat->parent, pid);
+    groups_.emplace_back(stat->group, pid);
+    const bool ended = has_ended(proc, *stat);
+    processes_.push_back({std::move(*stat), ended});
   }
+  std::sort(children_.begin(), children_.end());
+  std::sort(groups_.begin(), groups_.end());
+  std::sort(processes_.begin(), processes_.end(), [](const Entry& a, const Entry& b) { return a.stat.id < b.stat.id; });
+}
+
+const ProcessTable::Entry* ProcessTable::entry(pid_t pid) const {
+  const auto found = std::lower_bound(processes_.begin(), processes_.end(), pid,
+                                      [](const Entry& process, pid_t id) { return process.stat.id < id; });
+  return found != processes_.end() && found->stat.id == pid ? &*found : nullptr;
 }
 
 const StatLine* ProcessTable::find(pid_t pid) const {
-  const auto found = processes_.find(pid);
-  return found != processes_.end() ? &found->second : nullptr;
+  const Entry* found = entry(pid);
+  return found != nullptr ? &found->stat : nullptr;
 }
 
 std::vector<pid_t> ProcessTable::family(pid_t worker) const {
@@ -43,11 +69,32 @@ std::vector<pid_t> ProcessTable::family(pid_t worker) const {
   };
   add(worker);
   if (found.empty()) return found;
-  for (auto [at, end] = groups_.equal_range(worker); at != end; ++at) add(at->second);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    for (auto [at, end] = children_.equal_range(found[i]); at != end; ++at) add(at->second);
-  }
+  each_of(groups_, worker, add);
+  for (std::size_t i = 0; i < found.size(); ++i) each_of(children_, found[i], add);
   return found;
+}
+
+std::vector<pid_t> ProcessTable::tree(pid_t root, bool with_root, std::vector<pid_t>* ended) const {
+  std::vector<pid_t> found{root};
+  if (ended != nullptr) ended->clear();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    each_of(children_, found[i], [&](pid_t child) {
+      if (child == root) return;  // numbers given anew during the look may make a circle
+      if (!entry(child)->ended) {
+        found.push_back(child);
+      } else if (ended != nullptr) {
+        ended->push_back(child);
+      }
+    });
+  }
+  if (!with_root) found.erase(found.begin());
+  return found;
+}
+
+std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root, std::vector<pid_t>* ended) {
+  ProcessTable table;
+  table.look(proc);
+  return table.tree(root, with_root, ended);
 }
 
 }  // namespace mprun

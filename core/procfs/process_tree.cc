@@ -1,62 +1,98 @@
 #include "procfs/process_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "os/fd.h"
 #include "os/uninterrupted.h"
-#include "procfs/process_facts.h"
+#include "procfs/process_table.h"
+#include "procfs/text_scan.h"
 
 namespace mprun {
 namespace {
 
-std::optional<StatLine> read_stat(int root, pid_t pid) {
-  const std::string name = std::to_string(pid) + "/stat";
-  const Fd file = open_fd_at(root, name, O_RDONLY);
-  if (!file) return std::nullopt;
-  std::array<char, 2048> text{};  // 52 numbers of at most 20 digits, and a name
-  const ssize_t n = uninterrupted([&] { return read(file.get(), text.data(), text.size()); });
-  return n > 0 ? parse_stat({text.data(), static_cast<std::size_t>(n)}) : std::nullopt;
-}
+// Deeper than any tree of processes; a bound for one that changes all the time.
+constexpr int kMostSteps = 1000;
 
-// Not so where /proc is that of another PID namespace: its numbers are those of strangers.
-bool shows_us(const std::string& proc_root) {
-  std::array<char, 16> pid{};
-  const ssize_t size = readlink((proc_root + "/self").c_str(), pid.data(), pid.size());
-  return size > 0 && std::string_view(pid.data(), static_cast<std::size_t>(size)) == std::to_string(getpid());
+std::string read_small(const std::string& path) {
+  const Fd file = open_fd(path, O_RDONLY);
+  std::array<char, 4096> text{};
+  const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : 0;
+  return {text.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
 }
 
 }  // namespace
 
-std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root) {
-  if (ancestor == getpid() && !shows_us(proc_root)) return {};
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(proc_root.c_str()), closedir);
-  if (!folder) return {};
-  std::unordered_map<pid_t, std::vector<pid_t>> children;
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::string_view name = entry->d_name;
-    pid_t pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
-    const auto stat = read_stat(dirfd(folder.get()), pid);
-    // A zombie has no living children: they were reparented when it died.
-    if (stat && stat->state != 'Z') children[stat->parent].push_back(pid);
-  }
-  std::vector<pid_t> found = children[ancestor];
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto it = children.find(found[i]);
-    if (it != children.end()) found.insert(found.end(), it->second.begin(), it->second.end());
+bool shows_our_numbers(ProcSource* proc) {
+  if (proc->link("self") != std::to_string(getpid())) return false;
+  // The number alone may be the same by chance: a process of an inner namespace has one for each that contains it.
+  const auto text = proc->read("self/status");
+  const auto status = text ? parse_status(*text) : std::nullopt;
+  return status && status->namespaces == 1;
+}
+
+std::optional<StatLine> read_stat(pid_t pid) {
+  return parse_stat(read_small("/proc/" + std::to_string(pid) + "/stat"));
+}
+
+std::vector<Descendant> hold_descendants() {
+  const auto proc = live_proc();
+  if (!shows_our_numbers(proc.get())) return {};
+  ProcessTable table;
+  table.look(proc.get());
+  std::unordered_map<pid_t, ProcessRef> held;
+  std::vector<Descendant> found;
+  for (const pid_t pid : table.tree(getpid(), false)) {
+    auto process = ProcessRef::open(pid);
+    const auto stat = process ? read_stat(pid) : std::nullopt;
+    if (!stat || !process->exists()) continue;  // what was read is its own, if it still has the number
+    if (stat->parent != getpid()) {
+      const auto parent = held.find(stat->parent);
+      if (parent == held.end() || parent->second.has_ended()) continue;
+    }
+    held.emplace(pid, *process);
+    found.push_back({std::move(*process), stat->group});
   }
   return found;
 }
 
+// A parent's number is trusted if the child names it before and after it was opened: nobody is given to a parent that
+// is younger than itself, so it was one process all the time.
+bool may_descend_from_us(const ProcessRef& process) {
+  if (const auto proc = live_proc(); !shows_our_numbers(proc.get())) return true;
+  ProcessRef at = process;
+  for (int step = 0; step < kMostSteps; ++step) {
+    const auto before = read_stat(at.pid());
+    if (!before || !at.exists()) return false;
+    if (before->parent == getpid()) return true;
+    if (before->parent <= 1) return false;
+    const auto parent = ProcessRef::open(before->parent);
+    const auto after = read_stat(at.pid());
+    if (parent && after && after->parent == before->parent) at = *parent;  // else it was given to another parent
+  }
+  return false;
+}
+
+std::optional<pid_t> pid_of_pidfd(int pidfd) {
+  if (const auto proc = live_proc(); !shows_our_numbers(proc.get())) return std::nullopt;
+  const std::string text = read_small("/proc/self/fdinfo/" + std::to_string(pidfd));
+  if (text.empty()) return std::nullopt;
+  for (TextScan lines(text); !lines.at_end();) {
+    TextScan line(lines.line());
+    pid_t pid = 0;
+    if (line.literal("Pid:") && line.number(&pid)) return pid;
+  }
+  return 0;
+}
+
 std::vector<pid_t> children() {
+  if (const auto proc = live_proc(); !shows_our_numbers(proc.get())) return {};
   const std::string name = "/proc/self/task/" + std::to_string(gettid()) + "/children";
   const Fd file = open_fd(name, O_RDONLY);
   std::vector<pid_t> found;
@@ -75,10 +111,7 @@ std::vector<pid_t> children() {
 }
 
 std::string command_line(pid_t pid, const std::string& proc_root) {
-  const Fd file = open_fd(proc_root + "/" + std::to_string(pid) + "/cmdline", O_RDONLY);
-  std::array<char, 4096> text{};
-  const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : 0;
-  return {text.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
+  return read_small(proc_root + "/" + std::to_string(pid) + "/cmdline");
 }
 
 }  // namespace mprun

@@ -1,19 +1,45 @@
-// Who descends from whom, read from /proc. Used when a job is stopped, continued or torn down.
+// Who descends from this process, each held so that it can be signalled. Used when a job is stopped, continued or torn
+// down, and to check the processes that a host says it has forked.
 #pragma once
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "procfs/process_facts.h"
+#include "procfs/process_ref.h"
+
 namespace mprun {
 
-/// All living descendants of `ancestor` (zombies left out), parents before children.
-[[nodiscard]] std::vector<pid_t> descendants(pid_t ancestor, const std::string& proc_root = "/proc");
+/// Whether the numbers in /proc are those of our own PID namespace. Otherwise they are those of strangers.
+[[nodiscard]] bool shows_our_numbers(ProcSource* proc);
+
+/// One process below us.
+struct Descendant {
+  ProcessRef process;
+  pid_t group = 0;
+};
+
+/// All living descendants of this process, parents before children. Each was seen below us while it was held, so it is
+/// no stranger that got a number in between. One whose parent ends meanwhile may be missing: it becomes our child, as
+/// we are a subreaper, and the next call finds it.
+[[nodiscard]] std::vector<Descendant> hold_descendants();
+
+/// Whether a process descends from this one. Also true where /proc is missing or not ours, so that nobody can say.
+[[nodiscard]] bool may_descend_from_us(const ProcessRef& process);
 
 /// The children of the calling thread, ended ones too, in one short read; of very many the first. Empty where /proc
 /// does not tell.
 [[nodiscard]] std::vector<pid_t> children();
+
+/// /proc/PID/stat of whoever has the number now.
+[[nodiscard]] std::optional<StatLine> read_stat(pid_t pid);
+
+/// The pid of a pidfd by /proc/self/fdinfo: 0 or less for a process that has none in our namespace, and for what is no
+/// pidfd. nullopt: /proc does not say.
+[[nodiscard]] std::optional<pid_t> pid_of_pidfd(int pidfd);
 
 /// The arguments of a process, a NUL after each; empty if it has ended or may not be looked at.
 [[nodiscard]] std::string command_line(pid_t pid, const std::string& proc_root = "/proc");

@@ -89,7 +89,7 @@ void CommandCrew::retire(int number) {
 }
 
 void CommandCrew::signal(int number, int signal_number) {
-  if (at(number).pid != 0) signal_group(at(number).pid, signal_number);
+  if (at(number).process) signal_group(at(number).process, signal_number);
 }
 
 void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
@@ -115,13 +115,13 @@ void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   slot.start = wall_now();
   slot.began = monotonic_now();
   SpawnFailure failure{"exec", not_executable ? EACCES : ENOENT};
-  if (!spawn.argv[0].empty()) slot.pid = spawn_process(spawn, &failure);
-  if (slot.pid > 0) {
-    running_[slot.pid] = number;
-    listener_->on_process_started(number, slot.pid);
+  const pid_t pid = spawn.argv[0].empty() ? -1 : spawn_process(spawn, &failure);
+  if (pid > 0) {
+    slot.process = ProcessRef::of_child(pid);
+    running_[pid] = number;
+    listener_->on_process_started(number, pid);
     return;
   }
-  slot.pid = 0;
   spawn_failed(number, program, failure);
 }
 
@@ -166,7 +166,7 @@ bool CommandCrew::child_gone(pid_t pid, ProcessEnd end) {
   const int number = it->second;
   running_.erase(it);
   Slot& slot = at(number);
-  slot.pid = 0;
+  slot.process = {};
   const bool failed = end.signal != 0 || end.exit_code != 0;
   const Nanos duration = monotonic_now() - slot.began;
   const bool rank = plan_.spec->kind == JobKind::kRanks;

@@ -31,7 +31,7 @@ class CommandCrew : public Crew {
  private:
   struct Slot {
     Fd out, err;
-    pid_t pid = 0;
+    ProcessRef process;                         ///< none: no command runs
     std::int64_t out_begin = 0, err_begin = 0;  ///< where the running command's output begins
     Nanos start = 0, began = 0;                 ///< wall clock, monotonic
   };

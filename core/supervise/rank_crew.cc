@@ -45,13 +45,13 @@ void RankCrew::retire(int number) {
 void RankCrew::signal(int number, int signal_number) {
   const Slot& slot = at(number);
   if (!slot.running) return;
-  if (slot.pid != 0) {
-    signal_group(slot.pid, signal_number);
+  if (slot.process) {
+    signal_group(slot.process, signal_number);
     return;
   }
   plan_.loop->at(0, [this, number, signal_number] {
     if (!at(number).running) return;
-    at(number).pid != 0 ? signal(number, signal_number) : end_rank(number, {0, SIGTERM});
+    at(number).process ? signal(number, signal_number) : end_rank(number, {0, SIGTERM});
   });
 }
 
@@ -114,13 +114,13 @@ void RankCrew::flush(int number) {
   plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
 }
 
-void RankCrew::on_launched(int number, pid_t pid) {
+void RankCrew::on_launched(int number, const ProcessRef& process) {
   if (!at(number).running) {
-    kill(pid, SIGKILL);
+    process.signal(SIGKILL);
     return;
   }
-  at(number).pid = pid;
-  listener_->on_process_started(number, pid);
+  at(number).process = process;
+  listener_->on_process_started(number, process.pid());
 }
 
 void RankCrew::on_launch_failed(const std::string& reason) {
@@ -158,12 +158,12 @@ void RankCrew::drain(int number) {
   }
 }
 
-void RankCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
+void RankCrew::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
   Slot& slot = at(number);
-  if (!slot.running || slot.pid != pid) return;
-  if (pid != 0) kill_leftovers(pid);
+  if (!slot.running || !(slot.process == process)) return;
+  if (process) kill_leftovers(process);
   drain(number);
-  if (pid != 0) listener_->on_process_ended(number, pid, "rank", end, true);
+  if (process) listener_->on_process_ended(number, process.pid(), "rank", end, true);
   end_rank(number, end);
 }
 
@@ -181,7 +181,7 @@ std::string RankCrew::explain_death(int number, ProcessEnd end) const {
 void RankCrew::end_rank(int number, ProcessEnd end) {
   Slot& slot = at(number);
   slot.running = false;
-  slot.pid = 0;
+  slot.process = {};
   close_channels(&slot);
   const bool failed = end.signal != 0 || end.exit_code != 0;
   std::string payload = slot.value.empty() ? "null" : slot.value;

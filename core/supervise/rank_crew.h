@@ -29,7 +29,7 @@ class RankCrew : public Crew, private LauncherListener {
   struct Slot {
     bool running = false;
     TaskAttempt task;
-    pid_t pid = 0;
+    ProcessRef process;  ///< none: it is not there yet, or no more
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;
@@ -40,8 +40,8 @@ class RankCrew : public Crew, private LauncherListener {
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;
-  void on_launched(int slot, pid_t pid) override;
-  void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
+  void on_launched(int slot, const ProcessRef& process) override;
+  void on_process_gone(int slot, const ProcessRef& process, ProcessEnd end) override;
   void on_host_stage(std::string_view text) override { listener_->on_stage(-1, text); }
   void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }
   void on_host_gone(pid_t pid, ProcessEnd end, bool expected) override {

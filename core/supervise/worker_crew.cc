@@ -136,12 +136,12 @@ void WorkerCrew::signal(int number, int signal_number) {
   Slot& slot = at(number);
   if (!slot.wanted) return;
   slot.signalled = true;
-  if (slot.pid == 0) {
+  if (!slot.process) {
     plan_.loop->at(0, [this, number, signal_number] {  // it may have been launched by then
-      at(number).pid != 0 ? signal(number, signal_number) : never_launched(number);
+      at(number).process ? signal(number, signal_number) : never_launched(number);
     });
   } else {
-    signal_group(slot.pid, signal_number);
+    signal_group(slot.process, signal_number);
   }
 }
 
@@ -154,25 +154,25 @@ void WorkerCrew::gone_later(int number) {
 // Whoever is launched from now on for this is killed at once.
 void WorkerCrew::never_launched(int number) {
   Slot& slot = at(number);
-  if (!slot.wanted || slot.pid != 0) return;
+  if (!slot.wanted || slot.process) return;
   slot.wanted = false;
   close_channels(&slot);
   listener_->on_gone(number, {});
 }
 
-void WorkerCrew::on_launched(int number, pid_t pid) {
+void WorkerCrew::on_launched(int number, const ProcessRef& process) {
   if (!at(number).wanted) {
-    kill(pid, SIGKILL);
+    process.signal(SIGKILL);
     return;
   }
-  at(number).pid = pid;
-  listener_->on_process_started(number, pid);
+  at(number).process = process;
+  listener_->on_process_started(number, process.pid());
 }
 
 void WorkerCrew::on_launch_failed(const std::string& reason) {
   listener_->on_start_failed(reason);
   for (int number = 0; number < static_cast<int>(slots_.size()); ++number) {
-    if (at(number).wanted && at(number).pid == 0) gone_later(number);
+    if (at(number).wanted && !at(number).process) gone_later(number);
   }
 }
 
@@ -184,10 +184,10 @@ void WorkerCrew::flush(int number) {
     // Mostly it is dying, and its end will be reported. If not, it can never be told anything again.
     plan_.loop->at(monotonic_now() + kClosedPatience, [this, number] {
       Slot& deaf = at(number);
-      if (deaf.pid == 0 || deaf.retired || !deaf.channel || deaf.channel->flush()) return;
+      if (!deaf.process || deaf.retired || !deaf.channel || deaf.channel->flush()) return;
       if (deaf.verdict.empty()) deaf.verdict = kClosed;
       deaf.condemned = true;
-      signal_group(deaf.pid, SIGKILL);
+      signal_group(deaf.process, SIGKILL);
     });
     return;
   }
@@ -210,10 +210,10 @@ void WorkerCrew::on_readable(int number) {
   plan_.loop->remove(slot.results.get());
   // Mostly it is just ending. If not, it can never report again.
   plan_.loop->at(slot.reader.corrupt() || slot.foreign ? 0 : monotonic_now() + kClosedPatience,
-                 [this, number, pid = slot.pid] {
-                   if (at(number).pid != pid || pid == 0 || at(number).retired) return;
+                 [this, number, process = slot.process] {
+                   if (!process || !(at(number).process == process) || at(number).retired) return;
                    at(number).condemned = true;
-                   signal_group(pid, SIGKILL);
+                   signal_group(process, SIGKILL);
                  });
 }
 
@@ -265,16 +265,16 @@ void WorkerCrew::drain(int number) {
   }
 }
 
-void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
+void WorkerCrew::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
   Slot& slot = at(number);
-  if (!slot.wanted || slot.pid != pid) return;  // one that was ended before it was ours
-  if (pid != 0) kill_leftovers(pid);
+  if (!slot.wanted || !(slot.process == process)) return;  // one that was ended before it was ours
+  if (process) kill_leftovers(process);
   drain(number);
   const std::uint32_t untouched = mprun_board_take_back(board_.slot(number));
   const bool started = slot.expected.size() > untouched;
   const bool expected = slot.signalled || (slot.retired && end.signal == 0 && end.exit_code == 0);
   std::string why =
-      "worker " + std::to_string(number) + " (pid " + std::to_string(pid) + ") ended with " + to_string(end);
+      "worker " + std::to_string(number) + " (pid " + std::to_string(process.pid()) + ") ended with " + to_string(end);
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
   }
@@ -289,9 +289,9 @@ void WorkerCrew::on_process_gone(int number, pid_t pid, ProcessEnd end) {
   const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
   const bool condemned = slot.condemned;
   slot.wanted = false;
-  slot.pid = 0;
+  slot.process = {};
   close_channels(&slot);
-  if (pid != 0) listener_->on_process_ended(number, pid, "worker", end, expected);
+  if (process) listener_->on_process_ended(number, process.pid(), "worker", end, expected);
   if (never_python) listener_->on_start_failed(why);
   listener_->on_gone(number, {started, condemned, end, std::move(why), log});
 }

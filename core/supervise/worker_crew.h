@@ -30,7 +30,7 @@ class WorkerCrew : public Crew, private LauncherListener {
  private:
   struct Slot {
     bool wanted = false;  ///< between start() and on_gone()
-    pid_t pid = 0;
+    ProcessRef process;   ///< none: it is not there yet, or no more
     bool ready = false, retired = false;
     std::string verdict;     ///< what is wrong with its pipe
     bool condemned = false;  ///< ended by us because of that
@@ -45,8 +45,8 @@ class WorkerCrew : public Crew, private LauncherListener {
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;
-  void on_launched(int slot, pid_t pid) override;
-  void on_process_gone(int slot, pid_t pid, ProcessEnd end) override;
+  void on_launched(int slot, const ProcessRef& process) override;
+  void on_process_gone(int slot, const ProcessRef& process, ProcessEnd end) override;
   void on_host_stage(std::string_view text) override { listener_->on_stage(-1, text); }
   void on_host_started(pid_t pid) override { listener_->on_process_started(-1, pid); }
   void on_host_gone(pid_t pid, ProcessEnd end, bool expected) override {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "procfs/process_table.h"
 #include "procfs/process_tree.h"
 #include "watch/causes.h"
 #include "watch/joins.h"

@@ -16,44 +16,10 @@
 
 #include "os/process.h"
 #include "os/uninterrupted.h"
-#include "watch/sample.h"
+#include "procfs/process_table.h"
 
 namespace mprun {
 namespace {
-
-// struct pidfd_info and PIDFD_GET_INFO of linux/pidfd.h, which older headers lack: Linux 6.15 tells by them how a
-// process ended, even after it was reaped.
-struct PidfdInfo {
-  std::uint64_t mask = 0, cgroup = 0;
-  std::array<std::uint32_t, 11> ids{};
-  std::int32_t exit_code = 0;
-};
-static_assert(sizeof(PidfdInfo) == 64);
-constexpr std::uint64_t kInfoExit = 8;
-constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
-
-ProcessEnd end_from_status(int status) {
-  ProcessEnd end;
-  if (WIFSIGNALED(status)) {
-    end.signal = WTERMSIG(status);
-  } else {
-    end.exit_code = WEXITSTATUS(status);
-  }
-  return end;
-}
-
-// How a process ended that was reaped, where the kernel tells.
-std::optional<ProcessEnd> recorded_end(const Fd& pidfd) {
-  PidfdInfo info;
-  info.mask = kInfoExit;
-  if (ioctl(pidfd.get(), kGetInfo, &info) != 0 || (info.mask & kInfoExit) == 0) return std::nullopt;
-  return end_from_status(info.exit_code);
-}
-
-bool has_ended(const Fd& pidfd) {
-  pollfd wait{pidfd.get(), POLLIN, 0};
-  return uninterrupted([&] { return poll(&wait, 1, 0); }) == 1;
-}
 
 // Descriptors are few in places; the readers of /proc need some too.
 std::size_t most_members() {
@@ -112,7 +78,7 @@ bool Family::hear(const AdapterNote& note) {
 // Its parent has reaped it, perhaps before we could look ourselves. Who has its number and lives is another.
 void Family::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
   const auto member = members_.find(pid);
-  if (member != members_.end() && has_ended(member->second.pidfd)) {
+  if (member != members_.end() && member->second.process.has_ended()) {
     record_end(pid, parent, end);
     bury(pid);
     return;
@@ -140,8 +106,7 @@ void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
   member.parent = fork.parent;
   member.fork = fork;
   member.forked = true;
-  if (follow(pid, std::move(member))) return;
-  if (errno != ESRCH) return;
+  if (follow(pid, std::move(member)) != Followed::kGone) return;
   record_end(pid, fork.parent, std::nullopt);  // its parent was faster than we are
   deaths_.back().forked = true;
 }
@@ -188,7 +153,7 @@ void Family::meet(pid_t pid) {
 void Family::expect_end(pid_t pid) {
   meet(pid);
   std::set<pid_t> ours{pid};
-  if (members_.count(pid) != 0 && !has_ended(members_.at(pid).pidfd)) {
+  if (members_.count(pid) != 0 && !members_.at(pid).process.has_ended()) {
     for (const pid_t below : process_tree(proc_, pid, false)) {
       meet(below);
       ours.insert(below);
@@ -203,18 +168,18 @@ void Family::expect_end(pid_t pid) {
   for (auto& [member_pid, member] : members_) member.by_mprun = member.by_mprun || ours.count(member_pid) != 0;
 }
 
-// False, with errno: it cannot be; 0: there are too many.
-bool Family::follow(pid_t pid, Member member) {
-  errno = 0;
-  if (members_.size() >= most_members_) return false;
-  member.pidfd = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!member.pidfd) return false;
+Family::Followed Family::follow(pid_t pid, Member member) {
+  if (members_.size() >= most_members_) return Followed::kNo;
+  auto process = ProcessRef::open(pid);
+  if (!process) return Followed::kGone;
+  if (process->pidfd() < 0) return Followed::kNo;  // its end could not be heard of
+  member.process = std::move(*process);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.fd = pid;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, member.pidfd.get(), &event) != 0) return false;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, member.process.pidfd(), &event) != 0) return Followed::kNo;
   members_[pid] = std::move(member);
-  return true;
+  return Followed::kYes;
 }
 
 void Family::take_ends() {
@@ -229,8 +194,8 @@ void Family::take_ends() {
 // Its number may be another's by now, who has been heard of before we were told of the end.
 void Family::bury_if_ended(pid_t pid) {
   const auto it = members_.find(pid);
-  if (it == members_.end() || !has_ended(it->second.pidfd)) return;
-  record_end(pid, it->second.parent, end_of(pid, it->second));
+  if (it == members_.end() || !it->second.process.has_ended()) return;
+  record_end(pid, it->second.parent, it->second.process.end());
   bury(pid);
 }
 
@@ -253,22 +218,11 @@ void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) 
   deaths_.erase(good != deaths_.end() ? good : deaths_.begin());
 }
 
-std::optional<ProcessEnd> Family::end_of(pid_t pid, const Member& member) const {
-  if (const auto end = recorded_end(member.pidfd)) return end;
-  // Not reaped, or an older kernel: then the zombie still says it, while it has its number.
-  const auto text = proc_->read(std::to_string(pid) + "/stat");
-  const auto stat = text ? parse_stat(*text) : std::nullopt;
-  if (stat && stat->state == 'Z' && syscall(SYS_pidfd_send_signal, member.pidfd.get(), 0, nullptr, 0) == 0) {
-    return end_from_status(stat->exit_code);
-  }
-  return recorded_end(member.pidfd);  // reaped in between
-}
-
 void Family::bury(pid_t pid) {
   const auto it = members_.find(pid);
   if (it == members_.end()) return;
   // A copy of the descriptor in a process that is being started would keep it in the set.
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.pidfd.get(), nullptr);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.process.pidfd(), nullptr);
   members_.erase(it);
   alarms_.erase(pid);
   told_to_end_.erase(pid);

@@ -10,6 +10,7 @@
 
 #include "os/fd.h"
 #include "procfs/process_facts.h"
+#include "procfs/process_ref.h"
 #include "watch/hang.h"
 #include "wire/notes.h"
 
@@ -53,7 +54,7 @@ class Family {
 
  private:
   struct Member {
-    Fd pidfd;
+    ProcessRef process;
     pid_t parent = 0;
     std::optional<ForkRecord> fork;
     bool forked = false;    ///< it runs what its parent ran
@@ -65,11 +66,11 @@ class Family {
   void hear_alarm(pid_t pid);
   void hear_end(pid_t pid, pid_t parent, ProcessEnd end);
   [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
-  bool follow(pid_t pid, Member member);
+  enum class Followed { kYes, kNo, kGone };
+  Followed follow(pid_t pid, Member member);
   void record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end);
   void bury(pid_t pid);
   void bury_if_ended(pid_t pid);
-  [[nodiscard]] std::optional<ProcessEnd> end_of(pid_t pid, const Member& member) const;
 
   Fd epoll_;
   ProcSource* proc_;

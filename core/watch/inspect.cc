@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 
+#include "procfs/process_table.h"
 #include "watch/outside.h"
 #include "watch/sight.h"
 #include "watch/syscall_table.h"

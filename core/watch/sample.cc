@@ -15,14 +15,6 @@ std::optional<pid_t> parse_id(const std::string& name) {
   return id;
 }
 
-// A zombie has ended, unless it is the first thread of a process in which others go on.
-bool has_ended(ProcSource* proc, const StatLine& stat) {
-  if (stat.state == 'X') return true;
-  if (stat.state != 'Z') return false;
-  const auto threads = proc->list(std::to_string(stat.id) + "/task");
-  return !threads || threads->size() <= 1;
-}
-
 // Everybody may read of a thread how often it ran, and not everybody what it does.
 bool is_hidden(ProcSource* proc, const std::string& folder) {
   const auto status = proc->read(folder + "status");  // it may have ended meanwhile
@@ -56,34 +48,6 @@ bool sample_thread(ProcSource* proc, ThreadSample* thread) {
   if (!line) return false;
   thread->call = *line;
   return true;
-}
-
-std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root, std::vector<pid_t>* ended) {
-  std::unordered_map<pid_t, std::vector<pid_t>> children, zombies;
-  for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
-    const auto id = parse_id(name);
-    if (!id) continue;
-    const auto text = proc->read(name + "/stat");
-    const auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (stat) (has_ended(proc, *stat) ? zombies : children)[stat->parent].push_back(*id);
-  }
-  std::vector<pid_t> found;
-  if (with_root) {
-    found.push_back(root);
-  } else {
-    found = children[root];
-  }
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto it = children.find(found[i]);
-    if (it != children.end()) found.insert(found.end(), it->second.begin(), it->second.end());
-  }
-  if (ended == nullptr) return found;
-  *ended = zombies[root];
-  for (const pid_t pid : found) {
-    const auto it = pid == root ? zombies.end() : zombies.find(pid);
-    if (it != zombies.end()) ended->insert(ended->end(), it->second.begin(), it->second.end());
-  }
-  return found;
 }
 
 Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes) {

@@ -27,12 +27,6 @@ struct Sample {
   std::vector<pid_t> ended = {};      ///< zombies of the tree, where they were looked for: process_tree()
 };
 
-/// The living descendants of `root`, and `root` itself where `with_root`. Parents before children. A process whose
-/// first thread has ended while others run is alive. `ended`: gets the children of all of these that have ended and
-/// that nobody has asked about yet.
-[[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root,
-                                              std::vector<pid_t>* ended = nullptr);
-
 /// What a thread does now; false if it cannot be read. `thread` says which.
 [[nodiscard]] bool sample_thread(ProcSource* proc, ThreadSample* thread);
 [[nodiscard]] Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "procfs/process_table.h"
+
 namespace mprun {
 namespace {
 

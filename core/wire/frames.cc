@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -16,19 +17,50 @@ constexpr std::size_t kBelieved = 8;  ///< times what has come, of what a header
 
 }  // namespace
 
-FrameReader::Fill FrameReader::fill(int fd) {
+void FrameReader::make_room() {
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
   }
   if (buffer_.size() - end_ < read_size_) buffer_.resize(end_ + read_size_);
-  const ssize_t n = uninterrupted([&] { return read(fd, buffer_.data() + end_, read_size_); });
-  if (n > 0) {
-    end_ += static_cast<std::size_t>(n);
+}
+
+FrameReader::Fill FrameReader::filled(ssize_t size) {
+  if (size > 0) {
+    end_ += static_cast<std::size_t>(size);
     return Fill::kMore;
   }
-  return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? Fill::kEmpty : Fill::kClosed;
+  return size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) ? Fill::kEmpty : Fill::kClosed;
+}
+
+FrameReader::Fill FrameReader::fill(int fd) {
+  make_room();
+  return filled(uninterrupted([&] { return read(fd, buffer_.data() + end_, read_size_); }));
+}
+
+FrameReader::Fill FrameReader::fill(int socket, std::deque<Fd>* passed) {
+  make_room();
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMostPassed)> control{};
+  iovec part{buffer_.data() + end_, read_size_};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t size = uninterrupted([&] { return recvmsg(socket, &message, MSG_CMSG_CLOEXEC); });
+  const Fill state = filled(size);
+  if (size < 0) return state;
+  for (cmsghdr* one = CMSG_FIRSTHDR(&message); one != nullptr; one = CMSG_NXTHDR(&message, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= one->cmsg_len; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, reinterpret_cast<const char*>(one) + at, sizeof fd);
+      passed->emplace_back(fd);
+    }
+  }
+  corrupt_ = corrupt_ || (message.msg_flags & MSG_CTRUNC) != 0 || passed->size() > kMostPassed;
+  return state;
 }
 
 bool FrameReader::next(Frame* frame) {

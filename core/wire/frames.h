@@ -2,7 +2,10 @@
 // that never blocks. Each belongs to one worker or host; protocol.h has the layouts.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +25,7 @@ struct Frame {
 class FrameReader {
  public:
   enum class Fill { kMore, kEmpty, kClosed };
+  static constexpr std::size_t kMostPassed = 64;
 
   FrameReader() = default;
   /// `read_size`: bytes that one call of fill() reads at most.
@@ -30,12 +34,19 @@ class FrameReader {
   /// Reads what is there. kMore: there may be more at once.
   [[nodiscard]] Fill fill(int fd);
 
+  /// The same from a socket by which descriptors come, too: `passed` gets them, in the order of their frames. More than
+  /// kMostPassed at once, or any that could not be received, make the stream corrupt.
+  [[nodiscard]] Fill fill(int socket, std::deque<Fd>* passed);
+
   /// The next whole frame. False: none yet, or the stream is corrupt (then corrupt() is true).
   [[nodiscard]] bool next(Frame* frame);
 
   [[nodiscard]] bool corrupt() const { return corrupt_; }
 
  private:
+  void make_room();
+  [[nodiscard]] Fill filled(ssize_t size);
+
   std::size_t read_size_ = std::size_t{256} * 1024;
   std::string buffer_;
   std::size_t begin_ = 0;  ///< of what was read and not yet given

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from chaos_jobs import Job
 from restarts import restart
+from strangers import PID_MAX, beside_strangers, can_shrink_numbers
 from workers import torment
+
+import harness
 
 
 @pytest.fixture
@@ -31,4 +34,12 @@ def test_struck_workers_and_hosts_lose_nothing(mprun: Path, tmp_path: Path, seed
 def test_a_killed_mprun_is_resumed(mprun: Path, tmp_path: Path, seed: int, kind: str) -> None:
     """Guard, supervisor or both: results, tensors and summary are those of an undisturbed run."""
     wrong, done = restart(kind, tmp_path, seed, kills=1)
+    assert not wrong, "\n".join([done, *wrong])
+
+
+@pytest.mark.skipif(not can_shrink_numbers(), reason=f"no PID namespace of {PID_MAX} numbers here: root, Linux 6.14")
+@pytest.mark.parametrize("kind", ["fork", "spawn", "forkserver", "command"])
+def test_strangers_that_get_a_workers_number_are_left_alone(mprun: Path, kind: str) -> None:
+    """Workers are killed, time out, leave others behind and kill their host; no process beside the job is signalled."""
+    wrong, done = beside_strangers(kind, 200, mprun, harness.MPRUN_PYTHON)
     assert not wrong, "\n".join([done, *wrong])

@@ -21,6 +21,7 @@
 #include <map>
 #include <set>
 
+#include "procfs/process_table.h"
 #include "watch/judge.h"
 
 namespace mprun {

@@ -1,34 +1,79 @@
-// The process tree, on fixture trees.
+// Process trees: the table on fixture trees, and what is held below a real process.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
+#include "procfs/process_table.h"
 #include "procfs/process_tree.h"
 
 namespace mprun {
 namespace {
 
-TEST(Descendants, WalksATreeAndLeavesOutZombies) {
-  const std::filesystem::path root = testing::TempDir() + "mprun-procfs";
-  std::filesystem::remove_all(root);
-  std::string numbers;
-  for (int field = 5; field <= 52; ++field) numbers += " 0";
-  const auto add = [&](int pid, int parent, char state) {
-    std::filesystem::create_directories(root / std::to_string(pid));
-    std::ofstream(root / std::to_string(pid) / "stat") << pid << " (x) " << state << ' ' << parent << numbers;
-  };
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class FixtureTree : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_ / "self");
+  }
+  void add(int pid, int parent, char state) {
+    std::string numbers;
+    for (int field = 5; field <= 52; ++field) numbers += " 0";
+    std::filesystem::create_directories(root_ / std::to_string(pid));
+    std::ofstream(root_ / std::to_string(pid) / "stat") << pid << " (x) " << state << ' ' << parent << numbers;
+  }
+  void add_threads(int pid, int count) {
+    for (int i = 0; i < count; ++i) {
+      std::filesystem::create_directories(root_ / std::to_string(pid) / "task" / std::to_string(pid + i));
+    }
+  }
+  [[nodiscard]] std::vector<pid_t> tree(pid_t root, bool with_root, std::vector<pid_t>* ended = nullptr) const {
+    return process_tree(live_proc(root_.string()).get(), root, with_root, ended);
+  }
+
+  std::filesystem::path root_ = testing::TempDir() + "mprun-procfs";
+};
+
+TEST_F(FixtureTree, IsWalkedParentsFirstAndTellsWhoHasEnded) {
   add(1, 0, 'S');
   add(10, 1, 'S');
   add(11, 10, 'R');
   add(12, 11, 'T');
   add(13, 10, 'Z');
   add(20, 1, 'S');
-  std::filesystem::create_directories(root / "self");
-  EXPECT_THAT(descendants(10, root.string()), testing::ElementsAre(11, 12));
-  EXPECT_THAT(descendants(12, root.string()), testing::IsEmpty());
-  EXPECT_THAT(descendants(1, root.string()), testing::SizeIs(4));
+  std::vector<pid_t> ended;
+  EXPECT_THAT(tree(10, false, &ended), ElementsAre(11, 12));
+  EXPECT_THAT(ended, ElementsAre(13));
+  EXPECT_THAT(tree(10, true), ElementsAre(10, 11, 12));
+  EXPECT_THAT(tree(12, false), IsEmpty());
+  EXPECT_THAT(tree(1, false), ElementsAre(10, 20, 11, 12));
+}
+
+TEST_F(FixtureTree, KeepsTheChildrenOfAProcessWhoseFirstThreadHasEnded) {
+  add(10, 1, 'S');
+  add(11, 10, 'Z');
+  add_threads(11, 2);
+  add(12, 11, 'S');
+  EXPECT_THAT(tree(10, false), ElementsAre(11, 12));
+}
+
+// Numbers that are given anew while /proc is listed can make a process its own ancestor.
+TEST_F(FixtureTree, EndsWhereTheNumbersMakeACircle) {
+  add(10, 12, 'S');
+  add(11, 10, 'S');
+  add(12, 11, 'S');
+  EXPECT_THAT(tree(10, false), ElementsAre(11, 12));
 }
 
 TEST(CommandLine, IsReadWithItsNulsAndEmptyWithoutAProcess) {
@@ -38,6 +83,101 @@ TEST(CommandLine, IsReadWithItsNulsAndEmptyWithoutAProcess) {
   std::ofstream(root / "7/cmdline") << text;
   EXPECT_EQ(command_line(7, root.string()), text);
   EXPECT_EQ(command_line(8, root.string()), "");
+}
+
+/// A child, and its child, that wait for SIGKILL; the second ends with the first.
+class RealTree : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::array<int, 2> ready{};
+    ASSERT_EQ(pipe(ready.data()), 0);
+    child_ = fork();
+    if (child_ == 0) {
+      const pid_t middle = getpid();
+      const pid_t inner = fork();
+      if (inner == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != middle) _exit(1);
+        const pid_t self = getpid();
+        if (write(ready[1], &self, sizeof self) != sizeof self) _exit(1);
+      }
+      for (;;) pause();
+    }
+    ASSERT_EQ(read(ready[0], &grandchild_, sizeof grandchild_), static_cast<ssize_t>(sizeof grandchild_));
+    close(ready[0]);
+    close(ready[1]);
+  }
+  void TearDown() override {
+    ProcessRef::of_child(child_).signal(SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+  pid_t child_ = 0, grandchild_ = 0;
+};
+
+TEST_F(RealTree, IsHeldWithItsGroups) {
+  std::vector<pid_t> pids;
+  for (const Descendant& one : hold_descendants()) {
+    pids.push_back(one.process.pid());
+    EXPECT_EQ(one.group, getpgrp());
+    EXPECT_TRUE(one.process.exists());
+  }
+  EXPECT_THAT(pids, testing::IsSupersetOf({child_, grandchild_}));
+}
+
+TEST_F(RealTree, DescendsFromUsAndItsParentDoesNot) {
+  EXPECT_TRUE(may_descend_from_us(ProcessRef::of_child(child_)));
+  EXPECT_TRUE(may_descend_from_us(*ProcessRef::open(grandchild_)));
+  EXPECT_FALSE(may_descend_from_us(*ProcessRef::open(getppid())));
+  EXPECT_FALSE(may_descend_from_us(*ProcessRef::open(1)));
+}
+
+TEST_F(RealTree, IsAdoptedByItsPidfdWhateverNumberIsTold) {
+  const auto adopted = ProcessRef::adopt(Fd(static_cast<int>(syscall(SYS_pidfd_open, grandchild_, 0))), 2);
+  ASSERT_TRUE(adopted);
+  EXPECT_EQ(adopted->pid(), grandchild_);
+}
+
+TEST_F(RealTree, IsNoProcessOfOursIfItsDescriptorIsNoPidfd) {
+  const auto adopted = ProcessRef::adopt(open_fd("/dev/null", O_RDONLY), grandchild_);
+  EXPECT_FALSE(adopted);
+  EXPECT_FALSE(ProcessRef::adopt(Fd(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0))), grandchild_));
+}
+
+TEST_F(RealTree, IsSignalledAsAGroupOnlyByItsLeader) {
+  const ProcessRef child = ProcessRef::of_child(child_);
+  EXPECT_EQ(setpgid(grandchild_, 0), -1);    // not ours to move: both are in our own group
+  EXPECT_TRUE(child.signal_group(SIGKILL));  // it leads none: it alone is ended, and not this test
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(info.si_status, SIGKILL);
+}
+
+TEST_F(RealTree, IsNeverConfusedWithAnotherAfterItsEnd) {
+  const ProcessRef child = ProcessRef::of_child(child_);
+  EXPECT_FALSE(child.has_ended());
+  EXPECT_FALSE(child.end());
+  child.signal(SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(child.has_ended());
+  EXPECT_TRUE(child.exists());
+  ASSERT_TRUE(child.end());
+  EXPECT_EQ(child.end()->signal, SIGKILL);
+  waitpid(child_, nullptr, 0);
+  EXPECT_TRUE(child.has_ended());
+  EXPECT_FALSE(child.exists());
+  EXPECT_FALSE(child.signal(0));
+  EXPECT_FALSE(child.signal_group(0));
+}
+
+TEST(ProcessRef, OfNobodyIsNone) {
+  EXPECT_FALSE(ProcessRef());
+  EXPECT_EQ(ProcessRef().pid(), 0);
+  EXPECT_FALSE(ProcessRef().signal(0));
+  EXPECT_FALSE(ProcessRef().exists());
+  EXPECT_TRUE(ProcessRef().has_ended());
+  EXPECT_FALSE(ProcessRef::open(0));
+  EXPECT_FALSE(ProcessRef::open(-1));
 }
 
 }  // namespace

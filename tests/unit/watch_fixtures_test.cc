@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "procfs/process_table.h"
 #include "procfs/text_scan.h"
 #include "watch/judge.h"
 

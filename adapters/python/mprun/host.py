@@ -1,16 +1,18 @@
 """The host of start methods fork and forkserver: loads once, then forks every worker on request.
 
-It reports the end of each worker and reaps it only when the supervisor says that it has seen it:
-until then the pid cannot be given to another process.
+It sends a pidfd of each worker, since its own pid for it may be a number of another PID namespace. It reports the end
+of each worker and reaps it only when the supervisor says that it has seen it: until then its process group is its own.
 """
 from __future__ import annotations
 
 import array
 import atexit
+import errno
 import json
 import os
 import resource
 import select
+import signal
 import socket
 import struct
 import threading
@@ -23,6 +25,9 @@ from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Sta
 from mprun_fork import torch_adapter
 
 HEADER = struct.Struct("=IHH")
+MAGIC = 0x6D72  # MPRUN_FRAME_MAGIC
+#: Descriptors of a FORK frame: channel, results, stdout, stderr.
+PASSED = 4
 
 #: What a forked child does instead of returning.
 Become = Callable[[Start, Channels], NoReturn]
@@ -37,7 +42,6 @@ class Host:
         self.poll = select.poll()
         self.poll.register(self.control, select.POLLIN)
         self.children: dict[int, int] = {}  # pidfd -> pid
-        self.passed: list[int] = []  # descriptors that arrived and were not used yet
         # One pidfd a worker: the limit is raised for the host alone, its workers get theirs back.
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files[1], self.open_files[1]))
@@ -45,24 +49,32 @@ class Host:
     def send(self, kind: int, value: dict[str, Any]) -> None:
         _mprun.write_frame(self.fds.results, kind, json.dumps(value).encode())
 
-    def receive(self) -> tuple[int, bytes] | None:
-        """One frame with the descriptors that ride along; None when the supervisor is gone."""
-        header = self.read(HEADER.size)
+    def send_with_pidfd(self, kind: int, value: dict[str, Any], pidfd: int) -> None:
+        payload = json.dumps(value).encode()
+        frame = HEADER.pack(len(payload), MAGIC, kind) + payload
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [pidfd]))]
+        sent = self.control.sendmsg([frame], rights)  # the pidfd goes with the first byte
+        self.control.sendall(frame[sent:])
+
+    def receive(self) -> tuple[int, bytes, list[int]] | None:
+        """One frame with the descriptors that came with it; None when the supervisor is gone."""
+        passed: list[int] = []
+        header = self.read(HEADER.size, passed)
         if header is None:
             return None
         size, _, kind = HEADER.unpack(header)
-        payload = self.read(size) if size else b""
-        return None if payload is None else (kind, payload)
+        payload = self.read(size, passed) if size else b""
+        return None if payload is None else (kind, payload, passed)
 
-    def read(self, size: int) -> bytes | None:
+    def read(self, size: int, passed: list[int]) -> bytes | None:
         parts = b""
         while len(parts) < size:
-            room = socket.CMSG_LEN(8 * array.array("i").itemsize)
+            room = socket.CMSG_LEN(PASSED * array.array("i").itemsize)
             data, ancillary, _, _ = self.control.recvmsg(size - len(parts), room, socket.MSG_CMSG_CLOEXEC)
             if not data:
                 return None
             for _, _, rights in ancillary:
-                self.passed.extend(array.array("i", rights))
+                passed.extend(array.array("i", rights))
             parts += data
         return parts
 
@@ -79,29 +91,42 @@ class Host:
                 if frame[0] == REAP:
                     self.reap(struct.unpack("=i", frame[1])[0])
                 elif frame[0] == FORK:
-                    self.fork(json.loads(frame[1]))
+                    self.fork(json.loads(frame[1]), frame[2])
 
-    def fork(self, request: dict[str, Any]) -> None:
-        passed, self.passed = self.passed[:4], self.passed[4:]
-        flush_streams()
+    def fork(self, request: dict[str, Any], passed: list[int]) -> None:
         try:
+            if len(passed) != PASSED:  # the kernel drops what is beyond the limit of open files (MSG_CTRUNC)
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            flush_streams()
             pid = _mprun.fork_process()
         except OSError as error:
-            self.send(FORKED, {"slot": request["slot"], "error": str(error)})
+            self.refuse(request, error)
             pid = -1
         if pid == 0:
             self.become_child(request, passed)
         for fd in passed:
             os.close(fd)
         if pid > 0:
-            try:
-                os.setpgid(pid, pid)
-            except OSError:
-                pass  # the child was faster, or is gone already
+            self.announce(request, pid)
+
+    def refuse(self, request: dict[str, Any], error: OSError) -> None:
+        self.send(FORKED, {"slot": request["slot"], "error": error.strerror})
+
+    def announce(self, request: dict[str, Any], pid: int) -> None:
+        try:
+            os.setpgid(pid, pid)
+        except OSError:
+            pass  # the child was faster, or is gone already
+        try:
             pidfd = os.pidfd_open(pid)
-            self.children[pidfd] = pid
-            self.poll.register(pidfd, select.POLLIN)
-            self.send(FORKED, {"slot": request["slot"], "pid": pid})
+        except OSError as error:  # its end could not be seen
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self.refuse(request, error)
+            return
+        self.children[pidfd] = pid
+        self.poll.register(pidfd, select.POLLIN)
+        self.send_with_pidfd(FORKED, {"slot": request["slot"], "pid": pid}, pidfd)
 
     def become_child(self, request: dict[str, Any], passed: list[int]) -> NoReturn:
         """Context: child after fork. Drops what is the host's and takes what is its own."""

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "procfs/process_table.h"
 #include "procfs/process_tree.h"
 #include "watch/judge.h"
 

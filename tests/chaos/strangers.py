@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Kills workers and hosts by the thousand beside strangers that get their numbers; no stranger may ever be signalled.
+
+Runs in a PID namespace with few numbers, so that a number that was a worker's is soon a stranger's. test_chaos.py does it
+for some seconds; as a program this file does it for as long as is wanted (README.md). Needs root, and Linux 6.14, which
+gives each PID namespace its own kernel.pid_max.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+KINDS = ("fork", "spawn", "forkserver", "command")
+PID_MAX = 400  # the kernel reserves the first 300 after the first round: a hundred numbers go round and round
+DECOYS = 20  # at a time
+
+SCRIPT = """
+import os
+import signal
+import subprocess
+import time
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave_others():
+    subprocess.Popen(["sleep", "1000"])  # in the worker's process group
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    die()
+
+
+def kill_host():
+    if METHOD != "spawn":
+        os.kill(os.getppid(), signal.SIGKILL)
+    die()
+
+
+def run(number):
+    if number % 10 == 9:
+        return number
+    if number % 10 == 8:
+        time.sleep(1000)  # mprun ends it: limits.task_seconds
+    if number % 100 == 7:
+        kill_host()
+    (leave_others if number % 10 == 6 else die)()
+"""
+
+
+def job(kind: str, tasks: int) -> dict[str, object]:
+    common = {
+        "version": 1,
+        "processes": 4,
+        "chunk_size": 1,
+        "inputs": {"range": tasks},
+        "retries": 0,
+        "limits": {"task_seconds": 0.2, "grace_seconds": 0.01},
+        "seed": 1,
+    }
+    if kind == "command":
+        deeds = '[ $(({} % 10)) = 9 ] || { [ $(({} % 10)) != 6 ] || sleep 1000 & kill -9 $$; }'
+        return {**common, "command": ["sh", "-c", deeds]}
+    return {**common, "script": "job.py:run", "start_method": kind}
+
+
+class Decoys:
+    """A process whose children do nothing but live for some milliseconds, each in a process group of its own."""
+
+    def __init__(self) -> None:
+        self._read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._read)
+            self._serve(write)
+        os.close(write)
+
+    @staticmethod
+    def _serve(write: int) -> None:
+        over = []
+        signal.signal(signal.SIGTERM, lambda *_: over.append(True))
+        dice, ends, alive = random.Random(1), collections.Counter[str](), 0
+        numbers = set()
+        while not over or alive:
+            while alive < DECOYS and not over:
+                pid = os.fork()
+                if pid == 0:
+                    os.setpgid(0, 0)
+                    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                    time.sleep(dice.uniform(0.001, 0.05))
+                    os._exit(0)
+                numbers.add(pid)
+                alive += 1
+            _, status = os.wait()
+            alive -= 1
+            ends["well" if status == 0 else f"struck by {os.waitstatus_to_exitcode(status)}"] += 1
+        os.write(write, json.dumps({"ends": ends, "numbers": sorted(numbers)}).encode())
+        os._exit(0)
+
+    def finish(self) -> dict[str, object]:
+        """How the decoys ended, and what numbers they had."""
+        os.kill(self.pid, signal.SIGTERM)
+        with os.fdopen(self._read) as told:
+            return json.load(told)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def inside(kind: str, tasks: int, mprun: str, python: str) -> int:
+    """Runs the job beside the decoys; prints what came of it as JSON."""
+    Path("/proc/sys/kernel/pid_max").write_text(str(PID_MAX), encoding="ascii")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "job.py").write_text(SCRIPT.replace("METHOD", repr(kind)), encoding="utf-8")
+        Path(folder, "job.json").write_text(json.dumps(job(kind, tasks)), encoding="utf-8")
+        decoys = Decoys()
+        interpreter = [] if kind == "command" else ["--python", python]
+        command = [mprun, "-q", *interpreter, "--output", f"{folder}/out", f"{folder}/job.json"]
+        run = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        told = decoys.finish()
+        left = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+        statuses: collections.Counter[str] = collections.Counter()
+        pids = set()
+        for result in lines_of(Path(folder, "out/results.jsonl")):
+            statuses[result["status"]] += 1
+        for entry in lines_of(Path(folder, "out/journal.jsonl")):
+            pids.add(entry.get("process", {}).get("pid"))
+    print(
+        json.dumps(
+            {
+                "code": run.returncode,
+                "stderr": run.stderr[-2000:],
+                "statuses": statuses,
+                "decoys": told["ends"],
+                "shared_numbers": len(pids & set(told["numbers"])),
+                "left": [name for name in left if int(name) != decoys.pid],
+            }
+        )
+    )
+    return 0
+
+
+def beside_strangers(kind: str, tasks: int, mprun: Path, python: str) -> tuple[list[str], str]:
+    """Runs it all in a namespace of its own; returns what is wrong, and what was done in words."""
+    words = ["unshare", "-pf", "--mount-proc", "--kill-child", sys.executable, __file__, "--inside"]
+    words += ["--tasks", str(tasks), "--mprun", str(mprun), "--python", python, kind]
+    run = subprocess.run(words, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        return [f"it could not be run: {run.stderr}"], "nothing was done"
+    told = json.loads(run.stdout)
+    wrong = [f"a decoy was {end}: {count} times" for end, count in told["decoys"].items() if end != "well"]
+    if told["code"] != 1 or told["statuses"] != {"ok": tasks // 10, "failed": tasks - tasks // 10}:
+        wrong.append(f"exit code {told['code']}, tasks {told['statuses']}\n{told['stderr']}")
+    if told["left"]:
+        wrong.append(f"{len(told['left'])} processes are left")
+    if told["shared_numbers"] < 10:
+        wrong.append(f"only {told['shared_numbers']} numbers were both a worker's and a decoy's: nothing was tested")
+    decoys = sum(told["decoys"].values())
+    done = f"{kind}: {tasks - tasks // 10} workers killed beside {decoys} decoys, {told['shared_numbers']} numbers of both"
+    return wrong, done
+
+
+def can_shrink_numbers() -> bool:
+    """Whether a PID namespace here has its own pid_max."""
+    words = ["unshare", "-pf", "--mount-proc", "sh", "-c", f"echo {PID_MAX} > /proc/sys/kernel/pid_max"]
+    before = Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")
+    if os.geteuid() != 0 or tuple(map(int, os.uname().release.split(".")[:2])) < (6, 14):
+        return False
+    done = subprocess.run(words, capture_output=True, check=False).returncode == 0
+    return done and Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii") == before
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("kinds", nargs="*", metavar="KIND", default=list(KINDS), help=f"of {', '.join(KINDS)}; default: all")
+    parser.add_argument("--tasks", type=int, default=3000, help="of each kind; nine in ten kill their worker (default 3000)")
+    parser.add_argument("--mprun", default=HERE.parents[1] / "build/release/bin/mprun")
+    parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        return inside(options.kinds[0], options.tasks, str(options.mprun), options.python)
+    if not can_shrink_numbers():
+        print("needs root, and Linux 6.14 or later", file=sys.stderr)
+        return 2
+    failed = False
+    for kind in options.kinds:
+        wrong, done = beside_strangers(kind, options.tasks, options.mprun, options.python)
+        print("\n".join([done, *wrong]), flush=True)
+        failed = failed or bool(wrong)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
