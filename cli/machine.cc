@@ -24,6 +24,7 @@
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
+#include "procfs/process_ref.h"
 #include "version.h"
 
 namespace mprun {
@@ -69,7 +70,7 @@ std::string python_version(const std::string& python) {
   pipe->write.reset();
   if (pid < 0) return "";
   const std::string text = read_for_a_while(pipe->read.get());
-  kill(pid, SIGKILL);
+  ProcessRef::of_child(pid).signal(SIGKILL);
   uninterrupted([&] { return waitpid(pid, nullptr, 0); });
   return text.substr(0, text.find('\n'));
 }
@@ -166,7 +167,8 @@ std::vector<MachineFeature> examine_machine(const CommandLine& line, const Insta
       examine_libomp(),
       {"kernel", true, true, system.release, ""},
   };
-  features.push_back(examine_call("pidfd_open", true, "hosts wait for their workers by it", try_pidfd_open()));
+  features.push_back(examine_call(
+      "pidfd_open", true, "fork and forkserver need it: a host sends a pidfd of each worker", try_pidfd_open()));
   features.push_back(
       examine_call("close_range", true, "keeps descriptors from new processes", close_range(~0U, ~0U, 0)));
   features.push_back(examine_call("memfd_create", true, "the board that workers share", try_memfd()));

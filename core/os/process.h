@@ -1,6 +1,5 @@
 // Starting and ending processes: spawn with everything prepared before the fork, signals, reaping.
-// Called by the supervisor and its launchers. A child's pid stays ours until we reap it: that is
-// what makes plain pids and process groups safe to signal here without a pidfd for each.
+// Called by the supervisor and its launchers, who make a ProcessRef (core/procfs) of each child before it can be reaped.
 #pragma once
 
 #include <sys/resource.h>

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import Run, RunCommand
+from harness import RunCommand
 
 TASKS = 20
 BYSTANDERS = 60
@@ -202,3 +201,45 @@ def test_a_host_without_room_for_descriptors(run_job: RunCommand, spare: int) ->
     script = GREEDY.format(spare=spare)
     run = run_job(job("fork", setup="take_all", processes=1), scripts={"job.py": script}).check(3)
     assert "the host cannot fork: Too many open files" in run.stderr, run
+
+
+# --- kernels without pidfds ----------------------------------------------------------------------
+
+SLOW = """
+import signal
+import subprocess
+
+
+def run(number):
+    if number == 2:
+        subprocess.Popen(["sleep", "1000"])
+        signal.pause()  # mprun ends it: limits.task_seconds
+    return number
+"""
+
+
+@pytest.fixture(scope="module")
+def old_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("old") / "old_kernel"
+    flags = ["-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["cc", *flags, "-o", program, Path(__file__).with_name("old_kernel.c")], check=True)
+    return program
+
+
+def test_a_kernel_without_pidfds(
+    runner: harness.Runner, tmp_path: Path, old_kernel: Path, start_method: str
+) -> None:
+    """spawn works, and what a worker leaves goes; fork and forkserver say what they lack before anything runs."""
+    (tmp_path / "job.py").write_text(SLOW, encoding="utf-8")
+    limits = {"task_seconds": 0.5, "grace_seconds": 0.1}
+    spec = {"version": 1, **job(start_method, retries=0, limits=limits)}
+    (tmp_path / "job.json").write_text(json.dumps(spec), encoding="utf-8")
+    mprun = [harness.MPRUN_BIN, "--python", harness.MPRUN_PYTHON, "--output", tmp_path / "out", tmp_path / "job.json"]
+    run = runner.start_plain(old_kernel, *mprun).wait()
+    if start_method == "spawn":
+        results = [json.loads(line) for line in (tmp_path / "out/results.jsonl").read_text("utf-8").splitlines()]
+        assert run.returncode == 1, str(run)
+        assert [r.get("value") for r in results] == [0, 1, None, 3], str(run)
+        return
+    assert run.returncode == 3, str(run)
+    assert "fork and forkserver need pidfd_open (Linux 5.3), which fails here" in run.stderr, str(run)

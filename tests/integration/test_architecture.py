@@ -42,6 +42,19 @@ def test_includes_go_upwards() -> None:
     assert violations(uses, order) == []
 
 
+def test_processes_are_signalled_through_their_identity() -> None:
+    """kill(2) by number is for ProcessRef, for a child that fails between fork and exec, and for asking who is there."""
+    allowed = {"core/procfs/process_ref.cc", "core/os/process.cc"}
+    found = []
+    for file in sorted([*(ROOT / "core").rglob("*.cc"), *(ROOT / "cli").rglob("*.cc")]):
+        name = file.relative_to(ROOT).as_posix()
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            by_number = re.search(r"(?<![\w.>])(kill|killpg|tgkill|sigqueue)\((?!.*, 0\))", line)
+            if by_number and name not in allowed:
+                found.append(f"{name}:{number}: {line.strip()}")
+    assert found == []
+
+
 def test_link_lines_go_upwards_and_cover_the_includes() -> None:
     order = modules()
     uses: dict[str, set[str]] = {}

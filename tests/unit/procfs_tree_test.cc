@@ -2,15 +2,19 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "procfs/process_table.h"
 #include "procfs/process_tree.h"
@@ -168,6 +172,53 @@ TEST_F(RealTree, IsNeverConfusedWithAnotherAfterItsEnd) {
   EXPECT_FALSE(child.exists());
   EXPECT_FALSE(child.signal(0));
   EXPECT_FALSE(child.signal_group(0));
+}
+
+// Runs `check` in a process in which the kernel refuses pidfds; its result is the exit code.
+int without_pidfds(const std::function<int()>& check) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const auto refuse = [](unsigned call) {
+      return std::array<sock_filter, 2>{sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+                                        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)};
+    };
+    const auto open = refuse(SYS_pidfd_open), send = refuse(SYS_pidfd_send_signal);
+    std::array<sock_filter, 6> filter{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                      open[0],
+                                      open[1],
+                                      send[0],
+                                      send[1],
+                                      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const sock_fprog program{filter.size(), filter.data()};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      _exit(100);
+    }
+    _exit(check());
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WEXITSTATUS(status);
+}
+
+TEST(ProcessRef, KnowsAProcessByItsStartTimeWherePidfdsAreRefused) {
+  EXPECT_EQ(without_pidfds([] {
+              const pid_t child = fork();
+              if (child == 0) {
+                setpgid(0, 0);
+                for (;;) pause();
+              }
+              setpgid(child, child);
+              const ProcessRef ref = ProcessRef::of_child(child);
+              if (ref.pidfd() >= 0 || !ref.exists() || ref.has_ended() || !ref.signal(0)) return 1;
+              if (hold_descendants().size() != 1 || !may_descend_from_us(ref)) return 2;
+              if (!ref.signal_group(SIGKILL)) return 3;
+              siginfo_t info{};
+              if (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0) return 4;
+              if (!ref.exists() || !ref.has_ended() || !ref.end() || ref.end()->signal != SIGKILL) return 5;
+              waitpid(child, nullptr, 0);
+              return ref.exists() || !ref.has_ended() || ref.signal(0) || ref.signal_group(0) ? 6 : 0;
+            }),
+            0);
 }
 
 TEST(ProcessRef, OfNobodyIsNone) {

@@ -1,13 +1,16 @@
 // Frames and board: what is sent arrives whole, nonsense is noticed, no task is claimed twice.
 #include "wire/frames.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <fstream>
+#include <optional>
 #include <thread>
 
+#include "os/process.h"
 #include "wire/board.h"
 
 namespace mprun {
@@ -39,6 +42,58 @@ TEST(Frames, ArriveWholeInAnyPieces) {
   EXPECT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kEmpty);
   pipe->write.reset();
   EXPECT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kClosed);
+}
+
+class PassedDescriptors : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto pair = make_socket_pair();
+    ASSERT_TRUE(pair);
+    sender_.emplace(std::move(pair->ours));
+    socket_ = std::move(pair->theirs);
+    set_nonblocking(socket_.get());
+  }
+  [[nodiscard]] FrameSender::Sent send(std::size_t count) {
+    return sender_->send_with_fds(MPRUN_FORKED, "worker", std::vector<int>(count, socket_.get()));
+  }
+  std::optional<FrameSender> sender_;
+  Fd socket_;
+  FrameReader reader_;
+  std::deque<Fd> passed_;
+};
+
+TEST_F(PassedDescriptors, ComeInTheOrderOfTheirFrames) {
+  ASSERT_EQ(send(1), FrameSender::Sent::kSent);
+  ASSERT_EQ(send(2), FrameSender::Sent::kSent);
+  int frames = 0;
+  while (reader_.fill(socket_.get(), &passed_) == FrameReader::Fill::kMore) {
+    for (Frame frame; reader_.next(&frame);) ++frames;
+  }
+  EXPECT_EQ(frames, 2);
+  EXPECT_EQ(passed_.size(), 3U);
+  EXPECT_FALSE(reader_.corrupt());
+  for (const Fd& fd : passed_) EXPECT_EQ(fcntl(fd.get(), F_GETFD), FD_CLOEXEC);
+}
+
+TEST_F(PassedDescriptors, ThatDoNotFitAreMissed) {
+  const rlimit before = limits_of(RLIMIT_NOFILE);
+  rlimit few = before;
+  const Fd next(dup(0));
+  few.rlim_cur = static_cast<rlim_t>(next.get()) + 2;  // one is left
+  ASSERT_EQ(send(2), FrameSender::Sent::kSent);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  (void)reader_.fill(socket_.get(), &passed_);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(passed_.size(), 2U);
+  EXPECT_TRUE(reader_.corrupt());
+}
+
+TEST_F(PassedDescriptors, AreNotTakenWithoutEnd) {
+  for (std::size_t sent = 0; sent <= FrameReader::kMostPassed; sent += 8) {
+    ASSERT_EQ(send(8), FrameSender::Sent::kSent);
+    (void)reader_.fill(socket_.get(), &passed_);
+  }
+  EXPECT_TRUE(reader_.corrupt());
 }
 
 TEST(Frames, NonsenseIsNoticed) {

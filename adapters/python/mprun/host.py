@@ -20,7 +20,7 @@ from typing import Any, Callable, NoReturn
 
 import mprun_fork
 from mprun import _mprun, script, worker
-from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, flush_streams, tell_stage
+from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, StartFailure, flush_streams, tell_stage
 
 from mprun_fork import torch_adapter
 
@@ -182,6 +182,7 @@ def run(start: Start, fds: Channels, become: Become) -> None:
         script.load_preload(name)
     if start.forked and start.function:
         worker.loaded = worker.load(start, fds)
+    require_pidfds()
     host = Host(start, fds, become)
     _mprun.write_frame(fds.results, READY, b"")
     if not _mprun.wants_clean_thread():
@@ -195,6 +196,15 @@ def run(start: Start, fds: Channels, become: Become) -> None:
     thread.join()
     if failures:
         raise failures[0]
+
+
+def require_pidfds() -> None:
+    """Fails the start where the kernel has none: mprun could not tell a worker from another process of its number."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        message = f"fork and forkserver need pidfd_open (Linux 5.3), which fails here: {error.strerror}; use spawn"
+        raise StartFailure("host", message) from error
 
 
 def serve_from_clean_thread(host: Host, failures: list[BaseException]) -> None:
