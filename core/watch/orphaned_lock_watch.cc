@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "watch/glibc_mutex.h"
+
 namespace mprun {
 namespace {
 
