@@ -40,6 +40,16 @@ void stop_with(pid_t supervisor) {
   kill(supervisor, SIGCONT);
 }
 
+void pass_on(const siginfo_t& got, bool terminal_shared, pid_t supervisor) {
+  if (!terminal_shared || got.si_code != SI_KERNEL) {
+    kill(supervisor, got.si_signo);
+    return;
+  }
+  sigval value{};
+  value.sival_int = kFromSharedTerminal;
+  sigqueue(supervisor, got.si_signo, value);
+}
+
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
   for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
@@ -76,8 +86,8 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
     }
     if (got.si_signo == SIGTSTP) {
       stop_with(supervisor);
-    } else if (!(terminal_shared && got.si_code == SI_KERNEL)) {
-      kill(supervisor, got.si_signo);
+    } else {
+      pass_on(got, terminal_shared, supervisor);
     }
   }
 }
