@@ -245,9 +245,15 @@ class Program {
     tell_of_sight();
     if (!finding) return false;
     words_.add(finding->told.text);
-    if (spec_.watch.on_hang != OnHang::kKill || finding->told_only) return false;
+    if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
     code_ = kHung;
     return true;
+  }
+
+  // What is stuck below the program is its own affair, as long as it can go on itself.
+  [[nodiscard]] bool is_of_program(const HangMonitor::Finding& finding) const {
+    return finding.of_all || std::any_of(ranks_.begin(), ranks_.end(),
+                                         [&](const auto& rank) { return finding.stuck.count(rank.first) != 0; });
   }
 
   void on_signal(int number) {
