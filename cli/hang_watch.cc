@@ -136,16 +136,9 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   const bool in_job = !run_dir_.empty();
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown" && !in_job) return std::nullopt;
   Finding finding = tell(hang);
-  if (hang.verdict == HangVerdict::kStalled) return finding;
-  if (hang.verdict == HangVerdict::kOrphanedLock) {
-    // A process is stuck with its first thread. Beside it others may be what the program can do without.
-    for (const OrphanedWait& wait : proof->judgement.orphaned) {
-      if (wait.tid == wait.pid) finding.stuck[wait.pid];
-    }
-    finding.told_only = finding.stuck.empty();
-  } else {
-    for (const pid_t pid : proof->judgement.stuck) finding.stuck[pid];
-  }
+  finding.of_all = hang.verdict == HangVerdict::kStalled;
+  if (finding.of_all) return finding;
+  for (const pid_t pid : proof->judgement.cannot_return) finding.stuck[pid];
   for (const HungProcess& process : hang.processes) {
     const auto stuck = finding.stuck.find(process.pid);
     if (stuck != finding.stuck.end()) stuck->second = place_of(process, process.pid);

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <utility>
 
 #include "base/clock.h"
 #include "os/fd.h"
+#include "os/text_backlog.h"
 #include "os/uninterrupted.h"
 
 namespace mprun {
@@ -32,8 +32,9 @@ int wait_for_input(int fd, const Guard& guard, bool tells) {
     const int milliseconds = tells ? static_cast<int>(silence / kNanosPerMilli) : -1;
     return uninterrupted([&] { return poll(waits.data(), waits.size(), milliseconds); });
   };
+  TextBacklog words(STDERR_FILENO);
   while (wait() == 0) {
-    std::fputs("mprun: waiting for the first input\n", stderr);
+    if (!words.is_waiting()) words.add("mprun: waiting for the first input\n");
     silence = std::min(silence * 2, kLongestSilence);
   }
   if (waits[2].revents != 0) return SIGKILL;

@@ -21,8 +21,10 @@
 #include "installation.h"
 #include "launch/environment.h"
 #include "launch/teardown.h"
+#include "obey_signals.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/text_backlog.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_ref.h"
 #include "report/safe_text.h"
@@ -64,15 +66,16 @@ class Program {
     // process in it, such as that of a script in CI (setpgid(2): orphaned process groups). So we join, and leave the
     // session.
     const bool joined = setpgid(0, guard_.process_group) == 0;
-    for (int rank = 0; rank < copies_; ++rank) {
-      if (const int failed = start(file, rank); failed != 0) return failed;
+    const bool started = start_all(file);
+    if (started) {
+      if (joined) setsid();
+      if (observer_ != nullptr) observer_->started = true;
+      tell_of_sight();
+      wait_for_all();
     }
-    if (joined) setsid();
-    if (observer_ != nullptr) observer_->started = true;
-    tell_of_sight();
-    wait_for_all();
     kill_descendants(kKillSeconds);
-    tell_notes();
+    if (started) tell_notes();
+    say_last_words();
     return code_;
   }
 
@@ -101,7 +104,7 @@ class Program {
   // Of the death of whoever was to wake them, those who wait below hear nothing.
   void settle_locks() {
     for (const SyncLoss& loss : sync_->on_death()) {
-      std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(loss), kMostText).c_str());
+      warn(one_line(to_string(loss), kMostText));
     }
   }
 
@@ -113,9 +116,26 @@ class Program {
         continue;
       }
       if (observer_ != nullptr && observer_->take(note)) continue;
-      std::fprintf(stderr, "mprun: warning: %s\n", one_line(to_string(note), kMostText).c_str());
+      warn(one_line(to_string(note), kMostText));
     }
     if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
+  }
+
+  // The program has the same standard error, and whoever reads that may sleep: signals, limits and ends do not wait for
+  // it.
+  void say(const std::string& text) { words_.add("mprun: " + text + "\n"); }
+  void warn(const std::string& text) { say("warning: " + text); }
+
+  // Nothing is left below us but to be heard; what stops us now stops that.
+  void say_last_words() {
+    if (!words_.is_waiting()) return;
+    obey_signals();
+    words_.finish();
+  }
+
+  bool start_all(const std::string& file) {
+    for (int rank = 0; rank < copies_ && code_ == 0; ++rank) code_ = start(file, rank);
+    return code_ == 0;
   }
 
   int start(const std::string& file, int rank) {
@@ -131,9 +151,7 @@ class Program {
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
     if (pid < 0) {
-      std::fprintf(stderr, "mprun: cannot run %s: %s: %s\n", file.c_str(), failure.stage,
-                   std::strerror(failure.error_number));
-      kill_descendants(kKillSeconds);
+      say("cannot run " + file + ": " + failure.stage + ": " + std::strerror(failure.error_number));
       return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
     }
     ranks_[pid] = rank;
@@ -159,8 +177,10 @@ class Program {
   void wait_for_all() {
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
-      std::array<pollfd, 4> waits{pollfd{signals_.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
-                                  pollfd{notes_->fd(), POLLIN, 0}, pollfd{watch_->fd(), POLLIN, 0}};
+      const int unheard = words_.is_waiting() ? STDERR_FILENO : -1;
+      std::array<pollfd, 5> waits{pollfd{signals_.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
+                                  pollfd{notes_->fd(), POLLIN, 0}, pollfd{watch_->fd(), POLLIN, 0},
+                                  pollfd{unheard, POLLOUT, 0}};
       const int ready = poll(waits.data(), waits.size(), milliseconds_to_wait());
       if (ready < 0 && errno != EINTR) {
         give_up("cannot wait for the program");
@@ -175,6 +195,7 @@ class Program {
         watch_->take_ends();
         settle_locks();
       }
+      words_.send();
       if (!read_signals()) {
         give_up("cannot receive signals");
         return;
@@ -188,14 +209,23 @@ class Program {
   bool read_signals() {
     signalfd_siginfo info{};
     ssize_t size = 0;
-    while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info)
-      on_signal(static_cast<int>(info.ssi_signo));
+    while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info) {
+      if (!is_heard_by_program(info)) on_signal(static_cast<int>(info.ssi_signo));
+    }
     return size >= 0 || errno == EAGAIN;
+  }
+
+  // It is of the terminal, which has sent it to the program, too.
+  [[nodiscard]] bool is_heard_by_program(const signalfd_siginfo& info) const {
+    return info.ssi_code == SI_QUEUE && info.ssi_int == kFromSharedTerminal &&
+           info.ssi_pid == static_cast<std::uint32_t>(guard_.pid);
   }
 
   // The program's end could not be seen any more: it is ended.
   void give_up(const char* what) {
-    code_ = report_error(system_error(what, errno));
+    const Error error = system_error(what, errno);
+    say(error.message);
+    code_ = exit_code_of(error);
     ranks_.clear();
   }
 
@@ -207,7 +237,7 @@ class Program {
 
   // What the watch cannot see.
   void tell_of_sight() {
-    if (const auto warning = watch_->take_warning()) std::fprintf(stderr, "mprun: warning: %s\n", warning->c_str());
+    if (const auto warning = watch_->take_warning()) warn(*warning);
   }
 
   // Tells of a hang; true: everything is to be ended.
@@ -215,10 +245,16 @@ class Program {
     const auto finding = watch_->look(monotonic_now());
     tell_of_sight();
     if (!finding) return false;
-    std::fwrite(finding->told.text.data(), 1, finding->told.text.size(), stderr);
-    if (spec_.watch.on_hang != OnHang::kKill || finding->told_only) return false;
+    words_.add(finding->told.text);
+    if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
     code_ = kHung;
     return true;
+  }
+
+  // What is stuck below the program is its own affair, as long as it can go on itself.
+  [[nodiscard]] bool is_of_program(const HangMonitor::Finding& finding) const {
+    return finding.of_all || std::any_of(ranks_.begin(), ranks_.end(),
+                                         [&](const auto& rank) { return finding.stuck.count(rank.first) != 0; });
   }
 
   void on_signal(int number) {
@@ -249,8 +285,8 @@ class Program {
       if (code == 0 || code_ != 0) continue;
       code_ = code;
       if (copies_ == 1) continue;
-      std::fprintf(stderr, "mprun: rank %d (pid %d) ended with %s; the others are ended\n", ended.mapped(), info.si_pid,
-                   to_string(end).c_str());
+      say("rank " + std::to_string(ended.mapped()) + " (pid " + std::to_string(info.si_pid) + ") ended with " +
+          to_string(end) + "; the others are ended");
       send(SIGTERM);
       kill_at_ = monotonic_now() + kGrace;
     }
@@ -266,6 +302,7 @@ class Program {
   ProgramObserver* observer_;
   Environment environment_;
   std::optional<NoteBox> notes_;
+  TextBacklog words_{STDERR_FILENO};
   std::map<pid_t, int> ranks_;
   Fd signals_;
   std::optional<Nanos> kill_at_;

@@ -17,6 +17,7 @@
 #include "job_tasks.h"
 #include "machine.h"
 #include "meeting_point.h"
+#include "obey_signals.h"
 #include "os/process.h"
 #include "record/atomic_file.h"
 #include "record/earlier_run.h"
@@ -209,16 +210,6 @@ Result<void> check_junit(const std::string& path) {
   return usage_error("--junit: " + path + " cannot be written: " + folder + ": " + std::strerror(errno));
 }
 
-/// The job is over: what came to stop it meanwhile has nothing left to stop.
-void forget_stop_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
-  const timespec at_once{};
-  while (sigtimedwait(&set, nullptr, &at_once) > 0) {
-  }
-}
-
 int close_records(const Records& records, const JobOutcome& outcome, const RunDirectory& directory,
                   const CommandLine& line) {
   int code = outcome.exit_code;
@@ -233,11 +224,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
     code = 125;
   }
   records.summary->set_shared(records.shared->to_json());
-  for (const int number : {SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
-  forget_stop_signals();
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);  // waiting for a reader of --results - must not make us deaf
+  obey_signals();  // while we wait for a reader of --results -
   records.results->finish(code <= 128);
   records.warn(records.results->take_warnings());
   if (records.usage->failure()) records.warn({records.usage->failure()->message});

@@ -42,6 +42,14 @@ void stop_with(const ProcessRef& supervisor) {
   supervisor.signal(SIGCONT);
 }
 
+void pass_on(const siginfo_t& got, bool terminal_shared, const ProcessRef& supervisor) {
+  if (terminal_shared && got.si_code == SI_KERNEL) {
+    supervisor.queue_signal(got.si_signo, kFromSharedTerminal);
+  } else {
+    supervisor.signal(got.si_signo);
+  }
+}
+
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
   for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
@@ -79,8 +87,8 @@ int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
     }
     if (got.si_signo == SIGTSTP) {
       stop_with(supervisor);
-    } else if (!(terminal_shared && got.si_code == SI_KERNEL)) {
-      supervisor.signal(got.si_signo);
+    } else {
+      pass_on(got, terminal_shared, supervisor);
     }
   }
 }

@@ -10,6 +10,9 @@
 
 namespace mprun {
 
+/// The value of a signal (sigqueue) that the terminal has sent to the program as well, which shares our process group.
+inline constexpr int kFromSharedTerminal = 1;
+
 /// What the supervisor needs to know of its guard.
 struct Guard {
   pid_t pid = 0;
@@ -23,8 +26,8 @@ struct Guard {
 
 /// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.
 /// Forwards INT, TERM, HUP, QUIT, USR1 and USR2; stops and continues with it on TSTP and CONT.
-/// In `terminal_shared` mode, signals that the terminal sent are not forwarded: the program that
-/// shares our process group got them already.
+/// In `terminal_shared` mode, signals that the terminal sent bear the value kFromSharedTerminal: the program has got
+/// them already.
 [[nodiscard]] int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise);
 
 }  // namespace mprun

@@ -121,6 +121,21 @@ bool ProcessRef::signal(int number) const {
   return exists() && kill(pid(), number) == 0;
 }
 
+bool ProcessRef::queue_signal(int number, int value) const {
+  if (!state_) return false;
+  siginfo_t info{};
+  info.si_signo = number;
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_int = value;
+  if (state_->pidfd) {
+    if (syscall(SYS_pidfd_send_signal, pidfd(), number, &info, 0) == 0) return true;
+    if (errno != ENOSYS) return false;
+  }
+  return exists() && sigqueue(pid(), number, info.si_value) == 0;
+}
+
 bool ProcessRef::signal_group(int number) const {
   if (!state_) return false;
   if (state_->pidfd) {

@@ -50,6 +50,8 @@ class ProcessRef {
 
   /// kill(2) of this process alone. False: it is gone, or may not be signalled.
   bool signal(int number) const;
+  /// sigqueue(3) of this process: `value` comes with the signal.
+  bool queue_signal(int number, int value) const;
   /// Signals the process group that it leads; the process alone if it leads none.
   bool signal_group(int number) const;
 

@@ -72,6 +72,17 @@ constexpr std::size_t kMostText = 4096;  // bytes of one text: a command line ma
   return json;
 }
 
+[[nodiscard]] Json running_json(const StillRunning& running) {
+  const bool in_python = !running.file.empty();
+  return {{"pid", running.pid},
+          {"tid", running.tid},
+          {"call", running.call.empty() ? Json() : text_json(running.call)},
+          {"file", in_python ? text_json(running.file) : Json()},
+          {"line", in_python ? Json(running.line) : Json()},
+          {"why", text_json(running.why)},
+          {"ends_in_seconds", seconds_json(running.ends_in)}};
+}
+
 }  // namespace
 
 Json hang_json(const Hang& hang) {
@@ -94,6 +105,7 @@ Json hang_json(const Hang& hang) {
             {"processes", std::move(processes)},
             {"edges", std::move(edges)},
             {"deaths", std::move(deaths)}};
+  for (const StillRunning& running : hang.still_running) json["still_runs"].push_back(running_json(running));
   if (hang.limit)
     json["limit"] = {{"label", text_json(hang.limit->label)}, {"seconds", seconds_json(hang.limit->seconds)}};
   return json;

@@ -119,6 +119,33 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return lines;
 }
 
+// Who waits, or works, beside what is stuck, and until when.
+[[nodiscard]] std::string still_running_text(const StillRunning& running) {
+  std::string text = fmt::format("pid {} ", running.pid);
+  if (running.file.empty()) text += fmt::format("({}) ", one_line(running.command, kMostCommand));
+  if (!running.call.empty()) {
+    text +=
+        fmt::format("is in {} at {}:{}", one_line(running.call, kMostCommand), file_text(running.file), running.line);
+  } else if (!running.file.empty()) {
+    text += fmt::format("is at {}:{}", file_text(running.file), running.line);
+  } else {
+    text += "can go on: " + one_line(running.why, kMostCommand);
+  }
+  return running.ends_in < 0 ? text : text + fmt::format(" until {} from now", seconds_text(running.ends_in));
+}
+
+[[nodiscard]] Lines still_running_lines(const Hang& hang) {
+  constexpr std::size_t kMostShown = 3;
+  Lines lines;
+  for (std::size_t i = 0; i < std::min(kMostShown, hang.still_running.size()); ++i) {
+    for (std::string& line :
+         wrapped("  the program still runs: ", still_running_text(hang.still_running[i]), kColumns)) {
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines;
+}
+
 [[nodiscard]] Lines headline(const Hang& hang) {
   const std::string waited =
       hang.join ? join_text(*hang.join) + waited_text(hang.join->waiting_seconds) : std::string();
@@ -140,6 +167,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   if (hang.verdict == HangVerdict::kPartialDeadlock) {
     lines.push_back(line_of(2, "this is so for the processes below, while others still run"));
   }
+  for (std::string& line : still_running_lines(hang)) lines.push_back(std::move(line));
   return lines;
 }
 

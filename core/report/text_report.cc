@@ -1,18 +1,14 @@
 #include "report/text_report.h"
 
 #include <algorithm>
-#include <climits>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <spdlog/fmt/fmt.h>
 
-#include "os/fd.h"
-#include "os/uninterrupted.h"
 #include "report/safe_text.h"
 #include "report/terminal.h"
 
@@ -22,7 +18,6 @@ namespace {
 constexpr int kMostOfAKind = 10;
 constexpr std::size_t kMostGroups = 3;
 constexpr double kSlotsPerSecond = 10;
-constexpr std::size_t kMostUnsent = std::size_t{256} * 1024;
 
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kYellow = "\x1b[33m";
@@ -32,11 +27,6 @@ constexpr std::string_view kReset = "\x1b[0m";
 [[nodiscard]] bool has_terminal(const TextOptions& options) {
   const pid_t foreground = tcgetpgrp(options.fd);
   return options.process_group == 0 || foreground < 0 || foreground == options.process_group;
-}
-
-[[nodiscard]] bool takes_data(int fd) {
-  pollfd asked{fd, POLLOUT, 0};
-  return uninterrupted([&] { return poll(&asked, 1, 0); }) == 1 && (asked.revents & POLLOUT) != 0;
 }
 
 [[nodiscard]] std::string signal_text(int signal) {
@@ -105,12 +95,13 @@ TextReport::TextReport(TextOptions options)
     : options_(named(std::move(options))),
       shows_progress_(options_.progress == ProgressMode::kAlways ||
                       (options_.progress == ProgressMode::kAuto && !options_.quiet)),
+      out_(options_.fd),
       view_({options_.name, 0, options_.color, options_.unicode}, options_.view, terminal_breaks_lines()),
       plain_(options_.name, options_.processes) {}
 
 TextReport::~TextReport() {
   erase_view();
-  send_all();
+  out_.finish();
 }
 
 void TextReport::on_event(const JobEvent& event) {
@@ -191,16 +182,16 @@ void TextReport::on_notice(const Notice& notice) {
 
 void TextReport::on_pulse(const Pulse& pulse) {
   const auto slot = static_cast<std::int64_t>(std::floor(pulse.elapsed * kSlotsPerSecond));
-  send_what_is_taken();
+  out_.send();
   if (slot == last_slot_ || !shows_progress_) return;
   last_slot_ = slot;
   rate_.add(pulse.elapsed, pulse.done);
   const Pace pace{rate_.per_second(), phase_clock_.see(pulse)};
   if (!options_.terminal) {
     if (const auto text = plain_.next(pulse, pace)) line(*text);
-  } else if (!broken_ && unsent_.empty() && takes_data(options_.fd) && has_terminal(options_)) {
+  } else if (out_.takes_text() && has_terminal(options_)) {
     // A terminal that is held (Ctrl-S) must not hold the job: it gets its picture later.
-    write_out(view_.draw(pulse, pace, screen_size(options_.fd)));
+    out_.add(view_.draw(pulse, pace, screen_size(options_.fd)));
   }
 }
 
@@ -216,7 +207,7 @@ void TextReport::line(std::string_view text, Tone tone) {
   out += options_.terminal && !options_.unicode ? ascii(printable(text)) : printable(text);
   if (colored) out += kReset;
   out += '\n';
-  write_out(view_.above(out, screen_size(options_.fd)));
+  out_.add(view_.above(out, screen_size(options_.fd)));
 }
 
 void TextReport::limited_line(int* count, std::string_view text, std::string_view more, Tone tone) {
@@ -227,33 +218,7 @@ void TextReport::limited_line(int* count, std::string_view text, std::string_vie
 
 void TextReport::erase_view() {
   const std::string text = view_.erase(screen_size(options_.fd));
-  if (!text.empty()) write_out(text);
-}
-
-void TextReport::write_out(std::string_view text) {
-  if (broken_) return;
-  if (unsent_.size() + text.size() > kMostUnsent) {
-    ++unsaid_;
-  } else {
-    unsent_ += text;
-  }
-  send_what_is_taken();
-}
-
-// The descriptor is shared with others, so it cannot be made non-blocking. What polls writable takes PIPE_BUF bytes.
-void TextReport::send_what_is_taken() {
-  while (!unsent_.empty() && !broken_ && takes_data(options_.fd)) {
-    const std::size_t part = std::min<std::size_t>(unsent_.size(), PIPE_BUF);
-    broken_ = !write_all(options_.fd, std::string_view(unsent_).substr(0, part)).has_value();
-    unsent_.erase(0, part);
-  }
-}
-
-void TextReport::send_all() {
-  if (unsaid_ > 0) unsent_ += fmt::format("mprun: {} messages are left out here: nobody read them\n", unsaid_);
-  unsaid_ = 0;
-  if (!broken_ && !unsent_.empty()) broken_ = !write_all(options_.fd, unsent_).has_value();
-  unsent_.clear();
+  if (!text.empty()) out_.add(text);
 }
 
 std::string TextReport::summary_line(const FinalSummary& summary) const {
@@ -270,7 +235,7 @@ std::string TextReport::summary_line(const FinalSummary& summary) const {
 
 void TextReport::finish(const FinalSummary& summary) {
   erase_view();
-  send_all();
+  out_.finish();
   const bool good = summary.failed == 0 && summary.exit_code == 0;
   if (options_.quiet && good) return;
   line(summary_line(summary), good ? Tone::kNormal : Tone::kError);

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "job/spec.h"
+#include "os/text_backlog.h"
 #include "report/failure_digest.h"
 #include "report/live_view.h"
 #include "report/plain_progress.h"
@@ -76,16 +77,11 @@ class TextReport : public Sink {
   /// line(), but only for the first few of a kind; then `more` once.
   void limited_line(int* count, std::string_view text, std::string_view more, Tone tone);
   void erase_view();
-  void write_out(std::string_view text);
-  void send_what_is_taken();
-  void send_all();
   [[nodiscard]] std::string summary_line(const FinalSummary& summary) const;
 
   TextOptions options_;
   bool shows_progress_;
-  bool broken_ = false;          ///< the fd takes nothing any more
-  std::string unsent_;           ///< what it did not take yet: a reader that sleeps must not hold the job
-  std::uint64_t unsaid_ = 0;     ///< pieces that were left out since
+  TextBacklog out_;              ///< a reader that sleeps must not hold the job
   std::int64_t last_slot_ = -1;  ///< of 100 ms, in which progress was shown
   int failures_shown_ = 0, retries_shown_ = 0, deaths_shown_ = 0;
   RateWindow rate_;

@@ -20,11 +20,12 @@ class HangMonitor {
   struct Finding {
     HangFound told;      ///< its views are valid until the next look
     std::string reason;  ///< one line: "deadlock, openmp-after-fork: process 12 was forked from ..."
-    /// Processes that can never move again, or have missed a deadline of their own or of one below them, and the line
-    /// of code that each is at ("" if that is not known). Empty where nothing is to be done.
+    /// Processes that can never return, or have missed a deadline of their own or of one below them, and the line of
+    /// code that each is at ("" if that is not known). Who is not among them goes on, or copes, and is not to be ended
+    /// for the others.
     std::map<pid_t, std::string> stuck;
+    bool of_all = false;      ///< nobody gets anywhere, though nothing is proved of anyone
     bool ends_start = false;  ///< if the job is still starting, it cannot any more
-    bool told_only = false;   ///< threads are stuck beside the work of their process: nothing is done about it
   };
 
   /// What the supervisor knows of processes beside those that run.

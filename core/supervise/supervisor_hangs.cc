@@ -26,19 +26,23 @@ bool Supervisor::may_start_another() const {
 void Supervisor::act_on(const HangMonitor::Finding& finding) {
   tell(finding.told);
   const OnHang wanted = setup_.spec->watch.on_hang;
-  if (wanted == OnHang::kReport || finding.told_only) return;
+  if (wanted == OnHang::kReport) return;
   std::vector<int> stuck_slots;
   for (const auto& [pid, slot] : slots_) {
     const auto stuck = finding.stuck.find(pid);
-    if (stuck == finding.stuck.end()) {
-      if (wanted == OnHang::kKill) hung_[slot] = "the job hung: " + finding.reason;
-      continue;
-    }
+    if (stuck == finding.stuck.end()) continue;
     hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
     stuck_slots.push_back(slot);
     if (policy_.ranks) notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung; the others are ended");
   }
   if (wanted == OnHang::kKill) {
+    const bool of_host =
+        std::any_of(hosts_.begin(), hosts_.end(), [&](pid_t host) { return finding.stuck.count(host); });
+    // What is stuck below a worker that can go on is that worker's affair.
+    if (!finding.of_all && stuck_slots.empty() && !of_host) return;
+    for (const auto& [pid, slot] : slots_) {
+      if (finding.stuck.count(pid) == 0) hung_[slot] = "the job hung: " + finding.reason;
+    }
     post(event::JobHung{});
     return;
   }

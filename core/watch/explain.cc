@@ -8,6 +8,7 @@
 #include "watch/joins.h"
 #include "watch/native_stack.h"
 #include "watch/python_stack.h"
+#include "watch/time_limit.h"
 
 namespace mprun {
 namespace {
@@ -34,6 +35,7 @@ class Explainer {
     describe_all();
     if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
     hang_.join = find_join();
+    find_still_running();
     hang_.cause = is_stall()    ? find_cause_of_stall(evidence_)
                   : is_orphan() ? find_cause_of_orphaned_lock(evidence_)
                                 : find_cause(evidence_);
@@ -109,15 +111,19 @@ class Explainer {
     described.pid = process.pid;
     described.parent = process.parent;
     described.forked = process.forked;
-    described.command = proc_->read(std::to_string(process.pid) + "/cmdline").value_or("");
-    while (!described.command.empty() && described.command.back() == '\0') described.command.pop_back();
-    std::replace(described.command.begin(), described.command.end(), '\0', ' ');
-    if (described.command.empty()) described.command = process.name;
+    described.command = command_of(process);
     hang_.processes.push_back(std::move(described));
     for (PythonThread& thread : read_python_stacks(proc_, process.pid).threads) {
       if (!thread.frames.empty()) evidence_.python[thread.tid] = std::move(thread.frames);
     }
     native_ = std::make_unique<NativeStacks>(process.pid);
+  }
+
+  [[nodiscard]] std::string command_of(const World::Process& process) const {
+    std::string command = proc_->read(std::to_string(process.pid) + "/cmdline").value_or("");
+    while (!command.empty() && command.back() == '\0') command.pop_back();
+    std::replace(command.begin(), command.end(), '\0', ' ');
+    return command.empty() ? process.name : command;
   }
 
   HungThread describe(const JudgedThread& thread) {
@@ -188,6 +194,59 @@ class Explainer {
       }
     }
     return join;
+  }
+
+  // Above each part that is stuck, the nearest process that can still return.
+  void find_still_running() {
+    std::set<pid_t> found;
+    for (const pid_t pid : proof_.judgement.cannot_return) {
+      const World::Process* process = proof_.world->process(pid);
+      while (process != nullptr && proof_.judgement.cannot_return.count(process->pid) != 0) {
+        process = proof_.world->process(process->parent);
+      }
+      if (process == nullptr || !found.insert(process->pid).second) continue;
+      if (const JudgedThread* thread = who_goes_on(process->pid))
+        hang_.still_running.push_back(describe_running(*thread));
+    }
+  }
+
+  // Its main thread; where that is blocked for ever another one, rather one that has a limit of time.
+  [[nodiscard]] const JudgedThread* who_goes_on(pid_t pid) const {
+    const JudgedThread* found = nullptr;
+    for (const JudgedThread& thread : proof_.judgement.threads) {
+      if (thread.sample->pid != pid || !thread.live) continue;
+      if (thread.sample->tid == pid) return &thread;
+      if (found == nullptr || (thread.wait.kind == WaitKind::kTimer && found->wait.kind != WaitKind::kTimer)) {
+        found = &thread;
+      }
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::vector<PythonFrame> python_of(pid_t pid, pid_t tid) const {
+    if (const auto known = evidence_.python.find(tid); known != evidence_.python.end()) return known->second;
+    if (concerned_.count(pid) != 0) return {};
+    for (PythonThread& thread : read_python_stacks(proc_, pid).threads) {
+      if (thread.tid == tid) return std::move(thread.frames);
+    }
+    return {};
+  }
+
+  [[nodiscard]] StillRunning describe_running(const JudgedThread& thread) {
+    StillRunning running;
+    running.pid = thread.sample->pid;
+    running.tid = thread.sample->tid;
+    running.command = command_of(*proof_.world->process(running.pid));
+    running.why = thread.wait.why_live.empty() ? "others of its process may wake it" : thread.wait.why_live;
+    const auto moved = proof_.last_moves.find(running.tid);
+    const Nanos waited = moved == proof_.last_moves.end() ? 0 : now_ - moved->second;
+    if (const auto left = time_left(*thread.sample, waited, proof_.world.get())) running.ends_in = to_seconds(*left);
+    if (const auto named = name_call(python_of(running.pid, running.tid))) {
+      running.call = named->call;
+      running.file = named->file;
+      running.line = named->line;
+    }
+    return running;
   }
 
   WaitingJoin call_of(const HungProcess& process, const HungThread& thread) const {

@@ -96,6 +96,17 @@ struct PassedLimit {
   pid_t pid = 0, tid = 0;
 };
 
+/// Who can still go on beside what is stuck: the nearest process above that.
+struct StillRunning {
+  pid_t pid = 0, tid = 0;
+  std::string command;
+  std::string call;  ///< as WaitingJoin's; empty: not known
+  std::string file;  ///< of its line; empty: not Python
+  int line = 0;
+  std::string why;      ///< "a wait with a time limit", "it runs"
+  double ends_in = -1;  ///< seconds until its wait ends by itself; negative: not known, or never
+};
+
 struct Hang {
   HangVerdict verdict = HangVerdict::kDeadlock;
   double seconds_since_progress = 0;  ///< negative: not known
@@ -106,6 +117,7 @@ struct Hang {
   std::size_t processes_left_out = 0;  ///< there are so many more
   std::vector<WaitEdge> edges;
   std::vector<RecordedDeath> deaths;
+  std::vector<StillRunning> still_running;  ///< of what is proved for a part; empty: nobody above that can go on
 };
 
 }  // namespace mprun

@@ -73,6 +73,15 @@ std::string call_name(const PythonFrame& frame) {
   return name;
 }
 
+// Not how a thread begins, but what the library runs in it.
+const PythonFrame& outermost_of_library(const std::vector<PythonFrame>& frames) {
+  const auto found = std::find_if(frames.rbegin(), frames.rend(), [](const PythonFrame& frame) {
+    return frame.function != "Thread._bootstrap" && frame.function != "Thread._bootstrap_inner" &&
+           frame.function != "Thread.run";
+  });
+  return found == frames.rend() ? frames.back() : *found;
+}
+
 }  // namespace
 
 bool is_library_file(std::string_view file) {
@@ -86,7 +95,10 @@ std::optional<NamedCall> name_call(const std::vector<PythonFrame>& frames) {
   if (frames.empty()) return std::nullopt;
   const auto own =
       std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) { return !is_library_file(frame.file); });
-  if (own == frames.end()) return NamedCall{call_name(frames.back()), frames.back().file, frames.back().line};
+  if (own == frames.end()) {
+    const PythonFrame& outermost = outermost_of_library(frames);
+    return NamedCall{call_name(outermost), outermost.file, outermost.line};
+  }
   if (own == frames.begin()) return NamedCall{{}, own->file, own->line};
   return NamedCall{call_name(*(own - 1)), own->file, own->line};
 }

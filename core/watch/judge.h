@@ -20,6 +20,7 @@ struct OrphanedWait {
   pid_t owner = 0;            ///< the thread that has the mutex, or had when it ended; or that is to end
   bool owner_ended = false;
   std::uint64_t switches = 0;  ///< as often as `tid` has left a CPU so far
+  std::size_t held_up = 0;     ///< how many processes, all in all, can never return
   bool operator==(const OrphanedWait&) const = default;
 };
 
@@ -28,6 +29,7 @@ struct Judgement {
   std::set<pid_t> stuck, live;              ///< processes: all of their threads are blocked for ever, or not
   std::vector<std::uint64_t> gil_switches;  ///< of the GILs whose waiters were taken as waiting for the holder
   std::vector<OrphanedWait> orphaned;       ///< of processes that are live; judge() does not look for them
+  std::set<pid_t> cannot_return;            ///< processes, as by main_threads.h; judge() does not look for them
   [[nodiscard]] bool is_deadlock() const { return live.empty() && !stuck.empty(); }
 };
 

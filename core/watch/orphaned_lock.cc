@@ -1,57 +1,14 @@
 #include "watch/orphaned_lock.h"
 
-#include <linux/futex.h>
-
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
-
-#include "watch/syscall_table.h"
 
 namespace mprun {
 namespace {
 
 // A process may descend from so many forks without an exec.
 constexpr int kMostForks = 64;
-
-// glibc's pthread_mutex_t on x86-64 (struct __pthread_mutex_s of its bits/struct_mutex.h).
-struct GlibcMutex {
-  std::int32_t lock;
-  std::uint32_t count;
-  std::int32_t owner;
-  std::uint32_t users;
-  std::int32_t kind;
-  std::int16_t spins, elision;
-  std::uint64_t previous, next;  // of robust ones
-};
-static_assert(sizeof(GlibcMutex) == 40);
-
-// Locked, waited for, and of a kind whose owner unlocks it by the word: neither robust, nor shared between processes,
-// nor with inheritance or protection of priority, nor with elision, in which the owner is not told.
-bool is_plausible(const GlibcMutex& mutex) {
-  enum Kind { kTimed, kRecursive, kErrorCheck, kAdaptive };
-  constexpr std::int32_t kMostThreads = 4 * 1024 * 1024;  // PID_MAX_LIMIT of the kernel
-  constexpr std::uint32_t kMostUsers = 4096;              // the owner, and those that wait for a condition with it
-  if (mutex.lock != 2 || mutex.owner <= 0 || mutex.owner > kMostThreads) return false;
-  if (mutex.users == 0 || mutex.users > kMostUsers || mutex.kind < kTimed || mutex.kind > kAdaptive) return false;
-  if ((mutex.count != 0) != (mutex.kind == kRecursive)) return false;
-  return (mutex.kind == kAdaptive || mutex.spins == 0) && mutex.elision == 0 && mutex.previous == 0 && mutex.next == 0;
-}
-
-// __lll_lock_wait() of glibc sets the number of the call itself, unlike syscall(), by which other libraries wait for
-// locks of their own, and is told whether the lock is private, unlike the locks inside of glibc, which have no owner.
-bool is_code_of_mutex(ProcSource* proc, const ThreadSample& thread) {
-  constexpr std::array<unsigned char, 5> kSetCall{0xb8, 0xca, 0, 0, 0};     // mov $202,%eax
-  constexpr std::array<unsigned char, 5> kSetPrivate{0xbe, 0x80, 0, 0, 0};  // mov $0x80,%esi
-  std::array<unsigned char, 20> before{};
-  const std::uint64_t end = thread.call.program_counter;
-  if (end < before.size() || !proc->memory(thread.tid, end - before.size(), before.data(), before.size())) return false;
-  const auto has = [&before](const std::array<unsigned char, 5>& code) {
-    return std::search(before.begin(), before.end(), code.begin(), code.end()) != before.end();
-  };
-  return before[18] == 0x0f && before[19] == 0x05 && has(kSetCall) && !has(kSetPrivate);
-}
 
 bool is_in_glibc(const ThreadSample& thread, World* world) {
   const Mapping* code = find_mapping(world->maps(thread.pid), thread.call.program_counter);
@@ -103,7 +60,7 @@ class OrphanFinder {
       wait.found.owner = thread.wait.wakers.front().tid;
       wait.owners = {wait.found.owner};
     } else if (thread.wait.kind == WaitKind::kMutex && is_certain(sample)) {
-      add_owners(*world_->process(sample.pid), owner_of_mutex(world_->proc(), sample), &wait);
+      add_owners(*world_->process(sample.pid), thread.wait.owner, &wait);
     }
     if (wait.found.owner == 0) return;
     if (std::find(wait.owners.begin(), wait.owners.end(), sample.tid) != wait.owners.end()) return;
@@ -155,20 +112,6 @@ class OrphanFinder {
 };
 
 }  // namespace
-
-bool seems_to_wait_for_mutex(const ThreadSample& thread) {
-  const auto& arguments = thread.call.arguments;
-  return thread.state == 'S' && !thread.call.running && call_of(thread.call.number) == Call::kFutex &&
-         arguments[1] == (FUTEX_WAIT | FUTEX_PRIVATE_FLAG) && static_cast<std::uint32_t>(arguments[2]) == 2 &&
-         arguments[3] == 0;
-}
-
-pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread) {
-  GlibcMutex mutex{};
-  if (!seems_to_wait_for_mutex(thread) || !is_code_of_mutex(proc, thread)) return 0;
-  if (!proc->memory(thread.tid, thread.call.arguments[0], &mutex, sizeof mutex)) return 0;
-  return is_plausible(mutex) ? mutex.owner : 0;
-}
 
 std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, World* world) {
   return OrphanFinder(judgement, world).find();

@@ -11,12 +11,6 @@
 
 namespace mprun {
 
-/// True for a thread blocked as glibc's pthread_mutex_lock() blocks: only then is it worth to read the mutex.
-[[nodiscard]] bool seems_to_wait_for_mutex(const ThreadSample& thread);
-/// The thread that has the mutex `thread` waits for, as the mutex says, by its own number; 0: it is no mutex, or nobody
-/// has it.
-[[nodiscard]] pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread);
-
 /// Of all processes that are not stuck whole, in the order of the sample.
 [[nodiscard]] std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, World* world);
 

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "watch/glibc_mutex.h"
+
 namespace mprun {
 namespace {
 
 constexpr Nanos kBetween = kNanosPerSecond;
 // What was judged, and is not proved, is judged again after that time.
 constexpr Nanos kAgain = 30 * kNanosPerSecond;
+// What was told is proved again then: more processes may have come to wait for it.
+constexpr Nanos kToldAgain = 5 * kNanosPerSecond;
 constexpr int kMostTries = 5;
 // More threads that wait for mutexes are not asked for their owners.
 constexpr std::size_t kMostWaiters = 256;
@@ -63,8 +67,7 @@ std::set<OrphanedLockWatch::Key> OrphanedLockWatch::suspects_of(const Sample& sa
 void OrphanedLockWatch::consider(const Sample& sample, Nanos now) {
   if (before_ != nullptr) return;
   std::set<Key> suspects = suspects_of(sample);
-  if (std::includes(told_.begin(), told_.end(), suspects.begin(), suspects.end())) return;
-  if (suspects == suspects_ && now < again_) return;
+  if (suspects.empty() || (suspects == suspects_ && now < again_)) return;
   suspects_ = std::move(suspects);
   before_ = std::make_unique<Sample>(sample);
   agreed_.clear();
@@ -102,11 +105,17 @@ bool OrphanedLockWatch::look(std::unique_ptr<Sample> sample, Nanos now, const Ju
     again_ = 0;
     return false;
   }
-  std::set<Key> keys;
-  for (const OrphanedWait& wait : found) keys.insert({wait.tid, wait.address, wait.owner});
-  if (std::includes(told_.begin(), told_.end(), keys.begin(), keys.end())) return false;
-  told_ = std::move(keys);
-  return true;
+  again_ = now + kToldAgain;
+  bool is_news = false;
+  std::map<Key, std::size_t> told;
+  for (const OrphanedWait& wait : found) {
+    const Key key{wait.tid, wait.address, wait.owner};
+    const auto before = told_.find(key);
+    is_news = is_news || before == told_.end() || wait.held_up > before->second;
+    told[key] = before == told_.end() ? wait.held_up : std::max(before->second, wait.held_up);
+  }
+  told_ = std::move(told);
+  return is_news;
 }
 
 }  // namespace mprun

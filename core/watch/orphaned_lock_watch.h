@@ -23,7 +23,7 @@ class OrphanedLockWatch {
   /// The waits that the judgement of `sample` finds. In `sample` those threads count as moved that were not blocked all
   /// the time since the one before.
   using Judge = std::function<std::vector<OrphanedWait>(std::unique_ptr<Sample> sample)>;
-  /// True: what `judge` has found last is proved, and was not told before.
+  /// True: what `judge` has found last is proved, and was not told before, or holds up more processes by now.
   [[nodiscard]] bool look(std::unique_ptr<Sample> sample, Nanos now, const Judge& judge);
 
  private:
@@ -38,7 +38,7 @@ class OrphanedLockWatch {
   Nanos due_ = 0, again_ = 0;
   std::set<Key>
       suspects_;  // of the proof that goes on, or of the last one; judged again when they change, or at again_
-  std::set<Key> told_;
+  std::map<Key, std::size_t> told_;  // and how many processes it held up
 };
 
 }  // namespace mprun

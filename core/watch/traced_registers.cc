@@ -35,17 +35,18 @@ constexpr timespec kPause{0, 200'000};
 }
 
 // Waits until the thread stands; -1: it does not in time, or is gone. Else the signal that stopped it, 0 for our own
-// stop.
+// stop. The end of a child of ours is for others to reap: only stops are asked for, and of a thread that has ended the
+// kernel then says ECHILD.
 [[nodiscard]] int wait_for_stop(pid_t tid) {
   const Nanos deadline = monotonic_now() + kPatience;
   for (;;) {
-    int status = 0;
-    const pid_t changed = waitpid(tid, &status, __WALL | WNOHANG);
-    if (changed == tid) {
-      if (!WIFSTOPPED(status)) return -1;
-      return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
+    siginfo_t stop{};
+    const int failed = waitid(P_PID, static_cast<id_t>(tid), &stop, WSTOPPED | __WALL | WNOHANG);
+    if (failed == 0 && stop.si_pid == tid) {
+      const int event = stop.si_status >> 8;
+      return event == PTRACE_EVENT_STOP ? 0 : stop.si_status & 0xff;
     }
-    if ((changed < 0 && errno != EINTR) || monotonic_now() > deadline) return -1;
+    if ((failed != 0 && errno != EINTR) || monotonic_now() > deadline) return -1;
     nanosleep(&kPause, nullptr);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "watch/glibc_mutex.h"
 #include "watch/wait.h"
 
 namespace mprun {
@@ -61,14 +62,12 @@ Wait sync_wait(const ThreadSample& thread, const SyncWord& word, World* world) {
   return wait;
 }
 
-// glibc's pthread_mutex_t: lock, count, owner, ... 32 bits each.
 void look_for_mutex(const ThreadSample& thread, World* world, Wait* wait) {
-  constexpr std::uint64_t kOwnerOffset = 8;
-  const auto owner = world->word<std::int32_t>(thread.pid, thread.call.arguments[0] + kOwnerOffset);
-  if (!owner || *owner <= 0) return;
+  const pid_t owner = owner_of_mutex(world->proc(), thread);
+  if (owner == 0) return;
   wait->kind = WaitKind::kMutex;
-  wait->owner = *owner;
-  wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(*owner);
+  wait->owner = owner;
+  wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(owner);
 }
 
 // glibc's sem_t of 64-bit machines: the value, which is 0 and waited for to change, and the number of those who wait.
@@ -121,8 +120,7 @@ Wait decode_futex(const ThreadSample& thread, World* world) {
   Wait wait{WaitKind::kFutex, "futex " + hexadecimal(address), {}, {}};
   wait.address = address;
   add_processes(world->sharing_memory(thread.pid), &wait);
-  // Lock words of a contended mutex hold 2; a condition, semaphore or team has other values.
-  if (command == FUTEX_WAIT && static_cast<std::uint32_t>(arguments[2]) == 2) look_for_mutex(thread, world, &wait);
+  look_for_mutex(thread, world, &wait);
   wait.semaphore = wait.kind == WaitKind::kFutex && command == FUTEX_WAIT_BITSET && is_semaphore(thread, world);
   return wait;
 }

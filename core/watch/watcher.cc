@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "procfs/process_table.h"
+#include "watch/main_threads.h"
 
 namespace mprun {
 namespace {
@@ -25,6 +26,9 @@ constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPer
                 kMostPatience = 800 * kNanosPerMilli;
 // How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
 constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
+// Where only the main threads of processes are blocked, their other threads could still do something about it, such as
+// to end the one that is waited for. If they have not by then, they are not there for that.
+constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
 // After the time for a look has passed by so much.
 constexpr Nanos kGap = 2 * kNanosPerSecond;
 constexpr int kMostTriesAtGil = 30;  // a millisecond each
@@ -109,7 +113,8 @@ void Watcher::wait_for_rest(Nanos now) {
   }
   if (moved) last_moved_ = now;
   const bool nobody_moves = !moved && !activity_.knows_none();
-  if (nobody_moves && (judged_still_ || now - last_moved_ < patience_)) return;
+  const bool helpers_late = helpers_until_ != 0 && now >= helpers_until_;
+  if (nobody_moves && ((judged_still_ && !helpers_late) || now - last_moved_ < patience_)) return;
   judged_still_ = false;
   // Nobody moves but to ask for a GIL.
   at_gil_ = moved && activity_.all_rest_since(now - kRestAtGil);
@@ -120,7 +125,8 @@ void Watcher::wait_for_rest(Nanos now) {
     last_part_ = now;
   } else if (moved && !at_gil_ && look_at_all && now - last_part_ >= kPartEvery) {
     std::set<pid_t> resting = activity_.resting_since(now - kRest);
-    part = !std::includes(judged_resting_.begin(), judged_resting_.end(), resting.begin(), resting.end());
+    part = (part_again_ != 0 && now >= part_again_) ||
+           !std::includes(judged_resting_.begin(), judged_resting_.end(), resting.begin(), resting.end());
     judged_resting_ = std::move(resting);
     last_part_ = now;
   }
@@ -161,6 +167,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   const auto agreed = std::exchange(pending_, std::nullopt);
   judged_still_ = !of_part_ && proof;
   if (!proof) judged_resting_.clear();  // it was no judgement: once more
+  if (proof && proof->judgement.stuck.empty()) part_again_ = helpers_until_ = 0;
   if (!proof || proof->judgement.stuck.empty()) return std::nullopt;
   if (is_first) {
     pending_ = std::move(proof);
@@ -169,16 +176,42 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     return std::nullopt;
   }
   const Judgement& one = agreed->judgement;
-  const Judgement& other = proof->judgement;
+  Judgement& other = proof->judgement;
   if (one.stuck != other.stuck || one.gil_switches != other.gil_switches) {
     judged_still_ = false;
     judged_resting_.clear();
     return std::nullopt;
   }
-  if (other.stuck == told_) return std::nullopt;
+  part_again_ = other.is_deadlock() ? 0 : now + std::max(kPartEvery, busy_sample_every_);
+  find_who_cannot_return(&*proof, now);
+  if (other.stuck == told_ && std::includes(told_cannot_return_.begin(), told_cannot_return_.end(),
+                                            other.cannot_return.begin(), other.cannot_return.end())) {
+    return std::nullopt;
+  }
   told_ = other.stuck;
+  told_cannot_return_ = other.cannot_return;
   proof->verdict = other.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
   return proof;
+}
+
+void Watcher::find_who_cannot_return(Proof* proof, Nanos now) {
+  Judgement& judgement = proof->judgement;
+  judgement.cannot_return = processes_that_cannot_return(judgement, proof->world.get());
+  if (judgement.cannot_return == judgement.stuck) {
+    up_to_helpers_.clear();
+    helpers_until_ = 0;
+    return;
+  }
+  if (judgement.cannot_return != up_to_helpers_) {
+    up_to_helpers_ = judgement.cannot_return;
+    helpers_until_ = now + kHelpersMayAct;
+  }
+  if (now < helpers_until_) {
+    judgement.cannot_return = judgement.stuck;
+    return;
+  }
+  helpers_until_ = 0;
+  mark_main_threads(&judgement);
 }
 
 std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
@@ -186,11 +219,15 @@ std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
   Proof proof;
   const auto judge = [&](std::unique_ptr<Sample> sample) {
     proof = judge_sample(std::move(sample));
-    proof.judgement.orphaned = find_orphaned_waits(proof.judgement, proof.world.get());
-    return proof.judgement.orphaned;
+    Judgement& found = proof.judgement;
+    found.orphaned = find_orphaned_waits(found, proof.world.get());
+    mark_orphaned(&found);
+    found.cannot_return = processes_that_cannot_return(found, proof.world.get());
+    mark_main_threads(&found);
+    for (OrphanedWait& wait : found.orphaned) wait.held_up = found.cannot_return.size();
+    return found.orphaned;
   };
   if (!orphaned_.look(sample_tree(), now, judge)) return std::nullopt;
-  mark_orphaned(&proof.judgement);
   proof.verdict = HangVerdict::kOrphanedLock;
   auto moves = activity_.last_moves();
   proof.last_moved = 0;

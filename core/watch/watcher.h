@@ -42,7 +42,8 @@ class Watcher {
 
   /// When to look again, monotonic.
   [[nodiscard]] Nanos next_look() const { return next_look_; }
-  /// Looks. A proof is returned once, and once more when it has changed.
+  /// Looks. A proof is returned once, and once more when it has changed: also when it has come to cover others, who
+  /// could go on at first.
   [[nodiscard]] std::optional<Proof> look(Nanos now);
 
  private:
@@ -60,6 +61,7 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> judge_part(const Sample& before, const Sample& after);
   [[nodiscard]] std::optional<Proof> find_any(Nanos now);
   [[nodiscard]] std::optional<Proof> find_proof(Nanos now);
+  void find_who_cannot_return(Proof* proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
@@ -85,7 +87,10 @@ class Watcher {
   StallMeter stall_;
   bool stall_told_ = false;
   std::optional<Proof> pending_;
-  std::set<pid_t> told_;  ///< the processes of the last proof
+  std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last proof
+  Nanos part_again_ = 0;  ///< when a part that is stuck is judged again, for who waits for it; 0: none is stuck
+  std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something
+  Nanos helpers_until_ = 0;        ///< so long they are given time; 0: not any more
   Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0, last_stall_look_ = 0;
   Nanos patience_ = 0;  ///< how long nobody must have moved before samples are taken
 };

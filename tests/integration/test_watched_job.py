@@ -271,6 +271,57 @@ def test_a_worker_whose_output_nobody_reads(run_job: RunCommand) -> None:
     assert place("output") in str(python_lines(report))
 
 
+CHILD = """
+import os
+import subprocess
+import sys
+import threading
+import time
+
+STUCK = [sys.executable, "-c", "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()"]
+
+
+def look_around():
+    while True:
+        time.sleep(0.2)
+
+
+def work(how):
+    if os.environ["MPRUN_ATTEMPT"] != "1":
+        return how
+    with subprocess.Popen(STUCK, stdout=subprocess.PIPE) as child:
+        if how == "joins":
+            threading.Thread(target=look_around, daemon=True).start()
+            child.wait()
+        try:
+            child.communicate(timeout=4)
+        except subprocess.TimeoutExpired:
+            child.kill()
+    return how
+"""
+
+
+@pytest.mark.parametrize("on_hang", ["kill", "retry"])
+def test_a_worker_that_copes_with_a_stuck_child(run_job: RunCommand, on_hang: str) -> None:
+    """It is told of, and left alone: its wait has a limit."""
+    job = spec("work", ["copes"], script="child.py")
+    run = run_job(job, "--on-hang", on_hang, scripts={"child.py": CHILD}).check()
+    assert [(result["value"], result["attempt"]) for result in run.results()] == [("copes", 1)]
+    (report,) = check_hangs(run, 1)
+    assert report["verdict"] == "partial-deadlock"
+    (running,) = report["still_runs"]
+    assert running["call"] == "subprocess.Popen.communicate"
+    assert 0 < running["ends_in_seconds"] <= 4
+
+
+def test_a_worker_that_joins_a_stuck_child(run_job: RunCommand) -> None:
+    """Its other thread runs, and does nothing about it."""
+    job = spec("work", ["joins"], script="child.py")
+    run = run_job(job, scripts={"child.py": CHILD}).check()
+    assert [(result["value"], result["attempt"]) for result in run.results()] == [("joins", 2)]
+    assert len(check_hangs(run)) == 2
+
+
 # --- kill, report ------------------------------------------------------------------------------
 
 

@@ -306,6 +306,25 @@ TEST(ReportHang, JsonHasNullForWhatIsNotKnown) {
   EXPECT_EQ(hang_json(Hang{})["processes"], Json::array());
 }
 
+TEST(ReportHang, TellsWhoStillRunsAndUntilWhen) {
+  Hang hang;
+  hang.verdict = HangVerdict::kPartialDeadlock;
+  hang.processes.push_back({11, 10, "./left", false, {blocked(11, "futex", "", {11})}});
+  EXPECT_FALSE(hang_json(hang).contains("still_runs"));
+  StillRunning copes{10, 10, "python collect.py", "subprocess.Popen.communicate", "/home/anna/collect.py", 9, "", 5.72};
+  copes.why = "a wait with a time limit";
+  hang.still_running = {copes, {20, 21, "./server", "", "", 0, "it waits for a signal", -1}};
+  EXPECT_THAT(hang_text(hang), HasSubstr("  the program still runs: pid 10 is in subprocess.Popen.communicate at "
+                                         "/home/anna/collect.py:9 until\n                          5.7 s from now\n"));
+  EXPECT_THAT(hang_text(hang),
+              HasSubstr("the program still runs: pid 20 (./server) can go on: it waits for a signal\n"));
+  const Json json = hang_json(hang)["still_runs"];
+  EXPECT_EQ(json[0], Json::parse(R"({"pid": 10, "tid": 10, "call": "subprocess.Popen.communicate",
+      "file": "/home/anna/collect.py", "line": 9, "why": "a wait with a time limit", "ends_in_seconds": 5.72})"));
+  EXPECT_EQ(json[1], Json::parse(R"({"pid": 20, "tid": 21, "call": null, "file": null, "line": null,
+      "why": "it waits for a signal", "ends_in_seconds": null})"));
+}
+
 TEST(ReportHang, VerdictsAreNamedAsInTheContract) {
   EXPECT_STREQ(to_string(HangVerdict::kDeadlock), "deadlock");
   EXPECT_STREQ(to_string(HangVerdict::kPartialDeadlock), "partial-deadlock");

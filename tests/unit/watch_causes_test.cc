@@ -10,14 +10,10 @@
 namespace mprun {
 namespace {
 
+// Threads: a mutex names none beyond the kernel's PID_MAX_LIMIT.
+constexpr pid_t kOne = 4'194'001, kTwo = 4'194'002, kThree = 4'194'003;
 constexpr std::uint64_t kLock = 0x5000, kOtherLock = 0x6000;
 const std::string kLib = "/usr/lib/python3.11/";
-
-// In pthread_mutex_lock(), of a mutex that says who has it.
-void waits_for_mutex(TreeProcess* process, pid_t tid, std::uint64_t address, pid_t owner) {
-  process->put(address + 8, static_cast<std::int32_t>(owner));
-  process->thread(tid).call(SYS_futex, {address, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0});
-}
 
 TEST(Causes, AreUnknownWhereNoRuleIsSure) {
   CauseEvidence evidence;
@@ -49,21 +45,21 @@ TEST(Causes, OpenMPAfterFork) {
 TEST(Causes, LockCycle) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent);
-  waits_for_mutex(&process, kParent, kLock, kChild);
-  waits_for_mutex(&process, kChild, kOtherLock, kOther);
-  waits_for_mutex(&process, kOther, 0x7000, kParent);
+  process.waits_for_mutex(kOne, kLock, kTwo);
+  process.waits_for_mutex(kTwo, kOtherLock, kThree);
+  process.waits_for_mutex(kThree, 0x7000, kOne);
   HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "lock-cycle");
-  EXPECT_NE(cause.explanation.find("5000010 for 5000020 for 5000030 for 5000010"), std::string::npos)
+  EXPECT_NE(cause.explanation.find("4194001 for 4194002 for 4194003 for 4194001"), std::string::npos)
       << cause.explanation;
-  process.thread(kOther).waits_on(0x8000);
+  process.thread(kThree).waits_on(0x8000);
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "a chain";
-  waits_for_mutex(&process, kOther, 0x7000, kChild);
+  process.waits_for_mutex(kThree, 0x7000, kTwo);
   cause = evidence.of_hang();
-  EXPECT_EQ(cause.explanation.find(std::to_string(kParent)), std::string::npos) << "it only waits for the cycle";
-  process.threads.erase(kChild);
-  process.threads.erase(kOther);
-  waits_for_mutex(&process, kParent, kLock, kParent);
+  EXPECT_EQ(cause.explanation.find(std::to_string(kOne)), std::string::npos) << "it only waits for the cycle";
+  process.threads.erase(kTwo);
+  process.threads.erase(kThree);
+  process.waits_for_mutex(kOne, kLock, kOne);
   cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "lock-cycle");
   EXPECT_NE(cause.explanation.find("locked itself"), std::string::npos) << cause.explanation;
@@ -180,13 +176,13 @@ TEST(Causes, MutexHeldAtFork) {
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
   TreeProcess& child = evidence.proc.process(kChild, kParent);
   child.forked = true;
-  waits_for_mutex(&child, kChild, kLock, kOther);
+  child.waits_for_mutex(kChild, kLock, kOne);
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "lock-held-at-fork");
-  EXPECT_NE(cause.explanation.find("thread " + std::to_string(kOther)), std::string::npos) << cause.explanation;
-  child.thread(kOther).waits_on(kOtherLock);
+  EXPECT_NE(cause.explanation.find("thread " + std::to_string(kOne)), std::string::npos) << cause.explanation;
+  child.thread(kOne).waits_on(kOtherLock);
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "its owner is here";
-  child.threads.erase(kOther);
+  child.threads.erase(kOne);
   child.forked = false;
   EXPECT_EQ(evidence.of_hang().id, "unknown");
 }

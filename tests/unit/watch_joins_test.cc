@@ -57,6 +57,19 @@ TEST(Joins, NamesThoseOfExecutors) {
             "concurrent.futures.Future.result");
 }
 
+TEST(Joins, NamesWhatTheLibraryRunsInAThreadOfItsOwn) {
+  const std::string file = kLib + "threading.py";
+  const auto timer = name_call({{file, 324, "Condition.wait"},
+                                {file, 629, "Event.wait"},
+                                {file, 1378, "Timer.run"},
+                                {file, 1038, "Thread._bootstrap_inner"},
+                                {file, 995, "Thread._bootstrap"}});
+  ASSERT_TRUE(timer);
+  EXPECT_EQ(timer->call, "threading.Timer.run");
+  EXPECT_EQ(timer->line, 1378);
+  EXPECT_EQ(name_call({{file, 995, "Thread._bootstrap"}})->call, "threading.Thread._bootstrap");
+}
+
 TEST(Joins, NamesThoseOfTorch) {
   const PythonFrame wait{kLib + "multiprocessing/connection.py", 930, "wait"};
   const PythonFrame join{kTorch + "multiprocessing/spawn.py", 109, "ProcessContext.join"};

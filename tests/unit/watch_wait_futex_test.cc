@@ -43,11 +43,27 @@ TEST(Futex, OperationThatIsNotKnownIsLive) {
 
 TEST(Futex, OfAMutexNamesItsOwner) {
   FakeProc proc;
-  proc.process(10).put(0x5008, std::int32_t{20}).thread(10).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 2, 0});
+  proc.process(10).waits_for_mutex(10, 0x5000, 20);
   const Wait wait = judged(&proc).waits.at(10);
   EXPECT_EQ(wait.kind, WaitKind::kMutex);
   EXPECT_EQ(wait.owner, 20);
   EXPECT_THAT(wait.wakers, UnorderedElementsAre(Waker{10, 0}));
+}
+
+// A lock of another library, whose value for "waited for" is 2 as well, with any number in the memory behind it.
+TEST(Futex, OfAnotherLibraryHasNoOwner) {
+  FakeProc other_code;
+  other_code.process(10).put(0x5000, std::array<std::int32_t, 10>{2, 0, 20, 1});
+  other_code.processes[10].thread(10).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 2, 0});
+  FakeProc other_words;
+  other_words.process(10).waits_for_mutex(10, 0x5000, 20);
+  other_words.processes[10].put(0x500c, std::int32_t{0});  // nobody uses it
+  for (FakeProc* proc : {&other_code, &other_words}) {
+    const Wait wait = judged(proc).waits.at(10);
+    EXPECT_EQ(wait.kind, WaitKind::kFutex);
+    EXPECT_EQ(wait.owner, 0);
+    EXPECT_THAT(wait.object, testing::Not(HasSubstr("mutex")));
+  }
 }
 
 // clone(CLONE_VM): one space of futexes, whoever is whose parent.

@@ -11,9 +11,10 @@
 namespace mprun {
 namespace {
 
+using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-constexpr pid_t kParent = 5'000'010, kChild = 5'000'011;  // Linux numbers processes up to 4,194,304
+constexpr pid_t kParent = 5'000'010, kChild = 5'000'011, kRoot = 5'000'005;  // Linux numbers processes up to 4,194,304
 
 std::size_t no_deaths(pid_t /*parent*/, Nanos /*when*/) { return 0; }
 
@@ -166,11 +167,6 @@ TEST(Watcher, ProvesAPartWhileOthersRun) { EXPECT_EQ(verdict_of_part(false), Han
 // What the running one gave to the new one could wake who seems stuck.
 TEST(Watcher, ProvesNoPartWhileProcessesAreStarted) { EXPECT_EQ(verdict_of_part(true), std::nullopt); }
 
-TEST(Watcher, SaysNothingOfAnEmptyTree) {
-  FakeProc proc;
-  EXPECT_FALSE(watch(&proc, [](int) {}));
-}
-
 /// A process whose first thread runs between all samples, and whose other thread waits for a mutex of `owner`.
 FakeProc orphan(pid_t owner) {
   FakeProc proc;
@@ -181,6 +177,78 @@ FakeProc orphan(pid_t owner) {
 }
 
 constexpr pid_t kEnded = 4'194'000;
+
+/// All that is proved in half a minute; `before_look` may change the tree.
+template <typename Action>
+std::vector<std::set<pid_t>> who_cannot_return(FakeProc* proc, const Action& before_look) {
+  Watcher watcher(
+      proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+  std::vector<std::set<pid_t>> told;
+  for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
+    before_look(now);
+    if (const auto proof = watcher.look(now)) told.push_back(proof->judgement.cannot_return);
+  }
+  return told;
+}
+
+TEST(Watcher, TellsAgainWhenWhoCopedIsStuckToo) {
+  FakeProc proc = stuck_tree();
+  TreeThread& main = proc.processes[kParent].thread(kParent).sleeps();
+  const auto told = who_cannot_return(&proc, [&](Nanos now) {
+    if (now < 8 * kNanosPerSecond || main.number == SYS_wait4) return;
+    main.waits_for_child(kChild).runs_once();
+  });
+  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(kChild), UnorderedElementsAre(kParent, kChild)));
+}
+
+TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
+  FakeProc proc = stuck_tree();
+  proc.processes[kParent].thread(kParent + 100).sleeps();
+  std::vector<Nanos> when;
+  Watcher watcher(
+      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+  for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
+    const auto proof = watcher.look(now);
+    if (!proof) continue;
+    when.push_back(now);
+    EXPECT_EQ(proof->judgement.cannot_return.count(kParent), when.size() - 1);
+  }
+  ASSERT_EQ(when.size(), 2U);
+  EXPECT_GE(when[1] - when[0], 10 * kNanosPerSecond);
+}
+
+/// Its child is real and rests for ever, while one of its threads runs all the time.
+TEST(Watcher, LooksAgainWhoWaitsForAPartThatIsStuck) {
+  const Resting stuck;
+  FakeProc proc;
+  TreeThread& main = proc.process(kParent).thread(kParent).sleeps();
+  TreeThread& helper = proc.processes[kParent].thread(kParent + 100);
+  helper.running = true;
+  proc.process(stuck.pid(), kParent).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
+  const auto told = who_cannot_return(&proc, [&](Nanos now) {
+    helper.runs_once();
+    if (now < 8 * kNanosPerSecond) main.runs_once();
+    if (now >= 8 * kNanosPerSecond && main.number != SYS_wait4) main.waits_for_child(stuck.pid());
+  });
+  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(stuck.pid()), UnorderedElementsAre(kParent, stuck.pid())));
+}
+
+TEST(Watcher, TellsAgainOfAnOrphanedLockThatHoldsUpMore) {
+  FakeProc proc = orphan(kEnded);
+  proc.processes[kParent].waits_for_mutex(kParent, 0x5000, kEnded);
+  proc.processes[kParent].thread(kChild).sleeps();
+  TreeThread& root = proc.process(kRoot).thread(kRoot).sleeps();
+  proc.processes[kParent].parent = kRoot;
+  const auto told = who_cannot_return(&proc, [&](Nanos now) {
+    if (now > 8 * kNanosPerSecond && root.number != SYS_wait4) root.waits_for_child(kParent).runs_once();
+  });
+  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(kParent), UnorderedElementsAre(kRoot, kParent)));
+}
+
+TEST(Watcher, SaysNothingOfAnEmptyTree) {
+  FakeProc proc;
+  EXPECT_FALSE(watch(&proc, [](int) {}));
+}
 
 TEST(Watcher, TellsOfAnOrphanedLockBesideWhatRuns) {
   FakeProc proc = orphan(kEnded);

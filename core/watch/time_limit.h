@@ -1,0 +1,13 @@
+// When a wait with a time limit ends at the latest, as the arguments of its system call say. Pure but for the two
+// clocks that absolute limits are told by.
+#pragma once
+
+#include "watch/world.h"
+
+namespace mprun {
+
+/// The time that is left, at least 0. `waited`: since the thread began to wait, for limits that count from there.
+/// nullopt: no limit, or not known.
+[[nodiscard]] std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* world);
+
+}  // namespace mprun
