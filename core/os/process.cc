@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/close_descriptors.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 
@@ -53,22 +54,27 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
   _exit(127);
 }
 
+// Context: child between vfork and exec. Out of the way of every number that the child is to have.
+int move_away(const Prepared& ready, int fd) {
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, ready.first_free_fd);
+  if (moved < 0) fail(ready, "descriptors");
+  return moved;
+}
+
 // Context: child between vfork and exec.
 void move_descriptors(Prepared& ready) {
-  const int failures = fcntl(ready.failures, F_DUPFD_CLOEXEC, ready.first_free_fd);
-  if (failures < 0) fail(ready, "descriptors");
-  ready.failures = failures;
+  ready.failures = move_away(ready, ready.failures);
   std::array<int, 16> safe{};
   std::size_t count = 0;
-  for (const auto& [ours, number] : ready.plan->fds) {  // first out of the way of every target number
-    safe[count] = fcntl(ours, F_DUPFD_CLOEXEC, ready.first_free_fd);
-    if (safe[count++] < 0) fail(ready, "descriptors");
-  }
+  for (const auto& [ours, number] : ready.plan->fds) safe[count++] = move_away(ready, ours);
   count = 0;
   for (const auto& [ours, number] : ready.plan->fds) {
     if (dup2(safe[count++], number) < 0) fail(ready, "descriptors");
   }
-  if (ready.plan->close_others) close_range(static_cast<unsigned>(ready.first_free_fd), ~0U, CLOSE_RANGE_CLOEXEC);
+  if (!ready.plan->close_others) return;
+  if (dup3(ready.failures, ready.first_free_fd, O_CLOEXEC) < 0 && errno != EINVAL) fail(ready, "descriptors");
+  ready.failures = ready.first_free_fd;  // EINVAL: it had that number
+  close_from(ready.first_free_fd + 1);
 }
 
 // Context: child between vfork and exec.
