@@ -21,6 +21,7 @@
 #include "installation.h"
 #include "launch/environment.h"
 #include "launch/teardown.h"
+#include "os/dead_mans_switch.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
@@ -119,14 +120,18 @@ class Program {
 
   int start(const std::string& file, int rank) {
     SpawnPlan plan;
+    plan.file = file;
     plan.argv = argv_;
-    plan.argv[0] = file;
     plan.env = flatten(environment_, copies_ > 1 ? rank_environment(rank, copies_, ports_) : Environment{});
     const int out = observer_ != nullptr && observer_->stdout_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
     plan.fds = {{0, 0}, {out, 1}, {2, 2}};
+    for (auto& [ours, number] : plan.fds) {
+      if (!guard_.inheritance.standard_descriptors.at(static_cast<std::size_t>(ours))) ours = -1;
+    }
     plan.close_others = false;  // as in mprun -- cat <(date)
     plan.open_files = open_files_;
     plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
+    plan.inheritance = guard_.inheritance;
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
     if (pid < 0) {
@@ -136,6 +141,8 @@ class Program {
       return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
     }
     ranks_[pid] = rank;
+    // For where guard and supervisor are killed in one instant. Without the switch all else holds.
+    if (auto tied = kill_when_closed(pid)) switches_.push_back(std::move(*tied));
     return 0;
   }
 
@@ -266,6 +273,7 @@ class Program {
   Environment environment_;
   std::optional<NoteBox> notes_;
   std::map<pid_t, int> ranks_;
+  std::vector<Fd> switches_;  ///< kill_when_closed(), one for each
   Fd signals_;
   std::optional<Nanos> kill_at_;
   std::optional<SyncSegment> sync_;

@@ -1,16 +1,11 @@
 #include "launch/guard.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 
 #include "launch/teardown.h"
 #include "os/fd.h"
@@ -84,27 +79,11 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
 
 }  // namespace
 
-// Sent to the guard, who never reads it: a descriptor on its way is open.
-void Guard::keep_open(int fd) const {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> room{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = room.data();
-  message.msg_controllen = room.size();
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  uninterrupted([&] {
-    return sendmsg(alive_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  });  // without it the lock ends with the supervisor
-}
+// The guard never reads it. Where it cannot be sent, the lock ends with the supervisor.
+void Guard::keep_open(int fd) const { (void)send_descriptor(alive_fd, fd); }
 
-int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise) {
+int run_guarded(const Inheritance& inheritance, bool terminal_shared,
+                const std::function<int(const Guard&)>& supervise) {
   auto alive = make_socket_pair();
   if (!alive) {
     std::fprintf(stderr, "mprun: %s\n", alive.error().message.c_str());
@@ -113,9 +92,8 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
   become_subreaper();
   signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
   const sigset_t set = guarded_signals();
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &set, &before);
-  Guard guard{getpid(), getpgrp(), alive->ours.get()};
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  Guard guard{getpid(), getpgrp(), alive->ours.get(), inheritance};
   const pid_t supervisor = fork();
   if (supervisor < 0) {
     std::perror("mprun: cannot fork");

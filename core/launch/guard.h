@@ -8,6 +8,8 @@
 
 #include <functional>
 
+#include "os/inheritance.h"
+
 namespace mprun {
 
 /// What the supervisor needs to know of its guard.
@@ -15,6 +17,7 @@ struct Guard {
   pid_t pid = 0;
   pid_t process_group = 0;  ///< the one the shell gave us: programs of `mprun -- COMMAND` join it
   int alive_fd = -1;        ///< hangs up when the guard is gone
+  Inheritance inheritance;  ///< of mprun itself: what programs of `mprun -- COMMAND` get
 
   /// Lets what `fd` refers to stay open as long as the guard lives: the lock of a run directory, which must outlive a
   /// supervisor whose workers are still being ended.
@@ -25,6 +28,7 @@ struct Guard {
 /// Forwards INT, TERM, HUP, QUIT, USR1 and USR2; stops and continues with it on TSTP and CONT.
 /// In `terminal_shared` mode, signals that the terminal sent are not forwarded: the program that
 /// shares our process group got them already.
-[[nodiscard]] int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise);
+[[nodiscard]] int run_guarded(const Inheritance& inheritance, bool terminal_shared,
+                              const std::function<int(const Guard&)>& supervise);
 
 }  // namespace mprun
