@@ -17,15 +17,6 @@ namespace {
 
 constexpr double kTeardownSeconds = 5;
 
-sigset_t guarded_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
-    sigaddset(&set, number);
-  }
-  return set;
-}
-
 // The supervisor has just stopped itself and its job: now we stop, so that the shell gets its prompt.
 void stop_with(pid_t supervisor) {
   kill(supervisor, SIGTSTP);
@@ -33,6 +24,16 @@ void stop_with(pid_t supervisor) {
   uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(supervisor), &info, WSTOPPED | WEXITED | WNOWAIT); });
   if (info.si_code == CLD_STOPPED) raise(SIGSTOP);
   kill(supervisor, SIGCONT);
+}
+
+// A program's supervisor asks for it when the program has stopped: whoever waits for us sees the same stop.
+void stop_by(int number) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  raise(number);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);  // here we stop, until somebody continues us
+  sigprocmask(SIG_BLOCK, &only, nullptr);
 }
 
 int exit_code_of(const siginfo_t& info) {
@@ -47,7 +48,7 @@ int exit_code_of(const siginfo_t& info) {
 
 // Returns the exit code once the supervisor is gone and nothing is left below us.
 int watch_over(pid_t supervisor, bool terminal_shared) {
-  const sigset_t set = guarded_signals();
+  const sigset_t set = taken_signals(terminal_shared);
   for (;;) {
     siginfo_t got{};
     if (uninterrupted([&] { return sigwaitinfo(&set, &got); }) < 0) {
@@ -69,8 +70,10 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
       }
       continue;
     }
-    if (got.si_signo == SIGTSTP) {
+    if (got.si_signo == SIGTSTP && !terminal_shared) {
       stop_with(supervisor);
+    } else if (stops_jobs(got.si_signo) && got.si_pid == supervisor) {
+      stop_by(got.si_signo);
     } else if (!(terminal_shared && got.si_code == SI_KERNEL)) {
       kill(supervisor, got.si_signo);
     }
@@ -78,6 +81,21 @@ int watch_over(pid_t supervisor, bool terminal_shared) {
 }
 
 }  // namespace
+
+sigset_t taken_signals(bool of_program) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD}) sigaddset(&set, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+    if (of_program || !is_ignored(number)) sigaddset(&set, number);
+  }
+  for (const int number : {SIGTTIN, SIGTTOU}) {
+    if (of_program) sigaddset(&set, number);
+  }
+  return set;
+}
+
+bool stops_jobs(int number) { return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
 
 // The guard never reads it. Where it cannot be sent, the lock ends with the supervisor.
 void Guard::keep_open(int fd) const { (void)send_descriptor(alive_fd, fd); }
@@ -91,7 +109,10 @@ int run_guarded(const Inheritance& inheritance, bool terminal_shared,
   }
   become_subreaper();
   signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
-  const sigset_t set = guarded_signals();
+  for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) {
+    if (terminal_shared) signal(number, SIG_DFL);  // for stop_by()
+  }
+  const sigset_t set = taken_signals(terminal_shared);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   Guard guard{getpid(), getpgrp(), alive->ours.get(), inheritance};
   const pid_t supervisor = fork();

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <functional>
 
 #include "os/inheritance.h"
@@ -24,10 +25,20 @@ struct Guard {
   void keep_open(int fd) const;
 };
 
+/// The signals that guard and supervisor take, blocked as they are. A job is not asked to end or stop by what its
+/// caller ignores: `nohup` and the `&` of a script mean that. A program (`of_program`) is passed all and decides
+/// itself.
+[[nodiscard]] sigset_t taken_signals(bool of_program);
+
+/// Whether a signal is one by which a terminal or a shell stops a job. SIGSTOP is not: who sends that to one process
+/// continues the same one.
+[[nodiscard]] bool stops_jobs(int number);
+
 /// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.
-/// Forwards INT, TERM, HUP, QUIT, USR1 and USR2; stops and continues with it on TSTP and CONT.
+/// Forwards taken_signals(); stops and continues with it on TSTP and CONT.
 /// In `terminal_shared` mode, signals that the terminal sent are not forwarded: the program that
-/// shares our process group got them already.
+/// shares our process group got them already. It is the supervisor then that has us
+/// stop and continue when the program does.
 [[nodiscard]] int run_guarded(const Inheritance& inheritance, bool terminal_shared,
                               const std::function<int(const Guard&)>& supervise);
 
