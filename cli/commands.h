@@ -47,7 +47,7 @@ struct ProgramObserver {
 int run_program(const CommandLine& line, const Guard& guard, ProgramObserver* observer = nullptr);
 
 /// `mprun doctor`, of the machine, of a program or of a script; does its own guarding.
-int doctor(const CommandLine& line);
+int doctor(const CommandLine& line, const Inheritance& inheritance);
 
 /// `mprun inspect PID`: needs no guard, starts nothing.
 int inspect(const CommandLine& line);

@@ -87,9 +87,9 @@ int examine_program(CommandLine line, const Guard& guard) {
 
 }  // namespace
 
-int doctor(const CommandLine& line) {
+int doctor(const CommandLine& line, const Inheritance& inheritance) {
   if (line.program.empty() && !line.layer.value.contains("script")) return examine_this_machine(line);
-  return run_guarded(true, [&](const Guard& guard) { return examine_program(line, guard); });
+  return run_guarded(inheritance, true, [&](const Guard& guard) { return examine_program(line, guard); });
 }
 
 }  // namespace mprun

@@ -56,7 +56,7 @@ Result<std::optional<Document>> user_layer(const Environment& env, const std::st
   return std::optional(std::move(*document));
 }
 
-int run(const std::vector<std::string>& args) {
+int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   auto parsed = parse_command_line(args, current_directory());
   if (auto* exit = std::get_if<EarlyExit>(&parsed)) {
     std::fprintf(exit->exit_code == 0 ? stdout : stderr, "%s%s", exit->text.c_str(),
@@ -66,9 +66,9 @@ int run(const std::vector<std::string>& args) {
   const auto& line = std::get<CommandLine>(parsed);
   signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error we handle, not our end
   if (line.subcommand == Subcommand::kProgram) {
-    return run_guarded(true, [&](const Guard& guard) { return run_program(line, guard); });
+    return run_guarded(inheritance, true, [&](const Guard& guard) { return run_program(line, guard); });
   }
-  if (line.subcommand == Subcommand::kDoctor) return doctor(line);
+  if (line.subcommand == Subcommand::kDoctor) return doctor(line, inheritance);
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
   if (line.subcommand == Subcommand::kReport) return report(line);
   if (line.subcommand == Subcommand::kMerge) return merge(line);
@@ -77,7 +77,7 @@ int run(const std::vector<std::string>& args) {
   auto plan = make_plan(line);
   if (!plan) return report_error(plan.error());
   if (line.subcommand == Subcommand::kCheck) return check_job(plan->resolved);
-  return run_guarded(false, [&](const Guard& guard) { return run_job(line, std::move(*plan), guard); });
+  return run_guarded(inheritance, false, [&](const Guard& guard) { return run_job(line, std::move(*plan), guard); });
 }
 
 Surroundings surroundings() {
@@ -131,7 +131,7 @@ namespace {
 }
 
 /// A file that we open must not get the number of a standard descriptor that is closed: it would get our words. What is
-/// put in its place can be used as little, and programs do not see it.
+/// put in its place can be used as little, and programs get theirs closed.
 void fill_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -145,9 +145,10 @@ void fill_standard_descriptors() {
 
 int main(int argc, char** argv) {
   std::set_new_handler(mprun::end_without_memory);
+  const mprun::Inheritance inheritance = mprun::read_inheritance();
   mprun::fill_standard_descriptors();
   try {
-    return mprun::run({argv + 1, argv + argc});
+    return mprun::run({argv + 1, argv + argc}, inheritance);
   } catch (const std::exception& error) {  // a fault of ours
     std::fprintf(stderr, "mprun: internal fault: %s\n", error.what());
     return 125;

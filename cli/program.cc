@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/clock.h"
 #include "base/process_end.h"
@@ -22,6 +23,7 @@
 #include "launch/environment.h"
 #include "launch/teardown.h"
 #include "obey_signals.h"
+#include "os/dead_mans_switch.h"
 #include "os/fd.h"
 #include "os/process.h"
 #include "os/text_backlog.h"
@@ -37,6 +39,7 @@ constexpr int kHung = 124, kNotExecutable = 126, kNotFound = 127;
 constexpr double kKillSeconds = 2;
 constexpr std::size_t kMostText = 1000;  // of a note
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
+constexpr int kChanges = WEXITED | WSTOPPED | WCONTINUED;  // of a child
 
 class Program {
  public:
@@ -140,14 +143,18 @@ class Program {
 
   int start(const std::string& file, int rank) {
     SpawnPlan plan;
+    plan.file = file;
     plan.argv = argv_;
-    plan.argv[0] = file;
     plan.env = flatten(environment_, copies_ > 1 ? rank_environment(rank, copies_, ports_) : Environment{});
     const int out = observer_ != nullptr && observer_->stdout_to_stderr ? STDERR_FILENO : STDOUT_FILENO;
     plan.fds = {{0, 0}, {out, 1}, {2, 2}};
+    for (auto& [ours, number] : plan.fds) {
+      if (!guard_.inheritance.standard_descriptors.at(static_cast<std::size_t>(ours))) ours = -1;
+    }
     plan.close_others = false;  // as in mprun -- cat <(date)
     plan.open_files = open_files_;
     plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
+    plan.inheritance = guard_.inheritance;
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
     if (pid < 0) {
@@ -155,6 +162,8 @@ class Program {
       return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
     }
     ranks_[pid] = rank;
+    // For where guard and supervisor are killed in one instant. Without the switch all else holds.
+    if (auto tied = kill_when_closed(pid)) switches_.push_back(std::move(*tied));
     return 0;
   }
 
@@ -163,11 +172,7 @@ class Program {
   }
 
   Result<void> take_signals() {
-    sigset_t taken;
-    sigemptyset(&taken);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
-      sigaddset(&taken, number);
-    }
+    const sigset_t taken = taken_signals(true);
     sigprocmask(SIG_BLOCK, &taken, nullptr);
     signals_ = Fd(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_) return system_error("cannot receive signals", errno);
@@ -202,7 +207,7 @@ class Program {
       }
       sync_->wake_forgotten();
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
-      if (monotonic_now() >= watch_->next_look() && is_hung()) return;
+      if (!paused_ && monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
   }
 
@@ -231,7 +236,7 @@ class Program {
 
   [[nodiscard]] int milliseconds_to_wait() const {
     const Nanos left = watch_->next_look() - monotonic_now();
-    const auto look = static_cast<int>(std::clamp<Nanos>(left / kNanosPerMilli + 1, 0, 1000));
+    const auto look = paused_ ? 1000 : static_cast<int>(std::clamp<Nanos>(left / kNanosPerMilli + 1, 0, 1000));
     return kill_at_ ? std::min(look, 100) : look;
   }
 
@@ -260,23 +265,34 @@ class Program {
   void on_signal(int number) {
     if (number == SIGCHLD) {
       reap();
-    } else if (number == SIGTSTP) {
-      send(SIGTSTP);
-      raise(SIGSTOP);
-      send(SIGCONT);
+      pause_guard();
     } else {
       send(number);
     }
   }
 
+  // The shell looks at the guard. It stops when the program has stopped, not when that is asked for: the program may
+  // take its time, or ignore it. SIGCONT from the shell reaches the program through the guard again.
+  void pause_guard() {
+    const bool pauses = !ranks_.empty() && stopped_.size() == ranks_.size();
+    if (pauses != paused_) guard_.process.signal(pauses ? stopped_by_ : SIGCONT);
+    paused_ = pauses;
+  }
+
   void reap() {
     for (;;) {
       siginfo_t info{};
-      if (uninterrupted([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG); }) != 0) {
+      if (uninterrupted([&] { return waitid(P_ALL, 0, &info, kChanges | WNOHANG); }) != 0) {
         if (!ranks_.empty()) give_up("cannot see the program's end");
         return;
       }
       if (info.si_pid == 0) return;
+      stopped_.erase(info.si_pid);
+      if (info.si_code == CLD_STOPPED && ranks_.count(info.si_pid) != 0 && stops_jobs(info.si_status)) {
+        stopped_.insert(info.si_pid);
+        stopped_by_ = info.si_status;
+      }
+      if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED) continue;
       const auto ended = ranks_.extract(info.si_pid);
       if (ended.empty()) continue;  // an orphan of the program
       ProcessEnd end;
@@ -304,6 +320,10 @@ class Program {
   std::optional<NoteBox> notes_;
   TextBacklog words_{STDERR_FILENO};
   std::map<pid_t, int> ranks_;
+  std::set<pid_t> stopped_;   ///< those of ranks_ that a shell would show as stopped jobs
+  int stopped_by_ = 0;        ///< the last of their signals
+  bool paused_ = false;       ///< the guard is stopped, because all are
+  std::vector<Fd> switches_;  ///< kill_when_closed(), one for each
   Fd signals_;
   std::optional<Nanos> kill_at_;
   std::optional<SyncSegment> sync_;

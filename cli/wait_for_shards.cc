@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "os/inheritance.h"
 #include "os/uninterrupted.h"
 #include "own_program.h"
 #include "record/shard_progress.h"
@@ -91,8 +92,7 @@ class WaitingSignals {
   WaitingSignals() {
     sigemptyset(&set_);
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-      struct sigaction now {};
-      if (sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set_, number);  // nohup
+      if (!is_ignored(number)) sigaddset(&set_, number);  // nohup
     }
     sigprocmask(SIG_BLOCK, &set_, &before_);
   }

@@ -141,15 +141,20 @@ int find_free_port() {
 }
 
 std::vector<std::string> flatten(const Environment& base, const Environment& more) {
+  Environment left = more;
+  left.insert(base.begin(), base.end());
   std::vector<std::string> result;
-  result.reserve(base.size() + more.size());
+  result.reserve(left.size());
   const auto add = [&result](const std::string& name, const std::string& value) {
     result.emplace_back(name).append("=").append(value);
   };
-  for (const auto& [name, value] : base) {
-    if (more.count(name) == 0) add(name, value);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (const auto found = left.extract(std::string(text.substr(0, text.find('=')))); !found.empty()) {
+      add(found.key(), found.mapped());
+    }
   }
-  for (const auto& [name, value] : more) add(name, value);
+  for (const auto& [name, value] : left) add(name, value);
   return result;
 }
 

@@ -47,7 +47,8 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
 /// A TCP port on the loopback that is free now.
 [[nodiscard]] int find_free_port();
 
-/// "NAME=value" strings of `base` with `more` laid over it.
+/// "NAME=value" strings of `base` with `more` laid over it: what mprun's own environment has, in that order, before the
+/// others.
 [[nodiscard]] std::vector<std::string> flatten(const Environment& base, const Environment& more);
 
 }  // namespace mprun

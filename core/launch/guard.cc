@@ -1,16 +1,11 @@
 #include "launch/guard.h"
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 
 #include "launch/teardown.h"
 #include "os/fd.h"
@@ -22,15 +17,6 @@ namespace mprun {
 namespace {
 
 constexpr double kTeardownSeconds = 5;
-
-sigset_t guarded_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
-    sigaddset(&set, number);
-  }
-  return set;
-}
 
 // The supervisor has just stopped itself and its job: now we stop, so that the shell gets its prompt.
 void stop_with(const ProcessRef& supervisor) {
@@ -50,6 +36,16 @@ void pass_on(const siginfo_t& got, bool terminal_shared, const ProcessRef& super
   }
 }
 
+// A program's supervisor asks for it when the program has stopped: whoever waits for us sees the same stop.
+void stop_by(int number) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  raise(number);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);  // here we stop, until somebody continues us
+  sigprocmask(SIG_BLOCK, &only, nullptr);
+}
+
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
   for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
@@ -62,7 +58,7 @@ int exit_code_of(const siginfo_t& info) {
 
 // Returns the exit code once the supervisor is gone and nothing is left below us.
 int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
-  const sigset_t set = guarded_signals();
+  const sigset_t set = taken_signals(terminal_shared);
   const auto id = static_cast<id_t>(supervisor.pid());
   for (;;) {
     siginfo_t got{};
@@ -85,8 +81,10 @@ int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
       }
       continue;
     }
-    if (got.si_signo == SIGTSTP) {
+    if (got.si_signo == SIGTSTP && !terminal_shared) {
       stop_with(supervisor);
+    } else if (stops_jobs(got.si_signo) && got.si_pid == supervisor.pid()) {
+      stop_by(got.si_signo);
     } else {
       pass_on(got, terminal_shared, supervisor);
     }
@@ -95,27 +93,26 @@ int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
 
 }  // namespace
 
-// Sent to the guard, who never reads it: a descriptor on its way is open.
-void Guard::keep_open(int fd) const {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> room{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = room.data();
-  message.msg_controllen = room.size();
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  uninterrupted([&] {
-    return sendmsg(alive_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  });  // without it the lock ends with the supervisor
+sigset_t taken_signals(bool of_program) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD}) sigaddset(&set, number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+    if (of_program || !is_ignored(number)) sigaddset(&set, number);
+  }
+  for (const int number : {SIGTTIN, SIGTTOU}) {
+    if (of_program) sigaddset(&set, number);
+  }
+  return set;
 }
 
-int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise) {
+bool stops_jobs(int number) { return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU; }
+
+// The guard never reads it. Where it cannot be sent, the lock ends with the supervisor.
+void Guard::keep_open(int fd) const { (void)send_descriptor(alive_fd, fd); }
+
+int run_guarded(const Inheritance& inheritance, bool terminal_shared,
+                const std::function<int(const Guard&)>& supervise) {
   auto alive = make_socket_pair();
   if (!alive) {
     std::fprintf(stderr, "mprun: %s\n", alive.error().message.c_str());
@@ -123,10 +120,12 @@ int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& su
   }
   become_subreaper();
   signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
-  const sigset_t set = guarded_signals();
-  sigset_t before;
-  sigprocmask(SIG_BLOCK, &set, &before);
-  Guard guard{getpid(), getpgrp(), alive->ours.get()};
+  for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) {
+    if (terminal_shared) signal(number, SIG_DFL);  // for stop_by()
+  }
+  const sigset_t set = taken_signals(terminal_shared);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  Guard guard{getpid(), ProcessRef::open(getpid()).value_or(ProcessRef()), getpgrp(), alive->ours.get(), inheritance};
   const pid_t supervisor = fork();
   if (supervisor < 0) {
     std::perror("mprun: cannot fork");

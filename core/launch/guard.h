@@ -6,7 +6,11 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <functional>
+
+#include "os/inheritance.h"
+#include "procfs/process_ref.h"
 
 namespace mprun {
 
@@ -16,18 +20,30 @@ inline constexpr int kFromSharedTerminal = 1;
 /// What the supervisor needs to know of its guard.
 struct Guard {
   pid_t pid = 0;
+  ProcessRef process;
   pid_t process_group = 0;  ///< the one the shell gave us: programs of `mprun -- COMMAND` join it
   int alive_fd = -1;        ///< hangs up when the guard is gone
+  Inheritance inheritance;  ///< of mprun itself: what programs of `mprun -- COMMAND` get
 
   /// Lets what `fd` refers to stay open as long as the guard lives: the lock of a run directory, which must outlive a
   /// supervisor whose workers are still being ended.
   void keep_open(int fd) const;
 };
 
+/// The signals that guard and supervisor take, blocked as they are. A job is not asked to end or stop by what its
+/// caller ignores: `nohup` and the `&` of a script mean that. A program (`of_program`) is passed all and decides
+/// itself.
+[[nodiscard]] sigset_t taken_signals(bool of_program);
+
+/// Whether a signal is one by which a terminal or a shell stops a job. SIGSTOP is not: who sends that to one process
+/// continues the same one.
+[[nodiscard]] bool stops_jobs(int number);
+
 /// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.
-/// Forwards INT, TERM, HUP, QUIT, USR1 and USR2; stops and continues with it on TSTP and CONT.
+/// Forwards taken_signals(); stops and continues with it on TSTP and CONT.
 /// In `terminal_shared` mode, signals that the terminal sent bear the value kFromSharedTerminal: the program has got
-/// them already.
-[[nodiscard]] int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise);
+/// them already. It is the supervisor then that has us stop and continue when the program does.
+[[nodiscard]] int run_guarded(const Inheritance& inheritance, bool terminal_shared,
+                              const std::function<int(const Guard&)>& supervise);
 
 }  // namespace mprun

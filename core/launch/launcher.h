@@ -80,6 +80,11 @@ class Launcher {
 /// The START frame of a process: role is "host", "worker" or "rank".
 [[nodiscard]] std::string start_config(const LaunchPlan& plan, const std::string& role, int slot);
 
+/// What the processes of a job begin with, whoever has started mprun: they are in sessions of their own, and mprun ends
+/// them itself. So nothing is blocked, and what ends or stops a process does so, as SIGPIPE does. SIGHUP stays ignored
+/// where it is: nohup means it. Slurm sends SIGUSR1 and SIGUSR2 to every process of a step: they are ignored there.
+[[nodiscard]] Inheritance job_inheritance(const JobSpec& spec);
+
 /// What bootstrap.py is started with: descriptors 3, 4 and 5 are channel, results and board.
 [[nodiscard]] SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out,
                                     int err);

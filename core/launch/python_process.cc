@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -94,6 +95,15 @@ std::string start_config(const LaunchPlan& plan, const std::string& role, int sl
   return text + "]}";
 }
 
+Inheritance job_inheritance(const JobSpec& spec) {
+  Inheritance given;
+  if (is_ignored(SIGHUP)) sigaddset(&given.signals.ignored, SIGHUP);
+  for (const int warning : {SIGUSR1, SIGUSR2}) {
+    if (spec.allocation.slurm) sigaddset(&given.signals.ignored, warning);
+  }
+  return given;
+}
+
 SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out, int err) {
   SpawnPlan spawn;
   spawn.argv = {plan.spec->python, plan.bootstrap, std::to_string(kChannelNumber), std::to_string(kResultsNumber),
@@ -104,7 +114,7 @@ SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channe
                {plan.board, kBoardNumber}};
   if (plan.board < 0) spawn.fds.pop_back();  // ranks have none
   spawn.open_files = plan.open_files;
-  spawn.spare_warnings = plan.spec->allocation.slurm;
+  spawn.inheritance = job_inheritance(*plan.spec);
   return spawn;
 }
 

@@ -36,6 +36,23 @@ Result<SocketPair> make_socket_pair() {
   return SocketPair{Fd(fds[0]), Fd(fds[1])};
 }
 
+bool send_descriptor(int socket, int fd) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fd)> room{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = room.data();
+  message.msg_controllen = room.size();
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  return uninterrupted([&] { return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT); }) == 1;
+}
+
 Fd open_fd(const std::string& path, int flags, unsigned mode) { return open_fd_at(AT_FDCWD, path, flags, mode); }
 
 Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode) {

@@ -53,6 +53,9 @@ struct SocketPair {
 [[nodiscard]] Result<Pipe> make_pipe();
 [[nodiscard]] Result<SocketPair> make_socket_pair();
 
+/// Sends `fd` over a connected socket, with one byte. A descriptor on its way is open. False with errno.
+[[nodiscard]] bool send_descriptor(int socket, int fd);
+
 /// open(2) and openat(2) with O_CLOEXEC, made again while a signal interrupts them. Empty on failure, with errno.
 [[nodiscard]] Fd open_fd(const std::string& path, int flags, unsigned mode = 0666);
 [[nodiscard]] Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode = 0666);

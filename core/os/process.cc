@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/close_descriptors.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 
@@ -21,6 +22,7 @@ namespace {
 
 // Everything the child needs, laid out before the fork: between fork and exec nothing allocates.
 struct Prepared {
+  const char* file = nullptr;
   std::vector<char*> argv, env;
   const char* directory = nullptr;
   const SpawnPlan* plan = nullptr;
@@ -33,6 +35,7 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
   Prepared ready;
   ready.plan = &plan;
   ready.failures = failures;
+  ready.file = (plan.file.empty() ? plan.argv[0] : plan.file).c_str();
   for (const auto& arg : plan.argv) ready.argv.push_back(const_cast<char*>(arg.c_str()));
   ready.argv.push_back(nullptr);
   for (const auto& variable : plan.env) ready.env.push_back(const_cast<char*>(variable.c_str()));
@@ -53,56 +56,57 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
   _exit(127);
 }
 
-// Context: child between vfork and exec.
-void move_descriptors(Prepared& ready) {
-  const int failures = fcntl(ready.failures, F_DUPFD_CLOEXEC, ready.first_free_fd);
-  if (failures < 0) fail(ready, "descriptors");
-  ready.failures = failures;
-  std::array<int, 16> safe{};
-  std::size_t count = 0;
-  for (const auto& [ours, number] : ready.plan->fds) {  // first out of the way of every target number
-    safe[count] = fcntl(ours, F_DUPFD_CLOEXEC, ready.first_free_fd);
-    if (safe[count++] < 0) fail(ready, "descriptors");
-  }
-  count = 0;
-  for (const auto& [ours, number] : ready.plan->fds) {
-    if (dup2(safe[count++], number) < 0) fail(ready, "descriptors");
-  }
-  if (ready.plan->close_others) close_range(static_cast<unsigned>(ready.first_free_fd), ~0U, CLOSE_RANGE_CLOEXEC);
+// Context: child between vfork and exec. Out of the way of every number that the child is to have.
+int move_away(const Prepared& ready, int fd) {
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, ready.first_free_fd);
+  if (moved < 0) fail(ready, "descriptors");
+  return moved;
 }
 
 // Context: child between vfork and exec.
-void reset_signals(bool spare_warnings) {
-  struct sigaction standard {};
-  standard.sa_handler = SIG_DFL;
-  // SIGHUP stays as it was: nohup means it. SIGINT does not: a background shell ignores it for us only.
-  for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGUSR1, SIGUSR2}) {
-    sigaction(number, &standard, nullptr);
+void move_descriptors(Prepared& ready) {
+  ready.failures = move_away(ready, ready.failures);
+  std::array<int, 16> safe{};
+  std::size_t count = 0;
+  for (const auto& [ours, number] : ready.plan->fds) safe[count++] = ours < 0 ? -1 : move_away(ready, ours);
+  count = 0;
+  for (const auto& [ours, number] : ready.plan->fds) {
+    const int from = safe[count++];
+    if (from < 0) {
+      close(number);
+    } else if (dup2(from, number) < 0) {
+      fail(ready, "descriptors");
+    }
   }
-  standard.sa_handler = SIG_IGN;
-  for (const int number : {SIGUSR1, SIGUSR2}) {
-    if (spare_warnings) sigaction(number, &standard, nullptr);
-  }
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!ready.plan->close_others) return;
+  if (dup3(ready.failures, ready.first_free_fd, O_CLOEXEC) < 0 && errno != EINVAL) fail(ready, "descriptors");
+  ready.failures = ready.first_free_fd;  // EINVAL: it had that number
+  close_from(ready.first_free_fd + 1);
+}
+
+// Context: child between vfork and exec. What is so already may be beyond what setrlimit allows (fs.nr_open).
+bool limit_open_files(const rlimit& wanted) {
+  rlimit now{};
+  const bool same = getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == wanted.rlim_cur;
+  return same || setrlimit(RLIMIT_NOFILE, &wanted) == 0;
 }
 
 // Context: child between vfork and exec. Does not return.
 [[noreturn]] void become_program(Prepared& ready) {
   const SpawnPlan& plan = *ready.plan;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_PDEATHSIG, plan.inheritance.parent_death_signal);
   if (getppid() != ready.parent) _exit(127);  // the parent died before the line above took effect
   if (plan.process_group) {
     if (setpgid(0, *plan.process_group) != 0) fail(ready, "process group");
-  } else if (plan.new_session) {
-    setsid();
+  } else if (plan.new_session && setsid() < 0) {
+    fail(ready, "session");
   }
+  if (plan.inheritance.subreaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (ready.directory != nullptr && chdir(ready.directory) != 0) fail(ready, "working directory");
   move_descriptors(ready);
-  if (plan.open_files) setrlimit(RLIMIT_NOFILE, &*plan.open_files);
-  reset_signals(ready.plan->spare_warnings);
-  execve(ready.argv[0], ready.argv.data(), ready.env.data());
+  if (plan.open_files && !limit_open_files(*plan.open_files)) fail(ready, "limit of open files");
+  if (!take_on(plan.inheritance.signals)) fail(ready, "signals");
+  execve(ready.file, ready.argv.data(), ready.env.data());
   fail(ready, "exec");
 }
 

@@ -11,20 +11,22 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/inheritance.h"
 
 namespace mprun {
 
 /// What a new process gets. Every string is copied before the fork.
 struct SpawnPlan {
-  std::vector<std::string> argv;         ///< argv[0] holds a slash: no PATH search happens here
+  std::string file;  ///< what exec runs: no PATH search happens here; empty: argv[0]
+  std::vector<std::string> argv;
   std::vector<std::string> env;          ///< "NAME=value"
   std::string directory;                 ///< working directory; empty: ours
-  std::vector<std::pair<int, int>> fds;  ///< (ours, number in the child)
+  std::vector<std::pair<int, int>> fds;  ///< (ours, number in the child); ours -1: it is closed there
   bool close_others = true;              ///< also those mprun was started with, beyond the last of `fds`
   bool new_session = true;               ///< setsid: own process group, no terminal
   std::optional<pid_t> process_group;    ///< joined instead of a new session
   std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to give back
-  bool spare_warnings = false;           ///< SIGUSR1 and SIGUSR2 are ignored: somebody sends them to every process
+  Inheritance inheritance;
 };
 
 /// Where a spawn failed, and how.
@@ -33,7 +35,7 @@ struct SpawnFailure {
   int error_number = 0;
 };
 
-/// Starts a process that dies with this thread (PR_SET_PDEATHSIG). vfork-fast. On failure returns
+/// Starts a process, which by default dies with this thread (PR_SET_PDEATHSIG). vfork-fast. On failure returns
 /// -1 and fills `failure`; nothing is left behind.
 [[nodiscard]] pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure);
 

@@ -100,7 +100,7 @@ void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   spawn.argv = ranks ? argv_ : fill_command(argv_, handed.input, handed.task.task, number);
   const std::string program = spawn.argv[0];
   bool not_executable = false;
-  spawn.argv[0] = find_program(program, search_path_, plan_.spec->working_directory, &not_executable);
+  spawn.file = find_program(program, search_path_, plan_.spec->working_directory, &not_executable);
   Environment own = slot_environment(*plan_.spec, number);
   own["MPRUN_TASK"] = std::to_string(handed.task.task);
   own["MPRUN_ATTEMPT"] = std::to_string(handed.task.attempt);
@@ -109,13 +109,13 @@ void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   spawn.directory = plan_.spec->working_directory;
   spawn.fds = {{null_input(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
   spawn.open_files = plan_.open_files;
-  spawn.spare_warnings = plan_.spec->allocation.slurm;
+  spawn.inheritance = job_inheritance(*plan_.spec);
   slot.out_begin = size_of(slot.out.get());
   slot.err_begin = size_of(slot.err.get());
   slot.start = wall_now();
   slot.began = monotonic_now();
   SpawnFailure failure{"exec", not_executable ? EACCES : ENOENT};
-  const pid_t pid = spawn.argv[0].empty() ? -1 : spawn_process(spawn, &failure);
+  const pid_t pid = spawn.file.empty() ? -1 : spawn_process(spawn, &failure);
   if (pid > 0) {
     slot.process = ProcessRef::of_child(pid);
     running_[pid] = number;

@@ -63,11 +63,7 @@ Result<void> Supervisor::prepare() {
   auto loop = EventLoop::create();
   if (!loop) return loop.error();
   loop_.emplace(std::move(*loop));
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD}) {
-    sigaddset(&set, number);
-  }
+  const sigset_t set = taken_signals(false);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signals_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) return system_error("cannot receive signals", errno);

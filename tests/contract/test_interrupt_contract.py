@@ -51,7 +51,12 @@ def start_waiting(
 ) -> StartWaiting:
     """start_waiting(*options, grace=60) -> a job of which two tasks run, until the file `go` is there."""
 
-    def start(*options: str, grace: float = 60, **limits: float) -> Running:
+    def start(
+        *options: str,
+        grace: float = 60,
+        preexec_fn: Callable[[], Any] | None = None,
+        **limits: float,
+    ) -> Running:
         spec: dict[str, Any] = {"processes": 2, "limits": {"grace_seconds": grace, **limits}}
         if request.param == "command":
             spec.update(command=["sh", "-c", COMMAND], inputs={"range": 6})
@@ -65,7 +70,7 @@ def start_waiting(
                 inputs={"range": 6},
             )
         scripts = {"job.py": WAITS, "ranks.py": RANKS, "events.py": harness.EVENTS}
-        running = start_job(spec, *options, scripts=scripts, process_group=0)
+        running = start_job(spec, *options, scripts=scripts, process_group=0, preexec_fn=preexec_fn)
         harness.wait_until(lambda: len(harness.marks(tmp_path / "began")) == 2, what="two tasks")
         return running
 
@@ -151,6 +156,22 @@ def test_a_signal_to_the_whole_group_counts_once(
     (tmp_path / "go").write_text("\n")
     running.wait(20).check(130)
     assert statuses(running) == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("start_waiting", ["command"], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
+def test_what_the_caller_ignores_mprun_ignores(
+    start_waiting: StartWaiting, tmp_path: Path, number: int
+) -> None:
+    """`nohup mprun`, and `mprun &` in a script, which a Ctrl-C is not for. SIGUSR1 is mprun's own."""
+    running = start_waiting(preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    running.send_signal(number)
+    running.send_signal(signal.SIGUSR1)
+    harness.wait_until(lambda: "thread" in running.stderr, what="mprun to show its processes")
+    (tmp_path / "go").write_text("\n")
+    running.wait(20).check()
+    assert set(statuses(running)) == {"ok"}
+    assert "stopping" not in running.stderr
 
 
 def test_stop_and_continue(start_waiting: StartWaiting, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness import RunCommand, StartCommand
+from harness import RunCommand, Running, StartCommand
+from terminal import COLUMNS, Terminal
 
 # --- mprun -- COMMAND --------------------------------------------------------------------------
 
@@ -121,17 +122,64 @@ def test_a_signal_that_ends_the_program(
     running.wait(20).check(128 + number)
 
 
+def states(running: Running) -> set[str]:
+    """Of the program, which is a shell, and of mprun, as whoever waits for it sees it."""
+    return {
+        process.state
+        for process in harness.list_processes().values()
+        if process.pid == running.pid or process.name == "sh" and process in running.children()
+    }
+
+
+def test_mprun_stops_when_the_program_does(start_mprun: StartCommand, tmp_path: Path) -> None:
+    """Not when it is asked to: a program may have something to do before, or not want to."""
+    script = (
+        "trap 'echo >>asked' TSTP; trap 'echo >>on' USR1; echo >>ready; "
+        "until test -e stop; do sleep 0.02; done; trap - TSTP; kill -TSTP $$; exit 9"
+    )
+    running = start_mprun("--", "sh", "-c", script, output=False, process_group=0)
+    harness.wait_until(lambda: harness.marks(tmp_path / "ready"), what="the program")
+    running.send_signal(signal.SIGTSTP)
+    harness.wait_until(lambda: harness.marks(tmp_path / "asked"), what="the program to be asked")
+    running.send_signal(signal.SIGUSR1)
+    harness.wait_until(lambda: harness.marks(tmp_path / "on"), what="mprun to go on")
+    (tmp_path / "stop").write_text("")
+    harness.wait_until(lambda: states(running) == {"T"}, what="both to stop")
+    running.send_signal(signal.SIGCONT)
+    running.wait(20).check(9)
+
+
+def test_a_program_that_reads_in_the_background(mprun: Path, tmp_path: Path) -> None:
+    """The shell shows the job as stopped (SIGTTIN), and hears of its end however it ends."""
+    script = """
+        set -m
+        "$@" cat &
+        until jobs -s | grep -q cat; do sleep 0.02; done
+        wait $!
+        echo "stopped by $(($? - 128))"
+        kill -KILL $(pgrep -g $(jobs -p) -x cat)
+        while kill -0 $! 2>&-; do sleep 0.02; done
+        wait $!
+        echo "ended with $?"
+    """
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    argv = ["/bin/bash", "--norc", "-c", script, "bash", str(mprun.resolve()), "--"]
+    terminal = Terminal(argv, tmp_path, env, COLUMNS)
+    try:
+        terminal.expect(f"stopped by {int(signal.SIGTTIN)}")
+        terminal.expect("ended with 137")
+        assert terminal.wait() == 0
+    finally:
+        terminal.close()
+
+
 def test_stop_and_continue_a_program(start_mprun: StartCommand, tmp_path: Path) -> None:
     script = "echo >>ready; until test -e go; do sleep 0.02; done; exit 9"
     running = start_mprun("--", "sh", "-c", script, output=False, process_group=0)
     harness.wait_until(lambda: harness.marks(tmp_path / "ready"), what="the program")
 
-    def states() -> set[str]:
-        family = [*harness.descendants(running.pid), harness.list_processes()[running.pid]]
-        return {process.state for process in family if process.name != "sleep"}
-
     running.send_signal(signal.SIGTSTP)
-    harness.wait_until(lambda: states() == {"T"}, what="all to stop")
+    harness.wait_until(lambda: states(running) == {"T"}, what="both to stop")
     running.send_signal(signal.SIGCONT)
     (tmp_path / "go").write_text("")
     running.wait(20).check(9)

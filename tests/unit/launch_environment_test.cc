@@ -65,7 +65,16 @@ TEST(Environment, RanksGetTorchrunsVariables) {
 }
 
 TEST(Environment, FlattenLetsTheSecondWin) {
-  EXPECT_THAT(flatten({{"A", "1"}, {"B", "2"}}, {{"A", "3"}}), ElementsAre("B=2", "A=3"));
+  EXPECT_THAT(flatten({{"A", "1"}, {"B", "2"}}, {{"A", "3"}}), ElementsAre("A=3", "B=2"));
+}
+
+TEST(Environment, FlattenKeepsTheOrderOfOurs) {
+  setenv("MPRUN_TEST_Z", "1", 1);
+  setenv("MPRUN_TEST_A", "1", 1);
+  EXPECT_THAT(flatten({{"MPRUN_TEST_A", "1"}, {"MPRUN_TEST_Z", "1"}, {"MPRUN_TEST_B", "1"}}, {{"MPRUN_TEST_A", "2"}}),
+              ElementsAre("MPRUN_TEST_Z=1", "MPRUN_TEST_A=2", "MPRUN_TEST_B=1"));
+  unsetenv("MPRUN_TEST_Z");
+  unsetenv("MPRUN_TEST_A");
 }
 
 TEST(FillCommand, ReplacesAllThreeAndTheInputOnlyOnce) {
