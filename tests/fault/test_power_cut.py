@@ -1,6 +1,6 @@
 """A power cut at any point of a run or of a resume: what was on disk is kept, and `mprun resume` ends the job.
 
-By hand, for every cut instead of a sample, and so many more at random:  MPRUN_CUTS=500 pytest fault/test_power_cut.py
+What has to be on disk is looked at after every record; mprun resumes from a sample of the disks. By hand, for every cut instead of a sample, and so many more at random:  MPRUN_CUTS=500 pytest fault/test_power_cut.py
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import harness
 from harness import Run, RunCommand, Running, StartCommand, wait_until
 
 TASKS, HALF, APART = 8, 4, 2
-CUTS = int(os.environ.get("MPRUN_CUTS", "5"))
+CUTS = int(os.environ.get("MPRUN_CUTS", "3"))
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 RUN = "runs/out"
 #: What mprun may say of a run of which no task had begun.
@@ -87,14 +87,20 @@ def promised(replayed: disk.Disk, run_dir: Path) -> set[int]:
 def cuts_of(base: disk.Disk, records: list[disk.Record], tmp_path: Path, begun: bool) -> list[Cut]:
     """Every disk that a power cut may leave, once."""
     root = base.root
+    tasks = promised(base, root / RUN)
     found: dict[frozenset[tuple[str, bytes | None]], Cut] = {}
     seed = 0
     for at, record in enumerate([None, *records]):
         if record is not None:
             base.apply(record)
             begun = begun or (record.kind == "C" and record.path == str(tmp_path / "ran"))
-        tasks = promised(base, root / RUN)
-        ways = {"certain": disk.nothing_but_certain(), "names": disk.names_without_content(), "zeros": disk.names_with_zeros()}
+        tasks = tasks | promised(base, root / RUN)
+        check_certain(base.left(disk.nothing_but_certain()), at, begun, tasks)
+        ways = {
+            "certain": disk.nothing_but_certain(),
+            "names": disk.names_without_content(),
+            "zeros": disk.names_with_zeros(),
+        }
         for _ in range(3):
             seed += 1
             ways[f"seed {seed}"] = disk.any_of_it(seed)
@@ -107,6 +113,20 @@ def cuts_of(base: disk.Disk, records: list[disk.Record], tmp_path: Path, begun: 
     return list(found.values())
 
 
+def check_certain(left: dict[str, bytes | None], at: int, begun: bool, tasks: set[int]) -> None:
+    """What resume needs is there once a task has begun, and the tensors of each task that is told to be certain."""
+    if begun:
+        assert b"\n" in (left.get(f"{RUN}/journal.jsonl") or b""), ("no journal", at)
+        assert json.loads(left.get(f"{RUN}/job.json") or b"{}"), ("no job.json", at)
+    rows = left.get(f"{RUN}/tensors/row.npy") or b""
+    for task in tasks:
+        if task == APART:
+            tensor = (left.get(f"{RUN}/tensors/{task}.safetensors") or b"")[-40:]
+        else:
+            tensor = rows[len(rows) - (TASKS - task) * 24 :][:24]
+        assert tensor == numpy.full(5 if task == APART else 3, task).tobytes(), ("not on disk", task, at)
+
+
 def sample(cuts: list[Cut]) -> list[Cut]:
     """CUTS of each kind, spread over the run."""
     kinds = {}
@@ -114,7 +134,7 @@ def sample(cuts: list[Cut]) -> list[Cut]:
         kinds.setdefault((cut.how.partition(" ")[0], cut.begun), []).append(cut)
     chosen = []
     for (_, begun), of_kind in kinds.items():
-        most = CUTS if begun else CUTS // 4
+        most = CUTS if begun else max(1, CUTS // 4)
         step = max(1, len(of_kind) / most)
         chosen += [of_kind[int(at * step)] for at in range(min(most, len(of_kind)))]
     return chosen
