@@ -184,7 +184,7 @@ std::string HangWatch::inspect() {
 void HangWatch::write(const Hang& hang) {
   const std::string json = indented(hang_json(hang));
   const auto write_to = [this](const std::string& path, const std::string& content) {
-    const auto written = write_atomically(path, content);
+    const auto written = write_atomically(path, content, OnDisk::kLater);
     if (!written) text_ += "mprun: warning: " + written.error().message + "\n";
   };
   if (!policy_.hang_report.empty()) write_to(policy_.hang_report, json);

@@ -26,7 +26,7 @@ int inspect(const CommandLine& line) {
   const bool records = !line.record.empty();
   const auto inspection = inspect_process(records ? &recorder : live.get(), line.pid);
   if (records) {
-    if (auto written = write_atomically(line.record, recorder.recording()); !written) {
+    if (auto written = write_atomically(line.record, recorder.recording(), OnDisk::kLater); !written) {
       const std::string& message = written.error().message;
       return report_error(usage_error("inspect: " + message.substr(0, message.find(';'))));
     }

@@ -15,7 +15,7 @@ namespace mprun {
 namespace {
 
 Result<void> write_file(const std::string& path, const std::string& text, const char* option) {
-  const auto written = write_atomically(path, text);
+  const auto written = write_atomically(path, text, OnDisk::kLater);
   if (written) return {};
   const std::string& message = written.error().message;
   return usage_error(std::string(option) + ": " + message.substr(0, message.find(';')));

@@ -47,10 +47,12 @@ struct Records {
   std::unique_ptr<UsageWriter> usage;
   std::unique_ptr<ClaimedBlocks> blocks;  ///< of a shard that shares tasks while they run; else nullptr
   SharedTensors* shared = nullptr;        ///< of run_job()
+  OnDisk when = OnDisk::kNow;             ///< what resume needs, and what the job has left in the end
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
-    std::vector<Sink*> sinks{journal.get(), results.get(), joblog.get(), summary.get(),
-                             report.get(),  tensors.get(), usage.get()};
+    // Tensors before the results that need them on disk.
+    std::vector<Sink*> sinks{journal.get(), tensors.get(), results.get(), joblog.get(),
+                             summary.get(), report.get(),  usage.get()};
     if (blocks) sinks.push_back(blocks.get());  // behind the results: a block is done when they have all
     return sinks;
   }
@@ -102,6 +104,7 @@ CommandText command_text(const JobSpec& spec) {
 struct Earlier {
   EarlierResults results;
   bool any = false;
+  bool certain = false;  ///< the results are on disk, with their tensors
 };
 
 /// `tensors`: of the run, takes over what is done.
@@ -119,29 +122,32 @@ Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, const Ta
   rule.tensors_hold = [tensors](TaskId task, const Json& named) { return tensors->restore(task, named); };
   auto results = read_results(directory.file("results.jsonl"), rule);
   if (!results) return results.error();
-  if (auto ready = tensors->go_on(); !ready) return ready.error();
-  return Earlier{std::move(*results), true};
+  const auto ready = tensors->go_on();
+  if (!ready) return ready.error();
+  return Earlier{std::move(*results), true, *ready};
 }
 
 Result<void> open_earlier_records(const JobSpec& spec, const RunDirectory& directory, const Plan& plan,
                                   const Earlier& earlier, const ResultsOptions& options, Records* records) {
   if (plan.changed) {
-    if (auto put = directory.put_spec(plan.resolved.merged); !put) return put;
+    if (auto put = directory.put_spec(plan.resolved.merged, records->when); !put) return put;
   }
+  auto results = ResultsWriter::reopen(options, earlier.results);
+  if (!results) return results.error();
+  records->results = std::move(*results);
   const auto sessions =
       read_journal(directory.path(), [records](const JobEvent& event) { records->summary->on_event(event); });
   if (!sessions) return sessions.error();
   records->summary->go_on(earlier.results.counts, *sessions);
-  auto journal = Journal::reopen(directory.file(kJournalName), sessions->bytes, sessions->sessions + 1,
-                                 plan.changed ? &plan.origin : nullptr);
+  Journal::Session session{sessions->bytes, sessions->sessions + 1};
+  if (earlier.certain) session.certain = records->results->bytes();
+  if (plan.changed) session.origin = &plan.origin;
+  auto journal = Journal::reopen(directory.file(kJournalName), session);
   if (!journal) return journal.error();
   records->journal = std::move(*journal);
   auto joblog = JoblogWriter::reopen(directory.file("joblog.tsv"), command_text(spec));
   if (!joblog) return joblog.error();
   records->joblog = std::move(*joblog);
-  auto results = ResultsWriter::reopen(options, earlier.results);
-  if (!results) return results.error();
-  records->results = std::move(*results);
   return {};
 }
 
@@ -176,11 +182,17 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   results.before_writing = [records] {
     if (records->joblog) records->joblog->flush();
   };
-  results.certain = [records](std::uint64_t bytes) {
-    if (records->journal) records->journal->tell_certain(bytes);
-  };
-  return earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
-                     : open_new_records(spec, directory, plan, results, records);
+  records->when = on_disk(spec.durability);
+  if (records->when == OnDisk::kNow) {
+    results.certain = [records](std::uint64_t bytes) { return records->journal->tell_certain(bytes); };
+  }
+  auto opened = earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
+                            : open_new_records(spec, directory, plan, results, records);
+  if (!opened || records->when == OnDisk::kLater) return opened;
+  // Results that come to disk must find there what a later mprun needs to go on.
+  records->journal->sync();
+  if (records->journal->failure()) return *records->journal->failure();
+  return directory.sync();
 }
 
 /// Where this shard runs, for people.
@@ -219,7 +231,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   }
   records.warn(records.tensors->finish());
   records.summary->set_tensors(records.tensors->to_json());
-  if (auto saved = records.shared->save(directory.path()); !saved) {
+  if (auto saved = records.shared->save(directory.path(), records.when); !saved) {
     records.report->print("mprun: " + saved.error().message + "\n");
     code = 125;
   }
@@ -228,15 +240,16 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   records.results->finish(code <= 128);
   records.warn(records.results->take_warnings());
   if (records.usage->failure()) records.warn({records.usage->failure()->message});
-  const bool joblog_whole = records.joblog->flush();
+  const bool joblog_whole = records.when == OnDisk::kNow ? records.joblog->sync() : records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
   if (records.results->failure() && code != 125) {
     records.report->print("mprun: " + records.results->failure()->message + "\n");
     code = 125;
   }
   if (code == 3) records.report->print("mprun: cannot launch the job: " + outcome.launch_error + "\n");
-  records.journal->end(code, outcome.seconds);
-  const auto written = records.summary->write(directory.file("summary.json"), code, outcome.seconds);
+  const OnDisk when = records.results->failure() ? OnDisk::kLater : records.when;
+  records.journal->end(code, outcome.seconds, when);
+  const auto written = records.summary->write(directory.file("summary.json"), code, outcome.seconds, when);
   if (!written) {
     records.report->print("mprun: " + written.error().message + "\n");
     if (code == 0) code = 125;

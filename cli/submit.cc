@@ -101,7 +101,8 @@ int submit(const CommandLine& line) {
   const auto run_dir = RunDirectory::create_for_shards(spec);
   if (!run_dir) return report_error(run_dir.error());
   const std::string script = *run_dir + "/submit.sh";
-  if (auto written = write_atomically(script, batch_script(batch_job(line, spec, *run_dir))); !written) {
+  if (auto written = write_atomically(script, batch_script(batch_job(line, spec, *run_dir)), OnDisk::kLater);
+      !written) {
     return report_error(written.error());
   }
   const auto told = run_program_for_text({"sbatch", "--parsable", script});

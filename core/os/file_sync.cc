@@ -1,5 +1,7 @@
 #include "os/file_sync.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +12,29 @@
 #include "os/uninterrupted.h"
 
 namespace mprun {
+namespace {
+
+[[nodiscard]] bool is_directory(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+[[nodiscard]] int failure_of(int error_number) {
+  return error_number == EINVAL || error_number == EROFS ? 0 : error_number;
+}
+
+}  // namespace
+
+int sync_now(int fd) {
+  const bool directory = is_directory(fd);
+  return uninterrupted([&] { return directory ? fsync(fd) : fdatasync(fd); }) == 0 ? 0 : failure_of(errno);
+}
+
+int sync_directory(const std::string& path) {
+  const Fd directory = open_fd(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY);
+  if (!directory) return errno == EACCES ? 0 : errno;
+  return sync_now(directory.get());
+}
 
 FileSync::~FileSync() {
   wait();
@@ -37,7 +62,7 @@ void FileSync::next() {
     const int fd = owned_.empty() ? std::exchange(last_, -1) : owned_.front().get();
     if (!refused_) {
       request_ = {};
-      request_.aio_lio_opcode = IOCB_CMD_FDSYNC;
+      request_.aio_lio_opcode = is_directory(fd) ? IOCB_CMD_FSYNC : IOCB_CMD_FDSYNC;
       request_.aio_fildes = static_cast<std::uint32_t>(fd);
       iocb* list[] = {&request_};
       if (syscall(SYS_io_submit, context_, 1, list) == 1) {
@@ -45,7 +70,7 @@ void FileSync::next() {
         return;
       }
     }
-    note(uninterrupted([&] { return fdatasync(fd); }) == 0 ? 0 : -errno);
+    note(sync_now(fd));
     if (!owned_.empty()) owned_.pop_front();
   }
 }
@@ -56,16 +81,14 @@ void FileSync::take(long wanted) {
   timespec none{};
   const long got = syscall(SYS_io_getevents, context_, wanted, 1, &event, wanted == 0 ? &none : nullptr);
   if (got == 0 || (got < 0 && errno == EINTR)) return;
-  note(got == 1 ? static_cast<long>(event.res) : -errno);
+  note(failure_of(got == 1 ? static_cast<int>(-event.res) : errno));
   if (!owned_.empty() && owned_.front().get() == current_) owned_.pop_front();
   current_ = -1;
   next();
 }
 
-// A file that cannot be synced at all (a pipe, some file systems) is as safe as it can be.
-void FileSync::note(long result) {
-  if (result < 0 && result != -EINVAL && result != -EROFS && error_number_ == 0)
-    error_number_ = static_cast<int>(-result);
+void FileSync::note(int failure) {
+  if (error_number_ == 0) error_number_ = failure;
 }
 
 }  // namespace mprun

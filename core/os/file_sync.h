@@ -1,4 +1,8 @@
-// FileSync: fdatasync(2) of some files, one after the other, while the caller goes on. Used by the records of mprun's
+// Bringing files to disk: fdatasync(2) of a file's bytes, fsync(2) of a directory's names (for which ext4 does nothing
+// on fdatasync). A file that cannot be synced at all (a pipe, some file systems) is as safe as it can be, and no
+// failure.
+//
+// FileSync does so with some files, one after the other, while the caller goes on. Used by the records of mprun's
 // one thread: a disk takes milliseconds, and results arrive every few microseconds. By Linux AIO (io_submit(2);
 // fdatasync since 4.18), which needs no thread; where the kernel has none of it, start() waits.
 #pragma once
@@ -6,11 +10,17 @@
 #include <linux/aio_abi.h>
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "os/fd.h"
 
 namespace mprun {
+
+/// Syncs a file or a directory; the errno of a failure, or 0.
+[[nodiscard]] int sync_now(int fd);
+/// The same for the names in a directory, empty for the current one; one that may not be read cannot be synced.
+[[nodiscard]] int sync_directory(const std::string& path);
 
 class FileSync {
  public:
@@ -32,7 +42,7 @@ class FileSync {
  private:
   void next();
   void take(long wanted);
-  void note(long result);
+  void note(int failure);
 
   aio_context_t context_ = 0;
   bool refused_ = false;  ///< the kernel does not do it

@@ -2,29 +2,36 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <utility>
 
 #include <unistd.h>
 
-#include "record/append_file.h"
+#include "os/file_sync.h"
 
 namespace mprun {
 
-Result<void> write_atomically(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".tmp";
-  Result<AppendFile> file = AppendFile::create(temporary, "--output");
+Result<void> take_name(AppendFile* file, const std::string& path, OnDisk when) {
+  file->flush();
+  if (const int failed = when == OnDisk::kNow && !file->failure() ? sync_now(file->fd()) : 0; failed != 0) {
+    file->fail(failed);
+  }
+  if (file->failure()) {
+    unlink(file->path().c_str());
+    return *file->failure();
+  }
+  int failed = std::rename(file->path().c_str(), path.c_str()) == 0 ? 0 : errno;
+  if (failed != 0) unlink(file->path().c_str());
+  if (failed == 0 && when == OnDisk::kNow) failed = sync_directory(std::filesystem::path(path).parent_path());
+  if (failed != 0) return internal_error(write_failure_text(path, failed, "--output"));
+  return {};
+}
+
+Result<void> write_atomically(const std::string& path, std::string_view text, OnDisk when) {
+  Result<AppendFile> file = AppendFile::create(path + ".tmp", "--output");
   if (!file) return std::move(file).error();
   file->append(text);
-  if (!file->flush()) {
-    unlink(temporary.c_str());
-    return file->failure().value_or(Error{});
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error_number = errno;
-    unlink(temporary.c_str());
-    return internal_error(write_failure_text(path, error_number, "--output"));
-  }
-  return {};
+  return take_name(&*file, path, when);
 }
 
 std::string indented(const Json& document) {

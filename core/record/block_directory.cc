@@ -13,6 +13,7 @@
 
 #include "job/document.h"
 #include "os/fd.h"
+#include "os/file_sync.h"
 #include "record/atomic_file.h"
 
 namespace mprun {
@@ -28,19 +29,26 @@ Error cannot_make(const std::string& path, int error_number) {
                      "; choose another place with --output");
 }
 
+/// Whoever has made the directory `path`, its name is on disk when this returns.
+Result<void> keep_name(const std::string& path) {
+  const int failed = sync_directory(fs::path(path).parent_path());
+  return failed == 0 ? Result<void>() : cannot_make(path, failed);
+}
+
 /// Makes the directory `path` as `fill` fills it, unless it is there; `ours` is a name beside it that nobody else uses.
 Result<void> make_whole(const std::string& path, const std::string& ours,
                         const std::function<Result<void>(const std::string&)>& fill) {
   std::error_code error;
-  if (fs::exists(path, error)) return {};
+  if (fs::exists(path, error)) return keep_name(path);
   if (mkdir(ours.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_make(ours, errno);
   if (auto filled = fill(ours); !filled) return filled;
-  if (std::rename(ours.c_str(), path.c_str()) == 0) return {};
+  if (const int failed = sync_directory(ours); failed != 0) return cannot_make(path, failed);
+  if (std::rename(ours.c_str(), path.c_str()) == 0) return keep_name(path);
   const int error_number = errno;
   const bool there = error_number == ENOTEMPTY || error_number == EEXIST || fs::exists(path, error);
   if (!there) return cannot_make(path, error_number);
   fs::remove_all(ours, error);  // another one was quicker
-  return {};
+  return keep_name(path);
 }
 
 std::optional<std::uint64_t> number_in(const Json& document, const char* key) {
@@ -66,8 +74,9 @@ std::string words(const Cutting& cutting) {
 Result<BlockDirectory> BlockDirectory::open(const std::string& run_dir, const Cutting& cutting, Shard shard) {
   const std::string folder = run_dir + "/" + kBlocksName;
   const Json wanted = {{"tasks", cutting.tasks}, {"shards", cutting.shards}};
-  auto made = make_whole(folder, folder + "-" + folder_of(shard),
-                         [&](const std::string& path) { return write_atomically(path + kCutting, indented(wanted)); });
+  auto made = make_whole(folder, folder + "-" + folder_of(shard), [&](const std::string& path) {
+    return write_atomically(path + kCutting, indented(wanted), OnDisk::kNow);
+  });
   if (!made) return made.error();
   const auto there = read_cutting(folder);
   if (!there) return there.error();
@@ -141,8 +150,11 @@ Result<DoneBlocks> BlockDirectory::look_at_all() const {
 // name that is ours alone is there.
 bool BlockDirectory::rename(std::uint64_t share, const BlockName& from, const BlockName& to) const {
   const std::string path = folder(share) + "/";
-  if (std::rename((path + to_string(from)).c_str(), (path + to_string(to)).c_str()) == 0) return true;
-  return to.state != BlockState::kFree && has(share, to);
+  const bool renamed = std::rename((path + to_string(from)).c_str(), (path + to_string(to)).c_str()) == 0;
+  if (!renamed && (to.state == BlockState::kFree || !has(share, to))) return false;
+  // What it counts for is on disk already. Should the name fail to follow, the block is held by the same shard.
+  if (to.state == BlockState::kDone) (void)sync_directory(path);
+  return true;
 }
 
 // open(2) asks the server of a network file system, where stat(2) may answer from memory.
@@ -156,7 +168,7 @@ std::string BlockDirectory::heartbeat_path(std::uint64_t shard) const {
 
 void BlockDirectory::beat(std::string_view text) const {
   // A heartbeat that cannot be written is one that has stopped: others act on that.
-  (void)write_atomically(heartbeat_path(shard_), text);
+  (void)write_atomically(heartbeat_path(shard_), text, OnDisk::kLater);
 }
 
 std::string BlockDirectory::heartbeat(std::uint64_t shard) const {

@@ -46,7 +46,8 @@ class BlockDirectory {
   [[nodiscard]] Result<void> make(std::uint64_t share) const;
   /// Looks at all blocks.
   [[nodiscard]] Result<DoneBlocks> look_at_all() const;
-  /// Renames the block; false: somebody else was quicker. `to` names who asks, or nobody.
+  /// Renames the block; false: somebody else was quicker. `to` names who asks, or nobody. A block that is done is so on
+  /// disk when this returns.
   [[nodiscard]] bool rename(std::uint64_t share, const BlockName& from, const BlockName& to) const;
   [[nodiscard]] bool has(std::uint64_t share, const BlockName& name) const;
 

@@ -160,7 +160,7 @@ Result<EarlierResults> read_results(const std::string& path, const KeepRule& rul
 }
 
 std::uint64_t certain_bytes(const EarlierSessions& sessions) {
-  return sessions.ended || sessions.boot == boot_id() ? UINT64_MAX : sessions.certain;
+  return sessions.boot == boot_id() ? UINT64_MAX : sessions.certain;
 }
 
 Result<EarlierSessions> read_journal(const std::string& run_dir, const std::function<void(const JobEvent&)>& replay) {
@@ -201,6 +201,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
       if (line.contains("certain")) found.certain = whole_number<std::uint64_t>(line["certain"]);
       if (line.contains("ended")) {
         found.ended = true;
+        if (line["ended"].value("on_disk", true)) found.certain = UINT64_MAX;
         const auto seconds = line["ended"].at("seconds").get<double>();
         if (seconds >= 0 && seconds <= kMostSeconds) found.seconds += seconds;
         found.exit_code = whole_number<int>(line["ended"].at("exit_code"));

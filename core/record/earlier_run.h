@@ -52,16 +52,17 @@ struct EarlierSessions {
   Origin origin;
   std::uint64_t bytes = 0;  ///< of whole lines
   int sessions = 0;
-  bool ended = false;         ///< the last session closed its records
-  std::string boot;           ///< boot_id() of the last session
-  std::uint64_t certain = 0;  ///< bytes of results.jsonl that the last session knew to be on disk with their tensors
+  bool ended = false;  ///< the last session closed its records
+  std::string boot;    ///< boot_id() of the last session
+  /// Bytes of results.jsonl that the last session knew to be on disk, with the tensors that they name.
+  std::uint64_t certain = 0;
   int exit_code = 0;          ///< then: of that session
   double seconds = 0;         ///< that sessions took whose end is known
   Nanos started = 0;          ///< of the first, wall clock
   std::vector<Nanos> starts;  ///< of all whose start is told, in order
 };
 
-/// KeepRule::certain for a run: all of it, unless the machine has been started anew since a session that did not end.
+/// KeepRule::certain for a run: all of it, unless the machine has been started anew since.
 [[nodiscard]] std::uint64_t certain_bytes(const EarlierSessions& sessions);
 
 /// Reads the journal and tells `replay` the events in it, as they were told then. kUsage errors: there is none (no run

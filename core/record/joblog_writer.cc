@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "os/file_sync.h"
 #include "record/line_format.h"
 #include "record/line_reader.h"
 
@@ -74,6 +75,12 @@ Result<std::unique_ptr<JoblogWriter>> JoblogWriter::reopen(const std::string& pa
 JoblogWriter::JoblogWriter(AppendFile file, CommandText command)
     : file_(std::move(file)), command_(std::move(command)) {
   if (file_.size() == 0) file_.append(kHeader);
+}
+
+bool JoblogWriter::sync() {
+  if (!flush()) return false;
+  if (const int failed = sync_now(file_.fd()); failed != 0) file_.fail(failed);
+  return !failure();
 }
 
 void JoblogWriter::on_event(const JobEvent& event) {

@@ -33,6 +33,8 @@ class JoblogWriter : public Sink {
   void on_event(const JobEvent& event) override;
   /// Writes out all that is buffered; false if the file has failed, now or before.
   bool flush() { return file_.flush(); }
+  /// Brings it to disk as well; a power cut may have lines of it, while the job runs, that it leaves in results.jsonl.
+  bool sync();
   /// The first failure: lines are missing from joblog.tsv, results are not.
   [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }
 

@@ -1,13 +1,12 @@
 #include "record/journal.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <utility>
 
 #include "base/utc_text.h"
 #include "os/fd.h"
-#include "os/uninterrupted.h"
+#include "os/file_sync.h"
 
 namespace mprun {
 namespace {
@@ -43,13 +42,13 @@ Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const 
   return journal;
 }
 
-Result<std::unique_ptr<Journal>> Journal::reopen(const std::string& path, std::uint64_t bytes, int session,
-                                                 const Origin* origin) {
-  Result<AppendFile> file = AppendFile::reopen(path, bytes, kOption);
+Result<std::unique_ptr<Journal>> Journal::reopen(const std::string& path, const Session& session) {
+  Result<AppendFile> file = AppendFile::reopen(path, session.bytes, kOption);
   if (!file) return std::move(file).error();
   std::unique_ptr<Journal> journal(new Journal(std::move(*file)));
-  Json line = {{"session", session}, {"started", utc_text(wall_now())}, {"boot", boot_id()}};
-  if (origin != nullptr) line["origin"] = to_json(*origin);
+  Json line = {{"session", session.number}, {"started", utc_text(wall_now())}, {"boot", boot_id()}};
+  if (session.certain > 0) line["certain"] = session.certain;
+  if (session.origin != nullptr) line["origin"] = to_json(*session.origin);
   journal->file_.append(line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   journal->file_.flush();
   if (journal->failure()) return *journal->failure();
@@ -82,11 +81,23 @@ void Journal::tell_place(const std::string& node, const std::string& batch_job) 
   file_.flush();
 }
 
-void Journal::tell_certain(std::uint64_t bytes) { file_.append(Json{{"certain", bytes}}.dump() + "\n"); }
+int Journal::tell_certain(std::uint64_t bytes) {
+  append("certain", bytes);
+  return file_.flush() ? file_.fd() : -1;
+}
 
-void Journal::end(int exit_code, double seconds) {
-  append("ended", {{"exit_code", exit_code}, {"seconds", seconds}});
-  if (file_.flush()) uninterrupted([&] { return fdatasync(file_.fd()); });
+void Journal::sync() {
+  if (!file_.flush()) return;
+  if (const int failed = sync_now(file_.fd()); failed != 0) file_.fail(failed);
+}
+
+void Journal::end(int exit_code, double seconds, OnDisk when) {
+  append("ended", {{"exit_code", exit_code}, {"seconds", seconds}, {"on_disk", when == OnDisk::kNow}});
+  if (when == OnDisk::kNow) {
+    sync();
+  } else {
+    file_.flush();
+  }
 }
 
 void Journal::append(const char* key, Json value) {

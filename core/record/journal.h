@@ -2,12 +2,12 @@
 // made from, and what became of processes, attempts, warnings and hangs. A Sink in mprun's one thread; owns the file.
 //
 //   {"journal":1,"mprun":"0.1.0","started":"..","origin":{..}}                          the first line
-//   {"session":2,"started":".."}                                                        each mprun that worked on it
+//   {"session":2,"started":"..","certain":4096}                                         each mprun that worked on it
 //   {"place":{"node":"n1","batch_job":"12"}}                                            of a session of a shard
 //   {"certain":4096}                                        so many bytes of results.jsonl, and their tensors, are on
 //   disk
 //   {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
-//   {"ended":{"exit_code":130,"seconds":1.5}}                                           the end of a session
+//   {"ended":{"exit_code":130,"seconds":1.5,"on_disk":true}}                            the end of a session
 #pragma once
 
 #include <memory>
@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "record/append_file.h"
+#include "record/atomic_file.h"
 #include "record/origin.h"
 #include "supervise/job_event.h"
 
@@ -32,18 +33,26 @@ class Journal : public Sink {
  public:
   /// Begins the journal of a new run.
   [[nodiscard]] static Result<std::unique_ptr<Journal>> create(const std::string& path, const Origin& origin);
-  /// Goes on behind the first `bytes` of the journal; `origin` is told anew if it is another now.
-  [[nodiscard]] static Result<std::unique_ptr<Journal>> reopen(const std::string& path, std::uint64_t bytes,
-                                                               int session, const Origin* origin);
+  /// How a session begins that goes on.
+  struct Session {
+    std::uint64_t bytes = 0;         ///< of the journal so far; the rest of the file is cut off
+    int number = 0;                  ///< from 2
+    std::uint64_t certain = 0;       ///< bytes of results.jsonl that are on disk, with the tensors that they name
+    const Origin* origin = nullptr;  ///< told anew if it is another now
+  };
+  [[nodiscard]] static Result<std::unique_ptr<Journal>> reopen(const std::string& path, const Session& session);
 
   /// Appends what is not in the results; writes out at a Pulse.
   void on_event(const JobEvent& event) override;
   /// Where this session runs: the name of the node, and the batch job if there is one.
   void tell_place(const std::string& node, const std::string& batch_job);
-  /// So many bytes of results.jsonl are on disk, and the tensors that they name.
-  void tell_certain(std::uint64_t bytes);
-  /// The last line of a session, on disk when this returns.
-  void end(int exit_code, double seconds);
+  /// So many bytes of results.jsonl are on disk, and the tensors that they name. Returns the file to be synced next, as
+  /// only then this is certain too; -1 after a failure.
+  int tell_certain(std::uint64_t bytes);
+  /// Brings what it has so far to disk; see failure().
+  void sync();
+  /// The last line of a session. kNow: all results and their tensors are on disk, and this is when it returns.
+  void end(int exit_code, double seconds, OnDisk when);
   [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +10,11 @@
 #include <filesystem>
 #include <utility>
 
+#include <unistd.h>
+
 #include "base/utc_text.h"
+#include "os/fd.h"
+#include "os/file_sync.h"
 #include "record/append_file.h"
 #include "record/atomic_file.h"
 #include "record/block_directory.h"
@@ -32,23 +37,20 @@ std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 /// A file that takes its name when it is whole.
 class NewFile {
  public:
-  static Result<NewFile> create(const std::string& path) {
+  static Result<NewFile> create(const std::string& path, OnDisk when) {
     auto file = AppendFile::create(path + ".tmp", kOption);
     if (!file) return file.error();
-    return NewFile(path, std::move(*file));
+    return NewFile(path, std::move(*file), when);
   }
   [[nodiscard]] AppendFile& file() { return file_; }
-  Result<void> take_name() {
-    file_.flush();
-    if (!file_.failure() && std::rename(file_.path().c_str(), path_.c_str()) != 0) file_.fail(errno);
-    if (file_.failure()) return *file_.failure();
-    return {};
-  }
+  Result<void> finish() { return take_name(&file_, path_, when_); }
 
  private:
-  NewFile(std::string path, AppendFile file) : path_(std::move(path)), file_(std::move(file)) {}
+  NewFile(std::string path, AppendFile file, OnDisk when)
+      : path_(std::move(path)), file_(std::move(file)), when_(when) {}
   std::string path_;
   AppendFile file_;
+  OnDisk when_;
 };
 
 /// Workers are numbered on from shard to shard, as ranks are.
@@ -70,8 +72,9 @@ const std::string& node_of(const ShardRun& shard, std::string_view line, std::si
 }
 
 // The column Host has the node, as with GNU parallel.
-Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const DoneBlocks* done, const std::string& path) {
-  auto joblog = NewFile::create(path);
+Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const DoneBlocks* done, const std::string& path,
+                           OnDisk when) {
+  auto joblog = NewFile::create(path, when);
   if (!joblog) return joblog.error();
   bool head = false;
   for (const ShardRun& shard : shards) {
@@ -94,7 +97,7 @@ Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const DoneBlocks
     });
     if (!read) return read.error();
   }
-  return joblog->take_name();
+  return joblog->finish();
 }
 
 /// The file of a hang, and others, as they are found from the whole run's directory.
@@ -120,8 +123,8 @@ void append_event(const ShardRun& shard, int first_worker, Json event, AppendFil
 }
 
 Result<void> merge_journals(const std::vector<ShardRun>& shards, const std::vector<int>& first_workers,
-                            const Json& summary, const std::string& path) {
-  auto journal = NewFile::create(path);
+                            const Json& summary, const std::string& path, OnDisk when) {
+  auto journal = NewFile::create(path, when);
   if (!journal) return journal.error();
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto read = for_each_line(shards[i].path + "/" + kJournalName, [&](std::string_view text, std::uint64_t at) {
@@ -137,9 +140,10 @@ Result<void> merge_journals(const std::vector<ShardRun>& shards, const std::vect
     });
     if (!read) return read.error();
   }
-  const Json ended = {{"exit_code", summary.at("exit_code")}, {"seconds", summary.at("seconds")}};
+  const Json ended = {
+      {"exit_code", summary.at("exit_code")}, {"seconds", summary.at("seconds")}, {"on_disk", when == OnDisk::kNow}};
   journal->file().append(line_of({{"ended", ended}}));
-  return journal->take_name();
+  return journal->finish();
 }
 
 /// What all shards came to: the gravest of their exit codes.
@@ -223,15 +227,25 @@ void put_counts(const MergedResults& results, Json* summary) {
   (*summary)["tasks_per_second"] = seconds > 0 ? static_cast<double>(done) / seconds : 0.0;
 }
 
+/// With a journal the directory is a run that can be resumed, which it is not while parts of it are missing.
+Result<void> remove_journal(const std::string& run_dir, OnDisk when) {
+  const std::string path = run_dir + "/" + kJournalName;
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("cannot remove " + path, errno);
+  const int failed = when == OnDisk::kNow ? sync_directory(run_dir) : 0;
+  return failed == 0 ? Result<void>() : system_error("cannot remove " + path, failed);
+}
+
 /// `done`: where shards have claimed blocks, who has done which; else nullptr.
 Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& shards, const DoneBlocks* done) {
   const auto path = [&run_dir](const char* name) { return run_dir + "/" + name; };
   const std::vector<int> first_workers = first_workers_of(shards);
+  const OnDisk when = shards.front().spec.value("durability", "") == "none" ? OnDisk::kLater : OnDisk::kNow;
   MergedRun run;
   run.shards = shards.size();
+  if (auto removed = remove_journal(run_dir, when); !removed) return removed.error();
   auto tensors = MergedTensors::begin(run_dir, shards);
   if (!tensors) return tensors.error();
-  auto results = NewFile::create(path("results.jsonl"));
+  auto results = NewFile::create(path("results.jsonl"), when);
   if (!results) return results.error();
   const auto merged =
       merge_results(shards, first_workers, done, &results->file(),
@@ -246,7 +260,7 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
                              ": they were not made from the same inputs");
     return run;
   }
-  auto finished = tensors->finish();
+  auto finished = tensors->finish(when);
   if (!finished) return finished.error();
   run.warnings = std::move(*finished);
   Json summary = merge_summaries(shards, first_workers);
@@ -255,11 +269,11 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
   if (done != nullptr) summary["exit_code"] = merged->failed > 0 ? 1 : 0;  // all is done, whatever became of a shard
   Json spec = shards.front().spec;
   spec.erase("shard");
-  if (auto written = write_atomically(path("job.json"), indented(spec)); !written) return written.error();
-  if (auto put = merge_joblogs(shards, done, path("joblog.tsv")); !put) return put.error();
-  if (auto put = merge_journals(shards, first_workers, summary, path(kJournalName)); !put) return put.error();
-  if (auto put = results->take_name(); !put) return put.error();
-  if (auto written = write_atomically(path("summary.json"), indented(summary)); !written) return written.error();
+  if (auto written = write_atomically(path("job.json"), indented(spec), when); !written) return written.error();
+  if (auto put = merge_joblogs(shards, done, path("joblog.tsv"), when); !put) return put.error();
+  if (auto put = results->finish(); !put) return put.error();
+  if (auto put = merge_journals(shards, first_workers, summary, path(kJournalName), when); !put) return put.error();
+  if (auto written = write_atomically(path("summary.json"), indented(summary), when); !written) return written.error();
   run.counts.total = merged->ok + merged->failed;
   run.counts.ok = merged->ok;
   run.counts.failed = merged->failed;

@@ -186,11 +186,16 @@ Result<void> MergedTensors::take(std::size_t shard, TaskId task, const Json& ten
                         "/tensors, though its result names them");
 }
 
-Result<std::vector<std::string>> MergedTensors::finish() {
+Result<std::vector<std::string>> MergedTensors::finish(OnDisk when) {
   for (auto& [name, file] : gathered_) {
     if (auto copied = copy_pending(name, &file); !copied) return copied.error();
   }
-  return files_.finish();
+  auto warnings = files_.finish();
+  const Fd folder = open_fd(folder_, O_RDONLY | O_DIRECTORY);
+  if (!folder || when == OnDisk::kLater) return warnings;  // no task has returned a tensor
+  // There may be more files than can be open at a time.
+  if (uninterrupted([&] { return syncfs(folder.get()); }) != 0) return system_error("cannot write " + folder_, errno);
+  return warnings;
 }
 
 }  // namespace mprun

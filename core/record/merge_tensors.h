@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "record/atomic_file.h"
 #include "record/shard_runs.h"
 #include "record/tensor_files.h"
 
@@ -22,8 +23,8 @@ class MergedTensors {
 
   /// Copies what a result names (its field "tensors"). Errors: it is not there; tensors of one name that differ.
   [[nodiscard]] Result<void> take(std::size_t shard, TaskId task, const Json& tensors);
-  /// Ends the files; what could not be done is for people.
-  [[nodiscard]] Result<std::vector<std::string>> finish();
+  /// Ends the files; what could not be done is for people. kNow: they are on disk when this returns.
+  [[nodiscard]] Result<std::vector<std::string>> finish(OnDisk when);
   /// As TensorFiles::to_json().
   [[nodiscard]] Json to_json() const { return files_.to_json(); }
 

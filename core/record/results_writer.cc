@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "job/json_text.h"
-#include "os/uninterrupted.h"
+#include "record/atomic_file.h"
 #include "record/line_format.h"
 #include "wire/tensor_claims.h"
 
@@ -39,12 +39,11 @@ void append_json(std::string& out, std::string_view text, std::string_view if_em
 }
 
 /// Writes the file anew without the lines that do not count; as it was, should that fail.
-[[nodiscard]] Result<void> leave_out(const std::string& path, const EarlierResults& earlier) {
+[[nodiscard]] Result<void> leave_out(const std::string& path, const EarlierResults& earlier, OnDisk when) {
   if (earlier.dropped.empty()) return {};
-  const std::string temporary = path + ".tmp";
   const auto from = open_file(path, O_RDONLY);
   if (!from) return from.error();
-  auto to = AppendFile::create(temporary, "--output");
+  auto to = AppendFile::create(path + ".tmp", "--output");
   if (!to) return to.error();
   std::uint64_t at = 0;
   const auto copy_until = [&](std::uint64_t end) {
@@ -61,12 +60,7 @@ void append_json(std::string& out, std::string_view text, std::string_view if_em
     at = end;
   }
   copy_until(earlier.bytes);
-  to->flush();
-  if (!to->failure() && uninterrupted([&] { return fdatasync(to->fd()); }) != 0) to->fail(errno);
-  if (!to->failure() && std::rename(temporary.c_str(), path.c_str()) != 0) to->fail(errno);
-  if (!to->failure()) return {};
-  unlink(temporary.c_str());
-  return *to->failure();
+  return take_name(&*to, path, when);
 }
 
 void append_tensors(std::string& out, std::string_view claims) {
@@ -109,7 +103,7 @@ Result<std::unique_ptr<ResultsWriter>> ResultsWriter::open(const ResultsOptions&
 
 Result<std::unique_ptr<ResultsWriter>> ResultsWriter::reopen(const ResultsOptions& options,
                                                              const EarlierResults& earlier) {
-  if (auto done = leave_out(options.path, earlier); !done) return done.error();
+  if (auto done = leave_out(options.path, earlier, on_disk(options.durability)); !done) return done.error();
   std::uint64_t gone = 0;
   for (const auto& [begin, end] : earlier.dropped) gone += end - begin;
   Result<AppendFile> journal = AppendFile::reopen(options.path, earlier.bytes - gone, "--output");
@@ -161,6 +155,7 @@ void ResultsWriter::on_event(const JobEvent& event) {
     if (durability_ == Durability::kBatch && unsynced_ % kMostUnsynced == 0) make_durable(false);
   } else if (std::holds_alternative<Pulse>(event)) {
     flush();
+    if (syncing_ > 0) settle(false);
     if (durability_ == Durability::kBatch && monotonic_now() - synced_ >= kSyncEvery) make_durable(false);
   }
 }
@@ -172,21 +167,15 @@ bool ResultsWriter::write_out() {
 
 // Begins to bring to disk what has arrived, unless the disk is still busy with what came before; `now` waits for it.
 void ResultsWriter::make_durable(bool now) {
-  if (now) sync_.wait();
-  if (!sync_.idle()) return;
-  tell_certain();
-  if (unsynced_ == 0 || !write_out()) return;
+  if (!settle(now)) return;
+  std::vector<Fd> files = written_files_ ? written_files_() : std::vector<Fd>();
+  if ((unsynced_ == 0 && files.empty()) || !write_out()) return;
   unsynced_ = 0;
   synced_ = monotonic_now();
-  std::vector<Fd> files = written_files_ ? written_files_() : std::vector<Fd>();
   has_files_ = has_files_ || !files.empty();
   if (has_files_ && certain_) syncing_ = journal_.written();
   sync_.start(std::move(files), journal_.fd());
-  if (now) {
-    sync_.wait();
-    tell_certain();
-  }
-  if (sync_.error_number() != 0) journal_.fail(sync_.error_number());
+  if (now) settle(now);
 }
 
 bool ResultsWriter::make_certain() {
@@ -194,10 +183,16 @@ bool ResultsWriter::make_certain() {
   return !failure();
 }
 
-// The sync that was under way is over.
-void ResultsWriter::tell_certain() {
-  const std::uint64_t bytes = std::exchange(syncing_, 0);
-  if (bytes > 0 && sync_.error_number() == 0) certain_(bytes);
+// False: a sync is under way; `now` waits for its end. What has come to disk then is told, and that brought to disk.
+bool ResultsWriter::settle(bool now) {
+  for (;;) {
+    if (now) sync_.wait();
+    if (!sync_.idle()) return false;
+    if (sync_.error_number() != 0) journal_.fail(sync_.error_number());
+    const std::uint64_t bytes = std::exchange(syncing_, 0);
+    if (bytes == 0 || failure()) return true;
+    sync_.start({}, certain_(bytes));
+  }
 }
 
 void ResultsWriter::flush() {
@@ -319,16 +314,12 @@ std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
     reason = error != 0 ? "cannot read it: " + std::string(std::strerror(error)) : "somebody has cut it";
     return false;
   });
-  ordered->flush();
-  if (durability_ != Durability::kNone && !ordered->failure() &&
-      uninterrupted([&] { return fdatasync(ordered->fd()); }) != 0)
-    ordered->fail(errno);
-  if (ordered->failure()) reason = ordered->failure()->message;
-  if (!reason && std::rename(temporary.c_str(), journal_.path().c_str()) != 0) {
-    reason = "cannot rename " + temporary + ": " + std::strerror(errno);
+  if (reason) {
+    unlink(temporary.c_str());
+    return reason;
   }
-  if (reason) unlink(temporary.c_str());
-  return reason;
+  auto named = take_name(&*ordered, journal_.path(), on_disk(durability_));
+  return named ? std::nullopt : std::optional(named.error().message);
 }
 
 std::vector<std::string> ResultsWriter::take_warnings() { return std::exchange(warnings_, {}); }

@@ -32,12 +32,14 @@ struct ResultsOptions {
   Order order = Order::kInput;
   std::string copy;  ///< JobSpec::results: a path, "-" for standard output, empty for none
   Durability durability = Durability::kNone;
-  /// Files that have to be on disk before the results that come next: what was written to since the last call.
+  /// Files and directories that have to be on disk before the results that come next: what was changed since the last
+  /// call.
   std::function<std::vector<Fd>()> written_files = {};
   /// Called before lines are written: what has to be on file whenever they are.
   std::function<void()> before_writing = {};
   /// Told now and then, in jobs with such files: so many bytes of results.jsonl are on disk, and the files they need.
-  std::function<void(std::uint64_t bytes)> certain = {};
+  /// Returns the file that this was written to, to be synced in its turn, or -1.
+  std::function<int(std::uint64_t bytes)> certain = {};
   ShardTasks tasks = {};  ///< that this run has
 };
 
@@ -57,6 +59,8 @@ class ResultsWriter : public Sink {
   void on_event(const JobEvent& event) override;
   /// Writes out all that is buffered.
   void flush();
+  /// Bytes of results.jsonl.
+  [[nodiscard]] std::uint64_t bytes() const { return journal_.size(); }
   /// Brings all results so far, and the files they need, to disk, whatever the durability; false: it failed.
   [[nodiscard]] bool make_certain();
   /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the asked order; call it once, last.
@@ -75,7 +79,7 @@ class ResultsWriter : public Sink {
 
   bool write_out();
   void make_durable(bool now);
-  void tell_certain();
+  bool settle(bool now);
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
@@ -93,7 +97,7 @@ class ResultsWriter : public Sink {
   Durability durability_;
   std::function<std::vector<Fd>()> written_files_;
   std::function<void()> before_writing_;
-  std::function<void(std::uint64_t)> certain_;
+  std::function<int(std::uint64_t)> certain_;
   std::uint64_t syncing_ = 0;  ///< bytes that will be certain when sync_ is idle; 0: nobody wants to know
   bool has_files_ = false;     ///< results have needed files so far
   FileSync sync_;

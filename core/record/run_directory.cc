@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "os/fd.h"
+#include "os/file_sync.h"
 #include "os/uninterrupted.h"
-#include "record/atomic_file.h"
 #include "record/journal.h"
 
 namespace mprun {
@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kPrivate = 0700;
+constexpr mode_t kPublic = 0777;  // less the umask
 constexpr int kMostSuffixes = 10'000;
 // What there may be before the journal has its first line.
 constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results.jsonl", "joblog.tsv", kJournalName};
@@ -46,19 +47,30 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return text;
 }
 
-[[nodiscard]] Result<void> create_parents(const fs::path& directory) {
-  std::error_code failed;
-  fs::create_directories(directory.parent_path(), failed);
-  if (failed) return cannot_create(directory.string(), failed.value());
+/// The name of a directory that was just made is on disk when this returns.
+[[nodiscard]] Result<void> keep_name(const fs::path& directory, OnDisk when) {
+  const int failed = when == OnDisk::kNow ? sync_directory(directory.parent_path()) : 0;
+  if (failed != 0) return cannot_create(directory.string(), failed);
   return {};
 }
 
-/// The directories of a shard that stand above its own, as private as that; the other shards make them too.
-[[nodiscard]] Result<void> create_for_all(const fs::path& shard) {
+[[nodiscard]] Result<void> create_parents(const fs::path& directory, OnDisk when) {
+  const fs::path parent = directory.parent_path();
+  std::error_code failed;
+  if (parent.empty() || parent == directory || fs::is_directory(parent, failed)) return {};
+  if (Result<void> made = create_parents(parent, when); !made) return made;
+  if (mkdir(parent.c_str(), kPublic) != 0 && errno != EEXIST) return cannot_create(directory.string(), errno);
+  return keep_name(parent, when);
+}
+
+/// The directories of a shard that stand above its own, as private as that; the other shards make them too, and whoever
+/// finds one cannot know that its name is on disk.
+[[nodiscard]] Result<void> create_for_all(const fs::path& shard, OnDisk when) {
   const fs::path shards = shard.parent_path();
-  if (Result<void> made = create_parents(shards.parent_path()); !made) return made;
+  if (Result<void> made = create_parents(shards.parent_path(), when); !made) return made;
   for (const fs::path& path : {shards.parent_path(), shards}) {
     if (mkdir(path.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(path.string(), errno);
+    if (Result<void> kept = keep_name(path, when); !kept) return kept;
   }
   return {};
 }
@@ -73,12 +85,12 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 }
 
 /// Makes runs/<name>/<timestamp>[-N]; mkdir decides which of two runs in the same second gets which.
-[[nodiscard]] Result<std::string> create_default(const JobSpec& spec) {
+[[nodiscard]] Result<std::string> create_default(const JobSpec& spec, OnDisk when) {
   std::error_code failed;
   const fs::path current = fs::current_path(failed);
   if (failed) return cannot_create("runs", failed.value());
   const std::string base = (current / "runs" / name_of(spec) / local_timestamp()).string();
-  if (Result<void> made = create_parents(base); !made) return std::move(made).error();
+  if (Result<void> made = create_parents(base, when); !made) return std::move(made).error();
   for (int suffix = 1; suffix < kMostSuffixes; ++suffix) {
     const std::string path = suffix == 1 ? base : base + "-" + std::to_string(suffix);
     if (mkdir(path.c_str(), kPrivate) == 0) return path;
@@ -88,10 +100,10 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 }
 
 /// Makes the directory the user named; an empty one that is there is taken. `created` says which.
-[[nodiscard]] Result<std::string> create_named(const fs::path& asked, bool* created) {
+[[nodiscard]] Result<std::string> create_named(const fs::path& asked, OnDisk when, bool* created) {
   fs::path path = asked.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
-  if (Result<void> made = create_parents(path); !made) return std::move(made).error();
+  if (Result<void> made = create_parents(path, when); !made) return std::move(made).error();
   *created = mkdir(path.c_str(), kPrivate) == 0;
   if (*created) return path.string();
   if (errno != EEXIST) return cannot_create(path.string(), errno);
@@ -129,10 +141,12 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return usage_error("another mprun works in the run directory " + path + "; wait until it has ended, or end it");
 }
 
-[[nodiscard]] Result<void> fill(const std::string& path, const Json& merged) {
+[[nodiscard]] Result<void> fill(const std::string& path, const Json& merged, OnDisk when) {
   const std::string logs = path + "/logs";
   if (mkdir(logs.c_str(), kPrivate) != 0) return cannot_create(logs, errno);
-  Result<void> written = write_atomically(path + "/job.json", indented(merged));
+  // That of one that was there as well: who made it may not have waited for the disk.
+  if (Result<void> kept = keep_name(path, when); !kept) return kept;
+  Result<void> written = write_atomically(path + "/job.json", indented(merged), when);
   if (!written) return usage_error(std::move(written).error().message);
   return {};
 }
@@ -162,14 +176,16 @@ Result<void> RunDirectory::find(const std::string& path) {
 Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merged) {
   bool created = true;
   const bool named = !spec.output_dir.empty();
+  const OnDisk when = on_disk(spec.durability);
   if (spec.shard) {
-    if (auto made = create_for_all(spec.output_dir); !made) return made.error();
+    if (auto made = create_for_all(spec.output_dir, when); !made) return made.error();
   }
-  Result<std::string> path = named ? create_named(spec.output_dir, &created) : create_default(spec);
+  Result<std::string> path = named ? create_named(spec.output_dir, when, &created) : create_default(spec, when);
   if (!path) return std::move(path).error();
   auto lock = lock_directory(*path);
   if (!lock) return lock.error();
-  if (Result<void> filled = fill(*path, merged); !filled) {
+  if (Result<void> filled = fill(*path, merged, when); !filled) {
+    unlink((*path + "/job.json").c_str());
     rmdir((*path + "/logs").c_str());
     if (created) rmdir(path->c_str());
     return std::move(filled).error();
@@ -185,11 +201,11 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
 
 Result<std::string> RunDirectory::create_for_shards(const JobSpec& spec) {
   if (spec.output_dir.empty()) {
-    auto made = create_default(spec);
+    auto made = create_default(spec, OnDisk::kLater);
     if (made) (void)point_latest(*made);  // nothing but a convenience
     return made;
   }
-  if (auto made = create_parents(spec.output_dir); !made) return made.error();
+  if (auto made = create_parents(spec.output_dir, OnDisk::kLater); !made) return made.error();
   if (mkdir(spec.output_dir.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(spec.output_dir, errno);
   return spec.output_dir;
 }
@@ -216,8 +232,15 @@ Result<bool> RunDirectory::clear_unborn(const std::string& path) {
   return true;
 }
 
-Result<void> RunDirectory::put_spec(const Json& merged) const {
-  return write_atomically(file("job.json"), indented(merged));
+Result<void> RunDirectory::put_spec(const Json& merged, OnDisk when) const {
+  return write_atomically(file("job.json"), indented(merged), when);
+}
+
+Result<void> RunDirectory::sync() const {
+  if (const int failed = sync_now(lock_.get()); failed != 0) {
+    return usage_error(write_failure_text(path_, failed, "--output"));
+  }
+  return {};
 }
 
 std::string RunDirectory::file(std::string_view name) const { return path_ + "/" + std::string(name); }

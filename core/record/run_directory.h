@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "job/spec.h"
 #include "os/fd.h"
+#include "record/atomic_file.h"
 
 namespace mprun {
 
@@ -18,7 +19,8 @@ class RunDirectory {
   /// Creates the directory (mode 0700) with job.json, holding `merged`, and logs/.
   /// Without spec.output_dir it is runs/<name>/<local time> below the current directory, made unique by a
   /// suffix, and runs/<name>/latest points to it. Any failure is a kUsage error that names the cure.
-  /// It is locked as long as this lives: another mprun on it is refused.
+  /// It is locked as long as this lives: another mprun on it is refused. Unless spec.durability is none, it is on disk
+  /// with job.json.
   [[nodiscard]] static Result<RunDirectory> create(const JobSpec& spec, const Json& merged);
   /// Makes the directory only, for shards that will fill it: spec.output_dir, which may be there, or the default.
   [[nodiscard]] static Result<std::string> create_for_shards(const JobSpec& spec);
@@ -30,7 +32,9 @@ class RunDirectory {
   /// no line of a journal. False: it is none, and is left as it is. Errors: in use, or not to be emptied.
   [[nodiscard]] static Result<bool> clear_unborn(const std::string& path);
   /// Replaces job.json.
-  [[nodiscard]] Result<void> put_spec(const Json& merged) const;
+  [[nodiscard]] Result<void> put_spec(const Json& merged, OnDisk when) const;
+  /// Brings the names of what is in it to disk.
+  [[nodiscard]] Result<void> sync() const;
   /// The descriptor that holds the lock (flock(2)), for who must hold it longer than this.
   [[nodiscard]] int lock_fd() const { return lock_.get(); }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "os/fd.h"
+#include "os/file_sync.h"
 #include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
@@ -144,7 +145,7 @@ std::string SharedTensors::variable() const {
   return all.dump();
 }
 
-Result<void> SharedTensors::save(const std::string& run_dir) {
+Result<void> SharedTensors::save(const std::string& run_dir, OnDisk when) {
   if (tensors_.empty()) return {};
   const std::string path = run_dir + "/shared";
   const bool made = mkdir(path.c_str(), 0700) == 0 || errno == EEXIST;
@@ -155,7 +156,7 @@ Result<void> SharedTensors::save(const std::string& run_dir) {
   std::size_t failures = 0;
   for (const SharedTensor& tensor : tensors_) {
     const std::string file = file_of(tensor);
-    const int failed = save_one(tensor, folder.get(), file);
+    const int failed = save_one(tensor, folder.get(), file, when);
     if (failed == 0) {
       saved_.push_back(
           {{"name", tensor.name}, {"file", "shared/" + file}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
@@ -163,13 +164,15 @@ Result<void> SharedTensors::save(const std::string& run_dir) {
       first = write_failure_text(std::string(path).append("/").append(file), failed, "--output");
     }
   }
+  const int synced = when == OnDisk::kNow ? std::max(sync_now(folder.get()), sync_directory(run_dir)) : 0;
+  if (failures == 0 && synced != 0) return internal_error(write_failure_text(path, synced, "--output"));
   if (failures == 0) return {};
   if (failures > 1) first += "; " + std::to_string(failures) + " shared tensors are lost";
   return internal_error(first);
 }
 
 // 0 or an errno.
-int SharedTensors::save_one(const SharedTensor& tensor, int folder, const std::string& file) const {
+int SharedTensors::save_one(const SharedTensor& tensor, int folder, const std::string& file, OnDisk when) const {
   const std::string header = header_of(tensor);
   const std::string temporary = "." + file + ".tmp";  // no tensor's name begins so
   unlinkat(folder, temporary.c_str(), 0);
@@ -181,6 +184,7 @@ int SharedTensors::save_one(const SharedTensor& tensor, int folder, const std::s
   if (!reserved && errno != EOPNOTSUPP && errno != ENOSYS) failed = errno;
   if (failed == 0 && !pwrite_all(opened.get(), header.data(), header.size(), 0)) failed = errno;
   if (failed == 0) failed = copy_bytes({memory_.get(), tensor.offset}, {opened.get(), header.size()}, tensor.bytes);
+  if (failed == 0 && when == OnDisk::kNow) failed = sync_now(opened.get());
   if (failed == 0 && renameat(folder, temporary.c_str(), folder, file.c_str()) != 0) failed = errno;
   if (failed != 0) unlinkat(folder, temporary.c_str(), 0);
   return failed == kSourceEnded ? EIO : failed;  // a sealed file does not end

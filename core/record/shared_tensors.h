@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "job/spec.h"
 #include "os/fd.h"
+#include "record/atomic_file.h"
 
 namespace mprun {
 
@@ -27,14 +28,14 @@ class SharedTensors {
   [[nodiscard]] std::string variable() const;
   /// Writes them as shared/NAME.npy (bfloat16: NAME.safetensors) below `run_dir`, each whole or not at all. Called when
   /// no process is left that could write to them. Goes on behind a failure, and returns the first one.
-  [[nodiscard]] Result<void> save(const std::string& run_dir);
+  [[nodiscard]] Result<void> save(const std::string& run_dir, OnDisk when);
   /// Those that were saved: [{name, path, dtype, shape}], `path` from the run directory.
   [[nodiscard]] const Json& to_json() const { return saved_; }
 
  private:
   SharedTensors() = default;
   [[nodiscard]] Result<void> fill(const SharedTensor& tensor) const;
-  [[nodiscard]] int save_one(const SharedTensor& tensor, int folder, const std::string& file) const;
+  [[nodiscard]] int save_one(const SharedTensor& tensor, int folder, const std::string& file, OnDisk when) const;
 
   std::vector<SharedTensor> tensors_;
   Fd memory_;

@@ -148,8 +148,8 @@ Json Summary::to_json(int exit_code, double seconds) const {
   return document;
 }
 
-Result<void> Summary::write(const std::string& path, int exit_code, double seconds) const {
-  return write_atomically(path, indented(to_json(exit_code, seconds)));
+Result<void> Summary::write(const std::string& path, int exit_code, double seconds, OnDisk when) const {
+  return write_atomically(path, indented(to_json(exit_code, seconds)), when);
 }
 
 }  // namespace mprun

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "job/spec.h"
+#include "record/atomic_file.h"
 #include "record/earlier_run.h"
 #include "supervise/job_event.h"
 
@@ -49,7 +50,7 @@ class Summary : public Sink {
   /// The document; `seconds`: how long this session took.
   [[nodiscard]] Json to_json(int exit_code, double seconds) const;
   /// Writes the document to `path`, which afterwards holds it entirely or is as before.
-  [[nodiscard]] Result<void> write(const std::string& path, int exit_code, double seconds) const;
+  [[nodiscard]] Result<void> write(const std::string& path, int exit_code, double seconds, OnDisk when) const;
 
  private:
   struct Process {

@@ -25,6 +25,7 @@ namespace {
 constexpr std::size_t kMostFiles = 4096;  // of different names in one job
 constexpr std::size_t kLongestName = 200;
 constexpr std::size_t kVersion1Prefix = 10;  // magic, version and length
+constexpr std::string_view kNpy = ".npy";
 constexpr std::string_view kDtypeBegins = "{'descr': '";
 
 using Rows = std::pair<std::uint64_t, std::uint64_t>;
@@ -180,14 +181,18 @@ bool TensorFiles::restore(TaskId task, const Json& tensors) {
   return holds;
 }
 
-Result<void> TensorFiles::go_on() {
+Result<bool> TensorFiles::go_on() {
   if (trouble_ != 0) return system_error("cannot look at what is in " + path_, trouble_);
-  if (!open_folder()) return {};  // no task has returned a tensor
+  if (!open_folder()) return false;  // no task has returned a tensor
   remove_leftovers();
+  remove_broken();
   own_written_.clear();
-  uninterrupted([this] { return syncfs(folder_.get()); });  // what a killed session wrote may be in memory only
+  // What a killed session wrote may be in memory only.
+  const bool on_disk = uninterrupted([this] { return syncfs(folder_.get()); }) == 0;
+  named_ = on_disk;
   for (auto& [name, gathered] : files_) {
     gathered.written = false;
+    gathered.named = on_disk;
     const bool batches = rows_ && gathered.rows == *rows_;
     gathered.rows = (batches ? rows_ : tasks_).value_or(0);
     const auto file = open_one(name + ".npy", O_RDWR);
@@ -196,7 +201,7 @@ Result<void> TensorFiles::go_on() {
       return internal_error("cannot go on with " + path_ + "/" + name + ".npy: " + std::strerror(errno));
     }
   }
-  return {};
+  return on_disk;
 }
 
 std::vector<Fd> TensorFiles::take_written() {
@@ -204,11 +209,23 @@ std::vector<Fd> TensorFiles::take_written() {
   const auto take = [&](const std::string& file) {
     if (auto opened = open_one(file, O_RDONLY)) written.push_back(std::move(*opened));
   };
+  bool new_names = !own_written_.empty();
   for (auto& [name, gathered] : files_) {
-    if (std::exchange(gathered.written, false)) take(name + ".npy");
+    if (!std::exchange(gathered.written, false)) continue;
+    take(name + ".npy");
+    new_names = !std::exchange(gathered.named, true) || new_names;
   }
   for (const TaskId task : std::exchange(own_written_, {})) take(std::to_string(task) + ".safetensors");
+  if (new_names) take_folders(&written);
   return written;
+}
+
+// Workers make the folder.
+void TensorFiles::take_folders(std::vector<Fd>* written) {
+  for (const char* const folder : {".", ".."}) {
+    if (folder == std::string_view("..") && std::exchange(named_, true)) continue;
+    if (Fd opened = open_fd_at(folder_.get(), folder, O_RDONLY | O_DIRECTORY)) written->push_back(std::move(opened));
+  }
 }
 
 // What the task that has ended well claimed is done.
@@ -330,6 +347,7 @@ Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathere
   if (header.empty() || __builtin_mul_overflow(gathered->rows, gathered->row_bytes, &size)) {
     return internal_error("has no room for its number of rows");
   }
+  gathered->written = true;
   bool good = pwrite_all(file->get(), header.data(), header.size(), 0);
   good = good && uninterrupted([&] { return ftruncate(file->get(), static_cast<off_t>(offset + size)); }) == 0;
   for (const auto& [begin, end] : gathered->done.gaps(gathered->rows)) {
@@ -340,18 +358,30 @@ Result<void> TensorFiles::finish_file(const std::string& name, Gathered* gathere
   return {};
 }
 
-void TensorFiles::remove_leftovers() const {
+std::vector<std::string> TensorFiles::names() const {
+  std::vector<std::string> found;
   const int again = uninterrupted([&] { return openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-  if (again < 0) return;
+  if (again < 0) return found;
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(fdopendir(again), closedir);
-  if (!listing) {
-    close(again);
-    return;
+  if (!listing) close(again);
+  for (const dirent* entry = nullptr; listing && (entry = readdir(listing.get())) != nullptr;) {
+    found.emplace_back(entry->d_name);
   }
-  while (const dirent* entry = readdir(listing.get())) {
-    const std::string_view name = entry->d_name;
-    const bool temporary = name.size() > 5 && name.front() == '.' && name.substr(name.size() - 4) == ".tmp";
-    if (temporary) unlinkat(folder_.get(), entry->d_name, 0);
+  return found;
+}
+
+void TensorFiles::remove_leftovers() const {
+  for (const std::string& name : names()) {
+    if (name.size() > 5 && name.front() == '.' && name.ends_with(".tmp")) unlinkat(folder_.get(), name.c_str(), 0);
+  }
+}
+
+// A power cut may leave the name of a file and not its header: workers would write no row there. No result needs it.
+void TensorFiles::remove_broken() {
+  for (const std::string& file : names()) {
+    if (!file.ends_with(kNpy)) continue;
+    const std::string name = file.substr(0, file.size() - kNpy.size());
+    if (files_.count(name) == 0 && !read(name) && trouble_ == 0) unlinkat(folder_.get(), file.c_str(), 0);
   }
 }
 

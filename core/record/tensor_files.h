@@ -40,11 +40,13 @@ class TensorFiles : public Sink {
   /// is not. Before any check().
   [[nodiscard]] bool restore(TaskId task, const Json& tensors);
   /// Puts the headers of all restored files back to what workers expect of a job that runs. Also fails if restore()
-  /// could not look at a file that may be there: what it holds is not to be done again.
-  [[nodiscard]] Result<void> go_on();
+  /// could not look at a file that may be there: what it holds is not to be done again. True: there are tensors,
+  /// and all that was restored is on disk.
+  [[nodiscard]] Result<bool> go_on();
   /// Of all tensors of tasks that have ended well.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// The files that tasks which ended since the last call have written, to be brought to disk.
+  /// The files that were written by tasks which ended since the last call, and by finish(), to be brought to disk, and
+  /// the directories in which they were made.
   [[nodiscard]] std::vector<Fd> take_written();
 
   /// Gives every gathered file its number of rows and zeros where none was done; removes what dead workers left. Call
@@ -64,6 +66,7 @@ class TensorFiles : public Sink {
     RowSet done;
     std::uint64_t rows = 0;  ///< in the end; before that what its maker was told, 0 where nobody knows
     bool written = false;    ///< since take_written()
+    bool named = false;      ///< take_written() has seen it
   };
   /// What the task that has just returned claims.
   struct Pending {
@@ -82,8 +85,11 @@ class TensorFiles : public Sink {
   void keep_in_mind(int error_number);
   [[nodiscard]] Result<Gathered*> find(const std::string& name);
   [[nodiscard]] Result<Gathered> read(const std::string& name);
+  void take_folders(std::vector<Fd>* written);
   [[nodiscard]] Result<void> finish_file(const std::string& name, Gathered* gathered);
+  [[nodiscard]] std::vector<std::string> names() const;
   void remove_leftovers() const;
+  void remove_broken();
 
   std::string path_;
   Fd folder_;
@@ -93,6 +99,7 @@ class TensorFiles : public Sink {
   std::uint64_t own_files_ = 0, bytes_ = 0;
   std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
   std::uint64_t ended_ = 0;          ///< behind the last task that ended
+  bool named_ = false;               ///< take_written() has seen the folder
   int trouble_ = 0;                  ///< errno: files may be there, and could not be looked at
 };
 

@@ -168,6 +168,42 @@ def square(number):
 """
 
 
+ROW = 1 << 20
+ROWS = f"""
+import numpy
+
+import events
+
+
+def row(number):
+    if number == 1:
+        events.wait_for("go", seconds=60)
+    return numpy.full({ROW}, number, "u1")
+"""
+
+
+def test_a_file_system_that_cannot_reserve_space(runner: harness.Runner, tmp_path: Path) -> None:
+    """A gathered file gets its size and no blocks: to write to each would take as long as the whole job's writes."""
+    launcher = tmp_path / "no_fallocate"
+    source = HERE / "no_fallocate.c"
+    subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(launcher), str(source)], check=True)
+    skip_unless(str(launcher), "true", reason="no seccomp here")
+    for name, text in {"job.py": ROWS, "events.py": harness.EVENTS}.items():
+        (tmp_path / name).write_text(text)
+    spec = {"version": 1, "script": "job.py:row", "processes": 1, "inputs": {"range": 16}, "chunk_size": 1}
+    (tmp_path / "job.json").write_text(json.dumps(spec))
+    words = [harness.MPRUN_BIN, "--python", harness.MPRUN_PYTHON, "--output", tmp_path / "out", tmp_path / "job.json"]
+    running = runner.start_plain(launcher, *words)
+    results, rows = tmp_path / "out" / "results.jsonl", tmp_path / "out" / "tensors" / "result.npy"
+    wait_until(lambda: results.exists() and results.read_bytes().count(b"\n") == 1, 30, "the first result")
+    made = rows.stat()
+    assert made.st_size > 16 * ROW
+    assert made.st_blocks * 512 < 4 * ROW
+    (tmp_path / "go").write_text("\n")
+    assert running.wait().returncode == 0, running.wait()
+    assert bytes(rows.read_bytes()[-16 * ROW :: ROW]) == bytes(range(16))
+
+
 def test_logs_that_fill_the_disk(run_job: RunCommand, mount_disk: MountDisk) -> None:
     """What a worker prints takes the room that its results need: told, and what is there is whole."""
     disk = mount_disk("1m")

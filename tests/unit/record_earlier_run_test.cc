@@ -167,7 +167,7 @@ TEST_F(RecordEarlierRunTest, TheJournalTellsAgainWhatHappened) {
     (*journal)->on_event(Notice{Notice::Kind::kWarning, "careful"});
     (*journal)->on_event(Notice{Notice::Kind::kExplain, "not kept"});
     (*journal)->on_event(HangFound{"text", "deadlock", "lock-cycle", "hangs/1.json"});
-    (*journal)->end(130, 1.5);
+    (*journal)->end(130, 1.5, OnDisk::kNow);
   }
   std::vector<std::string> told;
   const auto replay = [&told](const JobEvent& event) {
@@ -192,10 +192,30 @@ TEST_F(RecordEarlierRunTest, TheJournalTellsAgainWhatHappened) {
   EXPECT_DOUBLE_EQ(sessions->seconds, 1.5);
   EXPECT_EQ(sessions->origin.job, "digits");
   EXPECT_THAT(changed_files(sessions->origin, origin), IsEmpty());
-  ASSERT_TRUE(Journal::reopen(path(kJournalName), whole, 2, nullptr));
+  ASSERT_TRUE(Journal::reopen(path(kJournalName), {whole, 2}));
   sessions = read_journal(dir_, replay);
   EXPECT_EQ(sessions->sessions, 2);
   EXPECT_FALSE(sessions->ended);
+}
+
+TEST_F(RecordEarlierRunTest, AfterAPowerCutOnlyWhatWasOnDiskIsCertain) {
+  const auto certain = [this] {
+    auto sessions = read_journal(dir_, [](const JobEvent&) {});
+    sessions->boot += "another";
+    return certain_bytes(*sessions);
+  };
+  auto journal = Journal::create(path(kJournalName), Origin());
+  ASSERT_TRUE(journal);
+  (*journal)->end(0, 1, OnDisk::kLater);
+  EXPECT_EQ(certain(), 0U);
+  EXPECT_GE((*journal)->tell_certain(40), 0);
+  EXPECT_EQ(certain(), 40U);
+  (*journal)->end(0, 1, OnDisk::kNow);
+  EXPECT_EQ(certain(), UINT64_MAX);
+  Journal::Session session{contents(kJournalName).size(), 2};
+  session.certain = 30;
+  ASSERT_TRUE(Journal::reopen(path(kJournalName), session));
+  EXPECT_EQ(certain(), 30U);
 }
 
 TEST_F(RecordEarlierRunTest, WhatIsNoJournalIsRefusedByName) {

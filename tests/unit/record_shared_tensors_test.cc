@@ -94,7 +94,7 @@ TEST_F(RecordSharedTensors, AreFilledChangedAndSaved) {
   const Fd memory(open(all["a"]["path"].get<std::string>().c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(pwrite(memory.get(), "xy", 2, 4096), 2);
   ASSERT_EQ(pwrite(memory.get(), "B", 1, 1), 1);
-  const auto saved = shared->save(folder_);
+  const auto saved = shared->save(folder_, OnDisk::kNow);
   ASSERT_TRUE(saved) << saved.error().message;
   EXPECT_EQ(get("shared/a.npy"), (NpyText{"|u1", false, {3}}.aligned() + "aBc"));
   EXPECT_EQ(get("shared/brain.safetensors"), safetensors_header({"brain", "BF16", {1}, 2}) + "xy");
@@ -122,7 +122,7 @@ TEST_F(RecordSharedTensors, WhatCanBeSavedIs) {
   std::ofstream(folder_ / "shared/.b.npy.tmp") << "of somebody else";
   auto shared = SharedTensors::create({tensor("a", 0, 3), tensor("b", 1, 3), tensor("c", 2, 3)}, folder_);
   ASSERT_TRUE(shared);
-  const auto saved = shared->save(folder_);
+  const auto saved = shared->save(folder_, OnDisk::kNow);
   ASSERT_FALSE(saved);
   EXPECT_THAT(saved.error().message, HasSubstr("cannot write " + (folder_ / "shared/a.npy").string()));
   EXPECT_THAT(saved.error().message, HasSubstr("2 shared tensors are lost"));
@@ -137,7 +137,7 @@ TEST_F(RecordSharedTensors, ThereAreNone) {
   auto shared = SharedTensors::create({}, folder_);
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->variable(), "");
-  EXPECT_TRUE(shared->save(folder_));
+  EXPECT_TRUE(shared->save(folder_, OnDisk::kNow));
   EXPECT_FALSE(fs::exists(folder_ / "shared"));
 }
 

@@ -100,12 +100,12 @@ TEST(RecordSummaryTest, WritesTheFileWholeWhateverBytesItHolds) {
   ASSERT_NE(mkdtemp(dir.data()), nullptr);
   Summary summary(spec_of(JobKind::kFunction), kStarted);
   summary.on_event(Notice{Notice::Kind::kWarning, "no UTF-8: \xFF"});
-  ASSERT_TRUE(summary.write(dir + "/summary.json", 0, 1));
+  ASSERT_TRUE(summary.write(dir + "/summary.json", 0, 1, OnDisk::kLater));
   std::ifstream file(dir + "/summary.json");
   EXPECT_EQ(Json::parse(file).at("job"), "digits");
   EXPECT_FALSE(fs::exists(dir + "/summary.json.tmp"));
   fs::remove_all(dir);
-  const auto lost = summary.write(dir + "/summary.json", 0, 1);
+  const auto lost = summary.write(dir + "/summary.json", 0, 1, OnDisk::kLater);
   ASSERT_FALSE(lost);
   EXPECT_THAT(lost.error().message, ::testing::HasSubstr("No such file or directory"));
 }

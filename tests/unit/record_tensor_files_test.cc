@@ -12,13 +12,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "os/shared_memory.h"
 #include "record/tensor_files.h"
 
 namespace mprun {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr std::size_t kHeaderBytes = 128;
 
@@ -86,6 +89,29 @@ TEST_F(RecordTensorFilesTest, ATaskMayClaimItsOwnRowOnly) {
   EXPECT_THAT(files.check(2, "2", rows(2, 4)).value_or(""), HasSubstr("not its own"));
   EXPECT_THAT(files.check(2, "[0,5]", rows(0, 5)).value_or(""), HasSubstr("not its own"));
   EXPECT_THAT(files.check(5, "5", rows(5, 6)).value_or(""), HasSubstr("ends before row 6"));
+}
+
+TEST_F(RecordTensorFilesTest, ANewFileIsWrittenWithItsName) {
+  put("result.npy", floats("5, 2") + std::string(40, 'x'));
+  TensorFiles files = five_tasks();
+  const auto written = [&files] {
+    std::vector<std::string> names;
+    for (const Fd& fd : files.take_written()) {
+      names.push_back(fs::read_symlink(path_of_descriptor(fd.get())).filename());
+    }
+    return names;
+  };
+  const auto end_well = [&files](TaskId task) {
+    ASSERT_EQ(files.check(task, std::to_string(task), rows(task, task + 1)), std::nullopt);
+    end(&files, task);
+  };
+  end_well(0);
+  EXPECT_THAT(written(), ElementsAre("result.npy", "tensors", folder_.filename().string()));
+  EXPECT_THAT(written(), IsEmpty());
+  end_well(1);
+  EXPECT_THAT(written(), ElementsAre("result.npy"));
+  EXPECT_TRUE(files.finish().empty());
+  EXPECT_THAT(written(), ElementsAre("result.npy"));
 }
 
 TEST_F(RecordTensorFilesTest, OfBatchesATaskMayClaimTheRowsOfItsInput) {

@@ -1,4 +1,6 @@
 /* _mprun: the part of a worker that must be C. Stable ABI of CPython 3.11: one file for all later versions. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -41,6 +43,26 @@ static PyObject* declare_clean_thread(PyObject* self, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
+/* posix_fallocate() would write to every block where the file system cannot reserve space (NFS before 4.2, ZFS): a long
+ * time for a large file. There the file gets its size only, and a full disk is met by the writes. */
+static PyObject* reserve_space(PyObject* self, PyObject* arguments) {
+  (void)self;
+  int fd = -1;
+  long long size = 0;
+  if (!PyArg_ParseTuple(arguments, "iL", &fd, &size)) return NULL;
+  int error = 0;
+  do {
+    PyThreadState* state = PyEval_SaveThread();
+    error = fallocate(fd, 0, 0, size) == 0 ? 0 : errno;
+    if (error == EOPNOTSUPP || error == ENOSYS) error = ftruncate(fd, size) == 0 ? 0 : errno;
+    PyEval_RestoreThread(state);
+    if (error == EINTR && PyErr_CheckSignals() != 0) return NULL;
+  } while (error == EINTR);
+  if (error == 0) Py_RETURN_NONE;
+  errno = error;
+  return PyErr_SetFromErrno(PyExc_OSError);
+}
+
 static PyMethodDef methods[] = {
     {"fork_process", fork_process, METH_NOARGS,
      "fork_process() -> int\n\nForks with the interpreter's hooks; the child dies with its parent."},
@@ -49,6 +71,9 @@ static PyMethodDef methods[] = {
      "libgomp is too old to be paused."},
     {"declare_clean_thread", declare_clean_thread, METH_NOARGS,
      "declare_clean_thread()\n\nThe calling thread never ran an OpenMP region: its forks are safe."},
+    {"reserve_space", reserve_space, METH_VARARGS,
+     "reserve_space(fd, size)\n\nMakes a new file so large, with the space for it where the file system can reserve "
+     "it."},
     {"read_frame", read_frame, METH_VARARGS,
      "read_frame(fd) -> (type, payload) | None\n\nThe next frame; None at the end of the stream."},
     {"write_frame", write_frame, METH_VARARGS, "write_frame(fd, type, payload)\n\nWrites one frame whole."},

@@ -14,6 +14,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
+from mprun import _mprun
 from mprun import task as tasks
 from mprun.padding import pad
 from mprun.tensors import HoldsTensor, Tensor, TensorError, is_tensor, view
@@ -202,7 +203,7 @@ class TensorFiles:
         return Rows(task, task + 1, self.tasks or 0, size, header, is_batch=False)
 
     def open_gathered(self, file: str, rows: Rows) -> int:
-        """Opens NAME.npy for writing; whoever is first makes it, whole and with space for all rows."""
+        """Opens NAME.npy for writing; whoever is first makes it, whole and, where that can be had, with space for all rows."""
         path = os.path.join(self.folder, file)
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
@@ -219,7 +220,7 @@ class TensorFiles:
                 pass
             fd = make_file(temporary)
             try:
-                os.posix_fallocate(fd, 0, rows.file_bytes())
+                _mprun.reserve_space(fd, rows.file_bytes())
                 write_all(fd, memoryview(rows.header), 0)
                 publish(temporary, path)
             except BaseException as error:
@@ -255,7 +256,7 @@ class TensorFiles:
             os.makedirs(self.folder, 0o700, exist_ok=True)
             fd = make_file(temporary)
             try:
-                os.posix_fallocate(fd, 0, size)
+                _mprun.reserve_space(fd, size)
                 write_all(fd, memoryview(struct.pack("<Q", len(text)) + text), 0)
                 for named in apart:
                     write_all(fd, named.tensor.memory, 8 + len(text) + header[named.name]["data_offsets"][0])

@@ -65,7 +65,7 @@ void check_loss(const FuzzFolder& folder, const std::string& part, const Told& w
 /// Another session goes on with what was found, and is found.
 void check_next_session(const FuzzFolder& folder, const EarlierSessions& found, const Told& before) {
   const std::string path = folder.file(kJournalName);
-  auto journal = Journal::reopen(path, found.bytes, found.sessions + 1, nullptr);
+  auto journal = Journal::reopen(path, {found.bytes, found.sessions + 1});
   require(journal.has_value(), "a journal can be gone on with");
   (*journal)->on_event(TaskRetried{7, 1, 2, ""});
   (*journal)->on_event(Pulse{});

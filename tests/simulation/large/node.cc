@@ -304,9 +304,9 @@ class Node {
     figures_.end_writes = io("syscw") - writes;
     records_.joblog->flush();
     const int code = scheduler_.counts().failed > 0 ? 1 : 0;
-    records_.journal->end(code, to_seconds(now_));
+    records_.journal->end(code, to_seconds(now_), OnDisk::kLater);
     (void)records_.summary->write(load_.run_dir + "/shards/" + folder_of(load_.shard) + "/summary.json", code,
-                                  to_seconds(now_));
+                                  to_seconds(now_), OnDisk::kLater);
   }
 
   NodeLoad load_;
