@@ -1,5 +1,6 @@
 /* What the parts of the preload library share. The library is loaded into every process of a job, the user's own
- * programs included, so nothing in it allocates, keeps a descriptor open, starts a thread or leaves errno changed.
+ * programs included, so nothing in it allocates, keeps a descriptor open, starts a thread (but python_gil.c, for a
+ * moment) or leaves errno changed.
  * It is C, and exports what it interposes and <mprun/fork_hooks.h> only. */
 #ifndef MPRUN_PRELOAD_H
 #define MPRUN_PRELOAD_H

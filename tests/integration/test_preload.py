@@ -465,6 +465,39 @@ def test_many_forks_and_alarms(run_mprun: RunCommand, build: Compile) -> None:
     assert run.stderr == ""
 
 
+# --- Python ------------------------------------------------------------------------------------
+
+BESIDE_GIL = """
+import ctypes, signal, sys, threading
+signal.alarm(PATIENCE)
+unlocked, locked = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[1])
+if sys.argv[2] == "unknown":
+    for _ in range(100):
+        assert locked.fork_in_own_thread() == 7
+for _ in range(3 if sys.argv[2] == "known" else 0):
+    thread = threading.Thread(target=unlocked.fork_when_told)
+    thread.start()
+    locked.tell_and_wait()
+    thread.join()
+print("forked")
+"""
+
+
+@pytest.mark.parametrize("thread", ["unknown", "known"])
+def test_a_fork_that_the_holder_of_the_gil_waits_for(
+    run_mprun: RunCommand, build: Compile, tmp_path: Path, thread: str
+) -> None:
+    """A thread that Python does not know forks as without mprun; one that it knows waits, bounded."""
+    library = build("fork_beside_gil", "-shared", "-fPIC", output="libfork_beside_gil.so")
+    program = tmp_path / "program.py"
+    program.write_text(BESIDE_GIL.replace("PATIENCE", "60"), encoding="utf-8")
+    run = run_mprun("--", harness.MPRUN_PYTHON, program, library, thread, timeout=180).check()
+    assert run.stdout == "forked\n"
+    assert [warning.split(":")[0] for warning in warnings_of(run)] == (
+        ["a thread forked while another held the GIL and did not let go of it"] if thread == "known" else []
+    )
+
+
 # --- OpenMP ------------------------------------------------------------------------------------
 
 REGION = ["-fopenmp", "-shared", "-fPIC"]
