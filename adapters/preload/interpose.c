@@ -1,5 +1,5 @@
 /* What the library puts in the place of libc's functions: fork(), with the hooks around it; the exec functions, which
- * only look whether the new program's environment still has us in it; and alarms, which are told of. */
+ * only look whether the new program's environment still has us in it, and tell it of an alarm. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -68,10 +68,11 @@ static void after_unseen_fork_in_parent(void) {
   if (--forking.depth == 0) parent_hooks(&forking.unseen);
 }
 static void after_unseen_fork_in_child(void) {
+  forget_alarm();
   if (--forking.depth == 0) child_hooks(&forking.unseen);
 }
 
-/* Notes, once a process, that a program is started without us. Also runs between vfork and exec. */
+/* Notes, once a process, that a program is started without us which needs us. Also runs between vfork and exec. */
 static void look_at_environment(const char* program, char* const* environment) {
   static bool told;
   find_real();
@@ -80,30 +81,24 @@ static void look_at_environment(const char* program, char* const* environment) {
   for (; environment != NULL && *environment != NULL; ++environment) {
     if (strncmp(*environment, "LD_PRELOAD=", 11) == 0 && strstr(*environment, ours) != NULL) return;
   }
+  if (program == NULL || !forks_beside_threads(program)) return;
   told = true;
-  note("environment", "%s is started without LD_PRELOAD in its environment: mprun's adapters are not in it",
-       program != NULL ? program : "a program");
+  note("environment", "%s is started without LD_PRELOAD in its environment: mprun's adapters are not in it", program);
 }
 
 MPRUN_EXPORT int execve(const char* path, char* const argv[], char* const envp[]) {
   look_at_environment(path, envp);
-  return real.execve(path, argv, envp);
+  return exec_with_alarm(real.execve, path, argv, envp);
 }
 
 MPRUN_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) {
   look_at_environment(file, envp);
-  return real.execvpe(file, argv, envp);
+  return exec_with_alarm(real.execvpe, file, argv, envp);
 }
 
-MPRUN_EXPORT int execv(const char* path, char* const argv[]) {
-  look_at_environment(path, environ);
-  return real.execv(path, argv);
-}
+MPRUN_EXPORT int execv(const char* path, char* const argv[]) { return execve(path, argv, environ); }
 
-MPRUN_EXPORT int execvp(const char* file, char* const argv[]) {
-  look_at_environment(file, environ);
-  return real.execvp(file, argv);
-}
+MPRUN_EXPORT int execvp(const char* file, char* const argv[]) { return execvpe(file, argv, environ); }
 
 /* libc's execl and its kin do not come by our execve. The arguments of a call as an array `argv`; `arguments` is then
  * behind their NULL. */
@@ -154,6 +149,7 @@ MPRUN_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_fi
 __attribute__((constructor)) static void start(void) {
   find_real();
   find_witnessed();
+  inherit_alarm();
   if (getauxval(AT_SECURE) != 0) { /* not in a program with rights of its own */
     forking.depth = 1;
     return;

@@ -124,10 +124,20 @@ bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
  * written in Python, are not in it. */
 bool python_leaves_adapters_out(void);
 
+/* --- alarms.c --- */
+
+/* This process asks for a signal by a clock. */
+void remember_alarm(void);
+/* The same, if the program that it ran before it came to this one by exec has done so. */
+void inherit_alarm(void);
+void forget_alarm(void);
+
+typedef int exec_function(const char* program, char* const argv[], char* const envp[]);
+/* Runs `exec`, with a word in the environment if an alarm goes on. Safe between vfork and exec. */
+int exec_with_alarm(exec_function* exec, const char* program, char* const argv[], char* const envp[]);
+
 /* --- history.c --- */
 
-/* This process has asked for a signal by a clock. */
-void tell_alarm(void);
 /* `process` was sent SIGTERM. */
 void tell_termination(pid_t process);
 /* A child of this process ended badly; `status` as by waitpid(). */
