@@ -1,6 +1,7 @@
 /* A note is one datagram to an abstract socket of mprun's: the adapter, a newline, the text. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,9 +13,13 @@
 
 enum { MOST_TEXT = 1024 };
 
-static bool send_text(const char* adapter, const char* format, va_list arguments, bool wait) {
+/* How long all that wait in this process may still do so, in microseconds: whoever fills mprun's box, which any user
+ * can, delays a process by no more than that in its life. */
+static atomic_long patience = 1000000;
+
+static void send_text(const char* adapter, const char* format, va_list arguments, bool wait) {
   const char* name = notes_address();
-  if (*name == '\0') return false;
+  if (*name == '\0') return;
   const int saved = errno;
   char text[MOST_TEXT];
   int size = snprintf(text, sizeof text, "%s\n", adapter);
@@ -24,30 +29,30 @@ static bool send_text(const char* adapter, const char* format, va_list arguments
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   memcpy(address.sun_path + 1, name, strlen(name));
   const socklen_t address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
-  bool sent = false;
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) {
-    const struct timeval most = {5, 0};
-    if (wait) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
-    sent = sendto(fd, text, (size_t)size, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT), (struct sockaddr*)&address,
-                  address_size) == size;
+    const long left = wait ? atomic_load(&patience) : 0;
+    const struct timeval most = {left / 1000000, left % 1000000};
+    if (left > 0) setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    const int64_t before = left > 0 ? monotonic_ns() : 0;
+    (void)sendto(fd, text, (size_t)size, MSG_NOSIGNAL | (left > 0 ? 0 : MSG_DONTWAIT), (struct sockaddr*)&address,
+                 address_size);
+    if (left > 0) atomic_fetch_sub(&patience, (long)((monotonic_ns() - before) / 1000));
     close(fd);
   }
   errno = saved;
-  return sent;
 }
 
 void note(const char* adapter, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  (void)send_text(adapter, format, arguments, false);
+  send_text(adapter, format, arguments, false);
   va_end(arguments);
 }
 
-bool tell(const char* adapter, const char* format, ...) {
+void tell(const char* adapter, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  const bool sent = send_text(adapter, format, arguments, true);
+  send_text(adapter, format, arguments, true);
   va_end(arguments);
-  return sent;
 }

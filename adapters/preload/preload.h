@@ -55,12 +55,18 @@ const char* preload_path(void);
 /* The abstract address that notes are sent to, without its leading NUL; "" if nobody listens. */
 const char* notes_address(void);
 
+/* --- program.c --- */
+
+/* True if the program, or the interpreter of the script, forks by itself and can have threads. Safe between vfork and
+ * exec. */
+bool forks_beside_threads(const char* program);
+
 /* --- notes.c --- */
 
 /* Tells mprun something a person should know; dropped where no mprun listens. Safe between vfork and exec. */
 void note(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, but waits, bounded, until mprun has room for it. True: it has it. */
-bool tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* The same, but waits until mprun has room for it: a second at most, in all. For `mprun doctor`. */
+void tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- objects.c --- */
 
