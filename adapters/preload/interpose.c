@@ -13,7 +13,7 @@
 #include "preload.h"
 
 /* libc's own; found before main, because dlsym() waits for locks that nobody frees between fork and exec. */
-#define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(execv) X(execvp) X(posix_spawn) X(posix_spawnp)
+#define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp)
 // NOLINTBEGIN(bugprone-macro-parentheses): member names
 #define DECLARE(name) __typeof__(&name) name;
 #define FIND(name) real.name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);

@@ -106,6 +106,8 @@ struct runtime_kind {
 };
 
 bool is_libgomp(const struct loaded_object* object);
+/* Whether a file of this name ("libgomp.so.1") brings threads along. */
+bool is_runtime_library(const char* file);
 /* Calls `visit` with every kind of runtime that the object holds. Calls into OpenBLAS to learn how it was built. */
 void each_runtime(const struct loaded_object* object, void (*visit)(const struct runtime_kind*, void*), void* data);
 

@@ -248,24 +248,57 @@ def test_a_thread_that_rests_soon_is_waited_for(run_mprun: RunCommand, build: Co
 def test_a_cleared_environment_is_noted_once(
     run_mprun: RunCommand, build: Compile, how: str
 ) -> None:
-    run = run_mprun("--", build("clear_environment"), how).check()
+    programs = [build("forks_beside_threads", output=name) for name in ("first", "second")]
+    run = run_mprun("--", build("clear_environment"), how, *programs).check()
     warnings = warnings_of(run)
     # Each child of fork() is a process of its own, and says so itself.
-    programs = ["/bin/true"] if how in ("vfork", "spawn") else ["/bin/true", "/bin/sync"]
     for program, warning in zip(programs, warnings):
         assert warning.startswith(f"{program} is started without LD_PRELOAD in its environment")
-    assert len(warnings) == len(programs), run
+    assert len(warnings) == (1 if how in ("vfork", "spawn") else 2), run
 
 
 def test_a_kept_environment_is_not_noted(run_mprun: RunCommand, build: Compile) -> None:
-    assert run_mprun("--", build("clear_environment"), "keep").check().stderr == ""
+    program = build("forks_beside_threads")
+    assert run_mprun("--", build("clear_environment"), "keep", program, program).check().stderr == ""
+
+
+@pytest.mark.parametrize("flags", [["-DONLY_FORKS"], ["-DONLY_THREADS"], ["-static"]], ids=" ".join)
+def test_what_needs_no_adapter_is_not_noted(
+    run_mprun: RunCommand, build: Compile, flags: list[str]
+) -> None:
+    """It does not fork, or has no threads; or nothing can be preloaded into it."""
+    program = build("forks_beside_threads", *flags, output="forks" + "".join(flags))
+    assert run_mprun("--", build("clear_environment"), "execve", program, program).check().stderr == ""
+
+
+def test_tools_of_a_library_are_not_noted(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """As when Python looks for a library: ldconfig, gcc and ld, in environments of their own."""
+    program = tmp_path / "find.py"
+    program.write_text(
+        "import ctypes.util, subprocess\n"
+        "assert ctypes.util.find_library('c')\n"
+        "assert ctypes.util.find_library('nonsense') is None\n"
+        "subprocess.run(['diff', '/dev/null', '/dev/null'], env={}, check=True)\n"
+    )
+    assert run_mprun("--", harness.MPRUN_PYTHON, program).check().stderr == ""
+
+
+@pytest.mark.parametrize("first", [harness.MPRUN_PYTHON, f"/usr/bin/env {harness.MPRUN_PYTHON}"])
+def test_a_script_is_noted_by_its_interpreter(
+    run_mprun: RunCommand, build: Compile, tmp_path: Path, first: str
+) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!{first}\n")
+    script.chmod(0o755)
+    run = run_mprun("--", build("clear_environment"), "spawn", script, script).check()
+    assert [warning.split()[0] for warning in warnings_of(run)] == [str(script)]
 
 
 def test_programs_started_with_argument_lists(run_mprun: RunCommand, build: Compile) -> None:
     """By execl and its kin, which go through our hands."""
-    run = run_mprun("--", build("argument_lists")).check()
-    assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3\n"
-    assert "/bin/sh is started without LD_PRELOAD" in run.stderr
+    run = run_mprun("--", build("argument_lists"), harness.MPRUN_PYTHON).check()
+    assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3 \n"
+    assert f"{harness.MPRUN_PYTHON} is started without LD_PRELOAD" in run.stderr
 
 
 def test_a_setuid_program(run_mprun: RunCommand, build: Compile) -> None:
