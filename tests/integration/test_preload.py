@@ -330,7 +330,7 @@ def test_the_library_shows_only_its_own(mprun: Path) -> None:
     witnessed = {"kill", "wait", "wait3", "wait4", "waitid", "waitpid"}
     hooks = {"mprun_register_fork_hook", "mprun_unregister_fork_hook"}
     assert {"fork", "execve", *clocks, *witnessed, *hooks} <= names
-    ours = re.compile(r"fork|exec\w*|posix_spawnp?|mprun_\w+")
+    ours = re.compile(r"fork|exec\w*|posix_spawnp?|mprun_\w+|__asan_default_options")
     strange = {name for name in names - clocks - witnessed if not ours.fullmatch(name)}
     assert strange == set()
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run_tool("readelf", "-d", library))
@@ -623,3 +623,25 @@ def test_a_sanitized_program(run_mprun: RunCommand, build: Compile, sanitizer: s
         pytest.skip(f"cc has no {sanitizer} sanitizer: {error}")
     run = run_mprun("--", program, "an argument").check(43)
     assert (run.stdout, run.stderr) == ("1 arguments, first an argument\n", "a complaint\n")
+
+
+@pytest.mark.parametrize("given", [None, "detect_leaks=0"])
+def test_a_program_without_a_sanitizer_hears_of_none(run_mprun: RunCommand, given: str | None) -> None:
+    print_it = "import os; print([(n, v) for n, v in os.environ.items() if 'ASAN' in n])"
+    env = {} if given is None else {"ASAN_OPTIONS": given}
+    run = run_mprun("--", harness.MPRUN_PYTHON, "-c", print_it, env=env).check()
+    assert run.stdout == f"{list(env.items())}\n"
+
+
+@pytest.mark.parametrize("leaks", ["0", "1"])
+def test_a_sanitized_program_keeps_its_options(
+    run_mprun: RunCommand, build: Compile, leaks: str
+) -> None:
+    """Ours is a default, beside which its own count."""
+    try:
+        program = build("plain", "-fsanitize=address", output="plain-address")
+    except AssertionError as error:
+        pytest.skip(f"cc has no such sanitizer: {error}")
+    env = {"ASAN_OPTIONS": f"help=1:detect_leaks={leaks}"}
+    run = run_mprun("--", program, env=env)
+    assert re.search(rf"(?s)detect_leaks\W.*?Current Value: {'true' if leaks == '1' else 'false'}", run.stderr)
