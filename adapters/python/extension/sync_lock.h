@@ -14,8 +14,8 @@ int sync_deadline(PyObject* timeout, int64_t* deadline);
 
 void sync_after(double seconds, int64_t* deadline);
 
-/* Takes a lock for people: 0; ETIMEDOUT; EDEADLK: the thread has it; another errno: it is no lock any more; -1: a signal
- * handler has raised. Whoever died with it is in `lock->dead` afterwards. */
+/* Takes a lock for people: 0; ETIMEDOUT; EDEADLK: the thread has it; another errno: it is no lock any more; -1: a
+ * signal handler has raised. Whoever died with it is in `lock->dead` afterwards. */
 __attribute__((warn_unused_result)) int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline);
 /* False: the calling thread does not have it. */
 bool sync_let_go(struct mprun_sync_lock* lock);
