@@ -25,7 +25,10 @@ void inherit_alarm(void) {
 }
 
 /* Context: child after fork. */
-void forget_alarm(void) { atomic_store(&mprun_asked_for_alarm, 0); }
+void forget_alarm(void) {
+  if (atomic_load(&mprun_asked_for_alarm) != 0)
+    atomic_store(&mprun_asked_for_alarm, 0); /* else its page stays shared */
+}
 
 int exec_with_alarm(exec_function* exec, const char* program, char* const argv[], char* const envp[]) {
   if (atomic_load(&mprun_asked_for_alarm) == 0 || !is_running()) return exec(program, argv, envp);

@@ -6,11 +6,11 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "preload.h"
+#include "wire/alarms.h"
 
 /* libc's own; found before main, because dlsym() waits for locks that nobody frees between fork and exec. */
 #define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp)
@@ -72,14 +72,25 @@ static void after_unseen_fork_in_child(void) {
   if (--forking.depth == 0) child_hooks(&forking.unseen);
 }
 
+/* By hand: a child that runs a program at once would have libc's functions bound anew each time. */
+static bool begins_with(const char* text, const char* begin) {
+  while (*begin != '\0' && *text == *begin) ++text, ++begin;
+  return *begin == '\0';
+}
+
+static bool names_us(const char* variable) {
+  if (!begins_with(variable, "LD_PRELOAD=")) return false;
+  while (*variable != '\0' && !begins_with(variable, MPRUN_PRELOAD_NAME)) ++variable;
+  return *variable != '\0';
+}
+
 /* Notes, once a process, that a program is started without us which needs us. Also runs between vfork and exec. */
 static void look_at_environment(const char* program, char* const* environment) {
   static bool told;
   find_real();
-  const char* ours = preload_path();
-  if (*ours == '\0' || told) return;
+  if (told) return;
   for (; environment != NULL && *environment != NULL; ++environment) {
-    if (strncmp(*environment, "LD_PRELOAD=", 11) == 0 && strstr(*environment, ours) != NULL) return;
+    if (names_us(*environment)) return;
   }
   if (program == NULL || !forks_beside_threads(program)) return;
   told = true;
@@ -155,6 +166,7 @@ __attribute__((constructor)) static void start(void) {
     return;
   }
   read_settings();
+  find_listener();
   register_history();
   register_python();
   register_libgomp();

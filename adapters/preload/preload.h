@@ -50,8 +50,6 @@ void read_settings(void);
 bool adapter_is_on(const char* name);
 /* MPRUN_QUIET_SECONDS, in milliseconds; 2000 unless set. */
 unsigned quiet_milliseconds(void);
-/* The path of this library, as LD_PRELOAD names it. */
-const char* preload_path(void);
 /* The abstract address that notes are sent to, without its leading NUL; "" if nobody listens. */
 const char* notes_address(void);
 
@@ -63,9 +61,13 @@ bool forks_beside_threads(const char* program);
 
 /* --- notes.c --- */
 
+/* Called once the settings were read. */
+void find_listener(void);
 /* Tells mprun something a person should know; dropped where no mprun listens. Safe between vfork and exec. */
 void note(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, but waits until mprun has room for it: a second at most, in all. For `mprun doctor`. */
+/* The same of a text that is complete: the adapter, a newline, what it says. */
+void send_note(const char* text, size_t size, bool wait);
+/* The same as note(), but waits until mprun has room for it: a second at most, in all. For `mprun doctor`. */
 void tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- objects.c --- */

@@ -92,7 +92,7 @@ static int open_program(const char* file) {
     if (size + strlen(file) + 2 <= sizeof path) {
       memcpy(path, at, size);
       path[size] = '/';
-      strcpy(path + size + 1, file);
+      memcpy(path + size + 1, file, strlen(file) + 1);
       if (access(path, X_OK) == 0) return open(path, flags);
     }
     at += size + (at[size] != '\0');

@@ -16,8 +16,8 @@ constexpr const char* kUnknown = "may have asked for an alarm";
 /// The mappings with an ELF header of our libraries: of every mprun that a process is below.
 std::vector<Mapping> libraries_in(std::string_view maps) {
   std::string lines;
-  for (std::size_t at = maps.find(MPRUN_ALARM_LIBRARY); at != std::string_view::npos;
-       at = maps.find(MPRUN_ALARM_LIBRARY, at)) {
+  for (std::size_t at = maps.find(MPRUN_PRELOAD_NAME); at != std::string_view::npos;
+       at = maps.find(MPRUN_PRELOAD_NAME, at)) {
     const std::size_t begin = maps.rfind('\n', at) + 1;
     const std::size_t end = std::min(maps.find('\n', at), maps.size());
     lines.append(maps.substr(begin, end - begin)).push_back('\n');

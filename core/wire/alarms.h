@@ -3,8 +3,8 @@
 #ifndef MPRUN_WIRE_ALARMS_H
 #define MPRUN_WIRE_ALARMS_H
 
-/* Part of the library's file name, as /proc/PID/maps has it. */
-#define MPRUN_ALARM_LIBRARY "libmprun_preload"
+/* Part of the library's file name, as /proc/PID/maps and LD_PRELOAD have it. */
+#define MPRUN_PRELOAD_NAME "libmprun_preload"
 /* An int32_t; not 0: it has. */
 #define MPRUN_ALARM_SYMBOL "mprun_asked_for_alarm"
 
