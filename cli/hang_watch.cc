@@ -8,6 +8,7 @@
 #include "report/hang_report.h"
 #include "report/inspect_report.h"
 #include "report/safe_text.h"
+#include "watch/alarm.h"
 #include "watch/joins.h"
 #include "watch/sight.h"
 
@@ -38,7 +39,7 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
 Outside HangWatch::outside() {
   Outside found;
   found.foreign = inodes_held_by(proc_.get(), {getpid(), guard_});
-  found.alarms = family_->alarms();
+  found.why_alarm_may_come = [this](pid_t pid, pid_t tid) { return why_alarm_may_come(proc_.get(), pid, tid); };
   found.sync = sync_;
   found.hosts = outlook_.hosts;
   found.may_start = outlook_.may_start;

@@ -182,11 +182,12 @@ class Program {
   void wait_for_all() {
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
+      const int pause = milliseconds_of_pause();
       const int unheard = words_.is_waiting() ? STDERR_FILENO : -1;
       std::array<pollfd, 5> waits{pollfd{signals_.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
-                                  pollfd{notes_->fd(), POLLIN, 0}, pollfd{watch_->fd(), POLLIN, 0},
-                                  pollfd{unheard, POLLOUT, 0}};
-      const int ready = poll(waits.data(), waits.size(), milliseconds_to_wait());
+                                  pollfd{pause > 0 ? -1 : notes_->fd(), POLLIN, 0},
+                                  pollfd{pause > 0 ? -1 : watch_->fd(), POLLIN, 0}, pollfd{unheard, POLLOUT, 0}};
+      const int ready = poll(waits.data(), waits.size(), pause > 0 ? pause : milliseconds_to_wait());
       if (ready < 0 && errno != EINTR) {
         give_up("cannot wait for the program");
         return;
@@ -195,6 +196,7 @@ class Program {
         kill_descendants(kKillSeconds);
         _exit(128 + SIGKILL);
       }
+      if (ready > 0 && (waits[2].revents | waits[3].revents) != 0) heard_at_ = monotonic_now();
       if (ready > 0 && waits[2].revents != 0) tell_notes();
       if (ready > 0 && waits[3].revents != 0) {
         watch_->take_ends();
@@ -232,6 +234,14 @@ class Program {
     say(error.message);
     code_ = exit_code_of(error);
     ranks_.clear();
+  }
+
+  // A program that starts others all the time is heard of in batches: each time costs it processor time, too. They are
+  // short, because a box of notes may hold no more than ten.
+  [[nodiscard]] int milliseconds_of_pause() const {
+    if (observer_ != nullptr) return 0;
+    const Nanos left = heard_at_ + 2 * kNanosPerMilli - monotonic_now();
+    return static_cast<int>(std::clamp<Nanos>((left + kNanosPerMilli - 1) / kNanosPerMilli, 0, 2));
   }
 
   [[nodiscard]] int milliseconds_to_wait() const {
@@ -317,6 +327,7 @@ class Program {
   int ports_;
   ProgramObserver* observer_;
   Environment environment_;
+  Nanos heard_at_ = 0;  ///< notes, or ends
   std::optional<NoteBox> notes_;
   TextBacklog words_{STDERR_FILENO};
   std::map<pid_t, int> ranks_;

@@ -9,7 +9,8 @@
 #include "clean_thread.h"
 #include "preload.h"
 
-enum { MOST_COPIES = 16, PAUSE_HARD = 2 };
+/* Copies that are too old have room in every thread, which costs each a page: a few. */
+enum { MOST_COPIES = 16, MOST_OLD_COPIES = 4, PAUSE_HARD = 2 };
 
 static const char kName[] = "libgomp";
 
@@ -89,7 +90,7 @@ static __thread struct {
     struct copy copy;
     void* data; /* the forking thread's, in the library */
     int max_threads;
-  } all[MOST_COPIES];
+  } all[MOST_OLD_COPIES];
   size_t count;
 } resets;
 
@@ -99,7 +100,8 @@ static __thread struct {
 static void plan_reset(const struct copy* copy) {
   if (thread_is_clean) return;
   void* data = find_thread_local_data(&copy->object);
-  if (data != NULL && copy->max_threads != NULL && copy->set_threads != NULL) {
+  const bool has_room = resets.count < MOST_OLD_COPIES;
+  if (has_room && data != NULL && copy->max_threads != NULL && copy->set_threads != NULL) {
     const size_t last = resets.count++;
     resets.all[last].copy = *copy;
     resets.all[last].data = data;

@@ -2,13 +2,10 @@
  * reads:
  *
  *     fork   PARENT  THREAD  THREADS    by the child: which thread forked it, and how many the parent had
- *     alarm                             by a process that will get a signal by a clock, once
  *     term   PROCESS                    by one that sent it SIGTERM
  *     end    PROCESS STATUS             by its parent, which has reaped it: it did not end well
  *
- * A fork is told without waiting: one that is lost costs a cause. A lost alarm would cost the proof its truth, so that
- * one waits for room. */
-#include <stdatomic.h>
+ * All are told without waiting: one that is lost costs a cause. */
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,19 +28,25 @@ static int remember(void* data, int64_t deadline) {
   return 0;
 }
 
-/* The process that has told of an alarm: its number, because a child of vfork() shares our memory. */
-static _Atomic pid_t alarm_told;
-
-/* Context: child after fork. */
-static void tell_in_child(void* data) {
-  (void)data;
-  atomic_store(&alarm_told, 0);
-  note(kName, "fork\t%d\t%d\t%u", (int)forking.parent, (int)forking.thread, forking.threads);
+static size_t add_number(char* text, size_t size, unsigned number) {
+  char digits[12];
+  size_t count = 0;
+  do {
+    digits[count++] = (char)('0' + number % 10);
+  } while ((number /= 10) != 0);
+  text[size++] = '\t';
+  while (count > 0) text[size++] = digits[--count];
+  return size;
 }
 
-void tell_alarm(void) {
-  const pid_t self = getpid();
-  if (atomic_load(&alarm_told) != self && tell(kName, "alarm")) atomic_store(&alarm_told, self);
+/* Context: child after fork. Most run another program at once: so no printf(), which is several pages of code. */
+static void tell_in_child(void* data) {
+  (void)data;
+  char text[64] = "history\nfork";
+  size_t size = sizeof "history\nfork" - 1;
+  size = add_number(text, size, (unsigned)forking.parent);
+  size = add_number(text, size, (unsigned)forking.thread);
+  send_note(text, add_number(text, size, forking.threads), false);
 }
 
 void tell_termination(pid_t process) { note(kName, "term\t%d", (int)process); }

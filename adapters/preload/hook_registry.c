@@ -19,6 +19,7 @@ struct slot {
 };
 
 static struct slot slots[MOST_FORK_HOOKS];
+static atomic_uint slots_used; /* those behind were never touched, and are not: a child would get a page of its own */
 static unsigned long registrations;
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* the slots' hooks and numbers */
 
@@ -33,6 +34,7 @@ int mprun_register_fork_hook(const struct mprun_fork_hook* hook) {
     strncpy(slot->name, hook->name, MOST_NAME - 1);
     slot->hook.name = slot->name;
     atomic_store(&slot->number, ++registrations);
+    if (i >= atomic_load(&slots_used)) atomic_store(&slots_used, (unsigned)i + 1);
     status = 0;
   }
   pthread_mutex_unlock(&changing);
@@ -43,7 +45,7 @@ int mprun_unregister_fork_hook(const char* name, void* data) {
   if (name == NULL) return ENOENT;
   struct slot* last = NULL; /* of those registered */
   pthread_mutex_lock(&changing);
-  for (size_t i = 0; i < MOST_FORK_HOOKS; ++i) {
+  for (size_t i = 0; i < atomic_load(&slots_used); ++i) {
     struct slot* slot = &slots[i];
     const unsigned long number = atomic_load(&slot->number);
     if (number == 0 || slot->hook.data != data || strncmp(slot->name, name, MOST_NAME - 1) != 0) continue;
@@ -61,7 +63,7 @@ static struct slot* hold_previous(unsigned long* number) {
   for (;;) {
     struct slot* found = NULL;
     unsigned long last = 0;
-    for (size_t i = 0; i < MOST_FORK_HOOKS; ++i) {
+    for (size_t i = 0; i < atomic_load(&slots_used); ++i) {
       const unsigned long candidate = atomic_load(&slots[i].number);
       if (candidate <= last || candidate >= *number) continue;
       found = &slots[i];
@@ -133,7 +135,7 @@ void parent_hooks(const struct fork_in_flight* fork) { other_half(fork, false); 
 void child_hooks(const struct fork_in_flight* fork) {
   /* Threads that were registering or forking are not in the child, and will not let go of anything. */
   changing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-  for (size_t i = 0; i < MOST_FORK_HOOKS; ++i) atomic_store(&slots[i].forks, 0);
+  for (size_t i = 0; i < atomic_load(&slots_used); ++i) atomic_store(&slots[i].forks, 0);
   for (size_t i = 0; i < fork->prepared; ++i) atomic_fetch_add(&slots[fork->slots[i]].forks, 1);
   other_half(fork, true);
 }

@@ -1,19 +1,19 @@
 /* What the library puts in the place of libc's functions: fork(), with the hooks around it; the exec functions, which
- * only look whether the new program's environment still has us in it; and alarms, which are told of. */
+ * only look whether the new program's environment still has us in it, and tell it of an alarm. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
 #include "preload.h"
+#include "wire/alarms.h"
 
 /* libc's own; found before main, because dlsym() waits for locks that nobody frees between fork and exec. */
-#define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(execv) X(execvp) X(posix_spawn) X(posix_spawnp)
+#define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp)
 // NOLINTBEGIN(bugprone-macro-parentheses): member names
 #define DECLARE(name) __typeof__(&name) name;
 #define FIND(name) real.name = (__typeof__(&name))dlsym(RTLD_NEXT, #name);
@@ -68,42 +68,48 @@ static void after_unseen_fork_in_parent(void) {
   if (--forking.depth == 0) parent_hooks(&forking.unseen);
 }
 static void after_unseen_fork_in_child(void) {
+  forget_alarm();
   if (--forking.depth == 0) child_hooks(&forking.unseen);
 }
 
-/* Notes, once a process, that a program is started without us. Also runs between vfork and exec. */
+/* By hand: a child that runs a program at once would have libc's functions bound anew each time. */
+static bool begins_with(const char* text, const char* begin) {
+  while (*begin != '\0' && *text == *begin) ++text, ++begin;
+  return *begin == '\0';
+}
+
+static bool names_us(const char* variable) {
+  if (!begins_with(variable, "LD_PRELOAD=")) return false;
+  while (*variable != '\0' && !begins_with(variable, MPRUN_PRELOAD_NAME)) ++variable;
+  return *variable != '\0';
+}
+
+/* Notes, once a process, that a program is started without us which needs us. Also runs between vfork and exec. */
 static void look_at_environment(const char* program, char* const* environment) {
   static bool told;
   find_real();
-  const char* ours = preload_path();
-  if (*ours == '\0' || told) return;
+  if (told) return;
   for (; environment != NULL && *environment != NULL; ++environment) {
-    if (strncmp(*environment, "LD_PRELOAD=", 11) == 0 && strstr(*environment, ours) != NULL) return;
+    if (names_us(*environment)) return;
   }
+  if (program == NULL || !forks_beside_threads(program)) return;
   told = true;
-  note("environment", "%s is started without LD_PRELOAD in its environment: mprun's adapters are not in it",
-       program != NULL ? program : "a program");
+  note("environment", "%s is started without LD_PRELOAD in its environment: mprun's adapters are not in it", program);
 }
 
 MPRUN_EXPORT int execve(const char* path, char* const argv[], char* const envp[]) {
   look_at_environment(path, envp);
-  return real.execve(path, argv, envp);
+  return exec_with_alarm(real.execve, path, argv, envp);
 }
 
 MPRUN_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) {
   look_at_environment(file, envp);
-  return real.execvpe(file, argv, envp);
+  return exec_with_alarm(real.execvpe, file, argv, envp);
 }
 
-MPRUN_EXPORT int execv(const char* path, char* const argv[]) {
-  look_at_environment(path, environ);
-  return real.execv(path, argv);
-}
+MPRUN_EXPORT int execv(const char* path, char* const argv[]) { return execve(path, argv, environ); }
 
-MPRUN_EXPORT int execvp(const char* file, char* const argv[]) {
-  look_at_environment(file, environ);
-  return real.execvp(file, argv);
-}
+MPRUN_EXPORT int execvp(const char* file, char* const argv[]) { return execvpe(file, argv, environ); }
 
 /* libc's execl and its kin do not come by our execve. The arguments of a call as an array `argv`; `arguments` is then
  * behind their NULL. */
@@ -154,11 +160,13 @@ MPRUN_EXPORT int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_fi
 __attribute__((constructor)) static void start(void) {
   find_real();
   find_witnessed();
+  inherit_alarm();
   if (getauxval(AT_SECURE) != 0) { /* not in a program with rights of its own */
     forking.depth = 1;
     return;
   }
   read_settings();
+  find_listener();
   register_history();
   register_python();
   register_libgomp();

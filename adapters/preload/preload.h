@@ -1,5 +1,6 @@
 /* What the parts of the preload library share. The library is loaded into every process of a job, the user's own
- * programs included, so nothing in it allocates, keeps a descriptor open, starts a thread or leaves errno changed.
+ * programs included, so nothing in it allocates, keeps a descriptor open, starts a thread (but python_gil.c, for a
+ * moment) or leaves errno changed.
  * It is C, and exports what it interposes and <mprun/fork_hooks.h> only. */
 #ifndef MPRUN_PRELOAD_H
 #define MPRUN_PRELOAD_H
@@ -49,17 +50,25 @@ void read_settings(void);
 bool adapter_is_on(const char* name);
 /* MPRUN_QUIET_SECONDS, in milliseconds; 2000 unless set. */
 unsigned quiet_milliseconds(void);
-/* The path of this library, as LD_PRELOAD names it. */
-const char* preload_path(void);
 /* The abstract address that notes are sent to, without its leading NUL; "" if nobody listens. */
 const char* notes_address(void);
 
+/* --- program.c --- */
+
+/* True if the program, or the interpreter of the script, forks by itself and can have threads. Safe between vfork and
+ * exec. */
+bool forks_beside_threads(const char* program);
+
 /* --- notes.c --- */
 
+/* Called once the settings were read. */
+void find_listener(void);
 /* Tells mprun something a person should know; dropped where no mprun listens. Safe between vfork and exec. */
 void note(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, but waits, bounded, until mprun has room for it. True: it has it. */
-bool tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
+/* The same of a text that is complete: the adapter, a newline, what it says. */
+void send_note(const char* text, size_t size, bool wait);
+/* The same as note(), but waits until mprun has room for it: a second at most, in all. For `mprun doctor`. */
+void tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- objects.c --- */
 
@@ -99,6 +108,8 @@ struct runtime_kind {
 };
 
 bool is_libgomp(const struct loaded_object* object);
+/* Whether a file of this name ("libgomp.so.1") brings threads along. */
+bool is_runtime_library(const char* file);
 /* Calls `visit` with every kind of runtime that the object holds. Calls into OpenBLAS to learn how it was built. */
 void each_runtime(const struct loaded_object* object, void (*visit)(const struct runtime_kind*, void*), void* data);
 
@@ -123,10 +134,20 @@ bool read_thread_file(pid_t thread, const char* file, char* text, size_t size);
  * written in Python, are not in it. */
 bool python_leaves_adapters_out(void);
 
+/* --- alarms.c --- */
+
+/* This process asks for a signal by a clock. */
+void remember_alarm(void);
+/* The same, if the program that it ran before it came to this one by exec has done so. */
+void inherit_alarm(void);
+void forget_alarm(void);
+
+typedef int exec_function(const char* program, char* const argv[], char* const envp[]);
+/* Runs `exec`, with a word in the environment if an alarm goes on. Safe between vfork and exec. */
+int exec_with_alarm(exec_function* exec, const char* program, char* const argv[], char* const envp[]);
+
 /* --- history.c --- */
 
-/* This process has asked for a signal by a clock. */
-void tell_alarm(void);
 /* `process` was sent SIGTERM. */
 void tell_termination(pid_t process);
 /* A child of this process ended badly; `status` as by waitpid(). */

@@ -1,6 +1,9 @@
-/* Python: the GIL is held across every fork of a thread that could hold it, and the interpreter's own fork functions
- * run even where a C extension calls fork() behind its back. os.fork and its kin do both themselves. Without them
- * the child would wait for a GIL whose holder was left behind. */
+/* Python: the GIL is held across every fork of a thread that Python knows, and the interpreter's own fork functions run
+ * even where a C extension calls fork() behind its back. os.fork and its kin do both themselves. Without them the child
+ * would wait for a GIL whose holder was left behind. A thread that Python does not know forks as it does without us. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +16,8 @@ struct python {
   const void* module; /* an address inside the object that has the interpreter */
   int (*is_initialized)(void);
   int (*is_finalizing)(void);
+  void* (*thread_state)(void); /* of the calling thread; NULL: Python does not know it */
+  int (*gil_check)(void);      /* whether the calling thread has the GIL */
   int (*gil_ensure)(void);
   void (*gil_release)(int);
   void (*before_fork)(void);
@@ -47,6 +52,8 @@ static bool look_for_python(const struct loaded_object* object, void* data) {
     const char* name;
   } wanted[] = {
       {&found->is_initialized, "Py_IsInitialized"},
+      {&found->thread_state, "PyGILState_GetThisThreadState"},
+      {&found->gil_check, "PyGILState_Check"},
       {&found->gil_ensure, "PyGILState_Ensure"},
       {&found->gil_release, "PyGILState_Release"},
       {&found->before_fork, "PyOS_BeforeFork"},
@@ -136,15 +143,58 @@ static bool interpreter_knows(void) {
   return known;
 }
 
+/* Threads that still wait for the GIL, and whether one of them was given up. */
+static atomic_int asking;
+static atomic_bool given_up;
+
+static void* ask(void* unused) {
+  python.gil_release(python.gil_ensure());
+  atomic_fetch_sub(&asking, 1);
+  return unused;
+}
+
+/* A thread that takes the GIL and lets go of it: nothing of Python's waits for it with a limit, and who holds it may
+ * itself wait for the thread that forks. 0, or an errno. */
+static int start_asking(pthread_t* thread) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int failed = pthread_create(thread, NULL, ask, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return failed;
+}
+
+/* True if the GIL is there for the asking before the deadline. */
+static bool gil_comes_free(int64_t deadline) {
+  if (python.gil_check() || thread_count() == 1) return true;
+  if (atomic_load(&asking) == 0) atomic_store(&given_up, false);
+  if (atomic_load(&given_up)) return false;
+  pthread_t thread;
+  atomic_fetch_add(&asking, 1);
+  if (start_asking(&thread) != 0) {
+    atomic_fetch_sub(&asking, 1);
+    return false;
+  }
+  const struct timespec until = {deadline / 1000000000, deadline % 1000000000};
+  if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0) return true;
+  atomic_store(&given_up, true);
+  pthread_detach(thread);
+  return false;
+}
+
 static int hold_gil(void* data, int64_t deadline) {
   (void)data;
-  (void)deadline;
   held.ensured = held.interpreter_told = false;
   find_python();
   if (python.module == NULL || !python.is_initialized()) return 0;
   tell_what_is_missing();
   if (is_pythons_own_fork()) return 0;
   if (python.is_finalizing != NULL && python.is_finalizing()) return 0;
+  if (python.thread_state() == NULL) return 0;
+  if (!gil_comes_free(deadline)) {
+    note(kName, "a thread forked while another held the GIL and did not let go of it: the child must not use Python");
+    return 0;
+  }
   held.gil_state = python.gil_ensure();
   held.ensured = true;
   if (!interpreter_knows()) {
@@ -167,6 +217,7 @@ static void release_in_parent(void* data) {
 
 static void release_in_child(void* data) {
   (void)data;
+  atomic_store(&asking, 0); /* those threads were left behind */
   release(python.after_fork_child);
 }
 

@@ -47,6 +47,14 @@ static bool is_kind(const struct loaded_object* object, const struct runtime_kin
 
 bool is_libgomp(const struct loaded_object* object) { return is_kind(object, &kinds[RUNTIME_LIBGOMP]); }
 
+bool is_runtime_library(const char* file) {
+  static const char libraries[][12] = {"libgomp.so", "libomp.so", "libiomp5.so", "libtbb.so", "libopenblas", "libmkl_"};
+  for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; ++i) {
+    if (strncmp(file, libraries[i], strlen(libraries[i])) == 0) return true;
+  }
+  return false;
+}
+
 static const struct runtime_kind* openblas_build(const struct loaded_object* object, const struct runtime_kind* kind) {
   int (*get_parallel)(void) = NULL;
   void* symbol = find_symbol(object, kind->symbol);

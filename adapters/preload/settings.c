@@ -1,14 +1,12 @@
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "preload.h"
 
-enum { MOST_TEXT = 512, MOST_PATH = 4096 };
+enum { MOST_TEXT = 512 };
 
 static char adapters[MOST_TEXT]; /* "-libgomp,-quiet" */
-static char path[MOST_PATH];
-static char notes[108]; /* sun_path has no more */
+static char notes[108];          /* sun_path has no more */
 static unsigned quiet_ms = 2000;
 
 static void copy_text(char* to, size_t size, const char* from) {
@@ -18,8 +16,6 @@ static void copy_text(char* to, size_t size, const char* from) {
 void read_settings(void) {
   copy_text(adapters, sizeof adapters, getenv("MPRUN_ADAPTERS"));
   copy_text(notes, sizeof notes - 1, getenv("MPRUN_NOTES"));
-  Dl_info info;
-  if (dladdr((const void*)read_settings, &info) != 0) copy_text(path, sizeof path, info.dli_fname);
   const char* seconds = getenv("MPRUN_QUIET_SECONDS");
   if (seconds != NULL) {
     char* end = NULL;
@@ -44,5 +40,4 @@ bool adapter_is_on(const char* name) {
 }
 
 unsigned quiet_milliseconds(void) { return quiet_ms; }
-const char* preload_path(void) { return path; }
 const char* notes_address(void) { return notes; }

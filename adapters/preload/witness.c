@@ -1,5 +1,5 @@
-/* libc functions that tell the watch, by history.c, what /proc does not show: who will get a signal by a clock, who was
- * told to end, and how a child ended. They do just what libc's do. */
+/* libc functions that tell the watch, by alarms.c and history.c, what /proc does not show: who will get a signal by a
+ * clock, who was told to end, and how a child ended. They do just what libc's do. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -25,13 +25,13 @@ void find_witnessed(void) {
 
 MPRUN_EXPORT unsigned alarm(unsigned seconds) {
   find_witnessed();
-  if (seconds != 0) tell_alarm();
+  if (seconds != 0) remember_alarm();
   return real.alarm(seconds);
 }
 
 MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
   find_witnessed();
-  if (value != 0) tell_alarm();
+  if (value != 0) remember_alarm();
   return real.ualarm(value, interval);
 }
 
@@ -39,7 +39,7 @@ MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
 MPRUN_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* new_value, struct itimerval* old_value) {
   find_witnessed();
   const struct timeval* first = new_value == NULL ? NULL : &new_value->it_value;
-  if (which == ITIMER_REAL && first != NULL && (first->tv_sec != 0 || first->tv_usec != 0)) tell_alarm();
+  if (which == ITIMER_REAL && first != NULL && (first->tv_sec != 0 || first->tv_usec != 0)) remember_alarm();
   return real.setitimer(which, new_value, old_value);
 }
 

@@ -1,11 +1,16 @@
 /* oneTBB keeps its workers across fork() as if they were there; a child then computes with one thread, or waits for
  * them. tbb::finalize ends them, and the next parallel algorithm on either side starts new ones. It does nothing, and
- * says so, while another thread uses TBB. */
+ * says so, while another thread uses TBB; but it waits for tasks that workers are in the midst of, without a limit, and
+ * such a task may wait for the thread that forks. So it is not called while a worker is blocked in a task. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "preload.h"
 
 enum { FINALIZE_NOTHROWING = 1 }; /* oneapi/tbb/global_control.h */
+enum { MOST_WORDS = 512, MOST_STACK = 64 << 20 };
 
 static const char kName[] = "tbb";
 
@@ -17,7 +22,17 @@ struct handle {
 struct tbb {
   void (*get)(struct handle* handle);
   bool (*finalize)(struct handle* handle, intptr_t mode);
+  unsigned long code_begin, code_end;
 };
+
+static void find_code(const struct loaded_object* object, struct tbb* tbb) {
+  for (size_t i = 0; i < object->header_count; ++i) {
+    const ElfW(Phdr)* header = &object->headers[i];
+    if (header->p_type != PT_LOAD || (header->p_flags & PF_X) == 0) continue;
+    tbb->code_begin = object->base + header->p_vaddr;
+    tbb->code_end = tbb->code_begin + header->p_memsz;
+  }
+}
 
 static bool look_for_tbb(const struct loaded_object* object, void* data) {
   struct tbb* tbb = data;
@@ -26,18 +41,59 @@ static bool look_for_tbb(const struct loaded_object* object, void* data) {
   if (get == NULL || finalize == NULL) return true;
   memcpy(&tbb->get, &get, sizeof get);
   memcpy(&tbb->finalize, &finalize, sizeof finalize);
+  find_code(object, tbb);
   return false;
+}
+
+static bool is_code(const struct tbb* tbb, unsigned long address) {
+  return address >= tbb->code_begin && address < tbb->code_end;
+}
+
+/* Whether a stack, from `at` up, has a frame of the library; by system calls, which fail where the stack ends. */
+static bool has_frame(const struct tbb* tbb, unsigned long at) {
+  unsigned long words[MOST_WORDS];
+  const unsigned long most = at + MOST_STACK;
+  while (at < most) {
+    const size_t size = sizeof words - at % sizeof words;
+    struct iovec to = {words, size}, from = {(void*)at, size};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)size) return false;
+    for (size_t i = 0; i < size / sizeof *words; ++i) {
+      if (is_code(tbb, words[i])) return true;
+    }
+    at += size;
+  }
+  return false;
+}
+
+struct look {
+  const struct tbb* tbb;
+  bool in_task;
+};
+
+/* A worker without work is blocked in a system call of the library, by way of libc's syscall(). */
+static bool look_at(pid_t thread, void* data) {
+  struct look* look = data;
+  char text[256];
+  unsigned long stack = 0, counter = 0, caller = 0;
+  if (!read_thread_file(thread, "syscall", text, sizeof text)) return true;
+  if (sscanf(text, "%*s %*s %*s %*s %*s %*s %*s %lx %lx", &stack, &counter) != 2) return true; /* it runs */
+  struct iovec to = {&caller, sizeof caller}, from = {(void*)stack, sizeof caller};
+  if (stack % sizeof caller != 0 || process_vm_readv(getpid(), &to, 1, &from, 1, 0) != sizeof caller) return true;
+  if (!is_code(look->tbb, counter) && !is_code(look->tbb, caller)) look->in_task = has_frame(look->tbb, stack);
+  return !look->in_task;
 }
 
 static int end_workers(void* data, int64_t deadline) {
   (void)data;
   (void)deadline;
-  struct tbb tbb = {NULL, NULL};
+  struct tbb tbb = {NULL, NULL, 0, 0};
   each_object(look_for_tbb, &tbb);
   if (tbb.get == NULL) return 0;
+  struct look look = {&tbb, false};
+  each_other_thread(look_at, &look);
   struct handle handle = {NULL};
-  tbb.get(&handle);
-  if (!tbb.finalize(&handle, FINALIZE_NOTHROWING)) {
+  if (!look.in_task) tbb.get(&handle);
+  if (look.in_task || !tbb.finalize(&handle, FINALIZE_NOTHROWING)) {
     note(kName, "oneTBB was in use when the process forked: a child that uses it computes with one thread");
   }
   return 0;

@@ -83,11 +83,6 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
   (*environment)["MPRUN_NOTES"] = files.notes;
   if (!files.deadlines.empty()) (*environment)[MPRUN_DEADLINES_VARIABLE] = files.deadlines;
   if (!files.sync.empty()) (*environment)[MPRUN_SYNC_VARIABLE] = files.sync;
-  // GCC's AddressSanitizer refuses to start behind another library; it works there all the same.
-  std::string& asan = (*environment)["ASAN_OPTIONS"];
-  if (asan.find("verify_asan_link_order") == std::string::npos) {
-    asan = asan.empty() ? "verify_asan_link_order=0" : "verify_asan_link_order=0:" + asan;
-  }
   for (const std::string& name : off) {
     std::string& adapters = (*environment)["MPRUN_ADAPTERS"];
     adapters += (adapters.empty() ? "-" : ",-") + name;

@@ -29,8 +29,7 @@ struct AdapterFiles {
 [[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
 
 /// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, the user's own behind it), MPRUN_NOTES,
-/// MPRUN_DEADLINES, MPRUN_SYNC, `off` ("libgomp", ...) as MPRUN_ADAPTERS, and in ASAN_OPTIONS the leave not to be the
-/// first library.
+/// MPRUN_DEADLINES, MPRUN_SYNC, and `off` ("libgomp", ...) as MPRUN_ADAPTERS.
 void add_adapters(Environment* environment, const AdapterFiles& files, const std::vector<std::string>& off);
 
 /// What is a slot's own: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all

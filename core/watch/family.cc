@@ -59,11 +59,9 @@ bool Family::hear(const AdapterNote& note) {
   ForkRecord fork;
   pid_t pid = 0;
   int status = 0;
-  if (fields[0] == "alarm" && fields.size() == 1) {
-    hear_alarm(note.pid);
-  } else if (fields[0] == "fork" && fields.size() == 4 && read_number(fields[1], &fork.parent) &&
-             read_number(fields[2], &fork.parent_tid) && read_number(fields[3], &fork.threads) && fork.parent > 0 &&
-             fork.parent_tid > 0 && fork.threads > 0) {
+  if (fields[0] == "fork" && fields.size() == 4 && read_number(fields[1], &fork.parent) &&
+      read_number(fields[2], &fork.parent_tid) && read_number(fields[3], &fork.threads) && fork.parent > 0 &&
+      fork.parent_tid > 0 && fork.threads > 0) {
     hear_fork(note.pid, fork);
   } else if (fields[0] == "term" && fields.size() == 2 && read_number(fields[1], &pid)) {
     // Only of those we know, whose end we will hear of.
@@ -101,7 +99,6 @@ void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
     return;
   }
   bury(pid);  // the watch has met it before
-  alarms_.erase(pid);
   Member member;
   member.parent = fork.parent;
   member.fork = fork;
@@ -121,18 +118,6 @@ RecordedDeath* Family::death_of_one_met(pid_t pid, pid_t parent) {
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   silent_dead_.erase(pid);
   return stat && stat->state != 'Z' ? nullptr : &*death;  // else the number is another's by now
-}
-
-// Whoever asked for an alarm is followed, so that the alarm is forgotten with its end.
-void Family::hear_alarm(pid_t pid) {
-  meet(pid);
-  if (members_.count(pid) == 0 && kill(pid, 0) != 0 && errno == ESRCH) return;
-  if (alarms_.size() >= kMostMembers) {
-    for (auto it = alarms_.begin(); it != alarms_.end();) {
-      it = kill(*it, 0) == 0 || errno != ESRCH ? std::next(it) : alarms_.erase(it);
-    }
-  }
-  alarms_.insert(pid);
 }
 
 void Family::meet(pid_t pid) {
@@ -224,7 +209,6 @@ void Family::bury(pid_t pid) {
   // A copy of the descriptor in a process that is being started would keep it in the set.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.process.pidfd(), nullptr);
   members_.erase(it);
-  alarms_.erase(pid);
   told_to_end_.erase(pid);
 }
 

@@ -1,5 +1,5 @@
 // Family: what is remembered of the processes of a tree because it cannot be seen afterwards: who was forked by which
-// thread, beside how many others; who asked for an alarm; who ended, how and when. Fed by the preload library's notes
+// thread, beside how many others; who ended, how and when. Fed by the preload library's notes
 // (adapters/preload/history.c) and by what the watch sees; lives in the supervisor. Owns a pidfd for every process
 // that it knows and that has not ended.
 #pragma once
@@ -49,8 +49,6 @@ class Family {
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
   /// Whether somebody has sent SIGTERM to the process, which goes on.
   [[nodiscard]] bool was_told_to_end(pid_t pid) const { return told_to_end_.count(pid) != 0; }
-  /// Processes that will get a signal by a clock, or got it.
-  [[nodiscard]] const std::set<pid_t>& alarms() const { return alarms_; }
 
  private:
   struct Member {
@@ -63,7 +61,6 @@ class Family {
   Family(Fd epoll, ProcSource* proc, std::size_t most_members)
       : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
   void hear_fork(pid_t pid, const ForkRecord& fork);
-  void hear_alarm(pid_t pid);
   void hear_end(pid_t pid, pid_t parent, ProcessEnd end);
   [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
   enum class Followed { kYes, kNo, kGone };
@@ -77,7 +74,7 @@ class Family {
   std::size_t most_members_;
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
-  std::set<pid_t> alarms_, told_to_end_;
+  std::set<pid_t> told_to_end_;
   std::set<pid_t> silent_dead_;  ///< of `deaths_`: whose fork nobody has told of
 };
 

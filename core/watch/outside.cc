@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "watch/alarm.h"
+
 namespace mprun {
 namespace {
 
@@ -72,6 +74,7 @@ class FilesInMemory {
 
 Outside rest_of_the_machine(ProcSource* proc, pid_t root, const std::vector<pid_t>& tree) {
   Outside found;
+  found.why_alarm_may_come = [proc](pid_t pid, pid_t tid) { return why_alarm_may_come(proc, pid, tid); };
   found.closed = false;
   const std::set<pid_t> inside(tree.begin(), tree.end());
   const auto text = proc->read(std::to_string(root) + "/stat");

@@ -169,7 +169,6 @@ std::string World::why_it_acts_alone(const Process& process, const StatusFile& s
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
-  if (around_.alarms.count(process.pid) != 0) return "has asked for an alarm";
   std::uint64_t unexpected = status.caught & ~expected_signals();
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected != 0) return "catches signal " + std::to_string(lowest_signal(unexpected));
@@ -180,7 +179,7 @@ std::string World::why_it_acts_alone(const Process& process, const StatusFile& s
     if (descriptor.kind == Descriptor::Kind::kIoUring) return "uses io_uring";
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
   }
-  return {};
+  return around_.why_alarm_may_come ? around_.why_alarm_may_come(process.pid, process.speaker) : "";
 }
 
 const World::Process* World::process(pid_t pid) const {

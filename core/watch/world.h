@@ -23,8 +23,8 @@ struct Outside {
   bool closed = true;
   /// Where it is not closed: whether the memory of a file may be mapped outside too. Empty: it may.
   std::function<bool(const Mapping&)> shares_memory;
-  /// Processes that have asked for a signal by a clock (alarm, setitimer), which /proc does not show.
-  std::set<pid_t> alarms;
+  /// Why a signal by a clock may come to a process, asked by a living thread of it (alarm.h). Empty: to none.
+  std::function<std::string(pid_t pid, pid_t tid)> why_alarm_may_come;
   /// Which thread forked a process; nullopt: not known. Empty: of none it is.
   struct Forker {
     pid_t pid = 0, tid = 0;

@@ -98,6 +98,7 @@ ALL = [
     # Waits that end by a timer.
     Control("alarm_wakes_lock.py"),
     Control("alarm_ends_child.py"),
+    Control("alarm_survives_exec.py"),
     Control("alarm_wakes_sigwait.c"),
     Control("posix_timer.c", more=("signal",)),
     Control("posix_timer.c", more=("thread",)),

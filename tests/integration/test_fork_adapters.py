@@ -398,6 +398,44 @@ def test_onetbb_has_its_threads_on_both_sides(run_mprun: RunCommand, tmp_path: P
     assert off.stdout == "1 0 1\n"
 
 
+TBB_TASK = r"""
+#include <tbb/global_control.h>
+#include <tbb/task_group.h>
+
+#include <cstdio>
+#include <semaphore.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main() {
+  alarm(60);
+  sem_t started, forked;
+  sem_init(&started, 0, 0);
+  sem_init(&forked, 0, 0);
+  tbb::global_control two(tbb::global_control::max_allowed_parallelism, 2);
+  tbb::task_group group;
+  group.run([&] { sem_post(&started); while (sem_wait(&forked) != 0) {} });
+  sem_wait(&started);
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  sem_post(&forked);
+  group.wait();
+  waitpid(pid, nullptr, 0);
+  std::puts("done");
+}
+"""
+
+
+def test_a_task_of_onetbb_may_wait_for_the_fork(run_mprun: RunCommand, tmp_path: Path) -> None:
+    if not Path("/usr/include/tbb/parallel_for.h").is_file():
+        pytest.skip("needs libtbb-dev")
+    write(tmp_path, {"task.cc": TBB_TASK})
+    subprocess.run(["c++", "-std=c++17", "task.cc", "-o", "task", "-ltbb"], cwd=tmp_path, check=True)
+    run = run_mprun("--", "./task", timeout=120).check()
+    assert run.stdout == "done\n"
+    assert "oneTBB was in use when the process forked" in run.stderr
+
+
 OPENBLAS = """
 import ctypes, os, sys
 

@@ -412,8 +412,8 @@ def test_usr1_shows_what_a_job_does(start_job: StartCommand) -> None:
     assert job.wait().returncode == 130
 
 
-def test_usr1_knows_what_the_watch_has_heard(start_job: StartCommand) -> None:
-    """An alarm is not in /proc: the worker has told of it when it was set."""
+def test_usr1_knows_of_alarms(start_job: StartCommand) -> None:
+    """They are not in /proc, but in the memory of the worker's preload library."""
     script = """
 import os, signal
 

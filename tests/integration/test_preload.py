@@ -248,24 +248,57 @@ def test_a_thread_that_rests_soon_is_waited_for(run_mprun: RunCommand, build: Co
 def test_a_cleared_environment_is_noted_once(
     run_mprun: RunCommand, build: Compile, how: str
 ) -> None:
-    run = run_mprun("--", build("clear_environment"), how).check()
+    programs = [build("forks_beside_threads", output=name) for name in ("first", "second")]
+    run = run_mprun("--", build("clear_environment"), how, *programs).check()
     warnings = warnings_of(run)
     # Each child of fork() is a process of its own, and says so itself.
-    programs = ["/bin/true"] if how in ("vfork", "spawn") else ["/bin/true", "/bin/sync"]
     for program, warning in zip(programs, warnings):
         assert warning.startswith(f"{program} is started without LD_PRELOAD in its environment")
-    assert len(warnings) == len(programs), run
+    assert len(warnings) == (1 if how in ("vfork", "spawn") else 2), run
 
 
 def test_a_kept_environment_is_not_noted(run_mprun: RunCommand, build: Compile) -> None:
-    assert run_mprun("--", build("clear_environment"), "keep").check().stderr == ""
+    program = build("forks_beside_threads")
+    assert run_mprun("--", build("clear_environment"), "keep", program, program).check().stderr == ""
+
+
+@pytest.mark.parametrize("flags", [["-DONLY_FORKS"], ["-DONLY_THREADS"], ["-static"]], ids=" ".join)
+def test_what_needs_no_adapter_is_not_noted(
+    run_mprun: RunCommand, build: Compile, flags: list[str]
+) -> None:
+    """It does not fork, or has no threads; or nothing can be preloaded into it."""
+    program = build("forks_beside_threads", *flags, output="forks" + "".join(flags))
+    assert run_mprun("--", build("clear_environment"), "execve", program, program).check().stderr == ""
+
+
+def test_tools_of_a_library_are_not_noted(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """As when Python looks for a library: ldconfig, gcc and ld, in environments of their own."""
+    program = tmp_path / "find.py"
+    program.write_text(
+        "import ctypes.util, subprocess\n"
+        "assert ctypes.util.find_library('c')\n"
+        "assert ctypes.util.find_library('nonsense') is None\n"
+        "subprocess.run(['diff', '/dev/null', '/dev/null'], env={}, check=True)\n"
+    )
+    assert run_mprun("--", harness.MPRUN_PYTHON, program).check().stderr == ""
+
+
+@pytest.mark.parametrize("first", [harness.MPRUN_PYTHON, f"/usr/bin/env {harness.MPRUN_PYTHON}"])
+def test_a_script_is_noted_by_its_interpreter(
+    run_mprun: RunCommand, build: Compile, tmp_path: Path, first: str
+) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!{first}\n")
+    script.chmod(0o755)
+    run = run_mprun("--", build("clear_environment"), "spawn", script, script).check()
+    assert [warning.split()[0] for warning in warnings_of(run)] == [str(script)]
 
 
 def test_programs_started_with_argument_lists(run_mprun: RunCommand, build: Compile) -> None:
     """By execl and its kin, which go through our hands."""
-    run = run_mprun("--", build("argument_lists")).check()
-    assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3\n"
-    assert "/bin/sh is started without LD_PRELOAD" in run.stderr
+    run = run_mprun("--", build("argument_lists"), harness.MPRUN_PYTHON).check()
+    assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3 \n"
+    assert f"{harness.MPRUN_PYTHON} is started without LD_PRELOAD" in run.stderr
 
 
 def test_a_setuid_program(run_mprun: RunCommand, build: Compile) -> None:
@@ -297,7 +330,7 @@ def test_the_library_shows_only_its_own(mprun: Path) -> None:
     witnessed = {"kill", "wait", "wait3", "wait4", "waitid", "waitpid"}
     hooks = {"mprun_register_fork_hook", "mprun_unregister_fork_hook"}
     assert {"fork", "execve", *clocks, *witnessed, *hooks} <= names
-    ours = re.compile(r"fork|exec\w*|posix_spawnp?|mprun_\w+")
+    ours = re.compile(r"fork|exec\w*|posix_spawnp?|mprun_\w+|__asan_default_options")
     strange = {name for name in names - clocks - witnessed if not ours.fullmatch(name)}
     assert strange == set()
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run_tool("readelf", "-d", library))
@@ -314,14 +347,12 @@ class Told:
     notes: list[tuple[int, str]]  # who sent it, by the kernel's word; the text
     children: list[tuple[int, int, int]]  # of each child its number, its parent and the thread
     pid: int  # of the program
+    asked: list[int]  # whether the library remembered an alarm
+    alarm: str  # what the environment said of one
 
     def forks(self) -> list[tuple[int, str]]:
         """Those that tell of a fork."""
         return [(pid, text) for pid, text in self.notes if text.startswith("fork")]
-
-    def alarms(self) -> list[int]:
-        """Who told of an alarm."""
-        return [pid for pid, text in self.notes if text == "alarm"]
 
 
 RunHistory = Callable[..., Told]
@@ -362,8 +393,12 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
                 assert program.stdout is not None
                 lines = [line.split() for line in program.stdout]
             assert program.returncode == 0
-            children = [(int(child), int(parent), int(thread)) for child, parent, thread in lines]
-            return Told(notes, children, program.pid)
+            words = [line for line in lines if line[0] in ("asked", "alarm")]
+            children = [(int(child), int(parent), int(thread)) for child, parent, thread in
+                        (line for line in lines if line not in words)]
+            asked = [int(line[1]) for line in words if line[0] == "asked"]
+            alarm = "".join("".join(line[1:]) for line in words if line[0] == "alarm")
+            return Told(notes, children, program.pid, asked, alarm)
 
         yield run
 
@@ -387,30 +422,38 @@ def test_no_history_of_programs_that_are_started(history: RunHistory) -> None:
 
 
 @pytest.mark.parametrize("clock", ["alarm", "ualarm", "real"])
-def test_an_alarm_is_told_once(history: RunHistory, clock: str) -> None:
-    told = history(f"{clock}=50 {clock}=0 {clock}=60 alarm=70")
-    assert told.alarms() == [told.pid]
-    assert told.forks() == []
+def test_an_alarm_is_remembered(history: RunHistory, clock: str) -> None:
+    told = history(f"asked {clock}=50 asked {clock}=0 asked")
+    assert told.asked == [0, 1, 1]
+    assert told.notes == []
 
 
 @pytest.mark.parametrize("clock", ["alarm=0", "ualarm=0", "real=0", "virtual=50", "prof=50"])
-def test_what_wakes_nobody_is_not_told(history: RunHistory, clock: str) -> None:
+def test_what_wakes_nobody_is_not_remembered(history: RunHistory, clock: str) -> None:
     """No clock is set; or one that stands still while the process waits."""
-    assert history(clock).notes == []
+    assert history(f"{clock} asked").asked == [0]
 
 
 def test_a_childs_alarm_is_its_own(history: RunHistory) -> None:
-    """A child inherits none, sets its own, and one that shares its parent's memory hides none."""
-    told = history("alarm=50 in-child=alarm=50")
-    [(child, _, _)] = told.children
-    assert told.alarms() == [told.pid, child]
-    told = history("in-vfork=alarm alarm=50")
-    [(child, _, _)] = told.children
-    assert told.alarms() == [child, told.pid]
+    """A child inherits none and sets its own; one that shares its parent's memory hides none."""
+    assert history("alarm=50 in-child=asked asked").asked == [0, 1]
+    assert history("in-child=alarm=50 asked").asked == [0]
+    assert history("in-vfork=alarm alarm=50 asked").asked == [1]
 
 
-def test_an_alarm_waits_for_room(mprun: Path, build: Compile) -> None:
-    """A lost one would make a proof wrong: the program waits until it is heard."""
+def test_an_alarm_outlives_exec(history: RunHistory) -> None:
+    """A program that has the library knows of it; any other finds it in its environment."""
+    assert history("alarm=50 exec asked").asked == [1]
+    assert history("exec asked").asked == [0]
+    assert history("alarm=50 alarm=0 exec asked").asked == [0]
+    told = history("alarm=50 env")
+    assert told.alarm == str(told.pid)
+    assert history("env").alarm == ""
+    assert history("alarm=50 exec exec env").alarm != ""
+
+
+def test_an_alarm_waits_for_nobody(mprun: Path, build: Compile) -> None:
+    """Also where the box of notes is full, which any user can bring about."""
     library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
     address = f"\0mprun-test-{os.getpid()}-full"
     kinds = (socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -421,22 +464,9 @@ def test_an_alarm_waits_for_room(mprun: Path, build: Compile) -> None:
             while True:
                 sender.sendto(b"history\nfull", address)
         env = {**os.environ, "LD_PRELOAD": str(library), "MPRUN_NOTES": address[1:]}
-        command = [build("history"), "alarm=100"]
-        with subprocess.Popen(command, env=env) as program:
-            harness.wait_until(lambda: is_sending(program.pid), timeout=60, what="the alarm's note")
-            box.settimeout(60)
-            while box.recv(4096) != b"history\nalarm":
-                pass
-        assert program.returncode == 0
-
-
-def is_sending(pid: int) -> bool:
-    """It waits in sendto(2)."""
-    try:
-        call = Path(f"/proc/{pid}/syscall").read_text(encoding="ascii").split()[0]
-    except (OSError, IndexError):
-        return False
-    return call == "44"
+        command = [build("history"), "many=1000", "fork", "asked"]
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert done.stdout.endswith("asked 1\n")
 
 
 @pytest.mark.parametrize("name", ["", "mprun-test-nobody"])
@@ -463,6 +493,39 @@ def test_many_forks_and_alarms(run_mprun: RunCommand, build: Compile) -> None:
     run = run_mprun("--", build("history"), *steps, timeout=120).check()
     assert len(run.stdout.splitlines()) == 2000
     assert run.stderr == ""
+
+
+# --- Python ------------------------------------------------------------------------------------
+
+BESIDE_GIL = """
+import ctypes, signal, sys, threading
+signal.alarm(PATIENCE)
+unlocked, locked = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[1])
+if sys.argv[2] == "unknown":
+    for _ in range(100):
+        assert locked.fork_in_own_thread() == 7
+for _ in range(3 if sys.argv[2] == "known" else 0):
+    thread = threading.Thread(target=unlocked.fork_when_told)
+    thread.start()
+    locked.tell_and_wait()
+    thread.join()
+print("forked")
+"""
+
+
+@pytest.mark.parametrize("thread", ["unknown", "known"])
+def test_a_fork_that_the_holder_of_the_gil_waits_for(
+    run_mprun: RunCommand, build: Compile, tmp_path: Path, thread: str
+) -> None:
+    """A thread that Python does not know forks as without mprun; one that it knows waits, bounded."""
+    library = build("fork_beside_gil", "-shared", "-fPIC", output="libfork_beside_gil.so")
+    program = tmp_path / "program.py"
+    program.write_text(BESIDE_GIL.replace("PATIENCE", "60"), encoding="utf-8")
+    run = run_mprun("--", harness.MPRUN_PYTHON, program, library, thread, timeout=180).check()
+    assert run.stdout == "forked\n"
+    assert [warning.split(":")[0] for warning in warnings_of(run)] == (
+        ["a thread forked while another held the GIL and did not let go of it"] if thread == "known" else []
+    )
 
 
 # --- OpenMP ------------------------------------------------------------------------------------
@@ -560,3 +623,25 @@ def test_a_sanitized_program(run_mprun: RunCommand, build: Compile, sanitizer: s
         pytest.skip(f"cc has no {sanitizer} sanitizer: {error}")
     run = run_mprun("--", program, "an argument").check(43)
     assert (run.stdout, run.stderr) == ("1 arguments, first an argument\n", "a complaint\n")
+
+
+@pytest.mark.parametrize("given", [None, "detect_leaks=0"])
+def test_a_program_without_a_sanitizer_hears_of_none(run_mprun: RunCommand, given: str | None) -> None:
+    print_it = "import os; print([(n, v) for n, v in os.environ.items() if 'ASAN' in n])"
+    env = {} if given is None else {"ASAN_OPTIONS": given}
+    run = run_mprun("--", harness.MPRUN_PYTHON, "-c", print_it, env=env).check()
+    assert run.stdout == f"{list(env.items())}\n"
+
+
+@pytest.mark.parametrize("leaks", ["0", "1"])
+def test_a_sanitized_program_keeps_its_options(
+    run_mprun: RunCommand, build: Compile, leaks: str
+) -> None:
+    """Ours is a default, beside which its own count."""
+    try:
+        program = build("plain", "-fsanitize=address", output="plain-address")
+    except AssertionError as error:
+        pytest.skip(f"cc has no such sanitizer: {error}")
+    env = {"ASAN_OPTIONS": f"help=1:detect_leaks={leaks}"}
+    run = run_mprun("--", program, env=env)
+    assert re.search(rf"(?s)detect_leaks\W.*?Current Value: {'true' if leaks == '1' else 'false'}", run.stderr)

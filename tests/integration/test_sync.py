@@ -512,3 +512,56 @@ def test_objects_can_be_passed_to_processes_that_are_spawned(run_job: RunCommand
     )
     job = {"script": "job.py:start", "inputs": {"range": 1}}
     assert run_job(job, scripts={"job.py": script}).check().values() == [[1, 3, 5]]
+
+
+# Overwrites the lock of what has the name (the memory's own: ""), as a stray write of any process could. A name lies
+# 16 bytes after its entry begins, the body's offset 8; a lock is a pthread_mutex_t, whose kind lies 16 bytes in.
+OVERWRITTEN = """
+import ctypes, signal, struct
+import mprun
+
+signal.alarm(60)  # for a wait that nothing ends
+mprun.counter("first")  # makes the memory, of 256 MiB
+maps = [line.split() for line in open("/proc/self/maps")]
+spans = [[int(bound, 16) for bound in line[0].split("-")] for line in maps if line[1] == "rw-s"]
+start, = [low for low, high in spans if high - low == 256 << 20]
+memory = (ctypes.c_char * (1 << 20)).from_address(start)
+
+def overwrite(name, after=0):
+    lock = 16
+    if name:
+        lock, = struct.unpack_from("Q", memory, memory.raw.find(name.encode() + b"\\0") - 8)
+    struct.pack_into("I", memory, lock + after + 16, 0x7f)
+
+def refused(*calls):
+    for call in calls:
+        try:
+            print(call.__name__, call())
+        except RuntimeError as error:
+            assert "was overwritten by one of them" in str(error), error
+
+lock, queue, shared = mprun.lock("a lock"), mprun.queue("a queue"), mprun.dict("a dict")
+barrier, seats = mprun.barrier("a barrier", 2), mprun.barrier("a second", 1)
+queue.put(1)
+shared["key"] = 1
+for name in ("a lock", "a queue", "a dict", "a barrier"):
+    overwrite(name)
+for seat in range(4):
+    overwrite("a second", LOCK_AND_WORDS + seat * SEAT)
+refused(lambda: queue.put(2), queue.get, queue.get_nowait)
+refused(lambda: shared["key"], lambda: "key" in shared, lambda: shared.update(key=2), lambda: shared.pop("key"),
+        lambda: shared.setdefault("key", 3), shared.items, shared.clear)
+refused(lock.acquire, lock.__enter__)
+refused(barrier.wait, barrier.abort, barrier.reset, lambda: barrier.n_waiting, seats.wait)
+assert (queue.qsize(), len(shared)) == (1, 1)  # nothing was changed
+
+fresh = mprun.queue("another queue")
+overwrite("")
+refused(lambda: fresh.put(1), lambda: mprun.lock("another lock"), lambda: mprun.dict("another dict"))
+assert fresh.qsize() == 0
+print("refused")
+""".replace("LOCK_AND_WORDS", "104 + 16").replace("SEAT", "56")
+
+
+def test_what_was_overwritten_is_not_used_without_its_lock(run_python: RunPython) -> None:
+    assert run_python(OVERWRITTEN).check().stdout == "refused\n"

@@ -73,7 +73,8 @@ class TreeProcess {
   bool readable = true, hidden_descriptors = false, forked = false;
   bool of_another = false;    ///< another user's: see FakeProc::hides_others
   std::string namespace_ids;  ///< of the line NSpid, where it has one
-  std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0";
+  std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
+              environ;
   std::string exe = "/usr/bin/program";
   int memory_of = 0;        ///< processes with the same number, not 0, have one address space
   std::set<int> timed_out;  ///< sockets with a time limit
@@ -285,6 +286,7 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (thread.state == 'Z') return "";  // what follows is gone with its memory and descriptors
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;
+  if (place.rest == "environ") return process.environ;
   if (place.rest.rfind("fdinfo/", 0) == 0) {
     const auto opened = process.descriptors.find(std::stoi(place.rest.substr(7)));
     if (opened != process.descriptors.end()) return opened->second.info;

@@ -1,4 +1,4 @@
-// Family: what it remembers of forks, alarms and ends, asked with real processes.
+// Family: what it remembers of forks and ends, asked with real processes.
 #include "watch/family.h"
 
 #include <gtest/gtest.h>
@@ -131,16 +131,11 @@ TEST_F(FamilyTest, PassesNonsenseOver) {
   Child child;
   for (const char* text : {"", "\t", "fork", "fork\t1\t1", "fork\t1\t1\t1\t1", "fork\t1\t1\t", "fork\tx\t1\t1",
                            "fork\t1\t1\t-1", "fork\t1\t1\t1 ", "fork\t0\t1\t1", "fork\t1\t-4\t1", "fork\t1\t1\t0",
-                           "fork\t99999999999999999999\t1\t1", "alarm\tnow", "alarms", " alarm", "fork\t1\n\t1\t1"}) {
+                           "fork\t99999999999999999999\t1\t1", "alarm", "fork\t1\n\t1\t1"}) {
     tell(child.pid(), text);
     EXPECT_EQ(family_.fork_of(child.pid()), nullptr) << text;
-    EXPECT_TRUE(family_.alarms().empty()) << text;
   }
-  for (const pid_t nobody : {0, -1}) {
-    tell_fork(nobody);
-    tell(nobody, "alarm");
-  }
-  EXPECT_TRUE(family_.alarms().empty());
+  for (const pid_t nobody : {0, -1}) tell_fork(nobody);
   EXPECT_TRUE(family_.deaths().empty());
 }
 
@@ -195,8 +190,6 @@ TEST_F(FamilyTest, TellsOfOneThatHadGoneBeforeItsNoteWasRead) {
   EXPECT_EQ(family_.deaths()[0].pid, pid);
   EXPECT_EQ(family_.deaths()[0].parent, getpid());
   EXPECT_FALSE(family_.deaths()[0].end_known);
-  tell(pid, "alarm");
-  EXPECT_TRUE(family_.alarms().empty());
 }
 
 TEST_F(FamilyTest, MeetsWhoDoesNotTell) {
@@ -286,35 +279,11 @@ TEST_F(FamilyTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
   EXPECT_FALSE(is_violent(family_.deaths()[1]));
 }
 
-TEST_F(FamilyTest, ForgetsAlarmsOfThoseThatHaveEnded) {
-  Child member;
-  Child other;
-  tell_fork(member.pid());
-  tell(member.pid(), "alarm");
-  tell(other.pid(), "alarm");
-  tell(other.pid(), "alarm");
-  EXPECT_EQ(family_.alarms(), (std::set<pid_t>{member.pid(), other.pid()}));
-  member.end();
-  take_ends();
-  EXPECT_EQ(family_.alarms(), std::set<pid_t>{other.pid()});
-  other.end(SIGALRM);
-  take_ends();
-  EXPECT_TRUE(family_.alarms().empty());
-}
-
-TEST_F(FamilyTest, AForkDoesNotInheritAnAlarm) {
-  Child child;
-  tell(child.pid(), "alarm");
-  tell_fork(child.pid());
-  EXPECT_TRUE(family_.alarms().empty());
-}
-
 // A number that is given again, before we have been told that its first owner ended.
 TEST_F(FamilyTest, KnowsThatANumberIsUsedAgain) {
   Child first(5);
   const pid_t pid = first.pid();
   tell_fork(pid);
-  tell(pid, "alarm");
   first.end();
   first.reap();
   Child second(6, pid);
@@ -323,7 +292,6 @@ TEST_F(FamilyTest, KnowsThatANumberIsUsedAgain) {
   ASSERT_EQ(family_.deaths().size(), 1U);
   EXPECT_EQ(family_.deaths()[0].parent, getpid());
   EXPECT_EQ(family_.deaths()[0].end_known, kernel_remembers_ends());
-  EXPECT_TRUE(family_.alarms().empty());
   family_.take_ends();
   ASSERT_NE(family_.fork_of(pid), nullptr) << "the second has not ended";
   EXPECT_EQ(family_.fork_of(pid)->parent, 21);
@@ -332,24 +300,6 @@ TEST_F(FamilyTest, KnowsThatANumberIsUsedAgain) {
   ASSERT_EQ(family_.deaths().size(), 2U);
   EXPECT_EQ(family_.deaths()[1].parent, 21);
   EXPECT_EQ(family_.deaths()[1].end.exit_code, 6);
-}
-
-// The same, of one that was not forked by fork(): its alarm must outlive what is heard late of the first owner.
-TEST_F(FamilyTest, KeepsTheAlarmOfTheNextWithANumber) {
-  Child first;
-  const pid_t pid = first.pid();
-  tell_fork(pid);
-  first.end();
-  first.reap();
-  Child second(0, pid);
-  if (second.pid() != pid) GTEST_SKIP() << "may not choose a process's number";
-  tell(pid, "alarm");
-  family_.take_ends();
-  EXPECT_EQ(family_.alarms(), std::set<pid_t>{pid});
-  EXPECT_EQ(family_.fork_of(pid), nullptr) << "that was the first's";
-  second.end();
-  take_ends();
-  EXPECT_TRUE(family_.alarms().empty());
 }
 
 TEST_F(FamilyTest, RemembersWhoWasToldToEnd) {
@@ -440,11 +390,9 @@ TEST_F(FamilyTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
   Child next;
   const std::string pid = std::to_string(next.pid());
   tell_fork(next.pid());
-  tell(next.pid(), "alarm");
   tell(getpid(), "term\t" + pid);
   tell(getpid(), "end\t" + pid + "\t9");
   EXPECT_NE(family_.fork_of(next.pid()), nullptr) << "it lives";
-  EXPECT_EQ(family_.alarms(), std::set<pid_t>{next.pid()}) << "a forgotten alarm would make a proof wrong";
   EXPECT_TRUE(family_.was_told_to_end(next.pid()));
   ASSERT_EQ(family_.deaths().size(), 1U) << "of the one before";
   EXPECT_EQ(family_.deaths()[0].end.signal, 9);
@@ -502,8 +450,6 @@ TEST(Family, LeavesDescriptorsToOthers) {
   }
   EXPECT_EQ(known, 20) << "a quarter of what there is";
   EXPECT_TRUE(family->deaths().empty());
-  family->hear({children.back()->pid(), kHistoryNotes, "alarm"});
-  EXPECT_EQ(family->alarms().size(), 1U) << "an alarm that is not known would make a proof wrong";
 }
 
 }  // namespace

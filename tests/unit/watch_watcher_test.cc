@@ -81,7 +81,7 @@ TEST(Watcher, AsksAboutTheOutsideEveryTime) {
       &proc, {1, false, 0},
       [&asked] {
         Outside outside;
-        outside.alarms = {kChild};  // it may be ended by its alarm
+        outside.why_alarm_may_come = [](pid_t pid, pid_t) { return pid == kChild ? "may be ended by its alarm" : ""; };
         ++asked;
         return outside;
       },

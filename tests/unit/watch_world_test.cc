@@ -56,9 +56,15 @@ TEST(World, LetsAProcessWithATimerActAlone) {
   EXPECT_THAT(judged(&timer).stuck, IsEmpty());
   FakeProc alarm = stuck_process();
   Outside outside;
-  outside.alarms = {10};
-  EXPECT_THAT(judged(&alarm, outside).stuck, IsEmpty());
-  outside.alarms = {11};
+  pid_t alarmed = 10;
+  outside.why_alarm_may_come = [&](pid_t pid, pid_t tid) {
+    EXPECT_EQ(pid, tid);
+    return pid == alarmed ? "has asked for an alarm" : "";
+  };
+  const Judged all = judged(&alarm, outside);
+  EXPECT_THAT(all.stuck, IsEmpty());
+  EXPECT_THAT(all.waits.at(10).why_live, HasSubstr("has asked for an alarm"));
+  alarmed = 11;
   EXPECT_TRUE(judged(&alarm, outside).is_deadlock);
 }
 

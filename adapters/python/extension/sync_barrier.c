@@ -21,12 +21,15 @@ static size_t size_for(uint32_t parties) {
          ((size_t)parties * SEATS_PER_PARTY + MORE_SEATS) * sizeof(struct mprun_sync_seat);
 }
 
-static void make(void* body, const void* argument) {
+static int make(void* body, const void* argument) {
   struct mprun_sync_barrier* barrier = body;
   barrier->parties = *(const uint32_t*)argument;
   barrier->seat_count = barrier->parties * SEATS_PER_PARTY + MORE_SEATS;
-  mprun_sync_make_mutex(&barrier->lock.mutex);
-  for (uint32_t i = 0; i < barrier->seat_count; ++i) mprun_sync_make_mutex(&seats_of(barrier)[i].taken);
+  int failed = mprun_sync_make_mutex(&barrier->lock.mutex);
+  for (uint32_t i = 0; failed == 0 && i < barrier->seat_count; ++i) {
+    failed = mprun_sync_make_mutex(&seats_of(barrier)[i].taken);
+  }
+  return failed;
 }
 
 static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -78,14 +81,16 @@ static bool has_index(struct mprun_sync_barrier* barrier, uint32_t index) {
   return false;
 }
 
-/* Sits down; NULL: all seats are taken, by threads that are about to leave. */
-static struct mprun_sync_seat* take_seat(struct mprun_sync_barrier* barrier) {
+/* Sits down; NULL: all seats are taken, by threads that are about to leave, or `*damaged`. */
+static struct mprun_sync_seat* take_seat(struct mprun_sync_barrier* barrier, bool* damaged) {
   const uint32_t arrived = count_arrived(barrier);
   for (uint32_t i = 0; i < barrier->seat_count; ++i) {
     struct mprun_sync_seat* seat = &seats_of(barrier)[i];
-    const int failed = pthread_mutex_trylock(&seat->taken);
-    if (failed == EOWNERDEAD) pthread_mutex_consistent(&seat->taken);
-    if (failed != 0 && failed != EOWNERDEAD) continue;
+    int failed = pthread_mutex_trylock(&seat->taken);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&seat->taken);
+    if (failed == EBUSY || failed == EDEADLK) continue;
+    *damaged = failed != 0;
+    if (*damaged) return NULL;
     seat->generation = barrier->generation - 1; /* not arrived yet */
     seat->index = arrived;
     for (uint32_t index = 0; has_index(barrier, seat->index); ++index) seat->index = index; /* somebody has died */
@@ -111,14 +116,18 @@ static void break_up(struct mprun_sync_barrier* barrier) {
 
 /* --- methods --- */
 
-/* Until the generation is over. 1: it went through; 0: broken; -1: a signal handler has raised. */
+/* Until the generation is over. 1: it went through; 0: broken; -1: an exception is set, by a signal handler or of the
+ * damaged lock. */
 static int wait_on_seat(struct mprun_sync_barrier* barrier, const struct mprun_sync_seat* seat, int64_t deadline) {
   const uint32_t generation = seat->generation;
   while (__atomic_load_n(&barrier->generation, __ATOMIC_ACQUIRE) == generation) {
     const int slept = sync_sleep(&barrier->generation, generation, deadline);
     if (slept == -1) return -1;
     if (slept == 0) continue;
-    sync_enter(&barrier->lock);
+    if (sync_enter(&barrier->lock) == SYNC_DAMAGED) {
+      sync_damaged();
+      return -1;
+    }
     if (barrier->generation == generation) break_up(barrier);
     sync_leave(&barrier->lock);
   }
@@ -132,13 +141,15 @@ static PyObject* wait_for_all(PyObject* self, PyObject* timeout) {
   if (barrier == NULL || sync_deadline(timeout, &deadline) < 0) return NULL;
   struct mprun_sync_seat* seat = NULL;
   bool is_broken = false;
+  bool damaged = false;
   for (;;) {
-    sync_enter(&barrier->lock);
+    if (sync_enter(&barrier->lock) == SYNC_DAMAGED) return sync_damaged();
     is_broken = barrier->broken != 0;
-    if (!is_broken) seat = take_seat(barrier);
+    if (!is_broken) seat = take_seat(barrier, &damaged);
     if (seat != NULL && count_arrived(barrier) >= barrier->parties) end_generation(barrier, 0);
     const uint32_t generation = barrier->generation;
     sync_leave(&barrier->lock);
+    if (damaged) return sync_damaged();
     if (is_broken) Py_RETURN_NONE;
     if (seat != NULL) break;
     /* More than the parties use it, and those who leave have not all run yet. */
@@ -149,8 +160,9 @@ static PyObject* wait_for_all(PyObject* self, PyObject* timeout) {
   }
   const uint32_t index = seat->index;
   const int through = wait_on_seat(barrier, seat, deadline);
-  pthread_mutex_unlock(&seat->taken);
+  const int failed = pthread_mutex_unlock(&seat->taken);
   if (through < 0) return NULL;
+  if (failed != 0) return sync_damaged();
   if (through == 0) Py_RETURN_NONE;
   return PyLong_FromUnsignedLong(index);
 }
@@ -159,7 +171,7 @@ static PyObject* abort_all(PyObject* self, PyObject* unused) {
   (void)unused;
   struct mprun_sync_barrier* barrier = sync_body(self);
   if (barrier == NULL) return NULL;
-  sync_enter(&barrier->lock);
+  if (sync_enter(&barrier->lock) == SYNC_DAMAGED) return sync_damaged();
   break_up(barrier);
   sync_leave(&barrier->lock);
   Py_RETURN_NONE;
@@ -169,7 +181,7 @@ static PyObject* reset(PyObject* self, PyObject* unused) {
   (void)unused;
   struct mprun_sync_barrier* barrier = sync_body(self);
   if (barrier == NULL) return NULL;
-  sync_enter(&barrier->lock);
+  if (sync_enter(&barrier->lock) == SYNC_DAMAGED) return sync_damaged();
   barrier->broken = 0;
   end_generation(barrier, 1);
   sync_leave(&barrier->lock);
@@ -186,7 +198,7 @@ static PyObject* waiting(PyObject* self, void* unused) {
   (void)unused;
   struct mprun_sync_barrier* barrier = sync_body(self);
   if (barrier == NULL) return NULL;
-  sync_enter(&barrier->lock);
+  if (sync_enter(&barrier->lock) == SYNC_DAMAGED) return sync_damaged();
   const uint32_t count = count_arrived(barrier);
   sync_leave(&barrier->lock);
   return PyLong_FromUnsignedLong(count);

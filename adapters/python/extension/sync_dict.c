@@ -33,9 +33,9 @@ static uint64_t make_table(uint64_t capacity) {
   return offset;
 }
 
-static void make(void* body, const void* unused) {
+static int make(void* body, const void* unused) {
   (void)unused;
-  mprun_sync_make_mutex(&((struct mprun_sync_dict*)body)->lock.mutex);
+  return mprun_sync_make_mutex(&((struct mprun_sync_dict*)body)->lock.mutex);
 }
 
 static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -63,9 +63,10 @@ static struct entry* entry_at(uint64_t offset) {
   return sync_at(offset, sizeof *entry + entry->key_size + entry->value_size) != NULL ? entry : NULL;
 }
 
-/* What is told of the table is counted anew where its last user died before he did so. */
-static void enter(struct mprun_sync_dict* dict) {
-  if (!sync_enter(&dict->lock)) return;
+/* What is told of the table is counted anew where its last user died before he did so. False: the lock is damaged. */
+static bool enter(struct mprun_sync_dict* dict) {
+  const enum sync_entry entry = sync_enter(&dict->lock);
+  if (entry != SYNC_RECOVERED) return entry == SYNC_ENTERED;
   const struct table* table = table_of(dict);
   uint64_t count = 0;
   uint64_t used = 0;
@@ -75,6 +76,7 @@ static void enter(struct mprun_sync_dict* dict) {
   }
   dict->used = used;
   __atomic_store_n(&dict->count, count, __ATOMIC_RELEASE);
+  return true;
 }
 
 struct key {
@@ -163,7 +165,7 @@ static PyObject* get_bytes(PyObject* self, PyObject* given) {
   struct mprun_sync_dict* dict = parse_key(self, given, &key);
   if (dict == NULL) return NULL;
   uint64_t* vacant;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   const uint64_t* slot = find_slot(table_of(dict), &key, &vacant);
   if (slot != NULL) return copy_value_and_leave(dict, entry_at(*slot));
   sync_leave(&dict->lock);
@@ -175,7 +177,7 @@ static PyObject* has_key(PyObject* self, PyObject* given) {
   struct mprun_sync_dict* dict = parse_key(self, given, &key);
   if (dict == NULL) return NULL;
   uint64_t* vacant;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   const bool found = find_slot(table_of(dict), &key, &vacant) != NULL;
   sync_leave(&dict->lock);
   return PyBool_FromLong(found);
@@ -231,7 +233,7 @@ static PyObject* set_pieces(PyObject* self, PyObject* args) {
   const uint64_t offset = dict != NULL ? make_entry(&key, pieces) : 0;
   if (offset == 0) return NULL;
   uint64_t before;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   const bool stored = store(dict, &key, offset, &before);
   sync_leave(&dict->lock);
   if (!stored) before = offset;
@@ -250,7 +252,7 @@ static PyObject* setdefault_pieces(PyObject* self, PyObject* args) {
   if (offset == 0) return NULL;
   uint64_t* vacant;
   uint64_t before;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   const uint64_t* slot = find_slot(table_of(dict), &key, &vacant);
   if (slot != NULL) {
     PyObject* found = copy_value_and_leave(dict, entry_at(*slot));
@@ -270,7 +272,7 @@ static PyObject* pop_bytes(PyObject* self, PyObject* given) {
   struct mprun_sync_dict* dict = parse_key(self, given, &key);
   if (dict == NULL) return NULL;
   uint64_t* vacant;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   uint64_t* slot = find_slot(table_of(dict), &key, &vacant);
   const uint64_t offset = slot != NULL ? *slot : 0;
   const struct entry* entry = slot != NULL ? entry_at(offset) : NULL;
@@ -315,7 +317,7 @@ static PyObject* snapshot(PyObject* self, PyObject* with_values) {
   struct mprun_sync_dict* dict = sync_body(self);
   const int with = PyObject_IsTrue(with_values);
   if (dict == NULL || with < 0) return NULL;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   const struct table* table = table_of(dict);
   const uint64_t size = tell_entries(table, with != 0, NULL, 0);
   PyObject* bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)size);
@@ -328,7 +330,7 @@ static PyObject* clear(PyObject* self, PyObject* unused) {
   (void)unused;
   struct mprun_sync_dict* dict = sync_body(self);
   if (dict == NULL) return NULL;
-  enter(dict);
+  if (!enter(dict)) return sync_damaged();
   const uint64_t offset = dict->table;
   const struct table* table = table_of(dict);
   __atomic_store_n(&dict->table, 0, __ATOMIC_RELEASE);

@@ -161,8 +161,9 @@ static int try_lock(pthread_mutex_t* mutex) {
   return failed;
 }
 
-/* 0, EOWNERDEAD, ETIMEDOUT, EDEADLK; -1: a signal handler has raised. `signals`: their handlers are run. pthread's own
- * call cannot be interrupted, and with a time limit it would be none that the watch could judge. */
+/* 0, EOWNERDEAD, ETIMEDOUT, EDEADLK, another errno of a mutex that was overwritten; -1: a signal handler has raised.
+ * `signals`: their handlers are run. pthread's own call cannot be interrupted, and with a time limit it would be none
+ * that the watch could judge. */
 static int lock_mutex(pthread_mutex_t* mutex, int64_t deadline, bool signals) {
   uint32_t* word = mprun_sync_word(mutex);
   int failed = try_lock(mutex);
@@ -195,12 +196,9 @@ int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline) {
   if (failed == EOWNERDEAD) {
     lock->dead = lock->holder;
     __atomic_store_n(&lock->dead_turn, lock->turn, __ATOMIC_RELEASE);
-    sign(lock);
-    pthread_mutex_consistent(&lock->mutex);
-    return 0;
   }
   sign(lock);
-  return 0;
+  return failed == EOWNERDEAD ? pthread_mutex_consistent(&lock->mutex) : 0;
 }
 
 bool sync_let_go(struct mprun_sync_lock* lock) {
@@ -210,10 +208,10 @@ bool sync_let_go(struct mprun_sync_lock* lock) {
   return pthread_mutex_unlock(&lock->mutex) == 0;
 }
 
-bool sync_enter(struct mprun_sync_lock* lock) {
-  if (lock_mutex(&lock->mutex, SYNC_FOREVER, false) != EOWNERDEAD) return false;
-  pthread_mutex_consistent(&lock->mutex);
-  return true;
+enum sync_entry sync_enter(struct mprun_sync_lock* lock) {
+  const int failed = lock_mutex(&lock->mutex, SYNC_FOREVER, false);
+  if (failed == 0) return SYNC_ENTERED;
+  return failed == EOWNERDEAD && pthread_mutex_consistent(&lock->mutex) == 0 ? SYNC_RECOVERED : SYNC_DAMAGED;
 }
 
-void sync_leave(struct mprun_sync_lock* lock) { pthread_mutex_unlock(&lock->mutex); }
+void sync_leave(struct mprun_sync_lock* lock) { (void)pthread_mutex_unlock(&lock->mutex); }

@@ -14,14 +14,22 @@ int sync_deadline(PyObject* timeout, int64_t* deadline);
 
 void sync_after(double seconds, int64_t* deadline);
 
-/* Takes a lock for people: 0; ETIMEDOUT; EDEADLK: the thread has it; -1: a signal handler has raised. Whoever died with
- * it is in `lock->dead` afterwards. */
-int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline);
+/* Takes a lock for people: 0; ETIMEDOUT; EDEADLK: the thread has it; another errno: it is no lock any more; -1: a
+ * signal handler has raised. Whoever died with it is in `lock->dead` afterwards. */
+__attribute__((warn_unused_result)) int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline);
 /* False: the calling thread does not have it. */
 bool sync_let_go(struct mprun_sync_lock* lock);
 
-/* Takes a lock that is held for moments; signals wait. True: its last holder died in the midst of its work. */
-bool sync_enter(struct mprun_sync_lock* lock);
+/* What came of sync_enter(). */
+enum sync_entry {
+  SYNC_DAMAGED, /* the lock was overwritten, and is not held: sync_damaged() */
+  SYNC_ENTERED,
+  SYNC_RECOVERED /* the same, and its last holder died in the midst of its work */
+};
+
+/* Takes a lock that is held for moments; signals wait. */
+__attribute__((warn_unused_result)) enum sync_entry sync_enter(struct mprun_sync_lock* lock);
+/* Of a lock that is held. One that was overwritten meanwhile stays as it is: the next one to enter finds that. */
 void sync_leave(struct mprun_sync_lock* lock);
 
 /* Sleeps while the word has the value. 0: perhaps it has another one now; ETIMEDOUT; -1: a signal handler has raised.

@@ -6,9 +6,9 @@
 #include "sync_lock.h"
 #include "sync_types.h"
 
-static void make(void* body, const void* unused) {
+static int make(void* body, const void* unused) {
   (void)unused;
-  mprun_sync_make_mutex(&((struct mprun_sync_lock*)body)->mutex);
+  return mprun_sync_make_mutex(&((struct mprun_sync_lock*)body)->mutex);
 }
 
 static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -47,10 +47,7 @@ static PyObject* take(PyObject* self, bool block, PyObject* timeout) {
                  ((struct sync_object*)self)->name);
     return NULL;
   }
-  if (failed != 0 && failed != ETIMEDOUT) {
-    errno = failed;
-    return PyErr_SetFromErrno(PyExc_OSError);
-  }
+  if (failed != 0 && failed != ETIMEDOUT) return sync_damaged();
   return PyBool_FromLong(failed == 0);
 }
 

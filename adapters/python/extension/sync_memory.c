@@ -12,6 +12,7 @@
 /* Of this process and those that it forks. */
 static struct mprun_sync* memory;
 static bool unwatched;
+static bool damaged; /* the lock of the memory could not be taken */
 
 /* What is before every allocation. */
 struct block {
@@ -82,6 +83,11 @@ PyObject* sync_damaged(void) {
   return NULL;
 }
 
+static bool enter_memory(void) {
+  damaged = sync_enter(&memory->lock) == SYNC_DAMAGED;
+  return !damaged;
+}
+
 /* --- allocating: under memory->lock --- */
 
 /* Four sizes to every power of two, from 64 bytes on. */
@@ -122,13 +128,14 @@ static uint64_t allocate(uint64_t size) {
 }
 
 uint64_t sync_allocate(uint64_t size) {
-  sync_enter(&memory->lock);
+  if (!enter_memory()) return 0;
   const uint64_t offset = allocate(size);
   sync_leave(&memory->lock);
   return offset;
 }
 
 PyObject* sync_no_room(uint64_t size) {
+  if (damaged) return sync_damaged();
   return PyErr_Format(
       PyExc_MemoryError,
       "no room for %llu bytes in the %llu MiB that the queues and dicts of a job share: take items out, "
@@ -138,8 +145,7 @@ PyObject* sync_no_room(uint64_t size) {
 
 void sync_release(uint64_t offset) {
   struct block* block = sync_at(offset - sizeof *block, sizeof *block);
-  if (block == NULL || block->size_class >= MPRUN_SYNC_CLASSES) return;
-  sync_enter(&memory->lock);
+  if (block == NULL || block->size_class >= MPRUN_SYNC_CLASSES || !enter_memory()) return;
   block->next = memory->free[block->size_class];
   __atomic_store_n(&memory->free[block->size_class], offset - sizeof *block, __ATOMIC_RELEASE);
   sync_leave(&memory->lock);
@@ -161,21 +167,36 @@ static struct mprun_sync_name* find_name(const char* name) {
   return NULL;
 }
 
-/* Under memory->lock; NULL: there is no room. What a maker leaves behind when it dies here is an allocation, and no
- * name. */
-static struct mprun_sync_name* add_name(const char* name, const struct sync_wanted* wanted) {
+/* Under memory->lock. 0; ENOSPC: there are too many; ENOMEM: there is no room; or why the body could not be made. What
+ * a maker leaves behind when it dies here is an allocation, and no name. */
+static int add_name(const char* name, const struct sync_wanted* wanted) {
   const uint32_t used = memory->used;
-  const uint64_t offset = used < MPRUN_SYNC_NAMES ? allocate(wanted->size) : 0;
-  if (offset == 0) return NULL;
+  if (used >= MPRUN_SYNC_NAMES) return ENOSPC;
+  const uint64_t offset = allocate(wanted->size);
+  if (offset == 0) return ENOMEM;
   void* body = (char*)memory + offset;
   memset(body, 0, wanted->size);
-  if (wanted->make != NULL) wanted->make(body, wanted->argument);
+  const int failed = wanted->make != NULL ? wanted->make(body, wanted->argument) : 0;
+  if (failed != 0) return failed;
   struct mprun_sync_name* entry = &memory->names[used];
   entry->kind = wanted->kind;
   entry->body = offset;
   strncpy(entry->name, name, MPRUN_SYNC_NAME - 1);
   __atomic_store_n(&memory->used, used + 1, __ATOMIC_RELEASE);
-  return entry;
+  return 0;
+}
+
+static PyObject* cannot_add(int failed, uint64_t size) {
+  if (failed == ENOMEM) return sync_no_room(size);
+  if (failed == ENOSPC) {
+    return PyErr_Format(
+        PyExc_MemoryError,
+        "the job has %u named counters, locks, barriers, queues and dicts already: use one dict instead "
+        "of many names",
+        MPRUN_SYNC_NAMES);
+  }
+  errno = failed;
+  return PyErr_SetFromErrno(PyExc_OSError);
 }
 
 /* NULL with ValueError: it cannot be the name of anything. */
@@ -196,19 +217,13 @@ static void* open_name(PyObject* name, const struct sync_wanted* wanted) {
   if (text == NULL || find_memory() < 0) return NULL;
   struct mprun_sync_name* entry = find_name(text);
   if (entry == NULL) {
-    sync_enter(&memory->lock);
-    entry = find_name(text);
-    if (entry == NULL) entry = add_name(text, wanted);
+    if (!enter_memory()) return (void*)sync_damaged();
+    const int failed = find_name(text) != NULL ? 0 : add_name(text, wanted);
     sync_leave(&memory->lock);
+    if (failed != 0) return (void*)cannot_add(failed, wanted->size);
+    entry = find_name(text);
   }
-  if (entry == NULL && memory->used < MPRUN_SYNC_NAMES) return sync_no_room(wanted->size);
-  if (entry == NULL) {
-    return PyErr_Format(
-        PyExc_MemoryError,
-        "the job has %u named counters, locks, barriers, queues and dicts already: use one dict instead "
-        "of many names",
-        MPRUN_SYNC_NAMES);
-  }
+  if (entry == NULL) return (void*)sync_damaged();
   if (entry->kind != wanted->kind) {
     PyErr_Format(PyExc_TypeError, "\"%s\" is a %s of this job already, so it cannot be a %s: choose another name", text,
                  kind_name(entry->kind), kind_name(wanted->kind));

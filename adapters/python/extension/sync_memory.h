@@ -20,8 +20,8 @@ struct sync_wanted {
   uint32_t kind;
   size_t size;  /* of a new one */
   size_t least; /* of one that somebody else has made */
-  /* Fills in a new body, which is all zeros. NULL: zeros will do. */
-  void (*make)(void* body, const void* argument);
+  /* Fills in a new body, which is all zeros. 0, or an errno. NULL: zeros will do. */
+  int (*make)(void* body, const void* argument);
   const void* argument;
 };
 
@@ -35,11 +35,12 @@ void* sync_body(PyObject* self);
 /* Whether nobody watches over the memory: outside of mprun, where it is shared with what this process forks. */
 bool sync_is_unwatched(void);
 
-/* An offset of `size` bytes, aligned to 16, of any content; 0: there is no room. */
+/* An offset of `size` bytes, aligned to 16, of any content; 0: there is no room, or the memory is damaged. */
 uint64_t sync_allocate(uint64_t size);
-/* Raises MemoryError for that. NULL. Like all that raises, not to be called under a lock: an exception is an object,
- * and the garbage collection that making it may start runs any code. */
+/* Raises MemoryError for that, or RuntimeError. NULL. Like all that raises, not to be called under a lock: an exception
+ * is an object, and the garbage collection that making it may start runs any code. */
 PyObject* sync_no_room(uint64_t size);
+/* In damaged memory it does nothing. */
 void sync_release(uint64_t offset);
 
 /* Where `size` bytes at an offset lie; NULL if they are outside of the memory, or of what may be allocated. */

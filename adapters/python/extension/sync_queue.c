@@ -12,10 +12,10 @@ struct item {
   char data[];
 };
 
-static void make(void* body, const void* argument) {
+static int make(void* body, const void* argument) {
   struct mprun_sync_queue* queue = body;
   queue->most = *(const uint64_t*)argument;
-  mprun_sync_make_mutex(&queue->lock.mutex);
+  return mprun_sync_make_mutex(&queue->lock.mutex);
 }
 
 static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -41,9 +41,10 @@ static struct item* item_at(uint64_t offset) {
   return item != NULL && sync_at(offset, sizeof *item + item->size) != NULL ? item : NULL;
 }
 
-/* What is told of the list is counted anew where its last user died before he did so. */
-static void enter(struct mprun_sync_queue* queue) {
-  if (!sync_enter(&queue->lock)) return;
+/* What is told of the list is counted anew where its last user died before he did so. False: the lock is damaged. */
+static bool enter(struct mprun_sync_queue* queue) {
+  const enum sync_entry entry = sync_enter(&queue->lock);
+  if (entry != SYNC_RECOVERED) return entry == SYNC_ENTERED;
   const uint64_t most = MPRUN_SYNC_BYTES / sizeof(struct item);
   uint64_t count = 0;
   for (uint64_t at = queue->first; at != 0 && count < most;) {
@@ -54,6 +55,7 @@ static void enter(struct mprun_sync_queue* queue) {
     ++count;
   }
   __atomic_store_n(&queue->count, count, __ATOMIC_RELEASE);
+  return true;
 }
 
 static bool is_full(const struct mprun_sync_queue* queue) { return queue->most != 0 && queue->count >= queue->most; }
@@ -77,13 +79,17 @@ static struct item* take_first(struct mprun_sync_queue* queue) {
 
 /* --- waiting --- */
 
-/* Takes the lock when there is room, or an item. 1; 0: not in time; -1: a signal handler has raised. */
+/* Takes the lock when there is room, or an item. 1; 0: not in time; -1: an exception is set, by a signal handler or of
+ * the damaged lock. */
 static int enter_when(struct mprun_sync_queue* queue, bool wants_room, int64_t deadline) {
   uint32_t* sequence = wants_room ? &queue->room : &queue->items;
   int slept = 0;
   for (bool waited = false;; waited = true) {
     const uint32_t seen = waited ? sync_announce(sequence) : 0;
-    enter(queue);
+    if (!enter(queue)) {
+      sync_damaged();
+      return -1;
+    }
     if (wants_room ? !is_full(queue) : queue->first != 0) return 1;
     sync_leave(&queue->lock);
     if (slept != 0) {

@@ -32,9 +32,8 @@ static void start(const char* how, char* program) {
 }
 
 int main(int argc, char** argv) {
-  require(argc == 2, "an argument");
-  static char first[] = "/bin/true", second[] = "/bin/sync";
-  start(argv[1], first);
-  start(argv[1], second);
+  require(argc == 4, "how, and two programs");
+  start(argv[1], argv[2]);
+  start(argv[1], argv[3]);
   return 0;
 }

@@ -1,8 +1,11 @@
 /* Does what its arguments say, one after the other: `thread` starts an idle one, `fork`, `fork-in-thread`, `vfork` and
  * `spawn` make a child and print "CHILD PARENT THREAD"; `alarm=SECONDS`, `ualarm=SECONDS`, `real=SECONDS`,
  * `virtual=SECONDS` and `prof=SECONDS` set the clocks of the process, `in-child=...` that of a forked one, and
- * `in-vfork=alarm` that of one that shares our memory; `many=COUNT` sets alarms again and again. */
+ * `in-vfork=alarm` that of one that shares our memory; `many=COUNT` sets alarms again and again. `asked` and
+ * `in-child=asked` print "asked 1" where the library remembers an alarm; `exec` runs the rest in a new program, `env`
+ * prints what one has of MPRUN_ALARM. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <string.h>
@@ -56,7 +59,15 @@ static int set_timer(const char* word, __itimer_which_t which) {
   return 0;
 }
 
+static void tell_asked(void) {
+  const int* asked = dlsym(RTLD_DEFAULT, "mprun_asked_for_alarm");
+  require(asked != NULL, "dlsym");
+  say(STDOUT_FILENO, "asked %d\n", *asked);
+}
+
 static void set_clock(const char* word) {
+  if (strcmp(word, "asked") == 0) tell_asked();
+  if (strchr(word, '=') == NULL) return;
   const char* value = strchr(word, '=') + 1;
   if (strncmp(word, "alarm=", 6) == 0) alarm((unsigned)atoi(value));
   if (strncmp(word, "ualarm=", 7) == 0) ualarm((useconds_t)atoi(value) * 1000000, 0);
@@ -88,7 +99,7 @@ static void step(const char* word) {
     ended(child);
   } else if (strncmp(word, "many=", 5) == 0) {
     for (int left = atoi(word + 5); left > 0; --left) alarm(30);
-  } else if (strchr(word, '=') != NULL) {
+  } else if (strchr(word, '=') != NULL || strcmp(word, "asked") == 0) {
     set_clock(word);
   } else {
     make_child(word);
@@ -96,6 +107,10 @@ static void step(const char* word) {
 }
 
 int main(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) step(argv[i]);
+  for (int i = 1; i < argc; ++i) {
+    if (strcmp(argv[i], "exec") == 0) execv("/proc/self/exe", argv + i);
+    if (strcmp(argv[i], "env") == 0) execlp("sh", "sh", "-c", "echo alarm $MPRUN_ALARM", NULL);
+    step(argv[i]);
+  }
   return 0;
 }

@@ -1,0 +1,103 @@
+// Whether an alarm may come to a process: as its preload library or its environment says.
+#include "watch/alarm.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "fake_proc.h"
+#include "os/fd.h"
+
+namespace mprun {
+namespace {
+
+constexpr const char* kAsked = "has asked for an alarm";
+constexpr const char* kUnknown = "may have asked for an alarm";
+
+std::string why(FakeProc* proc, pid_t pid = 10) { return why_alarm_may_come(proc, pid, pid); }
+
+// A program without the library, which has kept the number of a process that had an alarm.
+TEST(Alarm, IsInTheEnvironmentOfWhoMayHaveNoLibrary) {
+  FakeProc proc;
+  std::string& environment = proc.process(10).environ;
+  proc.process(10).thread(10);
+  EXPECT_EQ(why(&proc), "");
+  for (const std::string other : {"MPRUN_ALARM=1", "MPRUN_ALARM=100", "XMPRUN_ALARM=10", "A=MPRUN_ALARM=10"}) {
+    environment = std::string("A=1") + '\0' + other + '\0';
+    EXPECT_EQ(why(&proc), "") << other;
+  }
+  for (const std::string before : {"", "A=1"}) {
+    environment = before.empty() ? "" : before + '\0';
+    environment += std::string("MPRUN_ALARM=10") + '\0' + "B=" + '\0';
+    EXPECT_EQ(why(&proc), kAsked);
+  }
+}
+
+TEST(Alarm, MayComeToWhoCannotBeAsked) {
+  FakeProc proc;
+  proc.process(10).thread(10);
+  proc.processes[10].readable = false;
+  EXPECT_EQ(why(&proc), kUnknown);
+  EXPECT_EQ(why(&proc, 11), kUnknown) << "there is none";
+  proc.processes[10].readable = true;
+  proc.processes[10].map("r--p", 7, "/usr/lib/mprun/libmprun_preload.so");
+  EXPECT_EQ(why(&proc), kUnknown) << "its memory cannot be read";
+  proc.processes[10].put(FakeProc::kMapped, std::array<char, 64>{});
+  EXPECT_EQ(why(&proc), kUnknown) << "no library is there";
+}
+
+/// cat(1) with the preload library, which waits for input. `alarmed`: it has an alarm from before its exec.
+class Cat {
+ public:
+  explicit Cat(bool alarmed) {
+    std::array<int, 2> pipe{};
+    EXPECT_EQ(pipe2(pipe.data(), O_CLOEXEC), 0);
+    input_ = Fd(pipe[1]);
+    const Fd end(pipe[0]);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(pipe[0], STDIN_FILENO);
+      if (alarmed) alarm(1000);
+      const char* const preload = "LD_PRELOAD=" MPRUN_PRELOAD_LIBRARY;
+      execle("/bin/cat", "cat", nullptr, std::array<const char*, 2>{preload, nullptr}.data());
+      _exit(127);
+    }
+    wait_until_it_reads();
+  }
+  ~Cat() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Cat(const Cat&) = delete;
+  Cat& operator=(const Cat&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+ private:
+  void wait_until_it_reads() const {
+    const auto proc = live_proc();
+    for (int i = 0; i < 3000; ++i) {
+      const auto call = proc->read(std::to_string(pid_) + "/syscall");
+      if (call && call->rfind("0 0x0 ", 0) == 0) return;
+      usleep(10'000);
+    }
+    ADD_FAILURE() << "cat does not read";
+  }
+
+  Fd input_;
+  pid_t pid_ = -1;
+};
+
+TEST(Alarm, StandsInTheMemoryOfTheLibrary) {
+  const auto proc = live_proc();
+  const Cat without(false);
+  EXPECT_EQ(why_alarm_may_come(proc.get(), without.pid(), without.pid()), "");
+  const Cat with(true);
+  EXPECT_EQ(why_alarm_may_come(proc.get(), with.pid(), with.pid()), kAsked);
+}
+
+}  // namespace
+}  // namespace mprun
