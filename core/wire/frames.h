@@ -34,6 +34,8 @@ class FrameReader {
   [[nodiscard]] bool next(Frame* frame);
 
   [[nodiscard]] bool corrupt() const { return corrupt_; }
+  /// Whether bytes have come that are no whole frame yet.
+  [[nodiscard]] bool mid_frame() const { return begin_ < end_; }
 
  private:
   std::size_t read_size_ = std::size_t{256} * 1024;
