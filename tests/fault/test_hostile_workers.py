@@ -198,6 +198,29 @@ def test_a_rank_may_close_its_pipe(run_job: RunCommand, start_method: str) -> No
     assert run_job(spec, scripts={"job.py": script}).check().values() == [1]
 
 
+SIGNALLED = """
+import signal
+
+import mprun
+from channels import *
+
+os.set_blocking(results(), True)  # as whoever shares the pipe may do: writes are interrupted then
+signal.signal(signal.SIGALRM, lambda *_: mprun.result("y" * 200_000))
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+for _ in range(50):
+    mprun.result("x" * 4_000_000)
+signal.setitimer(signal.ITIMER_REAL, 0)
+mprun.result("the last one")
+"""
+
+
+def test_results_of_a_signal_handler(run_job: RunCommand) -> None:
+    """It runs between two frames, and neither waits for itself."""
+    spec = {"script": "job.py", "processes": 1, "limits": {"job_seconds": 60}}
+    run = run_job(spec, scripts={"job.py": SIGNALLED, "channels.py": CHANNELS}, timeout=90).check()
+    assert run.values() == ["the last one"]
+
+
 FLOOD = """
 import os
 import time
