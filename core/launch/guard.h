@@ -24,7 +24,7 @@ struct Guard {
 /// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.
 /// Forwards INT, TERM, HUP, QUIT, USR1 and USR2; stops and continues with it on TSTP and CONT.
 /// In `terminal_shared` mode, signals that the terminal sent are not forwarded: the program that
-/// shares our process group got them already.
+/// shares our process group got them already. Where there can be no child: says so and returns 3, in that mode 125.
 [[nodiscard]] int run_guarded(bool terminal_shared, const std::function<int(const Guard&)>& supervise);
 
 }  // namespace mprun
