@@ -226,14 +226,14 @@ time.sleep(60)
             "script": "ranks.py",
             "start_method": start_method,
             "processes": 4,
-            "limits": {"grace_seconds": 0.4},
+            "limits": {"grace_seconds": 3},
         },
         scripts=ranks(script),
         timeout=20,
     ).check(1)
     results = run.results()
-    assert [results[rank]["status"] for rank in (0, 1, 2)] == ["cancelled", "failed", "cancelled"]
-    assert results[3]["status"] in ("cancelled", "ok")  # it took TERM as a reason to end well
+    # The last one took TERM as a reason to end well.
+    assert [result["status"] for result in results] == ["cancelled", "failed", "cancelled", "ok"]
     error = results[1]["error"]
     assert (error["type"], error["message"]) == ("RuntimeError", "rank one is out of luck")
     assert re.search(r'ranks\.py", line \d+, in compute', error["traceback"])
