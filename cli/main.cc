@@ -53,6 +53,7 @@ Result<std::optional<Document>> user_layer(const Environment& env, const std::st
   if (folder.empty() || !std::filesystem::exists(path, error)) return std::optional<Document>();
   auto document = read_document(path, directory);
   if (!document) return document.error();
+  document->lenient = true;
   return std::optional(std::move(*document));
 }
 
@@ -101,6 +102,7 @@ Surroundings surroundings() {
 }  // namespace
 
 Result<Resolved> resolve_recorded(Document recorded, const CommandLine& line) {
+  recorded.lenient = true;
   return resolve({default_layer(), std::move(recorded), line.layer}, surroundings());
 }
 

@@ -41,6 +41,9 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--view", "/view", "summary|workers", "progress on a terminal: a line, or one more a worker"},
 };
 
+// "-n,--processes": "--processes".
+std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
 // CLI11's help without its usage line.
 std::string all_options(const CLI::App& app) {
   const std::string text = app.help("", CLI::AppFormatMode::All);
@@ -160,15 +163,24 @@ std::optional<EarlyExit> OptionParser::parse(std::vector<std::string> args) {
   return std::nullopt;
 }
 
+std::vector<std::string> OptionParser::given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_.get_options()) {
+    const std::string name = option->get_name();
+    const bool sets_field = name == "--set" || std::any_of(kFieldOptions.begin(), kFieldOptions.end(),
+                                                           [&](auto& field) { return long_name(field.names) == name; });
+    if (option->count() > 0 && !sets_field) names.push_back(name);
+  }
+  return names;
+}
+
 std::optional<EarlyExit> OptionParser::apply() {
   if (!debug_.empty() && debug_ != "events") return wrong("--debug: found " + debug_ + ", allowed: events");
   line.log_events = !debug_.empty();
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     if (fields_[i].empty()) continue;
-    const std::string names = kFieldOptions[i].names;
-    const std::string name = names.substr(names.rfind(',') + 1);
     line.layer.value[Json::json_pointer(kFieldOptions[i].pointer)] = number_or_text(fields_[i]);
-    line.layer.origins.emplace_back(kFieldOptions[i].pointer, name + " " + fields_[i]);
+    line.layer.origins.emplace_back(kFieldOptions[i].pointer, long_name(kFieldOptions[i].names) + " " + fields_[i]);
   }
   for (const std::string& text : sets_) {
     if (auto exit = apply_set(text, &line)) return exit;

@@ -20,6 +20,8 @@ class OptionParser {
   [[nodiscard]] std::optional<EarlyExit> parse(std::vector<std::string> args);
   /// Of the last `parse`: from the first word on that is no option.
   [[nodiscard]] std::vector<std::string> remaining() const { return app_.remaining(); }
+  /// Of the last `parse`, which has read all: the options that set no field, by their long names ("--quiet").
+  [[nodiscard]] std::vector<std::string> given() const;
   /// Once all are read: puts what sets a spec field into the layer.
   [[nodiscard]] std::optional<EarlyExit> apply();
 

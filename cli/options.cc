@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "job/option_places.h"
 #include "option_parser.h"
 #include "subcommands.h"
 
@@ -56,34 +57,43 @@ std::optional<EarlyExit> parse_words(const std::vector<std::string>& args, Optio
   return std::nullopt;
 }
 
-// Options that the subcommand does not have.
-std::optional<EarlyExit> check_meanings(const CommandLine& line) {
-  if (line.json && line.subcommand != Subcommand::kDoctor) {
-    return wrong("--json has a meaning for mprun doctor and mprun inspect only");
+Place place_of(const CommandLine& line) {
+  switch (line.subcommand) {
+    case Subcommand::kRun:
+      return line.resume ? kRunWithResumePlace : kRunPlace;
+    case Subcommand::kResume:
+      return kResumePlace;
+    case Subcommand::kCheck:
+      return kCheckPlace;
+    case Subcommand::kProgram:
+      return kProgramPlace;
+    case Subcommand::kDoctor:
+      if (!line.program.empty()) return kDoctorProgramPlace;
+      return line.layer.value.contains("script") ? kDoctorScriptPlace : kDoctorPlace;
+    case Subcommand::kInspect:
+      return kInspectPlace;
+    case Subcommand::kReport:
+      return kReportPlace;
+    case Subcommand::kInit:
+      return kInitPlace;
+    case Subcommand::kMerge:
+      return kMergePlace;
+    case Subcommand::kSubmit:
+      return kSubmitPlace;
   }
-  const bool resumes = line.subcommand == Subcommand::kResume || line.subcommand == Subcommand::kSubmit || line.resume;
-  if (line.resume && line.subcommand != Subcommand::kRun) return wrong("--resume has a meaning for a job only");
-  if (line.retry_failed && !resumes) return wrong("--retry-failed has a meaning for a run that is resumed only");
-  if (line.accept_changes && !resumes) return wrong("--accept-changes has a meaning for a run that is resumed only");
-  if (line.dot) return wrong("--dot has a meaning for mprun inspect only");
-  const bool is_job = line.subcommand == Subcommand::kRun || line.subcommand == Subcommand::kResume;
-  if (!line.junit.empty() && !is_job && line.subcommand != Subcommand::kReport) {
-    return wrong("--junit has a meaning for a job and for mprun report only");
+  return kRunPlace;
+}
+
+// Whether a field has an effect on the job's kind is for resolve() to say.
+std::optional<EarlyExit> refuse_without_effect(const OptionParser& parser) {
+  const Place here = place_of(parser.line);
+  std::vector<std::pair<std::string, std::string>> given;  // name or pointer, and the option as it was typed
+  for (const std::string& name : parser.given()) given.emplace_back(name, name);
+  given.insert(given.end(), parser.line.layer.origins.begin(), parser.line.layer.origins.end());
+  for (const auto& [option, typed] : given) {
+    const Places places = places_of(option);
+    if ((places & here) == 0) return wrong(typed + " " + only_valid_with(places & ~kKindPlaces));
   }
-  if (line.subcommand != Subcommand::kReport) {
-    for (const auto& [name, file] : {std::pair{"--html", &line.html}, {"--trace", &line.trace}}) {
-      if (!file->empty()) return wrong(std::string(name) + " has a meaning for mprun report only");
-    }
-  }
-  const Submission& submission = line.submission;
-  if (line.subcommand != Subcommand::kSubmit &&
-      (submission.nodes != 0 || submission.wait || submission.dry_run || !submission.partition.empty() ||
-       !submission.time.empty() || !submission.account.empty() || !submission.sbatch_options.empty())) {
-    return wrong(
-        "--nodes, --partition, --time, --account, --sbatch-option, --wait and --dry-run have a meaning for "
-        "mprun submit only");
-  }
-  if (!line.record.empty()) return wrong("--record has a meaning for mprun inspect only");
   return std::nullopt;
 }
 
@@ -92,9 +102,7 @@ std::optional<EarlyExit> check_meanings(const CommandLine& line) {
 ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
   OptionParser parser(current_directory);
   if (auto exit = parse_words(args, &parser)) return *exit;
-  if (parser.line.subcommand != Subcommand::kInspect) {
-    if (auto exit = check_meanings(parser.line)) return *exit;
-  }
+  if (auto exit = refuse_without_effect(parser)) return *exit;
   return std::move(parser.line);
 }
 

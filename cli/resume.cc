@@ -68,7 +68,7 @@ Result<std::optional<Resolved>> changed_spec(const CommandLine& line, const Earl
   if (digest_of(spec->text) == origin.spec_digest) return std::optional<Resolved>();
   CommandLine then;
   then.spec_path = origin.spec_path;
-  then.layer = {"the command line of then", origin.directory, "", origin.options, {}};
+  then.layer = {"the command line of then", origin.directory, "", origin.options, {}, true};
   then.layer.value.merge_patch(line.layer.value);
   auto resolved = resolve_command_line(then);
   if (!resolved) return resolved.error();

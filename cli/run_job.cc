@@ -83,8 +83,9 @@ Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector
   if (workers > most) {
     return usage_error("/processes: " + std::to_string(workers) + " workers need " +
                        std::to_string(open_files_for(workers)) + " open files, the limit is " +
-                       std::to_string(limit.rlim_cur) + "\n  use --processes " + std::to_string(most) +
-                       " or fewer, or raise the limit (ulimit -Hn)");
+                       std::to_string(limit.rlim_cur) + "\n  " +
+                       (most > 0 ? "use --processes " + std::to_string(most) + " or fewer, or " : "") +
+                       "raise the limit (ulimit -Hn)");
   }
   return {};
 }

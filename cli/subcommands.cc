@@ -55,11 +55,7 @@ std::optional<EarlyExit> parse_doctor(const Words& words, OptionParser* parser) 
 }
 
 std::optional<EarlyExit> parse_init(const Words& words, OptionParser* parser) {
-  if (auto exit = parse_one_word(words, "SCRIPT.py", parser, &parser->line.script)) return exit;
-  for (const auto& [pointer, origin] : parser->line.layer.origins) {
-    if (pointer != "/python") return wrong("init: " + origin + " has no meaning here; write it into the spec");
-  }
-  return std::nullopt;
+  return parse_one_word(words, "SCRIPT.py", parser, &parser->line.script);
 }
 
 // Options may stand on all sides; a PID with a sign shall not be taken for one.
@@ -85,28 +81,11 @@ std::optional<EarlyExit> parse_inspect(const Words& words, OptionParser* parser)
   if (!more.empty() && more.front().front() == '-') return wrong("unknown option " + more.front());
   if (!more.empty()) return wrong("inspect: found " + more.front() + " behind the PID, allowed: options");
   if (auto exit = parser->apply()) return exit;
-  if (!line.layer.origins.empty()) {
-    return wrong("inspect: " + line.layer.origins.front().second + " has no meaning here");
-  }
   return line.json && line.dot ? std::optional(wrong("inspect: --json and --dot do not go together")) : std::nullopt;
 }
 
-// merge and report, which read a run and take no field of a spec.
 std::optional<EarlyExit> parse_run_dir(const Words& words, OptionParser* parser) {
-  const CommandLine& line = parser->line;
-  if (auto exit = parse_one_word(words, "RUN_DIR", parser, &parser->line.run_dir)) return exit;
-  if (line.layer.origins.empty()) return std::nullopt;
-  return wrong(words.word + ": " + line.layer.origins.front().second + " has no meaning here");
-}
-
-std::optional<EarlyExit> parse_resume(const Words& words, OptionParser* parser) {
-  CommandLine& line = parser->line;
-  if (auto exit = parse_one_word(words, "RUN_DIR", parser, &line.run_dir)) return exit;
-  const Json* output = line.layer.value.contains("output") ? &line.layer.value["output"] : nullptr;
-  if (output != nullptr && output->is_object() && output->contains("dir")) {
-    return wrong("resume: --output has no meaning here: the run directory is named by itself");
-  }
-  return std::nullopt;
+  return parse_one_word(words, "RUN_DIR", parser, &parser->line.run_dir);
 }
 
 std::optional<EarlyExit> parse_submit(const Words& words, OptionParser* parser) {
@@ -118,7 +97,6 @@ std::optional<EarlyExit> parse_submit(const Words& words, OptionParser* parser) 
   if (line.submission.nodes < 1 || line.submission.nodes > 100'000) {
     return wrong("submit: say how many nodes it shall have, from 1 to 100000: --nodes N");
   }
-  if (line.layer.value.contains("shard")) return wrong("submit: --shard has no meaning here: each node has one");
   for (std::string& option : line.submission.sbatch_options) {
     if (option.empty() || option.find('\n') != std::string::npos) return wrong("--sbatch-option: found no option");
     if (option.front() != '-') option.insert(0, "--");
@@ -139,7 +117,7 @@ constexpr std::array kEntries = {
     Entry{"inspect", Subcommand::kInspect, parse_inspect, "the PID of a process"},
     Entry{"merge", Subcommand::kMerge, parse_run_dir, "a RUN_DIR"},
     Entry{"report", Subcommand::kReport, parse_run_dir, "a RUN_DIR"},
-    Entry{"resume", Subcommand::kResume, parse_resume, "a RUN_DIR"},
+    Entry{"resume", Subcommand::kResume, parse_run_dir, "a RUN_DIR"},
     Entry{"submit", Subcommand::kSubmit, parse_submit, "a JOB.json"},
 };
 

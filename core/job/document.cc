@@ -159,7 +159,7 @@ Result<Document> parse_document(std::string name, std::string base_dir, std::str
     return usage_error(name + ":1: found " + job::describe(builder.root) +
                        ", allowed: a JSON object such as {\"script\": \"job.py\"}");
   }
-  return Document{std::move(name), std::move(base_dir), std::move(text), std::move(builder.root), {}};
+  return Document{std::move(name), std::move(base_dir), std::move(text), std::move(builder.root), {}, false};
 }
 
 int line_of(const Document& document, const std::string& pointer) {

@@ -21,6 +21,9 @@ struct Document {
   Json value = Json::object();
   /// For the command line: JSON pointer → the option as typed ("--set limits.task_seconds=x").
   std::vector<std::pair<std::string, std::string>> origins;
+  /// Fields without an effect on the job are left out, where they are errors else: it serves many jobs, as the user's
+  /// configuration does, or is the record of a run.
+  bool lenient = false;
 };
 
 /// Reads and parses one JSON file; "-" is standard input. Errors: missing, unreadable, empty, not

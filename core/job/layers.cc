@@ -20,6 +20,10 @@ std::string escaped(const std::string& key) {
   return pointer.to_string();
 }
 
+bool is_inside(const std::string& pointer, const std::string& other) {
+  return pointer == other || pointer.rfind(other + "/", 0) == 0;
+}
+
 Error error_in(const Document& document, const std::string& pointer, const std::string& words) {
   return usage_error(place_of(document, pointer) + ": " + pointer + ": " + words);
 }
@@ -84,10 +88,10 @@ Result<Layers> Layers::merge(const std::vector<Document>& documents) {
 }
 
 void Layers::add(Json fields, int rank) {
-  if (fields.contains("script")) erase("command");
+  if (fields.contains("script")) erase("/command");
   if (fields.contains("command")) {
-    erase("script");
-    erase("function");
+    erase("/script");
+    erase("/function");
   }
   for (auto& [key, value] : fields.items()) {
     const std::string pointer = escaped(key);
@@ -111,17 +115,28 @@ const Json* Layers::find(const std::string& pointer) const {
 
 void Layers::put(const std::string& pointer, Json value) { value_[Json::json_pointer(pointer)] = std::move(value); }
 
-void Layers::erase(const std::string& key) {
-  value_.erase(key);
-  disown(key);
+void Layers::erase(const std::string& pointer) {
+  Json::json_pointer around(pointer);
+  const std::string key = around.back();
+  around.pop_back();
+  if (value_.contains(around)) value_[around].erase(key);
+  disown(pointer);
 }
 
-void Layers::disown(const std::string& key) {
-  const std::string pointer = escaped(key);
+void Layers::disown(const std::string& pointer) {
   for (auto it = owners_.begin(); it != owners_.end();) {
-    const bool inside = it->first == pointer || it->first.rfind(pointer + "/", 0) == 0;
-    it = inside ? owners_.erase(it) : std::next(it);
+    it = is_inside(it->first, pointer) ? owners_.erase(it) : std::next(it);
   }
+}
+
+const Document* Layers::strict_owner(const std::string& pointer, int rank) const {
+  for (const auto& [owned, index] : owners_) {
+    const Document& document = (*documents_)[static_cast<std::size_t>(index)];
+    if (is_inside(owned, pointer) && index >= rank && !document.lenient && document.name != kDefaultsName) {
+      return &document;
+    }
+  }
+  return nullptr;
 }
 
 int Layers::rank(const std::string& pointer) const {

@@ -25,7 +25,8 @@ class Layers {
   [[nodiscard]] const Json* find(const std::string& pointer) const;
   /// Puts a resolved value at a pointer; who set it stays.
   void put(const std::string& pointer, Json value);
-  void erase(const std::string& key);
+  /// Removes the value at a pointer, and who set it.
+  void erase(const std::string& pointer);
   /// Moves the merged value out; only who set what remains.
   [[nodiscard]] Json take_value() { return std::move(value_); }
 
@@ -35,6 +36,10 @@ class Layers {
   [[nodiscard]] int rank(const std::string& pointer) const;
   /// Whether a person has set it: the file or command line, not the defaults.
   [[nodiscard]] bool is_set(const std::string& pointer) const;
+
+  /// The document, of this rank or higher and not lenient, that has set the value at `pointer` or a part of it; null if
+  /// none has.
+  [[nodiscard]] const Document* strict_owner(const std::string& pointer, int rank) const;
 
   /// Whether the document that has set `pointer` holds a number there.
   [[nodiscard]] bool sets_number(const std::string& pointer) const;
@@ -51,7 +56,7 @@ class Layers {
  private:
   void add(Json fields, int rank);
   void own(const std::string& pointer, int rank) { owners_[pointer] = rank; }
-  void disown(const std::string& key);
+  void disown(const std::string& pointer);
 
   const std::vector<Document>* documents_ = nullptr;
   Json value_ = Json::object();

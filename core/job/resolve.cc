@@ -114,6 +114,7 @@ Result<void> resolve_watch(const Layers& layers, const std::string& current_dire
 }
 
 Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
+  if (layers.find("/retries") == nullptr) return {};
   retries->on_error = layers.find("/retries/on_error")->get<int>();
   retries->on_death = layers.find("/retries/on_death")->get<int>();
   retries->on_hang = layers.find("/retries/on_hang")->get<int>();
@@ -318,7 +319,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   }
   Result<Layers> layers = Layers::merge(documents);
   if (!layers) return std::move(layers).error();
-  layers->erase("$schema");  // for editors only
+  layers->erase("/$schema");  // for editors only
   Resolved resolved;
   Resolving job{*layers, around, resolved.spec};
   if (Result<void> done = refuse_nul(*layers, layers->value(), Json::json_pointer()); !done)
@@ -364,12 +365,6 @@ Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings
 }
 
 Result<ProgramSpec> resolve_program(const Document& layer, const std::string& current_directory) {
-  for (const auto& [pointer, typed] : layer.origins) {
-    if (pointer.rfind("/adapters", 0) == 0 || pointer.rfind("/watch", 0) == 0 || pointer == "/processes") continue;
-    return usage_error(typed +
-                       ": has no meaning for a program behind --; only -n N, --on-hang, --stall-seconds, --hang-report "
-                       "and --set adapters.NAME have");
-  }
   const Json& schema = job::schema_json();
   if (Result<void> valid = job::validate(layer, schema); !valid) return std::move(valid).error();
   const std::vector<Document> documents{default_layer(), layer};

@@ -52,7 +52,7 @@ struct ProgramSpec {
   WatchPolicy watch;
 };
 
-/// From the command line's layer, checked by the schema. Fields that have no meaning for a program are refused.
+/// From the command line's layer, checked by the schema; it has fields that have an effect on a program only.
 [[nodiscard]] Result<ProgramSpec> resolve_program(const Document& layer, const std::string& current_directory);
 
 /// The lowest layer: the `default` keywords of the schema.

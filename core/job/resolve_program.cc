@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "job/option_places.h"
 #include "job/resolve_parts.h"
 #include "job/words.h"
 
@@ -13,15 +14,35 @@ namespace mprun::job {
 
 namespace {
 
-/// A field that does not fit this kind of job: an error where it was set for this job, dropped
-/// where it comes from a layer below the one that names the program, or is a default.
-Result<void> refuse(Resolving& job, const std::vector<std::string>& fields, int program_rank,
-                    const std::string& words) {
-  for (const std::string& field : fields) {
-    const std::string pointer = "/" + field;
-    if (job.layers.find(pointer) == nullptr) continue;
-    if (job.layers.is_set(pointer) && job.layers.rank(pointer) >= program_rank) {
-      return job.layers.error(pointer, words);
+const char* describe_kind(Place kind) {
+  switch (kind) {
+    case kCommandPlace:
+      return "this job is a command";
+    case kScriptRanksPlace:
+      return "this script is without a function: every process runs it once (ranks)";
+    case kProgramRanksPlace:
+      return "this program is no .py file: every process runs it once (ranks)";
+    default:
+      return "this job is a function";
+  }
+}
+
+/// What to do instead; empty where nothing is near.
+std::string cure(Place kind, const std::string& field) {
+  if (kind == kCommandPlace && field == "/args") return "\n  write the arguments into the command";
+  if (kind != kScriptRanksPlace) return "";
+  return "\n  to call a function of it once per task, name the function to call: \"function\": \"...\"";
+}
+
+/// Fields without an effect on this kind of job: an error where they are set for it, left out where they come from a
+/// layer below the one that names the program, or are a default.
+Result<void> refuse_without_effect(Resolving& job, Place kind, const char* program) {
+  const int program_rank = job.layers.rank(program);
+  for (const std::string& field : fields_without_effect(kind)) {
+    if (const Document* document = job.layers.strict_owner(field, program_rank)) {
+      return usage_error(place_of(*document, field) + ": " + field + ": " +
+                         only_valid_with(places_of(field) & kKindPlaces) + "; " + describe_kind(kind) +
+                         cure(kind, field));
     }
     job.layers.erase(field);
   }
@@ -81,33 +102,15 @@ Result<void> check_function_names(const Resolving& job) {
   return {};
 }
 
-Result<void> resolve_ranks(Resolving& job, int program_rank) {
+Result<void> resolve_ranks(Resolving& job) {
   job.spec.kind = JobKind::kRanks;
-  if (!job.spec.script_is_python) {
-    return refuse(job, {"setup", "worker_setup", "preload", "inputs", "call", "chunk_size", "python"}, program_rank,
-                  "does not fit a program that is no .py file: every process runs it once");
-  }
-  Result<void> refused =
-      refuse(job, {"inputs", "setup", "worker_setup", "call", "chunk_size"}, program_rank,
-             "does not fit a script without a function: every process runs it once (ranks)\n"
-             "  to call a function of it once per task, name the function to call: \"function\": \"...\"");
-  if (!refused) return refused;
-  if (job.layers.is_set("/limits/tasks_per_worker")) {
-    return job.layers.error("/limits/tasks_per_worker",
-                            "does not fit a script without a function: every process runs it once (ranks)");
-  }
-  return {};
+  return refuse_without_effect(job, job.spec.script_is_python ? kScriptRanksPlace : kProgramRanksPlace, "/script");
 }
 
 Result<void> resolve_command(Resolving& job) {
   job.spec.kind = JobKind::kCommand;
   job.spec.command = job.layers.find("/command")->get<std::vector<std::string>>();
-  const int rank = job.layers.rank("/command");
-  Result<void> refused = refuse(job, {"args"}, rank, "does not fit a command: write the arguments into the command");
-  if (!refused) return refused;
-  refused = refuse(job, {"function", "setup", "worker_setup", "preload", "call", "python"}, rank,
-                   "does not fit a command, which is no Python; it fits \"script\"");
-  if (!refused) return refused;
+  if (auto refused = refuse_without_effect(job, kCommandPlace, "/command"); !refused) return refused;
   if (job.spec.command.front().empty()) {
     return job.layers.error("/command/0", "found \"\", allowed: the program to execute");
   }
@@ -137,8 +140,7 @@ Result<void> resolve_program(Resolving& job) {
   checked = check_function_names(job);
   if (!checked) return checked;
   job.spec.function = job.text("/function");
-  const int rank = layers.rank("/script");
-  if (job.spec.function.empty()) return resolve_ranks(job, rank);
+  if (job.spec.function.empty()) return resolve_ranks(job);
   if (!job.spec.script_is_python) {
     return layers.error("/function", "does not fit " + job.spec.script + ", which is no .py file");
   }

@@ -22,11 +22,6 @@ Result<void> resolve_balance(Resolving& job) {
   spec.balance = job.text("/balance") == "dynamic" ? Balance::kDynamic : Balance::kStatic;
   if (spec.balance == Balance::kStatic) return {};
   constexpr const char* kCure = ": use \"static\"";
-  if (spec.kind == JobKind::kRanks) {
-    return job.layers.error("/balance", std::string("ranks run all at once, each in its place, and cannot be shared "
-                                                    "while they run") +
-                                            kCure);
-  }
   for (const auto& [is_set, field] :
        {std::pair(spec.stop_on_error, "on_error"), std::pair(spec.max_failures.has_value(), "max_failures")}) {
     if (!is_set) continue;

@@ -113,10 +113,11 @@ void Guard::keep_open(int fd) const { (void)send_descriptor(alive_fd, fd); }
 
 int run_guarded(const Inheritance& inheritance, bool terminal_shared,
                 const std::function<int(const Guard&)>& supervise) {
+  const int cannot_begin = terminal_shared ? 125 : 3;  // a program's own exit code may be 3
   auto alive = make_socket_pair();
   if (!alive) {
     std::fprintf(stderr, "mprun: %s\n", alive.error().message.c_str());
-    return 125;
+    return cannot_begin;
   }
   become_subreaper();
   signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
@@ -129,7 +130,7 @@ int run_guarded(const Inheritance& inheritance, bool terminal_shared,
   const pid_t supervisor = fork();
   if (supervisor < 0) {
     std::perror("mprun: cannot fork");
-    return 125;
+    return cannot_begin;
   }
   if (supervisor == 0) {
     alive->theirs.reset();

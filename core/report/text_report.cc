@@ -38,10 +38,12 @@ constexpr std::string_view kReset = "\x1b[0m";
   return end.signal != 0 ? "killed by " + signal_text(end.signal) : fmt::format("exit code {}", end.exit_code);
 }
 
-[[nodiscard]] std::string process_text(const WorkerEnded& ended) {
-  const std::string role = ended.role.empty() ? "worker" : one_line(ended.role);
-  if (role == "host") return fmt::format("host (pid {})", ended.pid);
-  return fmt::format("{} {} (pid {})", role, ended.worker, ended.pid);
+/// Of a process that started or ended: "worker 3 (pid 99)", "worker 3 started (pid 99)".
+template <typename Event>
+[[nodiscard]] std::string process_text(const Event& event, std::string_view what = "") {
+  const std::string role = event.role.empty() ? "worker" : one_line(event.role);
+  const std::string who = role == "host" ? role : fmt::format("{} {}", role, event.worker);
+  return fmt::format("{}{} (pid {})", who, what, event.pid);
 }
 
 [[nodiscard]] TextOptions named(TextOptions options) {
@@ -116,7 +118,7 @@ void TextReport::on_event(const JobEvent& event) {
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
     on_task_retried(*retried);
   } else if (const auto* started = std::get_if<WorkerStarted>(&event)) {
-    if (options_.verbose) line(fmt::format("worker {} started (pid {})", started->worker, started->pid));
+    if (options_.verbose) line(process_text(*started, " started"));
   } else if (const auto* worker = std::get_if<WorkerEnded>(&event)) {
     on_worker_ended(*worker);
   } else if (const auto* hang = std::get_if<HangFound>(&event)) {

@@ -51,6 +51,7 @@ struct TaskRetried {
 struct WorkerStarted {
   int worker = 0;
   std::int32_t pid = 0;
+  std::string_view role = "worker";  ///< as of WorkerEnded
 };
 struct WorkerEnded {
   int worker = 0;

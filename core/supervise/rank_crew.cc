@@ -1,12 +1,11 @@
 #include "supervise/rank_crew.h"
 
 #include <csignal>
-#include <cstring>
 #include <utility>
 
-#include "job/json_check.h"
 #include "job/json_text.h"
 #include "launch/teardown.h"
+#include "supervise/result_frame.h"
 
 namespace mprun {
 namespace {
@@ -121,6 +120,7 @@ void RankCrew::on_launched(int number, const ProcessRef& process) {
   }
   at(number).process = process;
   listener_->on_process_started(number, process.pid());
+  if (at(number).foreign) signal_group(process, SIGKILL);  // its pipe was faster than the word that it is there
 }
 
 void RankCrew::on_launch_failed(const std::string& reason) {
@@ -135,26 +135,33 @@ void RankCrew::drain(int number) {
   for (int fills = 0; fills < kMostFills && state == FrameReader::Fill::kMore; ++fills) {
     state = slot.reader.fill(slot.results.get());
     Frame frame;
-    while (slot.reader.next(&frame)) {
-      mprun_result result{};
-      if (frame.type == MPRUN_START_FAILED) {
-        listener_->on_start_failed(explain_start_failure(frame.payload));
-      } else if (frame.type == MPRUN_RESULT && frame.payload.size() > sizeof result) {
-        std::memcpy(&result, frame.payload.data(), sizeof result);
-        frame.payload.remove_prefix(sizeof result);
-        if (result.tensors >= frame.payload.size() || !is_json(frame.payload.substr(result.tensors))) continue;
-        if (result.failed != 0) {
-          slot.error = frame.payload.substr(result.tensors);
-        } else {
-          slot.tensors = frame.payload.substr(0, result.tensors);
-          slot.value = frame.payload.substr(result.tensors);
-        }
-      }
-    }
+    while (!slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
   }
-  if (state == FrameReader::Fill::kClosed || slot.reader.corrupt()) {
-    plan_.loop->remove(slot.results.get());
-    slot.results.reset();
+  if (slot.reader.corrupt()) slot.foreign = true;
+  if (!slot.foreign && state != FrameReader::Fill::kClosed) return;
+  plan_.loop->remove(slot.results.get());
+  slot.results.reset();
+  if (slot.foreign && slot.process) signal_group(slot.process, SIGKILL);  // it can never report again
+}
+
+void RankCrew::on_frame(int number, const Frame& frame) {
+  Slot& slot = at(number);
+  if (frame.type == MPRUN_READY) {
+    slot.ready = true;
+  } else if (frame.type == MPRUN_START_FAILED && !slot.ready) {
+    listener_->on_start_failed(explain_start_failure(frame.payload));
+  } else if (frame.type == MPRUN_START_FAILED) {
+    slot.foreign = true;
+  } else if (frame.type == MPRUN_RESULT) {
+    const auto result = parse_result(frame.payload);
+    slot.foreign = !result.has_value();
+    if (slot.foreign) return;
+    if (result->head.failed != 0) {
+      slot.error = result->json;
+    } else {
+      slot.tensors = result->tensors;
+      slot.value = result->json;
+    }
   }
 }
 
@@ -163,6 +170,8 @@ void RankCrew::on_process_gone(int number, const ProcessRef& process, ProcessEnd
   if (!slot.running || !(slot.process == process)) return;
   if (process) kill_leftovers(process);
   drain(number);
+  // One that ended well has no frame begun: it would be a result that is lost, or bytes of somebody else.
+  if (end.signal == 0 && end.exit_code == 0 && slot.reader.mid_frame()) slot.foreign = true;
   if (process) listener_->on_process_ended(number, process.pid(), "rank", end, true);
   end_rank(number, end);
 }
@@ -171,7 +180,9 @@ std::string RankCrew::explain_death(int number, ProcessEnd end) const {
   std::string json = R"({"type":")";
   json += end.signal != 0 ? "Signal" : "ExitCode";
   json += R"(","message":)";
-  append_json_string(&json, "rank " + std::to_string(number) + " ended with " + to_string(end));
+  std::string message = "rank " + std::to_string(number) + " ended with " + to_string(end);
+  if (at(number).foreign) message.append(" after it ").append(kWroteNoResult);
+  append_json_string(&json, message);
   json += R"(,"traceback":null,"log":)";
   const std::string path = plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
   append_json_string(&json, log_tail(path, at(number).log_offset));
@@ -183,9 +194,9 @@ void RankCrew::end_rank(int number, ProcessEnd end) {
   slot.running = false;
   slot.process = {};
   close_channels(&slot);
-  const bool failed = end.signal != 0 || end.exit_code != 0;
+  const bool failed = slot.foreign || end.signal != 0 || end.exit_code != 0;
   std::string payload = slot.value.empty() ? "null" : slot.value;
-  if (failed) payload = slot.error.empty() ? explain_death(number, end) : slot.error;
+  if (failed) payload = slot.foreign || slot.error.empty() ? explain_death(number, end) : slot.error;
   listener_->on_result(number, {failed, slot.start, monotonic_now() - slot.began, payload, end, slot.tensors});
 }
 

@@ -33,6 +33,8 @@ class RankCrew : public Crew, private LauncherListener {
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;
+    bool ready = false;        ///< the script has begun
+    bool foreign = false;      ///< its pipe holds something that no rank writes
     std::string value, error;  ///< JSON of the last mprun.result(), of the exception
     std::string tensors;       ///< what the last mprun.result() claims
     Nanos start = 0, began = 0;
@@ -51,6 +53,7 @@ class RankCrew : public Crew, private LauncherListener {
 
   [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
   void drain(int number);
+  void on_frame(int number, const Frame& frame);
   void flush(int number);
   void close_channels(Slot* slot);
   void end_rank(int number, ProcessEnd end);

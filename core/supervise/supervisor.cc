@@ -26,6 +26,10 @@ constexpr double kWarnedSeconds = 18;
 // For our own SIGTERM to arrive, when others have got theirs.
 constexpr timespec kSameSignal{0, 100'000'000};
 
+std::string_view role_of(JobKind kind) {
+  return kind == JobKind::kRanks ? "rank" : kind == JobKind::kCommand ? "command" : "worker";
+}
+
 }  // namespace
 
 Supervisor::Supervisor(Setup setup)
@@ -248,7 +252,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
   stages_.erase(slot);
   if (slot >= 0) stages_.erase(-1);
   hung_.erase(slot);
-  tell(WorkerStarted{slot, pid});
+  tell(WorkerStarted{slot, pid, slot < 0 ? "host" : role_of(setup_.spec->kind)});
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {

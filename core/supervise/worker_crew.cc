@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
-#include "job/json_check.h"
 #include "launch/teardown.h"
+#include "supervise/result_frame.h"
 
 namespace mprun {
 namespace {
@@ -200,7 +199,7 @@ void WorkerCrew::on_readable(int number) {
   Frame frame;
   while (slot.wanted && !slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
   if (slot.reader.corrupt() || slot.foreign) {
-    slot.verdict = "wrote something that is no result to mprun's pipe";
+    slot.verdict = kWroteNoResult;
   } else if (state == FrameReader::Fill::kClosed) {
     slot.verdict = kClosed;
   } else {
@@ -228,30 +227,24 @@ void WorkerCrew::on_frame(int number, const Frame& frame) {
     listener_->on_stage(number, frame.payload);
   } else if (frame.type == MPRUN_HELLO) {
     any_said_hello_ = true;
-  } else if (frame.type == MPRUN_START_FAILED) {
+  } else if (frame.type == MPRUN_START_FAILED && !slot.ready) {
     listener_->on_start_failed(explain_start_failure(frame.payload));
+  } else if (frame.type == MPRUN_START_FAILED) {
+    slot.foreign = true;
   }
 }
 
 void WorkerCrew::on_result(int number, std::string_view payload) {
-  mprun_result result{};
-  if (payload.size() <= sizeof result) return;
-  std::memcpy(&result, payload.data(), sizeof result);
   Slot& slot = at(number);
-  if (slot.expected.empty() || slot.expected.front() != result.position ||
-      result.tensors >= payload.size() - sizeof result || !is_json(payload.substr(sizeof result + result.tensors))) {
+  const auto result = parse_result(payload);
+  if (!result || slot.expected.empty() || slot.expected.front() != result->head.position) {
     slot.foreign = true;  // a result of no task of its, or no value: better none than a wrong one
     return;
   }
   slot.expected.pop_front();
   launcher_->task_done();
-  payload.remove_prefix(sizeof result);
-  listener_->on_result(number, {result.failed != 0,
-                                result.start,
-                                result.duration,
-                                payload.substr(result.tensors),
-                                {},
-                                payload.substr(0, result.tensors)});
+  const mprun_result& head = result->head;
+  listener_->on_result(number, {head.failed != 0, head.start, head.duration, result->json, {}, result->tensors});
 }
 
 void WorkerCrew::drain(int number) {

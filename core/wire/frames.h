@@ -42,6 +42,8 @@ class FrameReader {
   [[nodiscard]] bool next(Frame* frame);
 
   [[nodiscard]] bool corrupt() const { return corrupt_; }
+  /// Whether bytes have come that are no whole frame yet.
+  [[nodiscard]] bool mid_frame() const { return begin_ < end_; }
 
  private:
   void make_room();

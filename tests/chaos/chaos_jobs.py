@@ -118,12 +118,12 @@ class Job:
         spec: dict[str, Any] = {
             "processes": self.processes,
             "env": env,
-            # Who is killed from outside is not to blame: a task may be hit any number of times.
-            "retries": {"on_death": 1000, "on_error": 1000 if what == "command" else 0},
         }
         if what == "ranks":
             return spec | {"script": "ranks.py"}
         spec["inputs"] = {"range": self.tasks}
+        # Who is killed from outside is not to blame: a task may be hit any number of times.
+        spec["retries"] = {"on_death": 1000, "on_error": 1000 if what == "command" else 0}
         if what == "command":
             return spec | {"command": ["sh", "-c", COMMAND]}
         return spec | {"script": what, "start_method": method}

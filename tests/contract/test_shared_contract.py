@@ -259,7 +259,7 @@ def fill(row):
 def test_saved_when_a_process_fails(run_job: RunCommand, kind: str, end: str) -> None:
     spec = shared_job(shared={"rows": {"shape": [6], "dtype": "i8"}}, retries=0)
     if kind == "ranks":
-        del spec["inputs"]
+        del spec["inputs"], spec["retries"]
         spec["script"] = "job.py"
     scripts = {"job.py": ENDS.format(end=end), "events.py": harness.EVENTS}
     run = run_job(spec, scripts=scripts).check(1)

@@ -142,7 +142,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "fork": function_job("fork"),
     "spawn": function_job("spawn"),
     "forkserver": function_job("forkserver"),
-    "command": {**COMMON, "command": ["echo", "{}"]},
+    "command": {**COMMON, "limits": {"grace_seconds": 1}, "command": ["echo", "{}"]},
     "tensors": {**COMMON, "script": "tensors.py:square", "shared": {"s": {"shape": [4], "dtype": "float32"}}},
 }
 SCENARIOS = (*JOBS, "program")

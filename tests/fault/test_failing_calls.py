@@ -18,45 +18,47 @@ import pytest
 import failing
 from harness import RunCommand
 
-# Call, errno, once or forever, and a function of mprun's that must be among the callers.
+# Job, call, errno, once or forever, a function of mprun's that must be among the callers, and the exit code: 2 where the
+# spec or --output cannot be used, 3 where nothing could be launched, 125 where mprun could not go on, 0 (the program's
+# own 7) where it copes.
 CASES = [
-    ("fork", "pipe2", errno.EMFILE, "once", "make_pipe"),
-    ("fork", "openat", errno.EMFILE, "forever", "open_logs"),
-    ("fork", "read", errno.EIO, "forever", "read_document"),
-    ("fork", "read", errno.EIO, "forever", "on_signals"),
-    ("fork", "write", errno.ENOSPC, "forever", "ResultsWriter"),
-    ("fork", "write", errno.EIO, "once", "write_atomically"),
-    ("fork", "vfork", errno.EAGAIN, "once", "start_host"),
-    ("fork", "socketpair", errno.EMFILE, "forever", "open_channels"),
-    ("fork", "sendmsg", errno.ETOOMANYREFS, "forever", "send_waiting"),
-    ("fork", "send", errno.EPIPE, "once", "assign"),
-    ("fork", "send", errno.EPIPE, "forever", "assign"),
-    ("fork", "send", errno.EPIPE, "forever", "worker_gone"),
-    ("spawn", "send", errno.EPIPE, "forever", "prepare_launch"),
-    ("fork", "epoll_ctl", errno.ENOSPC, "once", "open_channels"),
-    ("fork", "epoll_wait", errno.EINVAL, "forever", "run_once"),
-    ("fork", "mkdir", errno.ENOSPC, "once", "RunDirectory"),
-    ("fork", "rename", errno.ENOSPC, "forever", "write_atomically"),
-    ("fork", "memfd_create", errno.ENOMEM, "once", "create"),
-    ("fork", "mmap", errno.ENOMEM, "forever", "create"),
-    ("fork", "kill", errno.EPERM, "forever", ""),
-    ("fork", "getrlimit", errno.EPERM, "forever", ""),
-    ("fork", "stat", errno.EACCES, "forever", "check_script"),
-    ("fork", "syscall", errno.ENOSYS, "forever", ""),
-    ("fork", "syscall", errno.EPERM, "forever", ""),
-    ("program", "syscall", errno.ENOSYS, "forever", ""),
-    ("fork", "openat", errno.EACCES, "forever", ""),
-    ("fork", "getcwd", errno.ENOENT, "forever", "shown_path"),
-    ("spawn", "vfork", errno.ENOMEM, "forever", "SpawnLauncher"),
-    ("spawn", "waitid", errno.ECHILD, "forever", "reap_children"),
-    ("command", "waitid", errno.ECHILD, "once", "reap_children"),
-    ("command", "vfork", errno.EAGAIN, "once", ""),
-    ("command", "fork", errno.EAGAIN, "once", "run_guarded"),
-    ("program", "signalfd", errno.EMFILE, "once", "run_program"),
-    ("program", "sigwaitinfo", errno.EINVAL, "forever", "run_guarded"),
-    ("program", "waitid", errno.ECHILD, "forever", "run_program"),
-    ("program", "read", errno.EIO, "forever", "spawn_process"),
-    ("program", "poll", errno.ENOMEM, "forever", ""),
+    ("fork", "pipe2", errno.EMFILE, "once", "make_pipe", 3),
+    ("fork", "openat", errno.EMFILE, "forever", "open_logs", 3),
+    ("fork", "read", errno.EIO, "forever", "read_document", 2),
+    ("fork", "read", errno.EIO, "forever", "on_signals", 0),
+    ("fork", "write", errno.ENOSPC, "forever", "ResultsWriter", 125),
+    ("fork", "write", errno.EIO, "once", "write_atomically", 2),
+    ("fork", "vfork", errno.EAGAIN, "once", "start_host", 3),
+    ("fork", "socketpair", errno.EMFILE, "forever", "open_channels", 3),
+    ("fork", "sendmsg", errno.ETOOMANYREFS, "forever", "send_waiting", 3),
+    ("fork", "send", errno.EPIPE, "once", "assign", 0),
+    ("fork", "send", errno.EPIPE, "forever", "assign", 3),
+    ("fork", "send", errno.EPIPE, "forever", "worker_gone", 3),
+    ("spawn", "send", errno.EPIPE, "forever", "prepare_launch", 3),
+    ("fork", "epoll_ctl", errno.ENOSPC, "once", "open_channels", 3),
+    ("fork", "epoll_wait", errno.EINVAL, "forever", "run_once", 125),
+    ("fork", "mkdir", errno.ENOSPC, "once", "RunDirectory", 2),
+    ("fork", "rename", errno.ENOSPC, "forever", "write_atomically", 2),
+    ("fork", "memfd_create", errno.ENOMEM, "once", "create", 0),
+    ("fork", "mmap", errno.ENOMEM, "forever", "create", 125),
+    ("fork", "kill", errno.EPERM, "forever", "", 0),
+    ("fork", "getrlimit", errno.EPERM, "forever", "", 0),
+    ("fork", "stat", errno.EACCES, "forever", "check_script", 2),
+    ("fork", "syscall", errno.ENOSYS, "forever", "", 0),
+    ("fork", "syscall", errno.EPERM, "forever", "", 0),
+    ("program", "syscall", errno.ENOSYS, "forever", "", 7),
+    ("fork", "openat", errno.EACCES, "forever", "", 2),
+    ("fork", "getcwd", errno.ENOENT, "forever", "shown_path", 0),
+    ("spawn", "vfork", errno.ENOMEM, "forever", "SpawnLauncher", 3),
+    ("spawn", "waitid", errno.ECHILD, "forever", "reap_children", 125),
+    ("command", "waitid", errno.ECHILD, "once", "reap_children", 125),
+    ("command", "vfork", errno.EAGAIN, "once", "", 1),
+    ("command", "fork", errno.EAGAIN, "once", "run_guarded", 3),
+    ("program", "signalfd", errno.EMFILE, "once", "run_program", 125),
+    ("program", "sigwaitinfo", errno.EINVAL, "forever", "run_guarded", 7),
+    ("program", "waitid", errno.ECHILD, "forever", "run_program", 125),
+    ("program", "read", errno.EIO, "forever", "spawn_process", 126),
+    ("program", "poll", errno.ENOMEM, "forever", "", 125),
 ]
 
 
@@ -82,14 +84,15 @@ def places(library: Path, scenario: str, call: str, caller: str) -> Iterator[fai
 @pytest.mark.parametrize(
     "case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{errno.errorcode[case[2]]}-{case[3]}-{case[4]}"
 )
-def test_a_call_fails(library: Path, case: tuple[str, str, int, str, str]) -> None:
-    scenario, call, error, when, caller = case
+def test_a_call_fails(library: Path, case: tuple[str, str, int, str, str, int]) -> None:
+    scenario, call, error, when, caller, code = case
     site = next(places(library, scenario, call, caller), None)
     assert site, f"{call} is not called by {caller!r} any more: name another place"
     outcome = failing.run(library, scenario, failing.plan_for(site, error, when))
     assert outcome.struck, outcome
     assert not outcome.complaints, outcome
-    if outcome.code in (125, 3, 2):
+    assert outcome.code == code, outcome
+    if code in (125, 3, 2):
         assert os.strerror(error) in outcome.stderr or "ended with signal 9" in outcome.stderr, outcome
 
 
@@ -127,16 +130,13 @@ def test_standard_descriptors_closed(run_job: RunCommand, closed: tuple[int, ...
         for fd in closed:
             os.close(fd)
 
-    run = run_job(failing.JOBS["fork"], scripts={"job.py": failing.SCRIPT}, preexec_fn=close)
-    assert run.returncode in (0, 125), run
-    if run.returncode == 0:
-        assert run.values() == [number * number for number in range(failing.TASKS)]
+    run = run_job(failing.JOBS["fork"], scripts={"job.py": failing.SCRIPT}, preexec_fn=close).check()
+    assert run.values() == [number * number for number in range(failing.TASKS)]
 
 
 def test_run_directory_removed(run_job: RunCommand) -> None:
     """It ends, says what is missing, and leaves no process."""
     script = "import os, shutil\n\n\ndef run(number):\n    shutil.rmtree(os.environ['MPRUN_RUN_DIR'], ignore_errors=True)\n"
     spec = {**failing.COMMON, "script": "job.py:run", "limits": failing.LIMITS}
-    run = run_job(spec, scripts={"job.py": script})
-    assert run.returncode in (1, 3, 125), run
+    run = run_job(spec, scripts={"job.py": script}).check(125)
     assert re.search(r"out/\S+: No such file", run.stderr), run

@@ -67,8 +67,9 @@ ENDED, UNNOTICED = "ended", "unnoticed"
 LIES: dict[str, tuple[str, str]] = {
     "an old result again": ("send(result(0, b'666'))", ENDED),
     "a result of the future": ("send(result(4000, b'666'))", ENDED),
-    "a frame without a result": ("send(frame(RESULT))", UNNOTICED),
-    "a result that is cut": ("send(frame(RESULT, b'x' * 20))", UNNOTICED),
+    "a frame without a result": ("send(frame(RESULT))", ENDED),
+    "a result that is cut": ("send(frame(RESULT, b'x' * 20))", ENDED),
+    "that it could not start": ("send(frame(START_FAILED, b'{\"message\": \"no\"}'))", ENDED),
     "more tensors than bytes": ("send(result(0, b'1', tensors=2**32 - 1))", ENDED),
     "too large a frame": ("send(frame(RESULT, size=2**30 + 1))", ENDED),
     "a frame that never ends": ("send(frame(RESULT, size=2**30)); time.sleep(600)", "limit"),
@@ -130,18 +131,94 @@ FORGED = ['"x"}\n{"task": 0, "status": "ok"', "not JSON", '"\xff"', "[" * 20000,
 @pytest.mark.parametrize("text", FORGED, ids=["two lines", "words", "no UTF-8", "deep", "nothing"])
 @pytest.mark.parametrize("kind", ["worker", "rank"])
 def test_a_result_that_is_no_json(run_job: RunCommand, kind: str, text: str) -> None:
-    """Whatever a worker says is its value: every line of results.jsonl stays one whole value."""
+    """It fails, whoever says it: every line of results.jsonl stays one whole value, and no value is made up."""
     forged = f"send(result(position, {text.encode('latin-1')!r}))"
     if kind == "rank":
-        script = f"from channels import *\nposition = 0\n{forged}\n"
-        spec = {"script": "job.py", "processes": 1, "start_method": "spawn"}
-        run = run_job(spec, scripts={"job.py": script, "channels.py": CHANNELS}).check()
-        assert [result.get("value") for result in run.results()] == [None], run
+        check_rank(run_job, f"position = 0\n{forged}", WROTE_NO_RESULT)
         return
     # With one worker and chunks of one task the third has position 3.
     script = SCRIPT.format(lie=f"position = 3; {forged}; time.sleep(600)")
     run = run_job(job(processes=1), scripts={"job.py": script, "channels.py": CHANNELS}).check(1)
     assert check_others(run)["status"] == "failed"
+
+
+WROTE_NO_RESULT = r"rank 0 ended with .* after it wrote something that is no result to mprun's pipe"
+FORKED_WRITER = """
+if os.fork() == 0:
+    os.setsid()
+    send(frame(RESULT, size=1000))
+    os._exit(0)
+os.wait()
+"""
+# What a rank does, or who has inherited its pipe, before it ends with 0.
+RANK_LIES = {
+    "bytes": "send(bytes(range(256)) * 9)",
+    "bytes, and it goes on": "send(bytes(range(256)) * 9); time.sleep(600)",
+    "bytes behind a result": "mprun.result(1); send(bytes(999))",
+    "half a header": "send(frame(RESULT)[:3])",
+    "half a frame": "send(frame(RESULT, b'x' * 100, size=2**20))",
+    "half a frame behind a result": "mprun.result(1); send(frame(RESULT, size=2**20))",
+    "half a frame, and the pipe is closed": "send(frame(RESULT, size=9)); os.close(results()); time.sleep(0.2)",
+    "half a frame by a process that it forked": FORKED_WRITER,
+    "too large a frame": "send(frame(RESULT, size=2**30 + 1))",
+    "a frame without a result": "send(frame(RESULT))",
+    "a result that is cut": "mprun.result(1); send(frame(RESULT, b'x' * 20))",
+    "more tensors than bytes": "send(result(0, b'1', tensors=2**32 - 1))",
+    "that it could not start": "send(frame(START_FAILED, b'{\"message\": \"no\"}'))",
+}
+
+
+def check_rank(run_job: RunCommand, code: str, reason: str, start_method: str = "spawn") -> None:
+    """The job of one rank that does this has failed, and says why."""
+    script = f"import mprun\nimport os\nimport time\nfrom channels import *\n{code}\n"
+    spec = {"script": "job.py", "processes": 1, "start_method": start_method}
+    run = run_job(spec, scripts={"job.py": script, "channels.py": CHANNELS}, timeout=40).check(1)
+    [result] = run.results()
+    assert (result["status"], result.get("value")) == ("failed", None), run
+    assert re.fullmatch(reason, result["error"]["message"]), result
+    [line] = (run.run_dir / "joblog.tsv").read_text().splitlines()[1:]
+    assert line.split("\t")[6:8] != ["0", "0"], line
+
+
+@pytest.mark.parametrize("lie", list(RANK_LIES))
+def test_lies_of_a_rank(run_job: RunCommand, start_method: str, lie: str) -> None:
+    check_rank(run_job, RANK_LIES[lie], WROTE_NO_RESULT, start_method)
+
+
+def test_a_rank_that_dies_within_a_frame(run_job: RunCommand) -> None:
+    """The half frame comes of its death, and not the other way round."""
+    code = "send(frame(RESULT, size=2**20)); os.kill(os.getpid(), 9)"
+    check_rank(run_job, code, r"rank 0 ended with signal 9 \(Killed\)")
+
+
+def test_a_rank_may_close_its_pipe(run_job: RunCommand, start_method: str) -> None:
+    """As daemons close all that they have not opened; nothing was lost."""
+    script = "import mprun\nimport os\n\nmprun.result(1)\nos.closerange(3, 256)\n"
+    spec = {"script": "job.py", "processes": 1, "start_method": start_method}
+    assert run_job(spec, scripts={"job.py": script}).check().values() == [1]
+
+
+SIGNALLED = """
+import signal
+
+import mprun
+from channels import *
+
+os.set_blocking(results(), True)  # as whoever shares the pipe may do: writes are interrupted then
+signal.signal(signal.SIGALRM, lambda *_: mprun.result("y" * 200_000))
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+for _ in range(50):
+    mprun.result("x" * 4_000_000)
+signal.setitimer(signal.ITIMER_REAL, 0)
+mprun.result("the last one")
+"""
+
+
+def test_results_of_a_signal_handler(run_job: RunCommand) -> None:
+    """It runs between two frames, and neither waits for itself."""
+    spec = {"script": "job.py", "processes": 1, "limits": {"job_seconds": 60}}
+    run = run_job(spec, scripts={"job.py": SIGNALLED, "channels.py": CHANNELS}, timeout=90).check()
+    assert run.values() == ["the last one"]
 
 
 FLOOD = """
@@ -204,28 +281,34 @@ def test_half_closed(run_job: RunCommand, start_method: str, end: str) -> None:
     lie = f"{closes[end]}; time.sleep(600 if {end == 'results'} else 0)"
     scripts = {"job.py": SCRIPT.format(lie=lie), "channels.py": CHANNELS}
     run = run_job(job(start_method, limits={}), scripts=scripts, timeout=40)
-    assert run.returncode in (0, 1), run
-    assert check_others(run)["status"] == ("ok" if run.returncode == 0 else "failed")
+    told = check_others(run)
+    if end == "results":
+        run.check(1)
+        assert "closed the descriptors that connect it with mprun" in told["error"]["message"]
+    else:  # its result still comes, and only the next task would not reach it
+        run.check()
+        assert told["value"] == HOSTILE
 
 
+# What a host says, and the exit code of the job: news of nobody are not heeded.
 HOST_LIES = {
-    "a worker of another's": 'frame(FORKED, b\'{"pid": 1, "slot": 0}\') + frame(FORKED, b\'{"pid": 1, "slot": 99}\')',
-    "wrong types": 'frame(FORKED, b\'{"pid": "x", "slot": []}\') + frame(EXITED, b\'{"pid": {}}\')',
-    "ends of nobody": 'frame(EXITED, b\'{"pid": 1, "signal": 9}\')',
-    "no JSON": "frame(FORKED, b'x') + frame(EXITED) + frame(FORKED, b'[1]')",
-    "a failure without words": 'frame(START_FAILED, b\'{"message": 3, "traceback": "\\\\n", "stage": {}}\')',
-    "nonsense": "bytes(999)",
+    "a worker of another's": ('frame(FORKED, b\'{"pid": 1, "slot": 0}\') + frame(FORKED, b\'{"pid": 1, "slot": 99}\')', 0),
+    "wrong types": ('frame(FORKED, b\'{"pid": "x", "slot": []}\') + frame(EXITED, b\'{"pid": {}}\')', 0),
+    "ends of nobody": ('frame(EXITED, b\'{"pid": 1, "signal": 9}\')', 0),
+    "no JSON": ("frame(FORKED, b'x') + frame(EXITED) + frame(FORKED, b'[1]')", 0),
+    "a failure without words": ('frame(START_FAILED, b\'{"message": 3, "traceback": "\\\\n", "stage": {}}\')', 3),
+    "nonsense": ("bytes(999)", 3),
 }
 
 
 @pytest.mark.parametrize("lie", list(HOST_LIES))
 def test_lies_of_a_host(run_job: RunCommand, lie: str) -> None:
     """The script speaks on the host's channel while it is loaded: the job runs, or ends with 3 and a word why."""
-    script = f"from channels import *\n\nsend({HOST_LIES[lie]}, channels()[0])\n\n\ndef run(number):\n    return number\n"
-    run = run_job(job(), scripts={"job.py": script, "channels.py": CHANNELS}, timeout=40)
-    assert run.returncode in (0, 3), run
+    said, code = HOST_LIES[lie]
+    script = f"from channels import *\n\nsend({said}, channels()[0])\n\n\ndef run(number):\n    return number\n"
+    run = run_job(job(), scripts={"job.py": script, "channels.py": CHANNELS}, timeout=40).check(code)
     assert "internal fault" not in run.stderr
-    if run.returncode == 0:
+    if code == 0:
         assert run.values() == list(range(TASKS))
     else:
         assert "cannot launch the job" in run.stderr

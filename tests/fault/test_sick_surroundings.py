@@ -81,7 +81,7 @@ def test_a_million_lines_of_stderr(start_job: StartCommand, tmp_path: Path, kind
     spec = job(chunk_size=1)
     scripts = {"job.py": SHOUTS, "shout.py": SHOUTS + "\n\nsquare(int(sys.argv[1]))\nprint(int(sys.argv[1]) ** 2)\n"}
     if kind == "command":
-        spec = {**failing.COMMON, "command": [harness.MPRUN_PYTHON, "shout.py", "{}"]}
+        spec = {**failing.JOBS["command"], "command": [harness.MPRUN_PYTHON, "shout.py", "{}"]}
     running = start_job(spec, scripts=scripts)
     peak = 0
     while running.process.poll() is None:
@@ -207,8 +207,7 @@ def test_a_file_system_that_cannot_reserve_space(runner: harness.Runner, tmp_pat
 def test_logs_that_fill_the_disk(run_job: RunCommand, mount_disk: MountDisk) -> None:
     """What a worker prints takes the room that its results need: told, and what is there is whole."""
     disk = mount_disk("1m")
-    run = run_job({**job(), "inputs": {"range": 2000}}, "--output", disk / "run", scripts={"job.py": LOGS})
-    assert run.returncode in (1, 125), run
+    run = run_job({**job(), "inputs": {"range": 2000}}, "--output", disk / "run", scripts={"job.py": LOGS}).check(125)
     assert "No space left on device" in run.stderr, run
     check_lines(run)
 
@@ -330,27 +329,35 @@ def everybodys() -> Iterator[Path]:
 @needs_root
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_forks_are_refused(runner: harness.Runner, everybodys: Path, start_method: str, processes: int) -> None:
-    """RLIMIT_NPROC: no guard and supervisor, no host, or no worker beside them."""
+    """RLIMIT_NPROC: no supervisor beside the guard, no host, or no worker beside them; the job cannot be launched."""
     (everybodys / "died").unlink(missing_ok=True)
     user = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
     skip_unless(*user, "true", reason="cannot be somebody else")
     out = everybodys / f"{start_method}-{processes}"
     mprun = [everybodys / "bin/mprun", "--python", harness.MPRUN_PYTHON, "--output", out]
     few = ["prlimit", f"--nproc={processes}:{processes}"]
-    run = runner.start_plain(*user, *few, *mprun, everybodys / f"{start_method}.json", cwd=everybodys).wait()
-    assert run.returncode in (3, 125), run
+    run = runner.start_plain(*user, *few, *mprun, everybodys / f"{start_method}.json", cwd=everybodys).wait().check(3)
     assert "Resource temporarily unavailable" in run.stderr, run
 
 
-@pytest.mark.parametrize("files", [4, 8, 16, 32])
-def test_very_few_descriptors(runner: harness.Runner, tmp_path: Path, start_method: str, files: int) -> None:
+@pytest.mark.parametrize(
+    ("files", "code", "told"),
+    [
+        (4, 3, r"Too many open files \(raise the limit with `ulimit -n`\)"),
+        (8, 2, r"36 open files, the limit is 8\n  raise the limit \(ulimit -Hn\)"),
+        (16, 2, r"36 open files, the limit is 16\n  raise the limit \(ulimit -Hn\)"),
+        (32, 2, r"36 open files, the limit is 32\n  raise the limit \(ulimit -Hn\)"),
+    ],
+)
+def test_very_few_descriptors(
+    runner: harness.Runner, tmp_path: Path, start_method: str, files: int, code: int, told: str
+) -> None:
     (tmp_path / "job.py").write_text(failing.SCRIPT, encoding="utf-8")
     (tmp_path / "job.json").write_text(json.dumps({"version": 1, **job(start_method=start_method)}), encoding="utf-8")
     few = ["prlimit", f"--nofile={files}:{files}"]
     mprun = [harness.MPRUN_BIN, "--python", harness.MPRUN_PYTHON, "--output", tmp_path / "out"]
-    run = runner.start_plain(*few, *mprun, tmp_path / "job.json").wait()
-    assert run.returncode in (2, 3, 125), run
-    assert re.search("open files|ulimit|Too many open files", run.stderr), run
+    run = runner.start_plain(*few, *mprun, tmp_path / "job.json").wait().check(code)
+    assert re.search(told, run.stderr), run
 
 
 # --- what mprun learns of the system -------------------------------------------------------------
@@ -358,17 +365,15 @@ def test_very_few_descriptors(runner: harness.Runner, tmp_path: Path, start_meth
 
 @needs_root
 def test_a_job_without_proc(runner: harness.Runner, tmp_path: Path, start_method: str) -> None:
-    """It runs without what is found there, and says so; or it does not begin."""
+    """It runs without what is found there, and says so."""
     without = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
     skip_unless(*without, "true", reason="cannot mount")
     (tmp_path / "job.py").write_text(failing.SCRIPT, encoding="utf-8")
     (tmp_path / "job.json").write_text(json.dumps({"version": 1, **job(start_method=start_method)}), encoding="utf-8")
     mprun = [harness.MPRUN_BIN, "--python", harness.MPRUN_PYTHON, "--output", tmp_path / "out"]
-    run = runner.start_plain(*without, *mprun, tmp_path / "job.json").wait()
+    run = runner.start_plain(*without, *mprun, tmp_path / "job.json").wait().check()
     assert "/proc" in run.stderr, run
-    assert run.returncode in (0, 3, 125), run
-    if run.returncode == 0:
-        squares(run)
+    squares(run)
 
 
 def sick(name: str, folder: Path) -> Path:
@@ -425,18 +430,27 @@ def with_memory(library: Path, folder: Path, plan: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("when", ["once", "forever"])
 def test_memory_that_is_refused(run_job: RunCommand, failing_memory: Path, tmp_path: Path, when: str) -> None:
-    """Wherever that is: one line says so, what is recorded is whole, and a resumed run has all results."""
+    """Wherever that is: one line says so, and what is recorded is whole.
+
+    How often a run allocates varies a little, so that a late place may not be come to; then nothing is missing.
+    """
     scripts = {"job.py": failing.SCRIPT}
     run_job(failing.JOBS["fork"], scripts=scripts, env=with_memory(failing_memory, tmp_path)).check()
     most = max(int(line) for line in harness.marks(tmp_path / "allocations"))
+    codes = set()
     for number in range(BEFORE_MAIN, most, (most - BEFORE_MAIN) // 8):
         (tmp_path / "died").unlink(missing_ok=True)
         env = with_memory(failing_memory, tmp_path, f"{number}:{when}")
         run = run_job(failing.JOBS["fork"], scripts=scripts, env=env)
-        assert run.returncode in (0, 125), f"{number} {run}"
-        assert run.returncode == 0 or run.stderr.count("memory has run out") == 1, f"{number} {run}"
+        codes.add(run.returncode)
+        if run.returncode == 0:
+            squares(run)
+        else:
+            run.check(125)
+            assert run.stderr.count("memory has run out") == 1, f"{number} {run}"
         assert not failing.RAW.search(run.stderr), f"{number} {run}"
         check_lines(run)
+    assert 125 in codes
 
 
 def test_a_run_without_memory_is_resumed(

@@ -326,9 +326,3 @@ def test_joblog_quotes_the_command(run_job: RunCommand) -> None:
     ]  # fmt: skip
     assert [row["Command"] for row in rows] == ["echo -n 'a b'", "echo -n '$x'", "echo -n ok"]
     assert all(float(row["Starttime"]) > 1.6e9 for row in rows)
-
-
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_the_start_method_does_not_matter(run_job: RunCommand, method: str) -> None:
-    run = run_job({"command": ["echo", "{}"], "start_method": method, "inputs": {"range": 2}})
-    assert run.check().values() == [ok("0\n"), ok("1\n")]

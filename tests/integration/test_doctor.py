@@ -399,7 +399,7 @@ def test_a_script_that_cannot_be_imported(
         (["job.json"], 2, "doctor: found job.json, allowed: nothing, a SCRIPT.py, or -- COMMAND"),
         (["mine.py:function"], 2, "doctor: found mine.py:function"),
         (["--unknown"], 2, "unknown option --unknown"),
-        (["--retries", "1", "--", "true"], 2, "--retries 1: has no meaning"),
+        (["--retries", "1", "--", "true"], 2, "--retries 1 is only valid with a job"),
         (["--python", "/no/such/python", "here.py"], 3, "/no/such/python"),
     ],
 )
@@ -417,4 +417,4 @@ def test_what_cannot_be_examined(
 def test_json_is_the_doctors(run_mprun: RunCommand) -> None:
     for words in (["--json", "--", "true"], ["check", "--json", "job.json"], ["--json", "x.py"]):
         run = run_mprun(*words).check(2)
-        assert "--json has a meaning for mprun doctor and mprun inspect only" in run.stderr
+        assert "--json is only valid with `mprun doctor` and `mprun inspect`" in run.stderr

@@ -299,10 +299,10 @@ def test_record(run_mprun: RunCommand, start_victim: Any, tmp_path: Path, lock_c
         (["inspect", "--what", "1"], "unknown option --what"),
         (["inspect", "1", "--what"], "unknown option --what"),
         (["inspect", "--json", "--dot", "1"], "inspect: --json and --dot do not go together"),
-        (["-n", "3", "inspect", "1"], "inspect: --processes 3 has no meaning here"),
+        (["-n", "3", "inspect", "1"], "--processes 3 is only valid with a job, `mprun -- COMMAND`"),
         (["inspect", "--", "1"], "inspect: found --, allowed: the PID of a process"),
-        (["--dot", "job.json"], "--dot has a meaning for mprun inspect only"),
-        (["--record", "f", "job.json"], "--record has a meaning for mprun inspect only"),
+        (["--dot", "job.json"], "--dot is only valid with `mprun inspect`"),
+        (["--record", "f", "job.json"], "--record is only valid with `mprun inspect`"),
     ],
 )
 def test_a_wrong_command_line(run_mprun: RunCommand, words: list[str], complaint: str) -> None:

@@ -347,6 +347,135 @@ def test_check_of_ranks_and_commands(run_mprun: RunCommand, tmp_path: Path) -> N
 # --- interpreters ------------------------------------------------------------------------------
 
 
+# --- options without an effect -----------------------------------------------------------------
+
+FUNCTION = {"script": "job.py:run", "inputs": {"range": 1}, "processes": 1}
+COMMAND = {"command": ["true"], "inputs": {"range": 1}, "processes": 1}
+RANKS = {"script": "job.py", "processes": 1}
+PROGRAM = {"script": "program", "processes": 1}
+SCRIPTS = {"job.py": "import os\n\ndef run(number):\n    return number\n"}
+
+
+def start(run_job: RunCommand, tmp_path: Path, spec: dict[str, Any], *words: str) -> harness.Run:
+    (tmp_path / "program").write_text("#!/bin/sh\n")
+    (tmp_path / "program").chmod(0o755)
+    return run_job(spec, *words, scripts=SCRIPTS)
+
+
+# Option, jobs that it has an effect on, jobs that it has none on, what is told of the latter.
+KINDS: list[tuple[list[str], list[dict[str, Any]], list[dict[str, Any]], str]] = [
+    (["--retries", "0"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
+    (["--on-error", "stop"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
+    (["--balance", "static"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
+    (["--chunk-size", "2"], [FUNCTION], [COMMAND, RANKS, PROGRAM], "a function"),
+    (["--start-method", "spawn"], [FUNCTION, RANKS], [COMMAND, PROGRAM], "a Python script"),
+    (["--join-timeout", "9"], [FUNCTION, RANKS], [COMMAND, PROGRAM], "a Python script"),
+    (["--python", harness.MPRUN_PYTHON], [FUNCTION, RANKS], [COMMAND, PROGRAM], "a Python script"),
+    (["--set", "limits.tasks_per_worker=2"], [FUNCTION], [COMMAND, RANKS, PROGRAM], "a function"),
+    (["--set", 'args=["x"]'], [FUNCTION, RANKS, PROGRAM], [COMMAND], "a script"),
+    (["--task-timeout", "60"], [FUNCTION, COMMAND, RANKS, PROGRAM], [], ""),
+    (["--order", "completion"], [FUNCTION, COMMAND, RANKS, PROGRAM], [], ""),
+    (["--threads-per-worker", "1"], [FUNCTION, COMMAND, RANKS, PROGRAM], [], ""),
+    (["--on-hang", "kill"], [FUNCTION, COMMAND, RANKS, PROGRAM], [], ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "valid", "invalid", "told"), KINDS, ids=[" ".join(row[0]) for row in KINDS]
+)
+def test_options_and_kinds_of_jobs(
+    run_job: RunCommand,
+    tmp_path: Path,
+    words: list[str],
+    valid: list[dict[str, Any]],
+    invalid: list[dict[str, Any]],
+    told: str,
+) -> None:
+    """One that can have no effect is an error, though it says what is so anyway."""
+    for spec in valid:
+        start(run_job, tmp_path, spec, *words).check()
+    for spec in invalid:
+        run = start(run_job, tmp_path, spec, *words).check(2)
+        assert re.search(rf"\({re.escape(' '.join(words))}\): /\S+: is only valid with {told};", run.stderr), run
+        assert not run.run_dir.exists()
+
+
+ELSEWHERE: list[tuple[list[str], str]] = [
+    (["-q", "--", "true"], "--quiet is only valid with `mprun run`, `mprun resume`, `mprun submit` and `mprun merge`"),
+    (["-v", "--", "true"], "--verbose is only valid with `mprun run`"),
+    (["--explain", "--", "true"], "--explain is only valid with `mprun run`"),
+    (["-d", "events", "--", "true"], "--debug is only valid with `mprun run`"),
+    (["--summary-json", "--", "true"], "--summary-json is only valid with `mprun run` and `mprun resume`"),
+    (["--view", "workers", "--", "true"], "--view workers is only valid with a job"),
+    (["-v", "check", "job.json"], "--verbose is only valid with"),
+    (["--summary-json", "submit", "--nodes", "1", "job.json"], "--summary-json is only valid with"),
+    (["--shard", "1/2", "submit", "--nodes", "2", "job.json"], "--shard 1/2 is only valid with `mprun run`"),
+    (["--output", "o", "resume", "run"], "--output o is only valid with `mprun run`, `mprun check` and `mprun submit`"),
+    (["--retry-failed", "job.json"], "--retry-failed is only valid with --resume, `mprun resume` and `mprun submit`"),
+    (["--resume", "resume", "run"], "--resume is only valid with `mprun run`"),
+    (["--nodes", "2", "job.json"], "--nodes is only valid with `mprun submit`"),
+    (["-v", "merge", "run"], "--verbose is only valid with"),
+    (["-q", "report", "run"], "--quiet is only valid with"),
+    (["-q", "inspect", "1"], "--quiet is only valid with"),
+    (["-q", "init", "job.py"], "--quiet is only valid with"),
+    (["-q", "doctor"], "--quiet is only valid with"),
+    (["-n", "2", "doctor"], "--processes 2 is only valid with"),
+    (["--set", "limits.job_seconds=3", "doctor", "job.py"], "--set limits.job_seconds=3 is only valid with a job"),
+    (["--retries", "1", "doctor", "--", "true"], "--retries 1 is only valid with a job"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), ELSEWHERE, ids=[" ".join(row[0]) for row in ELSEWHERE])
+def test_options_and_subcommands(run_mprun: RunCommand, tmp_path: Path, words: list[str], told: str) -> None:
+    (tmp_path / "job.json").write_text(json.dumps(FUNCTION))
+    (tmp_path / "job.py").write_text(SCRIPTS["job.py"])
+    (tmp_path / "run").mkdir()
+    run = run_mprun(*words).check(2)
+    assert run.stderr.startswith(f"mprun: {told}"), run
+    assert run.stdout == "" and not (tmp_path / "runs").exists()
+
+
+def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
+    """One that no table names would be refused with no word where it is valid."""
+    told = run_mprun("--help-all").check().stdout
+    options = dict(re.findall(r"^ +(?:-\w,)?(--[\w-]+)(?: (\S+))?", told, re.MULTILINE))
+    assert len(options) > 40 and options["--nodes"] and not options["--wait"]
+    for name in options.keys() - {"--help", "--help-all", "--version", "--set", "--quiet"}:
+        value = [["events"], ["1"]][name != "--debug"] if options[name] else []
+        run = run_mprun(name, *value, "merge", "none").check(2)
+        assert re.match(rf"mprun: {name}( 1)? is only valid with [-`a]", run.stderr), run
+
+
+def test_fields_of_a_spec_without_an_effect(run_job: RunCommand) -> None:
+    """With file, line and pointer, as every error of a spec."""
+    spec = {**RANKS, "retries": {"on_hang": 2}}
+    run = run_job(spec, scripts=SCRIPTS).check(2)
+    assert re.search(r"job\.json:\d+: /retries: is only valid with a function and a command; ", run.stderr), run
+
+
+def test_a_configuration_serves_all_kinds_of_jobs(run_job: RunCommand, tmp_path: Path) -> None:
+    """What has no effect on this one is left out, and told nowhere."""
+    fields = {"retries": 2, "chunk_size": 3, "start_method": "spawn", "balance": "dynamic"}
+    write_config(tmp_path / "home/.config", {**fields, "limits": {"tasks_per_worker": 1}})
+    for spec in (RANKS, PROGRAM, COMMAND):
+        run = start(run_job, tmp_path, spec, "--explain").check()
+        used = resolved(run)
+        assert ("retries" in used, "balance" in used) == ("command" in spec,) * 2
+        assert "start_method" in used if spec is RANKS else "start_method" not in used
+        assert "chunk_size" not in used and "tasks_per_worker" not in used["limits"]
+        assert "chunk_size" not in run.stderr and "tasks_per_worker" not in run.stderr
+
+
+def test_a_record_of_an_earlier_mprun_is_resumed(run_job: RunCommand, run_mprun: RunCommand) -> None:
+    """Its job.json has fields that were taken then."""
+    run = run_job({**RANKS}, scripts=SCRIPTS).check()
+    record = run.run_dir / "job.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "retries": {"on_error": 1}, "on_error": "continue"}))
+    run_mprun("resume", run.run_dir).check()
+    refused = run_mprun("resume", "--retries", "1", run.run_dir).check(2)
+    assert "/retries: is only valid with" in refused.stderr
+
+
 @pytest.fixture(scope="module")
 def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment made from the Python of the tests."""

@@ -150,10 +150,10 @@ def test_ranks_and_commands(run_job: RunCommand, run_mprun: RunCommand) -> None:
         (["report"], "needs a RUN_DIR"),
         (["report", "none"], "there is no run directory"),
         (["report", "."], "is not a run directory"),
-        (["report", "-n", "2", "."], "--processes 2 has no meaning here"),
-        (["--trace", "t.json", "job.json"], "--trace has a meaning for mprun report only"),
-        (["--html", "page.html", "job.json"], "--html has a meaning for mprun report only"),
-        (["--junit", "j.xml", "--", "true"], "--junit has a meaning for a job and for mprun report only"),
+        (["report", "-n", "2", "."], "--processes 2 is only valid with a job"),
+        (["--trace", "t.json", "job.json"], "--trace is only valid with `mprun report`"),
+        (["--html", "page.html", "job.json"], "--html is only valid with `mprun report`"),
+        (["--junit", "j.xml", "--", "true"], "--junit is only valid with `mprun run`, `mprun resume` and `mprun report`"),
     ],
 )
 def test_wrong_words(words: list[str], pattern: str, run_mprun: RunCommand) -> None:

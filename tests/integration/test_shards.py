@@ -196,7 +196,7 @@ def test_submit_and_merge_name_what_is_wrong(run_mprun: RunCommand, tmp_path: Pa
         (["submit", "job.json"], "--nodes N"),
         (["submit", "--nodes", "2", "job.py"], "a JOB.json"),
         (["submit", "--nodes", "0", "job.json"], "--nodes"),
-        (["--wait", "job.json"], "mprun submit only"),
+        (["--wait", "job.json"], "--wait is only valid with `mprun submit`"),
         (["merge", "nothing"], "has no shards"),
         (["merge"], "needs a RUN_DIR"),
     ):

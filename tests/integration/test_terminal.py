@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import harness
-from harness import RunCommand
+from harness import Run, RunCommand
 from terminal import COLUMNS, Terminal
 
 WAITS = """
@@ -370,15 +370,29 @@ def test_explain(run_job: RunCommand) -> None:
     assert "explain" not in quiet.stderr
 
 
+def check_starts_and_ends(run: Run, who: str) -> None:
+    started = re.findall(rf"^{who} started \(pid (\d+)\)$", run.stderr, re.MULTILINE)
+    ended = re.findall(rf"^{who} \(pid (\d+)\) ended: exit code 0$", run.stderr, re.MULTILINE)
+    assert len(started) == 1 and started == ended, run
+
+
 def test_verbose(run_job: RunCommand, start_method: str) -> None:
-    """Every start and end of a worker."""
+    """Every start and end of a worker, and of the host that forks them."""
     files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
     spec = {**plain_job(), "script": "job.py:run", "start_method": start_method}
     run = run_job(spec, "-v", scripts=files).check()
-    for worker in (0, 1):
-        assert re.search(rf"^worker {worker} started \(pid \d+\)$", run.stderr, re.MULTILINE)
-        ended = rf"^worker {worker} \(pid \d+\) ended: exit code 0$"
-        assert re.search(ended, run.stderr, re.MULTILINE)
+    for who in ["worker 0", "worker 1"] + ["host"] * (start_method != "spawn"):
+        check_starts_and_ends(run, who)
+    assert "-1" not in run.stderr
+
+
+def test_verbose_names_ranks_and_commands(run_job: RunCommand) -> None:
+    spec = {"script": "job.py", "processes": 2, "start_method": "spawn"}
+    run = run_job(spec, "-v", scripts={"job.py": "pass\n"}).check()
+    for who in ("rank 0", "rank 1"):
+        check_starts_and_ends(run, who)
+    run = run_job({"command": ["true"], "inputs": {"range": 1}}, "-v").check()
+    check_starts_and_ends(run, "command 0")
 
 
 def test_many_failures_are_summed_up(run_job: RunCommand) -> None:

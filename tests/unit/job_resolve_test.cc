@@ -349,17 +349,65 @@ TEST_F(JobResolve, ChecksWhatFitsTheKindOfJob) {
   EXPECT_TRUE(program.spec.python.empty());
   EXPECT_THAT(refusal("{\"script\": \"train.py\",\n\"inputs\": {\"range\": 3}}"),
               AllOf(StartsWith("job.json:2: /inputs: "), HasSubstr("\"function\": \"...\"")));
-  for (const char* field : {"\"setup\": \"s\"", "\"worker_setup\": \"s\"", "\"call\": \"item\"", "\"chunk_size\": 2",
-                            "\"limits\": {\"tasks_per_worker\": 1}"}) {
-    EXPECT_THAT(refusal(std::string("{\"script\": \"train.py\", ") + field + "}"), HasSubstr("(ranks)"));
-  }
   EXPECT_THAT(refusal("{\"script\": \"train.py:f\"}"), HasSubstr("needs inputs"));
   EXPECT_THAT(refusal("{\"command\": [\"a\"]}"), HasSubstr("needs inputs"));
   EXPECT_THAT(refusal("{\"command\": []}"), HasSubstr("found [], allowed: a list of at least 1"));
-  for (const char* field : {"\"setup\": \"s\"", "\"preload\": [\"m\"]", "\"function\": \"f\"", "\"args\": [\"x\"]"}) {
-    EXPECT_THAT(refusal(std::string("{\"command\": [\"a\"], \"inputs\": {\"range\": 3}, ") + field + "}"),
-                HasSubstr("does not fit a command"));
+}
+
+// Fields by the kinds of jobs that they have an effect on, some with the value that they have anyway.
+const std::vector<std::string> kOfTasks = {R"("retries": 0)", R"("on_error": "continue")", R"("max_failures": 1)",
+                                           R"("balance": "static")", R"("limits": {"heartbeat_seconds": 1})"};
+const std::vector<std::string> kOfPython = {R"("start_method": "fork")",         R"("preload": ["m"])",
+                                            R"("limits": {"join_seconds": 30})", R"("python": "python3")",
+                                            R"("output": {"pad": {"x": [3]}})",  R"("output": {"tensors": "npy"})"};
+const std::vector<std::string> kOfFunctions = {R"("setup": "s")", R"("worker_setup": "s")", R"("call": "item")",
+                                               R"("chunk_size": 2)", R"("limits": {"tasks_per_worker": 1})"};
+const std::string kCommandJob = R"("command": ["a"], "inputs": {"range": 3})";
+const std::string kScriptRanksJob = R"("script": "train.py")";
+const std::string kProgramRanksJob = R"("script": "program")";
+
+// The default is refused as well: whoever writes it expects something of it.
+TEST_F(JobResolve, RefusesFieldsWithoutAnEffectOnTheKindOfJob) {
+  const std::pair<std::string, std::vector<std::vector<std::string>>> kJobs[] = {
+      {kCommandJob, {kOfPython, kOfFunctions, {R"("args": ["x"])", R"("function": "f")"}}},
+      {kScriptRanksJob, {kOfTasks, kOfFunctions, {R"("inputs": {"range": 3})"}}},
+      {kProgramRanksJob, {kOfTasks, kOfPython, kOfFunctions, {R"("inputs": {"range": 3})"}}},
+  };
+  for (const auto& [job, groups] : kJobs) {
+    for (const auto& group : groups) {
+      for (const std::string& field : group) {
+        EXPECT_THAT(refusal("{" + job + ",\n" + field + "}"),
+                    AllOf(StartsWith("job.json:2: /"), HasSubstr(": is only valid with a ")));
+      }
+    }
   }
+  EXPECT_THAT(refusal("{\"script\": \"train.py\",\n\"retries\": 0}"),
+              StartsWith("job.json:2: /retries: is only valid with a function and a command; this script is without"));
+  EXPECT_THAT(refusal(R"({"command": ["a"], "inputs": {"range": 3}, "args": ["x"]})"),
+              HasSubstr("a script; this job is a command\n  write the arguments into the command"));
+}
+
+TEST_F(JobResolve, TakesAllFieldsForFunctions) {
+  for (const auto& group : {kOfTasks, kOfPython, kOfFunctions}) {
+    for (const std::string& field : group) EXPECT_TRUE(resolve_all({file(with(field))})) << field;
+  }
+}
+
+// The configuration serves jobs of all kinds, and a record was made by whatever mprun.
+TEST_F(JobResolve, LeavesOutLenientFieldsWithoutAnEffect) {
+  Document config = file(R"({"retries": 3, "setup": "s", "limits": {"tasks_per_worker": 1, "job_seconds": 9}})");
+  config.lenient = true;
+  const auto ranks = resolve_all({config, file("{" + kScriptRanksJob + "}")});
+  ASSERT_TRUE(ranks) << ranks.error().message;
+  EXPECT_FALSE(ranks->merged.contains("retries"));
+  EXPECT_FALSE(ranks->merged.contains("setup"));
+  EXPECT_EQ(ranks->merged.at("limits").value("job_seconds", 0), 9);
+  EXPECT_FALSE(ranks->merged.at("limits").contains("tasks_per_worker"));
+  for (const Decision& decision : ranks->decisions) EXPECT_THAT(decision.field, Not(StartsWith("retries")));
+  Document record = file("{" + kScriptRanksJob + R"(, "retries": 3})");
+  record.lenient = true;
+  EXPECT_TRUE(resolve_all({record}));
+  EXPECT_FALSE(resolve_all({record, command_line(R"({"retries": 2})")}));
 }
 
 TEST_F(JobResolve, ChecksInputs) {
@@ -507,7 +555,8 @@ TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
 TEST_F(JobResolve, WhatCannotBeBalancedIsRefused) {
   EXPECT_EQ(good(with(R"("seed": 1)")).spec.balance, Balance::kStatic);
   EXPECT_EQ(good(with(R"("balance": "dynamic")")).spec.balance, Balance::kDynamic);
-  EXPECT_THAT(refusal(R"({"script": "train.py", "balance": "dynamic"})"), HasSubstr("ranks run all at once"));
+  EXPECT_THAT(refusal(R"({"script": "train.py", "balance": "dynamic"})"),
+              HasSubstr("/balance: is only valid with a function and a command"));
   for (const char* stops : {R"("on_error": "stop")", R"("max_failures": 3)"}) {
     EXPECT_THAT(refusal(with(R"("balance": "dynamic", )" + std::string(stops))),
                 HasSubstr("what a shard that stops at failures"));

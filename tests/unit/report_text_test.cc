@@ -151,8 +151,13 @@ TEST(ReportTextTest, VerboseAddsStartsAndEnds) {
                     [](TextReport& report) {
                       report.on_event(WorkerStarted{2, 99});
                       report.on_event(WorkerEnded{2, 99, "worker", {0, 0}, true});
+                      report.on_event(WorkerStarted{-1, 98, "host"});
+                      report.on_event(WorkerEnded{-1, 98, "host", {0, 0}, true});
+                      report.on_event(WorkerStarted{0, 97, "rank"});
                     }),
-            "worker 2 started (pid 99)\nworker 2 (pid 99) ended: exit code 0\n");
+            "worker 2 started (pid 99)\nworker 2 (pid 99) ended: exit code 0\n"
+            "host started (pid 98)\nhost (pid 98) ended: exit code 0\n"
+            "rank 0 started (pid 97)\n");
 }
 
 TEST(ReportTextTest, NoticesAreLabelledAndReasonsOnlyShownWhenAsked) {

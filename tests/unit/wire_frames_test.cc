@@ -133,6 +133,22 @@ TEST(Frames, TheClaimOfALargePayloadTakesNoMemory) {
   EXPECT_LT(address_space() - before, std::size_t{MPRUN_MAX_PAYLOAD});
 }
 
+TEST(Frames, AFrameThatHasBegunIsSeen) {
+  auto pipe = make_pipe();
+  ASSERT_TRUE(pipe);
+  const mprun_frame header{3, MPRUN_FRAME_MAGIC, MPRUN_RESULT};
+  const std::string bytes = std::string(reinterpret_cast<const char*>(&header), sizeof header) + "abc";
+  FrameReader reader;
+  Frame frame;
+  for (std::size_t size = 1; size <= bytes.size(); ++size) {
+    EXPECT_EQ(reader.mid_frame(), size > 1) << size;
+    ASSERT_TRUE(write_all(pipe->write.get(), bytes.substr(size - 1, 1)));
+    ASSERT_EQ(reader.fill(pipe->read.get()), FrameReader::Fill::kMore);
+    EXPECT_EQ(reader.next(&frame), size == bytes.size());
+  }
+  EXPECT_FALSE(reader.mid_frame());
+}
+
 TEST(Frames, LargePayloadGoesThroughASmallSocket) {
   auto pair = make_socket_pair();
   ASSERT_TRUE(pair);

@@ -108,6 +108,7 @@ static int add_type(PyObject* module, const char* name, PyObject* type) {
 PyMODINIT_FUNC PyInit__mprun(void) {
   PyObject* module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
+  protect_frames();
   if (add_type(module, "deadline", make_deadline_type()) < 0 ||
       add_type(module, "SyncCounter", make_sync_counter_type()) < 0 ||
       add_type(module, "SyncLock", make_sync_lock_type()) < 0 ||

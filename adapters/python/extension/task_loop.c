@@ -67,28 +67,46 @@ static int read_exactly(int fd, void* data, size_t size) {
   return 1;
 }
 
-/* Writes all bytes. Small writes to a pipe with room keep the GIL: releasing it costs more. */
-static int write_exactly(int fd, const char* data, size_t size) {
-  while (size > 0) {
+/* Held while a frame is written: threads that write at once would mix theirs. A forked process has its own. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
+/* Context: child after fork. The thread that wrote is not in this process. */
+static void forget_writer(void) { writing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
+
+void protect_frames(void) { pthread_atfork(NULL, NULL, forget_writer); }
+
+/* The writer needs the GIL to go on, so whoever waits for it gives the GIL away. */
+static void begin_writing(void) {
+  if (pthread_mutex_trylock(&writing) == 0) return;
+  Py_BEGIN_ALLOW_THREADS;
+  pthread_mutex_lock(&writing);
+  Py_END_ALLOW_THREADS;
+}
+
+/* Writes a whole frame, as one. Signal handlers run after it: they may raise, or write a frame themselves. Small writes
+ * to a pipe with room keep the GIL: releasing it costs more. */
+static int write_whole(int fd, const char* data, size_t size) {
+  int error_number = 0;
+  begin_writing();
+  while (size > 0 && error_number == 0) {
     ssize_t n = write(fd, data, size);
     if (n >= 0) {
       data += n;
       size -= (size_t)n;
-      continue;
-    }
-    if (errno == EINTR) {
-      if (PyErr_CheckSignals() < 0) return -1;
     } else if (errno == EAGAIN) {
       Py_BEGIN_ALLOW_THREADS;
       struct pollfd ready = {fd, POLLOUT, 0};
       poll(&ready, 1, -1);
       Py_END_ALLOW_THREADS;
-    } else {
-      PyErr_SetFromErrno(PyExc_OSError);
-      return -1;
+    } else if (errno != EINTR) {
+      error_number = errno;
     }
   }
-  return 0;
+  pthread_mutex_unlock(&writing);
+  if (error_number == 0) return 0;
+  errno = error_number;
+  PyErr_SetFromErrno(PyExc_OSError);
+  return -1;
 }
 
 /* Reads one frame into a new bytes object. 1 done, 0 end of stream, -1 error set. */
@@ -131,7 +149,7 @@ PyObject* write_frame(PyObject* self, PyObject* args) {
   const struct mprun_frame header = {(uint32_t)size, MPRUN_FRAME_MAGIC, (uint16_t)type};
   struct byte_buffer out = {0};
   int failed = byte_buffer_append(&out, &header, sizeof header) < 0 || byte_buffer_append(&out, data, (size_t)size) < 0;
-  if (!failed) failed = write_exactly(fd, out.data, out.size) < 0;
+  if (!failed) failed = write_whole(fd, out.data, out.size) < 0;
   free(out.data);
   if (failed) return NULL;
   Py_RETURN_NONE;
@@ -257,7 +275,7 @@ static int run_task(struct task_loop* loop, const struct mprun_task* task, uint3
   const struct mprun_frame header = {(uint32_t)(loop->out.size - sizeof header), MPRUN_FRAME_MAGIC, MPRUN_RESULT};
   memcpy(loop->out.data, &header, sizeof header);
   memcpy(loop->out.data + sizeof header, &result, sizeof result);
-  const int failed = write_exactly(loop->results, loop->out.data, loop->out.size);
+  const int failed = write_whole(loop->results, loop->out.data, loop->out.size);
   if (loop->out.capacity > (1U << 20)) {
     free(loop->out.data);
     memset(&loop->out, 0, sizeof loop->out);

@@ -32,7 +32,8 @@ def world_size() -> int:
 
 
 def result(value: Any) -> None:
-    """Makes `value` this rank's result; of several calls the last one counts.
+    """Makes `value` this rank's result; of several calls the last one counts. Any thread may call it; in a process
+    that the rank has started it does nothing.
 
     Raises TypeError where the value cannot be kept: neither JSON nor tensors are in it.
     """

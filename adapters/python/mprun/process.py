@@ -58,6 +58,11 @@ class Channels:
     channel: int
     results: int
     board: int
+    owner: int = field(default_factory=os.getpid)  # a process that it forks inherits them, and is no rank or worker
+
+    def are_ours(self) -> bool:
+        """Whether this process is the one that they connect with mprun."""
+        return os.getpid() == self.owner
 
 
 def run(channel: int, results: int, board: int) -> int:

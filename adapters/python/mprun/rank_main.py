@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import threading
 import time
 import types
 from typing import Any
@@ -15,7 +16,9 @@ from mprun.tensor_files import TensorFiles
 
 
 def send_result(fds: Channels, encoded: bytes | tuple[bytes, bytes], failed: bool) -> None:
-    """Writes a RESULT frame: position 0, as a rank is one task."""
+    """Writes a RESULT frame: position 0, as a rank is one task. Of a process that the rank has forked, none."""
+    if not fds.are_ours():
+        return
     claims, payload = encoded if isinstance(encoded, tuple) else (b"", encoded)
     head = struct.pack("=IIqqII", 0, failed, time.time_ns(), 0, len(claims), 0)
     _mprun.write_frame(fds.results, RESULT, head + claims + payload)
@@ -26,9 +29,13 @@ def run(start: Start, fds: Channels) -> int:
 
     files = TensorFiles(**start.tensors)
     number = int(os.environ["MPRUN_TASK"])
+    turn = threading.RLock()  # a signal handler may give a result, too
 
     def deliver(value: Any) -> None:
-        send_result(fds, files.encode(value, number, None), failed=False)
+        if not fds.are_ours():
+            return
+        with turn:  # the result that is sent last is the one whose tensors were written last
+            send_result(fds, files.encode(value, number, None), failed=False)
 
     mprun._deliver = deliver
     if start.seed is not None:

@@ -1,0 +1,151 @@
+#include "job/option_places.h"
+
+#include <array>
+
+namespace mprun {
+namespace {
+
+struct Row {
+  std::string_view option;
+  Places places;
+};
+
+constexpr Places kRun = kRunPlace | kRunWithResumePlace;
+constexpr Places kJob = kRun | kCheckPlace | kResumePlace | kSubmitPlace;
+constexpr Places kProgram = kProgramPlace | kDoctorProgramPlace;
+constexpr Places kDoctor = kDoctorPlace | kDoctorScriptPlace | kDoctorProgramPlace;
+constexpr Places kPython = kFunctionPlace | kScriptRanksPlace;
+constexpr Places kTasks = kFunctionPlace | kCommandPlace;
+
+// A field that is not here has an effect in every job. The manuals say the same (mprun.1, mprun-job.5).
+constexpr std::array kFields = {
+    Row{"/script", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/function", kJob | kFunctionPlace},
+    Row{"/start_method", kJob | kPython},
+    Row{"/processes", kJob | kProgram | kDoctorScriptPlace | kKindPlaces},
+    Row{"/python", kJob | kInitPlace | kDoctorPlace | kDoctorScriptPlace | kPython},
+    Row{"/args", kJob | kDoctorScriptPlace | kPython | kProgramRanksPlace},
+    Row{"/env", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/redact", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/setup", kJob | kFunctionPlace},
+    Row{"/worker_setup", kJob | kFunctionPlace},
+    Row{"/preload", kJob | kPython},
+    Row{"/inputs", kJob | kTasks},
+    Row{"/call", kJob | kFunctionPlace},
+    Row{"/chunk_size", kJob | kFunctionPlace},
+    Row{"/on_error", kJob | kTasks},
+    Row{"/max_failures", kJob | kTasks},
+    Row{"/shard", (kJob & ~kSubmitPlace) | kKindPlaces},
+    Row{"/balance", kJob | kTasks},
+    Row{"/seed", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/retries", kJob | kTasks},
+    Row{"/limits/join_seconds", kJob | kPython},
+    Row{"/limits/heartbeat_seconds", kJob | kTasks},
+    Row{"/limits/tasks_per_worker", kJob | kFunctionPlace},
+    Row{"/threads_per_worker", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},
+    Row{"/output/tensors", kJob | kPython},
+    Row{"/output/pad", kJob | kPython},
+    Row{"/watch", kJob | kProgram | kKindPlaces},
+    Row{"/adapters", kJob | kProgram | kDoctorScriptPlace | kKindPlaces},
+};
+
+// The options that set no field.
+constexpr std::array kOptions = {
+    Row{"--resume", kRun},
+    Row{"--retry-failed", kRunWithResumePlace | kResumePlace | kSubmitPlace},
+    Row{"--accept-changes", kRunWithResumePlace | kResumePlace | kSubmitPlace},
+    Row{"--quiet", kRun | kResumePlace | kSubmitPlace | kMergePlace},
+    Row{"--verbose", kRun | kResumePlace | kSubmitPlace},
+    Row{"--explain", kRun | kResumePlace | kSubmitPlace},
+    Row{"--debug", kRun | kResumePlace | kSubmitPlace},
+    Row{"--summary-json", kRun | kResumePlace},
+    Row{"--json", kDoctor | kInspectPlace},
+    Row{"--dot", kInspectPlace},
+    Row{"--record", kInspectPlace},
+    Row{"--html", kReportPlace},
+    Row{"--trace", kReportPlace},
+    Row{"--junit", kRun | kResumePlace | kReportPlace},
+    Row{"--nodes", kSubmitPlace},
+    Row{"--partition", kSubmitPlace},
+    Row{"--time", kSubmitPlace},
+    Row{"--account", kSubmitPlace},
+    Row{"--sbatch-option", kSubmitPlace},
+    Row{"--wait", kSubmitPlace},
+    Row{"--dry-run", kSubmitPlace},
+};
+
+struct Name {
+  Places places;
+  std::string_view words;
+};
+
+// A name for several places stands in front of theirs.
+constexpr std::array kNames = {
+    Name{kJob, "a job"},
+    Name{kRun, "`mprun run`"},
+    Name{kRunWithResumePlace, "--resume"},
+    Name{kCheckPlace, "`mprun check`"},
+    Name{kResumePlace, "`mprun resume`"},
+    Name{kSubmitPlace, "`mprun submit`"},
+    Name{kProgramPlace, "`mprun -- COMMAND`"},
+    Name{kInitPlace, "`mprun init`"},
+    Name{kDoctor, "`mprun doctor`"},
+    Name{kDoctorPlace, "`mprun doctor`"},
+    Name{kDoctorScriptPlace, "`mprun doctor SCRIPT.py`"},
+    Name{kDoctorProgramPlace, "`mprun doctor -- COMMAND`"},
+    Name{kInspectPlace, "`mprun inspect`"},
+    Name{kMergePlace, "`mprun merge`"},
+    Name{kReportPlace, "`mprun report`"},
+    Name{kPython | kProgramRanksPlace, "a script"},
+    Name{kPython, "a Python script"},
+    Name{kFunctionPlace, "a function"},
+    Name{kCommandPlace, "a command"},
+    Name{kScriptRanksPlace | kProgramRanksPlace, "ranks"},
+};
+
+// A field's row is also its members'.
+bool covers(std::string_view row, std::string_view option) {
+  return option.substr(0, row.size()) == row && (option.size() == row.size() || option[row.size()] == '/');
+}
+
+}  // namespace
+
+Places places_of(std::string_view option) {
+  const bool is_field = !option.empty() && option.front() == '/';
+  if (!is_field) {
+    for (const Row& row : kOptions) {
+      if (row.option == option) return row.places;
+    }
+    return 0;
+  }
+  for (const Row& row : kFields) {
+    if (covers(row.option, option)) return row.places;
+  }
+  return kJob | kKindPlaces;
+}
+
+std::vector<std::string> fields_without_effect(Place kind) {
+  std::vector<std::string> fields;
+  for (const Row& row : kFields) {
+    if ((row.places & kind) == 0) fields.emplace_back(row.option);
+  }
+  return fields;
+}
+
+std::string only_valid_with(Places places) {
+  std::vector<std::string_view> names;
+  for (const Name& name : kNames) {
+    if ((places & name.places) != name.places) continue;
+    names.push_back(name.words);
+    places &= ~name.places;
+  }
+  std::string text = "is only valid with ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+}  // namespace mprun

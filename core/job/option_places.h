@@ -1,0 +1,48 @@
+// Where each option of the command line and each field of a spec has an effect: the one table of it, and the words by
+// which one that has none is refused. Read by cli/ (subcommands) and by resolve() (kinds of jobs). Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mprun {
+
+/// A set of places.
+using Places = std::uint32_t;
+
+enum Place : Places {
+  // By the command line.
+  kRunPlace = 1U << 0U,
+  kRunWithResumePlace = 1U << 1U,  ///< a job with --resume
+  kCheckPlace = 1U << 2U,
+  kResumePlace = 1U << 3U,
+  kSubmitPlace = 1U << 4U,
+  kProgramPlace = 1U << 5U,  ///< mprun -- COMMAND
+  kDoctorPlace = 1U << 6U,
+  kDoctorScriptPlace = 1U << 7U,
+  kDoctorProgramPlace = 1U << 8U,
+  kInitPlace = 1U << 9U,
+  kInspectPlace = 1U << 10U,
+  kMergePlace = 1U << 11U,
+  kReportPlace = 1U << 12U,
+  // By what a job runs.
+  kFunctionPlace = 1U << 16U,
+  kCommandPlace = 1U << 17U,
+  kScriptRanksPlace = 1U << 18U,
+  kProgramRanksPlace = 1U << 19U,  ///< of an executable that is no .py file
+};
+inline constexpr Places kKindPlaces = 0xf0000U;
+
+/// Where an option ("--json") or a field ("/limits/task_seconds") has an effect. A field without a line in the table
+/// has one in every job, an option has none at all.
+[[nodiscard]] Places places_of(std::string_view option);
+
+/// The fields that have no effect on this kind of job, by their JSON pointers.
+[[nodiscard]] std::vector<std::string> fields_without_effect(Place kind);
+
+/// "is only valid with `mprun doctor` and `mprun inspect`".
+[[nodiscard]] std::string only_valid_with(Places places);
+
+}  // namespace mprun
