@@ -42,8 +42,8 @@ struct Guard {
 /// Runs `supervise` in a child and returns its exit code to the caller, which is the guard.
 /// Forwards taken_signals(); stops and continues with it on TSTP and CONT.
 /// In `terminal_shared` mode, signals that the terminal sent bear the value kFromSharedTerminal: the program has got
-/// them already. It is the supervisor then that has us stop and continue when the program does. Where there can be no
-/// child: says so and returns 3, in that mode 125.
+/// them already. It is the supervisor then that has us stop and continue when the program does.
+/// Where there can be no child: says so and returns 3, in that mode 125.
 [[nodiscard]] int run_guarded(const Inheritance& inheritance, bool terminal_shared,
                               const std::function<int(const Guard&)>& supervise);
 
