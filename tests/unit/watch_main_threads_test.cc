@@ -73,7 +73,7 @@ TEST(MainThreads, CanReturnWhereASignalIsExpected) {
   FakeProc proc = chain();
   proc.processes[kMiddle].thread(kMiddle + 1).sleeps();
   Outside outside;
-  outside.alarms = {kRoot};
+  outside.why_alarm_may_come = [](pid_t pid, pid_t) { return pid == kRoot ? "has asked for an alarm" : ""; };
   EXPECT_THAT(cannot_return(&proc, outside), ElementsAre(kMiddle, kStuck));
 }
 
