@@ -110,7 +110,7 @@ def test_a_merge_of_which_anything_fails(merge: Merge, shards: Path, tmp_path: P
         for when in ("once", "forever")
     )
     for plan, run in struck(merge, shards, tmp_path, plans, whole):
-        assert run.returncode in failing.GOOD_CODES, (plan, run)
+        assert run.returncode in (0, 2, 125), (plan, run)
         assert not failing.RAW.search(run.stderr), (plan, run)
         if run.returncode == 0:
             assert files(tmp_path / "out") == whole, (plan, run)

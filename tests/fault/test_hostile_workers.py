@@ -292,7 +292,10 @@ def test_half_closed(run_job: RunCommand, start_method: str, end: str) -> None:
 
 # What a host says, and the exit code of the job: news of nobody are not heeded.
 HOST_LIES = {
-    "a worker of another's": ('frame(FORKED, b\'{"pid": 1, "slot": 0}\') + frame(FORKED, b\'{"pid": 1, "slot": 99}\')', 0),
+    "a worker of another's": (
+        'frame(FORKED, b\'{"pid": 1, "slot": 0}\') + frame(FORKED, b\'{"pid": 1, "slot": 99}\')',
+        0,
+    ),
     "wrong types": ('frame(FORKED, b\'{"pid": "x", "slot": []}\') + frame(EXITED, b\'{"pid": {}}\')', 0),
     "ends of nobody": ('frame(EXITED, b\'{"pid": 1, "signal": 9}\')', 0),
     "no JSON": ("frame(FORKED, b'x') + frame(EXITED) + frame(FORKED, b'[1]')", 0),

@@ -470,7 +470,8 @@ def test_a_record_of_an_earlier_mprun_is_resumed(run_job: RunCommand, run_mprun:
     """Its job.json has fields that were taken then."""
     run = run_job({**RANKS}, scripts=SCRIPTS).check()
     record = run.run_dir / "job.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "retries": {"on_error": 1}, "on_error": "continue"}))
+    fields = {**json.loads(record.read_text()), "retries": {"on_error": 1}, "on_error": "continue"}
+    record.write_text(json.dumps(fields))
     run_mprun("resume", run.run_dir).check()
     refused = run_mprun("resume", "--retries", "1", run.run_dir).check(2)
     assert "/retries: is only valid with" in refused.stderr
