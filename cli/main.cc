@@ -99,11 +99,19 @@ Surroundings surroundings() {
   return around;
 }
 
+Result<Resolved> resolve_aloud(const std::vector<Document>& layers, const Surroundings& around) {
+  auto resolved = resolve(layers, around);
+  for (const std::string& warning : resolved ? resolved->warnings : std::vector<std::string>()) {
+    std::fprintf(stderr, "mprun: warning: %s\n", warning.c_str());
+  }
+  return resolved;
+}
+
 }  // namespace
 
 Result<Resolved> resolve_recorded(Document recorded, const CommandLine& line) {
   recorded.lenient = true;
-  return resolve({default_layer(), std::move(recorded), line.layer}, surroundings());
+  return resolve_aloud({default_layer(), std::move(recorded), line.layer}, surroundings());
 }
 
 Result<Resolved> resolve_command_line(const CommandLine& line) {
@@ -118,7 +126,7 @@ Result<Resolved> resolve_command_line(const CommandLine& line) {
     layers.push_back(std::move(*spec));
   }
   layers.push_back(line.layer);
-  return resolve(layers, around);
+  return resolve_aloud(layers, around);
 }
 
 namespace {

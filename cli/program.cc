@@ -45,6 +45,8 @@ class Program {
  public:
   Program(const CommandLine& line, const Guard& guard, ProgramSpec spec, ProgramObserver* observer)
       : argv_(line.program),
+        quiet_(line.quiet),
+        verbose_(line.verbose),
         spec_(std::move(spec)),
         guard_(guard),
         copies_(spec_.copies),
@@ -127,7 +129,13 @@ class Program {
   // The program has the same standard error, and whoever reads that may sleep: signals, limits and ends do not wait for
   // it.
   void say(const std::string& text) { words_.add("mprun: " + text + "\n"); }
-  void warn(const std::string& text) { say("warning: " + text); }
+  void warn(const std::string& text) {
+    if (!quiet_) say("warning: " + text);
+  }
+
+  [[nodiscard]] static std::string rank_words(int rank, pid_t pid) {
+    return "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ")";
+  }
 
   // Nothing is left below us but to be heard; what stops us now stops that.
   void say_last_words() {
@@ -162,6 +170,7 @@ class Program {
       return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
     }
     ranks_[pid] = rank;
+    if (verbose_) say(copies_ == 1 ? "started pid " + std::to_string(pid) : rank_words(rank, pid) + " started");
     // For where guard and supervisor are killed in one instant. Without the switch all else holds.
     if (auto tied = kill_when_closed(pid)) switches_.push_back(std::move(*tied));
     return 0;
@@ -311,14 +320,14 @@ class Program {
       if (code == 0 || code_ != 0) continue;
       code_ = code;
       if (copies_ == 1) continue;
-      say("rank " + std::to_string(ended.mapped()) + " (pid " + std::to_string(info.si_pid) + ") ended with " +
-          to_string(end) + "; the others are ended");
+      say(rank_words(ended.mapped(), info.si_pid) + " ended with " + to_string(end) + "; the others are ended");
       send(SIGTERM);
       kill_at_ = monotonic_now() + kGrace;
     }
   }
 
   std::vector<std::string> argv_;
+  bool quiet_, verbose_;
   ProgramSpec spec_;
   Fd folder_;
   Guard guard_;

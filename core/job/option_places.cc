@@ -8,6 +8,7 @@ namespace {
 struct Row {
   std::string_view option;
   Places places;
+  bool only_how = false;  ///< it says how tasks are run, not what is run: where it has no effect it can be left out
 };
 
 constexpr Places kRun = kRunPlace | kRunWithResumePlace;
@@ -21,7 +22,7 @@ constexpr Places kTasks = kFunctionPlace | kCommandPlace;
 constexpr std::array kFields = {
     Row{"/script", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/function", kJob | kFunctionPlace},
-    Row{"/start_method", kJob | kPython},
+    Row{"/start_method", kJob | kPython, true},
     Row{"/processes", kJob | kProgram | kDoctorScriptPlace | kKindPlaces},
     Row{"/python", kJob | kInitPlace | kDoctorPlace | kDoctorScriptPlace | kPython},
     Row{"/args", kJob | kDoctorScriptPlace | kPython | kProgramRanksPlace},
@@ -32,20 +33,20 @@ constexpr std::array kFields = {
     Row{"/preload", kJob | kPython},
     Row{"/inputs", kJob | kTasks},
     Row{"/call", kJob | kFunctionPlace},
-    Row{"/chunk_size", kJob | kFunctionPlace},
-    Row{"/on_error", kJob | kTasks},
-    Row{"/max_failures", kJob | kTasks},
+    Row{"/chunk_size", kJob | kFunctionPlace, true},
+    Row{"/on_error", kJob | kTasks, true},
+    Row{"/max_failures", kJob | kTasks, true},
     Row{"/shard", (kJob & ~kSubmitPlace) | kKindPlaces},
     Row{"/balance", kJob | kTasks},
     Row{"/seed", kJob | kDoctorScriptPlace | kKindPlaces},
-    Row{"/retries", kJob | kTasks},
-    Row{"/limits/join_seconds", kJob | kPython},
-    Row{"/limits/heartbeat_seconds", kJob | kTasks},
-    Row{"/limits/tasks_per_worker", kJob | kFunctionPlace},
+    Row{"/retries", kJob | kTasks, true},
+    Row{"/limits/join_seconds", kJob | kPython, true},
+    Row{"/limits/heartbeat_seconds", kJob | kTasks, true},
+    Row{"/limits/tasks_per_worker", kJob | kFunctionPlace, true},
     Row{"/threads_per_worker", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},
-    Row{"/output/tensors", kJob | kPython},
-    Row{"/output/pad", kJob | kPython},
+    Row{"/output/tensors", kJob | kPython, true},
+    Row{"/output/pad", kJob | kPython, true},
     Row{"/watch", kJob | kProgram | kKindPlaces},
     Row{"/adapters", kJob | kProgram | kDoctorScriptPlace | kKindPlaces},
 };
@@ -55,8 +56,8 @@ constexpr std::array kOptions = {
     Row{"--resume", kRun},
     Row{"--retry-failed", kRunWithResumePlace | kResumePlace | kSubmitPlace},
     Row{"--accept-changes", kRunWithResumePlace | kResumePlace | kSubmitPlace},
-    Row{"--quiet", kRun | kResumePlace | kSubmitPlace | kMergePlace},
-    Row{"--verbose", kRun | kResumePlace | kSubmitPlace},
+    Row{"--quiet", kRun | kResumePlace | kSubmitPlace | kMergePlace | kProgramPlace},
+    Row{"--verbose", kRun | kResumePlace | kSubmitPlace | kProgramPlace},
     Row{"--explain", kRun | kResumePlace | kSubmitPlace},
     Row{"--debug", kRun | kResumePlace | kSubmitPlace},
     Row{"--summary-json", kRun | kResumePlace},
@@ -125,10 +126,10 @@ Places places_of(std::string_view option) {
   return kJob | kKindPlaces;
 }
 
-std::vector<std::string> fields_without_effect(Place kind) {
-  std::vector<std::string> fields;
+std::vector<FieldWithoutEffect> fields_without_effect(Place kind) {
+  std::vector<FieldWithoutEffect> fields;
   for (const Row& row : kFields) {
-    if ((row.places & kind) == 0) fields.emplace_back(row.option);
+    if ((row.places & kind) == 0) fields.push_back({std::string(row.option), row.only_how});
   }
   return fields;
 }

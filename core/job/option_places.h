@@ -39,8 +39,12 @@ inline constexpr Places kKindPlaces = 0xf0000U;
 /// has one in every job, an option has none at all.
 [[nodiscard]] Places places_of(std::string_view option);
 
-/// The fields that have no effect on this kind of job, by their JSON pointers.
-[[nodiscard]] std::vector<std::string> fields_without_effect(Place kind);
+struct FieldWithoutEffect {
+  std::string field;      ///< a JSON pointer
+  bool only_how = false;  ///< it says how tasks are run, not what is run: left out with a warning, not refused
+};
+/// The fields that have no effect on this kind of job.
+[[nodiscard]] std::vector<FieldWithoutEffect> fields_without_effect(Place kind);
 
 /// "is only valid with `mprun doctor` and `mprun inspect`".
 [[nodiscard]] std::string only_valid_with(Places places);

@@ -321,7 +321,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (!layers) return std::move(layers).error();
   layers->erase("/$schema");  // for editors only
   Resolved resolved;
-  Resolving job{*layers, around, resolved.spec};
+  Resolving job{*layers, around, resolved.spec, resolved.warnings};
   if (Result<void> done = refuse_nul(*layers, layers->value(), Json::json_pointer()); !done)
     return std::move(done).error();
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();

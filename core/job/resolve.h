@@ -37,8 +37,9 @@ struct Decision {
 // Its implicit move moves nlohmann values, which clang-tidy cannot see through.
 struct Resolved {  // NOLINT(bugprone-exception-escape)
   JobSpec spec;
-  Json merged;                      ///< the merged JSON, as `job.json` of the run directory keeps it: without secrets
-  std::vector<Decision> decisions;  ///< in schema order
+  Json merged;                        ///< the merged JSON, as `job.json` of the run directory keeps it: without secrets
+  std::vector<Decision> decisions;    ///< in schema order
+  std::vector<std::string> warnings;  ///< what of it has no effect
 };
 
 /// Validates every layer by the schema, merges them (lowest first) and checks what one schema

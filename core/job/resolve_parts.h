@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "job/layers.h"
@@ -16,6 +17,7 @@ struct Resolving {
   Layers& layers;
   const Surroundings& around;
   JobSpec& spec;
+  std::vector<std::string>& warnings;  ///< of Resolved
 
   /// The text at a pointer, "" if there is none.
   [[nodiscard]] std::string text(const std::string& pointer) const;

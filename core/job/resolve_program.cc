@@ -34,15 +34,16 @@ std::string cure(Place kind, const std::string& field) {
   return "\n  to call a function of it once per task, name the function to call: \"function\": \"...\"";
 }
 
-/// Fields without an effect on this kind of job: an error where they are set for it, left out where they come from a
-/// layer below the one that names the program, or are a default.
+/// Fields without an effect on this kind of job are left out. Where they are set for it, and not in a layer below the
+/// one that names the program: an error if they say what is run, a warning if they only say how.
 Result<void> refuse_without_effect(Resolving& job, Place kind, const char* program) {
   const int program_rank = job.layers.rank(program);
-  for (const std::string& field : fields_without_effect(kind)) {
+  for (const auto& [field, only_how] : fields_without_effect(kind)) {
     if (const Document* document = job.layers.strict_owner(field, program_rank)) {
-      return usage_error(place_of(*document, field) + ": " + field + ": " +
-                         only_valid_with(places_of(field) & kKindPlaces) + "; " + describe_kind(kind) +
-                         cure(kind, field));
+      std::string words = place_of(*document, field) + ": " + field + ": " +
+                          only_valid_with(places_of(field) & kKindPlaces) + "; " + describe_kind(kind);
+      if (!only_how) return usage_error(words + cure(kind, field));
+      job.warnings.push_back(words + "; it is left out");
     }
     job.layers.erase(field);
   }

@@ -33,7 +33,7 @@ TEST(OptionPlaces, KnowsMembersByTheirFields) {
 TEST(OptionPlaces, NamesFieldsThatThereAre) {
   for (const Place kind : {kCommandPlace, kScriptRanksPlace, kProgramRanksPlace}) {
     EXPECT_FALSE(fields_without_effect(kind).empty());
-    for (const std::string& field : fields_without_effect(kind)) {
+    for (const auto& [field, only_how] : fields_without_effect(kind)) {
       std::vector<std::string> path;
       for (Json::json_pointer at(field); !at.empty(); at.pop_back()) path.insert(path.begin(), at.back());
       EXPECT_NE(job::subschema_at(job::schema_json(), path), nullptr) << field;

@@ -354,24 +354,28 @@ TEST_F(JobResolve, ChecksWhatFitsTheKindOfJob) {
   EXPECT_THAT(refusal("{\"command\": []}"), HasSubstr("found [], allowed: a list of at least 1"));
 }
 
-// Fields by the kinds of jobs that they have an effect on, some with the value that they have anyway.
-const std::vector<std::string> kOfTasks = {R"("retries": 0)", R"("on_error": "continue")", R"("max_failures": 1)",
-                                           R"("balance": "static")", R"("limits": {"heartbeat_seconds": 1})"};
-const std::vector<std::string> kOfPython = {R"("start_method": "fork")",         R"("preload": ["m"])",
-                                            R"("limits": {"join_seconds": 30})", R"("python": "python3")",
-                                            R"("output": {"pad": {"x": [3]}})",  R"("output": {"tensors": "npy"})"};
-const std::vector<std::string> kOfFunctions = {R"("setup": "s")", R"("worker_setup": "s")", R"("call": "item")",
-                                               R"("chunk_size": 2)", R"("limits": {"tasks_per_worker": 1})"};
+// Fields by the kinds of jobs that they have an effect on, some with the value that they have anyway. Those that only
+// say how tasks are run,
+const std::vector<std::string> kHowOfTasks = {R"("retries": 0)", R"("on_error": "continue")", R"("max_failures": 1)",
+                                              R"("limits": {"heartbeat_seconds": 1})"};
+const std::vector<std::string> kHowOfPython = {R"("start_method": "fork")", R"("limits": {"join_seconds": 30})",
+                                               R"("output": {"pad": {"x": [3]}})", R"("output": {"tensors": "npy"})"};
+const std::vector<std::string> kHowOfFunctions = {R"("chunk_size": 2)", R"("limits": {"tasks_per_worker": 1})"};
+// and those that say what is run.
+const std::vector<std::string> kWhatOfTasks = {R"("balance": "static")"};
+const std::vector<std::string> kWhatOfPython = {R"("preload": ["m"])", R"("python": "python3")"};
+const std::vector<std::string> kWhatOfFunctions = {R"("setup": "s")", R"("worker_setup": "s")", R"("call": "item")"};
 const std::string kCommandJob = R"("command": ["a"], "inputs": {"range": 3})";
 const std::string kScriptRanksJob = R"("script": "train.py")";
 const std::string kProgramRanksJob = R"("script": "program")";
 
-// The default is refused as well: whoever writes it expects something of it.
-TEST_F(JobResolve, RefusesFieldsWithoutAnEffectOnTheKindOfJob) {
-  const std::pair<std::string, std::vector<std::vector<std::string>>> kJobs[] = {
-      {kCommandJob, {kOfPython, kOfFunctions, {R"("args": ["x"])", R"("function": "f")"}}},
-      {kScriptRanksJob, {kOfTasks, kOfFunctions, {R"("inputs": {"range": 3})"}}},
-      {kProgramRanksJob, {kOfTasks, kOfPython, kOfFunctions, {R"("inputs": {"range": 3})"}}},
+using Groups = std::vector<std::vector<std::string>>;
+
+TEST_F(JobResolve, RefusesWhatIsNotRunByTheKindOfJob) {
+  const std::pair<std::string, Groups> kJobs[] = {
+      {kCommandJob, {kWhatOfPython, kWhatOfFunctions, {R"("args": ["x"])", R"("function": "f")"}}},
+      {kScriptRanksJob, {kWhatOfTasks, kWhatOfFunctions, {R"("inputs": {"range": 3})"}}},
+      {kProgramRanksJob, {kWhatOfTasks, kWhatOfPython, kWhatOfFunctions, {R"("inputs": {"range": 3})"}}},
   };
   for (const auto& [job, groups] : kJobs) {
     for (const auto& group : groups) {
@@ -381,15 +385,35 @@ TEST_F(JobResolve, RefusesFieldsWithoutAnEffectOnTheKindOfJob) {
       }
     }
   }
-  EXPECT_THAT(refusal("{\"script\": \"train.py\",\n\"retries\": 0}"),
-              StartsWith("job.json:2: /retries: is only valid with a function and a command; this script is without"));
   EXPECT_THAT(refusal(R"({"command": ["a"], "inputs": {"range": 3}, "args": ["x"]})"),
               HasSubstr("a script; this job is a command\n  write the arguments into the command"));
 }
 
+// Also where it has the value of the default: whoever writes it expects something of it.
+TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
+  const std::pair<std::string, Groups> kJobs[] = {
+      {kCommandJob, {kHowOfPython, kHowOfFunctions}},
+      {kScriptRanksJob, {kHowOfTasks, kHowOfFunctions}},
+      {kProgramRanksJob, {kHowOfTasks, kHowOfPython, kHowOfFunctions}},
+  };
+  for (const auto& [job, groups] : kJobs) {
+    EXPECT_THAT(good("{" + job + "}").warnings, IsEmpty());
+    for (const auto& group : groups) {
+      for (const std::string& field : group) {
+        EXPECT_THAT(good("{" + job + ",\n" + field + "}").warnings,
+                    ElementsAre(AllOf(StartsWith("job.json:2: /"), HasSubstr(": is only valid with a "))));
+      }
+    }
+  }
+  EXPECT_THAT(good("{\"script\": \"train.py\",\n\"retries\": 0}").warnings,
+              ElementsAre("job.json:2: /retries: is only valid with a function and a command; this script is without a "
+                          "function: every process runs it once (ranks); it is left out"));
+}
+
 TEST_F(JobResolve, TakesAllFieldsForFunctions) {
-  for (const auto& group : {kOfTasks, kOfPython, kOfFunctions}) {
-    for (const std::string& field : group) EXPECT_TRUE(resolve_all({file(with(field))})) << field;
+  for (const auto& group :
+       {kHowOfTasks, kHowOfPython, kHowOfFunctions, kWhatOfTasks, kWhatOfPython, kWhatOfFunctions}) {
+    for (const std::string& field : group) EXPECT_THAT(good(with(field)).warnings, IsEmpty()) << field;
   }
 }
 
