@@ -626,7 +626,10 @@ def test_a_sanitized_program(run_mprun: RunCommand, build: Compile, sanitizer: s
 
 
 @pytest.mark.parametrize("given", [None, "detect_leaks=0"])
-def test_a_program_without_a_sanitizer_hears_of_none(run_mprun: RunCommand, given: str | None) -> None:
+def test_a_program_without_a_sanitizer_hears_of_none(
+    run_mprun: RunCommand, monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    monkeypatch.delenv("ASAN_OPTIONS", raising=False)  # tests/run sets it
     print_it = "import os; print([(n, v) for n, v in os.environ.items() if 'ASAN' in n])"
     env = {} if given is None else {"ASAN_OPTIONS": given}
     run = run_mprun("--", harness.MPRUN_PYTHON, "-c", print_it, env=env).check()

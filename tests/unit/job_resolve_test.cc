@@ -397,7 +397,7 @@ TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
       {kProgramRanksJob, {kHowOfTasks, kHowOfPython, kHowOfFunctions}},
   };
   for (const auto& [job, groups] : kJobs) {
-    EXPECT_THAT(good("{" + job + "}").warnings, IsEmpty());
+    EXPECT_THAT(good("{" + job + "}").warnings, testing::IsEmpty());
     for (const auto& group : groups) {
       for (const std::string& field : group) {
         EXPECT_THAT(good("{" + job + ",\n" + field + "}").warnings,
@@ -413,7 +413,7 @@ TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
 TEST_F(JobResolve, TakesAllFieldsForFunctions) {
   for (const auto& group :
        {kHowOfTasks, kHowOfPython, kHowOfFunctions, kWhatOfTasks, kWhatOfPython, kWhatOfFunctions}) {
-    for (const std::string& field : group) EXPECT_THAT(good(with(field)).warnings, IsEmpty()) << field;
+    for (const std::string& field : group) EXPECT_THAT(good(with(field)).warnings, testing::IsEmpty()) << field;
   }
 }
 
@@ -430,8 +430,11 @@ TEST_F(JobResolve, LeavesOutLenientFieldsWithoutAnEffect) {
   for (const Decision& decision : ranks->decisions) EXPECT_THAT(decision.field, Not(StartsWith("retries")));
   Document record = file("{" + kScriptRanksJob + R"(, "retries": 3})");
   record.lenient = true;
-  EXPECT_TRUE(resolve_all({record}));
-  EXPECT_FALSE(resolve_all({record, command_line(R"({"retries": 2})")}));
+  const auto silent = resolve_all({record}), warned = resolve_all({record, command_line(R"({"retries": 2})")});
+  ASSERT_TRUE(silent && warned);
+  EXPECT_THAT(silent->warnings, testing::IsEmpty());
+  EXPECT_THAT(warned->warnings, ElementsAre(HasSubstr("/retries: is only valid with a function and a command")));
+  EXPECT_FALSE(resolve_all({record, command_line(R"({"setup": "s"})")}));
 }
 
 TEST_F(JobResolve, ChecksInputs) {
