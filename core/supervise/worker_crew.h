@@ -29,19 +29,19 @@ class WorkerCrew : public Crew, private LauncherListener {
 
  private:
   struct Slot {
-    bool wanted = false;  ///< between start() and on_gone()
     ProcessRef process;   ///< none: it is not there yet, or no more
-    bool ready = false, retired = false;
-    std::string verdict;     ///< what is wrong with its pipe
-    bool condemned = false;  ///< ended by us because of that
+    std::string verdict;  ///< what is wrong with its pipe
     std::optional<FrameSender> channel;
-    Fd results;
     FrameReader reader;
-    std::uint32_t next_position = 0;     ///< of the next task handed out
     std::deque<std::uint32_t> expected;  ///< positions handed out, neither reported nor taken back
-    bool signalled = false;              ///< by us: that it ends so is no accident
-    bool foreign = false;                ///< it sent a result that was not its to send
     std::int64_t log_offset = 0;         ///< where this process's stderr begins
+    Fd results;
+    std::uint32_t next_position = 0;  ///< of the next task handed out
+    bool wanted = false;              ///< between start() and on_gone()
+    bool ready = false, retired = false;
+    bool condemned = false;  ///< ended by us because of its verdict
+    bool signalled = false;  ///< by us: that it ends so is no accident
+    bool foreign = false;    ///< it sent a result that was not its to send
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;
