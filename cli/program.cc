@@ -331,7 +331,8 @@ class Program {
   ProgramSpec spec_;
   Fd folder_;
   Guard guard_;
-  rlimit open_files_ = raise_open_files();  ///< as they were: the watch needs many, the program gets its own
+  std::optional<rlimit> open_files_ =
+      raise_open_files();  ///< as they were: the watch needs many, the program gets its own
   int copies_;
   int ports_;
   ProgramObserver* observer_;

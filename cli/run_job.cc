@@ -288,7 +288,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   const auto installation = find_installation();
   if (!installation) return report_error(installation.error());
   if (auto writable = check_junit(line.junit); !writable) return report_error(writable.error());
-  const rlimit open_files = raise_open_files();
+  const std::optional<rlimit> open_files = raise_open_files();
   if (spec.kind == JobKind::kRanks && spec.shard.value_or(Shard{}).count > 1) {
     if (auto met = agree_on_meeting_point(&spec.allocation); !met) return report_error(met.error());
   }

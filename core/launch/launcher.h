@@ -27,9 +27,9 @@ struct LaunchPlan {
   const JobSpec* spec = nullptr;
   Environment environment;  ///< shared by all, see job_environment()
   std::string run_dir;
-  std::string bootstrap;  ///< adapters/python/bootstrap.py as installed
-  rlimit open_files{};    ///< as mprun found it
-  int board = -1;         ///< memory file, see wire/board.h
+  std::string bootstrap;             ///< adapters/python/bootstrap.py as installed
+  std::optional<rlimit> open_files;  ///< as mprun found it
+  int board = -1;                    ///< memory file, see wire/board.h
   EventLoop* loop = nullptr;
   std::optional<std::uint64_t> tasks, rows;  ///< of all inputs, where known (InputSource::total(), rows())
 };

@@ -189,8 +189,9 @@ rlimit limits_of(int resource) {
   return limits;
 }
 
-rlimit raise_open_files() {
-  const rlimit before = limits_of(RLIMIT_NOFILE);
+std::optional<rlimit> raise_open_files() {
+  rlimit before{};
+  if (getrlimit(RLIMIT_NOFILE, &before) != 0) return std::nullopt;
   rlimit raised = before;
   raised.rlim_cur = raised.rlim_max;
   setrlimit(RLIMIT_NOFILE, &raised);

@@ -1,5 +1,6 @@
 // Starting and ending processes: spawn with everything prepared before the fork, signals, reaping.
-// Called by the supervisor and its launchers, who make a ProcessRef (core/procfs) of each child before it can be reaped.
+// Called by the supervisor and its launchers, who make a ProcessRef (core/procfs) of each child before it can be
+// reaped.
 #pragma once
 
 #include <sys/resource.h>
@@ -51,7 +52,8 @@ void become_subreaper();
 /// getrlimit(2) of RLIMIT_...; no limits where they cannot be asked.
 [[nodiscard]] rlimit limits_of(int resource);
 
-/// Raises the soft limit of open files to the hard one and returns the limits as they were.
-rlimit raise_open_files();
+/// Raises the soft limit of open files to the hard one and returns the limits as they were; nullopt: they cannot be
+/// asked, and are left alone.
+std::optional<rlimit> raise_open_files();
 
 }  // namespace mprun

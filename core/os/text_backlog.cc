@@ -82,7 +82,9 @@ void TextBacklog::finish() {
   }
   left_out_ = 0;
   for (send(); is_waiting(); send()) {
-    if (!is_writable(fd_, -1)) give_up();
+    if (is_writable(fd_, -1)) continue;
+    (void)write_all(fd_, unsent_);  // poll fails: the write waits by itself
+    give_up();
   }
 }
 

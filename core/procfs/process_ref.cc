@@ -90,7 +90,13 @@ Result<ProcessRef> ProcessRef::adopt(Fd pidfd, pid_t told) {
 
 bool ProcessRef::exists() const {
   if (!state_) return false;
-  if (state_->pidfd) return send_by_pidfd(pidfd(), 0, 0) == 0 || errno == EPERM;
+  if (state_->pidfd) {
+    if (send_by_pidfd(pidfd(), 0, 0) == 0) return true;
+    if (errno == ESRCH) return false;
+    // It may not be signalled, or a filter refuses the call. Until it has ended it has its number.
+    const auto stat = has_ended() ? read_stat(pid()) : std::nullopt;
+    return !has_ended() || (stat && stat->state == 'Z');
+  }
   return state_->start_ticks == 0 || start_ticks_of(pid()) == state_->start_ticks;
 }
 
@@ -116,7 +122,7 @@ bool ProcessRef::signal(int number) const {
   if (!state_) return false;
   if (state_->pidfd) {
     if (send_by_pidfd(pidfd(), number, 0) == 0) return true;
-    if (errno != ENOSYS) return false;  // a filter may allow the one call and refuse the other
+    if (errno == ESRCH) return false;  // else a filter may refuse this call and allow the other
   }
   return exists() && kill(pid(), number) == 0;
 }
@@ -131,7 +137,7 @@ bool ProcessRef::queue_signal(int number, int value) const {
   info.si_value.sival_int = value;
   if (state_->pidfd) {
     if (syscall(SYS_pidfd_send_signal, pidfd(), number, &info, 0) == 0) return true;
-    if (errno != ENOSYS) return false;
+    if (errno == ESRCH) return false;
   }
   return exists() && sigqueue(pid(), number, info.si_value) == 0;
 }

@@ -51,7 +51,7 @@ class Supervisor : private CrewListener {
     std::string run_dir;
     std::string bootstrap;
     AdapterFiles adapters;  ///< without `notes`
-    rlimit open_files{};
+    std::optional<rlimit> open_files;
     Guard guard;
     std::vector<Sink*> sinks;
     Counts earlier;                                 ///< tasks that ended in earlier sessions

@@ -174,15 +174,16 @@ TEST_F(RealTree, IsNeverConfusedWithAnotherAfterItsEnd) {
   EXPECT_FALSE(child.signal_group(0));
 }
 
-// Runs `check` in a process in which the kernel refuses pidfds; its result is the exit code.
-int without_pidfds(const std::function<int()>& check) {
+// Runs `check` in a process in which the kernel refuses pidfd_send_signal and another call; its result is the exit
+// code.
+int without_pidfds(const std::function<int()>& check, unsigned also_refused = SYS_pidfd_open) {
   const pid_t pid = fork();
   if (pid == 0) {
     const auto refuse = [](unsigned call) {
       return std::array<sock_filter, 2>{sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
                                         sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)};
     };
-    const auto open = refuse(SYS_pidfd_open), send = refuse(SYS_pidfd_send_signal);
+    const auto open = refuse(also_refused), send = refuse(SYS_pidfd_send_signal);
     std::array<sock_filter, 6> filter{sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                                       open[0],
                                       open[1],
@@ -219,6 +220,23 @@ TEST(ProcessRef, KnowsAProcessByItsStartTimeWherePidfdsAreRefused) {
               return ref.exists() || !ref.has_ended() || ref.signal(0) || ref.signal_group(0) ? 6 : 0;
             }),
             0);
+}
+
+TEST(ProcessRef, IsSignalledByNumberWherePidfdsTakeNoSignals) {
+  const auto check = [] {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) pause();
+    }
+    const ProcessRef ref = ProcessRef::of_child(child);
+    if (ref.pidfd() < 0 || !ref.exists() || !ref.signal(SIGKILL)) return 1;
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0) return 2;
+    if (!ref.exists() || !ref.has_ended()) return 3;
+    waitpid(child, nullptr, 0);
+    return ref.exists() || ref.signal(SIGKILL) ? 4 : 0;
+  };
+  EXPECT_EQ(without_pidfds(check, SYS_pidfd_send_signal), 0);
 }
 
 TEST(ProcessRef, OfNobodyIsNone) {
