@@ -174,6 +174,7 @@ Result<ProcessRef> HostLauncher::take_process(pid_t number) {
   if (known || process->pid() == host_.pid())
     return internal_error("pid " + std::to_string(process->pid()) + " is another process of the job");
   if (!may_descend_from_us(*process)) {
+    if (!process->exists()) return ProcessRef();
     return internal_error("pid " + std::to_string(process->pid()) + " does not descend from mprun");
   }
   return process;

@@ -69,7 +69,11 @@ bool may_descend_from_us(const ProcessRef& process) {
   ProcessRef at = process;
   for (int step = 0; step < kMostSteps; ++step) {
     const auto before = read_stat(at.pid());
-    if (!before || !at.exists()) return false;
+    if (!before || !at.exists()) {
+      if (at == process) return false;
+      at = process;  // an ancestor has ended: who is below it has another parent now
+      continue;
+    }
     if (before->parent == getpid()) return true;
     if (before->parent <= 1) return false;
     const auto parent = ProcessRef::open(before->parent);

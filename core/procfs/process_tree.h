@@ -27,7 +27,8 @@ struct Descendant {
 /// we are a subreaper, and the next call finds it.
 [[nodiscard]] std::vector<Descendant> hold_descendants();
 
-/// Whether a process descends from this one. Also true where /proc is missing or not ours, so that nobody can say.
+/// Whether a process descends from this one; false if it is gone. Also true where /proc is missing or not ours, so that
+/// nobody can say.
 [[nodiscard]] bool may_descend_from_us(const ProcessRef& process);
 
 /// The children of the calling thread, ended ones too, in one short read; of very many the first. Empty where /proc
