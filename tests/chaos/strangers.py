@@ -56,7 +56,7 @@ def run(number):
         time.sleep(1000)  # mprun ends it: limits.task_seconds
     if number % 100 == 7:
         kill_host()
-    (leave_others if number % 10 == 6 else die)()
+    (leave_others if number % 100 == 6 else die)()  # what leaves its group stays to the end, with its number
 """
 
 
@@ -71,7 +71,7 @@ def job(kind: str, tasks: int) -> dict[str, object]:
         "seed": 1,
     }
     if kind == "command":
-        deeds = '[ $(({} % 10)) = 9 ] || { [ $(({} % 10)) != 6 ] || sleep 1000 & kill -9 $$; }'
+        deeds = '[ $(({} % 10)) = 9 ] || { [ $(({} % 100)) != 6 ] || sleep 1000 & kill -9 $$; }'
         return {**common, "command": ["sh", "-c", deeds]}
     return {**common, "script": "job.py:run", "start_method": kind}
 
@@ -95,7 +95,10 @@ class Decoys:
         numbers = set()
         while not over or alive:
             while alive < DECOYS and not over:
-                pid = os.fork()
+                try:
+                    pid = os.fork()
+                except BlockingIOError:  # no number is free
+                    break
                 if pid == 0:
                     os.setpgid(0, 0)
                     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -103,6 +106,9 @@ class Decoys:
                     os._exit(0)
                 numbers.add(pid)
                 alive += 1
+            if not alive:
+                time.sleep(0.01)
+                continue
             _, status = os.wait()
             alive -= 1
             ends["well" if status == 0 else f"struck by {os.waitstatus_to_exitcode(status)}"] += 1
