@@ -299,6 +299,7 @@ def test_programs_started_with_argument_lists(run_mprun: RunCommand, build: Comp
     run = run_mprun("--", build("argument_lists"), harness.MPRUN_PYTHON).check()
     assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3 \n"
     assert f"{harness.MPRUN_PYTHON} is started without LD_PRELOAD" in run.stderr
+    assert run_mprun("-q", "--", build("argument_lists"), harness.MPRUN_PYTHON).check().stderr == ""
 
 
 def test_a_setuid_program(run_mprun: RunCommand, build: Compile) -> None:

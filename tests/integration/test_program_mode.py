@@ -343,3 +343,10 @@ def test_nothing_to_run(run_mprun: RunCommand) -> None:
     assert "mprun --help" in run.stderr
     assert run_mprun("no-such-script.py").check(2).stderr
     assert run_mprun("no-such-script.py:f", "1").check(2).stderr
+
+
+def test_verbose_names_what_is_started(run_mprun: RunCommand) -> None:
+    alone = run_mprun("-v", "--", "sh", "-c", "echo $$").check()
+    assert alone.stderr == f"mprun: started pid {alone.stdout.strip()}\n"
+    ranks = run_mprun("-v", "-n", "2", "--", "sh", "-c", 'echo "rank $RANK (pid $$) started"').check()
+    assert sorted(ranks.stderr.splitlines()) == sorted(f"mprun: {line}" for line in ranks.stdout.splitlines())
