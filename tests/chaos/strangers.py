@@ -53,7 +53,7 @@ def run(number):
     if number % 10 == 9:
         return number
     if number % 100 == 8:
-        time.sleep(1000)  # mprun ends it: limits.task_seconds
+        time.sleep(1000)  # until mprun ends it: limits.task_seconds
     if number % 100 == 7:
         kill_host()
     (leave_others if number % 100 == 6 else die)()  # what leaves its group stays to the end, with its number
@@ -102,12 +102,12 @@ class Decoys:
                 if pid == 0:
                     os.setpgid(0, 0)
                     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                    time.sleep(dice.uniform(0.001, 0.05))
+                    time.sleep(dice.uniform(0.001, 0.05))  # its life, long enough to be struck in
                     os._exit(0)
                 numbers.add(pid)
                 alive += 1
             if not alive:
-                time.sleep(0.01)
+                time.sleep(0.01)  # nothing says when a number becomes free
                 continue
             _, status = os.wait()
             alive -= 1
