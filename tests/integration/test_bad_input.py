@@ -897,6 +897,28 @@ def run(number):
     assert [result["value"] for result in results] == [number for number in range(12) if number != 3]
 
 
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_a_worker_has_no_socket_of_its_host(run_job: RunCommand, start_method: str) -> None:
+    """What it wrote there would count as the host's, and every worker would die with the host."""
+    script = """
+import os
+
+
+def sockets(pid):
+    links = (os.readlink(fd.path) for fd in os.scandir(f"/proc/{pid}/fd") if os.path.lexists(fd.path))
+    return {link for link in links if link.startswith("socket:")}
+
+
+def run(number):
+    return [len(sockets("self")), len(sockets("self") & sockets(os.getppid()))]
+"""
+    run = run_job(
+        {"script": "shares.py:run", "start_method": start_method, "inputs": {"range": 4}},
+        scripts={"shares.py": script},
+    ).check(0)
+    assert [result["value"] for result in run.results()] == [[1, 0]] * 4
+
+
 def test_a_script_that_changes_directory(
     run_job: RunCommand, start_method: str, tmp_path: Path
 ) -> None:

@@ -136,7 +136,8 @@ class Host:
             os.close(fd)
         self.control.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, self.open_files)
-        os.close(self.fds.channel)
+        for fd in {self.fds.channel, self.fds.results}:
+            os.close(fd)
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.close(out)
