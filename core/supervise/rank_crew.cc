@@ -76,7 +76,8 @@ Result<void> RankCrew::open_channels(int number, LaunchRequest* request) {
   slot.channel.emplace(std::move(opened->channel));
   slot.results = std::move(opened->results);
   slot.log_offset = opened->log_offset;
-  if (auto added = plan_.loop->add(slot.channel->fd(), 0, [this, number](std::uint32_t) { flush(number); }); !added) {
+  const auto on_event = [this, number](std::uint32_t events) { on_channel(number, events); };
+  if (auto added = plan_.loop->add(slot.channel->fd(), 0, on_event); !added) {
     return added;
   }
   return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
@@ -100,6 +101,15 @@ std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
     flush(number);
   }
   return request;
+}
+
+void RankCrew::on_channel(int number, std::uint32_t events) {
+  Slot& slot = at(number);
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
+    plan_.loop->remove(slot.channel->fd());  // it has closed its end; epoll would say so for ever
+  } else {
+    flush(number);
+  }
 }
 
 // A frame may be longer than the socket takes at once.

@@ -54,6 +54,7 @@ class RankCrew : public Crew, private LauncherListener {
   [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
   void drain(int number);
   void on_frame(int number, const Frame& frame);
+  void on_channel(int number, std::uint32_t events);
   void flush(int number);
   void close_channels(Slot* slot);
   void end_rank(int number, ProcessEnd end);

@@ -16,7 +16,7 @@ constexpr Nanos kClosedPatience = kNanosPerSecond;
 constexpr std::size_t kFrameBytes = std::size_t{128} * 1024;
 // Reads of a dead worker's pipe: more than it can hold, but who inherited it may go on writing.
 constexpr int kMostFills = 64;
-const std::string kClosed = "closed the descriptors that connect it with mprun";
+constexpr std::string_view kClosed = "closed the descriptors that connect it with mprun";
 
 template <typename T>
 void append_bytes(std::string* out, const T& value) {
@@ -51,7 +51,8 @@ Result<void> WorkerCrew::open_channels(int number, LaunchRequest* request) {
   slot.channel.emplace(std::move(opened->channel));
   slot.results = std::move(opened->results);
   slot.log_offset = opened->log_offset;
-  if (auto added = plan_.loop->add(slot.channel->fd(), 0, [this, number](std::uint32_t) { flush(number); }); !added) {
+  const auto on_event = [this, number](std::uint32_t events) { on_channel(number, events); };
+  if (auto added = plan_.loop->add(slot.channel->fd(), 0, on_event); !added) {
     return added.error();
   }
   return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { on_readable(number); });
@@ -166,6 +167,7 @@ void WorkerCrew::on_launched(int number, const ProcessRef& process) {
   }
   at(number).process = process;
   listener_->on_process_started(number, process.pid());
+  if (!at(number).verdict.empty()) end_given_up(number);
 }
 
 void WorkerCrew::on_launch_failed(const std::string& reason) {
@@ -175,19 +177,22 @@ void WorkerCrew::on_launch_failed(const std::string& reason) {
   }
 }
 
+void WorkerCrew::on_channel(int number, std::uint32_t events) {
+  Slot& slot = at(number);
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {  // it has closed its end; epoll would say so for ever
+    plan_.loop->remove(slot.channel->fd());
+    if (slot.verdict.empty()) give_up(number, kClosed);
+  } else {
+    flush(number);
+  }
+}
+
 void WorkerCrew::flush(int number) {
   Slot& slot = at(number);
   if (!slot.channel) return;
   if (!slot.channel->flush()) {
     plan_.loop->remove(slot.channel->fd());
-    // Mostly it is dying, and its end will be reported. If not, it can never be told anything again.
-    plan_.loop->at(monotonic_now() + kClosedPatience, [this, number] {
-      Slot& deaf = at(number);
-      if (!deaf.process || deaf.retired || !deaf.channel || deaf.channel->flush()) return;
-      if (deaf.verdict.empty()) deaf.verdict = kClosed;
-      deaf.condemned = true;
-      signal_group(deaf.process, SIGKILL);
-    });
+    if (slot.verdict.empty()) give_up(number, kClosed);
     return;
   }
   plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
@@ -198,22 +203,27 @@ void WorkerCrew::on_readable(int number) {
   const auto state = slot.reader.fill(slot.results.get());
   Frame frame;
   while (slot.wanted && !slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
-  if (slot.reader.corrupt() || slot.foreign) {
-    slot.verdict = kWroteNoResult;
-  } else if (state == FrameReader::Fill::kClosed) {
-    slot.verdict = kClosed;
-  } else {
-    return;
-  }
-  if (!slot.results) return;
-  plan_.loop->remove(slot.results.get());
-  // Mostly it is just ending. If not, it can never report again.
-  plan_.loop->at(slot.reader.corrupt() || slot.foreign ? 0 : monotonic_now() + kClosedPatience,
-                 [this, number, process = slot.process] {
-                   if (!process || !(at(number).process == process) || at(number).retired) return;
-                   at(number).condemned = true;
-                   signal_group(process, SIGKILL);
-                 });
+  const bool corrupt = slot.reader.corrupt() || slot.foreign;
+  if (!corrupt && state != FrameReader::Fill::kClosed) return;
+  if (slot.results) plan_.loop->remove(slot.results.get());
+  give_up(number, corrupt ? kWroteNoResult : kClosed);
+}
+
+void WorkerCrew::give_up(int number, std::string_view verdict) {
+  at(number).verdict = verdict;
+  end_given_up(number);
+}
+
+// A worker whose pipe is closed is mostly just ending. If not, it can never report again.
+void WorkerCrew::end_given_up(int number) {
+  const Slot& slot = at(number);
+  if (!slot.process) return;  // its pipe was faster than the word that it is there: on_launched() comes back to it
+  const Nanos when = slot.verdict == kWroteNoResult ? 0 : monotonic_now() + kClosedPatience;
+  plan_.loop->at(when, [this, number, process = slot.process] {
+    if (!(at(number).process == process) || at(number).retired) return;
+    at(number).condemned = true;
+    signal_group(process, SIGKILL);
+  });
 }
 
 void WorkerCrew::on_frame(int number, const Frame& frame) {
@@ -269,7 +279,7 @@ void WorkerCrew::on_process_gone(int number, const ProcessRef& process, ProcessE
   std::string why =
       "worker " + std::to_string(number) + " (pid " + std::to_string(process.pid()) + ") ended with " + to_string(end);
   if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
-    why += " after it " + (slot.verdict.empty() ? kClosed : slot.verdict);
+    why.append(" after it ").append(slot.verdict.empty() ? kClosed : slot.verdict);
   }
   const bool no_hello =
       !any_said_hello_ && !slot.signalled && !slot.condemned && plan_.spec->start_method == StartMethod::kSpawn;

@@ -29,8 +29,8 @@ class WorkerCrew : public Crew, private LauncherListener {
 
  private:
   struct Slot {
-    ProcessRef process;   ///< none: it is not there yet, or no more
-    std::string verdict;  ///< what is wrong with its pipe
+    ProcessRef process;        ///< none: it is not there yet, or no more
+    std::string_view verdict;  ///< what is wrong with its pipe
     std::optional<FrameSender> channel;
     FrameReader reader;
     std::deque<std::uint32_t> expected;  ///< positions handed out, neither reported nor taken back
@@ -59,7 +59,10 @@ class WorkerCrew : public Crew, private LauncherListener {
   void on_readable(int number);
   void on_frame(int number, const Frame& frame);
   void on_result(int number, std::string_view payload);
+  void on_channel(int number, std::uint32_t events);
   void flush(int number);
+  void give_up(int number, std::string_view verdict);
+  void end_given_up(int number);
   void close_channels(Slot* slot);
   void gone_later(int number);
   void never_launched(int number);

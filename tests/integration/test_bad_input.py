@@ -898,6 +898,96 @@ def run(number):
 
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+@pytest.mark.parametrize("harm", ["os.write(fd, b'garbage' * 99)", "os.close(fd)"])
+def test_a_worker_whose_pipe_is_faster_than_its_host(
+    run_job: RunCommand, start_method: str, harm: str, tmp_path: Path
+) -> None:
+    """It has ruined its pipe before mprun hears that it exists, and stays: it is ended all the same.
+
+    Until then mprun sleeps: epoll reports a hang-up again and again.
+    """
+    script = f"""
+import os
+import time
+from pathlib import Path
+
+from mprun import host
+
+RUINED = Path({str(tmp_path)!r}) / "ruined"
+announce = host.Host.announce
+
+
+def ticks():
+    fields = Path(f"/proc/{{os.getppid()}}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def announce_late(self, request, pid):
+    first = not RUINED.exists()
+    while not RUINED.exists():
+        time.sleep(0.01)
+    if first:
+        before = ticks()
+        time.sleep(1)
+        Path({str(tmp_path)!r}, "ticks").write_text(str(ticks() - before))
+    announce(self, request, pid)
+
+
+host.Host.announce = announce_late
+
+
+def run(number):
+    if number == 0 and not RUINED.exists():
+        for fd in range(3, 64):
+            try:
+                {harm}
+            except OSError:
+                pass
+        RUINED.touch()
+        time.sleep(600)
+    return number
+"""
+    run = run_job(
+        {
+            "script": "faster.py:run",
+            "start_method": start_method,
+            "processes": 1,
+            "preload": ["faster"],
+            "env": {"PYTHONPATH": str(tmp_path)},
+            "inputs": {"range": 3},
+        },
+        scripts={"faster.py": script},
+        timeout=30,
+    ).check(0)
+    assert [(result["value"], result["attempt"]) for result in run.results()] == [(0, 2), (1, 1), (2, 1)]
+    busy = int((tmp_path / "ticks").read_text()) / os.sysconf("SC_CLK_TCK")
+    assert busy < 0.25, f"mprun used {busy} s of the second in which nothing happened"
+
+
+def test_mprun_sleeps_while_a_rank_has_closed_its_pipes(run_job: RunCommand, tmp_path: Path) -> None:
+    """As a rank does that turns itself into a daemon."""
+    script = f"""
+import os
+import time
+from pathlib import Path
+
+
+def ticks():
+    fields = Path(f"/proc/{{os.getppid()}}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+os.closerange(3, 64)
+before = ticks()
+time.sleep(1)
+Path({str(tmp_path)!r}, "ticks").write_text(str(ticks() - before))
+"""
+    run_job({"script": "closes.py", "start_method": "spawn", "processes": 1}, scripts={"closes.py": script})
+    busy = int((tmp_path / "ticks").read_text()) / os.sysconf("SC_CLK_TCK")
+    assert busy < 0.25, f"mprun used {busy} s of the second in which nothing happened"
+
+
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
 def test_a_worker_has_no_socket_of_its_host(run_job: RunCommand, start_method: str) -> None:
     """What it wrote there would count as the host's, and every worker would die with the host."""
     script = """
