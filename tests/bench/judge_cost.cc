@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/clock.h"
+#include "procfs/process_table.h"
 #include "watch/judge.h"
 
 namespace {
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
   const auto proc = mprun::live_proc();
   mprun::Sample sample;
   const double sampling =
-      seconds_of(count, [&] { sample = take_sample(proc.get(), process_tree(proc.get(), root, true)); });
+      seconds_of(count, [&] { sample = take_sample(proc.get(), mprun::process_tree(proc.get(), root, true)); });
   const double judging = seconds_of(count, [&] {
     mprun::World world(proc.get(), &sample, {});
     (void)judge(sample, &world);
