@@ -231,8 +231,9 @@ class Program {
     return size >= 0 || errno == EAGAIN;
   }
 
-  // It is of the terminal, which has sent it to the program, too.
+  // The terminal has sent it to the program, too. Before we leave the program's process group it comes to us as well.
   [[nodiscard]] bool is_heard_by_program(const signalfd_siginfo& info) const {
+    if (info.ssi_code == SI_KERNEL) return true;
     return info.ssi_code == SI_QUEUE && info.ssi_int == kFromSharedTerminal &&
            info.ssi_pid == static_cast<std::uint32_t>(guard_.pid);
   }
