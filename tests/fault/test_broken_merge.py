@@ -13,6 +13,8 @@ import failing
 import harness
 from harness import Run, RunCommand
 
+pytestmark = pytest.mark.xdist_group("broken merge")  # what it prepares is prepared once
+
 KILLED = -1  # faults.h
 # Calls that change what is on the disk; a merge is killed before each of them.
 WRITES = {"open", "openat", "write", "pwrite", "writev", "ftruncate", "fsync", "fdatasync", "rename", "renameat"}

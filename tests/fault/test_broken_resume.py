@@ -17,6 +17,8 @@ import failing
 import harness
 from harness import Run, RunCommand, StartCommand
 
+pytestmark = pytest.mark.xdist_group("broken resume")  # what it prepares is prepared once
+
 KILLED = -1  # faults.h
 DONE, TASKS = 8, 12
 # Calls by which it learns what was done, and what they fail with.

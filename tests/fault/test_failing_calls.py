@@ -18,6 +18,8 @@ import pytest
 import failing
 from harness import RunCommand
 
+pytestmark = pytest.mark.xdist_group("failing calls")  # what it prepares is prepared once
+
 # Job, call, errno, once or forever, a function of mprun's that must be among the callers, and the exit code: 2 where the
 # spec or --output cannot be used, 3 where nothing could be launched, 125 where mprun could not go on, 0 (the program's
 # own 7) where it copes.

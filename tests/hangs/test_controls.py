@@ -15,6 +15,8 @@ import harness
 from controls import CONTROLS, Control
 from harness import Running
 
+pytestmark = pytest.mark.xdist_group("controls")  # what it prepares is prepared once
+
 PATIENCE = 180  # seconds for all of them, on a slow machine
 
 Ends = dict[str, tuple[int | None, str, str]]  # exit code, stdout, stderr; no code: did not end

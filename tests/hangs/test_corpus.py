@@ -15,6 +15,8 @@ from blocked import Stillness
 from corpus import Case
 from harness import Running
 
+pytestmark = pytest.mark.xdist_group("corpus")  # what it prepares is prepared once
+
 PATIENCE = 180  # seconds for all of them, on a slow machine
 
 BLOCKED_STATES = {"still": "SDZ", "stopped": "SDZT", "moving": "SDZ", "beside": "SDZ"}

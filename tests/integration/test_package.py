@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from harness import RunCommand
 
+pytestmark = pytest.mark.xdist_group("package")  # what it prepares is prepared once
+
 SCRIPT = "def run(number):\n    return number * number\n"
 
 

@@ -16,6 +16,8 @@ import browser as chromium
 import harness
 from browser import Browser
 
+pytestmark = pytest.mark.xdist_group("page")  # what it prepares is prepared once
+
 JOB = """
 import os, time
 

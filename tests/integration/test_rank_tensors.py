@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -146,6 +148,13 @@ def test_collectives_of_torch_distributed(
     assert values[1:] == values[:-1]
 
 
+@pytest.fixture(name="temporary")
+def make_temporary() -> Iterator[Path]:
+    """A TMPDIR short enough for the name of a socket in it (108 bytes), which tmp_path need not be."""
+    with tempfile.TemporaryDirectory(prefix="mprun-") as folder:
+        yield Path(folder)
+
+
 def check_tidy(folder: Path) -> None:
     """Nothing of torch's is left in the folder that jobs had as TMPDIR; conftest looks into /dev/shm."""
     assert [path.name for path in folder.iterdir()] == []
@@ -153,11 +162,9 @@ def check_tidy(folder: Path) -> None:
 
 @pytest.mark.parametrize("inner", harness.START_METHODS)
 def test_tensors_in_queues_of_a_rank(
-    run_job: RunCommand, start_method: str, inner: str, tmp_path: Path
+    run_job: RunCommand, start_method: str, inner: str, temporary: Path
 ) -> None:
     """Both sharing strategies, both kinds of queue."""
-    temporary = tmp_path / "t"
-    temporary.mkdir()
     job = {"script": "ranks.py", "args": [inner], "start_method": start_method, "processes": 2}
     scripts = {"ranks.py": QUEUES}
     run = run_job(job, scripts=scripts, env={"TMPDIR": str(temporary)}, timeout=240)
@@ -168,11 +175,9 @@ def test_tensors_in_queues_of_a_rank(
 
 @pytest.mark.parametrize("victim", ["rank", "mprun"])
 def test_shared_tensors_of_the_killed(
-    start_job: StartCommand, start_method: str, victim: str, tmp_path: Path
+    start_job: StartCommand, start_method: str, victim: str, tmp_path: Path, temporary: Path
 ) -> None:
     """Whoever is killed, torch's helpers have the time to remove what the ranks had shared."""
-    temporary = tmp_path / "t"
-    temporary.mkdir()
     job = {"script": "ranks.py", "args": [victim], "start_method": start_method, "processes": 2}
     scripts = {"ranks.py": NAMED, "events.py": harness.EVENTS}
     running = start_job(job, scripts=scripts, env={"TMPDIR": str(temporary)})
