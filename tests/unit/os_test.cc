@@ -61,6 +61,22 @@ TEST(WholeReadsAndWrites, EndWithTheFileOrWithAReason) {
   EXPECT_EQ(errno, ENOTDIR);
 }
 
+TEST(WholeReadsAndWrites, GoOnWhereTheKernelCutsThemShort) {
+  const Fd file = open_fd("/proc/self/smaps", O_RDONLY);  // it gives one page at a time
+  std::array<char, 16384> text{};
+  EXPECT_EQ(pread_all(file.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+}
+
+TEST(Fd, IsClosedByExecFromItsBirthOn) {
+  const auto is_closed_by_exec = [](const Fd& fd) { return (fcntl(fd.get(), F_GETFD) & FD_CLOEXEC) != 0; };
+  EXPECT_TRUE(is_closed_by_exec(open_fd("/dev/null", O_RDONLY)));
+  const auto pipe = make_pipe();
+  const auto sockets = make_socket_pair();
+  ASSERT_TRUE(pipe && sockets);
+  EXPECT_TRUE(is_closed_by_exec(pipe->read) && is_closed_by_exec(pipe->write));
+  EXPECT_TRUE(is_closed_by_exec(sockets->ours) && is_closed_by_exec(sockets->theirs));
+}
+
 TEST(Limits, AreNoneWhereTheyCannotBeAsked) {
   EXPECT_EQ(limits_of(-1).rlim_cur, RLIM_INFINITY);
   EXPECT_NE(limits_of(RLIMIT_NOFILE).rlim_cur, 0U);
