@@ -916,13 +916,15 @@ def test_without_a_seed_workers_draw_differently(run_job: RunCommand, start_meth
     script = """
 import random
 
+import numpy
+
 from events import mark, wait_for
 
 
 def run(number):
     mark("here")
     wait_for("here", 3)
-    return random.random()
+    return [random.random(), numpy.random.random()]  # a fork makes Python draw anew, and not numpy
 """
     run = run_job(
         {
@@ -933,7 +935,8 @@ def run(number):
         },
         scripts=job(script),
     ).check()
-    assert len(set(run.values())) == 3
+    for draws in zip(*run.values()):
+        assert len(set(draws)) == 3
 
 
 THREAD_VARIABLES = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]

@@ -1,13 +1,12 @@
-// fuzz_replay TARGET DIRECTORY: gives every file of a corpus to a target. It names each before it runs it, so that the
-// last one is the culprit where the target ends the program.
+// fuzz_replay TARGET ARCHIVE: gives every file of a corpus to a target. It names each before it runs it, so that the
+// last one is the culprit where the target ends the program. A broken archive is a failure, and so is an empty one.
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <string>
-#include <vector>
 
+#include "archive.h"
 #include "targets.h"
 
 namespace {
@@ -23,19 +22,21 @@ constexpr Target kTargets[] = {
 };
 #undef TARGET
 
-int replay(const Target& target, const std::string& directory) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const auto& path : files) {
-    std::cout << path.string() << std::endl;  // flushed: what follows may crash
-    std::ifstream file(path, std::ios::binary);
-    const std::string input{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    target.run(input);
+int replay(const Target& target, const char* archive) {
+  std::ifstream file(archive, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto inputs = mprun::fuzz::read_archive(bytes);
+  if (!inputs || inputs->empty()) {
+    std::cerr << archive << ": " << (inputs ? "no inputs" : inputs.error().message) << "\n";
+    return 1;
+  }
+  for (const auto& input : *inputs) {
+    std::cout << input.name << std::endl;  // flushed: what follows may crash
+    target.run(input.bytes);
   }
   target.run("");
-  std::cout << files.size() << " inputs of " << target.name << "\n";
-  return files.empty() ? 1 : 0;  // a corpus that is not there is no test
+  std::cout << inputs->size() << " inputs of " << target.name << "\n";
+  return 0;
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ int main(int argc, char** argv) {
   const auto* const found =
       std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& target) { return name == target.name; });
   if (found == std::end(kTargets)) {
-    std::cerr << "usage: fuzz_replay TARGET DIRECTORY\n";
+    std::cerr << "usage: fuzz_replay TARGET ARCHIVE\n";
     return 2;
   }
   return replay(*found, argv[2]);

@@ -31,6 +31,13 @@ TEST(Environment, ThreadCountsAreSetUnlessTheUserDid) {
   EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "9");
 }
 
+TEST(Environment, OfAnotherJobsTaskIsNotHandedOn) {
+  const Environment inherited{{"MPRUN_TASK", "7"}, {"MPRUN_ATTEMPT", "2"}, {"MPRUN_WORKER", "3"}, {"PATH", "/bin"}};
+  const auto env = job_environment(JobSpec(), inherited, "/run");
+  for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER"}) EXPECT_THAT(env, Not(Contains(Key(name))));
+  EXPECT_THAT(env, Contains(Key("PATH")));
+}
+
 TEST(Environment, FreeMemoryIsKeptUnlessTheUserTunesMalloc) {
   const JobSpec spec;
   EXPECT_EQ(job_environment(spec, {}, "/run")["MALLOC_TRIM_THRESHOLD_"], "134217728");
@@ -62,6 +69,12 @@ TEST(Environment, RanksGetTorchrunsVariables) {
       rank_environment(2, 4, 29501),
       IsSupersetOf({Pair("RANK", "2"), Pair("LOCAL_RANK", "2"), Pair("WORLD_SIZE", "4"), Pair("LOCAL_WORLD_SIZE", "4"),
                     Pair("MASTER_ADDR", "127.0.0.1"), Pair("MASTER_PORT", "29501")}));
+}
+
+TEST(Environment, RanksOfAllNodesAreCountedTogether) {
+  EXPECT_THAT(rank_environment(2, 4, 29501, Shard{1, 3}, "first"),
+              IsSupersetOf({Pair("RANK", "6"), Pair("LOCAL_RANK", "2"), Pair("WORLD_SIZE", "12"),
+                            Pair("LOCAL_WORLD_SIZE", "4"), Pair("GROUP_RANK", "1"), Pair("MASTER_ADDR", "first")}));
 }
 
 TEST(Environment, FlattenLetsTheSecondWin) {

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <functional>
 
+#include "os/close_descriptors.h"
 #include "os/dead_mans_switch.h"
 #include "os/inheritance.h"
 #include "os/process.h"
@@ -74,6 +75,23 @@ TEST(Spawn, ClosesTheCallersDescriptorsOnEveryKernel) {
   if (without_close_range == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
   EXPECT_EQ(without_close_range, 1);
   EXPECT_EQ(end_of_child([] { return look_for_descriptor({SYS_close_range, SYS_getdents64}); }), 1);
+}
+
+// 1 where the first descriptor was closed and the one before it was not.
+int close_the_last(std::initializer_list<int> unknown_calls) {
+  const rlimit few{200, 200};
+  if (setrlimit(RLIMIT_NOFILE, &few) != 0 || dup2(STDERR_FILENO, 149) < 0 || dup2(STDERR_FILENO, 150) < 0) return 98;
+  if (!forget(unknown_calls)) return kNoSeccomp;
+  close_from(150);
+  return fcntl(149, F_GETFD) >= 0 && fcntl(150, F_GETFD) < 0 ? 1 : 0;
+}
+
+TEST(Descriptors, AreClosedFromTheFirstOn) {
+  EXPECT_EQ(end_of_child([] { return close_the_last({}); }), 1);
+  const int without_close_range = end_of_child([] { return close_the_last({SYS_close_range}); });
+  if (without_close_range == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(without_close_range, 1);
+  EXPECT_EQ(end_of_child([] { return close_the_last({SYS_close_range, SYS_getdents64}); }), 1);
 }
 
 TEST(Spawn, ClosesDescriptorsThatAreToBeClosed) {

@@ -61,6 +61,22 @@ TEST(WholeReadsAndWrites, EndWithTheFileOrWithAReason) {
   EXPECT_EQ(errno, ENOTDIR);
 }
 
+TEST(WholeReadsAndWrites, GoOnWhereTheKernelCutsThemShort) {
+  const Fd file = open_fd("/proc/self/smaps", O_RDONLY);  // it gives one page at a time
+  std::array<char, 16384> text{};
+  EXPECT_EQ(pread_all(file.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+}
+
+TEST(Fd, IsClosedByExecFromItsBirthOn) {
+  const auto is_closed_by_exec = [](const Fd& fd) { return (fcntl(fd.get(), F_GETFD) & FD_CLOEXEC) != 0; };
+  EXPECT_TRUE(is_closed_by_exec(open_fd("/dev/null", O_RDONLY)));
+  const auto pipe = make_pipe();
+  const auto sockets = make_socket_pair();
+  ASSERT_TRUE(pipe && sockets);
+  EXPECT_TRUE(is_closed_by_exec(pipe->read) && is_closed_by_exec(pipe->write));
+  EXPECT_TRUE(is_closed_by_exec(sockets->ours) && is_closed_by_exec(sockets->theirs));
+}
+
 TEST(Limits, AreNoneWhereTheyCannotBeAsked) {
   EXPECT_EQ(limits_of(-1).rlim_cur, RLIM_INFINITY);
   EXPECT_NE(limits_of(RLIMIT_NOFILE).rlim_cur, 0U);
@@ -86,6 +102,39 @@ TEST(EventLoop, HandlesWhatIsReadableAndDropsWhatIsRemoved) {
   ASSERT_TRUE(write_all(second->write.get(), "x"));
   ASSERT_TRUE(loop->run_once());
   EXPECT_EQ(handled, 1);
+}
+
+// A descriptor that is closed and opened again has the same number, and what was reported of the old one is not its
+// own.
+TEST(EventLoop, HandsNoEventToTheNextOwnerOfANumber) {
+  auto loop = EventLoop::create();
+  ASSERT_TRUE(loop);
+  auto first = make_pipe();
+  auto second = make_pipe();
+  ASSERT_TRUE(first && second);
+  int of_the_old = 0, of_the_new = 0;
+  const auto replace = [&](const Pipe& other) {
+    ++of_the_old;
+    loop->remove(other.read.get());
+    ASSERT_TRUE(loop->add(other.read.get(), EPOLLIN, [&](std::uint32_t) { ++of_the_new; }));
+  };
+  ASSERT_TRUE(loop->add(first->read.get(), EPOLLIN, [&](std::uint32_t) { replace(*second); }));
+  ASSERT_TRUE(loop->add(second->read.get(), EPOLLIN, [&](std::uint32_t) { replace(*first); }));
+  ASSERT_TRUE(write_all(first->write.get(), "x"));
+  ASSERT_TRUE(write_all(second->write.get(), "x"));
+  ASSERT_TRUE(loop->run_once());
+  EXPECT_EQ(of_the_old, 1);
+  EXPECT_EQ(of_the_new, 0);
+}
+
+TEST(EventLoop, SleepsUntilATimerIsDue) {
+  auto loop = EventLoop::create();
+  ASSERT_TRUE(loop);
+  bool due = false;
+  loop->at(monotonic_now() + 5'900'000, [&due] { due = true; });
+  int waits = 0;
+  for (; !due; ++waits) ASSERT_TRUE(loop->run_once(kNanosPerSecond));
+  EXPECT_LE(waits, 3);  // and not one after the other in the last millisecond
 }
 
 TEST(EventLoop, RunsTimersInOrderAndNotTheCancelled) {

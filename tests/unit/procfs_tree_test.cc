@@ -239,6 +239,21 @@ TEST(ProcessRef, IsSignalledByNumberWherePidfdsTakeNoSignals) {
   EXPECT_EQ(without_pidfds(check, SYS_pidfd_send_signal), 0);
 }
 
+TEST(ProcessRef, IsSignalledAloneIfItLeadsNoGroup) {
+  const auto check = [] {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) pause();
+    }
+    const bool signalled = ProcessRef::of_child(child).signal_group(SIGTERM);
+    kill(child, SIGKILL);
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED) == 0 && info.si_status == SIGTERM && signalled ? 0
+                                                                                                                  : 1;
+  };
+  EXPECT_EQ(without_pidfds(check), 0);
+}
+
 TEST(ProcessRef, OfNobodyIsNone) {
   EXPECT_FALSE(ProcessRef());
   EXPECT_EQ(ProcessRef().pid(), 0);

@@ -107,6 +107,10 @@ TEST_F(RecordEarlierRunTest, AResultWhoseTensorsAreGoneDoesNotCount) {
     return task != 1;
   };
   EXPECT_THAT(tasks(read(rule)), ElementsAre(0, 2));
+  rule.tensors_hold = [](std::uint64_t, const Json&) { return true; };
+  EXPECT_THAT(tasks(read(rule)), ElementsAre(0, 1, 2));
+  rule.certain = line(0, "ok", tensors).size();  // after a power cut the tensors of later results may be lost
+  EXPECT_THAT(tasks(read(rule)), ElementsAre(0, 2));
 }
 
 TEST_F(RecordEarlierRunTest, HalfASurrogatePairIsAValue) {

@@ -276,6 +276,43 @@ TEST_F(RecordResultsTest, APartialLastLineIsCutOff) {
   EXPECT_EQ(contents(path()).back(), '\n');
 }
 
+TEST_F(RecordResultsTest, NothingIsWrittenAfterAFailure) {
+  auto writer = open(Order::kInput);
+  {
+    const FileSizeLimit limit(250);
+    for (const TaskId task : {2, 1, 0}) end_task(*writer, task);
+    writer->flush();
+    ASSERT_TRUE(writer->failure());
+  }
+  end_task(*writer, 3);  // there is room again, and task 0 is missing
+  writer->flush();
+  EXPECT_THAT(tasks_in(path()), ElementsAre(2, 1));
+}
+
+TEST_F(RecordResultsTest, WhatArrivesDuringASyncIsNotCertain) {
+  std::vector<std::uint64_t> certain;
+  const Fd journal = open_fd(path("journal"), O_RDWR | O_CREAT, 0600);
+  ResultsOptions options{path(), Order::kInput, "", Durability::kBatch};
+  options.written_files = [this] {
+    std::vector<Fd> files;
+    files.push_back(open_fd(path("tensor"), O_RDWR | O_CREAT, 0600));
+    return files;
+  };
+  options.certain = [&](std::uint64_t bytes) {
+    certain.push_back(bytes);
+    return journal.get();
+  };
+  auto writer = ResultsWriter::open(options);
+  ASSERT_TRUE(writer);
+  for (TaskId task = 0; task < ResultsWriter::kMostUnsynced; ++task) end_task(**writer, task);
+  const std::uint64_t synced = contents(path()).size();
+  while (certain.empty()) {
+    end_task(**writer, 1'000'000);
+    (*writer)->on_event(Pulse{});
+  }
+  EXPECT_EQ(certain.front(), synced);
+}
+
 TEST_F(RecordResultsTest, ARewriteThatDoesNotFitKeepsTheFile) {
   auto writer = open(Order::kInput);
   for (const TaskId task : {2, 1, 0}) end_task(*writer, task);

@@ -74,6 +74,48 @@ TEST(Watcher, NeedsThreeSamplesThatAgree) {
   }));
 }
 
+// Nobody runs, and yet each judgement finds others stuck than the one before.
+TEST(Watcher, NeedsTwoJudgementsThatAgree) {
+  FakeProc proc;
+  proc.process(kParent).thread(kParent).waits_on(0x5000);
+  proc.process(kChild).thread(kChild).waits_on(0x6000);
+  int asked = 0;
+  const auto outside = [&asked] {
+    Outside facts;
+    const bool has_alarm = asked++ % 2 == 0;
+    facts.why_alarm_may_come = [has_alarm](pid_t pid, pid_t) {
+      return pid == kChild && has_alarm ? "may be ended by its alarm" : "";
+    };
+    return facts;
+  };
+  Watcher watcher(&proc, {1, false, 0}, outside, no_deaths);
+  for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
+    EXPECT_FALSE(watcher.look(now));
+  }
+  EXPECT_GE(asked, 2);
+}
+
+// A stopped mprun sees its tree as it left it, and perhaps that was stopped with it.
+TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
+  constexpr Nanos kStall = 10 * kNanosPerSecond;
+  FakeProc proc;
+  proc.process(kParent).thread(kParent).sleeps();
+  Watcher watcher(
+      &proc, {1, false, kStall}, [] { return Outside(); }, no_deaths);
+  Nanos now = kNanosPerSecond;
+  const auto looks_until = [&](Nanos end) {
+    std::optional<Proof> proof;
+    for (; now < end && !proof; now = watcher.next_look()) proof = watcher.look(now);
+    return proof;
+  };
+  EXPECT_FALSE(looks_until(5 * kNanosPerSecond));
+  now += 60 * kNanosPerSecond;
+  EXPECT_FALSE(looks_until(now + kStall - kNanosPerSecond));
+  const auto proof = looks_until(now + kStall);
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kStalled);
+}
+
 TEST(Watcher, AsksAboutTheOutsideEveryTime) {
   FakeProc proc = stuck_tree();
   int asked = 0;
