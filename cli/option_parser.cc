@@ -6,6 +6,8 @@
 #include "help.h"
 #include "version.h"
 
+#include "job/json.h"
+
 namespace mprun {
 namespace {
 

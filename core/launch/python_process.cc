@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "job/json.h"
 #include "job/json_text.h"
 #include "launch/launcher.h"
 #include "os/fd.h"

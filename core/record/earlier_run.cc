@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/utc_text.h"
+#include "job/json.h"
 #include "job/json_check.h"
 #include "job/words.h"
 #include "os/fd.h"

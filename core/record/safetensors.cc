@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "job/spec.h"
+#include "job/json.h"
 #include "os/fd.h"
 
 namespace mprun {

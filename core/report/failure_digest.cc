@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "job/json.h"
 #include "report/safe_text.h"
 
 namespace mprun {

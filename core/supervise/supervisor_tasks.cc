@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "job/json.h"
 #include "job/json_text.h"
 #include "supervise/cause_text.h"
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "job/json_fwd.h"
 #include "os/fd.h"
 #include "os/process.h"
 

@@ -1,5 +1,6 @@
 // Stacks of real Python programs, read from outside and compared with what they say themselves; of recorded ones; and
 // of programs that lie.
+#include "job/json.h"
 #include "watch/python_stack.h"
 
 #include <gmock/gmock.h>
