@@ -76,7 +76,7 @@ void ShardProgress::read_results(std::size_t shard, std::uint64_t* most) {
 
 void ShardProgress::read_journal(std::size_t shard, std::vector<std::string>* hangs) {
   const auto take = [&](std::string_view text) {
-    const Json line = Json::parse(text, nullptr, false);
+    const Json line = parse_json(text);
     if (line.is_object()) take_journal(shard, line, hangs);
   };
   const std::string path = files_[shard].folder + "/" + kJournalName;
