@@ -6,6 +6,8 @@
 #include "help.h"
 #include "version.h"
 
+#include "job/json.h"
+
 namespace mprun {
 namespace {
 
@@ -52,13 +54,13 @@ std::string all_options(const CLI::App& app) {
 }
 
 Json number_or_text(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
+  Json value = parse_json(text);
   return value.is_number() ? value : Json(text);
 }
 
 // An ARG of SCRIPT.py:FUNCTION: JSON if it is JSON, else the text itself.
 Json input_of(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
+  Json value = parse_json(text);
   return value.is_discarded() ? Json(text) : value;
 }
 
@@ -77,7 +79,7 @@ std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
   const std::string shown = "--set " + key + "=" + shown_value(key, typed);
   std::string pointer = "/" + key;
   std::replace(pointer.begin() + 1, pointer.end(), '.', '/');
-  const Json value = Json::parse(typed, nullptr, false);
+  const Json value = parse_json(typed);
   if (value.is_discarded()) {
     return wrong(shown + ": what follows = is not JSON; a string needs quotes: --set '" + key + "=\"" +
                  shown_value(key, typed) + "\"'");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "job/json.h"
 #include "job/redact.h"
 #include "record/block_directory.h"
 #include "record/earlier_run.h"

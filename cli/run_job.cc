@@ -14,6 +14,7 @@
 #include "hang_watch.h"
 #include "installation.h"
 #include "job/inputs.h"
+#include "job/json.h"
 #include "job_tasks.h"
 #include "machine.h"
 #include "meeting_point.h"

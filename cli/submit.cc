@@ -9,6 +9,7 @@
 #include "cluster/batch_script.h"
 #include "commands.h"
 #include "job/inputs.h"
+#include "job/json.h"
 #include "job_tasks.h"
 #include "own_program.h"
 #include "record/atomic_file.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/spec.h"
+#include "job/json.h"
 
 namespace mprun {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "job/input_sources.h"
+#include "job/json.h"
 #include "job/json_text.h"
 
 namespace mprun {
@@ -23,17 +24,17 @@ SourceResult make_source(Arguments&&... arguments) {
 
 class ItemSource final : public InputSource {
  public:
-  explicit ItemSource(Json items) : items_(std::move(items)) {}
+  explicit ItemSource(std::shared_ptr<const Json> items) : items_(std::move(items)) {}
   Pull pull(std::string* out) override {
-    if (next_ == items_.size()) return Pull::kEnd;
-    *out += compact(items_[next_++]);
+    if (next_ == items_->size()) return Pull::kEnd;
+    *out += compact((*items_)[next_++]);
     return Pull::kItem;
   }
-  void skip(std::uint64_t count) override { next_ += std::min<std::uint64_t>(count, items_.size() - next_); }
-  [[nodiscard]] std::optional<std::uint64_t> total() const override { return items_.size(); }
+  void skip(std::uint64_t count) override { next_ += std::min<std::uint64_t>(count, items_->size() - next_); }
+  [[nodiscard]] std::optional<std::uint64_t> total() const override { return items_->size(); }
 
  private:
-  Json items_;
+  std::shared_ptr<const Json> items_;
   std::size_t next_ = 0;
 };
 
@@ -75,9 +76,9 @@ std::uint64_t range_size(const RangeInput& range) {
 /// One object per combination, computed from its number: the last axis varies fastest.
 class GridSource final : public InputSource {
  public:
-  GridSource(Json axes, std::uint64_t count) : axes_(std::move(axes)), count_(count) {
+  GridSource(std::shared_ptr<const Json> axes, std::uint64_t count) : axes_(std::move(axes)), count_(count) {
     std::uint64_t block = count;
-    for (const auto& [name, values] : axes_.items()) {
+    for (const auto& [name, values] : axes_->items()) {
       block /= values.size();
       std::string key;
       append_json_string(&key, name);
@@ -104,10 +105,10 @@ class GridSource final : public InputSource {
  private:
   struct Axis {
     std::string key;      ///< as JSON text
-    const Json* values;   ///< in axes_
+    const Json* values;   ///< in *axes_
     std::uint64_t block;  ///< tasks in a row with the same value
   };
-  Json axes_;
+  std::shared_ptr<const Json> axes_;
   std::vector<Axis> columns_;
   std::uint64_t count_;
   std::uint64_t next_ = 0;
@@ -115,14 +116,14 @@ class GridSource final : public InputSource {
 
 SourceResult open_grid(const GridInput& input) {
   std::uint64_t count = 1;
-  for (const auto& [name, values] : input.axes.items()) {
+  for (const auto& [name, values] : input.axes->items()) {
     if (values.empty()) return usage_error("inputs.grid: the axis " + name + " is empty");
     if (count > std::numeric_limits<std::uint64_t>::max() / 2 / values.size()) {
       return usage_error("inputs.grid: has more than 2^63 combinations");
     }
     count *= values.size();
   }
-  if (input.axes.empty()) return usage_error("inputs.grid: has no inputs: there is no axis");
+  if (input.axes->empty()) return usage_error("inputs.grid: has no inputs: there is no axis");
   return make_source<GridSource>(input.axes, count);
 }
 
@@ -172,7 +173,7 @@ struct Opener {
     return make_source<RankSource>(static_cast<std::uint64_t>(spec.processes) * spec.shard.value_or(Shard{}).count);
   }
   SourceResult operator()(const ItemsInput& input) const {
-    if (input.items.empty()) return usage_error("inputs.items: has no inputs: the list is empty");
+    if (input.items->empty()) return usage_error("inputs.items: has no inputs: the list is empty");
     return make_source<ItemSource>(input.items);
   }
   SourceResult operator()(const RangeInput& input) const {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "job/spec.h"
+#include "job/json.h"
 
 namespace mprun::job {
 

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "job/document.h"
+#include "job/json.h"
 
 namespace mprun::job {
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "job/json.h"
 #include "job/resolve_parts.h"
 #include "job/words.h"
 

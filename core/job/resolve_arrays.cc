@@ -4,6 +4,7 @@
 
 #include "job/array_file.h"
 #include "job/input_sources.h"
+#include "job/json.h"
 #include "job/resolve_parts.h"
 #include "job/words.h"
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "job/json.h"
 #include "job/resolve_parts.h"
 #include "job/words.h"
 
@@ -118,11 +119,11 @@ Result<void> resolve_inputs(Resolving& job) {
   if (Result<void> checked = check_call(job, *kind); !checked) return checked;
   InputSpec& inputs = job.spec.inputs;
   if (*kind == "items") {
-    inputs = ItemsInput{value};
+    inputs = ItemsInput{std::make_shared<const Json>(value)};
     return {};
   }
   if (*kind == "grid") {
-    inputs = GridInput{value};
+    inputs = GridInput{std::make_shared<const Json>(value)};
     return {};
   }
   if (*kind == "range") {

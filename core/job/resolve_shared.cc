@@ -6,6 +6,7 @@
 #include "job/array_bytes.h"
 #include "job/array_file.h"
 #include "job/dtype.h"
+#include "job/json.h"
 #include "job/resolve_parts.h"
 #include "job/words.h"
 

@@ -8,6 +8,7 @@
 
 #include "job/array_bytes.h"
 #include "job/document.h"
+#include "job/json.h"
 #include "job/words.h"
 
 namespace mprun::job {

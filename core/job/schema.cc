@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "job/json.h"
 #include "job/words.h"
 
 namespace mprun::job {

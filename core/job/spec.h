@@ -6,19 +6,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "cluster/allocation.h"
 #include "cluster/blocks.h"
+#include "job/json_fwd.h"
 
 namespace mprun {
-
-using Json = nlohmann::ordered_json;
 
 enum class JobKind {
   kFunction,  ///< `function` is called once per task in long-lived Python workers
@@ -87,7 +85,7 @@ struct WatchPolicy {
 
 /// Where tasks come from; paths are absolute, "-" is standard input.
 struct ItemsInput {
-  Json items;
+  std::shared_ptr<const Json> items;  ///< an array
 };
 struct RangeInput {
   std::int64_t start = 0, stop = 0, step = 1;
@@ -102,8 +100,8 @@ struct GlobInput {
   std::string pattern;
 };
 struct GridInput {
-  Json axes;
-};  ///< name → array of values; the last axis varies fastest
+  std::shared_ptr<const Json> axes;  ///< an object, name → array of values; the last axis varies fastest
+};
 /// One array that workers map: a .npy file, or one tensor of a .safetensors file.
 struct InputArray {
   std::string name;       ///< of the keyword argument; empty: the array is the only argument

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "job/spec.h"
+#include "job/json.h"
 
 namespace mprun::job {
 

@@ -11,6 +11,7 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
+#include "job/json.h"
 #include "job/redact.h"
 #include "job/schema.h"
 #include "job/words.h"

@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "job/document.h"
+#include "job/json_fwd.h"
 
 namespace mprun::job {
 

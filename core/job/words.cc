@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "job/json.h"
+
 namespace mprun::job {
 
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/spec.h"
+#include "job/json_fwd.h"
 
 namespace mprun::job {
 

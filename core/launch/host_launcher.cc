@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "job/json.h"
 #include "launch/spawn_launcher.h"
 #include "launch/teardown.h"
 #include "procfs/process_tree.h"
@@ -103,7 +104,7 @@ void HostLauncher::on_frame(const Frame& frame) {
     failed_ = true;
     listener_->on_launch_failed(explain_start_failure(frame.payload));
   } else if (frame.type == MPRUN_FORKED || frame.type == MPRUN_EXITED) {
-    const Json told = Json::parse(frame.payload, nullptr, false);
+    const Json told = parse_json(frame.payload);
     if (!told.is_object()) return;
     const pid_t number = number_in(told, "pid", 0);
     const int slot = number_in(told, "slot", -1);

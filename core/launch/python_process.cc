@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "job/json.h"
 #include "job/json_text.h"
 #include "launch/launcher.h"
 #include "os/fd.h"
@@ -137,7 +138,7 @@ std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& fa
 }
 
 std::string explain_start_failure(std::string_view payload) {
-  const Json told = Json::parse(payload, nullptr, false);
+  const Json told = parse_json(payload);
   if (!told.is_object()) return "a worker could not start, and did not say why";
   std::string text = text_in(told, "message", "a worker could not start");
   if (const std::string traceback = text_in(told, "traceback", ""); !traceback.empty()) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "job/document.h"
+#include "job/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "record/atomic_file.h"

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/utc_text.h"
+#include "job/json.h"
 #include "job/json_check.h"
 #include "job/words.h"
 #include "os/fd.h"
@@ -125,7 +126,7 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
 std::optional<Json> tensors_of(std::string_view line, const ResultLine& result) {
   constexpr std::string_view kTensors = R"(,"tensors":[{"name":)";
   if (result.payload.find(kTensors) == std::string_view::npos) return Json();
-  const Json whole = Json::parse(without_surrogates(line), nullptr, false);
+  const Json whole = parse_json(without_surrogates(line));
   if (!whole.is_object()) return std::nullopt;
   return whole.value("tensors", Json());  // or it is within the value
 }
@@ -181,7 +182,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   std::optional<Error> fault;
   const auto take = [&](std::string_view text, std::uint64_t offset) {
     // To nlohmann the first zero is the end of the text, whatever a power cut has left behind it.
-    const Json line = is_json(text) ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
+    const Json line = is_json(text) ? parse_json(text) : Json(Json::value_t::discarded);
     if (fault || (line.is_discarded() && offset != 0)) return;
     if (offset == 0) {
       fault = check_first_line(path, line);

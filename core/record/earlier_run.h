@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "job/json_fwd.h"
 #include "record/origin.h"
 #include "record/result_line.h"
 #include "record/row_set.h"

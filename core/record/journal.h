@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "job/json_fwd.h"
 #include "record/append_file.h"
 #include "record/atomic_file.h"
 #include "record/origin.h"

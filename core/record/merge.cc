@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/utc_text.h"
+#include "job/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "record/append_file.h"
@@ -128,7 +129,7 @@ Result<void> merge_journals(const std::vector<ShardRun>& shards, const std::vect
   if (!journal) return journal.error();
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto read = for_each_line(shards[i].path + "/" + kJournalName, [&](std::string_view text, std::uint64_t at) {
-      Json line = Json::parse(text, nullptr, false);
+      Json line = parse_json(text);
       if (!line.is_object()) return;
       if (at == 0 && i == 0) {
         line["started"] = summary.at("started");

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "job/document.h"
+#include "job/json.h"
 #include "job/spec.h"
 
 namespace mprun {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "job/json.h"
 #include "record/run_record.h"
 #include "record/usage_record.h"
 

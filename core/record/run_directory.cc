@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "job/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "os/uninterrupted.h"

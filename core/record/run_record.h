@@ -10,6 +10,7 @@
 #include "base/process_end.h"
 #include "base/result.h"
 #include "job/document.h"
+#include "job/json.h"
 #include "supervise/job_event.h"
 
 namespace mprun {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "job/spec.h"
+#include "job/json.h"
 #include "os/fd.h"
 
 namespace mprun {
@@ -89,7 +89,7 @@ std::optional<std::string> safetensors_fault(int fd, const std::vector<std::stri
   if (length > kLongestSafetensorsHeader) return "has a header of more than 8 MiB";
   std::string text(length, '\0');
   if (pread_all(fd, text.data(), text.size(), prefix.size()) != static_cast<ssize_t>(length)) return "cannot be read";
-  const Json header = Json::parse(text, nullptr, false);
+  const Json header = parse_json(text);
   if (!header.is_object()) return "has a damaged header";
   for (const std::string_view name : names) {
     const auto entry = header.find(std::string(name));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "job/json.h"
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
@@ -75,7 +76,7 @@ void ShardProgress::read_results(std::size_t shard, std::uint64_t* most) {
 
 void ShardProgress::read_journal(std::size_t shard, std::vector<std::string>* hangs) {
   const auto take = [&](std::string_view text) {
-    const Json line = Json::parse(text, nullptr, false);
+    const Json line = parse_json(text);
     if (line.is_object()) take_journal(shard, line, hangs);
   };
   const std::string path = files_[shard].folder + "/" + kJournalName;

@@ -10,6 +10,7 @@
 
 #include "cluster/shard.h"
 #include "job/document.h"
+#include "job/json_fwd.h"
 
 namespace mprun {
 

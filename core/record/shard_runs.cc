@@ -26,7 +26,7 @@ Result<std::vector<ShardRun::Place>> places_of(const std::string& path) {
   const auto read = for_each_line(path + "/" + kJournalName, [&](std::string_view line, std::uint64_t) {
     const bool session = line.find(R"("started":)") != line.npos;
     if (!session && line.find(R"("place":)") == line.npos) return;
-    const Json json = Json::parse(line, nullptr, false);
+    const Json json = parse_json(line);
     if (!json.is_object()) return;
     if (json.contains("started")) started = json.value("started", "");
     if (json.contains("place")) places.push_back({started, json["place"].value("node", "")});
@@ -42,7 +42,7 @@ Result<std::optional<Json>> read_summary(const std::string& path) {
   if (!file) return system_error("cannot read " + path, errno);
   const auto text = read_all(file.get());
   if (!text) return Error{text.error().fault, path + ": " + text.error().message};
-  Json json = Json::parse(*text, nullptr, false);
+  Json json = parse_json(*text);
   return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
 }
 

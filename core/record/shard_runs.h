@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cluster/shard.h"
 #include "job/document.h"
+#include "job/json.h"
 
 namespace mprun {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "job/json.h"
 #include "job/spec.h"
 #include "os/fd.h"
 #include "record/atomic_file.h"

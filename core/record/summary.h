@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "job/json.h"
 #include "job/spec.h"
 #include "record/atomic_file.h"
 #include "record/earlier_run.h"

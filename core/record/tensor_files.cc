@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "job/json.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 #include "record/npy_text.h"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "job/json_fwd.h"
 #include "job/npy_header.h"
-#include "job/spec.h"
 #include "os/fd.h"
 #include "record/row_set.h"
 #include "supervise/job_event.h"

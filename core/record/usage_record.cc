@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "job/json.h"
 #include "job/json_check.h"
-#include "job/spec.h"
 #include "record/line_reader.h"
 
 namespace mprun {
@@ -32,7 +32,7 @@ class Reader {
   explicit Reader(const std::vector<double>& sessions) : sessions_(sessions) {}
 
   void take(std::string_view text) {
-    const Json line = is_json(text) ? Json::parse(text, nullptr, false) : Json(Json::value_t::discarded);
+    const Json line = is_json(text) ? parse_json(text) : Json(Json::value_t::discarded);
     if (!line.is_object() || !line.contains("at") || !line["at"].is_number()) return;
     const auto workers = line.find("workers");
     const double at = line["at"].get<double>();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "job/document.h"
+#include "job/json.h"
 
 namespace mprun {
 

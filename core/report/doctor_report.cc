@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "job/json.h"
 #include "report/safe_text.h"
 
 namespace mprun {

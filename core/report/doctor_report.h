@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "job/document.h"
+#include "job/json_fwd.h"
 #include "report/doctor_findings.h"
 
 namespace mprun {

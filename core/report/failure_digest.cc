@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
+#include "job/json.h"
 #include "report/safe_text.h"
 
 namespace mprun {
@@ -24,7 +23,7 @@ constexpr std::string_view kOtherTypes = "other errors";
   return {};
 }
 
-[[nodiscard]] std::string text_member(const nlohmann::json& object, const char* key) {
+[[nodiscard]] std::string text_member(const Json& object, const char* key) {
   const auto member = object.find(key);
   return member != object.end() && member->is_string() ? member->get<std::string>() : std::string();
 }
@@ -48,7 +47,7 @@ constexpr std::string_view kOtherTypes = "other errors";
 }  // namespace
 
 FailureText read_failure(std::string_view error) {
-  const nlohmann::json object = nlohmann::json::parse(error, nullptr, false);
+  const Json object = parse_json(error);
   if (!object.is_object()) return {"Error", one_line(error), ""};
   FailureText text{one_line(text_member(object, "type")), one_line(text_member(object, "message")),
                    innermost(text_member(object, "traceback"))};
@@ -57,7 +56,7 @@ FailureText read_failure(std::string_view error) {
 }
 
 std::string traceback_of(std::string_view error) {
-  const nlohmann::json object = nlohmann::json::parse(error, nullptr, false);
+  const Json object = parse_json(error);
   if (!object.is_object()) return std::string(error);
   for (const char* key : {"traceback", "log", "stderr"}) {
     std::string text = text_member(object, key);

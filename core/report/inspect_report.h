@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "job/spec.h"
+#include "job/json_fwd.h"
 #include "watch/inspect.h"
 
 namespace mprun {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "job/json.h"
 #include "job/json_text.h"
 #include "launch/teardown.h"
 #include "os/fd.h"

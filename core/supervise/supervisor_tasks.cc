@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "job/json.h"
 #include "job/json_text.h"
 #include "supervise/cause_text.h"
 
@@ -185,7 +186,7 @@ void Supervisor::perform(action::EndTask& wanted) {
 
 // The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
 void Supervisor::blame_rank(const TaskEnded& ended) {
-  const Json told = Json::parse(ended.result, nullptr, false);
+  const Json told = parse_json(ended.result);
   if (!told.is_object()) return;
   std::string text = "rank " + std::to_string(ended.worker) + " failed; the others are ended";
   for (const char* key : {"traceback", "log", "stderr"}) {
@@ -200,7 +201,7 @@ void Supervisor::blame_rank(const TaskEnded& ended) {
 void Supervisor::perform(action::RetryTask& wanted) {
   std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
   if (wanted.cause == Cause::kNone && report_ != nullptr) {
-    const Json told = Json::parse(report_->payload, nullptr, false);
+    const Json told = parse_json(report_->payload);
     if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
   }
   if (wanted.cause == Cause::kDeath) deaths_[wanted.task.task].push_back({gone_pid_, gone_end_, wanted.alone});

@@ -42,6 +42,13 @@ def test_includes_go_upwards() -> None:
     assert violations(uses, order) == []
 
 
+def test_one_header_brings_in_the_json_library() -> None:
+    """It takes a second to compile: core/job/json_fwd.h is for those who only name the type."""
+    users = {file.relative_to(ROOT).as_posix() for folder in ("core", "cli", "tests") for file in (ROOT / folder).rglob("*")
+             if file.suffix in {".h", ".cc"} and "#include <nlohmann/" in file.read_text(encoding="utf-8")}
+    assert users == {"core/job/json.h", "core/job/json_fwd.h"}
+
+
 def test_processes_are_signalled_through_their_identity() -> None:
     """kill(2) by number is for ProcessRef, for a child that fails between fork and exec, and for asking who is there."""
     allowed = {"core/procfs/process_ref.cc", "core/os/process.cc"}

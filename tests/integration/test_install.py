@@ -62,3 +62,13 @@ def test_without_its_files_it_says_so(prefix: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 125
     assert "bootstrap.py" in run.stderr
+
+
+def test_a_plain_configuration_is_the_program_alone(tmp_path: Path) -> None:
+    """A user who names no preset gets no tests, and a warning of their compiler does not stop the build."""
+    command = ["cmake", "-S", str(harness.ROOT), "-B", str(tmp_path), "-G", "Ninja",
+               f"-DMPRUN_PYTHON={harness.MPRUN_PYTHON}"]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    built = (tmp_path / "build.ninja").read_text(encoding="utf-8")
+    assert "bin/mprun:" in built
+    assert "unit_tests" not in built and "-Werror" not in built

@@ -11,8 +11,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "job/input_lines.h"
+#include "job/json.h"
 #include "job/json_text.h"
 #include "os/fd.h"
 
@@ -44,6 +47,8 @@ Result<std::unique_ptr<InputSource>> open_spec(InputSpec inputs, int processes =
   spec.processes = processes;
   return open_inputs(spec);
 }
+
+std::shared_ptr<const Json> shared(Json value) { return std::make_shared<const Json>(std::move(value)); }
 
 std::vector<std::string> pull_all(InputSource* source) {
   std::vector<std::string> items;
@@ -96,9 +101,9 @@ std::string refusal(InputSpec inputs) {
 TEST_F(JobInputs, RanksGetOneNullEach) { EXPECT_THAT(all_of({}, 3), ElementsAre("null", "null", "null")); }
 
 TEST_F(JobInputs, ItemsComeOneByOne) {
-  EXPECT_THAT(all_of(ItemsInput{Json::parse(R"([1, "a\nb", {"z": [1.0, null]}])")}),
+  EXPECT_THAT(all_of(ItemsInput{shared(Json::parse(R"([1, "a\nb", {"z": [1.0, null]}])"))}),
               ElementsAre("1", R"("a\nb")", R"({"z":[1.0,null]})"));
-  EXPECT_THAT(refusal(ItemsInput{Json::array()}), HasSubstr("the list is empty"));
+  EXPECT_THAT(refusal(ItemsInput{shared(Json::array())}), HasSubstr("the list is empty"));
 }
 
 TEST_F(JobInputs, RangesAreThoseOfPython) {
@@ -129,12 +134,12 @@ TEST_F(JobInputs, TenMillionTasksCostNoMemory) {
 }
 
 TEST_F(JobInputs, GridsVaryTheLastAxisFastest) {
-  EXPECT_THAT(all_of(GridInput{Json::parse(R"({"lr": [0.1, 0.01], "b\"": ["x", "y", null]})")}),
+  EXPECT_THAT(all_of(GridInput{shared(Json::parse(R"({"lr": [0.1, 0.01], "b\"": ["x", "y", null]})"))}),
               ElementsAre(R"({"lr":0.1,"b\"":"x"})", R"({"lr":0.1,"b\"":"y"})", R"({"lr":0.1,"b\"":null})",
                           R"({"lr":0.01,"b\"":"x"})", R"({"lr":0.01,"b\"":"y"})", R"({"lr":0.01,"b\"":null})"));
   Json huge = Json::object();
   for (int i = 0; i < 70; ++i) huge["a" + std::to_string(i)] = Json::array({1, 2});
-  EXPECT_THAT(refusal(GridInput{huge}), HasSubstr("more than 2^63"));
+  EXPECT_THAT(refusal(GridInput{shared(huge)}), HasSubstr("more than 2^63"));
 }
 
 TEST_F(JobInputs, LinesKeepTheirBytes) {

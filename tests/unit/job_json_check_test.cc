@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "job/spec.h"
+#include "job/json.h"
 
 namespace mprun {
 namespace {

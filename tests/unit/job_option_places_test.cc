@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "job/json.h"
 #include "job/schema.h"
 
 namespace mprun {

@@ -1,4 +1,5 @@
 // resolve(): validation messages, merging of layers, and the checks that look at files and devices.
+#include "job/json.h"
 #include "job/resolve.h"
 
 #include <gmock/gmock.h>
@@ -203,7 +204,7 @@ TEST_F(JobResolve, TakesAnItemsArrayOfAnyLength) {
   for (int i = 1; i < 300'000; ++i) items += "," + std::to_string(i);
   const Resolved resolved = good("{\"script\": \"train.py:f\", \"inputs\": {\"items\": [" + items + "]}}");
   ASSERT_TRUE(std::holds_alternative<ItemsInput>(resolved.spec.inputs));
-  EXPECT_EQ(std::get<ItemsInput>(resolved.spec.inputs).items.size(), 300'000U);
+  EXPECT_EQ(std::get<ItemsInput>(resolved.spec.inputs).items->size(), 300'000U);
 }
 
 TEST_F(JobResolve, FillsTheDefaults) {

@@ -1,4 +1,5 @@
 // What core/job reads of single texts.
+#include "job/json.h"
 #include "job/words.h"
 
 #include <gtest/gtest.h>

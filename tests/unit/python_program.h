@@ -8,9 +8,9 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "job/json.h"
 #include "os/fd.h"
 #include "os/process.h"
 
@@ -59,12 +59,12 @@ class PythonProgram {
   }
 
   /// Waits for its line of JSON.
-  nlohmann::json report() {
+  Json report() {
     std::string line;
     char c = 0;
     while (read(output_.get(), &c, 1) == 1 && c != '\n') line += c;
     EXPECT_FALSE(line.empty()) << "it ended before it reported";
-    return nlohmann::json::parse(line, nullptr, false);
+    return parse_json(line);
   }
 
   [[nodiscard]] pid_t pid() const { return pid_; }

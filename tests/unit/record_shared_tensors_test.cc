@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "job/json.h"
 #include "job/npy_header.h"
 #include "os/shared_memory.h"
 #include "record/npy_text.h"

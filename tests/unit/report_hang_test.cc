@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "job/json.h"
 #include "report/hang_report.h"
 
 namespace mprun {

@@ -1,5 +1,6 @@
 // Stacks of real Python programs, read from outside and compared with what they say themselves; of recorded ones; and
 // of programs that lie.
+#include "job/json.h"
 #include "watch/python_stack.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ std::string frame_text(const std::string& file, int line, const std::string& fun
   return std::filesystem::path(file).filename().string() + ":" + std::to_string(line) + " " + function;
 }
 
-Stacks reported(const nlohmann::json& report) {
+Stacks reported(const Json& report) {
   Stacks stacks;
   for (const auto& [tid, frames] : report.at("threads").items()) {
     auto& stack = stacks[std::stoi(tid)];
@@ -217,13 +218,13 @@ std::string fixture(const std::string& name) {
 /// A recording and the report of the program it is of.
 struct Recorded {
   std::unique_ptr<ProcSource> proc;
-  nlohmann::json report;
+  Json report;
 };
 
 Recorded recorded(const std::string& version) {
   auto proc = recorded_proc(fixture("python-" + version + ".recording"));
   EXPECT_TRUE(proc) << proc.error().message;
-  return {std::move(*proc), nlohmann::json::parse(fixture("python-" + version + ".json"))};
+  return {std::move(*proc), parse_json(fixture("python-" + version + ".json"))};
 }
 
 class RecordedPython : public testing::TestWithParam<const char*> {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fuzz_support.h"
+#include "job/json.h"
 #include "job/json_syntax.h"
 #include "targets.h"
 

@@ -2,8 +2,8 @@
 #include "job/json_text.h"
 
 #include "fuzz_support.h"
+#include "job/json.h"
 #include "job/json_syntax.h"
-#include "job/spec.h"
 #include "job/text_position.h"
 #include "targets.h"
 

@@ -5,6 +5,7 @@
 
 #include "fuzz_support.h"
 #include "job/dtype.h"
+#include "job/json.h"
 #include "job/text_position.h"
 #include "targets.h"
 
