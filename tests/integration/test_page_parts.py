@@ -152,7 +152,7 @@ def test_a_build_without_d3(d3: str, told: str, tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     option = f"-DMPRUN_D3={d3 if d3 == 'OFF' else tmp_path / d3}"
     build = tmp_path / "build"
-    words = ["cmake", "-S", str(harness.ROOT), "-B", str(build), "-G", "Ninja", option, "-DMPRUN_TESTS=OFF",
+    words = ["cmake", "-S", str(harness.ROOT), "-B", str(build), "-G", "Ninja", option,
              f"-DMPRUN_PYTHON={harness.MPRUN_PYTHON}"]  # fmt: skip
     run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     said = " ".join((run.stdout + run.stderr).split())
