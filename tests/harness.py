@@ -359,11 +359,12 @@ class Running:
         return self.run
 
     def stop(self) -> None:
-        """Kills what still runs of it."""
+        """Kills what still runs of it, and waits for the end of all."""
         below = self.children()
         self.process.kill()
         kill_all(below)
         self.process.wait()
+        wait_until(lambda: not any(is_alive(process.pid) for process in below), 30, "killed processes to end")
 
 
 def _put(path: Path, text: str) -> None:
