@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,8 @@ import failing
 import harness
 from harness import Run, RunCommand
 
-pytestmark = pytest.mark.xdist_group("broken merge")  # what it prepares is prepared once
-
 KILLED = -1  # faults.h
+PARTS = 8  # of the test with the most merges: they run at once
 # Calls that change what is on the disk; a merge is killed before each of them.
 WRITES = {"open", "openat", "write", "pwrite", "writev", "ftruncate", "fsync", "fdatasync", "rename", "renameat"}
 WRITES |= {"mkdir", "unlink", "unlinkat", "symlink", "fallocate", "close", "copy_file_range", "sendfile"}
@@ -103,7 +103,8 @@ def test_a_merge_that_is_killed_anywhere(merge: Merge, shards: Path, tmp_path: P
     assert killed > 20
 
 
-def test_a_merge_of_which_anything_fails(merge: Merge, shards: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_merge_of_which_anything_fails(merge: Merge, shards: Path, tmp_path: Path, part: int) -> None:
     sites, whole = all_sites(merge, shards, tmp_path)
     plans = (
         failing.plan_for(site, error, when)
@@ -111,7 +112,7 @@ def test_a_merge_of_which_anything_fails(merge: Merge, shards: Path, tmp_path: P
         for error in failing.ERRORS.get(site.call, ())
         for when in ("once", "forever")
     )
-    for plan, run in struck(merge, shards, tmp_path, plans, whole):
+    for plan, run in struck(merge, shards, tmp_path, islice(plans, part, None, PARTS), whole):
         assert run.returncode in (0, 2, 125), (plan, run)
         assert not failing.RAW.search(run.stderr), (plan, run)
         if run.returncode == 0:

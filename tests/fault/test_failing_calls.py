@@ -14,11 +14,10 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 import failing
 from harness import RunCommand
-
-pytestmark = pytest.mark.xdist_group("failing calls")  # what it prepares is prepared once
 
 # Job, call, errno, once or forever, a function of mprun's that must be among the callers, and the exit code: 2 where the
 # spec or --output cannot be used, 3 where nothing could be launched, 125 where mprun could not go on, 0 (the program's
@@ -82,9 +81,14 @@ def places(library: Path, scenario: str, call: str, caller: str) -> Iterator[fai
             yield site
 
 
-@pytest.mark.parametrize(
-    "case", CASES, ids=lambda case: f"{case[0]}-{case[1]}-{errno.errorcode[case[2]]}-{case[3]}-{case[4]}"
-)
+def parameter(case: tuple[str, str, int, str, str, int]) -> ParameterSet:
+    """A case; those of one job run on one worker of pytest-xdist, which finds the job's places once."""
+    scenario, call, error, when, caller, _ = case
+    name = f"{scenario}-{call}-{errno.errorcode[error]}-{when}-{caller}"
+    return pytest.param(case, id=name, marks=pytest.mark.xdist_group(f"failing calls of {scenario}"))
+
+
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES])
 def test_a_call_fails(library: Path, case: tuple[str, str, int, str, str, int]) -> None:
     scenario, call, error, when, caller, code = case
     site = next(places(library, scenario, call, caller), None)
