@@ -217,7 +217,7 @@ void WorkerCrew::give_up(int number, std::string_view verdict) {
 // A worker whose pipe is closed is mostly just ending. If not, it can never report again.
 void WorkerCrew::end_given_up(int number) {
   const Slot& slot = at(number);
-  if (!slot.process) return;  // its pipe was faster than the word that it is there: on_launched() comes back to it
+  if (!slot.process) return;  // its pipe closed before its host reported it: on_launched() ends it
   const Nanos when = slot.verdict == kWroteNoResult ? 0 : monotonic_now() + kClosedPatience;
   plan_.loop->at(when, [this, number, process = slot.process] {
     if (!(at(number).process == process) || at(number).retired) return;

@@ -902,7 +902,7 @@ def run(number):
 def test_a_worker_whose_pipe_is_faster_than_its_host(
     run_job: RunCommand, start_method: str, harm: str, tmp_path: Path
 ) -> None:
-    """It has ruined its pipe before mprun hears that it exists, and stays: it is ended all the same.
+    """A worker ruins its pipe before mprun knows that it exists, and lives on: mprun ends it all the same.
 
     Until then mprun sleeps: epoll reports a hang-up again and again.
     """
@@ -925,10 +925,10 @@ def ticks():
 def announce_late(self, request, pid):
     first = not RUINED.exists()
     while not RUINED.exists():
-        time.sleep(0.01)
+        time.sleep(0.01)  # the worker writes this file when it has done its harm
     if first:
         before = ticks()
-        time.sleep(1)
+        time.sleep(1)  # the second whose processor time is measured
         Path({str(tmp_path)!r}, "ticks").write_text(str(ticks() - before))
     announce(self, request, pid)
 
@@ -944,7 +944,7 @@ def run(number):
             except OSError:
                 pass
         RUINED.touch()
-        time.sleep(600)
+        time.sleep(600)  # until mprun ends it
     return number
 """
     run = run_job(
@@ -979,7 +979,7 @@ def ticks():
 
 os.closerange(3, 64)
 before = ticks()
-time.sleep(1)
+time.sleep(1)  # the second whose processor time is measured
 Path({str(tmp_path)!r}, "ticks").write_text(str(ticks() - before))
 """
     run_job({"script": "closes.py", "start_method": "spawn", "processes": 1}, scripts={"closes.py": script})
@@ -989,7 +989,7 @@ Path({str(tmp_path)!r}, "ticks").write_text(str(ticks() - before))
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
 def test_a_worker_has_no_socket_of_its_host(run_job: RunCommand, start_method: str) -> None:
-    """What it wrote there would count as the host's, and every worker would die with the host."""
+    """What a worker writes there would count as the host's, and every worker would die with the host."""
     script = """
 import os
 
