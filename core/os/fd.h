@@ -56,6 +56,9 @@ struct SocketPair {
 /// Sends `fd` over a connected socket, with one byte. A descriptor on its way is open. False with errno.
 [[nodiscard]] bool send_descriptor(int socket, int fd);
 
+/// The mode of a folder that only its owner may read.
+inline constexpr mode_t kPrivateFolder = 0700;
+
 /// open(2) and openat(2) with O_CLOEXEC, made again while a signal interrupts them. Empty on failure, with errno.
 [[nodiscard]] Fd open_fd(const std::string& path, int flags, unsigned mode = 0666);
 [[nodiscard]] Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode = 0666);

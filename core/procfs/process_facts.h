@@ -9,6 +9,9 @@
 
 namespace mprun {
 
+/// How /proc/PID/maps, exe and fd end the path of a file that has no name any more.
+inline constexpr std::string_view kDeleted = " (deleted)";
+
 /// From /proc/PID/task/TID/syscall. A line that is not "running" was taken while the thread was blocked, whole.
 struct SyscallLine {
   bool running = true;       ///< nothing else is known

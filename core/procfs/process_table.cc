@@ -1,9 +1,10 @@
 #include "procfs/process_table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string>
+
+#include "procfs/text_scan.h"
 
 namespace mprun {
 namespace {
@@ -34,14 +35,13 @@ void ProcessTable::look(ProcSource* proc) {
   const auto names = proc->list(".");
   if (!names) return;
   for (const std::string& name : *names) {
-    pid_t pid = 0;
-    const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (fault != std::errc() || end != name.data() + name.size()) continue;
+    const auto pid = parse_id(name);
+    if (!pid) continue;
     const auto text = proc->read(name + "/stat");
     auto stat = text ? parse_stat(*text) : std::nullopt;
     if (!stat || stat->id != pid) continue;
-    children_.emplace_back(stat->parent, pid);
-    groups_.emplace_back(stat->group, pid);
+    children_.emplace_back(stat->parent, *pid);
+    groups_.emplace_back(stat->group, *pid);
     const bool ended = has_ended(proc, *stat);
     processes_.push_back({std::move(*stat), ended});
   }

@@ -2,9 +2,12 @@
 // Used by the parsers of this module. Owns nothing. Nothing it is given can make it read past the end.
 #pragma once
 
+#include <sys/types.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -66,5 +69,14 @@ class TextScan {
 
   std::string_view rest_;
 };
+
+/// The number of a process or thread that is the whole text.
+[[nodiscard]] inline std::optional<pid_t> parse_id(std::string_view text) {
+  pid_t id = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return id;
+}
 
 }  // namespace mprun

@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kPrivate = 0700;
 constexpr const char* kCutting = "/cutting.json";
 
 Error cannot_make(const std::string& path, int error_number) {
@@ -41,7 +40,7 @@ Result<void> make_whole(const std::string& path, const std::string& ours,
                         const std::function<Result<void>(const std::string&)>& fill) {
   std::error_code error;
   if (fs::exists(path, error)) return keep_name(path);
-  if (mkdir(ours.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_make(ours, errno);
+  if (mkdir(ours.c_str(), kPrivateFolder) != 0 && errno != EEXIST) return cannot_make(ours, errno);
   if (auto filled = fill(ours); !filled) return filled;
   if (const int failed = sync_directory(ours); failed != 0) return cannot_make(path, failed);
   if (std::rename(ours.c_str(), path.c_str()) == 0) return keep_name(path);

@@ -12,8 +12,6 @@
 namespace mprun {
 namespace {
 
-constexpr const char* kOption = "--output";
-
 [[nodiscard]] Json process_json(const WorkerEnded& ended) {
   return {{"pid", ended.pid},           {"worker", ended.worker},
           {"role", ended.role},         {"exit_code", ended.end.exit_code},
@@ -29,7 +27,7 @@ std::string boot_id() {
 }
 
 Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const Origin& origin) {
-  Result<AppendFile> file = AppendFile::create(path, kOption);
+  Result<AppendFile> file = AppendFile::create(path, "--output");
   if (!file) return std::move(file).error();
   std::unique_ptr<Journal> journal(new Journal(std::move(*file)));
   const Json first = {{"journal", kJournalVersion},
@@ -44,7 +42,7 @@ Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const 
 }
 
 Result<std::unique_ptr<Journal>> Journal::reopen(const std::string& path, const Session& session) {
-  Result<AppendFile> file = AppendFile::reopen(path, session.bytes, kOption);
+  Result<AppendFile> file = AppendFile::reopen(path, session.bytes, "--output");
   if (!file) return std::move(file).error();
   std::unique_ptr<Journal> journal(new Journal(std::move(*file)));
   Json line = {{"session", session.number}, {"started", utc_text(wall_now())}, {"boot", boot_id()}};

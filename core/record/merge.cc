@@ -26,12 +26,10 @@
 #include "record/merge_tensors.h"
 #include "record/run_directory.h"
 #include "record/shard_runs.h"
+#include "record/summary.h"
 
 namespace mprun {
 namespace {
-
-constexpr const char* kOption = "--output";
-constexpr std::size_t kMostNotices = 1000;
 
 std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
@@ -39,7 +37,7 @@ std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::e
 class NewFile {
  public:
   static Result<NewFile> create(const std::string& path, OnDisk when) {
-    auto file = AppendFile::create(path + ".tmp", kOption);
+    auto file = AppendFile::create(path + ".tmp", "--output");
     if (!file) return file.error();
     return NewFile(path, std::move(*file), when);
   }

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "job/npy_header.h"
+#include "os/fd.h"
 #include "os/uninterrupted.h"
 #include "record/whole_number.h"
 
@@ -19,21 +20,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kPrivate = 0700;
 constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20U;
 
 /// The begin of a gathered file of one shard.
-struct Head {
+struct TensorHead {
   std::string text;  ///< the whole header
   job::NpyHeader header;
 };
 
-Result<Head> read_head(const std::string& path) {
+Result<TensorHead> read_head(const std::string& path) {
   const auto file = open_file(path, O_RDONLY | O_NOFOLLOW);
   if (!file) return file.error();
   struct stat info {};
   if (fstat(file->get(), &info) != 0) return system_error("cannot read " + path, errno);
-  Head head;
+  TensorHead head;
   head.text.resize(job::kLongestNpyHeader);
   const ssize_t size = pread_all(file->get(), head.text.data(), head.text.size(), 0);
   if (size < 0) return system_error("cannot read " + path, errno);
@@ -86,7 +86,8 @@ Result<MergedTensors> MergedTensors::begin(const std::string& run_dir, const std
   const bool any = std::any_of(shards.begin(), shards.end(), [](const ShardRun& shard) {
     return access((shard.path + "/tensors").c_str(), F_OK) == 0;
   });
-  if (any && mkdir(merged.folder_.c_str(), kPrivate) != 0) return system_error("cannot make " + merged.folder_, errno);
+  if (any && mkdir(merged.folder_.c_str(), kPrivateFolder) != 0)
+    return system_error("cannot make " + merged.folder_, errno);
   return merged;
 }
 
@@ -94,7 +95,7 @@ Result<MergedTensors> MergedTensors::begin(const std::string& run_dir, const std
 // as many as its last task needs.
 Result<MergedTensors::Gathered*> MergedTensors::gathered(const std::string& name) {
   if (const auto known = gathered_.find(name); known != gathered_.end()) return &known->second;
-  std::optional<Head> longest;
+  std::optional<TensorHead> longest;
   for (const ShardRun& shard : *shards_) {
     const std::string path = shard.path + "/tensors/" + name + ".npy";
     if (access(path.c_str(), F_OK) != 0) continue;

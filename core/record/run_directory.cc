@@ -28,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kPrivate = 0700;
 constexpr mode_t kPublic = 0777;  // less the umask
 constexpr int kMostSuffixes = 10'000;
 // What there may be before the journal has its first line.
@@ -70,7 +69,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   const fs::path shards = shard.parent_path();
   if (Result<void> made = create_parents(shards.parent_path(), when); !made) return made;
   for (const fs::path& path : {shards.parent_path(), shards}) {
-    if (mkdir(path.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(path.string(), errno);
+    if (mkdir(path.c_str(), kPrivateFolder) != 0 && errno != EEXIST) return cannot_create(path.string(), errno);
     if (Result<void> kept = keep_name(path, when); !kept) return kept;
   }
   return {};
@@ -94,7 +93,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   if (Result<void> made = create_parents(base, when); !made) return std::move(made).error();
   for (int suffix = 1; suffix < kMostSuffixes; ++suffix) {
     const std::string path = suffix == 1 ? base : base + "-" + std::to_string(suffix);
-    if (mkdir(path.c_str(), kPrivate) == 0) return path;
+    if (mkdir(path.c_str(), kPrivateFolder) == 0) return path;
     if (errno != EEXIST) return cannot_create(path, errno);
   }
   return cannot_create(base, EEXIST);
@@ -105,7 +104,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   fs::path path = asked.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   if (Result<void> made = create_parents(path, when); !made) return std::move(made).error();
-  *created = mkdir(path.c_str(), kPrivate) == 0;
+  *created = mkdir(path.c_str(), kPrivateFolder) == 0;
   if (*created) return path.string();
   if (errno != EEXIST) return cannot_create(path.string(), errno);
   std::error_code failed;
@@ -144,7 +143,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 
 [[nodiscard]] Result<void> fill(const std::string& path, const Json& merged, OnDisk when) {
   const std::string logs = path + "/logs";
-  if (mkdir(logs.c_str(), kPrivate) != 0) return cannot_create(logs, errno);
+  if (mkdir(logs.c_str(), kPrivateFolder) != 0) return cannot_create(logs, errno);
   // That of one that was there as well: who made it may not have waited for the disk.
   if (Result<void> kept = keep_name(path, when); !kept) return kept;
   Result<void> written = write_atomically(path + "/job.json", indented(merged), when);
@@ -207,7 +206,8 @@ Result<std::string> RunDirectory::create_for_shards(const JobSpec& spec) {
     return made;
   }
   if (auto made = create_parents(spec.output_dir, OnDisk::kLater); !made) return made.error();
-  if (mkdir(spec.output_dir.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(spec.output_dir, errno);
+  if (mkdir(spec.output_dir.c_str(), kPrivateFolder) != 0 && errno != EEXIST)
+    return cannot_create(spec.output_dir, errno);
   return spec.output_dir;
 }
 
@@ -215,7 +215,7 @@ Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
   auto lock = lock_directory(path);
   if (!lock) return lock.error();
   const std::string logs = path + "/logs";
-  if (mkdir(logs.c_str(), kPrivate) != 0 && errno != EEXIST) return cannot_create(logs, errno);
+  if (mkdir(logs.c_str(), kPrivateFolder) != 0 && errno != EEXIST) return cannot_create(logs, errno);
   if (unlink((path + "/summary.json").c_str()) != 0 && errno != ENOENT) {  // of a session that is not the last one
     return usage_error("cannot write to the run directory " + path + ": " + std::strerror(errno));
   }

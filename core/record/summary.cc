@@ -10,7 +10,6 @@
 namespace mprun {
 namespace {
 
-constexpr std::size_t kMostNotices = 1000;
 constexpr std::size_t kMostRoles = 16;  // the supervisor knows four
 
 [[nodiscard]] double rounded(double value, double per_unit) { return std::round(value * per_unit) / per_unit; }

@@ -19,6 +19,9 @@
 
 namespace mprun {
 
+/// Warnings and errors that summary.json repeats.
+inline constexpr std::size_t kMostNotices = 1000;
+
 /// Counts of ended tasks; `retried` counts attempts that were tried again.
 struct TaskCounts {
   std::optional<std::uint64_t> total;

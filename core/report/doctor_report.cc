@@ -11,8 +11,8 @@
 namespace mprun {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr std::size_t kMostCommand = 120;
+constexpr int kDoctorVersion = 1;
+constexpr std::size_t kMostDoctorCommand = 120;
 
 std::string plural(std::size_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
@@ -32,7 +32,7 @@ std::vector<std::string> plain_programs(const DoctorFindings& findings) {
 
 std::string process_text(const ExaminedProcess& process) {
   std::string text =
-      fmt::format("\npid {}: {}\n  {} with {}\n", process.pid, one_line(process.command, kMostCommand),
+      fmt::format("\npid {}: {}\n  {} with {}\n", process.pid, one_line(process.command, kMostDoctorCommand),
                   process.forked ? "forked" : "did not fork; ended", plural(process.threads, "thread", "threads"));
   for (const RuntimeCopy& copy : process.runtimes) {
     const ForkVerdict verdict = verdict_of(copy, process);
@@ -123,7 +123,7 @@ Json machine_json(const std::vector<MachineFeature>& features) {
                              {"use", feature.use},
                              {"limit", feature.limit.empty() ? Json() : Json(feature.limit)}};
   }
-  return {{"version", kVersion}, {"fit", is_fit(features)}, {"machine", std::move(machine)}};
+  return {{"version", kDoctorVersion}, {"fit", is_fit(features)}, {"machine", std::move(machine)}};
 }
 
 bool is_fit(const std::vector<MachineFeature>& features) {
@@ -133,7 +133,7 @@ bool is_fit(const std::vector<MachineFeature>& features) {
 
 std::string examination_text(const Examination& examination) {
   const DoctorFindings& findings = examination.findings;
-  std::string text = fmt::format("mprun doctor: {}: ", one_line(examination.subject, kMostCommand));
+  std::string text = fmt::format("mprun doctor: {}: ", one_line(examination.subject, kMostDoctorCommand));
   text += examination.imported && examination.exit_code == 0 ? "imported\n"
                                                              : fmt::format("exit code {}\n", examination.exit_code);
   if (findings.programs().empty()) {
@@ -153,7 +153,7 @@ std::string examination_text(const Examination& examination) {
 Json examination_json(const Examination& examination) {
   Json processes = Json::array();
   for (const ExaminedProcess& process : examination.findings.processes()) processes.push_back(process_json(process));
-  return {{"version", kVersion},
+  return {{"version", kDoctorVersion},
           {"subject", examination.subject},
           {"imported", examination.imported},
           {"exit_code", examination.exit_code},

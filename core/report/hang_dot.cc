@@ -8,12 +8,12 @@
 namespace mprun {
 namespace {
 
-constexpr std::size_t kMostText = 60;
+constexpr std::size_t kMostLabel = 60;
 
 // The inside of a quoted string of the dot language; an escape there would otherwise be obeyed ("\N", "\l").
 [[nodiscard]] std::string quoted(const std::string& text) {
   std::string out;
-  for (const char c : one_line(text, kMostText)) {
+  for (const char c : one_line(text, kMostLabel)) {
     if (c == '"' || c == '\\') out += '\\';
     out += c;
   }

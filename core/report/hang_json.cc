@@ -7,7 +7,7 @@
 namespace mprun {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kHangVersion = 1;
 constexpr std::size_t kMostText = 4096;  // bytes of one text: a command line may have megabytes
 
 // A text of any bytes, as JSON can hold it.
@@ -95,7 +95,7 @@ Json hang_json(const Hang& hang) {
   }
   Json deaths = Json::array();
   for (const RecordedDeath& death : hang.deaths) deaths.push_back(death_json(death));
-  Json json{{"version", kVersion},
+  Json json{{"version", kHangVersion},
             {"verdict", to_string(hang.verdict)},
             {"seconds_since_progress", seconds_json(hang.seconds_since_progress)},
             {"join", join_json(hang.join)},

@@ -14,7 +14,7 @@ namespace mprun {
 namespace {
 
 constexpr std::size_t kMostLine = 160;
-constexpr std::size_t kMostCommand = 100;
+constexpr std::size_t kMostProcessName = 100;
 constexpr std::size_t kMostFrames = 6;
 
 [[nodiscard]] bool has_ended(const HungThread& thread) { return thread.state == "ended"; }
@@ -76,7 +76,7 @@ void append(std::string* text, std::size_t indent, const std::string& line) {
   *text += std::string(indent, ' ') + one_line(line, kMostLine) + "\n";
 }
 
-[[nodiscard]] std::string thread_text(const HungThread& thread) {
+[[nodiscard]] std::string inspected_text(const HungThread& thread) {
   const std::string name = fmt::format("thread {} \"{}\"", thread.tid, one_line(thread.name, 32));
   if (thread.wait.kind.empty()) {
     if (thread.state == "running") return name + " runs";
@@ -88,9 +88,9 @@ void append(std::string* text, std::size_t indent, const std::string& line) {
 void append_process(const HungProcess& process, std::string* text) {
   append(text, 2,
          fmt::format("pid {}, {} of {}: {}", process.pid, process.forked ? "forked child" : "child", process.parent,
-                     process.command.empty() ? "(no command line)" : one_line(process.command, kMostCommand)));
+                     process.command.empty() ? "(no command line)" : one_line(process.command, kMostProcessName)));
   for (const HungThread& thread : process.threads) {
-    append(text, 4, thread_text(thread));
+    append(text, 4, inspected_text(thread));
     for (const std::string& frame : frame_lines(thread, kMostFrames)) append(text, 8, frame);
   }
   if (process.threads_left_out > 0) {

@@ -131,7 +131,7 @@ std::string slowest(const RunRecord& run, const RunFigures& figures) {
 std::string workers(const RunFigures& figures) {
   std::string rows;
   for (std::size_t i = 0; i < figures.workers.size() && i < kMostRows; ++i) {
-    const WorkerUse& use = figures.workers[i];
+    const WorkerFigures& use = figures.workers[i];
     const long busy = figures.percent(use.busy);
     rows += fmt::format(
         "<tr><td class=\"number\">{0}</td><td class=\"number\">{1} %</td><td><meter min=\"0\" max=\"100\" "

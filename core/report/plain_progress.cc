@@ -8,7 +8,7 @@ namespace mprun {
 namespace {
 
 constexpr double kSeconds = 10;
-constexpr double kPercent = 10;
+constexpr double kPercentStep = 10;
 constexpr double kLongestSilence = 300;  // CI systems end what says nothing for ten minutes
 
 }  // namespace
@@ -37,7 +37,7 @@ bool PlainProgress::is_due(const Pulse& pulse) {
   if (!pulse.total) return true;
   const double total = *pulse.total > 0 ? static_cast<double>(*pulse.total) : 1;
   const double percent = 100 * static_cast<double>(pulse.done) / total;
-  if (percent - last_percent_ < kPercent) return false;
+  if (percent - last_percent_ < kPercentStep) return false;
   last_percent_ = percent;
   return true;
 }

@@ -9,6 +9,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "job/words.h"
+#include "report/colors.h"
 #include "report/safe_text.h"
 
 namespace mprun {
@@ -20,17 +21,12 @@ constexpr int kSmallestBar = 12;
 constexpr int kLargestBar = 32;
 constexpr int kGap = 2;  // columns between two parts
 
-constexpr const char* kBold = "\x1b[1m";
-constexpr const char* kRed = "\x1b[31m";
-constexpr const char* kGreen = "\x1b[32m";
-constexpr const char* kReset = "\x1b[0m";
-
 /// One part of the line; those with a lower `worth` go first.
 struct Part {
   std::string text;
   int width = 0;
   int worth = 0;
-  const char* color = nullptr;
+  std::string_view color;
 };
 
 enum PartIndex : std::size_t {
@@ -130,9 +126,9 @@ enum PartIndex : std::size_t {
   for (const Part& part : parts) {
     if (part.width == 0) continue;
     if (!line.empty()) line.append(kGap, ' ');
-    if (color && part.color != nullptr) line += part.color;
+    if (color && !part.color.empty()) line += part.color;
     line += part.text;
-    if (color && part.color != nullptr) line += kReset;
+    if (color && !part.color.empty()) line += kReset;
   }
   return line;
 }
@@ -145,15 +141,15 @@ std::string format_progress(const Pulse& pulse, const Pace& pace, const Progress
   std::array<Part, kParts> parts;
   parts[kName] = {style.name, columns_at_most(style.name), 5, kBold};
   parts[kBar] = {"", pulse.total ? kSmallestBar : 0, 4, kGreen};
-  parts[kCount] = {count_text(pulse), 0, 11, nullptr};
-  parts[kPercent] = {percent_text(pulse), 0, 8, nullptr};
+  parts[kCount] = {count_text(pulse), 0, 11, {}};
+  parts[kPercent] = {percent_text(pulse), 0, 8, {}};
   parts[kFailed] = {failed_text(pulse), 0, 10, kRed};
-  parts[kRetried] = {retried_text(pulse), 0, 6, nullptr};
-  parts[kPhase] = {phase_text(pulse, pace.doing_seconds), 0, 9, nullptr};
-  parts[kRate] = {pace.rate > 0 ? format_rate(pace.rate) : "", 0, 3, nullptr};
-  parts[kEta] = {eta_text(pulse, pace.rate), 0, 7, nullptr};
-  parts[kBytes] = {bytes_text(pulse), 0, 2, nullptr};
-  parts[kBusy] = {busy_text(pulse), 0, 1, nullptr};
+  parts[kRetried] = {retried_text(pulse), 0, 6, {}};
+  parts[kPhase] = {phase_text(pulse, pace.doing_seconds), 0, 9, {}};
+  parts[kRate] = {pace.rate > 0 ? format_rate(pace.rate) : "", 0, 3, {}};
+  parts[kEta] = {eta_text(pulse, pace.rate), 0, 7, {}};
+  parts[kBytes] = {bytes_text(pulse), 0, 2, {}};
+  parts[kBusy] = {busy_text(pulse), 0, 1, {}};
   for (std::size_t i = kCount; i < kParts; ++i) parts[i].width = columns_at_most(parts[i].text);
   if (parts[kCount].width + kGap + parts[kPhase].width > limit && pulse.phase != "running") {
     parts[kPhase].text = pulse.phase;  // the whole of it finds no room

@@ -18,7 +18,7 @@ constexpr std::size_t kMostSlowest = 10;
 
 RunFigures figures_of(const RunRecord& run) {
   RunFigures figures;
-  std::map<int, WorkerUse> workers;
+  std::map<int, WorkerFigures> workers;
   for (const RunRecord::Attempt& attempt : run.attempts) {
     const bool retried = attempt.end == RunRecord::End::kRetried;
     figures.ok += attempt.end == RunRecord::End::kOk ? 1 : 0;
@@ -29,7 +29,7 @@ RunFigures figures_of(const RunRecord& run) {
     if (attempt.start <= 0) continue;
     figures.begin = figures.begin == 0 ? attempt.start : std::min(figures.begin, attempt.start);
     figures.end = std::max(figures.end, attempt.start + attempt.seconds);
-    WorkerUse& use = workers[attempt.worker];
+    WorkerFigures& use = workers[attempt.worker];
     use.worker = attempt.worker;
     ++use.attempts;
     use.busy += attempt.seconds;
@@ -50,7 +50,7 @@ long RunFigures::percent(double seconds) const { return end > begin ? std::lroun
 
 long RunFigures::percent_busy() const {
   double busy = 0;
-  for (const WorkerUse& use : workers) busy += use.busy;
+  for (const WorkerFigures& use : workers) busy += use.busy;
   return workers.empty() ? 0 : percent(busy / static_cast<double>(workers.size()));
 }
 

@@ -21,17 +21,17 @@ namespace mprun {
 [[nodiscard]] std::string run_junit(const RunRecord& run);
 
 /// What run_text and others count.
-struct WorkerUse {
+struct WorkerFigures {
   int worker = 0;
   std::uint64_t attempts = 0;
   double busy = 0;  ///< seconds
 };
 struct RunFigures {
   std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
-  double begin = 0, end = 0;         ///< of the first and the last attempt, seconds since 1970
-  std::vector<WorkerUse> workers;    ///< by number
-  std::vector<double> durations;     ///< of ended tasks, ascending; seconds
-  std::vector<std::size_t> slowest;  ///< indices of attempts, the longest first
+  double begin = 0, end = 0;           ///< of the first and the last attempt, seconds since 1970
+  std::vector<WorkerFigures> workers;  ///< by number
+  std::vector<double> durations;       ///< of ended tasks, ascending; seconds
+  std::vector<std::size_t> slowest;    ///< indices of attempts, the longest first
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
   /// How much of the time between `begin` and `end` somebody was busy for so many seconds, in percent.
   [[nodiscard]] long percent(double seconds) const;

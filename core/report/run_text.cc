@@ -46,7 +46,7 @@ std::string workers(const RunFigures& figures) {
       fmt::format("\nworkers: {}, busy {}% of the {} between the first start and the last end of a task\n",
                   figures.workers.size(), figures.percent_busy(), brief_seconds(whole));
   for (std::size_t i = 0; i < figures.workers.size() && i < kMostShown; ++i) {
-    const WorkerUse& use = figures.workers[i];
+    const WorkerFigures& use = figures.workers[i];
     text += fmt::format("  worker {:<4} {:>3}% busy  {} attempts in {}\n", use.worker, figures.percent(use.busy),
                         use.attempts, brief_seconds(use.busy));
   }

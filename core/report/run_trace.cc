@@ -27,7 +27,7 @@ std::string run_trace(const RunRecord& run) {
   const auto microseconds = [](double seconds) { return std::llround(seconds * 1e6); };
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   add_name(&out, "process_name", 0, run.job);
-  for (const WorkerUse& use : figures.workers) {
+  for (const WorkerFigures& use : figures.workers) {
     add_name(&out, "thread_name", use.worker, "worker " + std::to_string(use.worker));
   }
   const auto attempts = attempts_by_worker(run);

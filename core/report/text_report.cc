@@ -9,6 +9,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "report/colors.h"
 #include "report/safe_text.h"
 #include "report/terminal.h"
 
@@ -16,12 +17,8 @@ namespace mprun {
 namespace {
 
 constexpr int kMostOfAKind = 10;
-constexpr std::size_t kMostGroups = 3;
+constexpr std::size_t kMostGroupsAtEnd = 3;
 constexpr double kSlotsPerSecond = 10;
-
-constexpr std::string_view kRed = "\x1b[31m";
-constexpr std::string_view kYellow = "\x1b[33m";
-constexpr std::string_view kReset = "\x1b[0m";
 
 /// In the background a shell has the terminal, and its prompt is where the live line would be.
 [[nodiscard]] bool has_terminal(const TextOptions& options) {
@@ -52,7 +49,7 @@ template <typename Event>
   return options;
 }
 
-[[nodiscard]] std::string seconds_text(double seconds) {
+[[nodiscard]] std::string elapsed_text(double seconds) {
   return seconds < 60 ? fmt::format("{:.2f}s", seconds) : format_duration(seconds);
 }
 
@@ -229,7 +226,7 @@ std::string TextReport::summary_line(const FinalSummary& summary) const {
   if (summary.cancelled != 0) text += fmt::format(", {} cancelled", summary.cancelled);
   if (summary.not_run.value_or(0) != 0) text += fmt::format(", {} not run", *summary.not_run);
   if (summary.retried != 0) text += fmt::format(", {} retried", summary.retried);
-  text += " in " + seconds_text(summary.seconds);
+  text += " in " + elapsed_text(summary.seconds);
   const auto ended = static_cast<double>(summary.ok + summary.failed);
   if (summary.seconds > 0 && ended > 0) text += fmt::format(" ({})", format_rate(ended / summary.seconds));
   return text;
@@ -241,7 +238,7 @@ void TextReport::finish(const FinalSummary& summary) {
   const bool good = summary.failed == 0 && summary.exit_code == 0;
   if (options_.quiet && good) return;
   line(summary_line(summary), good ? Tone::kNormal : Tone::kError);
-  for (const FailureGroup& group : failures_.largest(kMostGroups)) line(group_text(group));
+  for (const FailureGroup& group : failures_.largest(kMostGroupsAtEnd)) line(group_text(group));
   if (!summary.results.empty()) line("results: " + summary.results);
   const std::string meaning = exit_code_meaning(summary.exit_code);
   if (!meaning.empty()) line(fmt::format("exit code {}: {}", summary.exit_code, meaning));

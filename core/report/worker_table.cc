@@ -7,20 +7,21 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "report/colors.h"
 #include "report/progress.h"
 
 namespace mprun {
 namespace {
 
-enum Column : std::size_t { kWorker, kState, kTask, kAge, kCpu, kMemory, kColumns };
-using Row = std::array<std::string, kColumns>;
+enum Column : std::size_t { kWorker, kState, kTask, kAge, kCpu, kMemory, kColumnCount };
+using Row = std::array<std::string, kColumnCount>;
 
-constexpr Row::size_type kGap = 2;
-constexpr std::array<std::string_view, kColumns> kHeadings = {"worker", "state", "task", "age", "CPU", "memory"};
+constexpr Row::size_type kBetweenColumns = 2;
+constexpr std::array<std::string_view, kColumnCount> kHeadings = {"worker", "state", "task", "age", "CPU", "memory"};
 // From the least important one on.
-constexpr std::array<Column, kColumns> kFirstToGo = {kMemory, kCpu, kTask, kAge, kState, kWorker};
+constexpr std::array<Column, kColumnCount> kFirstToGo = {kMemory, kCpu, kTask, kAge, kState, kWorker};
 // So that the columns do not move with every task.
-constexpr std::array<std::size_t, kColumns> kSmallest = {6, 8, 5, 6, 5, 6};
+constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
 
 [[nodiscard]] const char* state_text(WorkerState state) {
   switch (state) {
@@ -79,25 +80,25 @@ constexpr std::array<std::size_t, kColumns> kSmallest = {6, 8, 5, 6, 5, 6};
 }
 
 /// Of each column; 0: it is left out.
-[[nodiscard]] std::array<std::size_t, kColumns> widths_of(const std::vector<Row>& rows, std::size_t limit) {
-  std::array<std::size_t, kColumns> widths = kSmallest;
+[[nodiscard]] std::array<std::size_t, kColumnCount> widths_of(const std::vector<Row>& rows, std::size_t limit) {
+  std::array<std::size_t, kColumnCount> widths = kSmallest;
   for (const Row& row : rows) {
-    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < kColumnCount; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   for (const Column column : kFirstToGo) {
     std::size_t sum = 0;
-    for (const std::size_t width : widths) sum += width != 0 ? width + kGap : 0;
-    if (sum <= limit + kGap) break;
+    for (const std::size_t width : widths) sum += width != 0 ? width + kBetweenColumns : 0;
+    if (sum <= limit + kBetweenColumns) break;
     widths[column] = 0;
   }
   return widths;
 }
 
-[[nodiscard]] std::string join(const Row& row, const std::array<std::size_t, kColumns>& widths) {
+[[nodiscard]] std::string join(const Row& row, const std::array<std::size_t, kColumnCount>& widths) {
   std::string line;
-  for (std::size_t i = 0; i < kColumns; ++i) {
+  for (std::size_t i = 0; i < kColumnCount; ++i) {
     if (widths[i] == 0) continue;
-    if (!line.empty()) line.append(kGap, ' ');
+    if (!line.empty()) line.append(kBetweenColumns, ' ');
     const std::string blank(widths[i] - row[i].size(), ' ');
     line += i == kState ? row[i] + blank : blank + row[i];
   }
@@ -105,15 +106,13 @@ constexpr std::array<std::size_t, kColumns> kSmallest = {6, 8, 5, 6, 5, 6};
   return line;
 }
 
-[[nodiscard]] std::string colored(const std::string& line, const char* color, bool wanted) {
-  return wanted ? color + line + "\x1b[0m" : line;
+[[nodiscard]] std::string colored(const std::string& line, std::string_view color, bool wanted) {
+  return wanted ? std::string(color).append(line).append(kReset) : line;
 }
 
 }  // namespace
 
 std::vector<std::string> worker_table(std::span<const WorkerView> workers, const TableRoom& room) {
-  constexpr const char* kDim = "\x1b[2m";
-  constexpr const char* kYellow = "\x1b[33m";
   constexpr int kLeastRows = 2;  // the heading and a worker
   if (workers.empty() || room.rows < kLeastRows) return {};
   const auto places = static_cast<std::size_t>(room.rows) - 1;

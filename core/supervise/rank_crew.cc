@@ -8,12 +8,6 @@
 #include "supervise/result_frame.h"
 
 namespace mprun {
-namespace {
-
-// Reads at once: more than a pipe can hold, but a rank, or who inherited its pipe, may write faster than we read.
-constexpr int kMostFills = 64;
-
-}  // namespace
 
 RankCrew::RankCrew(LaunchPlan plan, CrewListener* listener)
     : plan_(std::move(plan)),
@@ -142,7 +136,7 @@ void RankCrew::drain(int number) {
   Slot& slot = at(number);
   if (!slot.results) return;
   auto state = FrameReader::Fill::kMore;
-  for (int fills = 0; fills < kMostFills && state == FrameReader::Fill::kMore; ++fills) {
+  for (int fills = 0; fills < FrameReader::kMostFills && state == FrameReader::Fill::kMore; ++fills) {
     state = slot.reader.fill(slot.results.get());
     Frame frame;
     while (!slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);

@@ -9,14 +9,6 @@
 #include "supervise/supervisor.h"
 
 namespace mprun {
-namespace {
-
-constexpr Nanos kLookEvery = 100 * kNanosPerMilli;
-constexpr Nanos kLookAtLeastEvery = 3 * kNanosPerSecond;
-// Of our own time that looking may take: one part in this many.
-constexpr Nanos kMostOfTime = 100;
-
-}  // namespace
 
 void Supervisor::begin_memory_watch() {
   oom_kills_ = oom_kills();
@@ -28,6 +20,10 @@ void Supervisor::begin_memory_watch() {
 }
 
 void Supervisor::look_at_memory(Nanos now) {
+  static constexpr Nanos kLookEvery = 100 * kNanosPerMilli;
+  static constexpr Nanos kLookAtLeastEvery = 3 * kNanosPerSecond;
+  // Of our own time that looking may take: one part in this many.
+  static constexpr Nanos kMostOfTime = 100;
   if (!memory_ || now < next_memory_look_) return;
   const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
   std::vector<pid_t> workers;

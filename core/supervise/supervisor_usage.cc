@@ -6,11 +6,7 @@
 namespace mprun {
 namespace {
 
-constexpr Nanos kLookEvery = kNanosPerSecond;
-constexpr Nanos kLookAtLeastEvery = 10 * kNanosPerSecond;
 constexpr Nanos kTellEvery = 100 * kNanosPerMilli;
-// Of our own time that looking may take: one part in this many.
-constexpr Nanos kMostOfTime = 100;
 
 }  // namespace
 
@@ -22,6 +18,10 @@ const ProcessTable& Supervisor::processes(Nanos now) {
 }
 
 void Supervisor::look_at_usage(Nanos now) {
+  static constexpr Nanos kLookEvery = kNanosPerSecond;
+  static constexpr Nanos kLookAtLeastEvery = 10 * kNanosPerSecond;
+  // Of our own time that looking may take: one part in this many.
+  static constexpr Nanos kMostOfTime = 100;
   if (now >= next_usage_look_) {
     const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
     usage_.look(processes(now), slots_, now);

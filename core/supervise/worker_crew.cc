@@ -14,8 +14,6 @@ namespace {
 constexpr Nanos kClosedPatience = kNanosPerSecond;
 // Payload of one frame of tasks, at least one task: bounds what a worker has to decode at once.
 constexpr std::size_t kFrameBytes = std::size_t{128} * 1024;
-// Reads of a dead worker's pipe: more than it can hold, but who inherited it may go on writing.
-constexpr int kMostFills = 64;
 constexpr std::string_view kClosed = "closed the descriptors that connect it with mprun";
 
 template <typename T>
@@ -261,7 +259,7 @@ void WorkerCrew::drain(int number) {
   Slot& slot = at(number);
   if (!slot.results) return;
   auto state = FrameReader::Fill::kMore;
-  for (int fills = 0; fills < kMostFills && state == FrameReader::Fill::kMore; ++fills) {
+  for (int fills = 0; fills < FrameReader::kMostFills && state == FrameReader::Fill::kMore; ++fills) {
     state = slot.reader.fill(slot.results.get());
     Frame frame;
     while (!slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);

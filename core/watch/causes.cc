@@ -5,6 +5,12 @@
 #include "watch/joins.h"
 
 namespace mprun {
+std::string thread_text(const JudgedThread& thread) {
+  return thread.sample->tid == thread.sample->pid
+             ? "process " + std::to_string(thread.sample->pid)
+             : "thread " + std::to_string(thread.sample->tid) + " of process " + std::to_string(thread.sample->pid);
+}
+
 namespace {
 
 using Rule = std::optional<HangCause> (*)(const Evidence&);
@@ -23,12 +29,6 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-std::string thread_text(const JudgedThread& thread) {
-  return thread.sample->tid == thread.sample->pid
-             ? "process " + std::to_string(thread.sample->pid)
-             : "thread " + std::to_string(thread.sample->tid) + " of process " + std::to_string(thread.sample->pid);
 }
 
 // A forked child waits for a team of OpenMP threads that fork() did not take along.

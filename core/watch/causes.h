@@ -29,6 +29,8 @@ struct Evidence {
 /// Of a thread that is late.
 [[nodiscard]] HangCause find_cause_of_delay(const Evidence& evidence, pid_t tid);
 
+/// "process 10"; "thread 11 of process 10" of one that is not its main thread.
+[[nodiscard]] std::string thread_text(const JudgedThread& thread);
 /// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
 [[nodiscard]] std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for);
 /// "threads wait for each other's locks: 10 for 11 for 10".

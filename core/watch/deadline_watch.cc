@@ -6,12 +6,11 @@
 #include <ctime>
 
 #include "procfs/process_facts.h"
+#include "watch/sample.h"
 
 namespace mprun {
 namespace {
 
-// It is looked several times a second. After a longer time than this we were stopped, and the program probably too.
-constexpr Nanos kGap = 2 * kNanosPerSecond;
 constexpr std::size_t kMostGaps = 64;
 
 Nanos clock_now(clockid_t clock) {
@@ -53,7 +52,7 @@ bool DeadlineWatch::is_real(const Deadline& deadline) const {
 }
 
 std::optional<Deadline> DeadlineWatch::look(Nanos now) {
-  if (last_look_ != 0 && now - last_look_ >= kGap) {
+  if (last_look_ != 0 && now - last_look_ >= kStoppedAfter) {
     if (gaps_.size() == kMostGaps) gaps_.erase(gaps_.begin());
     gaps_.push_back({now, now - last_look_});
   }

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "procfs/process_table.h"
+#include "procfs/text_scan.h"
 #include "watch/outside.h"
 #include "watch/sight.h"
 #include "watch/syscall_table.h"
@@ -17,15 +18,9 @@ namespace {
 
 // Together about a second; the last pauses, in which a tree that moves is judged, are longer.
 constexpr int kMostSamples = 8;
-constexpr timespec kPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
+constexpr timespec kEarlyPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
 
 using OutsideOf = std::function<Outside(const std::vector<pid_t>& tree)>;
-
-std::optional<pid_t> parse_pid(std::string_view text) {
-  pid_t pid = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  return error == std::errc() && stop == text.data() + text.size() ? std::optional(pid) : std::nullopt;
-}
 
 std::optional<StatLine> stat_of(ProcSource* proc, pid_t pid) {
   const auto text = proc->read(std::to_string(pid) + "/stat");
@@ -33,7 +28,7 @@ std::optional<StatLine> stat_of(ProcSource* proc, pid_t pid) {
 }
 
 // mprun's own process: it runs for as long as it looks.
-pid_t self_of(ProcSource* proc) { return parse_pid(proc->link("self").value_or("")).value_or(0); }
+pid_t self_of(ProcSource* proc) { return parse_id(proc->link("self").value_or("")).value_or(0); }
 
 class Inspector {
  public:
@@ -88,7 +83,7 @@ class Inspector {
     std::optional<Proof> last;
     for (int i = 1;; ++i) {
       const bool at_the_end = i + 1 >= kMostSamples || (hidden_ != 0 && i > 2);
-      nanosleep(at_the_end ? &kLastPause : &kPause, nullptr);
+      nanosleep(at_the_end ? &kLastPause : &kEarlyPause, nullptr);
       Sample now = sample();
       const bool still = stood_still(before, now);
       if (still || at_the_end) {

@@ -10,7 +10,7 @@ namespace {
 using Name = std::pair<std::string_view, std::string_view>;
 
 // What people call it, where that is not where its code is; the longest beginning that fits.
-constexpr std::array kNames = {
+constexpr std::array kJoinNames = {
     Name{"multiprocessing.process.BaseProcess.", "multiprocessing.Process."},
     Name{"multiprocessing.queues.", "multiprocessing."},
     Name{"multiprocessing.synchronize.", "multiprocessing."},
@@ -65,7 +65,7 @@ std::string module_name(std::string_view file) {
 std::string call_name(const PythonFrame& frame) {
   std::string name = module_name(frame.file) + "." + frame.function;
   const Name* best = nullptr;
-  for (const Name& known : kNames) {
+  for (const Name& known : kJoinNames) {
     const bool fits = name.compare(0, known.first.size(), known.first) == 0;
     if (fits && (best == nullptr || known.first.size() > best->first.size())) best = &known;
   }

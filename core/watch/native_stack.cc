@@ -21,6 +21,13 @@
 #include "watch/traced_registers.h"
 
 namespace mprun {
+
+// What is known of a thread's registers when unwinding begins.
+struct StartingPoint {
+  std::uint64_t stack_pointer = 0, program_counter = 0;
+  const DwarfRegisters* all = nullptr;
+};
+
 namespace {
 
 constexpr std::size_t kMostName = 160;      // bytes of a symbol or file name that are shown
@@ -28,18 +35,11 @@ constexpr std::size_t kMostMangled = 512;   // longer symbols are shown as they 
 constexpr int kMostReferences = 12;         // each can double the length of what is written out
 constexpr int kMostAliases = 20'000;        // symbols looked through for a better name
 constexpr GElf_Off kMostIntoUnsized = 256;  // how far into a symbol without a size an address may be
-constexpr std::string_view kDeleted = " (deleted)";
 
 #if defined(__x86_64__)
 constexpr int kStackPointerRegister = 7;
 constexpr int kProgramCounterRegister = 16;
 #endif
-
-// What is known of a thread's registers when unwinding begins.
-struct StartingPoint {
-  std::uint64_t stack_pointer = 0, program_counter = 0;
-  const DwarfRegisters* all = nullptr;
-};
 
 [[nodiscard]] std::string shortened(std::string text) {
   if (text.size() > kMostName) text = text.substr(0, kMostName - 3) + "...";
@@ -48,7 +48,7 @@ struct StartingPoint {
 
 // The name a library is linked by, as far as it shows: "libgomp.so.1" of "/usr/lib/libgomp.so.1.0.0 (deleted)";
 // "[vdso]" of "[vdso: 12]".
-[[nodiscard]] std::string module_name(std::string_view path) {
+[[nodiscard]] std::string library_name(std::string_view path) {
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
   if (path.starts_with("[vdso")) return "[vdso]";
   path = path.substr(path.rfind('/') + 1);
@@ -92,7 +92,7 @@ struct StartingPoint {
   }
   Dwarf_Addr start = 0;
   const char* path = dwfl_module_info(module, nullptr, &start, nullptr, nullptr, nullptr, nullptr, nullptr);
-  const std::string file = module_name(path != nullptr ? path : "?");
+  const std::string file = library_name(path != nullptr ? path : "?");
   GElf_Off into = 0;
   GElf_Sym symbol{};
   const char* name = dwfl_module_addrinfo(module, address, &into, &symbol, nullptr, nullptr, nullptr);
@@ -162,7 +162,7 @@ namespace {
 int find_elf(Dwfl_Module* /*module*/, void** user, const char* name, Dwarf_Addr base, char** /*file*/, Elf** elf) {
   auto* images = static_cast<ProcessImages*>(*user);
   if (images == nullptr) return -1;
-  const ElfImage image = images->open(name, base);
+  const ModuleImage image = images->open(name, base);
   *elf = image.elf;
   return image.fd;
 }

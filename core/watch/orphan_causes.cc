@@ -12,7 +12,7 @@ std::string thread_text(pid_t tid, pid_t pid) {
   return "thread " + std::to_string(tid) + " of process " + std::to_string(pid);
 }
 
-std::optional<HangCause> lock_cycle(const Evidence& evidence) {
+std::optional<HangCause> orphaned_lock_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> owners;
   for (const OrphanedWait& wait : evidence.judgement->orphaned) {
     if (!wait.owner_ended) owners[wait.tid] = wait.owner;
@@ -36,7 +36,7 @@ bool lives_in_ancestor(const Evidence& evidence, pid_t pid, pid_t tid) {
   return false;
 }
 
-std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
+std::optional<HangCause> orphaned_lock_held_at_fork(const Evidence& evidence) {
   for (const OrphanedWait& wait : evidence.judgement->orphaned) {
     const World::Process* process = evidence.world->process(wait.pid);
     if (!wait.owner_ended || !process->forked || !lives_in_ancestor(evidence, wait.pid, wait.owner)) continue;
@@ -48,12 +48,12 @@ std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
   return std::nullopt;
 }
 
-constexpr Rule kRules[] = {lock_cycle, lock_held_at_fork};
+constexpr Rule kOrphanRules[] = {orphaned_lock_cycle, orphaned_lock_held_at_fork};
 
 }  // namespace
 
 HangCause find_cause_of_orphaned_lock(const Evidence& evidence) {
-  for (const Rule rule : kRules) {
+  for (const Rule rule : kOrphanRules) {
     if (auto cause = rule(evidence)) return std::move(*cause);
   }
   HangCause unknown;

@@ -2,19 +2,13 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <utility>
 
+#include "procfs/text_scan.h"
 #include "watch/alarm.h"
 
 namespace mprun {
 namespace {
-
-std::optional<pid_t> parse_pid(std::string_view text) {
-  pid_t pid = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  return error == std::errc() && stop == text.data() + text.size() ? std::optional(pid) : std::nullopt;
-}
 
 /// What a process has open, by identity_of(); nullopt: it may not be looked into.
 std::optional<std::map<int, std::uint64_t>> open_identities(ProcSource* proc, pid_t pid) {
@@ -82,7 +76,7 @@ Outside rest_of_the_machine(ProcSource* proc, pid_t root, const std::vector<pid_
   bool parent_read = false;
   std::vector<pid_t> others;
   for (const std::string& name : proc->list(".").value_or(std::vector<std::string>())) {
-    const auto pid = parse_pid(name);
+    const auto pid = parse_id(name);
     const auto identities = pid && inside.count(*pid) == 0 ? open_identities(proc, *pid) : std::nullopt;
     if (!identities) continue;
     others.push_back(*pid);

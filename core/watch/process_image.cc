@@ -46,7 +46,7 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
 
 void ProcessImages::Unmap::operator()(char* memory) const { munmap(memory, size); }
 
-ElfImage ProcessImages::open(const std::string& path, std::uint64_t base) {
+ModuleImage ProcessImages::open(const std::string& path, std::uint64_t base) {
   std::vector<char> head(kHead);
   Elf64_Ehdr header{};
   if (!read_live_memory(pid_, base, head.data(), head.size())) return {};
@@ -54,15 +54,15 @@ ElfImage ProcessImages::open(const std::string& path, std::uint64_t base) {
   if (!is_of_this_machine(header)) return {};
   if (!path.empty() && path.front() == '/') {
     // Its own view of the file system first: it may live in a container.
-    const ElfImage seen_by_it = open_file("/proc/" + std::to_string(pid_) + "/root" + path, head);
+    const ModuleImage seen_by_it = open_file("/proc/" + std::to_string(pid_) + "/root" + path, head);
     if (seen_by_it.elf != nullptr) return seen_by_it;
-    const ElfImage seen_by_us = open_file(path, head);
+    const ModuleImage seen_by_us = open_file(path, head);
     if (seen_by_us.elf != nullptr) return seen_by_us;
   }
   return copy_memory(base);
 }
 
-ElfImage ProcessImages::open_file(const std::string& path, const std::vector<char>& head) const {
+ModuleImage ProcessImages::open_file(const std::string& path, const std::vector<char>& head) const {
   const Fd fd = open_plain_file(path);
   if (!fd || !begins_with(fd.get(), head)) return {};
   // Read, not mapped: a file that someone cuts short must not become our SIGBUS.
@@ -74,7 +74,7 @@ ElfImage ProcessImages::open_file(const std::string& path, const std::vector<cha
 }
 
 // Puts the loaded segments where they are in the file. The section headers are not loaded: libdw does without them.
-ElfImage ProcessImages::copy_memory(std::uint64_t base) {
+ModuleImage ProcessImages::copy_memory(std::uint64_t base) {
   Elf64_Ehdr header{};
   if (!read_live_memory(pid_, base, &header, sizeof header) || !is_of_this_machine(header)) return {};
   std::vector<Elf64_Phdr> segments(std::min<std::size_t>(header.e_phnum, kMostSegments));

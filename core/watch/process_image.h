@@ -13,7 +13,7 @@
 namespace mprun {
 
 /// An image; `fd` backs it where it is of a file.
-struct ElfImage {
+struct ModuleImage {
   Elf* elf = nullptr;  ///< nullptr: there is none
   int fd = -1;
 };
@@ -24,7 +24,7 @@ class ProcessImages {
   explicit ProcessImages(pid_t pid) : pid_(pid) {}
 
   /// The image of the module mapped at `base`, `path` as /proc/PID/maps has it. The caller owns what comes.
-  [[nodiscard]] ElfImage open(const std::string& path, std::uint64_t base);
+  [[nodiscard]] ModuleImage open(const std::string& path, std::uint64_t base);
 
  private:
   struct Unmap {
@@ -32,8 +32,8 @@ class ProcessImages {
     void operator()(char* memory) const;
   };
 
-  [[nodiscard]] ElfImage open_file(const std::string& path, const std::vector<char>& head) const;
-  [[nodiscard]] ElfImage copy_memory(std::uint64_t base);
+  [[nodiscard]] ModuleImage open_file(const std::string& path, const std::vector<char>& head) const;
+  [[nodiscard]] ModuleImage copy_memory(std::uint64_t base);
 
   pid_t pid_;
   std::vector<std::unique_ptr<char, Unmap>> copies_;

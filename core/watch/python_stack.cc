@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostMemory = std::size_t{64} << 20U;  ///< read of one process
 constexpr std::size_t kMostInterpreters = 64;
-constexpr std::size_t kMostThreads = 1000;
+constexpr std::size_t kMostPythonThreads = 1000;
 constexpr std::size_t kMostFrames = 256;      ///< of a thread, the innermost
 constexpr std::size_t kMostLinks = 1024;      ///< followed for them, past those of no Python function
 constexpr std::uint64_t kConditionSize = 48;  ///< sizeof(pthread_cond_t)
@@ -99,7 +99,7 @@ PythonStacks StackReader::read() {
 void StackReader::read_threads(std::uint64_t interpreter) {
   const auto& at = layout_.thread;
   auto next = memory_->read<std::uint64_t>(interpreter + layout_.interpreter.threads);
-  while (next && *next != 0 && states_.size() < kMostThreads && states_.count(*next) == 0) {
+  while (next && *next != 0 && states_.size() < kMostPythonThreads && states_.count(*next) == 0) {
     const std::uint64_t state = *next;
     const auto fields = Piece::read(memory_, state, {at.next, at.interpreter, at.pthread, at.native_id, at.frame});
     if (!fields || fields->word(at.interpreter) != interpreter) return;

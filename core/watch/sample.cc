@@ -1,19 +1,12 @@
 #include "watch/sample.h"
 
-#include <charconv>
 #include <set>
 #include <unordered_map>
 
+#include "procfs/text_scan.h"
+
 namespace mprun {
 namespace {
-
-std::optional<pid_t> parse_id(const std::string& name) {
-  pid_t id = 0;
-  const char* end = name.data() + name.size();
-  const auto [stop, error] = std::from_chars(name.data(), end, id);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return id;
-}
 
 // Everybody may read of a thread how often it ran, and not everybody what it does.
 bool is_hidden(ProcSource* proc, const std::string& folder) {

@@ -5,9 +5,13 @@
 
 #include <vector>
 
+#include "base/clock.h"
 #include "procfs/process_facts.h"
 
 namespace mprun {
+
+/// The watch looks several times a second. After a longer gap it was stopped, and what it watches probably too.
+inline constexpr Nanos kStoppedAfter = 2 * kNanosPerSecond;
 
 struct ThreadSample {
   pid_t pid = 0, tid = 0;

@@ -80,10 +80,6 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
   }
 }
 
-std::string thread_text(const JudgedThread& thread) {
-  return "thread " + std::to_string(thread.sample->tid) + " of process " + std::to_string(thread.sample->pid);
-}
-
 HangCause outside_wait(const JudgedThread& thread) {
   return {"external-wait",
           thread_text(thread) + " waits for something outside (" + to_string(thread.wait.kind) + ": " +
@@ -128,12 +124,12 @@ std::optional<HangCause> not_seen(const Evidence& evidence) {
   return std::nullopt;
 }
 
-constexpr Rule kRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
+constexpr Rule kStallRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
 
 }  // namespace
 
 HangCause find_cause_of_stall(const Evidence& evidence) {
-  for (const Rule rule : kRules) {
+  for (const Rule rule : kStallRules) {
     if (auto cause = rule(evidence)) return std::move(*cause);
   }
   HangCause unknown;

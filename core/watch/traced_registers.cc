@@ -17,7 +17,6 @@ namespace mprun {
 namespace {
 
 constexpr Nanos kPatience = 200 * kNanosPerMilli;
-constexpr timespec kPause{0, 200'000};
 
 [[nodiscard]] bool read_registers(pid_t tid, DwarfRegisters* registers) {
 #if defined(__x86_64__)
@@ -38,6 +37,7 @@ constexpr timespec kPause{0, 200'000};
 // stop. The end of a child of ours is for others to reap: only stops are asked for, and of a thread that has ended the
 // kernel then says ECHILD.
 [[nodiscard]] int wait_for_stop(pid_t tid) {
+  static constexpr timespec kPause{0, 200'000};
   const Nanos deadline = monotonic_now() + kPatience;
   for (;;) {
     siginfo_t stop{};

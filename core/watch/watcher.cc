@@ -29,8 +29,6 @@ constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 
 // Where only the main threads of processes are blocked, their other threads could still do something about it, such as
 // to end the one that is waited for. If they have not by then, they are not there for that.
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
-// After the time for a look has passed by so much.
-constexpr Nanos kGap = 2 * kNanosPerSecond;
 constexpr int kMostTriesAtGil = 30;  // a millisecond each
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
@@ -273,7 +271,8 @@ std::optional<Proof> Watcher::look(Nanos now) {
 }
 
 std::optional<Proof> Watcher::find_any(Nanos now) {
-  if (next_look_ != 0 && now - next_look_ >= kGap) stall_ = {};  // we were stopped: perhaps all others were, too
+  if (next_look_ != 0 && now - next_look_ >= kStoppedAfter)
+    stall_ = {};  // we were stopped: perhaps all others were, too
   auto proof = find_proof(now);
   if (!proof) proof = find_orphaned_lock(now);
   return proof ? std::move(proof) : find_stall(now);

@@ -9,7 +9,6 @@
 namespace mprun {
 namespace {
 
-constexpr std::string_view kDeleted = " (deleted)";
 constexpr std::string_view kSharedMemory = "/dev/shm";
 
 // Names that Python's multiprocessing and joblib's loky make up at random for their semaphores and tell to nobody but

@@ -26,6 +26,8 @@ class FrameReader {
  public:
   enum class Fill { kMore, kEmpty, kClosed };
   static constexpr std::size_t kMostPassed = 64;
+  /// Reads at once: more than a pipe can hold, but who inherited one may write faster than we read.
+  static constexpr int kMostFills = 64;
 
   FrameReader() = default;
   /// `read_size`: bytes that one call of fill() reads at most.

@@ -7,7 +7,6 @@ namespace mprun::simulation {
 namespace {
 
 // What the scheduler's own limits allow; it may use less.
-constexpr std::uint64_t kMostReadAhead = 8192;
 constexpr std::size_t kMostInFlight = 4097;
 
 }  // namespace

@@ -42,6 +42,9 @@ struct SlotBook {
   [[nodiscard]] bool idle() const { return present && ready && !retired && cause == Cause::kNone && held.empty(); }
 };
 
+/// Inputs that the scheduler may ask for before their tasks run.
+inline constexpr std::uint64_t kMostReadAhead = 8192;
+
 /// For these a task that is ended counts as cancelled.
 constexpr bool stops_by_us(Cause cause) {
   return cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||

@@ -8,7 +8,6 @@ namespace {
 
 // The scheduler takes tasks back sooner than that.
 constexpr Nanos kLongBehindAnother = kNanosPerSecond;
-constexpr std::uint64_t kMostReadAhead = 8192;
 constexpr std::uint64_t kMostQueued = 4097;
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 namespace mprun {
 
-constexpr pid_t kParent = 5'000'010, kChild = 5'000'020, kOther = 5'000'030;
+constexpr pid_t kParent = 5'000'010, kChild = 5'000'020, kThird = 5'000'030;
 
 class CauseEvidence {
  public:

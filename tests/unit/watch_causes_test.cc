@@ -34,9 +34,9 @@ TEST(Causes, OpenMPAfterFork) {
   child.forked = false;
   EXPECT_EQ(evidence.of_hang().id, "unknown");
   child.forked = true;
-  child.thread(kOther).waits_on(kLock);
+  child.thread(kThird).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "it has a team";
-  child.threads.erase(kOther);
+  child.threads.erase(kThird);
   child.thread(kChild).program_counter += 0x1000;
   child.put(0x7f0000001100, std::uint16_t{0x050f});
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "other code waits";
@@ -95,8 +95,8 @@ TEST_F(FileLockCycle, OfThree) {
   constexpr pid_t kWaitsForThem = kParent - 1;
   add(kWaitsForThem, kParent);
   add(kParent, kChild);
-  add(kChild, kOther);
-  add(kOther, kParent);
+  add(kChild, kThird);
+  add(kThird, kParent);
   const HangCause cause = evidence_.of_hang();
   EXPECT_NE(cause.explanation.find(": 5000010 for 5000020 for 5000030 for 5000010"), std::string::npos)
       << cause.explanation;
@@ -104,8 +104,8 @@ TEST_F(FileLockCycle, OfThree) {
 
 TEST_F(FileLockCycle, IsNoneInAChain) {
   add(kParent, kChild);
-  add(kChild, kOther);
-  evidence_.proc.process(kOther).thread(kOther).waits_on(kLock);
+  add(kChild, kThird);
+  evidence_.proc.process(kThird).thread(kThird).waits_on(kLock);
   EXPECT_EQ(evidence_.of_hang().id, "unknown");
 }
 
@@ -162,12 +162,12 @@ TEST(Causes, ACycleOfPythonsLocks) {
   TreeProcess& process = evidence.proc.process(kParent);
   waits_for_python_lock(&evidence, &process, kParent, 0x4000, kLib + "threading.py", "Thread._wait_for_tstate_lock");
   waits_for_python_lock(&evidence, &process, kChild, kLock);
-  waits_for_python_lock(&evidence, &process, kOther, kOtherLock);
+  waits_for_python_lock(&evidence, &process, kThird, kOtherLock);
   HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "lock-cycle");
   EXPECT_NE(cause.explanation.find("threads 5000020 and 5000030 of process 5000010 wait for locks"), std::string::npos)
       << cause.explanation;
-  process.thread(kOther).sleeps();
+  process.thread(kThird).sleeps();
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "one may still free the locks: nothing is stuck";
 }
 
@@ -199,7 +199,7 @@ TEST(Causes, QueueNotDrained) {
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody waits for its end";
   parent.thread(kParent).waits_for_child(kChild);
   parent.descriptors.clear();
-  evidence.proc.process(kOther, kParent).pipe(3, 70, O_RDONLY).thread(kOther).waits_on(kLock);
+  evidence.proc.process(kThird, kParent).pipe(3, 70, O_RDONLY).thread(kThird).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "another could read it";
 }
 
@@ -224,7 +224,7 @@ TEST(Causes, GilHeld) {
   EXPECT_NE(cause.explanation.find("train.py:7"), std::string::npos) << cause.explanation;
   evidence.python.clear();
   EXPECT_EQ(evidence.of_hang().id, "gil-held") << "even where its stack is not known";
-  evidence.waits[kParent].wakers = {{kParent, kOther}};
+  evidence.waits[kParent].wakers = {{kParent, kThird}};
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody knows the holder";
 }
 
@@ -234,7 +234,7 @@ TEST(Causes, WorkerDiedOfAPool) {
     evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
     evidence.python[kParent] = {{kLib + "threading.py", 320, "Condition.wait"},
                                 {kLib + "multiprocessing/pool.py", 768, "ApplyResult.get"}};
-    evidence.ended(kOther, kParent, status);
+    evidence.ended(kThird, kParent, status);
     EXPECT_EQ(evidence.of_hang().id, "unknown") << "it was no worker";
     evidence.forked(kChild, kParent, 1);
     evidence.ended(kChild, kParent, status);
@@ -246,18 +246,18 @@ TEST(Causes, WorkerDiedOfAPool) {
 
 TEST(Causes, WorkerDiedWithALock) {
   CauseEvidence evidence;
-  for (const pid_t pid : {kParent, kOther}) {
+  for (const pid_t pid : {kParent, kThird}) {
     evidence.proc.process(pid, pid == kParent ? 1 : kParent).map("rw-s", 60, "/dev/zero (deleted)").thread(pid);
   }
-  evidence.proc.processes[kParent].thread(kParent).waits_for_child(kOther);
-  evidence.proc.processes[kOther].thread(kOther).waits_on(FakeProc::kMapped, false);
+  evidence.proc.processes[kParent].thread(kParent).waits_for_child(kThird);
+  evidence.proc.processes[kThird].thread(kThird).waits_on(FakeProc::kMapped, false);
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody has died";
   evidence.forked(kChild, kParent, 1);
   evidence.ended(kChild, kParent, SIGKILL);
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "worker-died");
   EXPECT_NE(cause.explanation.find(std::to_string(kChild) + " ended with signal 9"), std::string::npos);
-  evidence.proc.processes[kOther].thread(kOther).waits_on(kLock);
+  evidence.proc.processes[kThird].thread(kThird).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "unknown") << "the lock of one process";
 }
 
@@ -304,7 +304,7 @@ TEST_F(LonelyChild, IsNotSoIfItsParentHadNoThreads) {
 }
 
 TEST_F(LonelyChild, IsNotSoIfItHasAnotherThread) {
-  evidence_.proc.processes[pid_].thread(kOther).waits_on(kOtherLock);
+  evidence_.proc.processes[pid_].thread(kThird).waits_on(kOtherLock);
   EXPECT_EQ(evidence_.of_hang().id, "unknown");
 }
 

@@ -14,7 +14,7 @@
 namespace mprun {
 namespace {
 
-constexpr Nanos kSecond = kNanosPerSecond;
+constexpr Nanos kOneSecond = kNanosPerSecond;
 
 class DeadlineWatchTest : public testing::Test {
  protected:
@@ -48,17 +48,17 @@ class DeadlineWatchTest : public testing::Test {
 
 TEST_F(DeadlineWatchTest, TellsWhatHasPassedOnce) {
   const Nanos now = monotonic_now();
-  write(3, getpid(), now + kSecond, kSecond, "load");
+  write(3, getpid(), now + kOneSecond, kOneSecond, "load");
   EXPECT_FALSE(watch_->look(now));
-  const auto passed = watch_->look(now + kSecond);
+  const auto passed = watch_->look(now + kOneSecond);
   ASSERT_TRUE(passed);
   EXPECT_EQ(passed->pid, getpid());
   EXPECT_EQ(passed->tid, getpid());
-  EXPECT_EQ(passed->limit, kSecond);
+  EXPECT_EQ(passed->limit, kOneSecond);
   EXPECT_EQ(passed->label, "load");
-  EXPECT_FALSE(watch_->look(now + kSecond + 1));
-  write(3, getpid(), now + kSecond + 2, kSecond, "save");  // the next one in that line
-  EXPECT_TRUE(watch_->look(now + kSecond + 3));
+  EXPECT_FALSE(watch_->look(now + kOneSecond + 1));
+  write(3, getpid(), now + kOneSecond + 2, kOneSecond, "save");  // the next one in that line
+  EXPECT_TRUE(watch_->look(now + kOneSecond + 3));
 }
 
 TEST_F(DeadlineWatchTest, OneAfterTheOther) {
@@ -73,7 +73,7 @@ TEST_F(DeadlineWatchTest, OneAfterTheOther) {
 // A thread that was started after the deadline began has only got the number of the one whose it was.
 TEST_F(DeadlineWatchTest, PassesOverTheLineOfAnEarlierThread) {
   const Nanos now = monotonic_now();
-  write(0, getpid(), now, 24L * 3600 * 1000 * kSecond, "of one who had our number");
+  write(0, getpid(), now, 24L * 3600 * 1000 * kOneSecond, "of one who had our number");
   EXPECT_FALSE(watch_->look(now));
 }
 
@@ -112,14 +112,14 @@ TEST_F(DeadlineWatchTest, PassesOverAProcessThatHasEnded) {
 TEST_F(DeadlineWatchTest, DoesNotCountTheTimeInWhichItWasStopped) {
   const Nanos now = monotonic_now();
   EXPECT_FALSE(watch_->look(now));
-  write(0, getpid(), now + 5 * kSecond, 5 * kSecond, "work");
-  EXPECT_FALSE(watch_->look(now + 2 * kSecond - 1));
-  EXPECT_FALSE(watch_->look(now + 62 * kSecond));
-  for (int i = 1; i <= 3; ++i) EXPECT_FALSE(watch_->look(now + (62 + i) * kSecond)) << i;
-  EXPECT_TRUE(watch_->look(now + 66 * kSecond));
-  write(1, getpid(), now + 68 * kSecond, kSecond, "begun later");
-  EXPECT_FALSE(watch_->look(now + 67 * kSecond));
-  EXPECT_TRUE(watch_->look(now + 68 * kSecond));
+  write(0, getpid(), now + 5 * kOneSecond, 5 * kOneSecond, "work");
+  EXPECT_FALSE(watch_->look(now + 2 * kOneSecond - 1));
+  EXPECT_FALSE(watch_->look(now + 62 * kOneSecond));
+  for (int i = 1; i <= 3; ++i) EXPECT_FALSE(watch_->look(now + (62 + i) * kOneSecond)) << i;
+  EXPECT_TRUE(watch_->look(now + 66 * kOneSecond));
+  write(1, getpid(), now + 68 * kOneSecond, kOneSecond, "begun later");
+  EXPECT_FALSE(watch_->look(now + 67 * kOneSecond));
+  EXPECT_TRUE(watch_->look(now + 68 * kOneSecond));
 }
 
 TEST_F(DeadlineWatchTest, RubbishDoesNoHarm) {

@@ -19,7 +19,7 @@
 namespace mprun {
 namespace {
 
-constexpr int kPatience = 30'000;  // milliseconds
+constexpr int kPollMillis = 30'000;  // milliseconds
 
 // A child that lives until it is told to end; killed and reaped with this object.
 class Child {
@@ -91,7 +91,7 @@ class FamilyTest : public testing::Test {
   // Ends that were told when a descriptor became readable.
   void take_ends() {
     pollfd wait{family_.fd(), POLLIN, 0};
-    ASSERT_EQ(poll(&wait, 1, kPatience), 1);
+    ASSERT_EQ(poll(&wait, 1, kPollMillis), 1);
     family_.take_ends();
   }
 

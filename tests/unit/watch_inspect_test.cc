@@ -20,22 +20,22 @@ namespace {
 using ::testing::HasSubstr;
 
 /// A child process that ends with the test.
-class Child {
+class ForkedChild {
  public:
   template <typename Body>
-  explicit Child(const Body& body) : pid_(fork()) {
+  explicit ForkedChild(const Body& body) : pid_(fork()) {
     if (pid_ == 0) {
       alarm(0);
       body();
       _exit(0);
     }
   }
-  ~Child() {
+  ~ForkedChild() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  ForkedChild(const ForkedChild&) = delete;
+  ForkedChild& operator=(const ForkedChild&) = delete;
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
@@ -72,7 +72,7 @@ TEST(Inspect, FindsADeadlockAndFindsItAgainInTheRecording) {
   std::string recording;
   pid_t pid = 0;
   {
-    const Child child(read_own_pipe);
+    const ForkedChild child(read_own_pipe);
     pid = child.pid();
     inspect_until(live.get(), pid, HangVerdict::kDeadlock);
     ProcRecorder recorder(live.get());
@@ -99,7 +99,7 @@ TEST(Inspect, APipeThatAnotherProcessHasToo) {
   const Fd reads(ends[0]);
   const Fd writes(ends[1]);
   const auto live = live_proc();
-  const Child child([&] {
+  const ForkedChild child([&] {
     char byte = 0;
     (void)!read(reads.get(), &byte, 1);
   });
@@ -120,7 +120,7 @@ TEST(Inspect, APipeThatAnotherProcessHasToo) {
 
 TEST(Inspect, ATreeThatMoves) {
   const auto live = live_proc();
-  const Child child([] {
+  const ForkedChild child([] {
     for (;;) getppid();
   });
   const auto found = inspect_process(live.get(), child.pid());
@@ -134,7 +134,7 @@ TEST(Inspect, ATreeThatMoves) {
 TEST(Inspect, AStoppedProcess) {
   if (kNeverRests) GTEST_SKIP() << "the thread sanitizer has a thread that never rests";
   const auto live = live_proc();
-  const Child child(read_own_pipe);
+  const ForkedChild child(read_own_pipe);
   inspect_until(live.get(), child.pid(), HangVerdict::kDeadlock);
   kill(child.pid(), SIGSTOP);
   const auto found = inspect_until(live.get(), child.pid(), HangVerdict::kLive);
@@ -144,7 +144,7 @@ TEST(Inspect, AStoppedProcess) {
 TEST(Inspect, OurOwnProcessIsPartOfTheTree) {
   if (kNeverRests) GTEST_SKIP() << "the thread sanitizer has a thread that never rests";
   const auto live = live_proc();
-  const Child child(read_own_pipe);
+  const ForkedChild child(read_own_pipe);
   inspect_until(live.get(), child.pid(), HangVerdict::kDeadlock);
   const auto found = inspect_process(live.get(), getpid());
   ASSERT_TRUE(found) << found.error().message;
@@ -155,7 +155,7 @@ TEST(Inspect, AnEndedProcessAndNone) {
   const auto live = live_proc();
   pid_t pid = 0;
   {
-    const Child child([] {});
+    const ForkedChild child([] {});
     pid = child.pid();
     siginfo_t info{};
     waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);

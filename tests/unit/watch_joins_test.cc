@@ -6,7 +6,7 @@
 namespace mprun {
 namespace {
 
-const std::string kLib = "/usr/lib/python3.11/";
+const std::string kPythonLib = "/usr/lib/python3.11/";
 const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
 const PythonFrame kUser{"/home/anna/train.py", 42, "main"};
 const PythonFrame kUserModule{"/home/anna/train.py", 60, "<module>"};
@@ -23,42 +23,43 @@ std::string named(std::vector<PythonFrame> inner) {
 }
 
 TEST(Joins, NamesThoseOfMultiprocessing) {
-  const PythonFrame lock{kLib + "threading.py", 1112, "Thread.join"};
-  EXPECT_EQ(named({lock, {kLib + "multiprocessing/pool.py", 665, "Pool.join"}}), "multiprocessing.pool.Pool.join");
-  const PythonFrame condition{kLib + "threading.py", 320, "Condition.wait"};
+  const PythonFrame lock{kPythonLib + "threading.py", 1112, "Thread.join"};
+  EXPECT_EQ(named({lock, {kPythonLib + "multiprocessing/pool.py", 665, "Pool.join"}}),
+            "multiprocessing.pool.Pool.join");
+  const PythonFrame condition{kPythonLib + "threading.py", 320, "Condition.wait"};
   EXPECT_EQ(named({condition,
-                   {kLib + "multiprocessing/pool.py", 765, "ApplyResult.wait"},
-                   {kLib + "multiprocessing/pool.py", 768, "ApplyResult.get"}}),
+                   {kPythonLib + "multiprocessing/pool.py", 765, "ApplyResult.wait"},
+                   {kPythonLib + "multiprocessing/pool.py", 768, "ApplyResult.get"}}),
             "multiprocessing.pool.AsyncResult.get");
-  EXPECT_EQ(named({{kLib + "multiprocessing/pool.py", 768, "ApplyResult.get"},
-                   {kLib + "multiprocessing/pool.py", 367, "Pool.map"}}),
+  EXPECT_EQ(named({{kPythonLib + "multiprocessing/pool.py", 768, "ApplyResult.get"},
+                   {kPythonLib + "multiprocessing/pool.py", 367, "Pool.map"}}),
             "multiprocessing.pool.Pool.map");
-  EXPECT_EQ(named({{kLib + "multiprocessing/popen_fork.py", 27, "Popen.poll"},
-                   {kLib + "multiprocessing/popen_fork.py", 43, "Popen.wait"},
-                   {kLib + "multiprocessing/process.py", 149, "BaseProcess.join"}}),
+  EXPECT_EQ(named({{kPythonLib + "multiprocessing/popen_fork.py", 27, "Popen.poll"},
+                   {kPythonLib + "multiprocessing/popen_fork.py", 43, "Popen.wait"},
+                   {kPythonLib + "multiprocessing/process.py", 149, "BaseProcess.join"}}),
             "multiprocessing.Process.join");
-  EXPECT_EQ(named({{kLib + "multiprocessing/connection.py", 378, "Connection._recv"},
-                   {kLib + "multiprocessing/queues.py", 103, "Queue.get"}}),
+  EXPECT_EQ(named({{kPythonLib + "multiprocessing/connection.py", 378, "Connection._recv"},
+                   {kPythonLib + "multiprocessing/queues.py", 103, "Queue.get"}}),
             "multiprocessing.Queue.get");
-  EXPECT_EQ(named({{kLib + "multiprocessing/synchronize.py", 95, "SemLock.__enter__"}}),
+  EXPECT_EQ(named({{kPythonLib + "multiprocessing/synchronize.py", 95, "SemLock.__enter__"}}),
             "multiprocessing.SemLock.__enter__");
 }
 
 TEST(Joins, NamesThoseOfExecutors) {
-  const PythonFrame join{kLib + "threading.py", 1112, "Thread.join"};
+  const PythonFrame join{kPythonLib + "threading.py", 1112, "Thread.join"};
   EXPECT_EQ(named({join,
-                   {kLib + "concurrent/futures/thread.py", 235, "ThreadPoolExecutor.shutdown"},
-                   {kLib + "concurrent/futures/_base.py", 647, "Executor.__exit__"}}),
+                   {kPythonLib + "concurrent/futures/thread.py", 235, "ThreadPoolExecutor.shutdown"},
+                   {kPythonLib + "concurrent/futures/_base.py", 647, "Executor.__exit__"}}),
             "concurrent.futures.Executor.shutdown");
-  EXPECT_EQ(named({join, {kLib + "concurrent/futures/process.py", 851, "ProcessPoolExecutor.shutdown"}}),
+  EXPECT_EQ(named({join, {kPythonLib + "concurrent/futures/process.py", 851, "ProcessPoolExecutor.shutdown"}}),
             "concurrent.futures.ProcessPoolExecutor.shutdown");
-  EXPECT_EQ(named({{kLib + "threading.py", 320, "Condition.wait"},
-                   {kLib + "concurrent/futures/_base.py", 451, "Future.result"}}),
+  EXPECT_EQ(named({{kPythonLib + "threading.py", 320, "Condition.wait"},
+                   {kPythonLib + "concurrent/futures/_base.py", 451, "Future.result"}}),
             "concurrent.futures.Future.result");
 }
 
 TEST(Joins, NamesWhatTheLibraryRunsInAThreadOfItsOwn) {
-  const std::string file = kLib + "threading.py";
+  const std::string file = kPythonLib + "threading.py";
   const auto timer = name_call({{file, 324, "Condition.wait"},
                                 {file, 629, "Event.wait"},
                                 {file, 1378, "Timer.run"},
@@ -71,14 +72,14 @@ TEST(Joins, NamesWhatTheLibraryRunsInAThreadOfItsOwn) {
 }
 
 TEST(Joins, NamesThoseOfTorch) {
-  const PythonFrame wait{kLib + "multiprocessing/connection.py", 930, "wait"};
+  const PythonFrame wait{kPythonLib + "multiprocessing/connection.py", 930, "wait"};
   const PythonFrame join{kTorch + "multiprocessing/spawn.py", 109, "ProcessContext.join"};
   const PythonFrame start{kTorch + "multiprocessing/spawn.py", 198, "start_processes"};
   EXPECT_EQ(named({wait, join, start, {kTorch + "multiprocessing/spawn.py", 240, "spawn"}}),
             "torch.multiprocessing.spawn");
   EXPECT_EQ(named({wait, join, start}), "torch.multiprocessing.start_processes");
   EXPECT_EQ(named({wait, join}), "torch.multiprocessing.ProcessContext.join");
-  EXPECT_EQ(named({{kLib + "multiprocessing/queues.py", 103, "Queue.get"},
+  EXPECT_EQ(named({{kPythonLib + "multiprocessing/queues.py", 103, "Queue.get"},
                    {kTorch + "utils/data/dataloader.py", 1163, "_MultiProcessingDataLoaderIter._try_get_data"},
                    {kTorch + "utils/data/dataloader.py", 628, "_BaseDataLoaderIter.__next__"}}),
             "torch.utils.data.DataLoader: _BaseDataLoaderIter.__next__");
@@ -86,11 +87,11 @@ TEST(Joins, NamesThoseOfTorch) {
 
 // No code of the user is on the stack: the outermost frame is what waits.
 TEST(Joins, NamesExitHandlers) {
-  const PythonFrame lock{kLib + "threading.py", 1132, "Thread._wait_for_tstate_lock"};
+  const PythonFrame lock{kPythonLib + "threading.py", 1132, "Thread._wait_for_tstate_lock"};
   const auto at_exit = [&](const std::string& file, const std::string& function) {
-    const auto call = name_call({lock, {kLib + file, 31, function}});
+    const auto call = name_call({lock, {kPythonLib + file, 31, function}});
     EXPECT_TRUE(call);
-    EXPECT_EQ(call->file, kLib + file);
+    EXPECT_EQ(call->file, kPythonLib + file);
     EXPECT_EQ(call->line, 31);
     return call->call;
   };
@@ -105,16 +106,16 @@ TEST(Joins, NamesExitHandlers) {
 
 TEST(Joins, LeavesALineThatWaitsByItselfWithoutACall) {
   EXPECT_EQ(named({}), "");
-  const auto call = name_call({{"<string>", 3, "f"}, {kLib + "threading.py", 975, "Thread.run"}});
+  const auto call = name_call({{"<string>", 3, "f"}, {kPythonLib + "threading.py", 975, "Thread.run"}});
   ASSERT_TRUE(call);
   EXPECT_EQ(call->call, "");
   EXPECT_EQ(call->file, "<string>");
 }
 
 TEST(Joins, TakesTheInnermostLineOfTheUser) {
-  const auto call = name_call({{kLib + "queue.py", 171, "Queue.get"},
+  const auto call = name_call({{kPythonLib + "queue.py", 171, "Queue.get"},
                                {"/home/anna/work.py", 7, "Worker.run"},
-                               {kLib + "threading.py", 1038, "Thread._bootstrap_inner"},
+                               {kPythonLib + "threading.py", 1038, "Thread._bootstrap_inner"},
                                kUser});
   ASSERT_TRUE(call);
   EXPECT_EQ(call->call, "queue.Queue.get");
@@ -126,10 +127,10 @@ TEST(Joins, SaysNothingOfAThreadThatExecutesNoPython) { EXPECT_FALSE(name_call({
 
 TEST(Joins, KnowsModulesByTheirFiles) {
   EXPECT_EQ(named({{"<frozen importlib._bootstrap>", 1178, "_find_and_load"}}), "importlib._bootstrap._find_and_load");
-  EXPECT_EQ(named({{kLib + "asyncio/__init__.py", 1, "run"}}), "asyncio.run");
+  EXPECT_EQ(named({{kPythonLib + "asyncio/__init__.py", 1, "run"}}), "asyncio.run");
   EXPECT_EQ(named({{"/home/anna/venv/lib/python3.12/site-packages/joblib/parallel.py", 1, "Parallel.__call__"}}),
             "joblib.parallel.Parallel.__call__");
-  EXPECT_EQ(named({{kLib + "multiprocessing/pool_of_mine.py", 1, "f"}}), "multiprocessing.pool_of_mine.f")
+  EXPECT_EQ(named({{kPythonLib + "multiprocessing/pool_of_mine.py", 1, "f"}}), "multiprocessing.pool_of_mine.f")
       << "no known name, though one begins so";
 }
 
@@ -143,7 +144,7 @@ TEST(Joins, MakesSomethingOfNonsense) {
 }
 
 TEST(Joins, TellsLibrariesFromTheUsersFiles) {
-  for (const std::string& file : {kLib + "threading.py", kTorch + "__init__.py", std::string("<frozen runpy>"),
+  for (const std::string& file : {kPythonLib + "threading.py", kTorch + "__init__.py", std::string("<frozen runpy>"),
                                   std::string("/opt/env/lib/python3.12/site-packages/a.py")}) {
     EXPECT_TRUE(is_library_file(file)) << file;
   }

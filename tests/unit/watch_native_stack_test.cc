@@ -32,7 +32,7 @@
 
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kUnwindPatience = std::chrono::seconds(60);
 
 // What the children block in; of C, so that their names are as they read here.
 extern "C" {
@@ -96,15 +96,15 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 /// A process that is killed and reaped at the end of the test.
-class Child {
+class LiveChild {
  public:
-  explicit Child(pid_t pid) : pid_(pid) {}
-  ~Child() {
+  explicit LiveChild(pid_t pid) : pid_(pid) {}
+  ~LiveChild() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  LiveChild(const LiveChild&) = delete;
+  LiveChild& operator=(const LiveChild&) = delete;
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
@@ -150,7 +150,7 @@ class ThreadedChild {
   }
 
   Pipe to_child_, from_child_;
-  Child child_;
+  LiveChild child_;
   pid_t tid_ = 0;
 };
 
@@ -161,7 +161,7 @@ struct Blocked {
 /// Waits until the thread is blocked in one of these system calls.
 [[nodiscard]] Blocked wait_until_blocked(pid_t pid, pid_t tid, const std::vector<std::string>& numbers) {
   const std::string path = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/syscall";
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kUnwindPatience;
   while (std::chrono::steady_clock::now() < deadline) {
     std::ifstream file(path);
     std::vector<std::string> words;
@@ -295,7 +295,7 @@ TEST(WatchNativeStack, DeepStacksAreCut) {
 
 TEST(WatchNativeStack, AnOptimisedProgramNeedsNoPtraceAndFilesMayBeDeletedOrReplaced) {
   const std::filesystem::path program = testing::TempDir() + "mprun-native-stack/sleeper";
-  const Child child(start_copy(program));
+  const LiveChild child(start_copy(program));
   const Blocked blocked = wait_until_blocked(child.pid(), child.pid(), {"230", "35"});
   const auto stack_now = [&] {
     return NativeStacks(child.pid()).of_thread(child.pid(), blocked.stack_pointer, blocked.program_counter);
@@ -323,7 +323,7 @@ TEST(WatchNativeStack, AnOptimisedProgramNeedsNoPtraceAndFilesMayBeDeletedOrRepl
 
 TEST(WatchNativeStack, GarbageIsSurvived) {
   const std::filesystem::path program = testing::TempDir() + "mprun-native-stack/sleeper";
-  const Child child(start_copy(program));
+  const LiveChild child(start_copy(program));
   const Blocked blocked = wait_until_blocked(child.pid(), child.pid(), {"230", "35"});
   NativeStacks stacks(child.pid());
   for (const std::uint64_t pointer :
@@ -348,7 +348,7 @@ TEST(WatchNativeStack, AProcessThatIsGoneHasNoFrames) {
 
 TEST(WatchNativeStack, EndingWhileWatchedIsSurvived) {
   const std::filesystem::path program = testing::TempDir() + "mprun-native-stack/sleeper";
-  auto child = std::make_unique<Child>(start_copy(program));
+  auto child = std::make_unique<LiveChild>(start_copy(program));
   const pid_t pid = child->pid();
   const Blocked blocked = wait_until_blocked(pid, pid, {"230", "35"});
   NativeStacks stacks(pid);

@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t kMutex = 0x5000, kSecond = 0x6000;
+constexpr std::uint64_t kMutex = 0x5000, kSecondMutex = 0x6000;
 constexpr pid_t kWaiter = 4'194'100, kOwner = 4'194'200;
 
 TEST(OrphanCauses, NamesTheThreadThatHasEnded) {
@@ -26,7 +26,7 @@ TEST(OrphanCauses, KnowsACircle) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).sleeps();
   evidence.proc.processes[kParent].waits_for_mutex(kWaiter, kMutex, kOwner);
-  evidence.proc.processes[kParent].waits_for_mutex(kOwner, kSecond, kWaiter);
+  evidence.proc.processes[kParent].waits_for_mutex(kOwner, kSecondMutex, kWaiter);
   EXPECT_EQ(evidence.of_orphaned_lock().id, "lock-cycle");
 }
 

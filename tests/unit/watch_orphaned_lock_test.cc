@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint64_t kMutex = 0x5000, kSecond = 0x6000;
+constexpr std::uint64_t kLost = 0x5000, kOtherLost = 0x6000;
 constexpr std::uint64_t kCode = 0x7f00000000ee;  // before the program counters
 
 /// Process 10, whose first thread sleeps. Thread 20 waits for a mutex of thread 30, which has ended.
@@ -20,7 +20,7 @@ FakeProc orphan() {
   FakeProc proc;
   TreeProcess& process = proc.process(10);
   process.thread(10).sleeps();
-  process.waits_for_mutex(20, kMutex, 30);
+  process.waits_for_mutex(20, kLost, 30);
   return proc;
 }
 
@@ -55,14 +55,14 @@ TEST(OrphanedLock, IsNoneWhoseOwnerLives) {
 
 TEST(OrphanedLock, MayHaveAnOwnerThatWaitsForOne) {
   FakeProc proc = orphan();
-  proc.processes[10].waits_for_mutex(21, kSecond, 20);
+  proc.processes[10].waits_for_mutex(21, kOtherLost, 20);
   EXPECT_THAT(stuck(&proc), ElementsAre(20, 21));
 }
 
 TEST(OrphanedLock, IsOneOfACircle) {
   FakeProc proc = orphan();
-  proc.processes[10].waits_for_mutex(20, kMutex, 21);
-  proc.processes[10].waits_for_mutex(21, kSecond, 20);
+  proc.processes[10].waits_for_mutex(20, kLost, 21);
+  proc.processes[10].waits_for_mutex(21, kOtherLost, 20);
   EXPECT_THAT(stuck(&proc), ElementsAre(20, 21));
   proc.processes[10].threads[21].arguments[3] = 0x1000;  // for a limited time
   EXPECT_THAT(stuck(&proc), IsEmpty());
@@ -80,21 +80,21 @@ TEST(OrphanedLock, HoldsUpWhoJoinsItsWaiter) {
 // Another thread may unlock it: with glibc that works.
 TEST(OrphanedLock, IsNoneOfItsWaiter) {
   FakeProc proc = orphan();
-  proc.processes[10].waits_for_mutex(20, kMutex, 20);
+  proc.processes[10].waits_for_mutex(20, kLost, 20);
   EXPECT_THAT(stuck(&proc), IsEmpty());
-  proc.processes[10].waits_for_mutex(21, kSecond, 20);
+  proc.processes[10].waits_for_mutex(21, kOtherLost, 20);
   EXPECT_THAT(stuck(&proc), IsEmpty());
 }
 
 TEST(OrphanedLock, IsOfAnOrdinaryKind) {
   for (const int kind : {0, 1, 2, 3}) {
     FakeProc proc = orphan();
-    proc.processes[10].waits_for_mutex(20, kMutex, 30, kind);
+    proc.processes[10].waits_for_mutex(20, kLost, 30, kind);
     EXPECT_THAT(stuck(&proc), ElementsAre(20)) << kind;
   }
   for (const int kind : {4, 16, 17, 32, 64, 128, 256, -1}) {
     FakeProc proc = orphan();
-    proc.processes[10].waits_for_mutex(20, kMutex, 30, kind);
+    proc.processes[10].waits_for_mutex(20, kLost, 30, kind);
     EXPECT_THAT(stuck(&proc), IsEmpty()) << kind;
   }
 }
@@ -106,11 +106,11 @@ TEST(OrphanedLock, LooksLikeAMutexInEveryWord) {
         Words{2, 0, 4'194'305, 1}, Words{2, 0, 30, 0}, Words{2, 0, 30, 32'530}, Words{2, 0, 30, 1, 0, 1},
         Words{2, 0, 30, 1, 0, 0, 1}, Words{2, 0, 30, 1, 0, 0, 0, 0, 0, 1}, Words{2, 0, 30, 1, 1}}) {
     FakeProc proc = orphan();
-    proc.processes[10].put(kMutex, words);
+    proc.processes[10].put(kLost, words);
     EXPECT_THAT(stuck(&proc), IsEmpty()) << testing::PrintToString(words);
   }
   FakeProc unread = orphan();
-  unread.processes[10].bytes.erase(kMutex + 39);
+  unread.processes[10].bytes.erase(kLost + 39);
   EXPECT_THAT(stuck(&unread), IsEmpty());
 }
 
@@ -223,7 +223,7 @@ TEST(OrphanedLock, IsNoLongerInheritedByAnotherProgram) {
 
 TEST(OrphanedLock, IsMarkedInTheJudgement) {
   FakeProc proc = orphan();
-  proc.processes[10].waits_for_mutex(21, kSecond, 20);
+  proc.processes[10].waits_for_mutex(21, kOtherLost, 20);
   const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
   World world(&proc, &sample, {});
   Judgement judgement = judge(sample, &world);

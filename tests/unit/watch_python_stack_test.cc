@@ -1,5 +1,5 @@
-// Stacks of real Python programs, read from outside and compared with what they say themselves; of recorded ones; and
-// of programs that lie.
+// Stacks of real Python programs, read from outside and compared with what they say themselves; of recorded ones;
+// and of programs that lie.
 #include "job/json.h"
 #include "watch/python_stack.h"
 
@@ -216,12 +216,12 @@ std::string fixture(const std::string& name) {
 }
 
 /// A recording and the report of the program it is of.
-struct Recorded {
+struct RecordedStack {
   std::unique_ptr<ProcSource> proc;
   Json report;
 };
 
-Recorded recorded(const std::string& version) {
+RecordedStack recorded_stack(const std::string& version) {
   auto proc = recorded_proc(fixture("python-" + version + ".recording"));
   EXPECT_TRUE(proc) << proc.error().message;
   return {std::move(*proc), parse_json(fixture("python-" + version + ".json"))};
@@ -251,7 +251,7 @@ TEST(PythonStack, IsRecorded) {
 }
 
 TEST_P(RecordedPython, HasTheStacksItHad) {
-  const Recorded was = recorded(GetParam());
+  const RecordedStack was = recorded_stack(GetParam());
   const PythonStacks stacks = read_python_stacks(was.proc.get(), was.report.at("pid"));
   EXPECT_EQ(found(stacks), reported(was.report));
   EXPECT_EQ(stacks.version.substr(0, 4), GetParam());
@@ -259,7 +259,7 @@ TEST_P(RecordedPython, HasTheStacksItHad) {
 }
 
 TEST_P(RecordedPython, MayLieAsItLikes) {
-  const Recorded was = recorded(GetParam());
+  const RecordedStack was = recorded_stack(GetParam());
   EXPECT_GT(frames_of_lies(was.proc.get(), was.report.at("pid")), 0U);
 }
 

@@ -66,7 +66,7 @@ TEST(StallCauses, TellOfWorkersThatDieAgainAndAgain) {
   evidence.proc.process(kParent).thread(kParent).sleeps();
   for (int i = 0; i < 4; ++i) evidence.ended(kChild + i, kParent, 1 << 8);
   for (int i = 10; i < 20; ++i) evidence.ended(kChild + i, kParent, 0);
-  for (int i = 20; i < 30; ++i) evidence.ended(kChild + i, kOther, SIGKILL);  // of somebody else's
+  for (int i = 20; i < 30; ++i) evidence.ended(kChild + i, kThird, SIGKILL);  // of somebody else's
   EXPECT_EQ(evidence.of_stall().id, "unknown");
   evidence.ended(kChild + 5, kParent, SIGSEGV);
   evidence.ended(kChild + 6, kParent, 0);

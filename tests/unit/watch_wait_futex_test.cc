@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-constexpr std::uint64_t kLock = FakeProc::kMapped + 0x40;
+constexpr std::uint64_t kFutexWord = FakeProc::kMapped + 0x40;
 
 TEST(Futex, OfOneProcessIsEndedByIt) {
   FakeProc proc;
@@ -105,8 +105,8 @@ TEST(Futex, IsEndedByWhoeverSharesTheMemoryAndRuns) {
 FakeProc join() {
   FakeProc proc;
   TreeProcess& process = proc.process(10);
-  process.map("rw-p", 0, "").put(kLock, std::uint32_t{20});
-  process.thread(10).call(SYS_futex, {kLock, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 20, 0});
+  process.map("rw-p", 0, "").put(kFutexWord, std::uint32_t{20});
+  process.thread(10).call(SYS_futex, {kFutexWord, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 20, 0});
   process.thread(20).waits_on(0x5000);
   return proc;
 }
@@ -126,7 +126,7 @@ TEST(Futex, InUnknownMemoryIsLive) {
   unmapped.processes[10].threads[10].arguments[0] = 0x1234;
   EXPECT_THAT(judged(&unmapped).stuck, IsEmpty());
   FakeProc unread = join();
-  unread.processes[10].bytes.erase(kLock);
+  unread.processes[10].bytes.erase(kFutexWord);
   EXPECT_THAT(judged(&unread).stuck, IsEmpty());
   FakeProc in_file = join();
   in_file.processes[10].maps = "7e0000000000-7e0000001000 r--p 00000000 00:01 7 /usr/share/x\n";
@@ -136,8 +136,8 @@ TEST(Futex, InUnknownMemoryIsLive) {
 /// 10 and its child 11 share a page without a file, and a lock in it; 12 does not.
 FakeProc shared_page(const std::string& path = "/dev/zero (deleted)") {
   FakeProc proc;
-  proc.process(10).map("rw-s", 900, path).thread(10).waits_on(kLock, false);
-  proc.process(11, 10).map("rw-s", 900, path).thread(11).waits_on(kLock, false);
+  proc.process(10).map("rw-s", 900, path).thread(10).waits_on(kFutexWord, false);
+  proc.process(11, 10).map("rw-s", 900, path).thread(11).waits_on(kFutexWord, false);
   proc.process(12).map("rw-s", 901, path).thread(12).sleeps();
   return proc;
 }
@@ -160,7 +160,7 @@ TEST(SharedFutex, OnAnotherDeviceIsAnother) {
 
 TEST(SharedFutex, WithInheritanceOfPriorityIsLive) {
   FakeProc proc = shared_page();
-  proc.processes[10].threads[10].call(SYS_futex, {kLock, FUTEX_LOCK_PI, 0, 0});
+  proc.processes[10].threads[10].call(SYS_futex, {kFutexWord, FUTEX_LOCK_PI, 0, 0});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 

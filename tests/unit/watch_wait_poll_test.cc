@@ -11,15 +11,15 @@ namespace {
 
 using testing::UnorderedElementsAre;
 
-constexpr std::uint64_t kArray = 0x9000;
+constexpr std::uint64_t kPolled = 0x9000;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 /// 10 waits in poll for a pipe of 11 and one of 12, both stuck.
 FakeProc poller() {
   FakeProc proc;
   TreeProcess& process = proc.process(10).pipe(3, 70, O_RDONLY).pipe(4, 71, O_RDONLY);
-  process.put(kArray, pollfd{3, POLLIN, 0}).put(kArray + sizeof(pollfd), pollfd{4, POLLIN, 0});
-  process.thread(10).call(SYS_poll, {kArray, 2, kNever});
+  process.put(kPolled, pollfd{3, POLLIN, 0}).put(kPolled + sizeof(pollfd), pollfd{4, POLLIN, 0});
+  process.thread(10).call(SYS_poll, {kPolled, 2, kNever});
   proc.process(11).pipe(5, 70, O_WRONLY).thread(11).waits_on(0x5000);
   proc.process(12).pipe(5, 71, O_WRONLY).thread(12).waits_on(0x5000);
   return proc;
@@ -44,8 +44,8 @@ TEST(PollWait, IsEndedByAnyoneAtTheOtherEnds) {
 
 TEST(PollWait, WithATimeLimitIsLive) {
   const std::pair<std::int64_t, std::array<std::uint64_t, 5>> calls[] = {
-      {SYS_poll, {kArray, 2, 5000, 0, 0}},           {SYS_ppoll, {kArray, 2, 0x1000, 0, 0}},
-      {SYS_select, {4, kArray, 0, 0, 0x1000}},       {SYS_pselect6, {4, kArray, 0, 0, 0x1000}},
+      {SYS_poll, {kPolled, 2, 5000, 0, 0}},          {SYS_ppoll, {kPolled, 2, 0x1000, 0, 0}},
+      {SYS_select, {4, kPolled, 0, 0, 0x1000}},      {SYS_pselect6, {4, kPolled, 0, 0, 0x1000}},
       {SYS_epoll_wait, {9, 0x1000, 8, 5000, 0}},     {SYS_epoll_pwait, {9, 0x1000, 8, 5000, 0}},
       {SYS_epoll_pwait2, {9, 0x1000, 8, 0x1000, 0}},
   };
@@ -68,11 +68,11 @@ TEST(PollWait, GoesOnForEverWhenItWasRestarted) {
   EXPECT_TRUE(judged(&proc).is_deadlock);
   thread.arguments[2] = 5000;
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  thread.arguments = {kArray, 0, kNever};  // or a futex of shared memory
+  thread.arguments = {kPolled, 0, kNever};  // or a futex of shared memory
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  thread.arguments = {kArray, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, kNever, 0x1000};
-  for (std::uint64_t i = 0; i < 128; ++i) proc.processes[10].put(kArray + i * sizeof(pollfd), pollfd{0, 0, 0});
-  proc.processes[10].put(kArray, pollfd{-1, 0, 0}).pipe(0, 72, O_RDONLY);
+  thread.arguments = {kPolled, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, kNever, 0x1000};
+  for (std::uint64_t i = 0; i < 128; ++i) proc.processes[10].put(kPolled + i * sizeof(pollfd), pollfd{0, 0, 0});
+  proc.processes[10].put(kPolled, pollfd{-1, 0, 0}).pipe(0, 72, O_RDONLY);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
@@ -80,11 +80,11 @@ TEST(PollWait, OfArraysThatCannotBeReadIsLive) {
   FakeProc proc = poller();
   TreeThread& thread = proc.processes[10].threads[10].call(SYS_poll, {0x1, 2, kNever});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  thread.call(SYS_poll, {kArray, std::uint64_t{1} << 60, kNever});
+  thread.call(SYS_poll, {kPolled, std::uint64_t{1} << 60, kNever});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   thread.call(SYS_select, {64, 0x1, 0, 0, 0});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  thread.call(SYS_select, {std::uint64_t{1} << 60, kArray, 0, 0, 0});
+  thread.call(SYS_select, {std::uint64_t{1} << 60, kPolled, 0, 0, 0});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
@@ -92,8 +92,8 @@ TEST(PollWait, ForNothingWaitsForASignal) {
   FakeProc proc = poller();
   TreeThread& thread = proc.processes[10].threads[10].call(SYS_poll, {0, 0, kNever});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  proc.processes[10].put(kArray, pollfd{-1, POLLIN, 0});
-  thread.call(SYS_poll, {kArray, 1, kNever});
+  proc.processes[10].put(kPolled, pollfd{-1, POLLIN, 0});
+  thread.call(SYS_poll, {kPolled, 1, kNever});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   thread.call(SYS_select, {0, 0, 0, 0, 0});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
@@ -103,8 +103,8 @@ TEST(PollWait, ForNothingWaitsForASignal) {
 TEST(PollWait, HearsOfHangUps) {
   for (const short events : {short{0}, short{POLLIN}, short{POLLOUT}}) {
     FakeProc proc;
-    TreeProcess& process = proc.process(10).pipe(3, 70, O_WRONLY).put(kArray, pollfd{3, events, 0});
-    process.thread(10).call(SYS_poll, {kArray, 1, kNever});
+    TreeProcess& process = proc.process(10).pipe(3, 70, O_WRONLY).put(kPolled, pollfd{3, events, 0});
+    process.thread(10).call(SYS_poll, {kPolled, 1, kNever});
     proc.process(11).pipe(5, 70, O_RDONLY).thread(11).waits_on(0x5000);
     EXPECT_TRUE(judged(&proc).is_deadlock) << events;
     proc.processes[11].threads[11].sleeps();
@@ -115,8 +115,8 @@ TEST(PollWait, HearsOfHangUps) {
 TEST(PollWait, ForAPipeOpenedForBothIsEndedByBoth) {
   for (const auto mode : {O_RDONLY, O_WRONLY}) {
     FakeProc proc;
-    TreeProcess& process = proc.process(10).pipe(3, 70, O_RDWR).put(kArray, pollfd{3, POLLIN, 0});
-    process.thread(10).call(SYS_poll, {kArray, 1, kNever});
+    TreeProcess& process = proc.process(10).pipe(3, 70, O_RDWR).put(kPolled, pollfd{3, POLLIN, 0});
+    process.thread(10).call(SYS_poll, {kPolled, 1, kNever});
     proc.process(11).pipe(5, 70, mode).thread(11).sleeps();
     EXPECT_FALSE(judged(&proc).is_stuck(10)) << mode;
   }
@@ -135,8 +135,8 @@ TEST(PollWait, IsLiveIfOneOfItsDescriptorsIs) {
 TEST(SelectWait, ReadsItsThreeSets) {
   for (const std::size_t set : {std::size_t{1}, std::size_t{2}, std::size_t{3}}) {
     FakeProc proc = poller();
-    TreeThread& thread = proc.processes[10].put(kArray, std::uint64_t{1} << 4).threads[10];
-    thread.call(SYS_select, {5, 0, 0, 0, 0}).arguments[set] = kArray;
+    TreeThread& thread = proc.processes[10].put(kPolled, std::uint64_t{1} << 4).threads[10];
+    thread.call(SYS_select, {5, 0, 0, 0, 0}).arguments[set] = kPolled;
     EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{12, 0})) << set;
     EXPECT_TRUE(judged(&proc).is_deadlock);
   }

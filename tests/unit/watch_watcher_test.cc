@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-constexpr pid_t kParent = 5'000'010, kChild = 5'000'011, kRoot = 5'000'005;  // Linux numbers processes up to 4,194,304
+constexpr pid_t kParent = 5'000'010, kChild = 5'000'011, kFirst = 5'000'005;  // Linux numbers processes up to 4,194,304
 
 std::size_t no_deaths(pid_t /*parent*/, Nanos /*when*/) { return 0; }
 
@@ -279,12 +279,12 @@ TEST(Watcher, TellsAgainOfAnOrphanedLockThatHoldsUpMore) {
   FakeProc proc = orphan(kEnded);
   proc.processes[kParent].waits_for_mutex(kParent, 0x5000, kEnded);
   proc.processes[kParent].thread(kChild).sleeps();
-  TreeThread& root = proc.process(kRoot).thread(kRoot).sleeps();
-  proc.processes[kParent].parent = kRoot;
+  TreeThread& root = proc.process(kFirst).thread(kFirst).sleeps();
+  proc.processes[kParent].parent = kFirst;
   const auto told = who_cannot_return(&proc, [&](Nanos now) {
     if (now > 8 * kNanosPerSecond && root.number != SYS_wait4) root.waits_for_child(kParent).runs_once();
   });
-  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(kParent), UnorderedElementsAre(kRoot, kParent)));
+  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(kParent), UnorderedElementsAre(kFirst, kParent)));
 }
 
 TEST(Watcher, SaysNothingOfAnEmptyTree) {

@@ -18,7 +18,7 @@ constexpr std::uint64_t kBase = 0x10000;
 constexpr std::uint64_t kDynamic = 0x100, kHash = 0x200, kSymbols = 0x240, kStrings = 0x300, kVersion = 0x3c0;
 constexpr std::uint64_t kRuntime = 0x400, kCodeType = 0x900, kTextType = 0xa00, kBytesType = 0xb00;
 constexpr std::uint64_t kInterpreter = 0xc00, kGil = 0xe80, kThread = 0xf00, kOtherThread = 0x1000, kCframe = 0x1100;
-constexpr std::uint64_t kFrame = 0x1140, kOuterFrame = 0x11a0, kCode = 0x1200, kFile = 0x1300, kName = 0x1380;
+constexpr std::uint64_t kFrame = 0x1140, kOuterFrame = 0x11a0, kCode = 0x1200, kFile = 0x1300, kQualifiedName = 0x1380;
 constexpr std::uint64_t kLines = 0x1400, kSize = 0x1500;
 constexpr pid_t kPid = 7;
 
@@ -121,10 +121,10 @@ class Image {
     put(kCode + kLength, std::uint64_t{8});
     put(kCode + layout_.code.first_line, 40);
     point(kCode + layout_.code.filename, kFile);
-    point(kCode + layout_.code.qualified_name, kName);
+    point(kCode + layout_.code.qualified_name, kQualifiedName);
     point(kCode + layout_.code.line_table, kLines);
     for (const auto& [at, text] :
-         {std::pair{kFile, std::string_view("train.py")}, std::pair{kName, std::string_view("Model.fit")}}) {
+         {std::pair{kFile, std::string_view("train.py")}, std::pair{kQualifiedName, std::string_view("Model.fit")}}) {
       point(at + kType, kTextType);
       put(at + layout_.text.length, std::uint64_t{text.size()});
       put(at + layout_.text.state, std::uint32_t{1U << 2U | 32U | 64U});  // one byte a character, compact, ASCII
