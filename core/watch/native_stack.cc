@@ -17,6 +17,7 @@
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 #include "procfs/live_memory.h"
+#include "procfs/process_facts.h"
 #include "watch/process_image.h"
 #include "watch/traced_registers.h"
 
