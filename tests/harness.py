@@ -134,8 +134,15 @@ def list_processes() -> dict[int, Process]:
     return {process.pid: process for process in found if process}
 
 
-def descendants(root: int, processes: Mapping[int, Process] | None = None) -> list[Process]:
-    """All processes below `root`, zombies included; `root` itself is not. `processes`: those there are."""
+def descendants(
+    root: int,
+    processes: Mapping[int, Process] | None = None,
+    without: frozenset[int] = frozenset(),
+) -> list[Process]:
+    """All processes below `root`, zombies included, but none of `without` and none below those.
+
+    `processes`: those there are.
+    """
     processes = list_processes() if processes is None else processes
     children: dict[int, list[Process]] = {}
     for process in processes.values():
@@ -143,7 +150,7 @@ def descendants(root: int, processes: Mapping[int, Process] | None = None) -> li
     found: list[Process] = []
     pending = [root]
     while pending:
-        below = children.get(pending.pop(), [])
+        below = [child for child in children.get(pending.pop(), []) if child.pid not in without]
         found += below
         pending += [process.pid for process in below]
     return found
@@ -174,14 +181,7 @@ def reap_zombies() -> None:
 
 def living_descendants(ignored: frozenset[int] = frozenset()) -> list[Process]:
     """Our living descendants, without the children in `ignored` and what is below them."""
-    hidden = set(ignored)
-    for pid in ignored:
-        hidden.update(process.pid for process in descendants(pid))
-    return [
-        process
-        for process in descendants(os.getpid())
-        if process.alive and process.pid not in hidden
-    ]
+    return [process for process in descendants(os.getpid(), without=ignored) if process.alive]
 
 
 def kill_all(processes: Sequence[Process]) -> None:
