@@ -13,9 +13,34 @@ import harness
 from harness import MountDisk, RunCommand, StartCommand
 
 
+NIGHTLY = harness.ROOT / "tests/nightly.txt"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds --nightly."""
+    parser.addoption("--nightly", action="store_true", help=f"runs what {NIGHTLY.name} names, too")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Sees to it that no process can leave our tree."""
     harness.become_subreaper()
+
+
+def is_nightly(item: pytest.Function, named: frozenset[str]) -> bool:
+    """True if nightly.txt names the test, with its parameters or without."""
+    file = item.path.relative_to(item.config.rootpath).as_posix()
+    return f"{file}::{item.name}" in named or f"{file}::{item.originalname}" in named
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
+    """Leaves out what is for the night, and begins with groups: each runs on one worker, which must not be the last."""
+    if not config.getoption("nightly"):
+        named = frozenset(line.split("  ")[0] for line in NIGHTLY.read_text(encoding="utf-8").splitlines())
+        left_out = [item for item in items if is_nightly(item, named)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.fixture(scope="session")

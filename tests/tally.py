@@ -1,6 +1,6 @@
-"""Counts the test cases of a ctest run: those that GoogleTest and pytest tell of, else one a test.
+"""Counts the test cases of a run of pytest, or of ctest: there those that GoogleTest tells of, else one a test.
 
-    python3 tests/tally.py JUNIT.xml      # of `ctest --output-junit`; prints PASSED FAILED SKIPPED
+    python3 tests/tally.py JUNIT.xml      # of `pytest --junitxml` or `ctest --output-junit`; prints PASSED FAILED SKIPPED
 """
 
 from __future__ import annotations
@@ -11,16 +11,6 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 
 GTEST_LINE = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) {1,2}\] (\d+) tests?[.,]", re.MULTILINE)
-PYTEST_LINE = re.compile(r"^=* ?((?:\d+ \w+(?:, )?)+) in [\d.]+s.*$", re.MULTILINE)
-PYTEST_WORDS = {
-    "passed": "passed",
-    "xpassed": "passed",
-    "failed": "failed",
-    "error": "failed",
-    "errors": "failed",
-    "skipped": "skipped",
-    "xfailed": "skipped",
-}
 
 
 @dataclass
@@ -43,15 +33,8 @@ class Counts:
 def count_cases(output: str) -> Counts:
     """The cases that one test program's closing lines tell of; none if it has no such lines."""
     counts = Counts()
-    if summaries := PYTEST_LINE.findall(
-        output
-    ):  # the last one is its own, others it may have quoted
-        for number, word in re.findall(r"(\d+) (\w+)", summaries[-1]):
-            if kind := PYTEST_WORDS.get(word):
-                setattr(counts, kind, getattr(counts, kind) + int(number))
-    else:
-        for word, number in dict(GTEST_LINE.findall(output)).items():
-            setattr(counts, word.lower(), int(number))
+    for word, number in dict(GTEST_LINE.findall(output)).items():
+        setattr(counts, word.lower(), int(number))
     return counts
 
 
@@ -68,9 +51,19 @@ def count_test(test: ET.Element) -> Counts:
     return counts or Counts(passed=1)
 
 
+def count_suite(suite: ET.Element) -> Counts:
+    """One pytest run."""
+    failed, skipped = (sum(int(suite.get(kind, 0)) for kind in kinds) for kinds in (("failures", "errors"), ("skipped",)))
+    return Counts(int(suite.get("tests", 0)) - failed - skipped, failed, skipped)
+
+
 def main() -> None:
     """Prints the sums over all tests of the file."""
-    counts = sum((count_test(test) for test in ET.parse(sys.argv[1]).iter("testcase")), Counts())
+    root = ET.parse(sys.argv[1]).getroot()
+    if root.tag == "testsuites":
+        counts = sum((count_suite(suite) for suite in root), Counts())
+    else:
+        counts = sum((count_test(test) for test in root.iter("testcase")), Counts())
     print(counts.passed, counts.failed, counts.skipped)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -140,3 +141,20 @@ def test_every_test_is_checked_for_leaks(tmp_path: Path, body: str, complaint: s
     pytest.LineMatcher(done.stdout.splitlines()).fnmatch_lines(
         [f"*{complaint}*", "*1 passed, 1 error*"]
     )
+
+
+def collected(*words: str) -> str:
+    """What pytest says of the tests that it finds."""
+    argv = [harness.MPRUN_PYTHON, "-m", "pytest", "--collect-only", "-q", *words]
+    run = subprocess.run(argv, cwd=harness.ROOT / "tests", capture_output=True, text=True, check=False)
+    return run.stdout + run.stderr
+
+
+def test_the_nightly_list_names_tests() -> None:
+    """All that it names exist, and are left out without --nightly."""
+    lines = (harness.ROOT / "tests/nightly.txt").read_text(encoding="utf-8").splitlines()
+    named = [line.split("  ")[0] for line in lines if line and not line.startswith("#")]
+    there = collected("--nightly", *named)
+    assert "not found" not in there
+    assert [name for name in named if name not in there] == []
+    assert re.search(r"no tests collected \(\d+ deselected\)", collected(*named))

@@ -13,6 +13,8 @@ from cluster import Cluster
 from harness import MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks, wait_until
 from jobs import PATIENT, results, squares, submit, summary, wrapped, write_job
 
+pytestmark = pytest.mark.xdist_group("slurm")  # one cluster at a time
+
 DIGITS = ROOT / "configs/examples/digits"
 DDP = ROOT / "configs/examples/ddp/job.json"
 

@@ -13,6 +13,8 @@ from harness import RunCommand, StartCommand, marks, wait_until
 from jobs import PATIENT, results, squares, summary, write_job
 from terminal import COLUMNS, Terminal
 
+pytestmark = pytest.mark.xdist_group("slurm")  # one cluster at a time
+
 OFFER = "d: leave it running, c: cancel it, Enter: go on waiting"
 CTRL_C = "\x03"
 

@@ -1,8 +1,7 @@
-"""A real time limit of Slurm's, of which the shortest is a minute: run on request, see README.md."""
+"""A real time limit of Slurm's, of which the shortest is a minute."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,9 @@ from cluster import Cluster
 from harness import RunCommand, marks
 from jobs import PATIENT, results, squares, submit, summary, wrapped, write_job
 
-REQUESTED = "MPRUN_SLURM_TIME_LIMITS"
+pytestmark = pytest.mark.xdist_group("slurm")  # one cluster at a time
 
 
-@pytest.mark.skipif(REQUESTED not in os.environ, reason=f"takes minutes: set {REQUESTED} to run it")
 @pytest.mark.parametrize("warned", [True, False])
 def test_a_job_that_reaches_its_time_limit_goes_on(
     warned: bool, cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
