@@ -229,8 +229,7 @@ class Program {
       if (!is_heard_by_program(info)) {
         on_signal(static_cast<int>(info.ssi_signo));
       } else if (paused_ && stops_jobs(static_cast<int>(info.ssi_signo))) {
-        guard_.process.signal(
-            stopped_by_);  // ours may have become one with the terminal's before the guard took either
+        guard_.process.signal(stopped_by_);  // one signal to it, if ours came before it had taken the terminal's
       }
     }
     return size >= 0 || errno == EAGAIN;
