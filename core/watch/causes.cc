@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "watch/joins.h"
+#include "watch/library_waits.h"
 
 namespace mprun {
 std::string thread_text(const JudgedThread& thread) {
@@ -25,10 +26,6 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
     if (is_stuck(evidence, thread) && matches(thread)) return &thread;
   }
   return nullptr;
-}
-
-bool ends_with(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
 // A forked child waits for a team of OpenMP threads that fork() did not take along.
@@ -159,21 +156,30 @@ std::optional<HangCause> barrier_short(const Evidence& evidence) {
                    "give the barrier as many parties as will wait at it, or wait(timeout=...)"};
 }
 
+// But for threads that libraries have started to help, and that hold nothing.
+bool is_alone(const Evidence& evidence, const World::Process& process, pid_t tid) {
+  return std::all_of(process.threads.begin(), process.threads.end(), [&](pid_t other) {
+    const auto frames = evidence.python.find(other);
+    return other == tid || (frames != evidence.python.end() && is_library_helper(frames->second));
+  });
+}
+
 // The thread of a forked child that is alone there, waits for a lock of its own process, and left others behind.
 const JudgedThread* find_lonely(const Evidence& evidence, bool (*matches)(const std::vector<PythonFrame>& frames)) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
     const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
     const auto frames = evidence.python.find(thread.sample->tid);
-    return thread.wait.kind == WaitKind::kFutex && process->forked && process->threads.size() == 1 && fork != nullptr &&
-           fork->threads > 1 && frames != evidence.python.end() && matches(frames->second);
+    return thread.wait.kind == WaitKind::kFutex && process->forked && fork != nullptr && fork->threads > 1 &&
+           frames != evidence.python.end() && is_alone(evidence, *process, thread.sample->tid) &&
+           !is_library_helper(frames->second) && matches(frames->second);
   });
 }
 
 // Waits to be told something, not for a lock that was taken.
 bool waits_for_notice(const std::vector<PythonFrame>& frames) {
   const auto is_notice = [](const PythonFrame& frame) {
-    if (!ends_with(frame.file, "/threading.py")) return ends_with(frame.file, "/queue.py");
+    if (!frame.file.ends_with("/threading.py")) return frame.file.ends_with("/queue.py");
     return frame.function == "Condition.wait" || frame.function == "Thread._wait_for_tstate_lock";
   };
   return is_notice(frames.front());
@@ -353,7 +359,7 @@ bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function
   const auto it = python.find(tid);
   if (it == python.end()) return false;
   return std::any_of(it->second.begin(), it->second.end(), [&](const PythonFrame& frame) {
-    return (function.empty() || frame.function == function) && ends_with(frame.file, file);
+    return (function.empty() || frame.function == function) && frame.file.ends_with(file);
   });
 }
 

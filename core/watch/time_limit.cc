@@ -94,4 +94,30 @@ std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* 
   return std::max<Nanos>(limit->time - (now.tv_sec * kNanosPerSecond + now.tv_nsec), 0);
 }
 
+std::optional<ThreadSample> without_limit(const ThreadSample& thread) {
+  constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+  ThreadSample endless = thread;
+  auto& arguments = endless.call.arguments;
+  switch (call_of(thread.call.number)) {
+    case Call::kFutex:
+    case Call::kEpollWait2:
+      arguments[3] = 0;
+      return endless;
+    case Call::kPoll:
+      arguments[2] = kForEver;
+      return endless;
+    case Call::kPpoll:
+      arguments[2] = 0;
+      return endless;
+    case Call::kSelect:
+      arguments[4] = 0;
+      return endless;
+    case Call::kEpollWait:
+      arguments[3] = kForEver;
+      return endless;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace mprun

@@ -7,7 +7,9 @@
 #include <array>
 #include <csignal>
 
+#include "watch/library_waits.h"
 #include "watch/syscall_table.h"
+#include "watch/time_limit.h"
 
 namespace mprun {
 namespace {
@@ -133,6 +135,25 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
   return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
 }
 
+// A library that looks around every now and then and waits for the same again: for ever, if nothing has happened.
+std::optional<Wait> decode_library_poll(const ThreadSample& thread, const World::Process& process, World* world) {
+  const auto endless = without_limit(thread);
+  if (!endless) return std::nullopt;
+  const auto& threads = world->python(thread.pid).threads;
+  const auto python =
+      std::find_if(threads.begin(), threads.end(), [&](const PythonThread& one) { return one.tid == thread.tid; });
+  const LibraryPoll* poll = python == threads.end() ? nullptr : find_library_poll(python->frames);
+  if (poll == nullptr) return std::nullopt;
+  Wait wait = decode_call(*endless, process, world);
+  wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
+  if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";
+  if (poll->ends_with_parent) {
+    add_wakers({{process.parent, 0}}, &wait);
+    if (world->process(process.parent) == nullptr) wait.why_live = "the parent of its process is not known";
+  }
+  return wait;
+}
+
 // It has run between the samples. One that waits for a GIL does so again and again, and yet gets nowhere while another
 // thread holds it: the judgement is made twice, and counts if nobody has got the GIL meanwhile.
 Wait decode_moving(const ThreadSample& thread, World* world) {
@@ -231,6 +252,9 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
     return live_wait(WaitKind::kOther, std::move(why));
   }
   Wait wait = decode_call(thread, *process, world);
+  if (wait.timed) {
+    if (auto polled = decode_library_poll(thread, *process, world)) wait = std::move(*polled);
+  }
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, world);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "nobody is known who could wake it";

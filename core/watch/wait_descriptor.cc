@@ -31,8 +31,9 @@ Wait decode_pipe(const Descriptor& descriptor, World::End end, World* world) {
 Wait decode_listener(pid_t pid, const UnixSocket& socket, World* world) {
   const std::size_t slash = socket.name.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : socket.name.substr(0, slash);
+  const std::string name = socket.name.substr(slash + 1);
   const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
-                      socket.name.substr(slash + 1).rfind("listener-", 0) == 0;
+                      (name.rfind("listener-", 0) == 0 || name.rfind("sock-", 0) == 0);  // since Python 3.14
   if (!is_own || !world->is_closed() || !world->proc()->is_private_folder(pid, folder).value_or(false)) {
     return live_wait(WaitKind::kSocket, "anybody may connect");
   }

@@ -7,6 +7,8 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "watch/signal_handlers.h"
+
 namespace mprun {
 namespace {
 
@@ -87,6 +89,12 @@ World::World(ProcSource* proc, const Sample* sample, Outside around) : proc_(pro
     if (parent != processes_.end()) parent->second.children.push_back(pid);
     index_descriptors(process);
   }
+  for (const pid_t ended : sample->ended) {
+    const auto text = proc_->read(std::to_string(ended) + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    const auto parent = stat ? processes_.find(stat->parent) : processes_.end();
+    if (parent != processes_.end()) parent->second.has_ended_child = true;
+  }
   find_blind_spot();
 }
 
@@ -155,23 +163,39 @@ void World::find_blind_spot() {
 }
 
 // CPython catches it in every program, to raise KeyboardInterrupt, and a shell while a command runs: it says nothing of
-// them. CPython is known by the signals that it ignores from the start.
-bool World::expects_interrupt(const Process& process, const StatusFile& status) const {
+// them. CPython is known by its image, or by the signals that it ignores from the start.
+bool World::expects_interrupt(const Process& process, const StatusFile& status) {
   constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
   if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
   const std::string name = program.substr(program.rfind('/') + 1);
   constexpr std::array<const char*, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
-  return std::find(kShells.begin(), kShells.end(), name) != kShells.end();
+  if (std::find(kShells.begin(), kShells.end(), name) != kShells.end() || is_python_module(program)) return true;
+  const auto& mapped = maps(process.pid);
+  return std::any_of(mapped.begin(), mapped.end(),
+                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
 }
 
-std::string World::why_it_acts_alone(const Process& process, const StatusFile& status) const {
+// A signal from outside may come any time: what counts is whether its handler could let somebody go on.
+std::string World::why_signals_may_release(const Process& process, const StatusFile& status) {
+  std::uint64_t unexpected = status.caught & ~expected_signals();
+  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
+  if (unexpected == 0) return {};
+  const HandlerModules modules = handler_modules(proc_, process.speaker, maps(process.pid));
+  for (; unexpected != 0; unexpected &= unexpected - 1) {
+    const int signal = lowest_signal(unexpected);
+    const std::string& module = modules.at(static_cast<std::size_t>(signal));
+    if (releases_nobody(signal, module)) continue;
+    return "catches signal " + std::to_string(signal) + (module.empty() ? "" : " (by " + module + ")");
+  }
+  return {};
+}
+
+std::string World::why_it_acts_alone(const Process& process, const StatusFile& status) {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
-  std::uint64_t unexpected = status.caught & ~expected_signals();
-  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
-  if (unexpected != 0) return "catches signal " + std::to_string(lowest_signal(unexpected));
+  if (std::string why = why_signals_may_release(process, status); !why.empty()) return why;
   const auto timer = has_posix_timer(proc_, process.speaker);
   if (!timer) return "may have a POSIX timer";
   if (*timer) return "has a POSIX timer";
@@ -284,9 +308,15 @@ std::vector<pid_t> World::sharing_memory(pid_t pid) {
   return sharing_memory_[pid];
 }
 
+const PythonStacks& World::python(pid_t pid) {
+  const auto [it, is_new] = python_.try_emplace(pid);
+  if (is_new) it->second = read_python_stacks(proc_, pid);
+  return it->second;
+}
+
 const std::vector<PythonGil>& World::gils(pid_t pid) {
   const auto [it, is_new] = gils_.try_emplace(pid);
-  if (is_new) it->second = read_python_stacks(proc_, pid).gils;
+  if (is_new) it->second = python(pid).gils;
   return it->second;
 }
 

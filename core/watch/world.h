@@ -57,6 +57,7 @@ class World {
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
     std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
+    bool has_ended_child = false;         ///< of whose end it has not heard yet
     std::vector<Descriptor> descriptors;  ///< by number
     /// Why nothing can be proved of it ("catches signal 10"); empty: something can.
     std::string acts_alone;
@@ -105,10 +106,11 @@ class World {
   /// Processes of the tree that share the address space of `pid`, itself among them.
   [[nodiscard]] std::vector<pid_t> sharing_memory(pid_t pid);
   [[nodiscard]] const std::vector<FileLock>& file_locks();
-  /// Of the Python in a process; asked for where a thread seems to wait for one.
-  [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
-  /// All those that were asked for.
+  /// Of the Python in a process; asked for where a thread seems to wait for a GIL, or in a library that polls.
+  [[nodiscard]] const PythonStacks& python(pid_t pid);
+  /// The GILs that threads were found to wait for, by gil().
   [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
+  [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
   [[nodiscard]] ProcSource* proc() { return proc_; }
 
   /// Of a process of the tree; false if not all of it can be read.
@@ -133,8 +135,9 @@ class World {
   [[nodiscard]] std::string why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
-  [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status) const;
-  [[nodiscard]] std::string why_it_acts_alone(const Process& process, const StatusFile& status) const;
+  [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
+  [[nodiscard]] std::string why_signals_may_release(const Process& process, const StatusFile& status);
+  [[nodiscard]] std::string why_it_acts_alone(const Process& process, const StatusFile& status);
 
   ProcSource* proc_;
   Outside around_;
@@ -147,6 +150,7 @@ class World {
   std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::optional<std::vector<FileLock>> locks_;
+  std::map<pid_t, PythonStacks> python_;
   std::map<pid_t, std::vector<PythonGil>> gils_;
 };
 

@@ -75,6 +75,7 @@ PROCESS_JOIN = ("Process.join",)
 THREAD_JOIN = ("Thread.join",)
 POOL_JOIN = ("Pool.join",)
 POOL_MAP = ("Pool.map", "Result.get")
+DATALOADER = ("_BaseDataLoaderIter.__next__",)
 DIED = ("worker-died",)
 AT_FORK = ("lock-held-at-fork",)
 LOST_THREAD = ("thread-lost-at-fork",)
@@ -174,7 +175,13 @@ _VARIANTS = [
     ),
     Case("thread_at_exit.py", DEADLOCK, UNKNOWN, ("_shutdown",)),
     # torch's workers catch SIGTERM, so that nothing can be proved of them: then no cause is known either.
-    Case("dataloader_lock_at_fork.py", ("partial-deadlock", "stalled"), (*AT_FORK, *UNKNOWN)),
+    Case("dataloader_lock_at_fork.py", DEADLOCK, AT_FORK, DATALOADER),
+    Case("dataloader_second_batch.py", DEADLOCK, AT_FORK, DATALOADER),
+    Case("dataloader_second_epoch.py", DEADLOCK, AT_FORK, DATALOADER),
+    Case("dataloader_library_thread.py", DEADLOCK, AT_FORK, DATALOADER),
+    Case("dataloader_lock_cycle.py", DEADLOCK, (*UNKNOWN, "lock-cycle"), DATALOADER),
+    Case("dataloader_unpicklable_batch.py", DEADLOCK, UNKNOWN, DATALOADER),
+    Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
     Case("thread_lock_twice.py", DEADLOCK, ("lock-cycle",), ()),
     Case("thread_lock_cycle.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
     Case("join_with_lock.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),

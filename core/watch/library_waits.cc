@@ -1,0 +1,58 @@
+#include "watch/library_waits.h"
+
+#include <algorithm>
+#include <array>
+
+namespace mprun {
+namespace {
+
+constexpr std::array kPolls = {
+    // torch 1.13 to 2.14; MP_STATUS_CHECK_INTERVAL is 5 s.
+    LibraryPoll{"/torch/utils/data/dataloader.py", "_MultiProcessingDataLoaderIter._try_get_data",
+                "whether its workers live", true, false},
+    LibraryPoll{"/torch/utils/data/_utils/worker.py", "_worker_loop", "whether its parent lives", false, true},
+    LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop", "whether it is to end", false, false},
+    LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop.<locals>.do_one_step",
+                "whether it is to end", false, false},
+    // CPython 3.8 to 3.14, every second.
+    LibraryPoll{"/multiprocessing/managers.py", "Server.serve_forever", "whether it is to end", false, false},
+    // tqdm 4: every 10 s; draws bars anew.
+    LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false},
+};
+
+// What a poll is made of.
+constexpr std::array<std::string_view, 5> kWaitingFiles = {"/selectors.py", "/multiprocessing/connection.py",
+                                                           "/multiprocessing/queues.py", "/queue.py", "/threading.py"};
+
+struct Function {
+  std::string_view file, name;
+};
+constexpr std::array kHelpers = {
+    Function{"/multiprocessing/queues.py", "Queue._feed"},
+    Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
+    Function{"/tqdm/_monitor.py", "TMonitor.run"},
+    Function{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop"},
+};
+
+}  // namespace
+
+const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames) {
+  for (const PythonFrame& frame : frames) {
+    for (const LibraryPoll& poll : kPolls) {
+      if (frame.function == poll.function && frame.file.ends_with(poll.file)) return &poll;
+    }
+    const auto waits = [&](std::string_view file) { return frame.file.ends_with(file); };
+    if (std::none_of(kWaitingFiles.begin(), kWaitingFiles.end(), waits)) return nullptr;
+  }
+  return nullptr;
+}
+
+bool is_library_helper(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return std::any_of(kHelpers.begin(), kHelpers.end(), [&](const Function& helper) {
+      return frame.function == helper.name && frame.file.ends_with(helper.file);
+    });
+  });
+}
+
+}  // namespace mprun

@@ -1,0 +1,27 @@
+// Waits of known libraries that the kernel does not show as what they are. A table, with the source that each line was
+// read in: polls that wake up, look around, and wait for the same again; and threads that only help others.
+#pragma once
+
+#include <string_view>
+
+#include "watch/hang.h"
+
+namespace mprun {
+
+/// What a library looks at when a wait with a time limit has passed. If nothing has happened there, it waits for the
+/// same again, for ever.
+struct LibraryPoll {
+  std::string_view file;      ///< the end of its path
+  std::string_view function;  ///< which waits, by calls of the standard library alone
+  const char* looks_at;       ///< for people: "whether its workers live"
+  bool ends_with_child;       ///< it does not go on waiting if a child of its process has ended
+  bool ends_with_parent;      ///< the same of its process's parent
+};
+
+/// The poll that a thread is in; nullptr: none that is known. `frames`: innermost first.
+[[nodiscard]] const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames);
+
+/// True of a thread that a library has started to move what others give it: it holds no lock of theirs while it waits.
+[[nodiscard]] bool is_library_helper(const std::vector<PythonFrame>& frames);
+
+}  // namespace mprun

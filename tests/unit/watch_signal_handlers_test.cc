@@ -1,0 +1,71 @@
+// Who handles the signals that a process catches, and whom such a handler may let go on.
+#include "watch/signal_handlers.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "fake_proc.h"
+#include "python_program.h"
+
+namespace mprun {
+namespace {
+
+HandlerModules modules_of(ProcSource* proc, pid_t pid) {
+  return handler_modules(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")));
+}
+
+TEST(SignalHandlers, StandInTheMemoryOfTheLibrary) {
+  auto input = make_pipe();
+  auto output = make_pipe();
+  ASSERT_TRUE(input && output);
+  SpawnPlan plan;
+  plan.argv = {"/bin/sh", "-c", "trap 'echo heard' TERM; trap '' HUP; echo ready; read line"};
+  plan.env = {"LD_PRELOAD=" MPRUN_PRELOAD_LIBRARY};
+  plan.fds = {{input->read.get(), 0}, {output->write.get(), 1}, {2, 2}};
+  SpawnFailure failure;
+  const pid_t pid = spawn_process(plan, &failure);
+  ASSERT_GT(pid, 0) << failure.stage;
+  output->write.reset();
+  char c = 0;
+  while (read(output->read.get(), &c, 1) == 1 && c != '\n') {
+  }
+
+  const auto proc = live_proc();
+  const HandlerModules modules = modules_of(proc.get(), pid);
+  EXPECT_EQ(modules.at(SIGTERM), std::filesystem::canonical("/bin/sh").string());
+  EXPECT_EQ(modules.at(SIGHUP), "") << "it is ignored";
+  EXPECT_EQ(modules.at(SIGUSR1), "");
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
+TEST(SignalHandlers, AreNotKnownWithoutTheLibrary) {
+  FakeProc proc;
+  proc.process(10).catches(SIGTERM).thread(10);
+  EXPECT_EQ(modules_of(&proc, 10), HandlerModules());
+  proc.processes[10].map("r--p", 7, "/usr/lib/mprun/libmprun_preload.so");
+  EXPECT_EQ(modules_of(&proc, 10), HandlerModules()) << "its memory cannot be read";
+}
+
+TEST(SignalHandlers, LetNobodyGoOnWhereTheyAreKnown) {
+  const char* const torch = "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13";
+  EXPECT_TRUE(releases_nobody(SIGTERM, torch));
+  EXPECT_FALSE(releases_nobody(SIGUSR1, torch));
+  EXPECT_TRUE(releases_nobody(SIGHUP, "/usr/lib/libucs.so.0"));
+  EXPECT_TRUE(releases_nobody(SIGWINCH, "/usr/lib/libreadline.so.8.2"));
+  EXPECT_FALSE(releases_nobody(SIGTERM, "/usr/lib/libreadline.so.8.2"));
+  EXPECT_FALSE(releases_nobody(SIGTERM, "/usr/bin/node"));
+  EXPECT_FALSE(releases_nobody(SIGTERM, ""));
+}
+
+TEST(SignalHandlers, KnowPython) {
+  EXPECT_TRUE(is_python_module("/usr/bin/python3.11"));
+  EXPECT_TRUE(is_python_module("/opt/lib/libpython3.12.so.1.0"));
+  EXPECT_FALSE(is_python_module("/usr/lib/libtorch_python.so.1.13"));
+  EXPECT_FALSE(is_python_module(""));
+}
+
+}  // namespace
+}  // namespace mprun
