@@ -52,6 +52,9 @@ int doctor(const CommandLine& line, const Inheritance& inheritance);
 /// `mprun inspect PID`: needs no guard, starts nothing.
 int inspect(const CommandLine& line);
 
+/// `mprun explain [ID]`: the page of a cause, or the list of all.
+int explain(const CommandLine& line);
+
 /// `mprun init SCRIPT.py`: becomes the Python that writes the spec.
 int init(const CommandLine& line);
 

@@ -136,7 +136,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
   // is killed. In a job it is known: a worker has a task.
   const bool in_job = !run_dir_.empty();
-  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id == "unknown" && !in_job) return std::nullopt;
+  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle && !in_job) return std::nullopt;
   Finding finding = tell(hang);
   finding.of_all = hang.verdict == HangVerdict::kStalled;
   if (finding.of_all) return finding;

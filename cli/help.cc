@@ -37,6 +37,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun merge RUN_DIR
        mprun report [--html FILE] [--trace FILE] [--junit FILE] RUN_DIR
        mprun inspect [--json | --dot] [--record FILE] PID
+       mprun explain [ID]
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
        mprun [OPTIONS] doctor -- COMMAND [ARGS...])";

@@ -47,4 +47,6 @@ Result<Installation> find_installation() {
   return found;
 }
 
+std::string shared_folder() { return own_executable().parent_path().parent_path() / "share/mprun"; }
+
 }  // namespace mprun

@@ -19,4 +19,7 @@ struct Installation {
 
 [[nodiscard]] Result<Installation> find_installation();
 
+/// PREFIX/share/mprun for PREFIX/bin/mprun.
+[[nodiscard]] std::string shared_folder();
+
 }  // namespace mprun

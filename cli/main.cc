@@ -71,6 +71,7 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   }
   if (line.subcommand == Subcommand::kDoctor) return doctor(line, inheritance);
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
+  if (line.subcommand == Subcommand::kExplain) return explain(line);
   if (line.subcommand == Subcommand::kReport) return report(line);
   if (line.subcommand == Subcommand::kMerge) return merge(line);
   if (line.subcommand == Subcommand::kSubmit) return submit(line);

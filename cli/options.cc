@@ -80,6 +80,8 @@ Place place_of(const CommandLine& line) {
       return kMergePlace;
     case Subcommand::kSubmit:
       return kSubmitPlace;
+    case Subcommand::kExplain:
+      return kExplainPlace;
   }
   return kRunPlace;
 }

@@ -11,7 +11,7 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge, kSubmit };
+enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge, kSubmit, kExplain };
 
 /// Of `mprun submit`.
 struct Submission {
@@ -30,6 +30,7 @@ struct CommandLine {
   Document layer;                    ///< what the options set
   std::string run_dir;               ///< of `mprun resume`, `mprun report` and `mprun merge`
   std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
+  std::string cause;                 ///< of `mprun explain`; empty: all
   std::string html, trace, junit;    ///< of `mprun report`, `junit` of a job, too: files to be written
   Submission submission;             ///< of `mprun submit`
   bool resume = false;               ///< go on in the run directory if it has a run

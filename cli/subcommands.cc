@@ -54,6 +54,15 @@ std::optional<EarlyExit> parse_doctor(const Words& words, OptionParser* parser) 
   return std::nullopt;
 }
 
+std::optional<EarlyExit> parse_explain(const Words& words, OptionParser* parser) {
+  if (auto exit = parser->parse(words.rest)) return exit;
+  if (!parser->remaining().empty()) return parse_one_word(words, "ID", parser, &parser->line.cause);
+  std::vector<std::string> options = words.options;
+  options.insert(options.end(), words.rest.begin(), words.rest.end());
+  if (auto exit = parser->parse(options)) return exit;
+  return parser->apply();
+}
+
 std::optional<EarlyExit> parse_init(const Words& words, OptionParser* parser) {
   return parse_one_word(words, "SCRIPT.py", parser, &parser->line.script);
 }
@@ -113,6 +122,7 @@ struct Entry {
 
 constexpr std::array kEntries = {
     Entry{"doctor", Subcommand::kDoctor, parse_doctor, nullptr},
+    Entry{"explain", Subcommand::kExplain, parse_explain, "the ID of a cause"},
     Entry{"init", Subcommand::kInit, parse_init, "a SCRIPT.py"},
     Entry{"inspect", Subcommand::kInspect, parse_inspect, "the PID of a process"},
     Entry{"merge", Subcommand::kMerge, parse_run_dir, "a RUN_DIR"},

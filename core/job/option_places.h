@@ -27,6 +27,7 @@ enum Place : Places {
   kInspectPlace = 1U << 10U,
   kMergePlace = 1U << 11U,
   kReportPlace = 1U << 12U,
+  kExplainPlace = 1U << 13U,
   // By what a job runs.
   kFunctionPlace = 1U << 16U,
   kCommandPlace = 1U << 17U,

@@ -106,7 +106,7 @@ std::string inspect_text(const Inspection& inspection) {
   for (const std::string& note : inspection.notes) append(&text, 2, "note: " + note);
   // Of a part that nobody waits for, and that no rule knows, it cannot be said that it is wrong.
   const bool hangs = hang.verdict == HangVerdict::kDeadlock ||
-                     (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.id != "unknown");
+                     (hang.verdict == HangVerdict::kPartialDeadlock && !hang.cause.looks_idle);
   if (hangs) text += "\n" + hang_text(stuck_part(hang));
   if (hang.processes.empty()) return text;
   text += "\nevery process and thread:\n";

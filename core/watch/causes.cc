@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "watch/cause_rules.h"
 #include "watch/joins.h"
 #include "watch/library_waits.h"
 
@@ -15,18 +16,6 @@ std::string thread_text(const JudgedThread& thread) {
 namespace {
 
 using Rule = std::optional<HangCause> (*)(const Evidence&);
-
-bool is_stuck(const Evidence& evidence, const JudgedThread& thread) {
-  return evidence.judgement->stuck.count(thread.sample->pid) != 0 && thread.wait.kind != WaitKind::kEnded;
-}
-
-template <typename Matches>
-const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (is_stuck(evidence, thread) && matches(thread)) return &thread;
-  }
-  return nullptr;
-}
 
 // A forked child waits for a team of OpenMP threads that fork() did not take along.
 std::optional<HangCause> openmp_after_fork(const Evidence& evidence) {
@@ -269,6 +258,16 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
                      "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job "
                      "of mprun tries the task again"};
   }
+  const JudgedThread* asks = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return evidence.is_in(thread.sample->tid, "/multiprocessing/managers.py", "AcquirerProxy.acquire") ||
+           evidence.is_in(thread.sample->tid, "/multiprocessing/managers.py", "AcquirerProxy.__enter__");
+  });
+  if (asks != nullptr) {
+    return HangCause{
+        "worker-died",
+        thread_text(*asks) + " waits for a lock of a manager that nobody alive will free: " + end_text(*dead),
+        "find out why it died; a manager keeps a lock that its holder has not released"};
+  }
   if (locked == nullptr) return std::nullopt;
   return HangCause{
       "worker-died",
@@ -323,9 +322,13 @@ std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
       "take locks in the same order everywhere, and wait for no thread while you hold a lock that it needs"};
 }
 
-constexpr Rule kRules[] = {openmp_after_fork, lock_cycle,    own_file_lock,       file_lock_cycle,   mutex_held_at_fork,
-                           gil_held,          worker_died,   thread_lost_at_fork, lock_held_at_fork, queue_not_drained,
-                           pipe_never_closed, barrier_short, python_lock_cycle};
+// In this order: what is known for certain before what may follow from it.
+constexpr Rule kRules[] = {openmp_after_fork,       lock_cycle,         own_file_lock,     file_lock_cycle,
+                           mutex_held_at_fork,      gil_held,           worker_died,       thread_lost_at_fork,
+                           lock_held_at_fork,       pool_helper_lost,   queue_not_drained, pipe_never_closed,
+                           barrier_short,           python_lock_cycle,  mutex_owner_ended, task_waits_in_own_pool,
+                           pipe_kept_by_grandchild, input_never_closed, shared_lock_cycle, exit_handler_waits,
+                           never_notified,          pipe_cycle};
 
 }  // namespace
 
@@ -367,9 +370,7 @@ HangCause find_cause(const Evidence& evidence) {
   for (const Rule rule : kRules) {
     if (auto cause = rule(evidence)) return std::move(*cause);
   }
-  HangCause unknown;
-  unknown.explanation = "what each thread waits for is told above; none of the known causes fits";
-  return unknown;
+  return no_waker(evidence);
 }
 
 }  // namespace mprun

@@ -1,5 +1,6 @@
 // Why a tree hangs: rules over the wait-for graph, stacks, fork history and deaths. Each rule is one function that says
-// what it is sure of, or nothing; when none is sure the cause is `unknown`. Pure, but for what the world still reads.
+// what it is sure of, or nothing; the last one fits every proof. Of what is not proved the cause may be `unknown`.
+// Pure, but for what the world still reads.
 #pragma once
 
 #include "watch/family.h"

@@ -30,6 +30,7 @@ struct HangCause {
   std::string id = "unknown";  ///< one of DESIGN's stable ids
   std::string explanation;     ///< one sentence
   std::string fix;             ///< one command or change; empty: none is known
+  bool looks_idle = false;     ///< who waits for work looks the same: of a part it is no fault by itself
 };
 
 /// The call that waits for what is stuck, named as a person would.

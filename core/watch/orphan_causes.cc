@@ -56,16 +56,18 @@ HangCause find_cause_of_orphaned_lock(const Evidence& evidence) {
   for (const Rule rule : kOrphanRules) {
     if (auto cause = rule(evidence)) return std::move(*cause);
   }
-  HangCause unknown;
+  HangCause cause;
   for (const OrphanedWait& wait : evidence.judgement->orphaned) {
     if (!wait.owner_ended) continue;
-    unknown.explanation = "thread " + std::to_string(wait.owner) + ", which held the mutex that " +
-                          thread_text(wait.tid, wait.pid) + " waits for, has ended";
-    unknown.fix = "unlock the mutex on every way out of the thread that locks it, or make it a robust one";
-    return unknown;
+    cause.id = "mutex-owner-ended";
+    cause.explanation = "thread " + std::to_string(wait.owner) + ", which held the mutex that " +
+                        thread_text(wait.tid, wait.pid) + " waits for, has ended";
+    cause.fix = "unlock the mutex on every way out of the thread that locks it, or make it a robust one";
+    return cause;
   }
-  unknown.explanation = "threads wait for mutexes whose owners are stuck themselves";
-  return unknown;
+  cause.id = "no-waker";
+  cause.explanation = "threads wait for mutexes whose owners are stuck themselves";
+  return cause;
 }
 
 }  // namespace mprun

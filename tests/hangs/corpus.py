@@ -80,7 +80,10 @@ DIED = ("worker-died",)
 AT_FORK = ("lock-held-at-fork",)
 LOST_THREAD = ("thread-lost-at-fork",)
 OPENMP = ("openmp-after-fork",)
-UNKNOWN = ("unknown",)
+NEVER_NOTIFIED = ("never-notified",)
+PIPE_CYCLE = ("pipe-cycle",)
+NO_WAKER = ("no-waker",)
+OWNER_ENDED = ("mutex-owner-ended",)
 NO_LIBGOMP = "-libgomp"
 
 _REPORTED = [
@@ -98,7 +101,7 @@ _REPORTED = [
     Case("pool_worker_killed.py", DEADLOCK, DIED, POOL_JOIN, 5),
     Case("pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN, 6),
     Case("pool_keyboard_interrupt.py", DEADLOCK, DIED, POOL_MAP, 6),
-    Case("pool_unpicklable_result.py", DEADLOCK, (*DIED, *UNKNOWN), POOL_JOIN, 7),
+    Case("pool_unpicklable_result.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN, 7),
     Case("queue_join_before_get.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN, 8),
     Case("lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 9),
     Case(
@@ -120,7 +123,7 @@ _REPORTED = [
         rest="moving",
     ),
     Case("pipe_never_closed.py", DEADLOCK, ("pipe-never-closed",), PROCESS_JOIN, 17),
-    Case("pool_imap_blocked_generator.py", DEADLOCK, (*UNKNOWN, "lock-cycle"), POOL_JOIN, 18),
+    Case("pool_imap_blocked_generator.py", DEADLOCK, NEVER_NOTIFIED, POOL_JOIN, 18),
     Case("child_stopped.py", STALLED, ("stopped",), PROCESS_JOIN, 19, rest="stopped"),
     Case("gil_held_by_c_call.py", DEADLOCK, ("gil-held",), THREAD_JOIN, 20, rest="moving"),
     Case("pool_initializer_raises.py", STALLED, ("respawn-loop",), POOL_MAP, 21, rest="moving"),
@@ -145,42 +148,42 @@ _REPORTED = [
 
 _VARIANTS = [
     Case("pool_map_killed.py", DEADLOCK, DIED, POOL_MAP),
-    Case("future_waits_in_own_pool.py", DEADLOCK, (*UNKNOWN, "lock-cycle"), ("Future.result",)),
+    Case("future_waits_in_own_pool.py", DEADLOCK, ("task-waits-in-own-pool",), ("Future.result",)),
     Case(
-        "popen_wait_unread_pipe.py", DEADLOCK, ("queue-not-drained", *UNKNOWN), ("Popen.wait",)
+        "popen_wait_unread_pipe.py", DEADLOCK, ("queue-not-drained",), ("Popen.wait",)
     ),
     Case(
         "popen_grandchild_keeps_pipe.py",
         DEADLOCK,
-        ("pipe-never-closed", *UNKNOWN),
+        ("pipe-kept-by-grandchild",),
         ("Popen.communicate",),
     ),
     Case("file_lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN),
-    Case("executor_shutdown_stuck_worker.py", DEADLOCK, UNKNOWN, ("Executor.shutdown",)),
-    Case("thread_waits_for_queue.py", DEADLOCK, UNKNOWN, THREAD_JOIN),
-    Case("queue_join_forgotten_task.py", DEADLOCK, (*UNKNOWN, *DIED), ("Queue.join",)),
-    Case("event_never_set.py", DEADLOCK, UNKNOWN, PROCESS_JOIN),
-    Case("condition_never_notified.py", DEADLOCK, UNKNOWN, ("Condition.wait",)),
+    Case("executor_shutdown_stuck_worker.py", DEADLOCK, NEVER_NOTIFIED, ("Executor.shutdown",)),
+    Case("thread_waits_for_queue.py", DEADLOCK, NEVER_NOTIFIED, THREAD_JOIN),
+    Case("queue_join_forgotten_task.py", DEADLOCK, NEVER_NOTIFIED, ("Queue.join",)),
+    Case("event_never_set.py", DEADLOCK, NEVER_NOTIFIED, PROCESS_JOIN),
+    Case("condition_never_notified.py", DEADLOCK, NEVER_NOTIFIED, ("Condition.wait",)),
     Case(
         "manager_lock_holder_killed.py",
         (*PERHAPS_PARTIAL, "stalled"),
-        (*DIED, *UNKNOWN),
+        DIED,
         rest="moving",
     ),
     Case(
         "waitpid_before_write.py",
         DEADLOCK,
-        (*UNKNOWN, "pipe-never-closed", "lock-cycle"),
+        ("input-never-closed",),
         ("waitpid",),
     ),
-    Case("thread_at_exit.py", DEADLOCK, UNKNOWN, ("_shutdown",)),
+    Case("thread_at_exit.py", DEADLOCK, ("exit-handler-waits",), ("_shutdown",)),
     # torch's workers catch SIGTERM, so that nothing can be proved of them: then no cause is known either.
     Case("dataloader_lock_at_fork.py", DEADLOCK, AT_FORK, DATALOADER),
     Case("dataloader_second_batch.py", DEADLOCK, AT_FORK, DATALOADER),
     Case("dataloader_second_epoch.py", DEADLOCK, AT_FORK, DATALOADER),
     Case("dataloader_library_thread.py", DEADLOCK, AT_FORK, DATALOADER),
-    Case("dataloader_lock_cycle.py", DEADLOCK, (*UNKNOWN, "lock-cycle"), DATALOADER),
-    Case("dataloader_unpicklable_batch.py", DEADLOCK, UNKNOWN, DATALOADER),
+    Case("dataloader_lock_cycle.py", DEADLOCK, ("lock-cycle",), DATALOADER),
+    Case("dataloader_unpicklable_batch.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
     Case("thread_lock_twice.py", DEADLOCK, ("lock-cycle",), ()),
     Case("thread_lock_cycle.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
@@ -188,17 +191,17 @@ _VARIANTS = [
     Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
     Case("flock_twice.c", DEADLOCK, ("lock-cycle",)),
     Case("open_file_lock_twice.c", DEADLOCK, ("lock-cycle",)),
-    Case("rwlock_upgrade.c", DEADLOCK, ("lock-cycle", *UNKNOWN), ("pthread_join",)),
+    Case("rwlock_upgrade.c", DEADLOCK, NO_WAKER, ("pthread_join",)),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
     Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), ("lock-cycle",), ("pthread_join",)),
     Case("lock_cycle_beside_main.c", ORPHANED, ("lock-cycle",), rest="beside"),
-    Case("mutex_owner_ended_beside_main.c", ORPHANED, UNKNOWN, rest="beside"),
-    Case("mutex_owner_ended_main_joins.c", ORPHANED, UNKNOWN, ("pthread_join",), rest="moving"),
+    Case("mutex_owner_ended_beside_main.c", ORPHANED, OWNER_ENDED, rest="beside"),
+    Case("mutex_owner_ended_main_joins.c", ORPHANED, OWNER_ENDED, ("pthread_join",), rest="moving"),
     Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),
-    Case("condition_lost_wakeup.c", DEADLOCK, UNKNOWN, ("pthread_join",)),
-    Case("two_pipes_read_first.c", DEADLOCK, (*UNKNOWN, "lock-cycle")),
+    Case("condition_lost_wakeup.c", DEADLOCK, NO_WAKER, ("pthread_join",)),
+    Case("two_pipes_read_first.c", DEADLOCK, PIPE_CYCLE),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
 ]
 

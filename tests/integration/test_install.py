@@ -52,6 +52,18 @@ def test_an_installation_has_schema_examples_and_manual(prefix: Path) -> None:
         assert (prefix / "share/man" / name).is_file(), name
 
 
+def test_an_installed_mprun_explains_causes(prefix: Path) -> None:
+    program = str(prefix / "bin" / "mprun")
+    run = subprocess.run([program, "explain"], capture_output=True, text=True, check=True, timeout=60)
+    pages = {page.stem: page for page in (prefix / "share/mprun/causes").iterdir()}
+    assert [line.split()[0] for line in run.stdout.splitlines()] == sorted(pages)
+    for page in pages.values():
+        page.unlink()
+    run = subprocess.run([program, "explain"], capture_output=True, text=True, check=False, timeout=60)
+    assert run.returncode == 125
+    assert str(prefix / "share/mprun/causes") in run.stderr
+
+
 def test_without_its_files_it_says_so(prefix: Path, tmp_path: Path) -> None:
     (prefix / "lib/mprun/python/bootstrap.py").unlink()
     (tmp_path / "work.py").write_text("def double(x):\n    return 2 * x\n")

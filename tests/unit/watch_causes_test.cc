@@ -15,11 +15,11 @@ constexpr pid_t kOne = 4'194'001, kTwo = 4'194'002, kThree = 4'194'003;
 constexpr std::uint64_t kLock = 0x5000, kOtherLock = 0x6000;
 const std::string kLib = "/usr/lib/python3.11/";
 
-TEST(Causes, AreUnknownWhereNoRuleIsSure) {
+TEST(Causes, SayWhoCouldActWhereNoRuleIsSure) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
   const HangCause cause = evidence.of_hang();
-  EXPECT_EQ(cause.id, "unknown");
+  EXPECT_EQ(cause.id, "no-waker");
   EXPECT_FALSE(cause.explanation.empty());
 }
 
@@ -32,14 +32,14 @@ TEST(Causes, OpenMPAfterFork) {
   child.thread(kChild).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "openmp-after-fork");
   child.forked = false;
-  EXPECT_EQ(evidence.of_hang().id, "unknown");
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
   child.forked = true;
   child.thread(kThird).waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it has a team";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it has a team";
   child.threads.erase(kThird);
   child.thread(kChild).program_counter += 0x1000;
   child.put(0x7f0000001100, std::uint16_t{0x050f});
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "other code waits";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "other code waits";
 }
 
 TEST(Causes, LockCycle) {
@@ -53,7 +53,7 @@ TEST(Causes, LockCycle) {
   EXPECT_NE(cause.explanation.find("4194001 for 4194002 for 4194003 for 4194001"), std::string::npos)
       << cause.explanation;
   process.thread(kThree).waits_on(0x8000);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "a chain";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a chain";
   process.waits_for_mutex(kThree, 0x7000, kTwo);
   cause = evidence.of_hang();
   EXPECT_EQ(cause.explanation.find(std::to_string(kOne)), std::string::npos) << "it only waits for the cycle";
@@ -106,7 +106,7 @@ TEST_F(FileLockCycle, IsNoneInAChain) {
   add(kParent, kChild);
   add(kChild, kThird);
   evidence_.proc.process(kThird).thread(kThird).waits_on(kLock);
-  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker");
 }
 
 TEST(Causes, OwnFileLock) {
@@ -123,9 +123,9 @@ TEST(Causes, OwnFileLock) {
   EXPECT_EQ(cause.id, "lock-cycle");
   EXPECT_NE(cause.explanation.find("locked itself"), std::string::npos) << cause.explanation;
   open(500, false);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "another process may have got the open file from it";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "another process may have got the open file from it";
   open(501, true);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "another file";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "another file";
 }
 
 // In sem_wait(), as threading.Lock.acquire() is.
@@ -144,17 +144,17 @@ TEST(Causes, ALockOfPythonThatIsTakenTwice) {
   EXPECT_EQ(cause.id, "lock-cycle");
   EXPECT_NE(cause.explanation.find("no other thread"), std::string::npos) << cause.explanation;
   process.put(kLock, std::uint64_t{0});
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "no semaphore: a condition, say";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no semaphore: a condition, say";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "threading.py", "Condition.wait");
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it waits to be told something";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits to be told something";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "multiprocessing/pool.py", "Pool._handle_tasks");
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it may be a queue of C";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may be a queue of C";
   waits_for_python_lock(&evidence, &process, kParent, kLock);
   process.forked = true;
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody knows which threads were lost at the fork";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody knows which threads were lost at the fork";
   process.forked = false;
   evidence.python.clear();
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "no Python";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no Python";
 }
 
 TEST(Causes, ACycleOfPythonsLocks) {
@@ -168,7 +168,7 @@ TEST(Causes, ACycleOfPythonsLocks) {
   EXPECT_NE(cause.explanation.find("threads 5000020 and 5000030 of process 5000010 wait for locks"), std::string::npos)
       << cause.explanation;
   process.thread(kThird).sleeps();
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "one may still free the locks: nothing is stuck";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "one may still free the locks: nothing is stuck";
 }
 
 TEST(Causes, MutexHeldAtFork) {
@@ -181,10 +181,10 @@ TEST(Causes, MutexHeldAtFork) {
   EXPECT_EQ(cause.id, "lock-held-at-fork");
   EXPECT_NE(cause.explanation.find("thread " + std::to_string(kOne)), std::string::npos) << cause.explanation;
   child.thread(kOne).waits_on(kOtherLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "its owner is here";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "its owner is here";
   child.threads.erase(kOne);
   child.forked = false;
-  EXPECT_EQ(evidence.of_hang().id, "unknown");
+  EXPECT_EQ(evidence.of_hang().id, "mutex-owner-ended");
 }
 
 TEST(Causes, QueueNotDrained) {
@@ -196,11 +196,11 @@ TEST(Causes, QueueNotDrained) {
   EXPECT_EQ(cause.id, "queue-not-drained");
   EXPECT_NE(cause.explanation.find("process " + std::to_string(kChild)), std::string::npos) << cause.explanation;
   parent.thread(kParent).waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody waits for its end";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
   parent.thread(kParent).waits_for_child(kChild);
   parent.descriptors.clear();
   evidence.proc.process(kThird, kParent).pipe(3, 70, O_RDONLY).thread(kThird).waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "another could read it";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "another could read it";
 }
 
 TEST(Causes, PipeNeverClosed) {
@@ -209,7 +209,7 @@ TEST(Causes, PipeNeverClosed) {
   process.thread(kParent).reads(3);
   EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed");
   evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "the child, too, could write";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child, too, could write";
 }
 
 TEST(Causes, GilHeld) {
@@ -225,7 +225,7 @@ TEST(Causes, GilHeld) {
   evidence.python.clear();
   EXPECT_EQ(evidence.of_hang().id, "gil-held") << "even where its stack is not known";
   evidence.waits[kParent].wakers = {{kParent, kThird}};
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody knows the holder";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody knows the holder";
 }
 
 TEST(Causes, WorkerDiedOfAPool) {
@@ -235,12 +235,12 @@ TEST(Causes, WorkerDiedOfAPool) {
     evidence.python[kParent] = {{kLib + "threading.py", 320, "Condition.wait"},
                                 {kLib + "multiprocessing/pool.py", 768, "ApplyResult.get"}};
     evidence.ended(kThird, kParent, status);
-    EXPECT_EQ(evidence.of_hang().id, "unknown") << "it was no worker";
+    EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it was no worker";
     evidence.forked(kChild, kParent, 1);
     evidence.ended(kChild, kParent, status);
-    EXPECT_EQ(evidence.of_hang().id, status == 0 ? "unknown" : "worker-died");
+    EXPECT_EQ(evidence.of_hang().id, status == 0 ? "no-waker" : "worker-died");
     evidence.python.clear();
-    EXPECT_EQ(evidence.of_hang().id, "unknown") << "nothing says that anybody misses it";
+    EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nothing says that anybody misses it";
   }
 }
 
@@ -251,14 +251,14 @@ TEST(Causes, WorkerDiedWithALock) {
   }
   evidence.proc.processes[kParent].thread(kParent).waits_for_child(kThird);
   evidence.proc.processes[kThird].thread(kThird).waits_on(FakeProc::kMapped, false);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "nobody has died";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody has died";
   evidence.forked(kChild, kParent, 1);
   evidence.ended(kChild, kParent, SIGKILL);
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "worker-died");
   EXPECT_NE(cause.explanation.find(std::to_string(kChild) + " ended with signal 9"), std::string::npos);
   evidence.proc.processes[kThird].thread(kThird).waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "the lock of one process";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the lock of one process";
 }
 
 // A forked child, alone, whose parent had threads.
@@ -298,19 +298,19 @@ TEST_F(LonelyChild, CopiedALockIfItWaitsForOne) {
 
 TEST_F(LonelyChild, IsNotSoIfItsParentHadNoThreads) {
   evidence_.forked(pid_, kParent, 1);
-  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified");
   waits_in("logging/__init__.py", "Handler.acquire");
-  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker");
 }
 
 TEST_F(LonelyChild, IsNotSoIfItHasAnotherThread) {
   evidence_.proc.processes[pid_].thread(kThird).waits_on(kOtherLock);
-  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified");
 }
 
 TEST_F(LonelyChild, IsNotSoIfItIsAnotherProgram) {
   evidence_.proc.processes[pid_].forked = false;
-  EXPECT_EQ(evidence_.of_hang().id, "unknown");
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified");
 }
 
 TEST(Causes, BarrierShort) {
@@ -320,10 +320,10 @@ TEST(Causes, BarrierShort) {
                               {kLib + "threading.py", 668, "Barrier.wait"}};
   EXPECT_EQ(evidence.of_hang().id, "barrier-short");
   evidence.python[kParent][1].file = "/home/anna/my_threading.py";
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "somebody's own barrier";
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "somebody's own barrier";
   evidence.python[kParent][1].file = kLib + "threading.py";
   evidence.proc.processes[kParent].thread(kParent).sleeps();
-  EXPECT_EQ(evidence.of_hang().id, "unknown") << "it is not stuck";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it is not stuck";
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ TEST(OrphanCauses, NamesTheThreadThatHasEnded) {
   evidence.proc.process(kParent).thread(kParent).sleeps();
   evidence.proc.processes[kParent].waits_for_mutex(kWaiter, kMutex, kOwner);
   const HangCause cause = evidence.of_orphaned_lock();
-  EXPECT_EQ(cause.id, "unknown");
+  EXPECT_EQ(cause.id, "mutex-owner-ended");
   EXPECT_THAT(cause.explanation, HasSubstr("thread " + std::to_string(kOwner) + ", which held the mutex"));
   EXPECT_THAT(cause.explanation, HasSubstr("has ended"));
 }
@@ -57,7 +57,7 @@ TEST(OrphanCauses, DoNotSayThatALockWasHeldByWhoHasEnded) {
   CauseEvidence evidence;
   fork_it(&evidence);
   evidence.proc.processes[kParent].threads.erase(kOwner);
-  EXPECT_EQ(evidence.of_orphaned_lock().id, "unknown");
+  EXPECT_EQ(evidence.of_orphaned_lock().id, "mutex-owner-ended");
 }
 
 }  // namespace

@@ -1,0 +1,129 @@
+// Causes that follow from who waits for whom: a tree in which each rule fires, and one that is almost the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cause_evidence.h"
+
+namespace mprun {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kAddress = 0x5000;
+const std::string kLibrary = "/usr/lib/python3.11/";
+const PythonFrame kCondition{kLibrary + "threading.py", 320, "Condition.wait"};
+const PythonFrame kOwn{"/home/anna/run.py", 7, "main"};
+
+TEST(WaitCauses, PipeCycle) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY).thread(kParent).reads(3);
+  TreeProcess& child = evidence.proc.process(kChild, kParent).pipe(3, 71, O_RDONLY).pipe(4, 70, O_WRONLY);
+  child.thread(kChild).reads(3);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-cycle");
+  EXPECT_TRUE(cause.looks_idle) << "a server and its idle client look the same";
+  child.thread(kChild).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
+}
+
+TEST(WaitCauses, PipeCycleOfWriters) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_WRONLY).pipe(4, 71, O_RDONLY).thread(kParent).writes(3);
+  evidence.proc.process(kChild, kParent).pipe(3, 71, O_WRONLY).pipe(4, 70, O_RDONLY).thread(kChild).writes(3);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-cycle");
+  EXPECT_FALSE(cause.looks_idle) << "who writes is not idle";
+}
+
+TEST(WaitCauses, InputNeverClosed) {
+  CauseEvidence evidence;
+  TreeProcess& parent = evidence.proc.process(kParent).pipe(4, 70, O_WRONLY);
+  parent.thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY).thread(kChild).reads(3);
+  EXPECT_EQ(evidence.of_hang().id, "input-never-closed");
+  parent.thread(kParent).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
+}
+
+TEST(WaitCauses, PipeKeptByGrandchild) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).thread(kParent).reads(3);
+  evidence.proc.process(kThird, 1).pipe(1, 70, O_WRONLY).thread(kThird).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "subprocess.py", 1200, "Popen.communicate"}, kOwn};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-kept-by-grandchild");
+  EXPECT_THAT(cause.explanation, HasSubstr("process " + std::to_string(kThird)));
+  evidence.proc.process(kChild, kParent).pipe(1, 70, O_WRONLY).thread(kChild).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a child of its own may write, too";
+}
+
+TEST(WaitCauses, PoolHelperLost) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  process.thread(kParent).waits_on(kAddress);
+  process.thread(kThird).waits_on(kAddress);
+  const std::string pool = kLibrary + "multiprocessing/pool.py";
+  evidence.python[kParent] = {kCondition, {pool, 768, "ApplyResult.get"}, kOwn};
+  evidence.python[kThird] = {kCondition, {pool, 500, "Pool._handle_workers"}};
+  EXPECT_EQ(evidence.of_hang().id, "pool-helper-lost");
+  process.thread(kChild).waits_on(kAddress);
+  evidence.python[kChild] = {{pool, 579, "Pool._handle_results"}};
+  EXPECT_EQ(evidence.of_hang().id, "never-notified");
+}
+
+TEST(WaitCauses, TaskWaitsInOwnPool) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
+  const PythonFrame result{kLibrary + "concurrent/futures/_base.py", 451, "Future.result"};
+  const PythonFrame worker{kLibrary + "concurrent/futures/thread.py", 83, "_worker"};
+  evidence.python[kParent] = {kCondition, result, kOwn, worker};
+  EXPECT_EQ(evidence.of_hang().id, "task-waits-in-own-pool");
+  evidence.python[kParent] = {kCondition, result, kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "it runs no task";
+}
+
+TEST(WaitCauses, ExitHandlerWaits) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  process.thread(kParent).waits_on(kAddress);
+  process.thread(kThird).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "threading.py", 1583, "_shutdown"}};
+  evidence.python[kThird] = {kCondition, kOwn};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "exit-handler-waits");
+  EXPECT_THAT(cause.explanation, HasSubstr("thread " + std::to_string(kThird)));
+}
+
+TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
+  evidence.python[kParent] = {kCondition, {kLibrary + "threading.py", 622, "Event.wait"}, kOwn};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "never-notified");
+  EXPECT_TRUE(cause.looks_idle);
+  EXPECT_THAT(cause.explanation, HasSubstr("threading.Event.wait at /home/anna/run.py:7"));
+}
+
+// A thread that nobody waits for is not what a person waits for.
+TEST(WaitCauses, AreNotFoundBesideTheChain) {
+  CauseEvidence evidence;
+  TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY);
+  parent.thread(kParent).reads(3);
+  parent.thread(kThird).waits_on(kAddress);
+  evidence.python[kThird] = {kCondition, kOwn};
+  evidence.proc.process(kChild, kParent).pipe(3, 71, O_RDONLY).pipe(4, 70, O_WRONLY).thread(kChild).reads(3);
+  EXPECT_EQ(evidence.of_hang().id, "pipe-cycle");
+}
+
+TEST(WaitCauses, TheLastRuleSaysWhoCouldAct) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "no-waker");
+  EXPECT_THAT(cause.explanation, HasSubstr("which only " + std::to_string(kChild) + " could end"));
+  EXPECT_THAT(cause.explanation, HasSubstr("which only threads that wait themselves could end"));
+}
+
+}  // namespace
+}  // namespace mprun
