@@ -137,9 +137,11 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // is killed. In a job it is known: a worker has a task.
   const bool in_job = !run_dir_.empty();
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle && !in_job) return std::nullopt;
+  // What may be released by a signal is told, if it cannot be idle, and left alone until it has stalled for long.
+  if (proof->is_early && hang.cause.looks_idle) return std::nullopt;
   Finding finding = tell(hang);
-  finding.of_all = hang.verdict == HangVerdict::kStalled;
-  if (finding.of_all) return finding;
+  finding.of_all = hang.verdict == HangVerdict::kStalled && !proof->is_early;
+  if (hang.verdict == HangVerdict::kStalled) return finding;
   for (const pid_t pid : proof->judgement.cannot_return) finding.stuck[pid];
   for (const HungProcess& process : hang.processes) {
     const auto stuck = finding.stuck.find(process.pid);

@@ -1,5 +1,7 @@
 #include "watch/causes.h"
 
+#include <linux/futex.h>
+
 #include <algorithm>
 
 #include "watch/cause_rules.h"
@@ -187,6 +189,33 @@ std::optional<HangCause> thread_lost_at_fork(const Evidence& evidence) {
                    "multiprocessing.set_start_method(\"spawn\")"};
 }
 
+// The same of a program that is not Python: what it waits for tells how glibc and libstdc++ wait (pthread_cond_wait and
+// sem_wait by FUTEX_WAIT_BITSET, all else by FUTEX_WAIT).
+std::optional<HangCause> left_behind_at_fork(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    return thread.wait.kind == WaitKind::kFutex && process->forked && process->threads.size() == 1 && fork != nullptr &&
+           fork->threads > 1 && evidence.python.count(thread.sample->tid) == 0;
+  });
+  if (waits == nullptr) return std::nullopt;
+  const bool is_notice = (waits->sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  const std::string was_forked = ": it was forked from a process with " +
+                                 std::to_string(evidence.family->fork_of(waits->sample->pid)->threads) +
+                                 " threads, and fork() takes along only the one that calls it";
+  if (is_notice) {
+    return HangCause{"thread-lost-at-fork",
+                     thread_text(*waits) + " waits for another thread to notify it and has none" + was_forked,
+                     "start threads in the child, or start it by exec (posix_spawn)"};
+  }
+  return HangCause{"lock-held-at-fork",
+                   thread_text(*waits) +
+                       " waits for what another thread was busy with at fork(): a lock, a static variable that it was "
+                       "initialising, a condition variable that it waited for" +
+                       was_forked,
+                   "fork before other threads start, or start the process by exec (posix_spawn)"};
+}
+
 std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_lonely(evidence, waits_for_lock);
   if (waits == nullptr) return std::nullopt;
@@ -323,12 +352,29 @@ std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
 }
 
 // In this order: what is known for certain before what may follow from it.
-constexpr Rule kRules[] = {openmp_after_fork,       lock_cycle,         own_file_lock,     file_lock_cycle,
-                           mutex_held_at_fork,      gil_held,           worker_died,       thread_lost_at_fork,
-                           lock_held_at_fork,       pool_helper_lost,   queue_not_drained, pipe_never_closed,
-                           barrier_short,           python_lock_cycle,  mutex_owner_ended, task_waits_in_own_pool,
-                           pipe_kept_by_grandchild, input_never_closed, shared_lock_cycle, exit_handler_waits,
-                           never_notified,          pipe_cycle};
+constexpr Rule kRules[] = {openmp_after_fork,
+                           lock_cycle,
+                           own_file_lock,
+                           file_lock_cycle,
+                           mutex_held_at_fork,
+                           gil_held,
+                           worker_died,
+                           thread_lost_at_fork,
+                           lock_held_at_fork,
+                           left_behind_at_fork,
+                           pool_helper_lost,
+                           queue_not_drained,
+                           pipe_never_closed,
+                           barrier_short,
+                           python_lock_cycle,
+                           mutex_owner_ended,
+                           task_waits_in_own_pool,
+                           pipe_kept_by_grandchild,
+                           input_never_closed,
+                           shared_lock_cycle,
+                           exit_handler_waits,
+                           never_notified,
+                           pipe_cycle};
 
 }  // namespace
 

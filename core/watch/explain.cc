@@ -36,9 +36,12 @@ class Explainer {
     if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
     hang_.join = find_join();
     find_still_running();
-    hang_.cause = is_stall()    ? find_cause_of_stall(evidence_)
-                  : is_orphan() ? find_cause_of_orphaned_lock(evidence_)
-                                : find_cause(evidence_);
+    hang_.cause = is_orphan()                            ? find_cause_of_orphaned_lock(evidence_)
+                  : is_stall() && proof_.but_for.empty() ? find_cause_of_stall(evidence_)
+                                                         : find_cause(evidence_);
+    if (!proof_.but_for.empty()) {
+      hang_.cause.explanation += "; not proved: " + proof_.but_for + ", whose handler may let it go on";
+    }
     return std::move(hang_);
   }
 
@@ -132,7 +135,7 @@ class Explainer {
     described.tid = sample.tid;
     const auto name = proc_->read(std::to_string(sample.pid) + "/task/" + std::to_string(sample.tid) + "/comm");
     described.name = name.value_or("").substr(0, name.value_or("").find('\n'));
-    described.state = state_of(thread);
+    described.state = proof_.but_for.empty() || thread.wait.kind == WaitKind::kEnded ? state_of(thread) : "blocked";
     if (described.state.compare(0, 7, "blocked") == 0) describe_wait(thread, &described.wait);
     const auto python = evidence_.python.find(sample.tid);
     if (python != evidence_.python.end()) described.python = python->second;

@@ -133,7 +133,13 @@ HangCause find_cause_of_stall(const Evidence& evidence) {
     if (auto cause = rule(evidence)) return std::move(*cause);
   }
   HangCause unknown;
-  unknown.explanation = "all threads wait, some of them for a time that has not come yet";
+  unknown.explanation = "all threads wait";
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.wait.why_live.empty()) continue;
+    unknown.explanation +=
+        ", and of " + thread_text(thread) + " it cannot be said that it waits for ever: " + thread.wait.why_live;
+    break;
+  }
   return unknown;
 }
 

@@ -65,8 +65,10 @@ Wait decode_file_lock(const ThreadSample& thread, World* world) {
   if (blockers.empty()) return live_wait(WaitKind::kFileLock, "nobody can tell who has the lock");
   Wait wait{WaitKind::kFileLock, {}, {}, {}};
   for (const FileLock& blocker : blockers) {
-    const std::vector<pid_t> holders =
-        blocker.holder == kOfOpenFile ? holders_of(blocker, *world) : std::vector<pid_t>{blocker.holder};
+    // Of a lock by flock() the kernel tells who took it, as flock(1) does for a shell, which has the open file then.
+    std::vector<pid_t> holders;
+    if (blocker.holder == kOfOpenFile || blocker.kind == FileLock::Kind::kFlock) holders = holders_of(blocker, *world);
+    if (holders.empty() && blocker.holder != kOfOpenFile) holders.push_back(blocker.holder);
     if (holders.empty() || world->process(holders[0]) == nullptr) {
       return live_wait(WaitKind::kFileLock, "a process outside has the lock");
     }

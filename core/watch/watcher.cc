@@ -29,6 +29,8 @@ constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 
 // Where only the main threads of processes are blocked, their other threads could still do something about it, such as
 // to end the one that is waited for. If they have not by then, they are not there for that.
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
+// After that time something is said of what would be a deadlock, but for handlers that are not known.
+constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
 constexpr int kMostTriesAtGil = 30;  // a millisecond each
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
@@ -258,9 +260,39 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   }
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof tells more
+  if (auto named = judge_without_handlers(std::make_unique<Sample>(*stall_sample_))) proof = std::move(named);
   stall_told_ = true;
   proof->verdict = HangVerdict::kStalled;
   proof->last_moved = now - std::max(stood, tree_.stall);
+  return proof;
+}
+
+// What would be a deadlock if no handler let anybody go on. One sample is enough where nothing is proved.
+std::optional<Proof> Watcher::judge_without_handlers(std::unique_ptr<Sample> sample) {
+  Proof proof;
+  proof.sample = std::move(sample);
+  Outside outside = outside_();
+  outside.without_handlers = true;
+  proof.world = std::make_unique<World>(proc_, proof.sample.get(), std::move(outside));
+  proof.judgement = judge(*proof.sample, proof.world.get());
+  proof.verdict = HangVerdict::kStalled;
+  if (!proof.sample->whole || !proof.judgement.is_deadlock()) return std::nullopt;
+  for (const auto& [pid, process] : proof.world->processes()) {
+    if (process.catches.empty()) continue;
+    proof.but_for = "process " + std::to_string(pid) + " " + process.catches;
+    return proof;
+  }
+  return std::nullopt;
+}
+
+std::optional<Proof> Watcher::find_early_stall(Nanos now) {
+  const bool is_due = tree_.stall > kEarlyStall && phase_ == Phase::kResting && judged_still_ && told_.empty();
+  if (!is_due || now - last_moved_ < kEarlyStall || judged_without_handlers_ == last_moved_) return std::nullopt;
+  judged_without_handlers_ = last_moved_;
+  auto proof = judge_without_handlers(sample_tree());
+  if (!proof) return std::nullopt;
+  proof->is_early = true;
+  proof->last_moved = last_moved_;
   return proof;
 }
 
@@ -275,6 +307,7 @@ std::optional<Proof> Watcher::find_any(Nanos now) {
     stall_ = {};  // we were stopped: perhaps all others were, too
   auto proof = find_proof(now);
   if (!proof) proof = find_orphaned_lock(now);
+  if (!proof) proof = find_early_stall(now);
   return proof ? std::move(proof) : find_stall(now);
 }
 

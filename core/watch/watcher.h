@@ -22,6 +22,9 @@ struct Proof {
   HangVerdict verdict = HangVerdict::kDeadlock;
   Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
   std::map<pid_t, Nanos> last_moves;  ///< the same of each thread, where it is known
+  /// Of a stall: what would be a deadlock, but for a handler ("process 12 catches signal 15 (by /usr/bin/node)").
+  std::string but_for;
+  bool is_early = false;  ///< of a stall: long before the limit, for people only
 };
 
 class Watcher {
@@ -64,6 +67,8 @@ class Watcher {
   void find_who_cannot_return(Proof* proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
+  [[nodiscard]] std::optional<Proof> judge_without_handlers(std::unique_ptr<Sample> sample);
+  [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool has_new_process() const;
 
@@ -86,6 +91,7 @@ class Watcher {
   OrphanedLockWatch orphaned_;
   StallMeter stall_;
   bool stall_told_ = false;
+  Nanos judged_without_handlers_ = 0;  ///< the last move before that
   std::optional<Proof> pending_;
   std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last proof
   Nanos part_again_ = 0;  ///< when a part that is stuck is judged again, for who waits for it; 0: none is stuck

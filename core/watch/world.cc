@@ -122,7 +122,7 @@ void World::read_process(Process* process) {
   process->descriptors = std::move(*descriptors);
   std::sort(process->descriptors.begin(), process->descriptors.end(),
             [](const Descriptor& a, const Descriptor& b) { return a.number < b.number; });
-  if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(*process, *status);
+  if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(process, *status);
 }
 
 void World::index_descriptors(const Process& process) {
@@ -186,24 +186,26 @@ std::string World::why_signals_may_release(const Process& process, const StatusF
     const int signal = lowest_signal(unexpected);
     const std::string& module = modules.at(static_cast<std::size_t>(signal));
     if (releases_nobody(signal, module)) continue;
-    return "catches signal " + std::to_string(signal) + (module.empty() ? "" : " (by " + module + ")");
+    return "catches signal " + std::to_string(signal) +
+           (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
   }
   return {};
 }
 
-std::string World::why_it_acts_alone(const Process& process, const StatusFile& status) {
+std::string World::why_it_acts_alone(Process* process, const StatusFile& status) {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
-  if (std::string why = why_signals_may_release(process, status); !why.empty()) return why;
-  const auto timer = has_posix_timer(proc_, process.speaker);
+  process->catches = why_signals_may_release(*process, status);
+  if (!process->catches.empty() && !around_.without_handlers) return process->catches;
+  const auto timer = has_posix_timer(proc_, process->speaker);
   if (!timer) return "may have a POSIX timer";
   if (*timer) return "has a POSIX timer";
-  for (const Descriptor& descriptor : process.descriptors) {
+  for (const Descriptor& descriptor : process->descriptors) {
     if (descriptor.kind == Descriptor::Kind::kIoUring) return "uses io_uring";
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
   }
-  return around_.why_alarm_may_come ? around_.why_alarm_may_come(process.pid, process.speaker) : "";
+  return around_.why_alarm_may_come ? around_.why_alarm_may_come(process->pid, process->speaker) : "";
 }
 
 const World::Process* World::process(pid_t pid) const {

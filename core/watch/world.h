@@ -36,6 +36,8 @@ struct Outside {
   std::set<pid_t> hosts;
   /// mprun will start another process, for work that nobody has yet.
   bool may_start = false;
+  /// What handlers of signals could do is left out: so nothing is proved.
+  bool without_handlers = false;
 };
 
 /// What a descriptor leads to, as one number: the same in all processes that hold it. 0: there is none that can be
@@ -61,6 +63,8 @@ class World {
     std::vector<Descriptor> descriptors;  ///< by number
     /// Why nothing can be proved of it ("catches signal 10"); empty: something can.
     std::string acts_alone;
+    /// That alone which has to do with signals, also if it is left out of `acts_alone`.
+    std::string catches;
   };
   enum class End { kRead, kWrite };
 
@@ -137,7 +141,7 @@ class World {
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
   [[nodiscard]] std::string why_signals_may_release(const Process& process, const StatusFile& status);
-  [[nodiscard]] std::string why_it_acts_alone(const Process& process, const StatusFile& status);
+  [[nodiscard]] std::string why_it_acts_alone(Process* process, const StatusFile& status);
 
   ProcSource* proc_;
   Outside around_;

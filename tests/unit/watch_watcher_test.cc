@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include "fake_proc.h"
 #include "watch/watcher.h"
 
@@ -93,6 +95,24 @@ TEST(Watcher, NeedsTwoJudgementsThatAgree) {
     EXPECT_FALSE(watcher.look(now));
   }
   EXPECT_GE(asked, 2);
+}
+
+// What only a handler could release has a cause all the same.
+TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
+  for (const bool sleeps : {false, true}) {
+    FakeProc proc = stuck_tree();
+    proc.processes[kChild].catches(SIGUSR1);
+    if (sleeps) proc.processes[kParent].thread(kParent).sleeps();
+    Watcher watcher(
+        &proc, {1, false, kNanosPerSecond}, [] { return Outside(); }, no_deaths);
+    std::optional<Proof> proof;
+    for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond && !proof; now = watcher.next_look()) {
+      proof = watcher.look(now);
+    }
+    ASSERT_TRUE(proof);
+    EXPECT_EQ(proof->verdict, HangVerdict::kStalled);
+    EXPECT_EQ(proof->but_for, sleeps ? "" : "process 5000011 catches signal 10");
+  }
 }
 
 // A stopped mprun sees its tree as it left it, and perhaps that was stopped with it.

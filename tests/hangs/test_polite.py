@@ -1,0 +1,40 @@
+"""Who waits for a lock that nobody will free, and has a handler for SIGTERM: nothing is proved, since the handler could
+free it; but it is said soon what would be. Who idles until it is told to end looks the same, and nothing is said."""
+
+from __future__ import annotations
+
+import signal
+
+import harness
+from compiled import CASES
+from harness import Runner
+
+IDLE = """
+import signal, threading
+
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+server = threading.Thread(target=stop.wait)
+server.start()
+print("ready", flush=True)
+server.join()
+print("stopped", flush=True)
+"""
+
+
+def test_what_only_a_handler_could_release_is_told_soon(runner: Runner) -> None:
+    """Within seconds, though a stall counts from five minutes on; and nothing is ended for it."""
+    idle = runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, "-c", IDLE, output=False)
+    harness.wait_until(lambda: "ready" in idle.stdout, what="the idle program")
+    polite = runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, CASES / "polite_worker.py", output=False)
+    harness.wait_until(lambda: "cure:" in polite.stderr, timeout=30, what="mprun to say what it sees")
+    assert "stalled" in polite.stderr
+    assert "proved (" not in polite.stderr
+    assert "(lock-held-at-fork)" in polite.stderr
+    assert "catches signal 15 (by python" in " ".join(polite.stderr.split())
+    assert polite.process.poll() is None
+
+    idle.send_signal(signal.SIGTERM)
+    run = idle.wait(20).check()
+    assert (run.stdout, run.stderr) == ("ready\nstopped\n", "")
+    polite.stop()
