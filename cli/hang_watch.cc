@@ -10,6 +10,7 @@
 #include "report/inspect_report.h"
 #include "report/safe_text.h"
 #include "watch/alarm.h"
+#include "watch/causes.h"
 #include "watch/joins.h"
 #include "watch/sight.h"
 
@@ -138,7 +139,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   const bool in_job = !run_dir_.empty();
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle && !in_job) return std::nullopt;
   // What may be released by a signal is told, if it cannot be idle, and left alone until it has stalled for long.
-  if (proof->is_early && hang.cause.looks_idle) return std::nullopt;
+  if (proof->is_early && is_like_waiting_for_signal(hang.cause)) return std::nullopt;
   Finding finding = tell(hang);
   finding.of_all = hang.verdict == HangVerdict::kStalled && !proof->is_early;
   if (hang.verdict == HangVerdict::kStalled) return finding;

@@ -143,6 +143,19 @@ bool ActivityMeter::all_rest_since(Nanos since) const {
                                            [since](const Watched& thread) { return thread.moved > since; });
 }
 
+std::set<pid_t> ActivityMeter::with_resting_main_since(Nanos since) const {
+  std::set<pid_t> rest, run;
+  for (const Watched& thread : threads_) {
+    if (thread.moved > since) {
+      if (thread.tid != thread.pid) run.insert(thread.pid);
+    } else if (thread.tid == thread.pid) {
+      rest.insert(thread.pid);
+    }
+  }
+  std::erase_if(rest, [&run](pid_t pid) { return run.count(pid) == 0; });
+  return rest;
+}
+
 std::map<pid_t, Nanos> ActivityMeter::last_moves() const {
   std::map<pid_t, Nanos> moves;
   for (const Watched& thread : threads_) moves[thread.tid] = thread.moved;

@@ -33,6 +33,8 @@ class ActivityMeter {
   [[nodiscard]] std::set<pid_t> resting_since(Nanos since) const;
   /// The same of all that are known.
   [[nodiscard]] bool all_rest_since(Nanos since) const;
+  /// Processes whose first thread has not run since, while another of their threads has.
+  [[nodiscard]] std::set<pid_t> with_resting_main_since(Nanos since) const;
   /// When each thread was last seen to have run, or was seen first.
   [[nodiscard]] std::map<pid_t, Nanos> last_moves() const;
   /// How often threads got a CPU between the last two looks at all of them.

@@ -30,10 +30,15 @@ struct Evidence {
 /// Of a thread that is late.
 [[nodiscard]] HangCause find_cause_of_delay(const Evidence& evidence, pid_t tid);
 
+/// Who waits for a signal, whose handler writes to a pipe, closes one or sets something, looks as this cause does.
+[[nodiscard]] bool is_like_waiting_for_signal(const HangCause& cause);
+
 /// "process 10"; "thread 11 of process 10" of one that is not its main thread.
 [[nodiscard]] std::string thread_text(const JudgedThread& thread);
 /// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
 [[nodiscard]] std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for);
+/// Of a process whose multiprocessing.Pool has lost the thread that takes its results.
+[[nodiscard]] HangCause cause_of_lost_pool_helper(pid_t pid);
 /// "threads wait for each other's locks: 10 for 11 for 10".
 [[nodiscard]] HangCause cause_of_lock_cycle(const std::vector<pid_t>& threads);
 

@@ -39,6 +39,7 @@ class Explainer {
     hang_.cause = is_orphan()                            ? find_cause_of_orphaned_lock(evidence_)
                   : is_stall() && proof_.but_for.empty() ? find_cause_of_stall(evidence_)
                                                          : find_cause(evidence_);
+    if (proof_.lost_helper != 0) hang_.cause = cause_of_lost_pool_helper(proof_.lost_helper);
     if (!proof_.but_for.empty()) {
       hang_.cause.explanation += "; not proved: " + proof_.but_for + ", whose handler may let it go on";
     }

@@ -124,18 +124,21 @@ std::optional<HangCause> pipe_kept_by_grandchild(const Evidence& evidence) {
                    "give what runs in the background its own output, as in `command >/dev/null 2>&1 &`, or end it"};
 }
 
+HangCause cause_of_lost_pool_helper(pid_t pid) {
+  return {"pool-helper-lost",
+          "the thread of process " + std::to_string(pid) +
+              " that took the pool's results has ended, most likely because one could not be unpickled, or a callback "
+              "raised (a traceback above says what)",
+          "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise"};
+}
+
 // Nobody is there who could take the results of a pool.
 std::optional<HangCause> pool_helper_lost(const Evidence& evidence) {
   constexpr std::string_view kPool = "/multiprocessing/pool.py";
   for (const pid_t pid : evidence.judgement->stuck) {
     const World::Process* process = evidence.world->process(pid);
     if (process == nullptr || !has_thread_in(evidence, *process, kPool, "Pool._handle_workers")) continue;
-    if (has_thread_in(evidence, *process, kPool, "Pool._handle_results")) continue;
-    return HangCause{"pool-helper-lost",
-                     "the thread of process " + std::to_string(pid) +
-                         " that took the pool's results has ended, most likely because one could not be unpickled "
-                         "(a traceback above says which)",
-                     "return what can be pickled and unpickled: an exception needs an __init__ that its args fit"};
+    if (!has_thread_in(evidence, *process, kPool, "Pool._handle_results")) return cause_of_lost_pool_helper(pid);
   }
   return std::nullopt;
 }
@@ -220,7 +223,9 @@ std::optional<HangCause> never_notified(const Evidence& evidence) {
     if (thread->wait.kind != WaitKind::kFutex && thread->wait.kind != WaitKind::kSharedFutex) return false;
     if (frames == evidence.python.end() || !has_own_code(frames->second)) return false;
     const PythonFrame& inner = frames->second.front();
-    return inner.function == "Condition.wait" || inner.function == "Event.wait" || inner.file.ends_with("/queue.py");
+    const bool of_queue = thread->wait.of_sync && thread->wait.owner == 0;
+    return of_queue || inner.function == "Condition.wait" || inner.function == "Event.wait" ||
+           inner.file.ends_with("/queue.py");
   };
   const auto chain = chain_of(evidence);
   const auto found = std::find_if(chain.begin(), chain.end(), is_told);
@@ -258,6 +263,11 @@ HangCause no_waker(const Evidence& evidence) {
   }
   return {"no-waker", text.empty() ? "all threads that could act wait for each other" : text,
           "change one of them so that it does not wait, or waits with a limit of time", true};
+}
+
+bool is_like_waiting_for_signal(const HangCause& cause) {
+  return cause.looks_idle || cause.id == "pipe-never-closed" || cause.id == "input-never-closed" ||
+         cause.id == "pipe-kept-by-grandchild";
 }
 
 }  // namespace mprun

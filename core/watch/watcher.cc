@@ -43,7 +43,8 @@ Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths de
       outside_(std::move(outside)),
       deaths_(std::move(deaths)),
       taken_(std::move(taken)),
-      orphaned_(proc) {}
+      orphaned_(proc),
+      lost_helper_(proc) {}
 
 std::unique_ptr<Sample> Watcher::sample_tree() const {
   std::vector<pid_t> ended;
@@ -296,6 +297,21 @@ std::optional<Proof> Watcher::find_early_stall(Nanos now) {
   return proof;
 }
 
+// It is told as a stall, for what goes on could do anything.
+std::optional<Proof> Watcher::find_lost_helper(Nanos now) {
+  if (tree_.stall == 0 || now - last_helper_look_ < kNanosPerSecond) return std::nullopt;
+  last_helper_look_ = now;
+  const pid_t pid = lost_helper_.look(activity_.with_resting_main_since(now - kRest), now);
+  if (pid == 0) return std::nullopt;
+  Proof proof = judge_sample(sample_tree());
+  for (JudgedThread& thread : proof.judgement.threads) thread.live = true;  // one sample proves nothing
+  proof.judgement.stuck.clear();
+  proof.verdict = HangVerdict::kStalled;
+  proof.lost_helper = pid;
+  proof.last_moved = activity_.last_moves()[pid];  // of its main thread, which waits for the pool
+  return proof;
+}
+
 std::optional<Proof> Watcher::look(Nanos now) {
   auto proof = find_any(now);
   if (proof) proof->last_moves = activity_.last_moves();
@@ -308,6 +324,7 @@ std::optional<Proof> Watcher::find_any(Nanos now) {
   auto proof = find_proof(now);
   if (!proof) proof = find_orphaned_lock(now);
   if (!proof) proof = find_early_stall(now);
+  if (!proof) proof = find_lost_helper(now);
   return proof ? std::move(proof) : find_stall(now);
 }
 

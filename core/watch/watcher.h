@@ -9,6 +9,7 @@
 #include "watch/activity.h"
 #include "watch/hang.h"
 #include "watch/judge.h"
+#include "watch/lost_helper.h"
 #include "watch/orphaned_lock_watch.h"
 #include "watch/stall.h"
 
@@ -25,6 +26,7 @@ struct Proof {
   /// Of a stall: what would be a deadlock, but for a handler ("process 12 catches signal 15 (by /usr/bin/node)").
   std::string but_for;
   bool is_early = false;  ///< of a stall: long before the limit, for people only
+  pid_t lost_helper = 0;  ///< of a stall: the process whose pool takes no results any more (lost_helper.h)
 };
 
 class Watcher {
@@ -69,6 +71,7 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> judge_without_handlers(std::unique_ptr<Sample> sample);
   [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
+  [[nodiscard]] std::optional<Proof> find_lost_helper(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool has_new_process() const;
 
@@ -89,6 +92,8 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<Sample> stall_sample_;
   OrphanedLockWatch orphaned_;
+  LostHelperWatch lost_helper_;
+  Nanos last_helper_look_ = 0;
   StallMeter stall_;
   bool stall_told_ = false;
   Nanos judged_without_handlers_ = 0;  ///< the last move before that

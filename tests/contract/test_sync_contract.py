@@ -169,7 +169,7 @@ def wait_short(number):
     ("function", "cause", "objects"),
     [
         ("cross", "lock-cycle", {'lock "a", held by worker', 'lock "b", held by worker'}),
-        ("starve", "unknown", {'queue "jobs"'}),
+        ("starve", "never-notified", {'queue "jobs"'}),
         ("wait_short", "barrier-short", {'barrier "all"'}),
     ],
 )

@@ -87,6 +87,7 @@ ALL = [
     # Pools and servers that have nothing to do just now.
     Control("idle_pool.py"),
     Control("pool_slow_task.py"),
+    Control("thread_pool_computing.py", seconds=LOCKED_SECONDS),
     Control("short_pools.py"),
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),

@@ -27,7 +27,8 @@ class Case:
     joins: tuple[str, ...] = ()  # how the name of the join may end; none: nobody joins
     number: int | None = None  # in the list of reported bugs; none: a further variant
     compiler: str | None = None  # of a C program
-    # How it looks once it hangs: "still", "stopped", "moving": only main rests, or "beside": main
+    # How it looks once it hangs: "still", "stopped", "moving": only main rests,
+    # "spinning": the same, and Python cannot tell where its threads are, or "beside": main
     # goes on with its work, so that mprun tells of it and ends nothing.
     rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
@@ -185,6 +186,8 @@ _VARIANTS = [
     Case("dataloader_lock_cycle.py", DEADLOCK, ("lock-cycle",), DATALOADER),
     Case("dataloader_unpicklable_batch.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
+    Case("pool_callback_raises.py", STALLED, ("pool-helper-lost",), POOL_JOIN, rest="spinning"),
+    Case("pool_setstate_raises.py", STALLED, ("pool-helper-lost",), POOL_MAP, rest="spinning"),
     Case("sigpipe_default.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),

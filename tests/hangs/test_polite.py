@@ -21,11 +21,24 @@ server.join()
 print("stopped", flush=True)
 """
 
+SELF_PIPE = """
+import os, signal
+
+read, write = os.pipe()
+signal.signal(signal.SIGTERM, lambda *_: os.write(write, b"stop"))
+print("ready", flush=True)
+os.read(read, 1)
+print("stopped", flush=True)
+"""
+
 
 def test_what_only_a_handler_could_release_is_told_soon(runner: Runner) -> None:
     """Within seconds, though a stall counts from five minutes on; and nothing is ended for it."""
-    idle = runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, "-c", IDLE, output=False)
-    harness.wait_until(lambda: "ready" in idle.stdout, what="the idle program")
+    idle = [
+        runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, "-c", program, output=False)
+        for program in (IDLE, SELF_PIPE)
+    ]
+    harness.wait_until(lambda: all("ready" in one.stdout for one in idle), what="the idle programs")
     polite = runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, CASES / "polite_worker.py", output=False)
     harness.wait_until(lambda: "cure:" in polite.stderr, timeout=30, what="mprun to say what it sees")
     assert "stalled" in polite.stderr
@@ -34,7 +47,8 @@ def test_what_only_a_handler_could_release_is_told_soon(runner: Runner) -> None:
     assert "catches signal 15 (by python" in " ".join(polite.stderr.split())
     assert polite.process.poll() is None
 
-    idle.send_signal(signal.SIGTERM)
-    run = idle.wait(20).check()
-    assert (run.stdout, run.stderr) == ("ready\nstopped\n", "")
+    for one in idle:
+        one.send_signal(signal.SIGTERM)
+        run = one.wait(20).check()
+        assert (run.stdout, run.stderr) == ("ready\nstopped\n", "")
     polite.stop()

@@ -239,7 +239,7 @@ def test_copies_of_a_program_share_it_and_are_watched(
     assert 'ended while it held the lock "log"; the next one who asks gets it' in run.stderr
     hang = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
     # Nothing that the dead child held is to blame.
-    assert (hang["verdict"], hang["cause"]["id"]) == ("deadlock", "unknown")
+    assert (hang["verdict"], hang["cause"]["id"]) == ("deadlock", "never-notified")
     assert hang["join"]["call"] == "mprun.queue.get"
     assert "# stuck" in PROGRAM.splitlines()[hang["join"]["line"] - 1]
 
