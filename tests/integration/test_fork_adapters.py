@@ -351,19 +351,22 @@ TBB = r"""
 #include <tbb/parallel_for.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
-// True once two threads have met inside one parallel loop.
+// True once two threads have met inside one parallel loop. By the clock: on a busy machine each yield takes milliseconds.
 bool has_workers() {
-  for (int round = 0; round < 2000; ++round) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::seconds(2);
+  while (Clock::now() < end) {
     std::atomic<int> inside{0};
     std::atomic<bool> met{false};
     tbb::parallel_for(0, 2, [&](int) {
       ++inside;
-      for (int i = 0; i < 1000 && !met; ++i) {
+      for (int i = 0; i < 1000 && !met && Clock::now() < end; ++i) {
         if (inside > 1) met = true;
         std::this_thread::yield();
       }
