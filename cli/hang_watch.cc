@@ -86,6 +86,19 @@ void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std:
   }
 }
 
+// Somebody waits for the end of something, which a program that idles until a signal ends it does not do.
+bool joins(const Hang& hang) {
+  if (!hang.join) return false;
+  const std::string_view call = hang.join->call;
+  return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
+         call == "pthread_join";
+}
+
+// What may be released by a signal is told, if it cannot be idle, and left alone until it has stalled for long.
+bool may_be_idle(const Proof& proof, const Hang& hang) {
+  return is_like_waiting_for_signal(hang.cause) && (proof.needs_no_signal || !joins(hang));
+}
+
 }  // namespace
 
 // Of the processes that have no preload library, only the watch can tell that they are there, and how they end.
@@ -138,8 +151,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // is killed. In a job it is known: a worker has a task.
   const bool in_job = !run_dir_.empty();
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle && !in_job) return std::nullopt;
-  // What may be released by a signal is told, if it cannot be idle, and left alone until it has stalled for long.
-  if (proof->is_early && is_like_waiting_for_signal(hang.cause)) return std::nullopt;
+  if (proof->is_early && may_be_idle(*proof, hang)) return std::nullopt;
   Finding finding = tell(hang);
   finding.of_all = hang.verdict == HangVerdict::kStalled && !proof->is_early;
   if (hang.verdict == HangVerdict::kStalled) return finding;

@@ -93,11 +93,13 @@ Dump decode_datagram(const char* data, std::size_t size, std::vector<UnixSocket>
   return Dump::kMore;
 }
 
-bool has_timeout(int socket, int option, bool* known) {
+// Of one option of a socket; 0: none.
+std::optional<Nanos> time_limit_of(int socket, int option) {
+  constexpr Nanos kNanosPerMicro = 1000;
   timeval time{};
   socklen_t size = sizeof time;
-  if (getsockopt(socket, SOL_SOCKET, option, &time, &size) != 0) *known = false;
-  return time.tv_sec != 0 || time.tv_usec != 0;
+  if (getsockopt(socket, SOL_SOCKET, option, &time, &size) != 0) return std::nullopt;
+  return time.tv_sec * kNanosPerSecond + time.tv_usec * kNanosPerMicro;
 }
 
 class LiveProc : public ProcSource {
@@ -187,7 +189,7 @@ class LiveProc : public ProcSource {
     }
   }
 
-  std::optional<bool> socket_has_timeout(pid_t pid, int fd) override {
+  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override {
     // Closing a copy of what is no socket can do things (flush a file of a network file system): look first.
     const auto target = link(std::to_string(pid) + "/fd/" + std::to_string(fd));
     if (!target || target->rfind("socket:[", 0) != 0) return std::nullopt;
@@ -195,10 +197,10 @@ class LiveProc : public ProcSource {
     if (!process) return std::nullopt;
     const Fd copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), fd, 0)));  // CLOEXEC, as pidfds are
     if (!copy) return std::nullopt;
-    bool known = true;
-    const bool receive = has_timeout(copy.get(), SO_RCVTIMEO, &known);
-    const bool send = has_timeout(copy.get(), SO_SNDTIMEO, &known);
-    return known ? std::optional(receive || send) : std::nullopt;
+    const auto receive = time_limit_of(copy.get(), SO_RCVTIMEO);
+    const auto send = time_limit_of(copy.get(), SO_SNDTIMEO);
+    if (!receive || !send) return std::nullopt;
+    return *receive == 0 || *send == 0 ? std::max(*receive, *send) : std::min(*receive, *send);
   }
 
   std::optional<bool> same_memory(pid_t one, pid_t other) override {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace mprun {
@@ -41,9 +42,10 @@ class ProcSource {
   [[nodiscard]] virtual bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) = 0;
   /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not tell.
   [[nodiscard]] virtual std::optional<std::vector<UnixSocket>> unix_sockets() = 0;
-  /// Whether reading or writing this socket ends by itself after a time (SO_RCVTIMEO, SO_SNDTIMEO); nullopt: not known.
-  /// Takes a copy of the descriptor (pidfd_getfd) for as long as the question takes.
-  [[nodiscard]] virtual std::optional<bool> socket_has_timeout(pid_t pid, int fd) = 0;
+  /// After which time reading or writing this socket ends by itself (the shorter of SO_RCVTIMEO and SO_SNDTIMEO); 0:
+  /// never; nullopt: not known. Takes a copy of the descriptor (pidfd_getfd) for as long as the question takes. A
+  /// recording only says whether there is a limit: its answer is 1.
+  [[nodiscard]] virtual std::optional<Nanos> socket_time_limit(pid_t pid, int fd) = 0;
   /// Whether two processes have one address space (kcmp); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
   /// Whether two threads have one table of descriptors (kcmp); nullopt: not known.
@@ -72,7 +74,7 @@ class ProcRecorder : public ProcSource {
   std::optional<std::vector<std::string>> list(const std::string& path) override;
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
   std::optional<std::vector<UnixSocket>> unix_sockets() override;
-  std::optional<bool> socket_has_timeout(pid_t pid, int fd) override;
+  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override;
   std::optional<bool> same_memory(pid_t one, pid_t other) override;
   std::optional<bool> same_files(pid_t one, pid_t other) override;
   std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override;

@@ -77,6 +77,16 @@ struct FileLock {
 };
 [[nodiscard]] std::vector<FileLock> parse_locks(std::string_view text);
 
+/// One line of /proc/PID/net/tcp or tcp6.
+struct TcpSocket {
+  enum class State { kEstablished, kListening, kOther } state = State::kOther;
+  std::string local, remote;  ///< "0100007F:1F90"; an IPv4 address in IPv6 is written as one of IPv4
+  std::uint64_t unsent = 0;   ///< bytes that the peer has not acknowledged
+  std::uint64_t unread = 0;   ///< of a listener: connections that were not accepted
+  std::uint64_t inode = 0;    ///< as in "socket:[INODE]"; 0: of a connection that was not accepted
+};
+[[nodiscard]] std::vector<TcpSocket> parse_tcp(std::string_view text);
+
 /// One descriptor of a process.
 struct Descriptor {
   enum class Kind {

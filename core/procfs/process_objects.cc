@@ -112,6 +112,31 @@ std::optional<FileLock> parse_lock(std::string_view line, bool* waiting) {
   return lock;
 }
 
+// The last 4 of the 16 bytes of an IPv6 address that stands for one of IPv4.
+std::string without_ipv6(std::string_view address) {
+  constexpr std::string_view kMapped = "0000000000000000FFFF0000";
+  return std::string(address.substr(address.substr(0, kMapped.size()) == kMapped ? kMapped.size() : 0));
+}
+
+std::optional<TcpSocket> parse_tcp_line(std::string_view line) {
+  constexpr int kEstablished = 1, kListening = 10;  // enum of Linux's net/tcp_states.h
+  constexpr int kUnneeded = 4;                      // timer, retransmissions, user, timeouts
+  TextScan scan(line);
+  if (const auto number = scan.word(); number.empty() || number.back() != ':') return std::nullopt;
+  TcpSocket socket;
+  socket.local = without_ipv6(scan.word());
+  socket.remote = without_ipv6(scan.word());
+  int state = 0;
+  if (!scan.number(&state, 16) || !scan.number(&socket.unsent, 16)) return std::nullopt;
+  if (!scan.literal(":") || !scan.number(&socket.unread, 16)) return std::nullopt;
+  for (int i = 0; i < kUnneeded; ++i) scan.word();
+  if (!scan.number(&socket.inode)) return std::nullopt;
+  socket.state = state == kEstablished ? TcpSocket::State::kEstablished
+                 : state == kListening ? TcpSocket::State::kListening
+                                       : TcpSocket::State::kOther;
+  return socket;
+}
+
 }  // namespace
 
 std::vector<Mapping> parse_maps(std::string_view text) {
@@ -211,6 +236,14 @@ std::vector<FileLock> parse_locks(std::string_view text) {
     if (lock && owner_known) locks.push_back(*lock);
   }
   return locks;
+}
+
+std::vector<TcpSocket> parse_tcp(std::string_view text) {
+  std::vector<TcpSocket> sockets;
+  for (TextScan scan(text); !scan.at_end();) {
+    if (auto socket = parse_tcp_line(scan.line())) sockets.push_back(std::move(*socket));
+  }
+  return sockets;
 }
 
 }  // namespace mprun

@@ -156,6 +156,12 @@ std::set<pid_t> ActivityMeter::with_resting_main_since(Nanos since) const {
   return rest;
 }
 
+double ActivityMeter::load() const {
+  double sum = 0;
+  for (const Watched& thread : threads_) sum += thread.load;
+  return sum;
+}
+
 std::map<pid_t, Nanos> ActivityMeter::last_moves() const {
   std::map<pid_t, Nanos> moves;
   for (const Watched& thread : threads_) moves[thread.tid] = thread.moved;

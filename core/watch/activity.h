@@ -37,6 +37,8 @@ class ActivityMeter {
   [[nodiscard]] std::set<pid_t> with_resting_main_since(Nanos since) const;
   /// When each thread was last seen to have run, or was seen first.
   [[nodiscard]] std::map<pid_t, Nanos> last_moves() const;
+  /// Of how many CPUs the threads have made use, between the last two looks at each.
+  [[nodiscard]] double load() const;
   /// How often threads got a CPU between the last two looks at all of them.
   [[nodiscard]] std::uint64_t runs_of_last_look() const { return runs_; }
 

@@ -1,4 +1,4 @@
-// What the rules of causes.cc and wait_causes.cc share. Private to them.
+// What the rules of causes.cc, wait_causes.cc and collective_causes.cc share. Private to them.
 #pragma once
 
 #include "watch/causes.h"
@@ -18,6 +18,9 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
   }
   return nullptr;
 }
+
+// collective_causes.cc
+[[nodiscard]] std::optional<HangCause> collective_mismatch(const Evidence& evidence);
 
 // wait_causes.cc. Each says what it is sure of, or nothing.
 [[nodiscard]] std::optional<HangCause> pipe_cycle(const Evidence& evidence);

@@ -41,7 +41,7 @@ class Explainer {
                                                          : find_cause(evidence_);
     if (proof_.lost_helper != 0) hang_.cause = cause_of_lost_pool_helper(proof_.lost_helper);
     if (!proof_.but_for.empty()) {
-      hang_.cause.explanation += "; not proved: " + proof_.but_for + ", whose handler may let it go on";
+      hang_.cause.explanation += "; not proved: " + proof_.but_for;
     }
     return std::move(hang_);
   }

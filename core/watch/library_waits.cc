@@ -27,6 +27,23 @@ constexpr std::array<std::string_view, 5> kWaitingFiles = {"/selectors.py", "/mu
 struct Function {
   std::string_view file, name;
 };
+struct SleepLoop {
+  Function function;
+  const char* looks_at;
+};
+constexpr std::array kSleepLoops = {
+    // torch 1.13: every 10 ms.
+    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}, "whether all ranks have come"},
+    SleepLoop{{"/torch/distributed/rendezvous.py", "_create_c10d_store"}, "whether all ranks have come"},
+    // filelock 3: every 50 ms.
+    SleepLoop{{"/filelock/_api.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
+    SleepLoop{{"/filelock.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
+    // fasteners 0.18, portalocker 2.
+    SleepLoop{{"/fasteners/_utils.py", "retry"}, "whether a file's lock is free"},
+    SleepLoop{{"/portalocker/utils.py", "LockBase._timeout_generator"}, "whether a file's lock is free"},
+    // joblib 1.3: every 10 ms.
+    SleepLoop{{"/joblib/parallel.py", "Parallel._retrieve"}, "whether a result has come"},
+};
 constexpr std::array kHelpers = {
     Function{"/multiprocessing/queues.py", "Queue._feed"},
     Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
@@ -45,6 +62,27 @@ const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames) {
     if (std::none_of(kWaitingFiles.begin(), kWaitingFiles.end(), waits)) return nullptr;
   }
   return nullptr;
+}
+
+const char* looks_between_sleeps(const std::vector<PythonFrame>& frames) {
+  if (frames.empty()) return nullptr;
+  const PythonFrame& frame = frames.front();
+  const auto loop = std::find_if(kSleepLoops.begin(), kSleepLoops.end(), [&](const SleepLoop& one) {
+    return frame.function == one.function.name && frame.file.ends_with(one.function.file);
+  });
+  return loop == kSleepLoops.end() ? nullptr : loop->looks_at;
+}
+
+RankPhase rank_phase(const std::vector<PythonThread>& threads) {
+  auto phase = RankPhase::kNone;
+  for (const PythonThread& thread : threads) {
+    for (const PythonFrame& frame : thread.frames) {
+      if (!frame.file.ends_with("/torch/distributed/distributed_c10d.py")) continue;
+      if (frame.function == "init_process_group") return RankPhase::kMeets;
+      phase = RankPhase::kMet;
+    }
+  }
+  return phase;
 }
 
 bool is_library_helper(const std::vector<PythonFrame>& frames) {

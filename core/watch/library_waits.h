@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "watch/hang.h"
+#include "watch/python_stack.h"
 
 namespace mprun {
 
@@ -20,6 +20,18 @@ struct LibraryPoll {
 
 /// The poll that a thread is in; nullptr: none that is known. `frames`: innermost first.
 [[nodiscard]] const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames);
+
+/// What a thread that sleeps in a known loop looks at whenever it wakes up, as "whether a file's lock is free";
+/// nullptr: the loop is not known. Whether it goes on for ever depends on others, whom this does not tell.
+[[nodiscard]] const char* looks_between_sleeps(const std::vector<PythonFrame>& frames);
+
+/// What a process does in torch.distributed.
+enum class RankPhase {
+  kNone,
+  kMeets,  ///< it waits until all ranks have come
+  kMet,    ///< they have, and it is in a collective
+};
+[[nodiscard]] RankPhase rank_phase(const std::vector<PythonThread>& threads);
 
 /// True of a thread that a library has started to move what others give it: it holds no lock of theirs while it waits.
 [[nodiscard]] bool is_library_helper(const std::vector<PythonFrame>& frames);

@@ -13,12 +13,14 @@ namespace mprun {
 /// The type objects of the interpreter, to tell whether a pointer leads to what it should.
 struct PythonTypes {
   std::uint64_t code = 0, unicode = 0, bytes = 0;
+  std::uint64_t floating = 0;  ///< 0: not known
 };
 
 struct PythonCode {
   std::string file, function;  ///< UTF-8; `function` is the qualified name
   std::string lines;           ///< co_linetable
   int first_line = 0;
+  std::uint32_t local_count = 0;
   std::uint64_t first_traceable = 0;  ///< address of the first instruction that is the function's own
   std::uint64_t begin = 0, end = 0;   ///< of its instructions
 };

@@ -75,7 +75,7 @@ std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, const 
 
   python.layout = *layout;
   python.types = {address_of("PyCode_Type", &images), address_of("PyUnicode_Type", &images),
-                  address_of("PyBytes_Type", &images)};
+                  address_of("PyBytes_Type", &images), address_of("PyFloat_Type", &images)};
   *reason = "its Python exports no types";
   if (python.types.code == 0 || python.types.unicode == 0 || python.types.bytes == 0) return std::nullopt;
   python.version = version_text(*version);

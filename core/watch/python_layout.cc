@@ -16,9 +16,11 @@ constexpr PythonLayout kPython311 = {
     .thread = {.next = 8, .interpreter = 16, .pthread = 152, .native_id = 160, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 8,
-    .frame = {.code = 32, .previous = 48, .instruction = 56, .owner = 69},
+    .frame = {.globals = 8, .code = 32, .previous = 48, .instruction = 56, .stack_top = 64, .owner = 69, .locals = 72},
     .code_tagged = false,
+    .stack_top_is_pointer = false,
     .code = {.first_line = 72,
+             .local_count = 76,
              .filename = 112,
              .qualified_name = 128,
              .line_table = 136,
@@ -36,9 +38,11 @@ constexpr PythonLayout kPython312 = {
     .thread = {.next = 8, .interpreter = 16, .pthread = 136, .native_id = 144, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 0,
-    .frame = {.code = 0, .previous = 8, .instruction = 56, .owner = 70},
+    .frame = {.globals = 24, .code = 0, .previous = 8, .instruction = 56, .stack_top = 64, .owner = 70, .locals = 72},
     .code_tagged = false,
+    .stack_top_is_pointer = false,
     .code = {.first_line = 68,
+             .local_count = 72,
              .filename = 112,
              .qualified_name = 128,
              .line_table = 136,
@@ -96,10 +100,13 @@ bool small_parts_are_small(const PythonLayout& layout) {
   const auto& thread = layout.thread;
   const auto& frame = layout.frame;
   const auto& code = layout.code;
-  return std::max({thread.next, thread.interpreter, thread.pthread, thread.native_id, thread.frame, frame.code,
-                   frame.previous, frame.instruction, frame.owner, code.first_line, code.filename, code.qualified_name,
-                   code.line_table, code.first_traceable, code.instructions, layout.text.state, layout.text.length,
-                   layout.text.compact_data}) <= kMost;
+  return std::max({thread.next,       thread.interpreter,   thread.pthread,
+                   thread.native_id,  thread.frame,         frame.code,
+                   frame.previous,    frame.instruction,    frame.owner,
+                   frame.globals,     frame.stack_top,      code.first_line,
+                   code.local_count,  code.filename,        code.qualified_name,
+                   code.line_table,   code.first_traceable, code.instructions,
+                   layout.text.state, layout.text.length,   layout.text.compact_data}) <= kMost;
 }
 
 }  // namespace
@@ -149,10 +156,13 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   layout.frame.previous = words.next();
   layout.frame.code = words.next();
   layout.frame.instruction = words.next();
-  words.skip(1);  // localsplus
+  layout.frame.locals = words.next();
   layout.frame.owner = words.next();
-  if (is_314) words.skip(2);  // stackpointer, tlbc_index
-  layout.code_tagged = is_314;
+  layout.frame.stack_top = layout.frame.instruction + 8;  // not told by 3.13
+  if (is_314) layout.frame.stack_top = words.next();
+  if (is_314) words.skip(1);                      // tlbc_index
+  layout.frame.globals = layout.frame.code + 24;  // not told
+  layout.code_tagged = layout.stack_top_is_pointer = is_314;
 
   words.skip(1);
   layout.code.filename = words.next();
@@ -160,7 +170,8 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   layout.code.qualified_name = words.next();
   layout.code.line_table = words.next();
   layout.code.first_line = words.next();
-  words.skip(3);  // argcount, localsplusnames, localspluskinds
+  layout.code.local_count = layout.code.first_line + 4;  // not told
+  words.skip(3);                                         // argcount, localsplusnames, localspluskinds
   layout.code.instructions = words.next();
   layout.code.first_traceable = layout.code.instructions - 16;  // not told; an int and a pointer before
   if (is_314) words.skip(1);                                    // co_tlbc

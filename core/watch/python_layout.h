@@ -26,11 +26,12 @@ struct PythonLayout {
   bool frame_of_cframe;        ///< `thread.frame` points to a _PyCFrame, and that to the frame
   std::uint32_t cframe_frame;  ///< in a _PyCFrame
   struct {                     // _PyInterpreterFrame
-    std::uint32_t code, previous, instruction, owner;
+    std::uint32_t globals, code, previous, instruction, stack_top, owner, locals;
   } frame;
-  bool code_tagged;  ///< the two lowest bits of `frame.code` are flags
-  struct {           // PyCodeObject
-    std::uint32_t first_line, filename, qualified_name, line_table, first_traceable, instructions;
+  bool code_tagged;           ///< the two lowest bits of `frame.code` are flags, as those of all references
+  bool stack_top_is_pointer;  ///< `frame.stack_top` is one; else it counts from `frame.locals`
+  struct {                    // PyCodeObject
+    std::uint32_t first_line, local_count, filename, qualified_name, line_table, first_traceable, instructions;
   } code;
   struct {  // PyUnicodeObject, PyBytesObject
     std::uint32_t length, state, ascii_data, compact_data, bytes_data;

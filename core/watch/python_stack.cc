@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "watch/joins.h"
 #include "watch/python_interpreter.h"
 #include "watch/thread_ids.h"
 
@@ -54,6 +55,7 @@ class StackReader {
         codes_(memory, layout_, python_.types) {}
 
   PythonStacks read();
+  void want_locals() { with_locals_ = true; }
 
  private:
   void read_threads(std::uint64_t interpreter);
@@ -61,6 +63,8 @@ class StackReader {
   void read_frames(std::uint64_t frame, PythonThread* thread);
   void read_gil(std::uint64_t interpreter);
   [[nodiscard]] std::optional<PythonFrame> decode(const Piece& fields, bool* skipped);
+  [[nodiscard]] const PythonCode* code_of(const Piece& fields);
+  void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
   [[nodiscard]] pid_t tid_of(std::uint64_t state) const;
 
   PythonInterpreter python_;
@@ -68,6 +72,7 @@ class StackReader {
   ProcessMemory* memory_;
   ThreadIds ids_;
   PythonCodeReader codes_;
+  bool with_locals_ = false;
   std::map<std::uint64_t, pid_t> states_;  ///< tid of every thread state
   std::set<std::uint64_t> gils_;           ///< seen
   PythonStacks stacks_;
@@ -120,7 +125,7 @@ void StackReader::read_thread(std::uint64_t state, const Piece& fields) {
   const auto same = [tid](const PythonThread& thread) { return thread.tid == tid; };
   auto thread = std::find_if(stacks_.threads.begin(), stacks_.threads.end(), same);
   if (thread == stacks_.threads.end()) {
-    stacks_.threads.push_back({tid, {}, true});
+    stacks_.threads.push_back({tid, {}, true, {}});
     thread = stacks_.threads.end() - 1;
   }
   read_frames(frame, &*thread);
@@ -130,7 +135,8 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
   const auto& at = layout_.frame;
   std::set<std::uint64_t> seen;
   while (frame != 0) {
-    const auto fields = Piece::read(memory_, frame, {at.code, at.previous, at.instruction, at.owner});
+    const auto fields =
+        Piece::read(memory_, frame, {at.globals, at.code, at.previous, at.instruction, at.stack_top, at.owner});
     if (!fields || thread->frames.size() >= kMostFrames || seen.size() >= kMostLinks || !seen.insert(frame).second) {
       thread->whole = false;
       return;
@@ -138,6 +144,7 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
     bool skipped = false;
     if (auto decoded = decode(*fields, &skipped)) {
       thread->frames.push_back(std::move(*decoded));
+      if (with_locals_) read_locals(frame, *fields, thread);
     } else if (!skipped) {
       thread->whole = false;
       return;
@@ -151,9 +158,7 @@ std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skippe
   const unsigned char owner = fields.byte(layout_.frame.owner);
   *skipped = owner >= kFirstEntryOwner && owner < kFirstEntryOwner + 2;
   if (owner >= kFirstEntryOwner) return std::nullopt;
-  std::uint64_t address = fields.word(layout_.frame.code);
-  if (layout_.code_tagged) address &= ~std::uint64_t{3};
-  const PythonCode* code = codes_.read(address);
+  const PythonCode* code = code_of(fields);
   if (code == nullptr) return std::nullopt;
 
   const std::uint64_t instruction = fields.word(layout_.frame.instruction);
@@ -164,6 +169,21 @@ std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skippe
   const int line = instruction < code->begin ? code->first_line
                                              : python_line(code->lines, code->first_line, instruction - code->begin);
   return PythonFrame{code->file, line, code->function};
+}
+
+const PythonCode* StackReader::code_of(const Piece& fields) {
+  std::uint64_t address = fields.word(layout_.frame.code);
+  if (layout_.code_tagged) address &= ~std::uint64_t{3};
+  return codes_.read(address);
+}
+
+// Libraries make their frames anew each time that they are called to wait.
+void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread) {
+  const PythonFrame& decoded = thread->frames.back();
+  if (is_library_file(decoded.file)) return;
+  const PythonFrameWords words{frame, fields.word(layout_.frame.globals), fields.word(layout_.frame.stack_top),
+                               decoded.function == "<module>"};
+  add_locals(words, *code_of(fields), layout_, python_.types, memory_, &thread->locals);
 }
 
 void StackReader::read_gil(std::uint64_t interpreter) {
@@ -186,6 +206,16 @@ pid_t StackReader::tid_of(std::uint64_t state) const {
   return known == states_.end() ? 0 : known->second;
 }
 
+PythonStacks read_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings, bool with_locals) {
+  ProcessMemory memory(proc, pid, kMostMemory);
+  PythonStacks stacks;
+  auto python = find_python(proc, pid, mappings, &memory, &stacks.reason);
+  if (!python) return stacks;
+  StackReader reader(proc, pid, std::move(*python), &memory);
+  if (with_locals) reader.want_locals();
+  return reader.read();
+}
+
 }  // namespace
 
 PythonStacks read_python_stacks(ProcSource* proc, pid_t pid) {
@@ -193,11 +223,11 @@ PythonStacks read_python_stacks(ProcSource* proc, pid_t pid) {
 }
 
 PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
-  ProcessMemory memory(proc, pid, kMostMemory);
-  PythonStacks stacks;
-  auto python = find_python(proc, pid, mappings, &memory, &stacks.reason);
-  if (!python) return stacks;
-  return StackReader(proc, pid, std::move(*python), &memory).read();
+  return read_stacks(proc, pid, mappings, false);
+}
+
+PythonStacks read_python_progress(ProcSource* proc, pid_t pid) {
+  return read_stacks(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")), true);
 }
 
 }  // namespace mprun

@@ -135,14 +135,19 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
   return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
 }
 
+const PythonThread* python_of(const ThreadSample& thread, World* world) {
+  const auto& threads = world->python(thread.pid).threads;
+  const auto python =
+      std::find_if(threads.begin(), threads.end(), [&](const PythonThread& one) { return one.tid == thread.tid; });
+  return python == threads.end() ? nullptr : &*python;
+}
+
 // A library that looks around every now and then and waits for the same again: for ever, if nothing has happened.
 std::optional<Wait> decode_library_poll(const ThreadSample& thread, const World::Process& process, World* world) {
   const auto endless = without_limit(thread);
   if (!endless) return std::nullopt;
-  const auto& threads = world->python(thread.pid).threads;
-  const auto python =
-      std::find_if(threads.begin(), threads.end(), [&](const PythonThread& one) { return one.tid == thread.tid; });
-  const LibraryPoll* poll = python == threads.end() ? nullptr : find_library_poll(python->frames);
+  const PythonThread* python = python_of(thread, world);
+  const LibraryPoll* poll = python == nullptr ? nullptr : find_library_poll(python->frames);
   if (poll == nullptr) return std::nullopt;
   Wait wait = decode_call(*endless, process, world);
   wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
@@ -154,21 +159,58 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const World:
   return wait;
 }
 
+// What it waits for has a limit of time, and yet may be judged as if it had none.
+std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const World::Process& process, World* world) {
+  const auto endless = without_limit(thread);
+  if (!endless) return std::nullopt;
+  const std::string who = "thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid);
+  const Assumptions& assumptions = world->assumptions();
+  const auto left = time_left(thread, 0, world);
+  if (assumptions.no_limit_from != 0 && left && *left >= assumptions.no_limit_from) {
+    world->assume(who + " waits with a limit, at most " + std::to_string(*left / kNanosPerSecond) + " s longer");
+  } else if (assumptions.polls.count(thread.tid) != 0) {
+    world->assume(who + " polls, and has found nothing that would let it go on");
+  } else {
+    return std::nullopt;
+  }
+  Wait wait = decode_call(*endless, process, world);
+  wait.timed = true;
+  if (wait.kind != WaitKind::kPoll || !wait.object.empty() || !wait.wakers.empty()) return wait;
+  // Of nothing at all: until another thread gives it something to poll.
+  wait.why_live.clear();
+  add_processes(world->sharing_memory(process.pid), &wait);
+  return wait;
+}
+
+// A library's loop that sleeps until it finds something: anybody may bring that about.
+std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, World* world) {
+  if (world->assumptions().no_limit_from == 0) return std::nullopt;
+  const PythonThread* python = python_of(thread, world);
+  const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);
+  if (looks_at == nullptr) return std::nullopt;
+  world->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                " sleeps and looks " + looks_at + ", which somebody outside may bring about");
+  Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + looks_at, {}, {}};
+  add_processes(world->everybody(), &wait);
+  return wait;
+}
+
 // It has run between the samples. One that waits for a GIL does so again and again, and yet gets nowhere while another
-// thread holds it: the judgement is made twice, and counts if nobody has got the GIL meanwhile.
-Wait decode_moving(const ThreadSample& thread, World* world) {
-  Wait runs = live_wait(WaitKind::kRunning, "it runs");
-  if (call_of(thread.call.number) != Call::kFutex || thread.call.arguments[3] == 0) return runs;
+// thread holds it: the judgement is made twice, and counts if nobody has got the GIL meanwhile. nullopt: it waits for
+// none.
+std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, World* world) {
+  const Wait runs = live_wait(WaitKind::kRunning, "it runs");
+  if (call_of(thread.call.number) != Call::kFutex || thread.call.arguments[3] == 0) return std::nullopt;
   for (const PythonGil& gil : world->gils(thread.pid)) {
     const std::uint64_t address = thread.call.arguments[0];
     if (address < gil.wait_begin || address >= gil.wait_end) continue;
     if (!gil.locked || gil.last_holder == 0 || gil.last_holder == thread.tid) return runs;
-    return {WaitKind::kGil,
-            "the GIL, which thread " + std::to_string(gil.last_holder) + " holds",
-            {},
-            {{thread.pid, gil.last_holder}}};
+    return Wait{WaitKind::kGil,
+                "the GIL, which thread " + std::to_string(gil.last_holder) + " holds",
+                {},
+                {{thread.pid, gil.last_holder}}};
   }
-  return runs;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -241,7 +283,13 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state == 'T' || thread.state == 't') return live_wait(WaitKind::kStopped, "it was stopped");
   if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
-  if (thread.moved) return decode_moving(thread, world);
+  if (call_of(thread.call.number) == Call::kSleep) {
+    if (auto wait = decode_sleep_loop(thread, world)) return std::move(*wait);
+  }
+  if (thread.moved) {
+    if (auto wait = decode_wait_for_gil(thread, world)) return std::move(*wait);
+    if (world->assumptions().polls.count(thread.tid) == 0) return live_wait(WaitKind::kRunning, "it runs");
+  }
   const World::Process* process = world->process(thread.pid);
   if (process == nullptr) return live_wait(WaitKind::kOther, "its process is not known");
   const bool starting = call_of(thread.call.number) == Call::kNewProcess;
@@ -253,7 +301,11 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   }
   Wait wait = decode_call(thread, *process, world);
   if (wait.timed) {
-    if (auto polled = decode_library_poll(thread, *process, world)) wait = std::move(*polled);
+    if (auto polled = decode_library_poll(thread, *process, world)) {
+      wait = std::move(*polled);
+    } else if (auto assumed = decode_assumed_endless(thread, *process, world)) {
+      wait = std::move(*assumed);
+    }
   }
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, world);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;

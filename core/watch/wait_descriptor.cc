@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "watch/library_waits.h"
 #include "watch/wait.h"
 
 namespace mprun {
@@ -25,6 +26,38 @@ Wait decode_pipe(const Descriptor& descriptor, World::End end, World* world) {
   return wait;
 }
 
+constexpr const char* kAnybodyMayConnect = "anybody may connect";
+
+bool is_of_this_machine(std::string_view address) {
+  constexpr std::string_view kIpv6 = "00000000000000000000000001000000:";
+  const std::size_t end = address.find(':');
+  const bool is_loopback = end == 8 && address.substr(6, 2) == "7F";  // 127.x.x.x, the last byte first
+  return is_loopback || address.substr(0, kIpv6.size()) == kIpv6;
+}
+
+// A rank of torch.distributed to which so far only others of the tree have come; before all have met, by an address
+// that no other machine could use.
+bool only_ranks_come(pid_t pid, const TcpSocket& listener, World* world) {
+  const RankPhase phase = rank_phase(world->python(pid).threads);
+  const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
+  const auto& sockets = world->tcp_sockets(pid);
+  return phase != RankPhase::kNone && std::none_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+           if (socket.state != TcpSocket::State::kEstablished || !socket.remote.ends_with(port)) return false;
+           return world->socket_holders(socket.inode).empty() ||
+                  (phase == RankPhase::kMeets && !is_of_this_machine(socket.remote));
+         });
+}
+
+Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, World* world) {
+  if (!world->assumptions().nobody_connects || !only_ranks_come(pid, listener, world)) {
+    return live_wait(WaitKind::kSocket, kAnybodyMayConnect);
+  }
+  world->assume("a rank that was started elsewhere may connect to process " + std::to_string(pid));
+  Wait wait{WaitKind::kSocket, "connections", {}, {}};
+  add_processes(world->everybody(), &wait);
+  return wait;
+}
+
 // Anybody who knows its name may connect. That of multiprocessing's forkserver and managers is made up at random, in a
 // folder that nobody else may enter, and told to nobody but their own processes. Other programs' (those of ssh-agent,
 // say) are meant for all of the user's.
@@ -35,17 +68,53 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, World* world) {
   const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
                       (name.rfind("listener-", 0) == 0 || name.rfind("sock-", 0) == 0);  // since Python 3.14
   if (!is_own || !world->is_closed() || !world->proc()->is_private_folder(pid, folder).value_or(false)) {
-    return live_wait(WaitKind::kSocket, "anybody may connect");
+    return live_wait(WaitKind::kSocket, kAnybodyMayConnect);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
   add_processes(world->everybody(), &wait);
   return wait;
 }
 
+// Who could end a wait at one end of a connection: both have it, and whoever holds either may shut it down.
+Wait wait_for_peer(const Descriptor& descriptor, const std::vector<pid_t>& peers, World* world) {
+  Wait wait{WaitKind::kSocket, name_of("socket", descriptor.inode), {}, {}};
+  add_processes(peers, &wait);
+  add_processes(world->socket_holders(descriptor.inode), &wait);  // shutdown() works from this end too
+  return wait;
+}
+
+// Both ends of a connection within the machine are in one table, each with the addresses of the other.
+Wait decode_tcp(pid_t pid, const Descriptor& descriptor, World::End end, World* world) {
+  using State = TcpSocket::State;
+  const auto& sockets = world->tcp_sockets(pid);
+  const auto find = [&](const auto& matches) { return std::find_if(sockets.begin(), sockets.end(), matches); };
+  const auto own = find([&](const TcpSocket& socket) { return socket.inode == descriptor.inode; });
+  if (own == sockets.end() || own->state == State::kOther) return live_wait(WaitKind::kSocket, "a network connection");
+  if (own->state == State::kListening) return decode_tcp_listener(pid, *own, world);
+  const auto peer =
+      find([&](const TcpSocket& socket) { return socket.local == own->remote && socket.remote == own->local; });
+  if (peer == sockets.end()) return live_wait(WaitKind::kSocket, "a network connection");
+  const bool is_on_its_way = end == World::End::kRead && (peer->unsent > 0 || own->unread > 0);
+  if (peer->state != State::kEstablished || is_on_its_way) {
+    return live_wait(WaitKind::kSocket, "a network connection that has something to tell");
+  }
+  const auto port = peer->local.substr(peer->local.find(':'));
+  std::vector<pid_t> holders;
+  bool is_foreign = world->is_foreign(descriptor);
+  for (const TcpSocket& socket : sockets) {
+    const bool may_accept = peer->inode == 0 && socket.state == State::kListening && socket.local.ends_with(port);
+    if (!may_accept && &socket != &*peer) continue;
+    is_foreign = is_foreign || world->is_foreign(socket.inode);
+    for (const pid_t holder : world->socket_holders(socket.inode)) holders.push_back(holder);
+  }
+  if (holders.empty() || is_foreign) return live_wait(WaitKind::kSocket, "a network connection to the outside");
+  return wait_for_peer(descriptor, holders, world);
+}
+
 // What is connected hears of its peer alone, datagrams too (unix_may_send() of Linux).
 Wait decode_socket(pid_t pid, const Descriptor& descriptor, World::End end, World* world) {
   const UnixSocket* socket = world->unix_socket(descriptor.inode);
-  if (socket == nullptr) return live_wait(WaitKind::kSocket, "a network connection");
+  if (socket == nullptr) return decode_tcp(pid, descriptor, end, world);
   if (world->is_foreign(descriptor)) return live_wait(WaitKind::kSocket, "a socket to the outside");
   if (socket->listening) return decode_listener(pid, *socket, world);
   if (socket->peer == 0) return live_wait(WaitKind::kSocket, "a socket without a peer");
@@ -55,13 +124,7 @@ Wait decode_socket(pid_t pid, const Descriptor& descriptor, World::End end, Worl
   }
   const auto holders = world->socket_holders(socket->peer);
   if (holders.empty()) return live_wait(WaitKind::kSocket, "nobody is seen at the other end of the socket");
-  if (world->proc()->socket_has_timeout(pid, descriptor.number).value_or(true)) {
-    return live_wait(WaitKind::kSocket, "a socket with a time limit");
-  }
-  Wait wait{WaitKind::kSocket, name_of("socket", descriptor.inode), {}, {}};
-  add_processes(holders, &wait);
-  add_processes(world->socket_holders(descriptor.inode), &wait);  // shutdown() works from this end too
-  return wait;
+  return wait_for_peer(descriptor, holders, world);
 }
 
 // The kernel may signal an eventfd too: for asynchronous I/O (aio), or a driver for one of its devices.
@@ -116,10 +179,21 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, World::End end, World
 
 }  // namespace
 
+// SO_RCVTIMEO and SO_SNDTIMEO limit these calls, and no poll.
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world) {
   const Descriptor* descriptor = world->descriptor(thread.pid, number);
   if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
-  return decode_known(thread.pid, *descriptor, end, world);
+  Wait wait = decode_known(thread.pid, *descriptor, end, world);
+  if (wait.kind != WaitKind::kSocket || !wait.why_live.empty()) return wait;
+  const auto limit = world->proc()->socket_time_limit(thread.pid, descriptor->number);
+  const Nanos no_limit_from = world->assumptions().no_limit_from;
+  if (limit && no_limit_from != 0 && *limit >= no_limit_from) {
+    world->assume(name_of("thread", thread.tid) + " reads or writes with a limit of " +
+                  std::to_string(*limit / kNanosPerSecond) + " s");
+  } else if (limit != 0) {
+    wait.why_live = "a socket with a time limit";
+  }
+  return wait;
 }
 
 // Whatever it asks for, it hears of a hang-up: so the far ends of all that this descriptor can do count.

@@ -29,9 +29,14 @@ constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 
 // Where only the main threads of processes are blocked, their other threads could still do something about it, such as
 // to end the one that is waited for. If they have not by then, they are not there for that.
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
-// After that time something is said of what would be a deadlock, but for handlers that are not known.
+// After that time something is said of what would be a deadlock, but for a few assumptions.
 constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
-constexpr int kMostTriesAtGil = 30;  // a millisecond each
+constexpr int kMostTriesAtRest = 30;  // a millisecond each
+// A tree that only polls uses so little of a CPU. It is looked at this often, less where a look costs much.
+constexpr double kMostLoadOfPolls = 0.25;
+constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
+constexpr std::size_t kMostAssumedTold = 2;
+constexpr Nanos kAnyLimit = 1;
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
@@ -44,7 +49,8 @@ Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths de
       deaths_(std::move(deaths)),
       taken_(std::move(taken)),
       orphaned_(proc),
-      lost_helper_(proc) {}
+      lost_helper_(proc),
+      polls_(proc) {}
 
 std::unique_ptr<Sample> Watcher::sample_tree() const {
   std::vector<pid_t> ended;
@@ -60,17 +66,22 @@ void Watcher::sample_again(Nanos now) {
   orphaned_.consider(*sample_, now);
 }
 
-// What runs in a process that rests waits for a GIL, and is just asking for it: it is looked at until it is back.
-void Watcher::catch_waiters_for_gil() {
+// Looks again at threads that were found running, until they wait.
+void Watcher::catch_at_rest(Sample* sample, const std::function<bool(const ThreadSample&)>& is_wanted) {
   constexpr timespec kPause{0, kNanosPerMilli};
-  int tries = kMostTriesAtGil;
-  for (ThreadSample& thread : sample_->threads) {
-    if (judged_resting_.count(thread.pid) == 0) continue;
+  int tries = kMostTriesAtRest;
+  for (ThreadSample& thread : sample->threads) {
+    if (!is_wanted(thread)) continue;
     for (; thread.call.running && thread.state != 'Z' && tries > 0; --tries) {
       nanosleep(&kPause, nullptr);
-      if (!sample_thread(proc_, &thread)) sample_->whole = false;
+      if (!sample_thread(proc_, &thread)) sample->whole = false;
     }
   }
+}
+
+// What runs in a process that rests waits for a GIL, and is just asking for it: it is looked at until it is back.
+void Watcher::catch_waiters_for_gil() {
+  catch_at_rest(sample_.get(), [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
 }
 
 Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {
@@ -251,6 +262,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
   last_stall_look_ = now;
   auto sample = sample_tree();
+  if (activity_.load() <= kMostLoadOfPolls) catch_at_rest(sample.get(), [](const ThreadSample&) { return true; });
   stall_.take(*sample, now);
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);
@@ -261,39 +273,65 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   }
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof tells more
-  if (auto named = judge_without_handlers(std::make_unique<Sample>(*stall_sample_))) proof = std::move(named);
+  auto named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit, {});
+  if (named) proof = std::move(named);
   stall_told_ = true;
   proof->verdict = HangVerdict::kStalled;
   proof->last_moved = now - std::max(stood, tree_.stall);
   return proof;
 }
 
-// What would be a deadlock if no handler let anybody go on. One sample is enough where nothing is proved.
-std::optional<Proof> Watcher::judge_without_handlers(std::unique_ptr<Sample> sample) {
+// One sample is enough where nothing is proved.
+std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
+                                                     std::set<pid_t> polls) {
   Proof proof;
   proof.sample = std::move(sample);
   Outside outside = outside_();
-  outside.without_handlers = true;
+  outside.assumptions = {true, true, no_limit_from, std::move(polls)};
   proof.world = std::make_unique<World>(proc_, proof.sample.get(), std::move(outside));
   proof.judgement = judge(*proof.sample, proof.world.get());
   proof.verdict = HangVerdict::kStalled;
-  if (!proof.sample->whole || !proof.judgement.is_deadlock()) return std::nullopt;
-  for (const auto& [pid, process] : proof.world->processes()) {
-    if (process.catches.empty()) continue;
-    proof.but_for = "process " + std::to_string(pid) + " " + process.catches;
-    return proof;
+  const auto& assumed = proof.world->assumed();
+  if (!proof.sample->whole || !proof.judgement.is_deadlock() || assumed.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedTold); ++i) {
+    proof.but_for += (i == 0 ? "" : "; ") + assumed[i];
   }
-  return std::nullopt;
+  proof.needs_no_signal = proof.world->assumes_no_signal();
+  if (assumed.size() > kMostAssumedTold) proof.but_for += "; and so on";
+  return proof;
 }
 
 std::optional<Proof> Watcher::find_early_stall(Nanos now) {
-  const bool is_due = tree_.stall > kEarlyStall && phase_ == Phase::kResting && judged_still_ && told_.empty();
-  if (!is_due || now - last_moved_ < kEarlyStall || judged_without_handlers_ == last_moved_) return std::nullopt;
-  judged_without_handlers_ = last_moved_;
-  auto proof = judge_without_handlers(sample_tree());
+  if (tree_.stall == 0 || phase_ != Phase::kResting || !told_.empty()) return std::nullopt;
+  if (!judged_still_) return find_polling_stall(now);
+  if (tree_.stall <= kEarlyStall || now - last_moved_ < kEarlyStall || judged_with_assumptions_ == last_moved_)
+    return std::nullopt;
+  judged_with_assumptions_ = last_moved_;
+  auto proof = judge_with_assumptions(sample_tree(), tree_.stall, {});
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = last_moved_;
+  return proof;
+}
+
+// All that still run do so to look around and wait again.
+std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
+  if (now < next_poll_look_) return std::nullopt;
+  next_poll_look_ = now + kPollLookEvery;
+  if (activity_.load() > kMostLoadOfPolls) return std::nullopt;
+  auto sample = sample_tree();
+  catch_at_rest(sample.get(), [](const ThreadSample&) { return true; });
+  polls_.take(*sample, now);
+  const Nanos since = polls_.since(now);
+  next_poll_look_ = now + std::clamp((monotonic_now() - now) * kPollLookShare, kPollLookEvery, kLatestPollLook);
+  std::pair state{since, polls_.polls()};
+  const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
+  if (!is_early || state == judged_polls_) return std::nullopt;
+  judged_polls_ = state;
+  auto proof = judge_with_assumptions(std::move(sample), tree_.stall, std::move(state.second));
+  if (!proof) return std::nullopt;
+  proof->is_early = true;
+  proof->last_moved = since;
   return proof;
 }
 

@@ -11,6 +11,7 @@
 #include "watch/judge.h"
 #include "watch/lost_helper.h"
 #include "watch/orphaned_lock_watch.h"
+#include "watch/polls.h"
 #include "watch/stall.h"
 
 namespace mprun {
@@ -23,10 +24,11 @@ struct Proof {
   HangVerdict verdict = HangVerdict::kDeadlock;
   Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
   std::map<pid_t, Nanos> last_moves;  ///< the same of each thread, where it is known
-  /// Of a stall: what would be a deadlock, but for a handler ("process 12 catches signal 15 (by /usr/bin/node)").
+  /// Of a stall: what would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
   std::string but_for;
-  bool is_early = false;  ///< of a stall: long before the limit, for people only
-  pid_t lost_helper = 0;  ///< of a stall: the process whose pool takes no results any more (lost_helper.h)
+  bool needs_no_signal = false;  ///< of a stall: `but_for` is that no signal comes, among others
+  bool is_early = false;         ///< of a stall: long before the limit, for people only
+  pid_t lost_helper = 0;         ///< of a stall: the process whose pool takes no results any more (lost_helper.h)
 };
 
 class Watcher {
@@ -60,6 +62,7 @@ class Watcher {
   [[nodiscard]] std::unique_ptr<Sample> sample_tree() const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
+  void catch_at_rest(Sample* sample, const std::function<bool(const ThreadSample&)>& is_wanted);
   void catch_waiters_for_gil();
   [[nodiscard]] Nanos sample_every() const;
   [[nodiscard]] Proof judge_sample(std::unique_ptr<Sample> sample);
@@ -69,8 +72,10 @@ class Watcher {
   void find_who_cannot_return(Proof* proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
-  [[nodiscard]] std::optional<Proof> judge_without_handlers(std::unique_ptr<Sample> sample);
+  [[nodiscard]] std::optional<Proof> judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
+                                                            std::set<pid_t> polls);
   [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
+  [[nodiscard]] std::optional<Proof> find_polling_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_lost_helper(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool has_new_process() const;
@@ -96,7 +101,10 @@ class Watcher {
   Nanos last_helper_look_ = 0;
   StallMeter stall_;
   bool stall_told_ = false;
-  Nanos judged_without_handlers_ = 0;  ///< the last move before that
+  Nanos judged_with_assumptions_ = 0;  ///< the last move before that
+  PollMeter polls_;
+  Nanos next_poll_look_ = 0;
+  std::pair<Nanos, std::set<pid_t>> judged_polls_;  ///< since when all were where they are, and who polled
   std::optional<Proof> pending_;
   std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last proof
   Nanos part_again_ = 0;  ///< when a part that is stuck is judged again, for who waits for it; 0: none is stuck

@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <initializer_list>
+#include <iterator>
 
 #include "watch/signal_handlers.h"
 
@@ -196,8 +197,11 @@ std::string World::why_it_acts_alone(Process* process, const StatusFile& status)
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
-  process->catches = why_signals_may_release(*process, status);
-  if (!process->catches.empty() && !around_.without_handlers) return process->catches;
+  if (const std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
+    if (!around_.assumptions.handlers_release_nobody) return catches;
+    assumes_no_signal_ = true;
+    assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");
+  }
   const auto timer = has_posix_timer(proc_, process->speaker);
   if (!timer) return "may have a POSIX timer";
   if (*timer) return "has a POSIX timer";
@@ -206,6 +210,10 @@ std::string World::why_it_acts_alone(Process* process, const StatusFile& status)
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
   }
   return around_.why_alarm_may_come ? around_.why_alarm_may_come(process->pid, process->speaker) : "";
+}
+
+void World::assume(std::string what) {
+  if (std::find(assumed_.begin(), assumed_.end(), what) == assumed_.end()) assumed_.push_back(std::move(what));
 }
 
 const World::Process* World::process(pid_t pid) const {
@@ -267,6 +275,19 @@ const UnixSocket* World::unix_socket(std::uint64_t inode) {
   }
   const auto it = sockets_->find(inode);
   return it == sockets_->end() ? nullptr : &it->second;
+}
+
+const std::vector<TcpSocket>& World::tcp_sockets(pid_t pid) {
+  const Process* owner = process(pid);
+  const std::string folder = std::to_string(owner != nullptr ? owner->speaker : pid);
+  const auto [it, is_new] = tcp_.try_emplace(proc_->link(folder + "/ns/net").value_or(folder));
+  if (is_new) {
+    for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+      auto sockets = parse_tcp(proc_->read(folder + table).value_or(""));
+      it->second.insert(it->second.end(), std::move_iterator(sockets.begin()), std::move_iterator(sockets.end()));
+    }
+  }
+  return it->second;
 }
 
 const std::vector<Mapping>& World::maps(pid_t pid) {

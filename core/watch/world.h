@@ -9,6 +9,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "watch/assumptions.h"
 #include "watch/python_stack.h"
 #include "watch/sample.h"
 #include "wire/sync_segment.h"
@@ -36,8 +37,7 @@ struct Outside {
   std::set<pid_t> hosts;
   /// mprun will start another process, for work that nobody has yet.
   bool may_start = false;
-  /// What handlers of signals could do is left out: so nothing is proved.
-  bool without_handlers = false;
+  Assumptions assumptions;
 };
 
 /// What a descriptor leads to, as one number: the same in all processes that hold it. 0: there is none that can be
@@ -63,8 +63,6 @@ class World {
     std::vector<Descriptor> descriptors;  ///< by number
     /// Why nothing can be proved of it ("catches signal 10"); empty: something can.
     std::string acts_alone;
-    /// That alone which has to do with signals, also if it is left out of `acts_alone`.
-    std::string catches;
   };
   enum class End { kRead, kWrite };
 
@@ -103,6 +101,8 @@ class World {
   [[nodiscard]] pid_t process_of_thread(pid_t tid) const;
   /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.
   [[nodiscard]] bool is_tracer(pid_t pid);
+  /// The TCP sockets that `pid` may have. wait_descriptor.cc.
+  [[nodiscard]] const std::vector<TcpSocket>& tcp_sockets(pid_t pid);
   /// nullptr: not known as one of AF_UNIX.
   [[nodiscard]] const UnixSocket* unix_socket(std::uint64_t inode);
   /// Empty: not known.
@@ -116,6 +116,11 @@ class World {
   [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
   [[nodiscard]] ProcSource* proc() { return proc_; }
+  [[nodiscard]] const Assumptions& assumptions() const { return around_.assumptions; }
+  /// That one of the assumptions was needed, in words ("anybody may connect to process 12").
+  void assume(std::string what);
+  [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
+  [[nodiscard]] bool assumes_no_signal() const { return assumes_no_signal_; }
 
   /// Of a process of the tree; false if not all of it can be read.
   [[nodiscard]] bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size);
@@ -145,6 +150,8 @@ class World {
 
   ProcSource* proc_;
   Outside around_;
+  std::vector<std::string> assumed_;
+  bool assumes_no_signal_ = false;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()
@@ -153,6 +160,7 @@ class World {
   std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> mapped_outside_;  ///< devices and inodes
   std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
+  std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace
   std::optional<std::vector<FileLock>> locks_;
   std::map<pid_t, PythonStacks> python_;
   std::map<pid_t, std::vector<PythonGil>> gils_;

@@ -108,6 +108,12 @@ ALL = [
     Control("receive_timeout.py"),
     Control("select_timeout.py", seconds=4),
     Control("asyncio_idle.py"),
+    # Polls that decide something in the end.
+    Control("poll_decides.py", seconds=4.5, more=("for",)),
+    Control("poll_decides.py", seconds=4.5, more=("count",)),
+    Control("poll_decides.py", seconds=4.5, more=("deadline",)),
+    Control("polls_until_told.py", outside.Terminator),
+    Control("gloo_slow_rank.py", seconds=4.5),
     Control("io_uring.c"),
     Control("timeout_command.sh", outside.SilentPipe),
     # Waits that only somebody outside can end.

@@ -73,6 +73,7 @@ PERHAPS_PARTIAL = ("deadlock", "partial-deadlock")
 STALLED = ("stalled",)
 ORPHANED = ("orphaned-lock",)
 PROCESS_JOIN = ("Process.join",)
+SPAWN = ("spawn", "start_processes", "ProcessContext.join")
 THREAD_JOIN = ("Thread.join",)
 POOL_JOIN = ("Pool.join",)
 POOL_MAP = ("Pool.map", "Result.get")
@@ -132,7 +133,7 @@ _REPORTED = [
         "spawn_ignores_sigterm.py",
         STALLED,
         ("ignores-termination",),
-        ("spawn", "start_processes", "ProcessContext.join"),
+        SPAWN,
         22,
     ),
     Case(
@@ -188,6 +189,13 @@ _VARIANTS = [
     Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
     Case("pool_callback_raises.py", STALLED, ("pool-helper-lost",), POOL_JOIN, rest="spinning"),
     Case("pool_setstate_raises.py", STALLED, ("pool-helper-lost",), POOL_MAP, rest="spinning"),
+    Case("tcp_both_read.py", DEADLOCK, PIPE_CYCLE),
+    Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
+    Case("tcp_not_accepted.py", DEADLOCK, (), PROCESS_JOIN),
+    Case("queue_polled_for_ever.py", STALLED, (), PROCESS_JOIN, rest="moving"),
+    Case("collective_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
+    Case("collective_other.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
+    Case("rank_never_came.py", STALLED, ("rank-missing",), SPAWN, rest="moving"),
     Case("sigpipe_default.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),

@@ -25,7 +25,14 @@ FORM = re.compile(
 # The programs need nothing but a compiler and Python; these also need something that is not in them.
 COMPILED_WITH = {"openmp-after-fork": "-fopenmp"}
 ADAPTERS = {"openmp-after-fork": "-libgomp"}
-STALLS = {"stopped", "respawn-loop", "ignores-termination", "external-wait"}
+STALLS = {
+    "stopped",
+    "respawn-loop",
+    "ignores-termination",
+    "external-wait",
+    "collective-mismatch",
+    "rank-missing",
+}
 
 
 @dataclass(frozen=True)

@@ -167,8 +167,8 @@ class FakeProc : public ProcSource {
   std::optional<std::vector<std::string>> list(const std::string& path) override;
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return sockets; }
-  std::optional<bool> socket_has_timeout(pid_t pid, int fd) override {
-    return processes.at(pid).timed_out.count(fd) != 0;
+  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override {
+    return processes.at(pid).timed_out.count(fd) != 0 ? kNanosPerSecond : 0;
   }
   std::optional<bool> same_memory(pid_t one, pid_t other) override {
     if (!knows_kcmp) return std::nullopt;

@@ -118,7 +118,7 @@ TEST(LiveProc, SaysNothingOfAProcessThatIsGone) {
   EXPECT_FALSE(proc->link(path + "exe"));
   EXPECT_FALSE(proc->list(path + "fd"));
   EXPECT_FALSE(proc->memory(pid, reinterpret_cast<std::uint64_t>(&word), &word, sizeof word));
-  EXPECT_FALSE(proc->socket_has_timeout(pid, 0));
+  EXPECT_FALSE(proc->socket_time_limit(pid, 0));
   EXPECT_FALSE(proc->same_memory(pid, getpid()));
   EXPECT_FALSE(read_descriptors(proc.get(), pid));
   EXPECT_FALSE(has_posix_timer(proc.get(), pid));
@@ -270,18 +270,18 @@ TEST(LiveProc, KnowsTheTimeLimitsOfSockets) {
   ASSERT_TRUE(pair && pipe);
   const WaitingChild child;
   const int fd = pair->ours.get();
-  EXPECT_EQ(proc->socket_has_timeout(child.pid(), fd), false);
+  EXPECT_EQ(proc->socket_time_limit(child.pid(), fd), 0);
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    timeval time{0, 250'000};
+    timeval time{2, 0};
     ASSERT_EQ(setsockopt(fd, SOL_SOCKET, option, &time, sizeof time), 0);
-    EXPECT_EQ(proc->socket_has_timeout(child.pid(), fd), true);
+    EXPECT_EQ(proc->socket_time_limit(child.pid(), fd), 2 * kNanosPerSecond);
     time = {};
     ASSERT_EQ(setsockopt(fd, SOL_SOCKET, option, &time, sizeof time), 0);
   }
   const auto before = proc->list("self/fd");
-  EXPECT_EQ(proc->socket_has_timeout(child.pid(), fd), false);
-  EXPECT_EQ(proc->socket_has_timeout(child.pid(), pipe->read.get()), std::nullopt);
-  EXPECT_EQ(proc->socket_has_timeout(child.pid(), 12345), std::nullopt);
+  EXPECT_EQ(proc->socket_time_limit(child.pid(), fd), 0);
+  EXPECT_EQ(proc->socket_time_limit(child.pid(), pipe->read.get()), std::nullopt);
+  EXPECT_EQ(proc->socket_time_limit(child.pid(), 12345), std::nullopt);
   EXPECT_EQ(proc->list("self/fd"), before);  // nothing is kept open
 }
 

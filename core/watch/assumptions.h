@@ -1,0 +1,20 @@
+// Assumptions: what a judgement may leave out of account so that something can be said early of a hang that cannot be
+// proved. A proof assumes nothing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+
+#include "base/clock.h"
+
+namespace mprun {
+
+struct Assumptions {
+  bool handlers_release_nobody = false;  ///< handlers of signals, whosever they are
+  bool nobody_connects = false;          ///< from outside of the tree, to a rank of torch.distributed
+  Nanos no_limit_from = 0;               ///< a wait that ends by itself after so long or later is endless; 0: none is
+  std::set<pid_t> polls;                 ///< threads whose waits are endless, though they end again and again (polls.h)
+};
+
+}  // namespace mprun

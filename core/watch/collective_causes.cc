@@ -1,0 +1,84 @@
+// Ranks of torch.distributed that wait for each other: rules as in causes.cc.
+#include <algorithm>
+
+#include "watch/cause_rules.h"
+#include "watch/joins.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::string_view kCollectives = "/torch/distributed/distributed_c10d.py";
+constexpr std::string_view kRendezvous = "init_process_group";
+constexpr std::size_t kMostRanksTold = 8;
+
+bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") != std::string::npos; }
+
+// The outermost function of torch.distributed that a stack is in: what the user has called.
+std::string collective_of(const std::vector<PythonFrame>& frames) {
+  const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
+                                      [](const PythonFrame& frame) { return frame.file.ends_with(kCollectives); });
+  return outermost == frames.rend() ? "" : outermost->function;
+}
+
+// The user's line, as in " at train.py:12".
+std::string place_of(const std::vector<PythonFrame>& frames) {
+  const auto own = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return !is_of_torch(frame) && !is_library_file(frame.file) && !frame.file.starts_with('<');
+  });
+  return own == frames.end() ? "" : " at " + own->file + ":" + std::to_string(own->line);
+}
+
+struct Rank {
+  pid_t pid = 0, parent = 0;
+  std::string collective, place;  ///< collective: "" where it takes part in none
+};
+
+// Those that are in a collective, and the processes beside them.
+std::vector<Rank> ranks_of(const Evidence& evidence) {
+  std::vector<Rank> ranks;
+  std::set<pid_t> parents;
+  for (const auto& [pid, process] : evidence.world->processes()) {
+    Rank rank{pid, process.parent, {}, {}};
+    for (const pid_t tid : process.threads) {
+      const auto frames = evidence.python.find(tid);
+      if (frames == evidence.python.end() || !rank.collective.empty()) continue;
+      rank.collective = collective_of(frames->second);
+      if (tid == pid || !rank.collective.empty()) rank.place = place_of(frames->second);
+    }
+    if (!rank.collective.empty()) parents.insert(rank.parent);
+    ranks.push_back(std::move(rank));
+  }
+  std::erase_if(ranks, [&](const Rank& rank) {
+    return parents.count(rank.parent) == 0 || (rank.collective.empty() && rank.place.empty());
+  });
+  return ranks;
+}
+
+std::string text_of(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostRanksTold); ++i) {
+    const Rank& rank = ranks[i];
+    text += (i == 0 ? "process " : "; process ") + std::to_string(rank.pid) +
+            (rank.collective.empty() ? " takes part in none, and waits" : " waits in " + rank.collective) + rank.place;
+  }
+  return text + (ranks.size() > kMostRanksTold ? "; and so on" : "");
+}
+
+}  // namespace
+
+std::optional<HangCause> collective_mismatch(const Evidence& evidence) {
+  const auto ranks = ranks_of(evidence);
+  if (ranks.empty()) return std::nullopt;
+  const bool all_begin =
+      std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRendezvous; });
+  if (all_begin) {
+    return HangCause{"rank-missing", "ranks wait for others that have not come: " + text_of(ranks),
+                     "start as many processes as world_size says, and see why those that are missing ended or never "
+                     "came: all need the same MASTER_ADDR, MASTER_PORT and world_size"};
+  }
+  return HangCause{"collective-mismatch", "ranks wait in collectives that not all of them are in: " + text_of(ranks),
+                   "let all ranks call the same collectives in the same order: none in a branch that only some take, "
+                   "as many batches for each (torch.distributed.algorithms.join helps with uneven ones)"};
+}
+
+}  // namespace mprun

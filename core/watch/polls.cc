@@ -1,0 +1,73 @@
+#include "watch/polls.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "watch/python_stack.h"
+#include "watch/time_limit.h"
+
+namespace mprun {
+namespace {
+
+// A wake-up makes a thread run once or more. So often it has to have run between two looks at its variables.
+constexpr std::uint64_t kManyRuns = 3;
+
+// What a loop compares the clock with: a time that is still to come, soon.
+bool is_deadline(double value) {
+  constexpr double kSoon = 86400;
+  timespec wall{};
+  clock_gettime(CLOCK_REALTIME, &wall);
+  const auto is_ahead = [value](double now) { return value > now && value < now + kSoon; };
+  return is_ahead(to_seconds(monotonic_now())) || is_ahead(static_cast<double>(wall.tv_sec));
+}
+
+}  // namespace
+
+const PythonStacks& PollMeter::python(pid_t pid) {
+  const auto [it, is_new] = python_.try_emplace(pid);
+  if (is_new) it->second = read_python_progress(proc_, pid);
+  return it->second;
+}
+
+void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
+  Poll& poll = polls_[thread.tid];
+  if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0};
+  if (thread.runs - poll.runs < kManyRuns) return;
+  PythonLocals locals;
+  for (const PythonThread& one : python(thread.pid).threads) {
+    if (one.tid == thread.tid) locals = one.locals;
+  }
+  const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(), is_deadline);
+  poll.stays = poll.has_locals && poll.locals == locals.fingerprint && !may_end;
+  poll.has_locals = true;
+  poll.locals = locals.fingerprint;
+  poll.runs = thread.runs;
+}
+
+void PollMeter::take(const Sample& sample, Nanos now) {
+  stall_.take(sample, now);
+  python_.clear();
+  std::set<pid_t> there;
+  for (const ThreadSample& thread : sample.threads) {
+    const bool is_limited_wait = !thread.call.running && !thread.hidden && without_limit(thread).has_value();
+    if (!is_limited_wait || thread.state == 'Z') continue;
+    there.insert(thread.tid);
+    follow(thread, now - stall_.of_thread(thread.tid, now), now);
+  }
+  std::erase_if(polls_, [&](const auto& poll) { return there.count(poll.first) == 0; });
+}
+
+Nanos PollMeter::since(Nanos now) const {
+  const Nanos stood = stall_.of_all(now);
+  return stood == 0 ? 0 : now - stood;
+}
+
+std::set<pid_t> PollMeter::polls() const {
+  std::set<pid_t> found;
+  for (const auto& [tid, poll] : polls_) {
+    if (poll.stays) found.insert(tid);
+  }
+  return found;
+}
+
+}  // namespace mprun

@@ -1,0 +1,41 @@
+// PollMeter: which threads wake up again and again, look around, and get nowhere? Such a poll may yet decide something,
+// so that nothing is proved of it; but when all that it could find has to come from threads that are stuck, that can be
+// said long before a stall is. Fed with samples, a second or so apart; lives in the watcher.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "watch/python_stack.h"
+#include "watch/stall.h"
+
+namespace mprun {
+
+class PollMeter {
+ public:
+  /// `proc` outlives it.
+  explicit PollMeter(ProcSource* proc) : proc_(proc) {}
+
+  void take(const Sample& sample, Nanos now);
+  /// Since when all threads have been where they are; 0: one ran, or there is none.
+  [[nodiscard]] Nanos since(Nanos now) const;
+  /// Threads that have woken up at the same place several times, while the variables of their Python stayed the same.
+  [[nodiscard]] std::set<pid_t> polls() const;
+
+ private:
+  struct Poll {
+    Nanos since = 0;         ///< when it came to where it is
+    std::uint64_t runs = 0;  ///< then, or when `locals` was read
+    bool has_locals = false, stays = false;
+    std::uint64_t locals = 0;
+  };
+  void follow(const ThreadSample& thread, Nanos since, Nanos now);
+  [[nodiscard]] const PythonStacks& python(pid_t pid);
+
+  ProcSource* proc_;
+  StallMeter stall_;
+  std::map<pid_t, Poll> polls_;           ///< by thread
+  std::map<pid_t, PythonStacks> python_;  ///< by process, as of the last sample
+};
+
+}  // namespace mprun

@@ -1,0 +1,22 @@
+"""Two ranks call different collectives (pytorch#54059)."""
+
+import socket
+
+import torch
+import torch.multiprocessing
+from torch import distributed
+
+
+def run(rank: int, port: int) -> None:
+    distributed.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    if rank == 0:
+        distributed.barrier()  # blocks here
+    else:
+        distributed.recv(torch.ones(4), src=0)
+
+
+if __name__ == "__main__":
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(run, args=(port,), nprocs=2)  # hangs here
+    print("done")
