@@ -230,6 +230,17 @@ class LiveProc : public ProcSource {
     return found;
   }
 
+  std::optional<NamedPipe> named_pipe(pid_t pid, const std::string& path) override {
+    const auto fifo = facts_of(pid, path);
+    const auto folder = facts_of(pid, path.substr(0, path.rfind('/') + 1));
+    if (!fifo || !folder || !S_ISFIFO(fifo->stx_mode)) return std::nullopt;
+    const Nanos now = wall_now();
+    const auto age = [now](const struct statx& facts) {
+      return now - (facts.stx_btime.tv_sec * kNanosPerSecond + facts.stx_btime.tv_nsec);
+    };
+    return NamedPipe{age(*fifo), age(*folder), is_private_folder(pid, path.substr(0, path.rfind('/'))).value_or(false)};
+  }
+
   std::optional<bool> is_private_folder(pid_t pid, const std::string& folder) override {
     struct stat status {};
     const auto path = below_root_of(pid, folder);
@@ -239,6 +250,14 @@ class LiveProc : public ProcSource {
   }
 
  private:
+  // nullopt also where the file system does not know when it was made.
+  std::optional<struct statx> facts_of(pid_t pid, const std::string& path) const {
+    struct statx facts {};
+    const auto below = below_root_of(pid, path);
+    if (!below || statx(root_.get(), below->c_str(), 0, STATX_TYPE | STATX_BTIME, &facts) != 0) return std::nullopt;
+    return (facts.stx_mask & STATX_BTIME) != 0 ? std::optional(facts) : std::nullopt;
+  }
+
   // Its own root: that of a container, maybe.
   std::optional<std::string> below_root_of(pid_t pid, const std::string& folder) const {
     if (!root_ || folder.empty() || folder.front() != '/') return std::nullopt;

@@ -28,6 +28,12 @@ struct UnixSocket {
   bool operator==(const UnixSocket&) const = default;
 };
 
+/// A FIFO of the file system, by how long ago it and its folder were made.
+struct NamedPipe {
+  Nanos age = 0, folder_age = 0;
+  bool folder_is_private = false;  ///< ours, and closed to all other users
+};
+
 class ProcSource {
  public:
   virtual ~ProcSource() = default;
@@ -53,6 +59,10 @@ class ProcSource {
   /// The names of files in `folder`, as `pid` sees it, that have this inode number; nullopt: not known.
   [[nodiscard]] virtual std::optional<std::vector<std::string>> names_of(pid_t /*pid*/, const std::string& /*folder*/,
                                                                          std::uint64_t /*inode*/) {
+    return std::nullopt;
+  }
+  /// The FIFO that `path` is, as `pid` sees it; nullopt: it is none, or not known. Recordings keep none.
+  [[nodiscard]] virtual std::optional<NamedPipe> named_pipe(pid_t /*pid*/, const std::string& /*path*/) {
     return std::nullopt;
   }
   /// Whether `folder`, as `pid` sees it, is ours and closed to all other users; nullopt: not known.

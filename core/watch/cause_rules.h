@@ -19,10 +19,21 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
   return nullptr;
 }
 
+/// It is in an event loop of asyncio that has nothing to do.
+[[nodiscard]] inline bool is_in_event_loop(const Evidence& evidence, const JudgedThread& thread) {
+  return thread.wait.kind == WaitKind::kPoll &&
+         evidence.is_in(thread.sample->tid, "/asyncio/base_events.py", "BaseEventLoop._run_once");
+}
+/// It waits until what it has written is read; or until there is something to read. wait_causes.cc.
+[[nodiscard]] bool waits_to_write(const Evidence& evidence, const JudgedThread& thread);
+[[nodiscard]] bool waits_to_read(const Evidence& evidence, const JudgedThread& thread);
+
 // collective_causes.cc
 [[nodiscard]] std::optional<HangCause> collective_mismatch(const Evidence& evidence);
 
 // wait_causes.cc. Each says what it is sure of, or nothing.
+[[nodiscard]] std::optional<HangCause> fifo_not_opened(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> child_signal_missed(const Evidence& evidence);
 [[nodiscard]] std::optional<HangCause> pipe_cycle(const Evidence& evidence);
 [[nodiscard]] std::optional<HangCause> input_never_closed(const Evidence& evidence);
 [[nodiscard]] std::optional<HangCause> pipe_kept_by_grandchild(const Evidence& evidence);

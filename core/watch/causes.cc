@@ -85,7 +85,7 @@ std::optional<HangCause> mutex_held_at_fork(const Evidence& evidence) {
 // read.
 std::optional<HangCause> queue_not_drained(const Evidence& evidence) {
   const JudgedThread* writer = find_stuck(evidence, [&](const JudgedThread& thread) {
-    if (thread.wait.kind != WaitKind::kPipeWrite) return false;
+    if (!waits_to_write(evidence, thread)) return false;
     return find_stuck(evidence, [&](const JudgedThread& other) {
              const auto& readers = thread.wait.wakers;
              const auto is = [&](const std::vector<Waker>& wakers, pid_t pid) {
@@ -155,22 +155,26 @@ bool is_alone(const Evidence& evidence, const World::Process& process, pid_t tid
   });
 }
 
-// The thread of a forked child that is alone there, waits for a lock of its own process, and left others behind.
+// The thread of a forked child that is alone there, waits for its own process, and left others behind.
 const JudgedThread* find_lonely(const Evidence& evidence, bool (*matches)(const std::vector<PythonFrame>& frames)) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
     const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
     const auto frames = evidence.python.find(thread.sample->tid);
-    return thread.wait.kind == WaitKind::kFutex && process->forked && fork != nullptr && fork->threads > 1 &&
-           frames != evidence.python.end() && is_alone(evidence, *process, thread.sample->tid) &&
-           !is_library_helper(frames->second) && matches(frames->second);
+    const bool is_own_wait = thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread);
+    return is_own_wait && process->forked && fork != nullptr && fork->threads > 1 && frames != evidence.python.end() &&
+           is_alone(evidence, *process, thread.sample->tid) && !is_library_helper(frames->second) &&
+           matches(frames->second);
   });
 }
 
 // Waits to be told something, not for a lock that was taken.
 bool waits_for_notice(const std::vector<PythonFrame>& frames) {
   const auto is_notice = [](const PythonFrame& frame) {
-    if (!frame.file.ends_with("/threading.py")) return frame.file.ends_with("/queue.py");
+    // Of a lock it does not wait in a selector.
+    if (!frame.file.ends_with("/threading.py")) {
+      return frame.file.ends_with("/queue.py") || frame.file.ends_with("/selectors.py");
+    }
     return frame.function == "Condition.wait" || frame.function == "Thread._wait_for_tstate_lock";
   };
   return is_notice(frames.front());
@@ -364,7 +368,9 @@ constexpr Rule kRules[] = {openmp_after_fork,
                            left_behind_at_fork,
                            pool_helper_lost,
                            collective_mismatch,
+                           fifo_not_opened,
                            queue_not_drained,
+                           child_signal_missed,
                            pipe_never_closed,
                            barrier_short,
                            python_lock_cycle,

@@ -278,6 +278,10 @@ NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {
   return better ? complete : known;
 }
 
+std::string NativeStacks::function_at(std::uint64_t address) {
+  return session_->attached ? frame_text(session_->dwfl, address, false) : "";
+}
+
 std::string demangled(const std::string& symbol) {
   if (!symbol.starts_with("_Z") || symbol.size() > kMostMangled || references(symbol) > kMostReferences) return symbol;
   int status = 0;

@@ -41,6 +41,9 @@ class NativeStacks {
   /// may not be stopped, is not in an interruptible wait, or where nothing is won.
   [[nodiscard]] NativeStack complete_with_ptrace(pid_t tid, NativeStack known);
 
+  /// As a frame there would be called; "" without permission.
+  [[nodiscard]] std::string function_at(std::uint64_t address);
+
  private:
   struct Session;
   std::unique_ptr<Session> session_;

@@ -14,24 +14,44 @@ constexpr int kAny = 0;
 
 /// A handler that was read in its source: who waits is not let go on by it.
 struct TameHandler {
-  std::string_view library;  ///< the begin of its file's name
-  int signal;                ///< kAny: all that it handles
+  std::string_view file;      ///< the name of a program's file, or the begin of a library's, up to ".so" or so
+  int signal;                 ///< kAny: all that it handles
+  std::string_view function;  ///< how its name begins; empty: no other handler is in the file
   const char* what;
 };
 constexpr std::array kTame = {
-    TameHandler{"libtorch_python.so", SIGTERM,
+    TameHandler{"libtorch_python.so", SIGTERM, "",
                 "torch/csrc/DataLoader.cpp: a worker exits; or the signal is sent again, by default"},
-    TameHandler{"libtorch_python.cpython", SIGTERM, "the same, as wheels call it"},
-    TameHandler{"libucs.so", kAny, "UCX's src/ucs/debug/debug.c: prints a backtrace, or changes the level of its log"},
-    TameHandler{"libreadline.so", SIGWINCH, "GNU readline's signals.c: draws the line anew"},
+    TameHandler{"libtorch_python.cpython", SIGTERM, "", "the same, as wheels call it"},
+    TameHandler{"libucs.so", kAny, "",
+                "UCX's src/ucs/debug/debug.c: prints a backtrace, or changes the level of its log"},
+    TameHandler{"libreadline.so", SIGWINCH, "", "GNU readline's signals.c: draws the line anew"},
+    TameHandler{"node", SIGINT, "node::SignalExit", "Node.js's src/node.cc: ends the process"},
+    TameHandler{"node", SIGTERM, "node::SignalExit", "the same"},
+    TameHandler{"node", SIGUSR1, "node::inspector::", "src/inspector_agent.cc: starts the debugger's server"},
+    TameHandler{"libnode.so", kAny, "", "the same, as Debian builds it, with a program's own handlers in libuv"},
+    TameHandler{"bash", kAny, "termsig_sighandler", "GNU bash's sig.c: ends the shell"},
+    TameHandler{"sort", kAny, "", "coreutils' src/sort.c: removes temporary files and ends"},
+    TameHandler{"dd", kAny, "", "coreutils' src/dd.c: ends, or prints how far it is"},
+    TameHandler{"gzip", kAny, "", "gzip.c: removes its output and ends"},
+    TameHandler{"xz", kAny, "", "XZ Utils' src/xz/signals.c: ends; or mytime.c: prints how far it is"},
+    TameHandler{"bzip2", kAny, "", "bzip2.c: removes its output and ends"},
+    TameHandler{"make", kAny, "fatal_error_signal", "GNU make's commands.c: ends its children and itself"},
+    TameHandler{"git", kAny, "", "tempfile.c and others: removes files and ends"},
 };
 
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+bool is_file_of(const TameHandler& row, std::string_view path) {
+  const std::string_view name = name_of(path);
+  const bool is_library = row.file.find('.') != std::string_view::npos;
+  return is_library ? name.substr(0, row.file.size()) == row.file : name == row.file;
+}
+
 }  // namespace
 
-HandlerModules handler_modules(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps) {
-  HandlerModules modules;
+SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps) {
+  SignalHandlers found;
   for (const Mapping& library : maps) {
     if (library.offset != 0 || library.path.find(MPRUN_PRELOAD_NAME) == std::string::npos) continue;
     ProcessMemory memory(proc, tid, kMostOfLibrary);
@@ -40,16 +60,18 @@ HandlerModules handler_modules(ProcSource* proc, pid_t tid, const std::vector<Ma
     if (!table || !memory.read(*table, handlers.data(), sizeof handlers)) continue;
     for (std::size_t signal = 1; signal < handlers.size(); ++signal) {
       const Mapping* mapping = handlers.at(signal) > 1 ? find_mapping(maps, handlers.at(signal)) : nullptr;
-      if (mapping != nullptr && modules.at(signal).empty()) modules.at(signal) = mapping->path;
+      if (mapping != nullptr && found.at(signal).address == 0) {
+        found.at(signal) = {mapping->path, handlers.at(signal)};
+      }
     }
   }
-  return modules;
+  return found;
 }
 
-bool releases_nobody(int signal, std::string_view module) {
-  return std::any_of(kTame.begin(), kTame.end(), [&](const TameHandler& handler) {
-    return name_of(module).substr(0, handler.library.size()) == handler.library &&
-           (handler.signal == kAny || handler.signal == signal);
+bool releases_nobody(int signal, const SignalHandler& handler, const std::function<std::string(std::uint64_t)>& name) {
+  return std::any_of(kTame.begin(), kTame.end(), [&](const TameHandler& row) {
+    if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
+    return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,20 @@
 
 namespace mprun {
 
-/// By signal: the file whose code handles it. "": it is not known.
-using HandlerModules = std::array<std::string, MPRUN_SIGNALS>;
+struct SignalHandler {
+  std::string module;  ///< the path of the file that has its code; empty: it is not known
+  std::uint64_t address = 0;
+};
+/// By signal.
+using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 
 /// `maps`: /proc/TID/maps, parsed; `tid`: a living thread of the process.
-[[nodiscard]] HandlerModules handler_modules(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps);
+[[nodiscard]] SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps);
 
 /// True of a handler that is known to let nobody go on: it ends the process, or looks at something and returns.
-/// `module`: the path of its file.
-[[nodiscard]] bool releases_nobody(int signal, std::string_view module);
+/// `name` is asked for the function at its address, where its module has others ("node::SignalExit(int, ...) (node)").
+[[nodiscard]] bool releases_nobody(int signal, const SignalHandler& handler,
+                                   const std::function<std::string(std::uint64_t)>& name);
 
 /// True of CPython's own image: its program, or libpython.
 [[nodiscard]] bool is_python_module(std::string_view path);

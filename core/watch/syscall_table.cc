@@ -51,6 +51,9 @@ Call call_of(std::int64_t number) {
       return Call::kFlock;
     case SYS_fcntl:
       return Call::kFcntl;
+    case SYS_open:
+    case SYS_openat:
+      return Call::kOpen;
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
       return Call::kSleep;

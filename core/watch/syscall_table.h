@@ -23,6 +23,7 @@ enum class Call {
   kNewProcess,  ///< vfork, clone, clone3: blocked there until a vfork child execs or ends
   kFlock,       ///< (descriptor, operation)
   kFcntl,       ///< (descriptor, command, lock)
+  kOpen,        ///< (path, flags) or (folder, path, flags): open, openat
   kSleep,
   kSignal,  ///< pause, sigsuspend, sigtimedwait
 };

@@ -1,6 +1,7 @@
 #include "watch/wait.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -53,6 +54,22 @@ Wait decode_waitid(const ThreadSample& thread, const World::Process& process, Wo
       return wait_for_child(descriptor->process, *world, thread.pid);
     }
   }
+}
+
+// Signals come from outside, but that of a child's end, which shells and others suspend themselves to wait for.
+Wait wait_for_signal(const ThreadSample& thread, const World::Process& process, World* world) {
+  constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
+  Wait other = live_wait(WaitKind::kSignal, "it waits for a signal");
+  const bool is_for_children = (process.caught_signals & kChildBit) != 0 && !process.has_ended_child;
+  if (thread.call.number == SYS_rt_sigtimedwait || !is_for_children || !world->blind_spot().empty()) return other;
+  const bool has_child = !process.children.empty();
+  Wait wait{has_child ? WaitKind::kChild : WaitKind::kSignal, "the signal of a child's end", {}, {}};
+  add_processes(process.children, &wait);
+  if (has_child) return wait;
+  if (world->assumptions().no_limit_from == 0) return other;
+  world->assume("process " + std::to_string(process.pid) + " may be sent a signal");
+  add_processes({process.pid}, &wait);
+  return wait;
 }
 
 // Blocked in the kernel until the vfork child, which has our memory, execs or ends.
@@ -125,10 +142,12 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
     }
     case Call::kAccept:
       return decode_descriptor(thread, descriptor, World::End::kRead, world);
+    case Call::kOpen:
+      return decode_open(thread, world);
     case Call::kSleep:
       return live_wait(WaitKind::kTimer, "it sleeps");
     case Call::kSignal:
-      return live_wait(WaitKind::kSignal, "it waits for a signal");
+      return wait_for_signal(thread, process, world);
     case Call::kOther:
       break;
   }

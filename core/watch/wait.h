@@ -42,8 +42,9 @@ struct Wait {
   std::string object;    ///< for people: "pipe 4711", "mutex 0x7f.. of thread 12"; may be empty
   std::string why_live;  ///< it may end by itself or from outside: "a timer"; empty: only by `wakers`
   std::vector<Waker> wakers;
-  pid_t owner = 0;            ///< kMutex: the thread that has it, as the mutex says
-  std::uint64_t address = 0;  ///< of the futex
+  pid_t owner = 0;                        ///< kMutex: the thread that has it, as the mutex says
+  std::uint64_t address = 0;              ///< of the futex
+  std::vector<std::int64_t> polled = {};  ///< kPoll: the descriptors, by number
   bool timed = false;
   bool semaphore = false;  ///< kFutex: of glibc's sem_t, which the locks of Python are made of
   bool of_sync = false;    ///< kSharedFutex: of what a job shares by name, where the dead leave nothing locked
@@ -59,6 +60,10 @@ struct Wait {
 [[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, World* world);
 /// flock and fcntl. wait_file_lock.cc.
 [[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, World* world);
+/// A FIFO that is opened, or one that was: `end` of it. nullopt: the path is of none. wait_fifo.cc.
+[[nodiscard]] std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, World::End end, World* world);
+/// An open(2) that blocks: of a FIFO whose other end nobody has. wait_fifo.cc.
+[[nodiscard]] Wait decode_open(const ThreadSample& thread, World* world);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
 

@@ -1,10 +1,13 @@
 // Causes that follow from who waits for whom: rules as in causes.cc, asked after those that know more. The last of them
 // fits every proof.
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "watch/cause_rules.h"
 #include "watch/joins.h"
 #include "watch/library_waits.h"
+#include "watch/syscall_table.h"
 
 namespace mprun {
 namespace {
@@ -55,14 +58,69 @@ bool has_own_code(const std::vector<PythonFrame>& frames) {
   return false;
 }
 
+// Whether one of the pipes that it polls is open in this mode only.
+bool polls_pipe(const Evidence& evidence, const JudgedThread& thread, std::uint64_t mode) {
+  const auto& polled = thread.wait.polled;
+  return std::any_of(polled.begin(), polled.end(), [&](std::int64_t number) {
+    const Descriptor* descriptor = evidence.world->descriptor(thread.sample->pid, number);
+    return descriptor != nullptr && descriptor->kind == Descriptor::Kind::kPipe &&
+           (descriptor->flags & O_ACCMODE) == mode;
+  });
+}
+
 }  // namespace
+
+bool waits_to_write(const Evidence& evidence, const JudgedThread& thread) {
+  const WaitKind kind = thread.wait.kind;
+  return kind == WaitKind::kPipeWrite ||
+         (kind == WaitKind::kSocket && call_of(thread.sample->call.number) == Call::kWrite) ||
+         (kind == WaitKind::kPoll && polls_pipe(evidence, thread, O_WRONLY));
+}
+
+bool waits_to_read(const Evidence& evidence, const JudgedThread& thread) {
+  const WaitKind kind = thread.wait.kind;
+  return kind == WaitKind::kPipeRead ||
+         (kind == WaitKind::kSocket && call_of(thread.sample->call.number) == Call::kRead) ||
+         (kind == WaitKind::kPoll && polls_pipe(evidence, thread, O_RDONLY));
+}
+
+// FIFOs that are opened at one end, and at the other by nobody.
+std::optional<HangCause> fifo_not_opened(const Evidence& evidence) {
+  std::string text;
+  std::set<pid_t> processes;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_stuck(evidence, thread) || call_of(thread.sample->call.number) != Call::kOpen) continue;
+    if (!processes.insert(thread.sample->pid).second) continue;
+    text += (text.empty() ? "" : "; ") + thread_text(thread) + " waits until somebody opens " + thread.wait.object +
+            (thread.wait.kind == WaitKind::kPipeRead ? " to write" : " to read");
+  }
+  if (processes.empty()) return std::nullopt;
+  return HangCause{
+      "fifo-not-opened", text,
+      "open FIFOs in the same order on both sides, and see that who is to open the other end has not ended",
+      processes.size() == 1};
+}
+
+// It came before the wait began, and comes no more.
+std::optional<HangCause> child_signal_missed(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSignal && evidence.world->process(thread.sample->pid)->children.empty();
+  });
+  if (waits == nullptr) return std::nullopt;
+  return HangCause{"child-signal-missed",
+                   thread_text(*waits) +
+                       " waits for the signal of a child's end, and has no child: the signal came "
+                       "before it began to wait, or the child was never started",
+                   "block SIGCHLD before you look whether a child has ended, and wait with sigsuspend, or use waitpid"};
+}
 
 // Both read, both write, or each waits to be read before it reads.
 std::optional<HangCause> pipe_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> waits_for;
   std::map<pid_t, const JudgedThread*> threads;
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (!is_stuck(evidence, thread) || !talks(thread) || thread.wait.wakers.empty()) continue;
+    const bool is_link = talks(thread) || thread.wait.kind == WaitKind::kChild;
+    if (!is_stuck(evidence, thread) || !is_link || thread.wait.wakers.empty()) continue;
     const auto other = std::find_if(thread.wait.wakers.begin(), thread.wait.wakers.end(),
                                     [&](const Waker& waker) { return waker.pid != thread.sample->pid; });
     if (other == thread.wait.wakers.end() || waits_for.count(thread.sample->pid) != 0) continue;
@@ -70,15 +128,21 @@ std::optional<HangCause> pipe_cycle(const Evidence& evidence) {
     threads[thread.sample->pid] = &thread;
   }
   const auto cycle = find_cycle(waits_for);
-  if (cycle.size() < 2) return std::nullopt;
+  const auto talkers = std::count_if(cycle.begin(), cycle.end(), [&](pid_t pid) { return talks(*threads.at(pid)); });
+  if (talkers < 2) return std::nullopt;
   std::string text;
   bool all_write = true;
   for (const pid_t pid : cycle) {
     const JudgedThread& thread = *threads.at(pid);
-    const bool writes = thread.wait.kind == WaitKind::kPipeWrite;
+    text += (text.empty() ? "" : ", ") + thread_text(thread);
+    if (!talks(thread)) {
+      text += " waits for the end of " + std::to_string(waits_for.at(pid));
+      continue;
+    }
+    const bool writes = waits_to_write(evidence, thread);
     all_write = all_write && writes;
-    text += (text.empty() ? "" : ", ") + thread_text(thread) + (writes ? " waits until " : " waits to hear on ") +
-            thread.wait.object + (writes ? " is read by " : " from ") + std::to_string(waits_for.at(pid));
+    text += (writes ? " waits until " : " waits to hear on ") + thread.wait.object +
+            (writes ? " is read by " : " from ") + std::to_string(waits_for.at(pid));
   }
   return HangCause{"pipe-cycle", "processes wait for each other: " + text,
                    all_write ? "read what the other side writes before it fills the pipe, by a thread if need be"
@@ -90,7 +154,7 @@ std::optional<HangCause> pipe_cycle(const Evidence& evidence) {
 std::optional<HangCause> input_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
-    if (thread.wait.kind != WaitKind::kPipeRead || !wakes(thread, process->parent)) return false;
+    if (!waits_to_read(evidence, thread) || !wakes(thread, process->parent)) return false;
     return find_stuck(evidence, [&](const JudgedThread& other) {
              return other.sample->pid == process->parent && other.wait.kind == WaitKind::kChild &&
                     wakes(other, process->pid);
@@ -220,8 +284,11 @@ std::optional<HangCause> mutex_owner_ended(const Evidence& evidence) {
 std::optional<HangCause> never_notified(const Evidence& evidence) {
   const auto is_told = [&](const JudgedThread* thread) {
     const auto frames = evidence.python.find(thread->sample->tid);
-    if (thread->wait.kind != WaitKind::kFutex && thread->wait.kind != WaitKind::kSharedFutex) return false;
+    const bool in_loop = is_in_event_loop(evidence, *thread);
+    const bool in_lock = thread->wait.kind == WaitKind::kFutex || thread->wait.kind == WaitKind::kSharedFutex;
+    if (!in_loop && !in_lock) return false;
     if (frames == evidence.python.end() || !has_own_code(frames->second)) return false;
+    if (in_loop) return true;
     const PythonFrame& inner = frames->second.front();
     const bool of_queue = thread->wait.of_sync && thread->wait.owner == 0;
     return of_queue || inner.function == "Condition.wait" || inner.function == "Event.wait" ||

@@ -172,6 +172,9 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, World::End end, World
       return decode_eventfd(descriptor, world);
     case Descriptor::Kind::kPidfd:
       return decode_pidfd(descriptor, world);
+    case Descriptor::Kind::kFile:
+      if (auto fifo = decode_fifo(pid, descriptor.target, end, world)) return std::move(*fifo);
+      return live_wait(WaitKind::kOther, descriptor.target);
     default:
       return live_wait(WaitKind::kOther, descriptor.target);
   }

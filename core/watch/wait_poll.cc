@@ -145,6 +145,7 @@ Wait decode_poll(const ThreadSample& thread, World* world) {
   const Call call = call_of(thread.call.number);
   const bool is_epoll = call == Call::kEpollWait || call == Call::kEpollWait2;
   Wait wait{WaitKind::kPoll, {}, {}, {}};
+  wait.polled = *polled;
   for (const Polled number : *polled) {
     add(decode_polled(thread, number, world), &wait);
     if (is_epoll) add_all_eventfds(thread, number, world, &wait);

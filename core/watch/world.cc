@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <iterator>
 
+#include "watch/native_stack.h"
 #include "watch/signal_handlers.h"
 
 namespace mprun {
@@ -182,11 +183,17 @@ std::string World::why_signals_may_release(const Process& process, const StatusF
   std::uint64_t unexpected = status.caught & ~expected_signals();
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected == 0) return {};
-  const HandlerModules modules = handler_modules(proc_, process.speaker, maps(process.pid));
+  const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
+  std::unique_ptr<NativeStacks> symbols;  // costs some milliseconds
+  const auto name = [&](std::uint64_t address) {
+    if (!symbols) symbols = std::make_unique<NativeStacks>(process.pid);
+    return symbols->function_at(address);
+  };
   for (; unexpected != 0; unexpected &= unexpected - 1) {
     const int signal = lowest_signal(unexpected);
-    const std::string& module = modules.at(static_cast<std::size_t>(signal));
-    if (releases_nobody(signal, module)) continue;
+    const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
+    if (releases_nobody(signal, handler, name)) continue;
+    const std::string& module = handler.module;
     return "catches signal " + std::to_string(signal) +
            (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
   }

@@ -97,6 +97,8 @@ class World {
   [[nodiscard]] std::optional<SyncWord> sync_word(const Mapping& mapping, std::uint64_t address) const;
   /// Who could change such a word, if it is no lock's.
   [[nodiscard]] Sharers sharers_of_sync() const;
+  /// For how long the oldest process of the tree has been there; 0: not known. world_outside.cc.
+  [[nodiscard]] Nanos age() const;
   /// The process of the tree that has the thread; 0: none.
   [[nodiscard]] pid_t process_of_thread(pid_t tid) const;
   /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.

@@ -170,4 +170,15 @@ bool World::is_tracer(pid_t pid) {
                                           [this](pid_t tid) { return tracers_->count(tid) != 0; });
 }
 
+Nanos World::age() const {
+  const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);
+  Nanos oldest = 0;
+  for (const auto& [pid, process] : processes_) {
+    const auto text = proc_->read(std::to_string(pid) + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    if (stat) oldest = std::max(oldest, read_clock(CLOCK_BOOTTIME) - static_cast<Nanos>(stat->start_ticks) * tick);
+  }
+  return oldest;
+}
+
 }  // namespace mprun

@@ -24,7 +24,9 @@ def build(
     path = CASES / source
     program = folder / f"{path.stem}-{compiler}"
     command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *options]
-    if compiler != "clang":
+    if path.suffix == ".cc":
+        command.append("-std=c++20")
+    elif compiler != "clang":
         command.append("-fopenmp")
     subprocess.run([*command, "-o", str(program), str(path), *libraries], check=True)
     return program

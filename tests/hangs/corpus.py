@@ -14,6 +14,7 @@ from compiled import CASES, build, copy_libgomp
 
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
+INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node"}
 STALL_SECONDS = 3  # of the runs whose hang can only be told by waiting
 
 
@@ -51,12 +52,12 @@ class Case:
         return marked[0] if marked else None
 
     def is_python(self) -> bool:
-        return self.compiler is None
+        return self.source.suffix == ".py"
 
     def argv(self, folder: Path) -> list[str]:
         """The command; builds it in `folder` first if need be."""
         if self.compiler is None:
-            return [harness.MPRUN_PYTHON, str(self.source)]
+            return [INTERPRETERS[self.source.suffix], str(self.source)]
         program = build(self.program, folder, compiler=self.compiler)
         if self.program == "two_libgomps.c":
             return [str(program), str(copy_libgomp(folder))]
@@ -84,6 +85,7 @@ LOST_THREAD = ("thread-lost-at-fork",)
 OPENMP = ("openmp-after-fork",)
 NEVER_NOTIFIED = ("never-notified",)
 PIPE_CYCLE = ("pipe-cycle",)
+FIFO = ("fifo-not-opened",)
 NO_WAKER = ("no-waker",)
 OWNER_ENDED = ("mutex-owner-ended",)
 NO_LIBGOMP = "-libgomp"
@@ -196,6 +198,18 @@ _VARIANTS = [
     Case("collective_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("collective_other.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("rank_never_came.py", STALLED, ("rank-missing",), SPAWN, rest="moving"),
+    Case("fifo_two_orders.py", DEADLOCK, FIFO, ()),
+    Case("fifos_in_shell.sh", DEADLOCK, FIFO),
+    Case("coprocess.bash", DEADLOCK, PIPE_CYCLE),
+    Case("shell_waits.sh", DEADLOCK, ("lock-cycle",)),
+    Case("pause_without_child.c", STALLED, ("child-signal-missed",)),
+    Case("node_unread_output.py", DEADLOCK, ("queue-not-drained",), ("Popen.wait",)),
+    Case("node_child_waits.js", DEADLOCK, PIPE_CYCLE),
+    Case("asyncio_executor_in_forked_child.py", DEADLOCK, LOST_THREAD, ("waitpid",)),
+    Case("asyncio_lock_twice.py", DEADLOCK, NEVER_NOTIFIED, ("asyncio.runners.run",)),
+    Case("static_variable_at_fork.cc", PERHAPS_PARTIAL, AT_FORK, ("waitpid",), compiler="g++"),
+    Case("own_thread_pool_in_child.cc", DEADLOCK, LOST_THREAD, ("waitpid",), compiler="g++"),
+    Case("fork_handler_twice.c", ("deadlock", "orphaned-lock"), ("lock-cycle",)),
     Case("sigpipe_default.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),

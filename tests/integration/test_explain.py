@@ -30,6 +30,7 @@ STALLS = {
     "respawn-loop",
     "ignores-termination",
     "external-wait",
+    "child-signal-missed",
     "collective-mismatch",
     "rank-missing",
 }

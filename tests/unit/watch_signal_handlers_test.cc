@@ -12,8 +12,8 @@
 namespace mprun {
 namespace {
 
-HandlerModules modules_of(ProcSource* proc, pid_t pid) {
-  return handler_modules(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")));
+SignalHandlers handlers_of(ProcSource* proc, pid_t pid) {
+  return signal_handlers(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")));
 }
 
 TEST(SignalHandlers, StandInTheMemoryOfTheLibrary) {
@@ -33,10 +33,10 @@ TEST(SignalHandlers, StandInTheMemoryOfTheLibrary) {
   }
 
   const auto proc = live_proc();
-  const HandlerModules modules = modules_of(proc.get(), pid);
-  EXPECT_EQ(modules.at(SIGTERM), std::filesystem::canonical("/bin/sh").string());
-  EXPECT_EQ(modules.at(SIGHUP), "") << "it is ignored";
-  EXPECT_EQ(modules.at(SIGUSR1), "");
+  const SignalHandlers handlers = handlers_of(proc.get(), pid);
+  EXPECT_EQ(handlers.at(SIGTERM).module, std::filesystem::canonical("/bin/sh").string());
+  EXPECT_EQ(handlers.at(SIGHUP).module, "") << "it is ignored";
+  EXPECT_EQ(handlers.at(SIGUSR1).module, "");
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
 }
@@ -44,20 +44,29 @@ TEST(SignalHandlers, StandInTheMemoryOfTheLibrary) {
 TEST(SignalHandlers, AreNotKnownWithoutTheLibrary) {
   FakeProc proc;
   proc.process(10).catches(SIGTERM).thread(10);
-  EXPECT_EQ(modules_of(&proc, 10), HandlerModules());
+  EXPECT_EQ(handlers_of(&proc, 10).at(SIGTERM).address, 0U);
   proc.processes[10].map("r--p", 7, "/usr/lib/mprun/libmprun_preload.so");
-  EXPECT_EQ(modules_of(&proc, 10), HandlerModules()) << "its memory cannot be read";
+  EXPECT_EQ(handlers_of(&proc, 10).at(SIGTERM).address, 0U) << "its memory cannot be read";
+}
+
+// `function`: as it would be found at the handler's address.
+bool is_tame(int signal, const char* module, const char* function = "") {
+  return releases_nobody(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });
 }
 
 TEST(SignalHandlers, LetNobodyGoOnWhereTheyAreKnown) {
   const char* const torch = "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13";
-  EXPECT_TRUE(releases_nobody(SIGTERM, torch));
-  EXPECT_FALSE(releases_nobody(SIGUSR1, torch));
-  EXPECT_TRUE(releases_nobody(SIGHUP, "/usr/lib/libucs.so.0"));
-  EXPECT_TRUE(releases_nobody(SIGWINCH, "/usr/lib/libreadline.so.8.2"));
-  EXPECT_FALSE(releases_nobody(SIGTERM, "/usr/lib/libreadline.so.8.2"));
-  EXPECT_FALSE(releases_nobody(SIGTERM, "/usr/bin/node"));
-  EXPECT_FALSE(releases_nobody(SIGTERM, ""));
+  EXPECT_TRUE(is_tame(SIGTERM, torch));
+  EXPECT_FALSE(is_tame(SIGUSR1, torch));
+  EXPECT_TRUE(is_tame(SIGHUP, "/usr/lib/libucs.so.0"));
+  EXPECT_TRUE(is_tame(SIGWINCH, "/usr/lib/libreadline.so.8.2"));
+  EXPECT_FALSE(is_tame(SIGTERM, "/usr/lib/libreadline.so.8.2"));
+  EXPECT_TRUE(is_tame(SIGHUP, "/usr/bin/sort"));
+  EXPECT_FALSE(is_tame(SIGHUP, "/usr/bin/sorted"));
+  EXPECT_TRUE(is_tame(SIGTERM, "/usr/bin/node", "node::SignalExit(int, siginfo_t*, void*) (node)"));
+  EXPECT_FALSE(is_tame(SIGTERM, "/usr/bin/node", "uv__signal_handler (node)"));
+  EXPECT_FALSE(is_tame(SIGTERM, "/usr/bin/node"));
+  EXPECT_FALSE(is_tame(SIGTERM, ""));
 }
 
 TEST(SignalHandlers, KnowPython) {

@@ -1,0 +1,11 @@
+# Two processes open two FIFOs, each the other one first.
+folder=$(mktemp -d)
+mkfifo "$folder/there" "$folder/back"
+(
+  echo question >"$folder/there"
+  echo end >"$folder/back"
+) &
+read -r answer <"$folder/back" # hangs here
+read -r question <"$folder/there"
+wait
+echo "done: $question $answer"

@@ -1,0 +1,9 @@
+# A shell waits by the signal of a child's end; the child waits for a lock that it has locked itself.
+python3 -c '
+import threading
+lock = threading.Lock()
+lock.acquire()
+lock.acquire()
+' &
+wait # hangs here
+echo done
