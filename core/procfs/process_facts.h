@@ -115,6 +115,7 @@ struct Descriptor {
   bool armed = false;                         ///< kTimerfd: it will expire, or may
   std::uint64_t on_their_way = 0;             ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
   std::vector<FileLock> locks;                ///< that its open file has, or the process by it
+  std::optional<std::uint32_t> terminal;      ///< of the master of a pseudo-terminal: N of its slave, /dev/pts/N
   std::optional<std::uint64_t> event_id;      ///< kEventfd: the same in all who hold it; none before Linux 5.2
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.

@@ -181,6 +181,9 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
     TextScan scan(lines.line());
     if (scan.literal("flags:")) {
       scan.number(&descriptor->flags, 8);
+    } else if (descriptor->kind == Descriptor::Kind::kFile && scan.literal("tty-index:")) {
+      std::uint32_t number = 0;
+      if (scan.number(&number)) descriptor->terminal = number;
     } else if (scan.literal("ino:")) {
       scan.number(&descriptor->info_inode);
     } else if (descriptor->kind == Descriptor::Kind::kEpoll && scan.literal("tfd:")) {

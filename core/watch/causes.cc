@@ -161,7 +161,8 @@ const JudgedThread* find_lonely(const Evidence& evidence, bool (*matches)(const 
     const World::Process* process = evidence.world->process(thread.sample->pid);
     const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
     const auto frames = evidence.python.find(thread.sample->tid);
-    const bool is_own_wait = thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread);
+    const bool is_own_wait =
+        thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread) || is_idle_libev(*thread.sample);
     return is_own_wait && process->forked && fork != nullptr && fork->threads > 1 && frames != evidence.python.end() &&
            is_alone(evidence, *process, thread.sample->tid) && !is_library_helper(frames->second) &&
            matches(frames->second);
@@ -173,7 +174,8 @@ bool waits_for_notice(const std::vector<PythonFrame>& frames) {
   const auto is_notice = [](const PythonFrame& frame) {
     // Of a lock it does not wait in a selector.
     if (!frame.file.ends_with("/threading.py")) {
-      return frame.file.ends_with("/queue.py") || frame.file.ends_with("/selectors.py");
+      return frame.file.ends_with("/queue.py") || frame.file.ends_with("/selectors.py") ||
+             frame.file.ends_with("/gevent/hub.py");
     }
     return frame.function == "Condition.wait" || frame.function == "Thread._wait_for_tstate_lock";
   };
@@ -199,11 +201,13 @@ std::optional<HangCause> left_behind_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
     const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
-    return thread.wait.kind == WaitKind::kFutex && process->forked && process->threads.size() == 1 && fork != nullptr &&
-           fork->threads > 1 && evidence.python.count(thread.sample->tid) == 0;
+    const bool is_own_wait = thread.wait.kind == WaitKind::kFutex || is_idle_libev(*thread.sample);
+    return is_own_wait && process->forked && process->threads.size() == 1 && fork != nullptr && fork->threads > 1 &&
+           evidence.python.count(thread.sample->tid) == 0;
   });
   if (waits == nullptr) return std::nullopt;
-  const bool is_notice = (waits->sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  const bool is_notice =
+      waits->wait.kind != WaitKind::kFutex || (waits->sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
   const std::string was_forked = ": it was forked from a process with " +
                                  std::to_string(evidence.family->fork_of(waits->sample->pid)->threads) +
                                  " threads, and fork() takes along only the one that calls it";

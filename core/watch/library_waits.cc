@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "watch/syscall_table.h"
+
 namespace mprun {
 namespace {
 
@@ -71,6 +73,11 @@ const char* looks_between_sleeps(const std::vector<PythonFrame>& frames) {
     return frame.function == one.function.name && frame.file.ends_with(one.function.file);
   });
   return loop == kSleepLoops.end() ? nullptr : loop->looks_at;
+}
+
+bool is_idle_libev(const ThreadSample& thread) {
+  constexpr std::uint64_t kLongestBlock = 59743;
+  return call_of(thread.call.number) == Call::kEpollWait && thread.call.arguments[3] == kLongestBlock;
 }
 
 RankPhase rank_phase(const std::vector<PythonThread>& threads) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "watch/python_stack.h"
+#include "watch/sample.h"
 
 namespace mprun {
 
@@ -24,6 +25,10 @@ struct LibraryPoll {
 /// What a thread that sleeps in a known loop looks at whenever it wakes up, as "whether a file's lock is free";
 /// nullptr: the loop is not known. Whether it goes on for ever depends on others, whom this does not tell.
 [[nodiscard]] const char* looks_between_sleeps(const std::vector<PythonFrame>& frames);
+
+/// libev (gevent's hub) with nothing to do: without a timer it waits for 59.743 s at most (MAX_BLOCKTIME of its ev.c),
+/// and then for the same again. No other limit is like that.
+[[nodiscard]] bool is_idle_libev(const ThreadSample& thread);
 
 /// What a process does in torch.distributed.
 enum class RankPhase {

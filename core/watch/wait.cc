@@ -320,7 +320,9 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   }
   Wait wait = decode_call(thread, *process, world);
   if (wait.timed) {
-    if (auto polled = decode_library_poll(thread, *process, world)) {
+    if (is_idle_libev(thread)) {
+      wait = decode_call(*without_limit(thread), *process, world);
+    } else if (auto polled = decode_library_poll(thread, *process, world)) {
       wait = std::move(*polled);
     } else if (auto assumed = decode_assumed_endless(thread, *process, world)) {
       wait = std::move(*assumed);

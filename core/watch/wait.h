@@ -64,6 +64,10 @@ struct Wait {
 [[nodiscard]] std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, World::End end, World* world);
 /// An open(2) that blocks: of a FIFO whose other end nobody has. wait_fifo.cc.
 [[nodiscard]] Wait decode_open(const ThreadSample& thread, World* world);
+/// One side of a pseudo-terminal; nullopt: it is of none whose both sides are in the tree. wait_terminal.cc.
+[[nodiscard]] std::optional<Wait> decode_terminal(const Descriptor& descriptor, World::End end, World* world);
+/// The terminal that a descriptor is the slave of. wait_terminal.cc.
+[[nodiscard]] std::optional<std::uint32_t> slave_of_terminal(const Descriptor& descriptor);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
 

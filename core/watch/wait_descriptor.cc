@@ -173,10 +173,21 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, World::End end, World
     case Descriptor::Kind::kPidfd:
       return decode_pidfd(descriptor, world);
     case Descriptor::Kind::kFile:
+      if (auto terminal = decode_terminal(descriptor, end, world)) return std::move(*terminal);
       if (auto fifo = decode_fifo(pid, descriptor.target, end, world)) return std::move(*fifo);
       return live_wait(WaitKind::kOther, descriptor.target);
     default:
       return live_wait(WaitKind::kOther, descriptor.target);
+  }
+}
+
+// VTIME of termios(3) would do that, which is not seen.
+void limit_read_of_terminal(const ThreadSample& thread, World* world, Wait* wait) {
+  const char* const why = "a terminal, which may limit the time that a read takes";
+  if (world->assumptions().no_limit_from == 0) {
+    wait->why_live = why;
+  } else {
+    world->assume(name_of("thread", thread.tid) + " reads " + why);
   }
 }
 
@@ -187,6 +198,7 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::E
   const Descriptor* descriptor = world->descriptor(thread.pid, number);
   if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
   Wait wait = decode_known(thread.pid, *descriptor, end, world);
+  if (wait.kind == WaitKind::kPipeRead && slave_of_terminal(*descriptor)) limit_read_of_terminal(thread, world, &wait);
   if (wait.kind != WaitKind::kSocket || !wait.why_live.empty()) return wait;
   const auto limit = world->proc()->socket_time_limit(thread.pid, descriptor->number);
   const Nanos no_limit_from = world->assumptions().no_limit_from;

@@ -40,6 +40,17 @@ constexpr Nanos kAnyLimit = 1;
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
+// A thread that can go on no more than those who are stuck waits for the end of one of them.
+bool is_waited_for(const Judgement& judgement) {
+  return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
+    const auto& wakers = thread.wait.wakers;
+    return thread.wait.kind == WaitKind::kChild && !thread.live && judgement.stuck.count(thread.sample->pid) == 0 &&
+           thread.sample->tid == thread.sample->pid && std::all_of(wakers.begin(), wakers.end(), [&](const Waker& one) {
+             return judgement.stuck.count(one.pid) != 0;
+           });
+  });
+}
+
 }  // namespace
 
 Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths, TakeSample taken)
@@ -292,7 +303,8 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
   proof.judgement = judge(*proof.sample, proof.world.get());
   proof.verdict = HangVerdict::kStalled;
   const auto& assumed = proof.world->assumed();
-  if (!proof.sample->whole || !proof.judgement.is_deadlock() || assumed.empty()) return std::nullopt;
+  const bool is_stuck = proof.judgement.is_deadlock() || is_waited_for(proof.judgement);
+  if (!proof.sample->whole || !is_stuck || assumed.empty()) return std::nullopt;
   for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedTold); ++i) {
     proof.but_for += (i == 0 ? "" : "; ") + assumed[i];
   }

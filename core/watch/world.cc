@@ -46,8 +46,9 @@ void add(pid_t pid, std::vector<pid_t>* processes) {
   if (std::find(processes->begin(), processes->end(), pid) == processes->end()) processes->push_back(pid);
 }
 
-// Eventfds and files are numbered apart from pipes and sockets.
-constexpr std::uint64_t kEventIdentity = std::uint64_t{1} << 63, kFileIdentity = std::uint64_t{1} << 62;
+// Eventfds, files and the masters of terminals, which share one file, are numbered apart from pipes and sockets.
+constexpr std::uint64_t kEventIdentity = std::uint64_t{1} << 63, kFileIdentity = std::uint64_t{1} << 62,
+                        kTerminalIdentity = std::uint64_t{1} << 61;
 
 }  // namespace
 
@@ -59,6 +60,7 @@ std::uint64_t identity_of(const Descriptor& descriptor) {
     case Descriptor::Kind::kEventfd:
       return descriptor.event_id ? kEventIdentity | *descriptor.event_id : 0;
     case Descriptor::Kind::kFile:
+      if (descriptor.terminal) return kTerminalIdentity | *descriptor.terminal;
       return descriptor.info_inode != 0 ? kFileIdentity | descriptor.info_inode : 0;
     default:
       return 0;
@@ -264,6 +266,14 @@ std::vector<pid_t> World::eventfd_holders(std::optional<std::uint64_t> id) const
     if ((identity & kEventIdentity) == 0 || (id && identity != (kEventIdentity | *id))) continue;
     for (const Holder& holder : all) add(holder.pid, &found);
   }
+  return found;
+}
+
+std::vector<pid_t> World::terminal_masters(std::uint32_t terminal) const {
+  std::vector<pid_t> found;
+  const auto it = holders_.find(kTerminalIdentity | terminal);
+  if (it == holders_.end() || is_foreign(it->first)) return found;
+  for (const Holder& holder : it->second) add(holder.pid, &found);
   return found;
 }
 

@@ -78,6 +78,8 @@ class World {
   [[nodiscard]] std::vector<pid_t> socket_holders(std::uint64_t inode) const;
   /// Processes of the tree that hold an eventfd with this id; nullopt: with any id.
   [[nodiscard]] std::vector<pid_t> eventfd_holders(std::optional<std::uint64_t> id) const;
+  /// Processes of the tree that hold the master of /dev/pts/N; none where somebody outside holds it too.
+  [[nodiscard]] std::vector<pid_t> terminal_masters(std::uint32_t terminal) const;
   [[nodiscard]] std::vector<pid_t> everybody() const;
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
   [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return around_.foreign.count(identity) != 0; }

@@ -1,4 +1,4 @@
-"""Builds the C programs of the cases and controls while a test runs."""
+"""How the programs of the cases and controls are run; builds the C programs while a test runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import harness
+
+INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node"}
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 

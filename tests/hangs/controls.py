@@ -11,7 +11,7 @@ from pathlib import Path
 
 import harness
 import outside
-from compiled import CONTROLS, build
+from compiled import CONTROLS, INTERPRETERS, build
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
@@ -46,7 +46,7 @@ class Control:
         if source.suffix == ".c":
             command = [str(build(source, folder))]
         else:
-            command = ["sh" if source.suffix == ".sh" else harness.MPRUN_PYTHON, str(source)]
+            command = [INTERPRETERS[source.suffix], str(source)]
         if argument is not None:
             command.append(argument)
         if self.seconds is not None and not self.other.acts:
@@ -84,6 +84,11 @@ ALL = [
     Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("library",)),
     Control("threads_come_and_go.py"),
     Control("descriptor_in_flight.py"),
+    Control("fifo_slow_partner.py", seconds=2),
+    Control("pty_slow_master.py", seconds=2),
+    Control("shell_waits.sh", seconds=2),
+    Control("node_timer.js"),
+    Control("gevent_idle.py"),
     # Pools and servers that have nothing to do just now.
     Control("idle_pool.py"),
     Control("pool_slow_task.py"),
@@ -124,6 +129,7 @@ ALL = [
     Control("tcp_server_outside.py", outside.Client),
     Control("event_from_handler.py", outside.Signaller),
     Control("event_from_handler.py", outside.Terminator),
+    Control("node_until_told.js", outside.Terminator),
     Control("signal_pause.py", outside.Signaller),
     Control("signal_wait.py", outside.Signaller),
     Control("signalfd_outside.c", outside.Signaller),

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import harness
-from compiled import CASES, build, copy_libgomp
+from compiled import CASES, INTERPRETERS, build, copy_libgomp
 
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
-INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node"}
 STALL_SECONDS = 3  # of the runs whose hang can only be told by waiting
 
 
@@ -210,6 +209,11 @@ _VARIANTS = [
     Case("static_variable_at_fork.cc", PERHAPS_PARTIAL, AT_FORK, ("waitpid",), compiler="g++"),
     Case("own_thread_pool_in_child.cc", DEADLOCK, LOST_THREAD, ("waitpid",), compiler="g++"),
     Case("fork_handler_twice.c", ("deadlock", "orphaned-lock"), ("lock-cycle",)),
+    Case("pty_unread_output.py", DEADLOCK, ("queue-not-drained",), ("waitpid",)),
+    Case("pty_without_input.py", STALLED, ("input-never-closed",), ("waitpid",)),
+    Case("gevent_thread_pool_in_child.py", DEADLOCK, LOST_THREAD, PROCESS_JOIN),
+    Case("gevent_child_input.py", DEADLOCK, PIPE_CYCLE),
+    Case("filelock_in_child.py", STALLED, (), PROCESS_JOIN, rest="moving"),
     Case("sigpipe_default.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),

@@ -1,0 +1,8 @@
+# A shell waits, by the signal of its end, for a child that takes its time, and a sort for its input.
+seconds=$1
+sleep "$seconds" &
+wait
+(
+  sleep "$seconds"
+  echo done
+) | sort
