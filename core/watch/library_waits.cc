@@ -11,15 +11,16 @@ namespace {
 constexpr std::array kPolls = {
     // torch 1.13 to 2.14; MP_STATUS_CHECK_INTERVAL is 5 s.
     LibraryPoll{"/torch/utils/data/dataloader.py", "_MultiProcessingDataLoaderIter._try_get_data",
-                "whether its workers live", true, false},
-    LibraryPoll{"/torch/utils/data/_utils/worker.py", "_worker_loop", "whether its parent lives", false, true},
-    LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop", "whether it is to end", false, false},
+                "whether its workers live", true, false, true},
+    LibraryPoll{"/torch/utils/data/_utils/worker.py", "_worker_loop", "whether its parent lives", false, true, false},
+    LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop", "whether it is to end", false, false,
+                false},
     LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop.<locals>.do_one_step",
-                "whether it is to end", false, false},
+                "whether it is to end", false, false, false},
     // CPython 3.8 to 3.14, every second.
-    LibraryPoll{"/multiprocessing/managers.py", "Server.serve_forever", "whether it is to end", false, false},
+    LibraryPoll{"/multiprocessing/managers.py", "Server.serve_forever", "whether it is to end", false, false, false},
     // tqdm 4: every 10 s; draws bars anew.
-    LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false},
+    LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false, false},
 };
 
 // What a poll is made of.

@@ -17,6 +17,7 @@ struct LibraryPoll {
   const char* looks_at;       ///< for people: "whether its workers live"
   bool ends_with_child;       ///< it does not go on waiting if a child of its process has ended
   bool ends_with_parent;      ///< the same of its process's parent
+  bool has_limit_of_caller;   ///< unless its first argument with a default is that: then its caller's limit ends it
 };
 
 /// The poll that a thread is in; nullptr: none that is known. `frames`: innermost first.

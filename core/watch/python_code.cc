@@ -122,6 +122,7 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
   if (untraced > size) return std::nullopt;
   code.first_traceable = code.begin + untraced * kInstructionSize;
   code.first_line = take<std::int32_t>(object, layout_.code.first_line);
+  code.argument_count = take<std::uint32_t>(object, layout_.code.argument_count);
   code.local_count = take<std::uint32_t>(object, layout_.code.local_count);
   auto file = text(take<std::uint64_t>(object, layout_.code.filename), kLongestFile);
   auto function = text(take<std::uint64_t>(object, layout_.code.qualified_name), kLongestName);

@@ -20,9 +20,9 @@ struct PythonCode {
   std::string file, function;  ///< UTF-8; `function` is the qualified name
   std::string lines;           ///< co_linetable
   int first_line = 0;
-  std::uint32_t local_count = 0;
-  std::uint64_t first_traceable = 0;  ///< address of the first instruction that is the function's own
-  std::uint64_t begin = 0, end = 0;   ///< of its instructions
+  std::uint32_t local_count = 0, argument_count = 0;  ///< arguments: positional ones
+  std::uint64_t first_traceable = 0;                  ///< address of the first instruction that is the function's own
+  std::uint64_t begin = 0, end = 0;                   ///< of its instructions
 };
 
 /// The line of the instruction at `offset` (bytes) of a code object; 0: it belongs to none. `table` is its co_linetable

@@ -16,16 +16,26 @@ constexpr PythonLayout kPython311 = {
     .thread = {.next = 8, .interpreter = 16, .pthread = 152, .native_id = 160, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 8,
-    .frame = {.globals = 8, .code = 32, .previous = 48, .instruction = 56, .stack_top = 64, .owner = 69, .locals = 72},
+    .frame = {.function = 0,
+              .globals = 8,
+              .code = 32,
+              .previous = 48,
+              .instruction = 56,
+              .stack_top = 64,
+              .owner = 69,
+              .locals = 72},
     .code_tagged = false,
     .stack_top_is_pointer = false,
-    .code = {.first_line = 72,
+    .code = {.argument_count = 56,
+             .first_line = 72,
              .local_count = 76,
              .filename = 112,
              .qualified_name = 128,
              .line_table = 136,
              .first_traceable = 168,
              .instructions = 184},
+    .function_defaults = 56,
+    .tuple_items = 24,
     .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32},
 };
 
@@ -38,16 +48,26 @@ constexpr PythonLayout kPython312 = {
     .thread = {.next = 8, .interpreter = 16, .pthread = 136, .native_id = 144, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 0,
-    .frame = {.globals = 24, .code = 0, .previous = 8, .instruction = 56, .stack_top = 64, .owner = 70, .locals = 72},
+    .frame = {.function = 16,
+              .globals = 24,
+              .code = 0,
+              .previous = 8,
+              .instruction = 56,
+              .stack_top = 64,
+              .owner = 70,
+              .locals = 72},
     .code_tagged = false,
     .stack_top_is_pointer = false,
-    .code = {.first_line = 68,
+    .code = {.argument_count = 52,
+             .first_line = 68,
              .local_count = 72,
              .filename = 112,
              .qualified_name = 128,
              .line_table = 136,
              .first_traceable = 176,
              .instructions = 192},
+    .function_defaults = 56,
+    .tuple_items = 24,
     .text = {.length = 16, .state = 32, .ascii_data = 40, .compact_data = 56, .bytes_data = 32},
 };
 
@@ -82,14 +102,16 @@ class Description {
 
 /// The parts of the description about types that never change: that they are where this version has them shows that we
 /// read it right.
-void check_objects(unsigned minor, Description* words) {
-  words->expect(16);                // PyObject
-  words->expect(8);                 // .ob_type
-  words->skip(1);                   // PyTypeObject
-  words->expect(24);                // .tp_name
-  words->expect(88);                // .tp_repr
-  words->expect(168);               // .tp_flags
-  words->skip(6);                   // tuple, list
+void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
+  words->expect(16);   // PyObject
+  words->expect(8);    // .ob_type
+  words->skip(1);      // PyTypeObject
+  words->expect(24);   // .tp_name
+  words->expect(88);   // .tp_repr
+  words->expect(168);  // .tp_flags
+  words->skip(1);      // PyTupleObject
+  layout->tuple_items = words->next();
+  words->skip(4);                   // .ob_size; list
   if (minor >= 14) words->skip(4);  // set
   words->skip(8);                   // dict, float, long
 }
@@ -160,8 +182,10 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   layout.frame.owner = words.next();
   layout.frame.stack_top = layout.frame.instruction + 8;  // not told by 3.13
   if (is_314) layout.frame.stack_top = words.next();
-  if (is_314) words.skip(1);                      // tlbc_index
-  layout.frame.globals = layout.frame.code + 24;  // not told
+  if (is_314) words.skip(1);                       // tlbc_index
+  layout.frame.function = layout.frame.code + 16;  // not told, as the globals
+  layout.frame.globals = layout.frame.code + 24;
+  layout.function_defaults = 56;  // not told; so since 3.10
   layout.code_tagged = layout.stack_top_is_pointer = is_314;
 
   words.skip(1);
@@ -171,12 +195,13 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   layout.code.line_table = words.next();
   layout.code.first_line = words.next();
   layout.code.local_count = layout.code.first_line + 4;  // not told
-  words.skip(3);                                         // argcount, localsplusnames, localspluskinds
+  layout.code.argument_count = words.next();
+  words.skip(2);  // localsplusnames, localspluskinds
   layout.code.instructions = words.next();
   layout.code.first_traceable = layout.code.instructions - 16;  // not told; an int and a pointer before
   if (is_314) words.skip(1);                                    // co_tlbc
 
-  check_objects(minor, &words);
+  check_objects(minor, &words, &layout);
   words.skip(1);
   words.expect(16);  // PyBytesObject.ob_size
   layout.text.bytes_data = words.next();

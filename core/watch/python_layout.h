@@ -26,14 +26,17 @@ struct PythonLayout {
   bool frame_of_cframe;        ///< `thread.frame` points to a _PyCFrame, and that to the frame
   std::uint32_t cframe_frame;  ///< in a _PyCFrame
   struct {                     // _PyInterpreterFrame
-    std::uint32_t globals, code, previous, instruction, stack_top, owner, locals;
+    std::uint32_t function, globals, code, previous, instruction, stack_top, owner, locals;
   } frame;
   bool code_tagged;           ///< the two lowest bits of `frame.code` are flags, as those of all references
   bool stack_top_is_pointer;  ///< `frame.stack_top` is one; else it counts from `frame.locals`
   struct {                    // PyCodeObject
-    std::uint32_t first_line, local_count, filename, qualified_name, line_table, first_traceable, instructions;
+    std::uint32_t argument_count, first_line, local_count, filename, qualified_name, line_table, first_traceable,
+        instructions;
   } code;
-  struct {  // PyUnicodeObject, PyBytesObject
+  std::uint32_t function_defaults;  ///< PyFunctionObject.func_defaults, a tuple
+  std::uint32_t tuple_items;        ///< PyTupleObject.ob_item
+  struct {                          // PyUnicodeObject, PyBytesObject
     std::uint32_t length, state, ascii_data, compact_data, bytes_data;
   } text;
 };

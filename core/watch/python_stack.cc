@@ -56,6 +56,9 @@ class StackReader {
 
   PythonStacks read();
   void want_locals() { with_locals_ = true; }
+  /// read() then answers it.
+  void ask_for_default(pid_t tid, std::string_view function) { asked_ = {tid, std::string(function), std::nullopt}; }
+  [[nodiscard]] std::optional<bool> default_is_used() const { return asked_.answer; }
 
  private:
   void read_threads(std::uint64_t interpreter);
@@ -64,6 +67,7 @@ class StackReader {
   void read_gil(std::uint64_t interpreter);
   [[nodiscard]] std::optional<PythonFrame> decode(const Piece& fields, bool* skipped);
   [[nodiscard]] const PythonCode* code_of(const Piece& fields);
+  [[nodiscard]] std::optional<bool> compare_with_default(std::uint64_t frame, const Piece& fields);
   void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
   [[nodiscard]] pid_t tid_of(std::uint64_t state) const;
 
@@ -73,6 +77,11 @@ class StackReader {
   ThreadIds ids_;
   PythonCodeReader codes_;
   bool with_locals_ = false;
+  struct {
+    pid_t tid = 0;
+    std::string function;
+    std::optional<bool> answer;
+  } asked_;
   std::map<std::uint64_t, pid_t> states_;  ///< tid of every thread state
   std::set<std::uint64_t> gils_;           ///< seen
   PythonStacks stacks_;
@@ -145,6 +154,8 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
     if (auto decoded = decode(*fields, &skipped)) {
       thread->frames.push_back(std::move(*decoded));
       if (with_locals_) read_locals(frame, *fields, thread);
+      const bool is_asked = asked_.tid == thread->tid && thread->frames.back().function == asked_.function;
+      if (is_asked && !asked_.answer) asked_.answer = compare_with_default(frame, *fields);
     } else if (!skipped) {
       thread->whole = false;
       return;
@@ -175,6 +186,21 @@ const PythonCode* StackReader::code_of(const Piece& fields) {
   std::uint64_t address = fields.word(layout_.frame.code);
   if (layout_.code_tagged) address &= ~std::uint64_t{3};
   return codes_.read(address);
+}
+
+// The defaults belong to the last arguments: the first default to as many before the end as there are of them.
+std::optional<bool> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
+  constexpr std::uint64_t kFlags = 3, kDefaultCount = 16, kMostArguments = 64;
+  const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address & ~kFlags); };
+  const auto defaults = word((fields.word(layout_.frame.function) & ~kFlags) + layout_.function_defaults);
+  const auto default_count = defaults ? word(*defaults + kDefaultCount) : std::nullopt;
+  const auto default_value = defaults ? word(*defaults + layout_.tuple_items) : std::nullopt;
+  const std::uint64_t arguments = code_of(fields)->argument_count;
+  if (!default_value || !default_count || *default_count == 0 || *default_count > arguments) return std::nullopt;
+  if (arguments > kMostArguments) return std::nullopt;
+  const std::uint64_t index = arguments - *default_count;
+  const auto value = word(frame + layout_.frame.locals + index * sizeof(std::uint64_t));
+  return value ? std::optional((*value & ~kFlags) == *default_value) : std::nullopt;
 }
 
 // Libraries make their frames anew each time that they are called to wait.
@@ -224,6 +250,18 @@ PythonStacks read_python_stacks(ProcSource* proc, pid_t pid) {
 
 PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
   return read_stacks(proc, pid, mappings, false);
+}
+
+std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function) {
+  ProcessMemory memory(proc, pid, kMostMemory);
+  std::string reason;
+  const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
+  auto python = find_python(proc, pid, mappings, &memory, &reason);
+  if (!python) return std::nullopt;
+  StackReader reader(proc, pid, std::move(*python), &memory);
+  reader.ask_for_default(tid, function);
+  (void)reader.read();
+  return reader.default_is_used();
 }
 
 PythonStacks read_python_progress(ProcSource* proc, pid_t pid) {

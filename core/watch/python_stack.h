@@ -39,6 +39,10 @@ struct PythonStacks {
 [[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid);
 /// The same with the locals of the threads: what to compare to see whether they get anywhere.
 [[nodiscard]] PythonStacks read_python_progress(ProcSource* proc, pid_t pid);
+/// Whether the first argument with a default has that very object, in the innermost frame of `function` on a thread's
+/// stack; nullopt: not known, or there is no such frame.
+[[nodiscard]] std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid,
+                                                        std::string_view function);
 /// The same with the process's mappings, for who has them: with torch loaded the kernel takes 2 ms to tell them.
 [[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
 

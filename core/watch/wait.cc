@@ -168,6 +168,10 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const World:
   const PythonThread* python = python_of(thread, world);
   const LibraryPoll* poll = python == nullptr ? nullptr : find_library_poll(python->frames);
   if (poll == nullptr) return std::nullopt;
+  if (poll->has_limit_of_caller &&
+      first_default_is_used(world->proc(), thread.pid, thread.tid, poll->function) != true) {
+    return std::nullopt;
+  }
   Wait wait = decode_call(*endless, process, world);
   wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
   if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";

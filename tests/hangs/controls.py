@@ -96,6 +96,7 @@ ALL = [
     Control("short_pools.py"),
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),
+    Control("dataloader_timeout.py"),
     Control("openblas_fork.py"),
     Control("manager_idle.py"),
     Control("forkserver_idle.py"),

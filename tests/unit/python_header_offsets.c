@@ -11,6 +11,12 @@
 
 const unsigned python_header_minor = PY_MINOR_VERSION;
 
+#if PY_MINOR_VERSION == 11
+#define FRAME_FUNCTION f_func
+#else
+#define FRAME_FUNCTION f_funcobj
+#endif
+
 #define ENTRY(name, type, member) \
   { name, offsetof(type, member) }
 
@@ -35,6 +41,9 @@ const struct python_header_offset python_header_offsets[] = {
     ENTRY("thread.native_id", PyThreadState, native_thread_id),
     ENTRY("thread.frame", PyThreadState, cframe),
     ENTRY("cframe_frame", _PyCFrame, current_frame),
+    ENTRY("frame.function", _PyInterpreterFrame, FRAME_FUNCTION),
+    ENTRY("function_defaults", PyFunctionObject, func_defaults),
+    ENTRY("tuple_items", PyTupleObject, ob_item),
     ENTRY("frame.globals", _PyInterpreterFrame, f_globals),
     ENTRY("frame.stack_top", _PyInterpreterFrame, stacktop),
     ENTRY("frame.locals", _PyInterpreterFrame, localsplus),
@@ -43,6 +52,7 @@ const struct python_header_offset python_header_offsets[] = {
     ENTRY("frame.instruction", _PyInterpreterFrame, prev_instr),
     ENTRY("frame.owner", _PyInterpreterFrame, owner),
     ENTRY("code.first_line", PyCodeObject, co_firstlineno),
+    ENTRY("code.argument_count", PyCodeObject, co_argcount),
     ENTRY("code.local_count", PyCodeObject, co_nlocalsplus),
     ENTRY("code.filename", PyCodeObject, co_filename),
     ENTRY("code.qualified_name", PyCodeObject, co_qualname),
