@@ -128,7 +128,7 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
     case Call::kSleep:
       return live_wait(WaitKind::kTimer, "it sleeps");
     case Call::kSignal:
-      return live_wait(WaitKind::kSignal, "it waits for a signal");
+      return live_wait(WaitKind::kSignal, kOnlyASignal);
     case Call::kOther:
       break;
   }
@@ -175,7 +175,7 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Wor
   }
   Wait wait = decode_call(*endless, process, world);
   wait.timed = true;
-  if (wait.kind != WaitKind::kPoll || !wait.object.empty() || !wait.wakers.empty()) return wait;
+  if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
   // Of nothing at all: until another thread gives it something to poll.
   wait.why_live.clear();
   add_processes(world->sharing_memory(process.pid), &wait);
