@@ -281,6 +281,10 @@ TEST(TcpWait, ToWriteIsEndedByWhoReads) {
   proc.processes[11].threads[11].call(SYS_sendto, {4});
   proc.tcp = tcp_line(kClient, kServer, kEstablished, 70, 9, 9) + tcp_line(kServer, kClient, kEstablished, 71, 9, 9);
   EXPECT_TRUE(judged(&proc).is_deadlock);
+  FakeProc all_read = proc;
+  all_read.processes[11].threads[11].waits_on(0x5000);
+  all_read.tcp = tcp_line(kClient, kServer, kEstablished, 70, 9) + tcp_line(kServer, kClient, kEstablished, 71);
+  EXPECT_FALSE(judged(&all_read).is_stuck(10)) << "there is room";
   proc.processes[11].threads[11].call(SYS_recvfrom, {4});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
