@@ -319,6 +319,30 @@ TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
   EXPECT_EQ(wait("init_process_group", line(loopback + "A001", loopback + "1F90", "01", 91)).why_live, "");
 }
 
+TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
+  Sample sample{{waiting_thread(5)}};
+  sample.threads[0].call.number = SYS_clock_nanosleep;
+  sample.threads[0].moved = true;
+  const auto decoded = [&](const std::string& function, Nanos no_limit_from) {
+    put_text(kInnerCode + 0x800, function);
+    Outside outside;
+    outside.assumptions.no_limit_from = no_limit_from;
+    World world(&proc_, &sample, outside);
+    Wait found = decode_wait(sample.threads[0], &world);
+    assumed_ = world.assumed();
+    return found;
+  };
+  const Wait barrier = decoded("_store_based_barrier", 1);
+  EXPECT_EQ(barrier.kind, WaitKind::kTimer);
+  EXPECT_EQ(barrier.why_live, "");
+  EXPECT_THAT(barrier.wakers, testing::ElementsAre(Waker{kPid, 0}));
+  EXPECT_THAT(assumed_, testing::ElementsAre("thread 77 of process 70 sleeps and looks whether all ranks have come, "
+                                             "which somebody outside may bring about"));
+  EXPECT_NE(decoded("_store_based_barrier", 0).why_live, "");
+  EXPECT_NE(decoded("all_reduce", 1).why_live, "") << "it sleeps for another reason";
+  EXPECT_THAT(assumed_, testing::IsEmpty());
+}
+
 TEST_F(PythonImage, OfAVersionThatIsNotKnownIsNotRead) {
   proc_.put<std::uint64_t>(kVersion, 0x030f01f0);
   const PythonStacks stacks = read();
