@@ -76,7 +76,8 @@ std::optional<HangCause> collective_mismatch(const Evidence& evidence) {
                      "start as many processes as world_size says, and see why those that are missing ended or never "
                      "came: all need the same MASTER_ADDR, MASTER_PORT and world_size"};
   }
-  return HangCause{"collective-mismatch", "ranks wait in collectives that not all of them are in: " + text_of(ranks),
+  return HangCause{"collective-mismatch",
+                   "ranks wait in collectives that not all ranks of their group have called: " + text_of(ranks),
                    "let all ranks call the same collectives in the same order: none in a branch that only some take, "
                    "as many batches for each (torch.distributed.algorithms.join helps with uneven ones)"};
 }

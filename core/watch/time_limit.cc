@@ -82,6 +82,29 @@ std::optional<Limit> limit_of(const ThreadSample& thread, World* world) {
   }
 }
 
+struct LimitArgument {
+  std::size_t index = 0;
+  bool in_milliseconds = false;  ///< negative: no limit; else an address, 0: no limit
+};
+
+std::optional<LimitArgument> limit_argument(std::int64_t number) {
+  switch (call_of(number)) {
+    case Call::kFutex:
+    case Call::kEpollWait2:
+      return LimitArgument{3, false};
+    case Call::kPoll:
+      return LimitArgument{2, true};
+    case Call::kPpoll:
+      return LimitArgument{2, false};
+    case Call::kSelect:
+      return LimitArgument{4, false};
+    case Call::kEpollWait:
+      return LimitArgument{3, true};
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* world) {
@@ -95,29 +118,14 @@ std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* 
 }
 
 std::optional<ThreadSample> without_limit(const ThreadSample& thread) {
-  constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+  const auto at = limit_argument(thread.call.number);
+  if (!at) return std::nullopt;
   ThreadSample endless = thread;
-  auto& arguments = endless.call.arguments;
-  switch (call_of(thread.call.number)) {
-    case Call::kFutex:
-    case Call::kEpollWait2:
-      arguments[3] = 0;
-      return endless;
-    case Call::kPoll:
-      arguments[2] = kForEver;
-      return endless;
-    case Call::kPpoll:
-      arguments[2] = 0;
-      return endless;
-    case Call::kSelect:
-      arguments[4] = 0;
-      return endless;
-    case Call::kEpollWait:
-      arguments[3] = kForEver;
-      return endless;
-    default:
-      return std::nullopt;
-  }
+  std::uint64_t& argument = endless.call.arguments[at->index];
+  const bool has_limit = at->in_milliseconds ? static_cast<std::int32_t>(argument) >= 0 : argument != 0;
+  if (!has_limit) return std::nullopt;
+  argument = at->in_milliseconds ? ~std::uint64_t{0} : 0;
+  return endless;
 }
 
 }  // namespace mprun

@@ -10,7 +10,7 @@ namespace mprun {
 /// nullopt: no limit, or not known.
 [[nodiscard]] std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* world);
 
-/// The same wait as if it had no limit; nullopt: it is none of a futex or of descriptors.
+/// The same wait as if it had no limit; nullopt: it has none, or is no wait of a futex or of descriptors.
 [[nodiscard]] std::optional<ThreadSample> without_limit(const ThreadSample& thread);
 
 }  // namespace mprun

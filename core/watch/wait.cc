@@ -59,7 +59,7 @@ Wait decode_waitid(const ThreadSample& thread, const World::Process& process, Wo
 // Signals come from outside, but that of a child's end, which shells and others suspend themselves to wait for.
 Wait wait_for_signal(const ThreadSample& thread, const World::Process& process, World* world) {
   constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
-  Wait other = live_wait(WaitKind::kSignal, "it waits for a signal");
+  Wait other = live_wait(WaitKind::kSignal, kOnlyASignal);
   const bool is_for_children = (process.caught_signals & kChildBit) != 0 && !process.has_ended_child;
   if (thread.call.number == SYS_rt_sigtimedwait || !is_for_children || !world->blind_spot().empty()) return other;
   const bool has_child = !process.children.empty();
@@ -198,7 +198,7 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Wor
   }
   Wait wait = decode_call(*endless, process, world);
   wait.timed = true;
-  if (wait.kind != WaitKind::kPoll || !wait.object.empty() || !wait.wakers.empty()) return wait;
+  if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
   // Of nothing at all: until another thread gives it something to poll.
   wait.why_live.clear();
   add_processes(world->sharing_memory(process.pid), &wait);
@@ -234,6 +234,13 @@ std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, World* world
                 {{thread.pid, gil.last_holder}}};
   }
   return std::nullopt;
+}
+
+// While ranks of torch.distributed meet, they ask the store of one of them a hundred times a second who has come.
+bool serves_rendezvous(const ThreadSample& thread, World* world) {
+  const Call call = call_of(thread.call.number);
+  return world->assumptions().nobody_connects && (call == Call::kPoll || call == Call::kRead) &&
+         rank_phase(world->python(thread.pid).threads) == RankPhase::kMeets;
 }
 
 }  // namespace
@@ -311,7 +318,8 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   }
   if (thread.moved) {
     if (auto wait = decode_wait_for_gil(thread, world)) return std::move(*wait);
-    if (world->assumptions().polls.count(thread.tid) == 0) return live_wait(WaitKind::kRunning, "it runs");
+    const bool polls = world->assumptions().polls.count(thread.tid) != 0;
+    if (!polls && !serves_rendezvous(thread, world)) return live_wait(WaitKind::kRunning, "it runs");
   }
   const World::Process* process = world->process(thread.pid);
   if (process == nullptr) return live_wait(WaitKind::kOther, "its process is not known");

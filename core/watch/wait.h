@@ -70,6 +70,8 @@ struct Wait {
 [[nodiscard]] std::optional<std::uint32_t> slave_of_terminal(const Descriptor& descriptor);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
+/// Why one of no descriptor at all is live.
+inline constexpr const char* kOnlyASignal = "it waits for a signal";
 
 [[nodiscard]] Wait live_wait(WaitKind kind, std::string why);
 /// Each once.

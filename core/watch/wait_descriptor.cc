@@ -94,7 +94,8 @@ Wait decode_tcp(pid_t pid, const Descriptor& descriptor, World::End end, World* 
   const auto peer =
       find([&](const TcpSocket& socket) { return socket.local == own->remote && socket.remote == own->local; });
   if (peer == sockets.end()) return live_wait(WaitKind::kSocket, "a network connection");
-  const bool is_on_its_way = end == World::End::kRead && (peer->unsent > 0 || own->unread > 0);
+  // Bytes to read, or room for some that are to be sent: the kernel may just not have said so.
+  const bool is_on_its_way = end == World::End::kRead ? peer->unsent > 0 || own->unread > 0 : peer->unread == 0;
   if (peer->state != State::kEstablished || is_on_its_way) {
     return live_wait(WaitKind::kSocket, "a network connection that has something to tell");
   }

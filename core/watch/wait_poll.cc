@@ -150,7 +150,7 @@ Wait decode_poll(const ThreadSample& thread, World* world) {
     add(decode_polled(thread, number, world), &wait);
     if (is_epoll) add_all_eventfds(thread, number, world, &wait);
   }
-  if (wait.wakers.empty() && wait.why_live.empty()) wait.why_live = "it waits for a signal";
+  if (wait.wakers.empty() && wait.why_live.empty()) wait.why_live = kOnlyASignal;
   return wait;
 }
 

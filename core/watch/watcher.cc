@@ -336,11 +336,16 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   polls_.take(*sample, now);
   const Nanos since = polls_.since(now);
   next_poll_look_ = now + std::clamp((monotonic_now() - now) * kPollLookShare, kPollLookEvery, kLatestPollLook);
-  std::pair state{since, polls_.polls()};
+  const auto part = still_part(std::exchange(poll_sample_, *sample), *sample);
   const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
-  if (!is_early || state == judged_polls_) return std::nullopt;
+  if (!is_early || !part) return std::nullopt;
+  PollState state{since, polls_.polls(), {}};
+  for (const ThreadSample& thread : part->threads) {
+    if (thread.moved && state.polls.count(thread.tid) == 0) state.ran.insert(thread.tid);
+  }
+  if (state == judged_polls_) return std::nullopt;
   judged_polls_ = state;
-  auto proof = judge_with_assumptions(std::move(sample), tree_.stall, std::move(state.second));
+  auto proof = judge_with_assumptions(std::make_unique<Sample>(*part), tree_.stall, std::move(state.polls));
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = since;

@@ -104,7 +104,13 @@ class Watcher {
   Nanos judged_with_assumptions_ = 0;  ///< the last move before that
   PollMeter polls_;
   Nanos next_poll_look_ = 0;
-  std::pair<Nanos, std::set<pid_t>> judged_polls_;  ///< since when all were where they are, and who polled
+  Sample poll_sample_;  ///< the last that `polls_` was given
+  struct PollState {
+    Nanos since = 0;             ///< all threads are where they are
+    std::set<pid_t> polls, ran;  ///< `ran`: between the last two samples, and it was no poll
+    bool operator==(const PollState&) const = default;
+  };
+  PollState judged_polls_;
   std::optional<Proof> pending_;
   std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last proof
   Nanos part_again_ = 0;  ///< when a part that is stuck is judged again, for who waits for it; 0: none is stuck

@@ -76,8 +76,8 @@ class TreeProcess {
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
   std::string exe = "/usr/bin/program";
-  int memory_of = 0;        ///< processes with the same number, not 0, have one address space
-  std::set<int> timed_out;  ///< sockets with a time limit
+  int memory_of = 0;                 ///< processes with the same number, not 0, have one address space
+  std::map<int, Nanos> time_limits;  ///< of sockets that have one
 
   TreeThread& thread(pid_t tid) {
     TreeThread& made = threads[tid];
@@ -145,7 +145,7 @@ class FakeProc : public ProcSource {
   std::vector<UnixSocket> sockets;
   std::map<std::uint64_t, std::vector<std::string>> names;  ///< in /dev/shm, by inode
   std::set<std::string> private_folders;
-  std::string locks;
+  std::string locks, tcp, tcp6;
   bool knows_names = true, knows_kcmp = true;
   /// As the option hidepid does. Process 1 is both mprun, whose threads and children are ours to see, and init.
   bool hides_others = false;
@@ -168,7 +168,9 @@ class FakeProc : public ProcSource {
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return sockets; }
   std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override {
-    return processes.at(pid).timed_out.count(fd) != 0 ? kNanosPerSecond : 0;
+    const auto& limits = processes.at(pid).time_limits;
+    const auto limit = limits.find(fd);
+    return limit == limits.end() ? 0 : limit->second;
   }
   std::optional<bool> same_memory(pid_t one, pid_t other) override {
     if (!knows_kcmp) return std::nullopt;
@@ -279,6 +281,8 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (place.rest == "status") return status_text(process, thread);
   if (place.rest == "statm") return process.statm;
   if (place.rest == "schedstat") return "1 2 " + std::to_string(thread.runs) + '\n';
+  if (place.rest == "net/tcp") return tcp;
+  if (place.rest == "net/tcp6") return tcp6;
   if (place.rest == "children") return children_text(process.pid);
   if (!process.readable) return std::nullopt;  // what is above, everybody may read
   if (place.rest == "syscall") return syscall_text(thread);
@@ -343,6 +347,7 @@ struct Judged {
   std::map<pid_t, Wait> waits;  ///< by thread
   std::set<pid_t> stuck, live;
   bool is_deadlock = false;
+  std::vector<std::string> assumed;  ///< World::assumed()
   [[nodiscard]] bool is_stuck(pid_t pid) const { return stuck.count(pid) != 0; }
 };
 
@@ -350,7 +355,7 @@ inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const 
   const Sample sample = take_sample(proc, processes);
   World world(proc, &sample, outside);
   Judgement judgement = judge(sample, &world);
-  Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock()};
+  Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock(), world.assumed()};
   for (JudgedThread& thread : judgement.threads) all.waits[thread.sample->tid] = std::move(thread.wait);
   return all;
 }

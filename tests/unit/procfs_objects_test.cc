@@ -203,6 +203,58 @@ TEST(FileLocks, OfALineThatIsNoneHaveNoWaiters) {
   EXPECT_EQ(locks[0].holder, 1);
 }
 
+constexpr const char* kTcpHeader =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+
+TEST(TcpSockets, HoldWhatTheKernelWrote) {
+  const auto sockets = parse_tcp(
+      std::string(kTcpHeader) +
+      "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000002 00:00000000 00000000  1000        0 41 1 0000 100 0\n"
+      "   1: 0100007F:1F90 0100007F:A001 01 0000001A:00000B00 01:00000014 00000000  1000        0 42 1 0000 20 4 30\n"
+      "  12: 0100007F:1F90 0100007F:A002 01 00000000:00000010 00:00000000 00000000     0        0 0 1 0000 20 4 30\n"
+      "  13: 0100007F:A003 0100007F:1F90 06 00000000:00000000 03:000003E8 00000000     0        0 0 3 0000\n");
+  ASSERT_EQ(sockets.size(), 4U);
+  EXPECT_EQ(sockets[0].state, TcpSocket::State::kListening);
+  EXPECT_EQ(sockets[0].local, "0100007F:1F90");
+  EXPECT_EQ(sockets[0].unread, 2U) << "connections that were not accepted";
+  EXPECT_EQ(sockets[0].inode, 41U);
+  EXPECT_EQ(sockets[1].state, TcpSocket::State::kEstablished);
+  EXPECT_EQ(sockets[1].remote, "0100007F:A001");
+  EXPECT_EQ(sockets[1].unsent, 0x1aU);
+  EXPECT_EQ(sockets[1].unread, 0xb00U);
+  EXPECT_EQ(sockets[1].inode, 42U);
+  EXPECT_EQ(sockets[2].inode, 0U) << "it was not accepted";
+  EXPECT_EQ(sockets[2].unread, 0x10U);
+  EXPECT_EQ(sockets[3].state, TcpSocket::State::kOther);
+}
+
+TEST(TcpSockets, OfIpv6AreWrittenAsOfIpv4WhereTheyStandForThat) {
+  const std::string rest = " 00000000:00000000 00:00000000 00000000  1000        0 43 1 0000 20 4 30\n";
+  const auto sockets =
+      parse_tcp("   0: 0000000000000000FFFF00000100007F:1F90 0000000000000000FFFF00000200007F:A001 01" + rest +
+                "   1: 00000000000000000000000001000000:1F90 000080FE00000000FFFF000001000000:A001 01" + rest);
+  ASSERT_EQ(sockets.size(), 2U);
+  EXPECT_EQ(sockets[0].local, "0100007F:1F90");
+  EXPECT_EQ(sockets[0].remote, "0200007F:A001");
+  EXPECT_EQ(sockets[1].local, "00000000000000000000000001000000:1F90");
+  EXPECT_EQ(sockets[1].remote, "000080FE00000000FFFF000001000000:A001");
+  EXPECT_EQ(sockets[1].inode, 43U);
+}
+
+TEST(TcpSockets, OfALineThatIsNoneAreLeftOut) {
+  EXPECT_THAT(parse_tcp(""), IsEmpty());
+  EXPECT_THAT(parse_tcp(kTcpHeader), IsEmpty());
+  for (const char* line :
+       {"0:", "0: 0100007F:1F90", "0: 0100007F:1F90 0100007F:A001 XX", "0: 0100007F:1F90 0100007F:A001 01 00000000",
+        "0: 0100007F:1F90 0100007F:A001 01 00000000 00000000 00:0 0 0 0 42",
+        "0: 0100007F:1F90 0100007F:A001 01 00000000:00000000 00:00000000 00000000 1000 0",
+        "0: 0100007F:1F90 0100007F:A001 01 00000000:00000000 00:00000000 00000000 1000 0 x",
+        "0 0100007F:1F90 0100007F:A001 01 00000000:00000000 00:00000000 00000000 1000 0 42",
+        "0: 0100007F:1F90 0100007F:A001 01 11111111111111111:00000000 00:00000000 00000000 1000 0 42"}) {
+    EXPECT_THAT(parse_tcp(line), IsEmpty()) << line;
+  }
+}
+
 TEST(PosixTimers, AreThereIfTheFileHasAnEntry) {
   const auto proc = recorded("read 1/timers\n|ID: 0\n|signal: 10/0000000000000000\nread 2/timers\n");
   EXPECT_EQ(has_posix_timer(proc.get(), 1), true);

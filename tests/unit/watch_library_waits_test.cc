@@ -46,5 +46,41 @@ TEST(LibraryWaits, KnowsHelpers) {
   EXPECT_FALSE(is_library_helper({}));
 }
 
+constexpr const char* kDistributed = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py";
+
+TEST(LibraryWaits, KnowsLoopsThatLookBetweenSleeps) {
+  EXPECT_STREQ(looks_between_sleeps({{kDistributed, 5, "_store_based_barrier"}, {"train.py", 3, "main"}}),
+               "whether all ranks have come");
+  EXPECT_STREQ(looks_between_sleeps({{"/home/me/.venv/lib/filelock/_api.py", 5, "BaseFileLock.acquire"}}),
+               "whether a file's lock is free");
+  EXPECT_STREQ(looks_between_sleeps({{"/site-packages/joblib/parallel.py", 5, "Parallel._retrieve"}}),
+               "whether a result has come");
+}
+
+// A sleep of the user's own, or in what such a loop calls, may end with anything.
+TEST(LibraryWaits, KnowsNoOtherSleeps) {
+  EXPECT_EQ(looks_between_sleeps({}), nullptr);
+  EXPECT_EQ(looks_between_sleeps({{kDistributed, 5, "all_reduce"}}), nullptr);
+  EXPECT_EQ(looks_between_sleeps({{"/home/me/api.py", 5, "BaseFileLock.acquire"}}), nullptr);
+  EXPECT_EQ(looks_between_sleeps({{"train.py", 3, "main"}, {kDistributed, 5, "_store_based_barrier"}}), nullptr);
+}
+
+TEST(LibraryWaits, TellsWhatARankDoes) {
+  const auto thread = [](std::vector<PythonFrame> frames) {
+    PythonThread made;
+    made.frames = std::move(frames);
+    return made;
+  };
+  const PythonThread meets = thread(
+      {{kDistributed, 9, "_store_based_barrier"}, {kDistributed, 5, "init_process_group"}, {"train.py", 1, "f"}});
+  const PythonThread met = thread({{kDistributed, 9, "all_reduce"}, {"train.py", 1, "f"}});
+  const PythonThread other = thread({{"/home/me/distributed_c10d.py", 5, "init_process_group"}, {"train.py", 1, "f"}});
+  EXPECT_EQ(rank_phase({}), RankPhase::kNone);
+  EXPECT_EQ(rank_phase({other}), RankPhase::kNone);
+  EXPECT_EQ(rank_phase({other, met}), RankPhase::kMet);
+  EXPECT_EQ(rank_phase({other, met, meets}), RankPhase::kMeets);
+  EXPECT_EQ(rank_phase({meets, met}), RankPhase::kMeets);
+}
+
 }  // namespace
 }  // namespace mprun

@@ -2,20 +2,25 @@
 // interpreter would show.
 #include <elf.h>
 #include <gmock/gmock.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include "fake_process.h"
 #include "python_descriptions.h"
+#include "watch/polls.h"
 #include "watch/python_stack.h"
+#include "watch/wait.h"
 
 namespace mprun {
 namespace {
 
 constexpr std::uint64_t kImage = 0x400000;
 constexpr std::uint64_t kVersion = kImage + 0x1000, kCodeType = kImage + 0x1100, kStringType = kImage + 0x1200,
-                        kBytesType = kImage + 0x1300, kRuntime = kImage + 0x2000;
+                        kBytesType = kImage + 0x1300, kFloatType = kImage + 0x1400, kRuntime = kImage + 0x2000;
 constexpr std::uint64_t kInterpreter = 0x500000, kThread = 0x510000, kLostThread = 0x511000;
 constexpr std::uint64_t kEntry = 0x520000, kInner = 0x521000, kIncomplete = 0x522000, kOuter = 0x523000;
 constexpr std::uint64_t kInnerCode = 0x530000, kOuterCode = 0x531000, kFile = 0x540000, kLines = 0x541000;
+constexpr std::uint64_t kValue = 0x550000, kOtherValue = 0x551000;
 constexpr pid_t kPid = 70, kTid = 77;
 
 class PythonImage : public testing::Test {
@@ -69,11 +74,9 @@ class PythonImage : public testing::Test {
       proc_.put(entry, dynamic);
       entry += sizeof dynamic;
     }
-    const std::vector<std::pair<std::string, std::uint64_t>> symbols = {{"_PyRuntime", kRuntime},
-                                                                        {"Py_Version", kVersion},
-                                                                        {"PyCode_Type", kCodeType},
-                                                                        {"PyUnicode_Type", kStringType},
-                                                                        {"PyBytes_Type", kBytesType}};
+    const std::vector<std::pair<std::string, std::uint64_t>> symbols = {
+        {"_PyRuntime", kRuntime},        {"Py_Version", kVersion},     {"PyCode_Type", kCodeType},
+        {"PyUnicode_Type", kStringType}, {"PyBytes_Type", kBytesType}, {"PyFloat_Type", kFloatType}};
     const auto count = static_cast<std::uint32_t>(symbols.size());
     proc_.put(kImage + 0x400, std::array<std::uint32_t, 3>{1, count + 1, 1});  // one bucket: from symbol 1 on
     std::uint32_t name = 1;
@@ -134,6 +137,40 @@ class PythonImage : public testing::Test {
     proc_.put_bytes(at + layout_.text.ascii_data, text);
   }
 
+  /// An object with `content`, which the function "inner" has as its variable.
+  template <typename T>
+  void put_variable(std::uint64_t at, std::uint64_t type, T content) {
+    proc_.map(at, 0x40);
+    proc_.put(at + 8, type);
+    proc_.put(at + 16, content);
+    proc_.put<std::uint32_t>(kInnerCode + layout_.code.local_count, 1);
+    proc_.put(kInner + layout_.frame.locals, at | 1U);
+  }
+
+  /// Thread kTid at a futex, with a time limit.
+  static ThreadSample waiting_thread(std::uint64_t runs) {
+    ThreadSample thread;
+    thread.pid = kPid;
+    thread.tid = kTid;
+    thread.state = 'S';
+    thread.runs = runs;
+    thread.call.running = false;
+    thread.call.number = SYS_futex;
+    thread.call.arguments = {0x5000, FUTEX_WAIT_PRIVATE, 0, 0x4000};
+    return thread;
+  }
+
+  /// Three looks of a PollMeter, before the last of which `change` happens.
+  template <typename Change>
+  std::set<pid_t> polls(const Change& change) {
+    PollMeter meter(&proc_);
+    for (std::uint64_t look = 1; look <= 3; ++look) {
+      if (look == 3) change();
+      meter.take({{waiting_thread(look * 3)}}, static_cast<Nanos>(look));
+    }
+    return meter.polls();
+  }
+
   PythonStacks read() { return read_python_stacks(&proc_, kPid); }
 
   static std::vector<std::string> frames(const PythonThread& thread) {
@@ -161,6 +198,149 @@ TEST_F(PythonImage, Of314IsRead) {
   EXPECT_EQ(stacks.gils[0].switch_number, 42U);
   EXPECT_EQ(stacks.gils[0].wait_begin, kInterpreter + 0x2000 + 32);
   EXPECT_EQ(stacks.runtime_begin, kRuntime);
+}
+
+TEST_F(PythonImage, HasVariablesOfTheUsersOwnCode) {
+  put_variable(kValue, 0x1234, std::uint64_t{5});
+  EXPECT_EQ(read().threads.at(0).locals.fingerprint, 0U) << "it was not asked for";
+  const auto fingerprint = [this] { return read_python_progress(&proc_, kPid).threads.at(0).locals.fingerprint; };
+  const std::uint64_t before = fingerprint();
+  EXPECT_NE(before, 0U);
+  put_variable(kValue, 0x1234, std::uint64_t{6});
+  EXPECT_NE(fingerprint(), before);
+  put_text(kFile, "/usr/lib/python3.14/queue.py");
+  EXPECT_EQ(fingerprint(), 0U) << "the library's are new at each call";
+}
+
+TEST_F(PythonImage, PollsWhileItsVariablesStayAsTheyAre) {
+  put_variable(kValue, 0x1234, std::uint64_t{5});
+  EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid));
+  EXPECT_THAT(polls([this] { put_variable(kValue, 0x1234, std::uint64_t{6}); }), testing::IsEmpty());
+  EXPECT_THAT(polls([this] { put_variable(kOtherValue, 0x1234, std::uint64_t{6}); }), testing::IsEmpty());
+}
+
+TEST_F(PythonImage, DoesNotPollUntilATimeThatIsSoonToCome) {
+  const double uptime = to_seconds(monotonic_now()), today = to_seconds(wall_now());
+  for (const double now : {uptime, today}) {
+    put_variable(kValue, kFloatType, now + 600);
+    EXPECT_THAT(polls([] {}), testing::IsEmpty()) << now;
+  }
+  for (const double other : {uptime - 5, today - 600, today + 1e6, 0.5}) {
+    put_variable(kValue, kFloatType, other);
+    EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid)) << other;
+  }
+}
+
+// It has run and is looked at as a poll, and yet it waits for the GIL.
+TEST_F(PythonImage, WaitsForItsGil) {
+  Sample sample{{waiting_thread(5)}};
+  sample.threads[0].tid = kPid;
+  sample.threads[0].moved = true;
+  sample.threads[0].call.arguments[0] = kInterpreter + 0x2000 + 32;
+  Outside outside;
+  outside.assumptions.polls = {kPid};
+  World world(&proc_, &sample, outside);
+  const Wait wait = decode_wait(sample.threads[0], &world);
+  EXPECT_EQ(wait.kind, WaitKind::kGil);
+  EXPECT_THAT(wait.wakers, testing::ElementsAre(Waker{kPid, kTid}));
+  EXPECT_THAT(world.assumed(), testing::IsEmpty());
+  sample.threads[0].call.arguments[0] = 0x5000;
+  EXPECT_NE(decode_wait(sample.threads[0], &world).kind, WaitKind::kGil);
+}
+
+class RankImage : public PythonImage {
+ protected:
+  const std::string kMachine = "0100007F:", kAnybody = "00000000:0000";
+
+  RankImage() {
+    put_text(kFile, "/torch/distributed/distributed_c10d.py");
+    std::string stat = "70 (python) S 1";
+    for (int field = 5; field <= 52; ++field) stat += " 0";
+    proc_.files["70/stat"] = proc_.files["1/stat"] = stat + "\n";
+    proc_.files["70/status"] =
+        "Name:\tpython\nState:\tS (sleeping)\nTracerPid:\t0\nUid:\t0\t0\t0\t0\nThreads:\t2\nNSpid:\t70\n"
+        "SigPnd:\t0\nShdPnd:\t0\nSigBlk:\t0\nSigIgn:\t0\nSigCgt:\t0\n"
+        "voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t0\n";
+    proc_.files["70/timers"] = "";
+    proc_.folders["70/fd"] = {"3", "4"};
+    proc_.links["70/fd/3"] = "socket:[90]";
+    proc_.links["70/fd/4"] = "socket:[91]";
+    proc_.files["70/fdinfo/3"] = proc_.files["70/fdinfo/4"] = "flags:\t02\n";
+  }
+
+  /// The wait for connections of a rank in `function`, with this table beside the listener.
+  Wait wait(const std::string& function, const std::string& table, bool nobody_connects = true) {
+    put_text(kInnerCode + 0x800, function);
+    proc_.files["70/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) + table;
+    Sample sample{{waiting_thread(5)}};
+    sample.threads[0].tid = kPid;
+    Outside outside;
+    outside.assumptions.nobody_connects = nobody_connects;
+    World world(&proc_, &sample, outside);
+    Wait found = decode_polled(sample.threads[0], 3, &world);
+    assumed_ = world.assumed();
+    return found;
+  }
+  static std::string line(const std::string& local, const std::string& remote, const std::string& state, int inode) {
+    return "0: " + local + " " + remote + " " + state + " 00000000:00000000 00:00000000 00000000 1000 0 " +
+           std::to_string(inode) + " 1\n";
+  }
+  std::vector<std::string> assumed_;
+};
+
+TEST_F(RankImage, IsReachedByOtherRanksAlone) {
+  for (const char* function : {"init_process_group", "all_reduce"}) {
+    const Wait connections = wait(function, "");
+    EXPECT_EQ(connections.why_live, "");
+    EXPECT_EQ(connections.kind, WaitKind::kSocket);
+    EXPECT_THAT(connections.wakers, testing::ElementsAre(Waker{kPid, 0}));
+    EXPECT_THAT(assumed_, testing::ElementsAre("a rank that was started elsewhere may connect to process 70"));
+    EXPECT_EQ(wait(function, "", false).why_live, "anybody may connect");
+    EXPECT_THAT(assumed_, testing::IsEmpty());
+  }
+  put_text(kFile, "/home/me/server.py");
+  EXPECT_EQ(wait("all_reduce", "").why_live, "anybody may connect");
+}
+
+TEST_F(RankImage, IsReachedByOthersOfWhomOneHasCome) {
+  const std::string own = line("0100007F:A001", "0100007F:1F90", "01", 91);
+  const std::string stranger = line("0100007F:A002", "0100007F:1F90", "01", 99);
+  EXPECT_EQ(wait("all_reduce", own).why_live, "");
+  EXPECT_EQ(wait("all_reduce", stranger).why_live, "anybody may connect");
+  EXPECT_EQ(wait("all_reduce", line("0100007F:A002", "0100007F:1F91", "01", 99)).why_live, "") << "another port";
+}
+
+// By such an address ranks of other machines may come.
+TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
+  const std::string far = line("0200000A:A001", "0100000A:1F90", "01", 91);
+  EXPECT_EQ(wait("init_process_group", far).why_live, "anybody may connect");
+  EXPECT_EQ(wait("all_reduce", far).why_live, "");
+  const std::string loopback = "00000000000000000000000001000000:";
+  EXPECT_EQ(wait("init_process_group", line(loopback + "A001", loopback + "1F90", "01", 91)).why_live, "");
+}
+
+TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
+  Sample sample{{waiting_thread(5)}};
+  sample.threads[0].call.number = SYS_clock_nanosleep;
+  sample.threads[0].moved = true;
+  const auto decoded = [&](const std::string& function, Nanos no_limit_from) {
+    put_text(kInnerCode + 0x800, function);
+    Outside outside;
+    outside.assumptions.no_limit_from = no_limit_from;
+    World world(&proc_, &sample, outside);
+    Wait found = decode_wait(sample.threads[0], &world);
+    assumed_ = world.assumed();
+    return found;
+  };
+  const Wait barrier = decoded("_store_based_barrier", 1);
+  EXPECT_EQ(barrier.kind, WaitKind::kTimer);
+  EXPECT_EQ(barrier.why_live, "");
+  EXPECT_THAT(barrier.wakers, testing::ElementsAre(Waker{kPid, 0}));
+  EXPECT_THAT(assumed_, testing::ElementsAre("thread 77 of process 70 sleeps and looks whether all ranks have come, "
+                                             "which somebody outside may bring about"));
+  EXPECT_NE(decoded("_store_based_barrier", 0).why_live, "");
+  EXPECT_NE(decoded("all_reduce", 1).why_live, "") << "it sleeps for another reason";
+  EXPECT_THAT(assumed_, testing::IsEmpty());
 }
 
 TEST_F(PythonImage, OfAVersionThatIsNotKnownIsNotRead) {

@@ -8,6 +8,7 @@ namespace mprun {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr std::uint64_t kAddress = 0x5000;
 const std::string kLibrary = "/usr/lib/python3.11/";
@@ -102,6 +103,53 @@ TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
   EXPECT_EQ(cause.id, "never-notified");
   EXPECT_TRUE(cause.looks_idle);
   EXPECT_THAT(cause.explanation, HasSubstr("threading.Event.wait at /home/anna/run.py:7"));
+}
+
+/// Two ranks, whose parent waits for them.
+CauseEvidence two_ranks(std::vector<PythonFrame> first, std::vector<PythonFrame> second) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(-1);
+  evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);
+  evidence.proc.process(kThird, kParent).thread(kThird).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "multiprocessing/popen_fork.py", 27, "Popen.poll"}, kOwn};
+  evidence.python[kChild] = std::move(first);
+  evidence.python[kThird] = std::move(second);
+  return evidence;
+}
+
+const std::string kTorch = kLibrary + "site-packages/torch/";
+const std::string kDistributedFile = kTorch + "distributed/distributed_c10d.py";
+const PythonFrame kLogged{kTorch + "distributed/c10d_logger.py", 72, "wrapper"};
+const PythonFrame kTrain{"/home/anna/train.py", 12, "train"}, kSave{"/home/anna/train.py", 30, "save"};
+
+TEST(WaitCauses, CollectiveMismatch) {
+  const PythonFrame gather{kDistributedFile, 2000, "all_gather"};
+  const PythonFrame gather_object{kDistributedFile, 2300, "all_gather_object"};
+  CauseEvidence evidence = two_ranks({gather, kLogged, gather_object, kLogged, kTrain}, {kCondition, kSave});
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "collective-mismatch");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 waits in all_gather_object at /home/anna/train.py:12; "
+                                           "process 5000030 takes part in none, and waits at /home/anna/train.py:30"));
+  EXPECT_THAT(cause.explanation, Not(HasSubstr(std::to_string(kParent)))) << "it is no rank";
+  evidence.python[kThird] = {{kDistributedFile, 3600, "barrier"}, kLogged, kSave};
+  EXPECT_EQ(evidence.of_hang().id, "collective-mismatch");
+  evidence.python[kThird] = {{kDistributedFile, 900, "init_process_group"}, kSave};
+  EXPECT_EQ(evidence.of_hang().id, "collective-mismatch") << "one has met the others before";
+}
+
+TEST(WaitCauses, RankMissing) {
+  const PythonFrame barrier{kDistributedFile, 700, "_store_based_barrier"};
+  const PythonFrame begin{kDistributedFile, 900, "init_process_group"};
+  const HangCause cause = two_ranks({barrier, begin, kTrain}, {barrier, begin, kTrain}).of_hang();
+  EXPECT_EQ(cause.id, "rank-missing");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000030 waits in init_process_group at /home/anna/train.py:12"));
+}
+
+TEST(WaitCauses, NoCollectiveIsMismatchedWithoutTorch) {
+  const PythonFrame other{"/home/anna/distributed_c10d.py", 700, "all_reduce"};
+  const PythonFrame data{kTorch + "utils/data/dataloader.py", 700, "_next"};
+  EXPECT_EQ(two_ranks({kCondition, kTrain}, {kCondition, kSave}).of_hang().id, "never-notified");
+  EXPECT_EQ(two_ranks({other, kTrain}, {data, kSave}).of_hang().id, "no-waker");
 }
 
 // A thread that nobody waits for is not what a person waits for.

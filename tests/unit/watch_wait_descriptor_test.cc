@@ -1,12 +1,14 @@
 // Waits for one descriptor: who holds the other end?
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "fake_proc.h"
 
 namespace mprun {
 namespace {
 
+using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
@@ -119,7 +121,31 @@ TEST(SocketWait, MayBeEndedFromThisEndToo) {
 
 TEST(SocketWait, WithATimeLimitIsLive) {
   FakeProc proc = socket_pair();
-  proc.processes[10].timed_out = {3};
+  proc.processes[10].time_limits[3] = kNanosPerSecond;
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(SocketWait, WithATimeLimitIsEndlessIfThatIsFarAndSoAssumed) {
+  FakeProc proc = socket_pair();
+  proc.processes[10].time_limits[3] = 20 * kNanosPerSecond;
+  Outside outside;
+  outside.assumptions.no_limit_from = 20 * kNanosPerSecond;
+  const Judged all = judged(&proc, outside);
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_THAT(all.assumed, ElementsAre("thread 10 reads or writes with a limit of 20 s"));
+  outside.assumptions.no_limit_from += 1;
+  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+  EXPECT_THAT(judged(&proc, outside).assumed, IsEmpty());
+}
+
+// It counts for calls that read and write.
+TEST(SocketWait, WithATimeLimitIsNoMatterToAPoll) {
+  FakeProc proc = socket_pair();
+  proc.processes[10].time_limits[3] = kNanosPerSecond;
+  proc.processes[10].put(0x9000, pollfd{3, POLLIN, 0});
+  proc.processes[10].threads[10].call(SYS_poll, {0x9000, 1, ~std::uint64_t{0}});
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].threads[10].call(SYS_sendto, {3});
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
@@ -172,6 +198,134 @@ TEST(ListenerWait, IsLiveIfOthersMayConnect) {
   Outside outside;
   outside.closed = false;
   EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+}
+
+const std::string kServer = "0100007F:1F90", kClient = "0100007F:A001";
+constexpr int kEstablished = 1, kFinWait = 4, kListening = 10;
+
+std::string tcp_line(const std::string& local, const std::string& remote, int state, int inode, int unsent = 0,
+                     int unread = 0) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), "   0: %s %s %02X %08X:%08X 00:00000000 00000000  1000        0 %d 1 0000\n",
+                local.c_str(), remote.c_str(), static_cast<unsigned>(state), static_cast<unsigned>(unsent),
+                static_cast<unsigned>(unread), inode);
+  return text.data();
+}
+
+/// 10 reads what 11, to which it is connected, has to send.
+FakeProc tcp_connection() {
+  FakeProc proc;
+  proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});
+  proc.process(11).socket(4, 71).thread(11).waits_on(0x5000);
+  proc.tcp = tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kEstablished, 71);
+  return proc;
+}
+
+TEST(TcpWait, IsEndedByEitherEnd) {
+  FakeProc proc = tcp_connection();
+  proc.process(12).socket(5, 71).thread(12).waits_on(0x5000);
+  proc.process(13).socket(6, 70).thread(13).waits_on(0x5000);
+  const Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSocket);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}, Waker{12, 0}, Waker{13, 0}));
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_THAT(all.assumed, IsEmpty());
+  for (const pid_t pid : {11, 12, 13}) {
+    FakeProc one_sleeps = proc;
+    one_sleeps.processes[pid].threads[pid].sleeps();
+    EXPECT_FALSE(judged(&one_sleeps).is_stuck(10)) << pid;
+  }
+}
+
+TEST(TcpWait, IsOfBothFamilies) {
+  FakeProc proc = tcp_connection();
+  proc.tcp = tcp_line(kServer, kClient, kEstablished, 71);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  const std::string mapped = "0000000000000000FFFF0000";
+  proc.tcp6 = tcp_line(mapped + kClient, mapped + kServer, kEstablished, 70);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+TEST(TcpWait, IsLiveIfThePeerIsOutside) {
+  FakeProc elsewhere = tcp_connection();
+  elsewhere.tcp = tcp_line(kClient, kServer, kEstablished, 70);  // on another machine
+  EXPECT_FALSE(judged(&elsewhere).is_stuck(10));
+  FakeProc beside = tcp_connection();
+  beside.processes[11].descriptors.clear();
+  EXPECT_FALSE(judged(&beside).is_stuck(10));
+  FakeProc inherited = tcp_connection();
+  EXPECT_FALSE(judged(&inherited, foreign(70)).is_stuck(10));
+  EXPECT_FALSE(judged(&inherited, foreign(71)).is_stuck(10));
+  EXPECT_TRUE(judged(&inherited, foreign(72)).is_stuck(10));
+}
+
+TEST(TcpWait, IsLiveIfItIsAboutToEnd) {
+  FakeProc unread = tcp_connection();
+  unread.tcp = tcp_line(kClient, kServer, kEstablished, 70, 0, 1) + tcp_line(kServer, kClient, kEstablished, 71);
+  EXPECT_FALSE(judged(&unread).is_stuck(10));
+  FakeProc unsent = tcp_connection();
+  unsent.tcp = tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kEstablished, 71, 1);
+  EXPECT_FALSE(judged(&unsent).is_stuck(10));
+  FakeProc closed = tcp_connection();
+  closed.tcp = tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kFinWait, 71);
+  EXPECT_FALSE(judged(&closed).is_stuck(10));
+  FakeProc closing = tcp_connection();
+  closing.tcp = tcp_line(kClient, kServer, kFinWait, 70) + tcp_line(kServer, kClient, kEstablished, 71);
+  EXPECT_FALSE(judged(&closing).is_stuck(10));
+}
+
+// Both have filled the buffers, and neither reads.
+TEST(TcpWait, ToWriteIsEndedByWhoReads) {
+  FakeProc proc = tcp_connection();
+  proc.processes[10].threads[10].call(SYS_sendto, {3});
+  proc.processes[11].threads[11].call(SYS_sendto, {4});
+  proc.tcp = tcp_line(kClient, kServer, kEstablished, 70, 9, 9) + tcp_line(kServer, kClient, kEstablished, 71, 9, 9);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  FakeProc all_read = proc;
+  all_read.processes[11].threads[11].waits_on(0x5000);
+  all_read.tcp = tcp_line(kClient, kServer, kEstablished, 70, 9) + tcp_line(kServer, kClient, kEstablished, 71);
+  EXPECT_FALSE(judged(&all_read).is_stuck(10)) << "there is room";
+  proc.processes[11].threads[11].call(SYS_recvfrom, {4});
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(TcpWait, ForWhoHasNotAcceptedEndsWithTheListener) {
+  FakeProc proc;
+  proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});
+  proc.process(11).socket(4, 72).thread(11).waits_on(0x5000);
+  const std::string connection =
+      tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kEstablished, 0);
+  proc.tcp = connection;
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "nobody is seen who could accept it";
+  proc.tcp = connection + tcp_line("00000000:1F90", "00000000:0000", kListening, 72, 0, 1);
+  const Judged all = judged(&proc);
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}));
+  EXPECT_FALSE(judged(&proc, foreign(72)).is_stuck(10));
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[11].threads[11].waits_on(0x5000);
+  proc.tcp = connection + tcp_line("00000000:1F91", "00000000:0000", kListening, 72, 0, 1);
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it listens to another port";
+}
+
+TEST(TcpWait, WithATimeLimitIsLive) {
+  FakeProc proc = tcp_connection();
+  proc.processes[10].time_limits[3] = kNanosPerSecond;
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+// Of a program that is no rank of torch.distributed.
+TEST(TcpWait, OfAListenerIsLive) {
+  FakeProc proc;
+  proc.process(10).socket(3, 70).thread(10).call(SYS_accept4, {3});
+  proc.tcp = tcp_line(kServer, "00000000:0000", kListening, 70);
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, "anybody may connect");
+  Outside outside;
+  outside.assumptions.nobody_connects = true;
+  const Judged all = judged(&proc, outside);
+  EXPECT_EQ(all.waits.at(10).why_live, "anybody may connect");
+  EXPECT_THAT(all.assumed, IsEmpty());
 }
 
 FakeProc eventfd_reader() {

@@ -14,6 +14,7 @@ namespace mprun {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
 constexpr pid_t kParent = 5'000'010, kChild = 5'000'011, kFirst = 5'000'005;  // Linux numbers processes up to 4,194,304
@@ -113,6 +114,99 @@ TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
     EXPECT_EQ(proof->verdict, HangVerdict::kStalled);
     EXPECT_EQ(proof->but_for, sleeps ? "" : "process 5000011 catches signal 10, whose handler may let it go on");
   }
+}
+
+/// What is said early of `proc` in half a minute, with a minute as the limit of a stall. From now on: looks at polls
+/// are as far apart as they are late.
+template <typename Action>
+std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look) {
+  Watcher watcher(
+      proc, {1, false, 60 * kNanosPerSecond}, [] { return Outside(); }, no_deaths);
+  const Nanos end = monotonic_now() + 30 * kNanosPerSecond;
+  for (Nanos now = monotonic_now(); now < end; now = watcher.next_look()) {
+    before_look();
+    if (auto proof = watcher.look(now)) return proof;
+  }
+  return std::nullopt;
+}
+
+constexpr std::uint64_t kTimeLimit = 0x4000;
+
+/// kParent polls for its child, which waits for ever.
+FakeProc polling_tree() {
+  FakeProc proc = stuck_tree();
+  proc.processes[kParent].put(kTimeLimit, timespec{0, 100'000'000});
+  proc.processes[kParent].thread(kParent).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
+  return proc;
+}
+
+void wake_often(FakeProc* proc, pid_t tid) { proc->processes[tid].thread(tid).runs += 9; }
+
+TEST(Watcher, TellsEarlyOfATreeThatOnlyPolls) {
+  FakeProc proc = polling_tree();
+  const Nanos begin = monotonic_now();
+  const auto proof = early_stall(&proc, [&] { wake_often(&proc, kParent); });
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kStalled);
+  EXPECT_TRUE(proof->is_early);
+  EXPECT_FALSE(proof->needs_no_signal);
+  EXPECT_THAT(proof->judgement.stuck, UnorderedElementsAre(kParent, kChild));
+  EXPECT_GE(proof->last_moved, begin) << "when it came to where it is";
+  EXPECT_LT(proof->last_moved, begin + 3 * kNanosPerSecond);
+  EXPECT_EQ(proof->but_for, "thread 5000010 of process 5000010 polls, and has found nothing that would let it go on");
+}
+
+TEST(Watcher, SaysNothingEarlyOfAPollWhileATimeLimitIsNear) {
+  FakeProc proc = polling_tree();
+  proc.processes[kChild].put(kTimeLimit, timespec{50, 0});
+  TreeThread& child = proc.processes[kChild].thread(kChild);
+  child.call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
+  EXPECT_FALSE(early_stall(&proc, [&] { wake_often(&proc, kParent); }));
+  proc.processes[kChild].put(kTimeLimit, timespec{90, 0});
+  const auto proof = early_stall(&proc, [&] { wake_often(&proc, kParent); });
+  ASSERT_TRUE(proof);
+  EXPECT_THAT(proof->but_for, HasSubstr("thread 5000011 of process 5000011 waits with a limit, at most 90 s longer"));
+}
+
+TEST(Watcher, SaysNothingEarlyOfAPollThatGetsSomewhere) {
+  FakeProc proc = polling_tree();
+  TreeThread& poller = proc.processes[kParent].thread(kParent);
+  EXPECT_FALSE(early_stall(&proc, [&] {
+    wake_often(&proc, kParent);
+    ++poller.stack_pointer;
+  }));
+  EXPECT_FALSE(early_stall(&proc, [&] { poller.runs_once().running = true; }));
+}
+
+// It is given work again and again, perhaps by who seems to poll.
+TEST(Watcher, SaysNothingEarlyOfAPollWhileAnotherIsWoken) {
+  FakeProc proc = polling_tree();
+  EXPECT_FALSE(early_stall(&proc, [&] {
+    wake_often(&proc, kParent);
+    wake_often(&proc, kChild);
+  }));
+}
+
+TEST(Watcher, TellsEarlyOfWaitsWithLimitsThatAreFar) {
+  FakeProc proc = stuck_tree();
+  proc.processes[kChild].put(kTimeLimit, timespec{59, 0});
+  proc.processes[kChild].thread(kChild).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
+  EXPECT_FALSE(early_stall(&proc, [] {}));
+  proc.processes[kChild].put(kTimeLimit, timespec{60, 0});
+  const auto proof = early_stall(&proc, [] {});
+  ASSERT_TRUE(proof);
+  EXPECT_TRUE(proof->is_early);
+  EXPECT_EQ(proof->but_for, "thread 5000011 of process 5000011 waits with a limit, at most 60 s longer");
+}
+
+TEST(Watcher, SaysEarlyThatASignalCouldHelp) {
+  FakeProc proc = polling_tree();
+  proc.processes[kChild].catches(SIGUSR1);
+  const auto proof = early_stall(&proc, [&] { wake_often(&proc, kParent); });
+  ASSERT_TRUE(proof);
+  EXPECT_TRUE(proof->needs_no_signal);
+  EXPECT_THAT(proof->but_for, HasSubstr("process 5000011 catches signal 10"));
+  EXPECT_THAT(proof->but_for, HasSubstr("polls"));
 }
 
 // A stopped mprun sees its tree as it left it, and perhaps that was stopped with it.

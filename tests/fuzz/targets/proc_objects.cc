@@ -60,6 +60,7 @@ void proc_objects(std::string_view input) {
   if (kind == 'm') check_maps(text);
   if (kind == 'd') check_descriptor(text);
   if (kind == 'l') require(parse_locks(text).size() <= text.size(), "a line each");
+  if (kind == 't') require(parse_tcp(text).size() <= text.size(), "a line each");
   if (kind == 'r') {
     OneText proc(text);
     const auto descriptors = read_descriptors(&proc, 1);

@@ -1,0 +1,127 @@
+// What a judgement may assume: waits that are endless, handlers that let nobody go on.
+#include "watch/assumptions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::uint64_t kLimitAt = 0x4000;
+
+/// A wait, and what was assumed of it.
+struct AssumedWait {
+  Wait wait;
+  std::vector<std::string> assumed;
+};
+
+/// Thread 10 of process 10, which has run since it was looked at before, or not.
+AssumedWait wait_of_ten(FakeProc* proc, Assumptions assumptions, bool moved = false) {
+  Sample sample = take_sample(proc, process_tree(proc, 1, false));
+  sample.threads.at(0).moved = moved;
+  Outside outside;
+  outside.assumptions = std::move(assumptions);
+  World world(proc, &sample, std::move(outside));
+  Wait wait = decode_wait(sample.threads[0], &world);
+  return {std::move(wait), world.assumed()};
+}
+
+/// Thread 10 waits for a lock, for `seconds` at most.
+FakeProc waits_for_seconds(int seconds) {
+  FakeProc proc;
+  proc.process(10).put(kLimitAt, timespec{seconds, 0});
+  proc.processes[10].thread(10).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kLimitAt});
+  return proc;
+}
+
+Assumptions polled_by(pid_t tid) {
+  Assumptions assumptions;
+  assumptions.polls = {tid};
+  return assumptions;
+}
+
+TEST(Assumptions, OfAPollMakeItEndless) {
+  FakeProc proc = waits_for_seconds(1);
+  for (const bool moved : {false, true}) {
+    const AssumedWait live = wait_of_ten(&proc, polled_by(11), moved);
+    EXPECT_EQ(live.wait.why_live, moved ? "it runs" : "a wait with a time limit");
+    EXPECT_THAT(live.assumed, IsEmpty());
+    const AssumedWait poll = wait_of_ten(&proc, polled_by(10), moved);
+    EXPECT_EQ(poll.wait.kind, WaitKind::kFutex);
+    EXPECT_THAT(poll.wait.why_live, IsEmpty());
+    EXPECT_TRUE(poll.wait.timed);
+    EXPECT_THAT(poll.wait.wakers, ElementsAre(Waker{10, 0}));
+    EXPECT_THAT(poll.assumed,
+                ElementsAre("thread 10 of process 10 polls, and has found nothing that would let it go on"));
+  }
+}
+
+// Such as a loop that sleeps by poll().
+TEST(Assumptions, OfAPollOfNothingLeaveItToItsProcess) {
+  FakeProc proc;
+  proc.process(10).thread(10).call(SYS_poll, {0, 0, 100});
+  EXPECT_FALSE(wait_of_ten(&proc, {}).wait.why_live.empty());
+  const Wait wait = wait_of_ten(&proc, polled_by(10)).wait;
+  EXPECT_THAT(wait.why_live, IsEmpty());
+  EXPECT_THAT(wait.wakers, ElementsAre(Waker{10, 0}));
+}
+
+TEST(Assumptions, OfAPollSayNothingOfASleepOrOfTheOutside) {
+  FakeProc proc;
+  TreeThread& thread = proc.process(10).open(3, "/dev/pts/0").thread(10).sleeps();
+  EXPECT_FALSE(wait_of_ten(&proc, polled_by(10), true).wait.why_live.empty());
+  proc.processes[10].put(0x9000, std::array<std::int32_t, 2>{3, 1});  // pollfd: for input
+  thread.call(SYS_poll, {0x9000, 1, 100});
+  EXPECT_FALSE(wait_of_ten(&proc, polled_by(10), true).wait.why_live.empty());
+}
+
+TEST(Assumptions, OfFarLimitsMakeThemNone) {
+  Assumptions assumptions;
+  assumptions.no_limit_from = 20 * kNanosPerSecond;
+  FakeProc far = waits_for_seconds(20);
+  const AssumedWait endless = wait_of_ten(&far, assumptions);
+  EXPECT_EQ(endless.wait.kind, WaitKind::kFutex);
+  EXPECT_THAT(endless.wait.why_live, IsEmpty());
+  EXPECT_THAT(endless.assumed, ElementsAre("thread 10 of process 10 waits with a limit, at most 20 s longer"));
+  EXPECT_EQ(wait_of_ten(&far, assumptions, true).wait.why_live, "it runs");
+  EXPECT_FALSE(wait_of_ten(&far, {}).wait.why_live.empty()) << "no limit is far where none is said to be";
+  FakeProc near = waits_for_seconds(19);
+  EXPECT_EQ(wait_of_ten(&near, assumptions).wait.why_live, "a wait with a time limit");
+  EXPECT_THAT(wait_of_ten(&near, assumptions).assumed, IsEmpty());
+}
+
+TEST(Assumptions, OfHandlersAreThatTheyLetNobodyGoOn) {
+  FakeProc proc;
+  proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);
+  for (const bool is_assumed : {false, true}) {
+    const Sample sample = take_sample(&proc, {10});
+    Outside outside;
+    outside.assumptions.handlers_release_nobody = is_assumed;
+    World world(&proc, &sample, std::move(outside));
+    EXPECT_EQ(judge(sample, &world).is_deadlock(), is_assumed);
+    EXPECT_EQ(world.assumes_no_signal(), is_assumed);
+    ASSERT_EQ(world.assumed().size(), is_assumed ? 1U : 0U);
+    if (!is_assumed) continue;
+    EXPECT_EQ(world.assumed()[0], "process 10 catches signal 10, whose handler may let it go on");
+  }
+}
+
+TEST(Assumptions, OfHandlersAreNoneOfWhoHasNone) {
+  FakeProc proc;
+  proc.process(10).catches(SIGCHLD).thread(10).waits_on(0x5000);
+  Outside outside;
+  outside.assumptions.handlers_release_nobody = true;
+  const Sample sample = take_sample(&proc, {10});
+  World world(&proc, &sample, std::move(outside));
+  EXPECT_FALSE(world.assumes_no_signal());
+  EXPECT_THAT(world.assumed(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace mprun

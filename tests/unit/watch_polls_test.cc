@@ -1,0 +1,126 @@
+// Which threads wake up again and again and get nowhere. What their Python decides by is in watch_python_image_test.cc.
+#include "watch/polls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// In a wait for a lock, with a limit.
+ThreadSample polling_thread(std::uint64_t runs, pid_t tid = 10) {
+  ThreadSample thread;
+  thread.pid = 10;
+  thread.tid = tid;
+  thread.state = 'S';
+  thread.runs = runs;
+  thread.call.running = false;
+  thread.call.number = SYS_futex;
+  thread.call.arguments = {0x5000, FUTEX_WAIT_PRIVATE, 0, 0x4000};
+  thread.call.stack_pointer = 0x7ffc00001000;
+  thread.call.program_counter = 0x7f0000000102;
+  return thread;
+}
+
+/// Four looks, in each of which `change` does something to a thread that ran `runs_between` times since the last.
+template <typename Change>
+std::set<pid_t> polls_after_four_looks(std::uint64_t runs_between, const Change& change) {
+  FakeProc proc;
+  PollMeter meter(&proc);
+  for (int look = 0; look < 4; ++look) {
+    ThreadSample thread = polling_thread(7 + static_cast<std::uint64_t>(look) * runs_between);
+    change(look, &thread);
+    meter.take({{thread}}, 100 + look);
+  }
+  return meter.polls();
+}
+
+TEST(PollMeter, KnowsAPollAfterTwoLooksAtMuchRunning) {
+  FakeProc proc;
+  PollMeter meter(&proc);
+  meter.take({{polling_thread(7)}}, 100);
+  EXPECT_THAT(meter.polls(), IsEmpty());
+  meter.take({{polling_thread(10)}}, 200);
+  EXPECT_THAT(meter.polls(), IsEmpty());
+  meter.take({{polling_thread(12)}}, 300);
+  EXPECT_THAT(meter.polls(), IsEmpty()) << "it has run too little since";
+  meter.take({{polling_thread(13)}}, 400);
+  EXPECT_THAT(meter.polls(), ElementsAre(10));
+  meter.take({{polling_thread(13)}}, 500);
+  EXPECT_THAT(meter.polls(), ElementsAre(10)) << "it stays one while it rests";
+}
+
+TEST(PollMeter, KnowsNoPollOfWhoRests) {
+  EXPECT_THAT(polls_after_four_looks(3, [](int, ThreadSample*) {}), ElementsAre(10));
+  EXPECT_THAT(polls_after_four_looks(0, [](int, ThreadSample*) {}), IsEmpty());
+  EXPECT_THAT(polls_after_four_looks(1, [](int, ThreadSample*) {}), IsEmpty());
+}
+
+TEST(PollMeter, KnowsNoPollOfWhoDoesSomethingElse) {
+  const auto with = [](const auto& change) {
+    return polls_after_four_looks(9, [&change](int look, ThreadSample* thread) {
+      if (look == 3) change(thread);
+    });
+  };
+  EXPECT_THAT(with([](ThreadSample*) {}), ElementsAre(10));
+  EXPECT_THAT(with([](ThreadSample* thread) { ++thread->call.stack_pointer; }), IsEmpty());
+  EXPECT_THAT(with([](ThreadSample* thread) { ++thread->call.program_counter; }), IsEmpty());
+  EXPECT_THAT(with([](ThreadSample* thread) { thread->call.running = true; }), IsEmpty());
+  EXPECT_THAT(with([](ThreadSample* thread) { thread->hidden = true; }), IsEmpty());
+  EXPECT_THAT(with([](ThreadSample* thread) { thread->state = 'Z'; }), IsEmpty());
+  EXPECT_THAT(with([](ThreadSample* thread) { thread->tid = 11; }), IsEmpty());
+}
+
+// It comes back to where it was: all over again.
+TEST(PollMeter, ForgetsWhoWasElsewhere) {
+  EXPECT_THAT(polls_after_four_looks(9,
+                                     [](int look, ThreadSample* thread) {
+                                       if (look == 1) thread->call.running = true;
+                                     }),
+              IsEmpty());
+}
+
+// Somebody has woken it up: it may go on with what it was given.
+TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimit) {
+  const std::uint64_t for_ever = ~std::uint64_t{0};
+  const auto in_call = [](std::int64_t number, std::array<std::uint64_t, 6> arguments) {
+    return polls_after_four_looks(9, [&](int, ThreadSample* thread) {
+      thread->call.number = number;
+      thread->call.arguments = arguments;
+    });
+  };
+  EXPECT_THAT(in_call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, 0}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_poll, {0x9000, 1, for_ever}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_poll, {0x9000, 1, 0xffffffff}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_poll, {0x9000, 1, 100}), ElementsAre(10));
+  EXPECT_THAT(in_call(SYS_epoll_wait, {3, 0x9000, 1, for_ever}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_epoll_wait, {3, 0x9000, 1, 100}), ElementsAre(10));
+  EXPECT_THAT(in_call(SYS_ppoll, {0x9000, 1, 0}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_ppoll, {0x9000, 1, 0x4000}), ElementsAre(10));
+  EXPECT_THAT(in_call(SYS_pselect6, {4, 0x9000, 0, 0, 0}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_pselect6, {4, 0x9000, 0, 0, 0x4000}), ElementsAre(10));
+  EXPECT_THAT(in_call(SYS_read, {0, 0x9000, 1}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_clock_nanosleep, {0, 0, 0x4000}), IsEmpty());
+}
+
+TEST(PollMeter, TellsSinceWhenAllAreWhereTheyAre) {
+  FakeProc proc;
+  PollMeter meter(&proc);
+  EXPECT_EQ(meter.since(50), 0);
+  meter.take({{polling_thread(7)}}, 100);
+  meter.take({{polling_thread(10), polling_thread(4, 11)}}, 200);
+  meter.take({{polling_thread(20), polling_thread(4, 11)}}, 300);
+  EXPECT_EQ(meter.since(400), 200);
+  ThreadSample runs = polling_thread(5, 11);
+  runs.call.running = true;
+  meter.take({{polling_thread(20), runs}}, 400);
+  EXPECT_EQ(meter.since(500), 0);
+}
+
+}  // namespace
+}  // namespace mprun

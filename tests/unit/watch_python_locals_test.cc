@@ -1,0 +1,203 @@
+// The variables of Python frames, from memory a test wrote.
+#include "watch/python_locals.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_process.h"
+#include "python_descriptions.h"
+
+namespace mprun {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::uint64_t kFrameAt = 0x10000, kNumberAt = 0x20000, kOtherAt = 0x21000, kIteratorAt = 0x22000,
+                        kTimeAt = 0x23000;
+constexpr std::uint64_t kGlobalsAt = 0x30000, kKeysAt = 0x31000;
+constexpr std::uint64_t kIntClass = 0x100, kFloatClass = 0x200, kIteratorClass = 0x300;
+
+/// A frame with two variables, a number and a time, and one value on its stack, an iterator.
+class PythonLocalsReading : public testing::Test {
+ protected:
+  FakeProcess proc_;
+  PythonLayout layout_ = *known_python_layout(11);
+  PythonTypes types_{0x400, 0x500, 0x600, kFloatClass};
+  PythonFrameWords frame_{kFrameAt, kGlobalsAt, 0, false};
+  PythonCode code_;
+
+  PythonLocalsReading() {
+    code_.local_count = 2;
+    put_object(kNumberAt, kIntClass, 1, 5);
+    put_object(kOtherAt, kIntClass, 1, 6);
+    put_object(kIteratorAt, kIteratorClass, 3, kNumberAt);
+    put_object(kTimeAt, kFloatClass, 0, 0);
+    proc_.put(kTimeAt + 16, 2.5);
+    proc_.map(kFrameAt, 0x100);
+    put_slot(0, kNumberAt);
+    put_slot(1, kTimeAt);
+    put_slot(2, kIteratorAt);
+  }
+  void put_object(std::uint64_t at, std::uint64_t type, std::uint64_t first, std::uint64_t second) {
+    proc_.map(at, 0x40);
+    proc_.put<std::uint64_t>(at, 1);  // references to it
+    proc_.put(at + 8, type);
+    proc_.put(at + 16, first);
+    proc_.put(at + 24, second);
+  }
+  void put_slot(std::uint64_t index, std::uint64_t object) {
+    proc_.put(kFrameAt + layout_.frame.locals + index * 8, object);
+  }
+  /// A dict of two, the first of which has no value; its entries are of `words` words.
+  void put_globals(unsigned char kind, std::uint64_t words, std::uint64_t value) {
+    proc_.map(kGlobalsAt, 0x40);
+    proc_.put(kGlobalsAt + 32, kKeysAt);
+    proc_.map(kKeysAt, 0x100);
+    proc_.put<unsigned char>(kKeysAt + 9, 3);  // 8 bytes of indices
+    proc_.put(kKeysAt + 10, kind);
+    proc_.put<std::uint64_t>(kKeysAt + 24, 2);
+    proc_.put(kKeysAt + 32 + 8 + (2 * words - 1) * 8, value);
+  }
+  [[nodiscard]] PythonLocals read() {
+    ProcessMemory memory(&proc_, 1, std::size_t{1} << 24U);
+    PythonLocals locals;
+    add_locals(frame_, code_, layout_, types_, &memory, &locals);
+    return locals;
+  }
+  [[nodiscard]] std::uint64_t fingerprint() { return read().fingerprint; }
+};
+
+TEST_F(PythonLocalsReading, OfTheSameValuesIsTheSame) {
+  const std::uint64_t before = fingerprint();
+  EXPECT_NE(before, 0U);
+  EXPECT_EQ(fingerprint(), before);
+}
+
+TEST_F(PythonLocalsReading, SeesAnotherValue) {
+  const std::uint64_t before = fingerprint();
+  put_slot(0, kOtherAt);
+  EXPECT_NE(fingerprint(), before);
+  put_slot(0, 0);
+  EXPECT_NE(fingerprint(), before);
+  put_slot(0, kNumberAt);
+  EXPECT_EQ(fingerprint(), before);
+}
+
+// The memory of a number that is gone is used again for the next.
+TEST_F(PythonLocalsReading, SeesAnotherNumberAtTheSameAddress) {
+  const std::uint64_t before = fingerprint();
+  proc_.put<std::uint64_t>(kNumberAt + 24, 6);
+  EXPECT_NE(fingerprint(), before);
+}
+
+TEST_F(PythonLocalsReading, DoesNotCountReferences) {
+  const std::uint64_t before = fingerprint();
+  proc_.put<std::uint64_t>(kNumberAt, 9);
+  EXPECT_EQ(fingerprint(), before);
+}
+
+// Up to 3.13 the frame says how many values it has; what follows the count in memory is something else.
+TEST_F(PythonLocalsReading, SeesTheStackByItsIndex) {
+  for (const std::uint32_t top : {3U, 2U, 0U, 0xffffffffU}) {  // -1: not known
+    frame_.stack_top = std::uint64_t{0x1000300} << 32U | top;
+    const std::uint64_t before = fingerprint();
+    proc_.put<std::uint64_t>(kIteratorAt + 16, 100 + top);
+    EXPECT_EQ(fingerprint() != before, top == 3) << top;
+  }
+}
+
+// Since 3.14 it has a pointer, and references have flags.
+TEST_F(PythonLocalsReading, SeesTheStackByItsPointer) {
+  bool free_threaded = false;
+  layout_ = described_python_layout(14, description(words_of_314()), &free_threaded).value();
+  put_slot(0, kNumberAt | 1U);
+  put_slot(1, kTimeAt | 1U);
+  put_slot(2, kIteratorAt | 1U);
+  const std::uint64_t begin = kFrameAt + layout_.frame.locals;
+  for (const std::uint64_t top : {begin + 24, begin + 16, begin, std::uint64_t{0}}) {
+    frame_.stack_top = top;
+    const std::uint64_t before = fingerprint();
+    proc_.put(kIteratorAt + 16, 100 + top);
+    EXPECT_EQ(fingerprint() != before, top == begin + 24) << top;
+    EXPECT_THAT(read().floats, ElementsAre(2.5)) << top;
+  }
+}
+
+TEST_F(PythonLocalsReading, OfAModuleAreItsGlobals) {
+  const std::pair<unsigned char, std::uint64_t> kinds[] = {{0, 3}, {1, 2}};  // general, of strings alone
+  for (const auto& [kind, words] : kinds) {
+    put_globals(kind, words, kOtherAt);
+    frame_.is_module = true;
+    const std::uint64_t before = fingerprint();
+    put_globals(kind, words, kIteratorAt);
+    EXPECT_NE(fingerprint(), before);
+    put_globals(kind, words, kOtherAt);
+    EXPECT_EQ(fingerprint(), before);
+    proc_.put<std::uint64_t>(kOtherAt + 24, 100 + words);
+    EXPECT_NE(fingerprint(), before);
+    put_globals(kind, words, kTimeAt);
+    EXPECT_THAT(read().floats, ElementsAre(2.5, 2.5));
+    frame_.is_module = false;
+    const std::uint64_t of_function = fingerprint();
+    put_globals(kind, words, kOtherAt);
+    EXPECT_EQ(fingerprint(), of_function) << "they are no variables of a function";
+  }
+}
+
+TEST_F(PythonLocalsReading, CollectsFloats) {
+  EXPECT_THAT(read().floats, ElementsAre(2.5));
+  put_slot(0, kTimeAt);
+  EXPECT_THAT(read().floats, ElementsAre(2.5, 2.5));
+  types_.floating = 0;
+  EXPECT_THAT(read().floats, IsEmpty()) << "their type is not known";
+}
+
+TEST_F(PythonLocalsReading, OfSeveralFramesIsOne) {
+  ProcessMemory memory(&proc_, 1, std::size_t{1} << 24U);
+  PythonLocals locals;
+  add_locals(frame_, code_, layout_, types_, &memory, &locals);
+  const std::uint64_t of_one = locals.fingerprint;
+  add_locals(frame_, code_, layout_, types_, &memory, &locals);
+  EXPECT_NE(locals.fingerprint, of_one);
+  EXPECT_THAT(locals.floats, ElementsAre(2.5, 2.5));
+}
+
+TEST_F(PythonLocalsReading, SurvivesGarbage) {
+  const std::uint64_t before = fingerprint();
+  put_slot(0, 0x777000);  // nothing is there
+  put_slot(1, ~std::uint64_t{0});
+  EXPECT_NE(fingerprint(), before);
+  for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{0x777000}, ~std::uint64_t{0}}) {
+    frame_ = {address, address, address, true};
+    EXPECT_EQ(fingerprint(), 0U) << address;
+  }
+  frame_ = {kFrameAt, kGlobalsAt, 0x7fffffff, false};
+  EXPECT_EQ(fingerprint(), 0U) << "more values than memory";
+  code_.local_count = 0xffffffff;
+  frame_.stack_top = 0;
+  EXPECT_EQ(fingerprint(), 0U);
+}
+
+TEST_F(PythonLocalsReading, SurvivesGarbageInADict) {
+  code_.local_count = 0;
+  frame_.is_module = true;
+  EXPECT_EQ(fingerprint(), 0U) << "there is no dict";
+  put_globals(1, 2, kOtherAt);
+  const std::uint64_t before = fingerprint();
+  EXPECT_NE(before, 0U);
+  proc_.put<unsigned char>(kKeysAt + 9, 0xff);
+  EXPECT_EQ(fingerprint(), 0U) << "so many indices are none";
+  proc_.put<unsigned char>(kKeysAt + 9, 24);
+  EXPECT_EQ(fingerprint(), 0U) << "its entries are not there";
+  proc_.put<unsigned char>(kKeysAt + 9, 3);
+  proc_.put(kKeysAt + 24, ~std::uint64_t{0});
+  EXPECT_EQ(fingerprint(), 0U) << "nor are so many";
+  proc_.put(kKeysAt + 24, std::uint64_t{2});
+  EXPECT_EQ(fingerprint(), before);
+  proc_.put(kGlobalsAt + 32, ~std::uint64_t{0});
+  EXPECT_EQ(fingerprint(), 0U);
+}
+
+}  // namespace
+}  // namespace mprun
