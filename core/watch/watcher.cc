@@ -36,7 +36,8 @@ constexpr int kMostTriesAtRest = 30;  // a millisecond each
 constexpr double kMostLoadOfPolls = 0.25;
 constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
 constexpr std::size_t kMostAssumedTold = 2;
-constexpr Nanos kAnyLimit = 1;
+// Limits of waits from which on one may say something before they have passed.
+constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
@@ -319,7 +320,7 @@ std::optional<Proof> Watcher::find_early_stall(Nanos now) {
   if (tree_.stall <= kEarlyStall || now - last_moved_ < kEarlyStall || judged_with_assumptions_ == last_moved_)
     return std::nullopt;
   judged_with_assumptions_ = last_moved_;
-  auto proof = judge_with_assumptions(sample_tree(), tree_.stall, {});
+  auto proof = judge_with_assumptions(sample_tree(), std::max(tree_.stall, kFarLimit), {});
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = last_moved_;
@@ -345,7 +346,8 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   }
   if (state == judged_polls_) return std::nullopt;
   judged_polls_ = state;
-  auto proof = judge_with_assumptions(std::make_unique<Sample>(*part), tree_.stall, std::move(state.polls));
+  auto proof =
+      judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), std::move(state.polls));
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = since;

@@ -20,9 +20,10 @@ class Numbers(torch.utils.data.Dataset):
 
 
 if __name__ == "__main__":
+    numbers = iter(torch.utils.data.DataLoader(Numbers(), num_workers=1, timeout=float(sys.argv[1])))
     try:
-        for _ in torch.utils.data.DataLoader(Numbers(), num_workers=1, timeout=float(sys.argv[1])):
-            pass
+        while True:
+            next(numbers)
     except RuntimeError:
         print("done", flush=True)
     for child in multiprocessing.active_children():
