@@ -81,6 +81,24 @@ std::optional<HangCause> mutex_held_at_fork(const Evidence& evidence) {
                    "fork before other threads start, or start the process by spawn or exec"};
 }
 
+// Whether `thread` waits, over others perhaps, for the process.
+bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
+  std::set<pid_t> reached;
+  std::vector<const JudgedThread*> at{&thread};
+  while (!at.empty()) {
+    const JudgedThread& next = *at.back();
+    at.pop_back();
+    for (const Waker& waker : next.wait.wakers) {
+      if (waker.pid == pid) return true;
+      if (waker.pid == thread.sample->pid || !reached.insert(waker.pid).second) continue;
+      for (const JudgedThread& other : evidence.judgement->threads) {
+        if (other.sample->pid == waker.pid && is_stuck(evidence, other)) at.push_back(&other);
+      }
+    }
+  }
+  return false;
+}
+
 // Somebody waits for the end of a process that cannot end, because it writes into a full pipe that only they could
 // read.
 std::optional<HangCause> queue_not_drained(const Evidence& evidence) {
@@ -92,8 +110,8 @@ std::optional<HangCause> queue_not_drained(const Evidence& evidence) {
                return std::any_of(wakers.begin(), wakers.end(), [pid](const Waker& waker) { return waker.pid == pid; });
              };
              return other.sample->pid != thread.sample->pid && is(readers, other.sample->pid) &&
-                    is(other.wait.wakers, thread.sample->pid) &&
-                    (other.wait.kind == WaitKind::kChild || other.wait.kind == WaitKind::kPoll);
+                    (other.wait.kind == WaitKind::kChild || other.wait.kind == WaitKind::kPoll) &&
+                    waits_for_process(evidence, other, thread.sample->pid);
            }) != nullptr;
   });
   if (writer == nullptr) return std::nullopt;
@@ -155,22 +173,8 @@ bool is_alone(const Evidence& evidence, const World::Process& process, pid_t tid
   });
 }
 
-// The thread of a forked child that is alone there, waits for its own process, and left others behind.
-const JudgedThread* find_lonely(const Evidence& evidence, bool (*matches)(const std::vector<PythonFrame>& frames)) {
-  return find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
-    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
-    const auto frames = evidence.python.find(thread.sample->tid);
-    const bool is_own_wait =
-        thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread) || is_idle_libev(*thread.sample);
-    return is_own_wait && process->forked && fork != nullptr && fork->threads > 1 && frames != evidence.python.end() &&
-           is_alone(evidence, *process, thread.sample->tid) && !is_library_helper(frames->second) &&
-           matches(frames->second);
-  });
-}
-
 // Waits to be told something, not for a lock that was taken.
-bool waits_for_notice(const std::vector<PythonFrame>& frames) {
+bool waits_for_notice(const JudgedThread& thread, const std::vector<PythonFrame>& frames) {
   const auto is_notice = [](const PythonFrame& frame) {
     // Of a lock it does not wait in a selector.
     if (!frame.file.ends_with("/threading.py")) {
@@ -179,13 +183,28 @@ bool waits_for_notice(const std::vector<PythonFrame>& frames) {
     }
     return frame.function == "Condition.wait" || frame.function == "Thread._wait_for_tstate_lock";
   };
-  return is_notice(frames.front());
+  // Locks of Python are semaphores; what else waits so in C is a condition variable, as of torch's inter-op threads.
+  const bool is_condition = thread.wait.kind == WaitKind::kFutex && !thread.wait.semaphore &&
+                            (thread.sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+  return is_condition || is_notice(frames.front());
 }
 
-bool waits_for_lock(const std::vector<PythonFrame>& frames) { return !waits_for_notice(frames); }
+// The thread of a forked child that is alone there, waits for its own process, and left others behind.
+const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
+  return find_stuck(evidence, [&](const JudgedThread& thread) {
+    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    const auto frames = evidence.python.find(thread.sample->tid);
+    const bool is_own_wait =
+        thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread) || is_idle_libev(*thread.sample);
+    return is_own_wait && process->forked && fork != nullptr && fork->threads > 1 && frames != evidence.python.end() &&
+           is_alone(evidence, *process, thread.sample->tid) && !is_library_helper(frames->second) &&
+           waits_for_notice(thread, frames->second) != for_lock;
+  });
+}
 
 std::optional<HangCause> thread_lost_at_fork(const Evidence& evidence) {
-  const JudgedThread* waits = find_lonely(evidence, waits_for_notice);
+  const JudgedThread* waits = find_lonely(evidence, false);
   if (waits == nullptr) return std::nullopt;
   return HangCause{"thread-lost-at-fork",
                    thread_text(*waits) + " waits for another thread and has none: it was forked from a process with " +
@@ -225,7 +244,7 @@ std::optional<HangCause> left_behind_at_fork(const Evidence& evidence) {
 }
 
 std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
-  const JudgedThread* waits = find_lonely(evidence, waits_for_lock);
+  const JudgedThread* waits = find_lonely(evidence, true);
   if (waits == nullptr) return std::nullopt;
   return HangCause{"lock-held-at-fork",
                    thread_text(*waits) +
@@ -294,6 +313,20 @@ std::optional<HangCause> worker_died(const Evidence& evidence) {
                          "; its task is lost, and the pool waits for the result for ever",
                      "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job "
                      "of mprun tries the task again"};
+  }
+  const JudgedThread* manages = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.sample->pid == dead->parent && evidence.is_in(thread.sample->tid, "/concurrent/futures/process.py",
+                                                                "_ExecutorManagerThread.join_executor_internals");
+  });
+  if (manages != nullptr) {
+    const auto& deaths = evidence.family->deaths();  // the first: the executor has ended the others
+    const auto first = std::find_if(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
+      return death.forked && is_violent(death) && death.parent == dead->parent;
+    });
+    return HangCause{"worker-died",
+                     "a worker of the executor died: " + end_text(*first) +
+                         "; the executor waits for a thread that still writes a task which no worker reads",
+                     "find out why it died; give tasks little data, or Python 3.12, which closes that pipe"};
   }
   const JudgedThread* asks = find_stuck(evidence, [&](const JudgedThread& thread) {
     return evidence.is_in(thread.sample->tid, "/multiprocessing/managers.py", "AcquirerProxy.acquire") ||

@@ -213,16 +213,17 @@ std::optional<HangCause> task_waits_in_own_pool(const Evidence& evidence) {
     const pid_t tid = thread.sample->tid;
     const bool of_executor = evidence.is_in(tid, "/concurrent/futures/thread.py", "_worker");
     const bool of_pool = evidence.is_in(tid, "/multiprocessing/pool.py", "worker");
-    return (of_executor && evidence.is_in(tid, "/concurrent/futures/_base.py", "Future.result")) ||
+    const bool in_callback = evidence.is_in(tid, "/concurrent/futures/process.py", "_ExecutorManagerThread.run");
+    return ((of_executor || in_callback) && evidence.is_in(tid, "/concurrent/futures/_base.py", "Future.result")) ||
            (of_pool && (evidence.is_in(tid, "/multiprocessing/pool.py", "ApplyResult.wait") ||
                         evidence.is_in(tid, "/multiprocessing/pool.py", "IMapIterator.next")));
   });
   if (waits == nullptr) return std::nullopt;
-  return HangCause{
-      "task-waits-in-own-pool",
-      thread_text(*waits) +
-          " runs a task of a pool, and waits in it for another task, which waits for a thread of that pool",
-      "wait for tasks outside of the pool that runs them, or give it more threads than tasks that wait"};
+  return HangCause{"task-waits-in-own-pool",
+                   thread_text(*waits) +
+                       " runs a task of a pool, or the callback of one, and waits in it for another task, which waits "
+                       "for that thread",
+                   "wait for tasks outside of the pool that runs them, or give it more threads than tasks that wait"};
 }
 
 // The program is over, and its exit waits.

@@ -34,6 +34,8 @@ constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
 constexpr int kMostTriesAtRest = 30;  // a millisecond each
 // A tree that only polls uses so little of a CPU. It is looked at this often, less where a look costs much.
 constexpr double kMostLoadOfPolls = 0.25;
+// A poll that is caught while it asks says nothing of what it waits for.
+constexpr int kTriesToName = 4;
 constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
 constexpr std::size_t kMostAssumedTold = 2;
 // Limits of waits from which on one may say something before they have passed.
@@ -89,6 +91,12 @@ void Watcher::catch_at_rest(Sample* sample, const std::function<bool(const Threa
       if (!sample_thread(proc_, &thread)) sample->whole = false;
     }
   }
+}
+
+std::unique_ptr<Sample> Watcher::sample_at_rest() {
+  auto sample = sample_tree();
+  catch_at_rest(sample.get(), [](const ThreadSample&) { return true; });
+  return sample;
 }
 
 // What runs in a process that rests waits for a GIL, and is just asking for it: it is looked at until it is back.
@@ -273,8 +281,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   const Nanos every = std::clamp(tree_.stall / 10, kSoonestStallLook, kLatestStallLook);
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
   last_stall_look_ = now;
-  auto sample = sample_tree();
-  if (activity_.load() <= kMostLoadOfPolls) catch_at_rest(sample.get(), [](const ThreadSample&) { return true; });
+  auto sample = activity_.load() <= kMostLoadOfPolls ? sample_at_rest() : sample_tree();
   stall_.take(*sample, now);
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);
@@ -285,7 +292,8 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   }
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof tells more
-  auto named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit, {});
+  std::optional<Proof> named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit, {});
+  for (int i = 0; i < kTriesToName && !named; ++i) named = judge_with_assumptions(sample_at_rest(), kAnyLimit, {});
   if (named) proof = std::move(named);
   stall_told_ = true;
   proof->verdict = HangVerdict::kStalled;
@@ -332,8 +340,7 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   if (now < next_poll_look_) return std::nullopt;
   next_poll_look_ = now + kPollLookEvery;
   if (activity_.load() > kMostLoadOfPolls) return std::nullopt;
-  auto sample = sample_tree();
-  catch_at_rest(sample.get(), [](const ThreadSample&) { return true; });
+  auto sample = sample_at_rest();
   polls_.take(*sample, now);
   const Nanos since = polls_.since(now);
   next_poll_look_ = now + std::clamp((monotonic_now() - now) * kPollLookShare, kPollLookEvery, kLatestPollLook);

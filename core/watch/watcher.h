@@ -63,6 +63,7 @@ class Watcher {
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
   void catch_at_rest(Sample* sample, const std::function<bool(const ThreadSample&)>& is_wanted);
+  [[nodiscard]] std::unique_ptr<Sample> sample_at_rest();
   void catch_waiters_for_gil();
   [[nodiscard]] Nanos sample_every() const;
   [[nodiscard]] Proof judge_sample(std::unique_ptr<Sample> sample);

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import harness
 
-INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node"}
+INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node", ".pl": "perl"}
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 

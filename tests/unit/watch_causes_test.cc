@@ -269,6 +269,7 @@ class LonelyChild : public testing::Test {
     TreeProcess& child = evidence_.proc.process(pid_, kParent);
     child.forked = true;
     child.thread(pid_).waits_on(kLock);
+    child.put(kLock, std::uint64_t{1} << 32U);  // a semaphore, as Python's locks are: of 0, with one that waits
     evidence_.forked(pid_, kParent, 4);
     waits_in("threading.py", "Condition.wait");
   }
@@ -294,6 +295,14 @@ TEST_F(LonelyChild, CopiedALockIfItWaitsForOne) {
   EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");
   waits_in("threading.py", "RLock.acquire");
   EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");
+}
+
+// Python is in a library of C++, which waits by a condition variable.
+TEST_F(LonelyChild, LostAThreadIfItWaitsForACondition) {
+  waits_in("torch/jit.py", "wait");
+  EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");
+  evidence_.proc.processes[pid_].put(kLock, std::uint64_t{2});
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork");
 }
 
 TEST_F(LonelyChild, IsNotSoIfItsParentHadNoThreads) {

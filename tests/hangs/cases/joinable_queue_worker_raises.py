@@ -1,0 +1,19 @@
+"""A worker raises before it says task_done(), and who has put the tasks waits for all to be done."""
+
+import multiprocessing
+
+
+def work(tasks: multiprocessing.JoinableQueue) -> None:
+    tasks.get()
+    raise ValueError("the first task")
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    tasks = context.JoinableQueue()
+    worker = context.Process(target=work, args=(tasks,))
+    worker.start()
+    for number in range(2):
+        tasks.put(number)
+    tasks.join()  # hangs here
+    print("done")
