@@ -31,7 +31,7 @@ constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
 // After that time something is said of what would be a deadlock, but for a few assumptions.
 constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
-constexpr int kMostTriesAtRest = 30;  // a millisecond each
+constexpr int kMostTriesAtGil = 30, kMostTriesAtRest = 10;  // a millisecond each
 // A tree that only polls uses so little of a CPU. It is looked at this often, less where a look costs much.
 constexpr double kMostLoadOfPolls = 0.25;
 // A poll that is caught while it asks says nothing of what it waits for.
@@ -81,9 +81,8 @@ void Watcher::sample_again(Nanos now) {
 }
 
 // Looks again at threads that were found running, until they wait.
-void Watcher::catch_at_rest(Sample* sample, const std::function<bool(const ThreadSample&)>& is_wanted) {
+void Watcher::catch_at_rest(Sample* sample, int tries, const std::function<bool(const ThreadSample&)>& is_wanted) {
   constexpr timespec kPause{0, kNanosPerMilli};
-  int tries = kMostTriesAtRest;
   for (ThreadSample& thread : sample->threads) {
     if (!is_wanted(thread)) continue;
     for (; thread.call.running && thread.state != 'Z' && tries > 0; --tries) {
@@ -95,13 +94,14 @@ void Watcher::catch_at_rest(Sample* sample, const std::function<bool(const Threa
 
 std::unique_ptr<Sample> Watcher::sample_at_rest() {
   auto sample = sample_tree();
-  catch_at_rest(sample.get(), [](const ThreadSample&) { return true; });
+  catch_at_rest(sample.get(), kMostTriesAtRest, [](const ThreadSample&) { return true; });
   return sample;
 }
 
 // What runs in a process that rests waits for a GIL, and is just asking for it: it is looked at until it is back.
 void Watcher::catch_waiters_for_gil() {
-  catch_at_rest(sample_.get(), [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
+  catch_at_rest(sample_.get(), kMostTriesAtGil,
+                [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
 }
 
 Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {

@@ -62,7 +62,7 @@ class Watcher {
   [[nodiscard]] std::unique_ptr<Sample> sample_tree() const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
-  void catch_at_rest(Sample* sample, const std::function<bool(const ThreadSample&)>& is_wanted);
+  void catch_at_rest(Sample* sample, int tries, const std::function<bool(const ThreadSample&)>& is_wanted);
   [[nodiscard]] std::unique_ptr<Sample> sample_at_rest();
   void catch_waiters_for_gil();
   [[nodiscard]] Nanos sample_every() const;
