@@ -186,6 +186,10 @@ TEST(Watcher, SaysNothingEarlyOfAPartThatNobodyWaitsFor) {
   EXPECT_FALSE(is_told([](FakeProc* proc) { proc->processes[kParent].thread(kParent).sleeps(); }));
   EXPECT_FALSE(is_told([](FakeProc* proc) { proc->processes[kParent].thread(kParent).waits_on(0x5000); }));
   EXPECT_FALSE(is_told([](FakeProc* proc) {
+    proc->processes[kParent].pipe(3, 70, O_RDONLY).thread(kParent).reads(3);
+    proc->processes[kChild].pipe(4, 70, O_WRONLY);
+  })) << "it waits to hear from it, not for its end";
+  EXPECT_FALSE(is_told([](FakeProc* proc) {
     TreeProcess& parent = proc->processes[kParent];
     parent.thread(kParent + 100).waits_for_child(kChild);
     parent.thread(kParent).sleeps();
