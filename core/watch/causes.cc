@@ -92,7 +92,7 @@ std::optional<HangCause> queue_not_drained(const Evidence& evidence) {
                return std::any_of(wakers.begin(), wakers.end(), [pid](const Waker& waker) { return waker.pid == pid; });
              };
              return other.sample->pid != thread.sample->pid && is(readers, other.sample->pid) &&
-                    is(other.wait.wakers, thread.sample->pid) &&
+                    has_open_too(evidence, thread, other.sample->pid) && is(other.wait.wakers, thread.sample->pid) &&
                     (other.wait.kind == WaitKind::kChild || other.wait.kind == WaitKind::kPoll);
            }) != nullptr;
   });

@@ -167,6 +167,22 @@ TEST(WaitCauses, InputNeverClosed) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
 }
 
+// Anybody of the tree could open the FIFO, and yet the parent may have nothing to do with it.
+TEST(WaitCauses, OfAFifoBlameOnlyWhoHasItOpen) {
+  const std::string fifo = "/tmp/its/fifo";
+  for (const bool writes : {false, true}) {
+    CauseEvidence evidence;
+    evidence.proc.fifos[fifo] = {1, 1, true};
+    TreeProcess& parent = evidence.proc.process(kParent);
+    parent.thread(kParent).waits_for_child(kChild);
+    TreeThread& child = evidence.proc.process(kChild, kParent).open(3, fifo, O_RDWR).thread(kChild);
+    writes ? child.writes(3) : child.reads(3);
+    EXPECT_EQ(evidence.of_hang().id, "no-waker") << writes;
+    parent.open(4, fifo, O_RDWR);
+    EXPECT_EQ(evidence.of_hang().id, writes ? "queue-not-drained" : "input-never-closed");
+  }
+}
+
 TEST(WaitCauses, PipeKeptByGrandchild) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).thread(kParent).reads(3);
