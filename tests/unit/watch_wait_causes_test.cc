@@ -174,7 +174,7 @@ TEST(WaitCauses, OfAFifoBlameOnlyWhoHasItOpen) {
     CauseEvidence evidence;
     evidence.proc.fifos[fifo] = {1, 1, true};
     TreeProcess& parent = evidence.proc.process(kParent);
-    parent.thread(kParent).waits_for_child(kChild);
+    parent.open(3, "/tmp/its/other").thread(kParent).waits_for_child(kChild);
     TreeThread& child = evidence.proc.process(kChild, kParent).open(3, fifo, O_RDWR).thread(kChild);
     writes ? child.writes(3) : child.reads(3);
     EXPECT_EQ(evidence.of_hang().id, "no-waker") << writes;
