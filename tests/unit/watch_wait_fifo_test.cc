@@ -17,7 +17,7 @@ constexpr std::uint64_t kPathAt = 0x9000;
 const std::string kFifo = "/tmp/its/fifo";
 constexpr const char* kOutsideMayOpen = "somebody outside may open FIFO /tmp/its/fifo";
 // The processes of a FakeProc have started with the machine.
-const Nanos kBeforeTheTree = read_clock(CLOCK_BOOTTIME) + kNanosPerSecond;
+const Nanos kBeforeTheTree = read_clock(CLOCK_BOOTTIME) + 3600 * kNanosPerSecond;
 constexpr NamedPipe kHidden{1, 1, true};
 
 /// 10 waits for its child 11, which opens a FIFO that nobody else can see.
