@@ -27,6 +27,8 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 /// It waits until what it has written is read; or until there is something to read. wait_causes.cc.
 [[nodiscard]] bool waits_to_write(const Evidence& evidence, const JudgedThread& thread);
 [[nodiscard]] bool waits_to_read(const Evidence& evidence, const JudgedThread& thread);
+/// `pid` has open what the thread reads or writes: of a FIFO, those who could let it go on need not. wait_causes.cc.
+[[nodiscard]] bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pid);
 
 // collective_causes.cc
 [[nodiscard]] std::optional<HangCause> collective_mismatch(const Evidence& evidence);

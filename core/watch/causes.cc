@@ -81,7 +81,7 @@ std::optional<HangCause> mutex_held_at_fork(const Evidence& evidence) {
                    "fork before other threads start, or start the process by spawn or exec"};
 }
 
-// Whether `thread` waits, over others perhaps, for the process.
+// Whether `thread` waits for the process, perhaps over others that wait for an end or a lock.
 bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
   std::set<pid_t> reached;
   std::vector<const JudgedThread*> at{&thread};
@@ -92,7 +92,8 @@ bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid
       if (waker.pid == pid) return true;
       if (waker.pid == thread.sample->pid || !reached.insert(waker.pid).second) continue;
       for (const JudgedThread& other : evidence.judgement->threads) {
-        if (other.sample->pid == waker.pid && is_stuck(evidence, other)) at.push_back(&other);
+        const bool talks = waits_to_read(evidence, other) || waits_to_write(evidence, other);
+        if (other.sample->pid == waker.pid && is_stuck(evidence, other) && !talks) at.push_back(&other);
       }
     }
   }
@@ -110,6 +111,7 @@ std::optional<HangCause> queue_not_drained(const Evidence& evidence) {
                return std::any_of(wakers.begin(), wakers.end(), [pid](const Waker& waker) { return waker.pid == pid; });
              };
              return other.sample->pid != thread.sample->pid && is(readers, other.sample->pid) &&
+                    has_open_too(evidence, thread, other.sample->pid) &&
                     (other.wait.kind == WaitKind::kChild || other.wait.kind == WaitKind::kPoll) &&
                     waits_for_process(evidence, other, thread.sample->pid);
            }) != nullptr;

@@ -84,6 +84,17 @@ bool waits_to_read(const Evidence& evidence, const JudgedThread& thread) {
          (kind == WaitKind::kPoll && polls_pipe(evidence, thread, O_RDONLY));
 }
 
+bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
+  if (thread.wait.kind != WaitKind::kPipeRead && thread.wait.kind != WaitKind::kPipeWrite) return true;
+  const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+  const Descriptor* own = evidence.world->descriptor(thread.sample->pid, number);
+  const World::Process* process = evidence.world->process(pid);
+  if (own == nullptr || process == nullptr) return false;
+  if (own->kind != Descriptor::Kind::kFile || own->terminal || slave_of_terminal(*own)) return true;
+  return std::any_of(process->descriptors.begin(), process->descriptors.end(),
+                     [own](const Descriptor& descriptor) { return descriptor.target == own->target; });
+}
+
 // FIFOs that are opened at one end, and at the other by nobody.
 std::optional<HangCause> fifo_not_opened(const Evidence& evidence) {
   std::string text;
@@ -155,6 +166,7 @@ std::optional<HangCause> input_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
     if (!waits_to_read(evidence, thread) || !wakes(thread, process->parent)) return false;
+    if (!has_open_too(evidence, thread, process->parent)) return false;
     return find_stuck(evidence, [&](const JudgedThread& other) {
              return other.sample->pid == process->parent && other.wait.kind == WaitKind::kChild &&
                     wakes(other, process->pid);

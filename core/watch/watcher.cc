@@ -43,14 +43,13 @@ constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
 // So many children with a bad end within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
-// A thread that can go on no more than those who are stuck waits for the end of one of them.
+// A main thread waits for the end of processes that are stuck.
 bool is_waited_for(const Judgement& judgement) {
   return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
     const auto& wakers = thread.wait.wakers;
-    return thread.wait.kind == WaitKind::kChild && !thread.live && judgement.stuck.count(thread.sample->pid) == 0 &&
-           thread.sample->tid == thread.sample->pid && std::all_of(wakers.begin(), wakers.end(), [&](const Waker& one) {
-             return judgement.stuck.count(one.pid) != 0;
-           });
+    return thread.wait.kind == WaitKind::kChild && !thread.live && thread.sample->tid == thread.sample->pid &&
+           std::all_of(wakers.begin(), wakers.end(),
+                       [&](const Waker& one) { return judgement.stuck.count(one.pid) != 0; });
   });
 }
 

@@ -75,7 +75,7 @@ class TreeProcess {
   std::string namespace_ids;  ///< of the line NSpid, where it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
-  std::string exe = "/usr/bin/program";
+  std::string exe = "/usr/bin/program", cwd = "/";
   int memory_of = 0;                 ///< processes with the same number, not 0, have one address space
   std::map<int, Nanos> time_limits;  ///< of sockets that have one
 
@@ -95,6 +95,13 @@ class TreeProcess {
   }
   TreeProcess& socket(int fd, int inode) {
     return open(fd, "socket:[" + std::to_string(inode) + "]", O_RDWR, "ino:\t" + std::to_string(inode) + "\n");
+  }
+  /// One side of the pseudo-terminal whose slave is /dev/pts/N.
+  TreeProcess& terminal_master(int fd, int number) {
+    return open(fd, "/dev/ptmx", O_RDWR, "ino:\t86\ntty-index:\t" + std::to_string(number) + "\n");
+  }
+  TreeProcess& terminal_slave(int fd, int number) {
+    return open(fd, "/dev/pts/" + std::to_string(number), O_RDWR, "ino:\t" + std::to_string(number + 3) + "\n");
   }
   TreeProcess& eventfd(int fd, int id) {
     return open(fd, "anon_inode:[eventfd]", O_RDWR,
@@ -124,6 +131,14 @@ class TreeProcess {
     for (std::size_t i = 0; i < raw.size(); ++i) bytes[address + i] = raw[i];
     return *this;
   }
+  /// With zeros after it, to the end of its page.
+  TreeProcess& put_text(std::uint64_t address, const std::string& text) {
+    constexpr std::uint64_t kPage = 4096;
+    const std::uint64_t end = address + text.size() + 1;
+    for (std::uint64_t at = end - 1; at < (end + kPage - 1) / kPage * kPage; ++at) bytes[at] = '\0';
+    for (std::size_t i = 0; i < text.size(); ++i) bytes[address + i] = text[i];
+    return *this;
+  }
 };
 
 inline TreeThread& TreeProcess::waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind) {
@@ -145,6 +160,7 @@ class FakeProc : public ProcSource {
   std::vector<UnixSocket> sockets;
   std::map<std::uint64_t, std::vector<std::string>> names;  ///< in /dev/shm, by inode
   std::set<std::string> private_folders;
+  std::map<std::string, NamedPipe> fifos;  ///< by path
   std::string locks, tcp, tcp6;
   bool knows_names = true, knows_kcmp = true;
   /// As the option hidepid does. Process 1 is both mprun, whose threads and children are ours to see, and init.
@@ -187,6 +203,10 @@ class FakeProc : public ProcSource {
   }
   std::optional<bool> is_private_folder(pid_t, const std::string& folder) override {
     return private_folders.count(folder) != 0;
+  }
+  std::optional<NamedPipe> named_pipe(pid_t, const std::string& path) override {
+    const auto fifo = fifos.find(path);
+    return fifo == fifos.end() ? std::nullopt : std::optional(fifo->second);
   }
 
  private:
@@ -302,6 +322,7 @@ inline std::optional<std::string> FakeProc::link(const std::string& path) {
   const Place place = find(path);
   if (place.process == nullptr || !place.process->readable) return std::nullopt;
   if (place.rest == "exe") return place.process->exe;
+  if (place.rest == "cwd") return place.process->cwd;
   if (place.rest.rfind("fd/", 0) != 0) return std::nullopt;
   const int fd = std::stoi(place.rest.substr(3));
   const auto opened = place.process->descriptors.find(fd);

@@ -129,6 +129,21 @@ TEST(DescriptorInfo, TellsTheLocksOfAFile) {
   EXPECT_EQ(descriptor.locks[1].end, 149U);
 }
 
+// As of /dev/ptmx, by which the one who opened it writes and reads for the slave /dev/pts/5.
+TEST(DescriptorInfo, TellsTheTerminalOfAMaster) {
+  const auto terminal = [](const char* target, const char* text) {
+    Descriptor descriptor = parse_descriptor(8, target);
+    parse_descriptor_info(text, &descriptor);
+    return descriptor.terminal;
+  };
+  EXPECT_EQ(terminal("/dev/ptmx", "pos:\t0\nflags:\t02\nmnt_id:\t31\nino:\t86\ntty-index:\t5\n"), 5U);
+  EXPECT_EQ(terminal("/dev/pts/ptmx", "tty-index:\t0\n"), 0U);
+  for (const char* text : {"", "flags:\t02\nino:\t86\n", "tty-index:\n", "tty-index:\tx\n", "tty-index:\t-1\n"}) {
+    EXPECT_EQ(terminal("/dev/ptmx", text), std::nullopt) << text;
+  }
+  EXPECT_EQ(terminal("pipe:[9]", "tty-index:\t5\n"), std::nullopt);
+}
+
 TEST(DescriptorInfo, SurvivesAnything) {
   for (const char* target : {"anon_inode:[eventpoll]", "anon_inode:[timerfd]", "anon_inode:[pidfd]", "/x"}) {
     for (const char* text :

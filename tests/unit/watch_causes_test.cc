@@ -2,6 +2,7 @@
 #include "watch/causes.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <csignal>
 
@@ -276,6 +277,12 @@ class LonelyChild : public testing::Test {
   void waits_in(const std::string& file, const std::string& function) {
     evidence_.python[pid_] = {{kLib + file, 320, function}, {"/home/anna/train.py", 7, "call"}};
   }
+  /// It polls a pipe to itself.
+  void polls_itself(std::uint64_t milliseconds) {
+    TreeProcess& child = evidence_.proc.processes[pid_].pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
+    child.open(9, "anon_inode:[eventpoll]", O_RDWR, "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\n");
+    child.thread(pid_).call(SYS_epoll_wait, {9, 0x1000, 8, milliseconds});
+  }
   CauseEvidence evidence_;
   pid_t pid_ = evidence_.alive;
 };
@@ -288,6 +295,32 @@ TEST_F(LonelyChild, LostAThreadIfItWaitsForNotice) {
   const HangCause cause = evidence_.of_hang();
   EXPECT_EQ(cause.id, "thread-lost-at-fork");
   EXPECT_NE(cause.explanation.find("4 threads"), std::string::npos) << cause.explanation;
+}
+
+TEST_F(LonelyChild, LostAThreadIfItsEventLoopWaits) {
+  polls_itself(~std::uint64_t{0});
+  waits_in("selectors.py", "EpollSelector.select");
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "it may poll for anything";
+  auto& frames = evidence_.python[pid_];
+  frames.insert(frames.begin() + 1, {kLib + "asyncio/base_events.py", 1884, "BaseEventLoop._run_once"});
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork");
+  evidence_.proc.processes[pid_].thread(kThird).waits_on(kOtherLock);
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified") << "it has another thread";
+}
+
+TEST_F(LonelyChild, LostAThreadIfTheHubOfGeventWaits) {
+  constexpr std::uint64_t kLongestBlock = 59743;
+  polls_itself(kLongestBlock);
+  waits_in("site-packages/gevent/hub.py", "Hub.run");
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork");
+  evidence_.python.clear();
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_EQ(cause.id, "thread-lost-at-fork") << "libev without Python";
+  EXPECT_NE(cause.explanation.find("waits for another thread to notify it"), std::string::npos) << cause.explanation;
+  polls_itself(~std::uint64_t{0});
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "no libev";
+  waits_in("site-packages/gevent/hub.py", "Hub.run");
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker");
 }
 
 TEST_F(LonelyChild, CopiedALockIfItWaitsForOne) {

@@ -2,6 +2,7 @@
 #include "watch/library_waits.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 namespace mprun {
 namespace {
@@ -22,6 +23,8 @@ TEST(LibraryWaits, KnowsWhoLooksAroundNowAndThen) {
   const LibraryPoll* worker = find_library_poll({kSelecting, kGetting, {kLoaderWorker, 270, "_worker_loop"}});
   ASSERT_NE(worker, nullptr);
   EXPECT_TRUE(worker->ends_with_parent);
+  EXPECT_TRUE(loader->has_limit_of_caller);
+  EXPECT_FALSE(worker->has_limit_of_caller);
 }
 
 // What a worker is given to do may wait with limits of its own.
@@ -63,6 +66,24 @@ TEST(LibraryWaits, KnowsNoOtherSleeps) {
   EXPECT_EQ(looks_between_sleeps({{kDistributed, 5, "all_reduce"}}), nullptr);
   EXPECT_EQ(looks_between_sleeps({{"/home/me/api.py", 5, "BaseFileLock.acquire"}}), nullptr);
   EXPECT_EQ(looks_between_sleeps({{"train.py", 3, "main"}, {kDistributed, 5, "_store_based_barrier"}}), nullptr);
+}
+
+// gevent's hub without a timer.
+TEST(LibraryWaits, KnowsTheLongestBlockOfLibev) {
+  const auto is_idle = [](std::int64_t number, std::array<std::uint64_t, 6> arguments) {
+    ThreadSample thread;
+    thread.call.number = number;
+    thread.call.arguments = arguments;
+    return is_idle_libev(thread);
+  };
+  EXPECT_TRUE(is_idle(SYS_epoll_wait, {3, 0x1000, 64, 59743}));
+  EXPECT_TRUE(is_idle(SYS_epoll_pwait, {3, 0x1000, 64, 59743}));
+  for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{59742}, std::uint64_t{59744}, ~std::uint64_t{0}}) {
+    EXPECT_FALSE(is_idle(SYS_epoll_wait, {3, 0x1000, 64, limit})) << limit;
+  }
+  EXPECT_FALSE(is_idle(SYS_poll, {0x1000, 1, 59743}));
+  EXPECT_FALSE(is_idle(SYS_ppoll, {0x1000, 1, 0x4000, 59743}));
+  EXPECT_FALSE(is_idle(SYS_epoll_pwait2, {3, 0x1000, 64, 59743})) << "an address";
 }
 
 TEST(LibraryWaits, TellsWhatARankDoes) {

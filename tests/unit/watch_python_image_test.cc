@@ -20,7 +20,7 @@ constexpr std::uint64_t kVersion = kImage + 0x1000, kCodeType = kImage + 0x1100,
 constexpr std::uint64_t kInterpreter = 0x500000, kThread = 0x510000, kLostThread = 0x511000;
 constexpr std::uint64_t kEntry = 0x520000, kInner = 0x521000, kIncomplete = 0x522000, kOuter = 0x523000;
 constexpr std::uint64_t kInnerCode = 0x530000, kOuterCode = 0x531000, kFile = 0x540000, kLines = 0x541000;
-constexpr std::uint64_t kValue = 0x550000, kOtherValue = 0x551000;
+constexpr std::uint64_t kValue = 0x550000, kOtherValue = 0x551000, kFunction = 0x560000, kDefaults = 0x561000;
 constexpr pid_t kPid = 70, kTid = 77;
 
 class PythonImage : public testing::Test {
@@ -147,6 +147,23 @@ class PythonImage : public testing::Test {
     proc_.put(kInner + layout_.frame.locals, at | 1U);
   }
 
+  /// The function "inner" has so many arguments, of which the last ones have these defaults.
+  void put_defaults(std::uint32_t arguments, const std::vector<std::uint64_t>& defaults) {
+    proc_.put(kInnerCode + layout_.code.argument_count, arguments);
+    proc_.put(kInner + layout_.frame.function, kFunction | 1U);
+    proc_.map(kFunction, 0x80);
+    proc_.put(kFunction + layout_.function_defaults, kDefaults);
+    proc_.map(kDefaults, 0x60);
+    proc_.put<std::uint64_t>(kDefaults + 16, defaults.size());
+    for (std::size_t i = 0; i < defaults.size(); ++i) proc_.put(kDefaults + layout_.tuple_items + i * 8, defaults[i]);
+  }
+  void put_argument(std::uint64_t index, std::uint64_t value) {
+    proc_.put(kInner + layout_.frame.locals + index * 8, value);
+  }
+  std::optional<bool> default_is_used(const char* function = "inner", pid_t tid = kTid) {
+    return first_default_is_used(&proc_, kPid, tid, function);
+  }
+
   /// Thread kTid at a futex, with a time limit.
   static ThreadSample waiting_thread(std::uint64_t runs) {
     ThreadSample thread;
@@ -210,6 +227,52 @@ TEST_F(PythonImage, HasVariablesOfTheUsersOwnCode) {
   EXPECT_NE(fingerprint(), before);
   put_text(kFile, "/usr/lib/python3.14/queue.py");
   EXPECT_EQ(fingerprint(), 0U) << "the library's are new at each call";
+}
+
+TEST_F(PythonImage, TellsWhetherADefaultIsUsed) {
+  put_defaults(2, {kValue});
+  for (const std::uint64_t flags : {0, 1, 3}) {  // of a reference
+    put_argument(1, kValue | flags);
+    EXPECT_EQ(default_is_used(), true) << flags;
+    put_argument(1, kOtherValue | flags);
+    EXPECT_EQ(default_is_used(), false) << flags;
+  }
+  put_argument(0, kValue);
+  EXPECT_EQ(default_is_used(), false) << "an argument without a default";
+}
+
+// They belong to the last arguments.
+TEST_F(PythonImage, TellsWhetherTheFirstOfSeveralDefaultsIsUsed) {
+  put_defaults(4, {kValue, kOtherValue, kOtherValue});
+  put_argument(0, kOtherValue);
+  put_argument(1, kValue);
+  put_argument(2, 0x1234);
+  EXPECT_EQ(default_is_used(), true);
+  put_argument(1, kOtherValue);
+  put_argument(2, kOtherValue);
+  EXPECT_EQ(default_is_used(), false);
+  put_defaults(3, {kOtherValue, kValue, kValue});
+  EXPECT_EQ(default_is_used(), true) << "all have one";
+}
+
+TEST_F(PythonImage, DoesNotTellWhetherADefaultIsUsedWhereThereIsNone) {
+  put_defaults(2, {kValue});
+  put_argument(1, kValue);
+  EXPECT_EQ(default_is_used("other"), std::nullopt);
+  EXPECT_EQ(default_is_used("inner", kPid), std::nullopt) << "another thread";
+  EXPECT_EQ(default_is_used("outer"), std::nullopt) << "its function cannot be read";
+  put_defaults(2, {});
+  EXPECT_EQ(default_is_used(), std::nullopt) << "no default";
+  put_defaults(1, {kValue, kValue});
+  EXPECT_EQ(default_is_used(), std::nullopt) << "more defaults than arguments";
+  put_defaults(100, {kValue});
+  EXPECT_EQ(default_is_used(), std::nullopt) << "no such function exists";
+  put_defaults(2, {kValue});
+  EXPECT_EQ(default_is_used(), true);
+  proc_.put(kFunction + layout_.function_defaults, std::uint64_t{0});
+  EXPECT_EQ(default_is_used(), std::nullopt) << "the function has no defaults";
+  proc_.files["70/maps"] = "";
+  EXPECT_EQ(default_is_used(), std::nullopt) << "no Python";
 }
 
 TEST_F(PythonImage, PollsWhileItsVariablesStayAsTheyAre) {
@@ -341,6 +404,55 @@ TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
   EXPECT_NE(decoded("_store_based_barrier", 0).why_live, "");
   EXPECT_NE(decoded("all_reduce", 1).why_live, "") << "it sleeps for another reason";
   EXPECT_THAT(assumed_, testing::IsEmpty());
+}
+
+class LoaderImage : public RankImage {
+ protected:
+  LoaderImage() {
+    put_text(kFile, "/torch/utils/data/dataloader.py");
+    put_text(kInnerCode + 0x800, "_MultiProcessingDataLoaderIter._try_get_data");
+    put_defaults(2, {kValue});
+    proc_.put(0x7f0000000100, std::uint16_t{0x050f});
+  }
+
+  /// What thread kTid waits for.
+  Wait wait_of_loader() {
+    Sample sample{{waiting_thread(5), waiting_thread(5)}};
+    sample.threads[0].tid = kPid;
+    for (ThreadSample& thread : sample.threads) {
+      thread.call.stack_pointer = 0x7ffc00001000;
+      thread.call.program_counter = 0x7f0000000102;
+    }
+    World world(&proc_, &sample, {});
+    return decode_wait(sample.threads[1], &world);
+  }
+};
+
+TEST_F(LoaderImage, PollsWithTheLimitOfItsOwn) {
+  put_argument(1, kValue);
+  const Wait wait = wait_of_loader();
+  EXPECT_EQ(wait.why_live, "");
+  EXPECT_EQ(wait.kind, WaitKind::kFutex);
+  EXPECT_THAT(wait.object, testing::HasSubstr("looking now and then whether its workers live"));
+  EXPECT_THAT(wait.wakers, testing::ElementsAre(Waker{kPid, 0}));
+}
+
+// DataLoader(timeout=N): it raises then.
+TEST_F(LoaderImage, IsLiveWithTheLimitOfItsCaller) {
+  for (const bool is_known : {true, false}) {
+    put_argument(1, is_known ? kOtherValue : kValue);
+    if (!is_known) put_defaults(2, {});
+    const Wait wait = wait_of_loader();
+    EXPECT_EQ(wait.why_live, "a wait with a time limit") << is_known;
+    EXPECT_TRUE(wait.timed);
+  }
+}
+
+TEST_F(LoaderImage, OfOtherPollsHasNoLimitOfACaller) {
+  put_text(kFile, "/torch/utils/data/_utils/pin_memory.py");
+  put_text(kInnerCode + 0x800, "_pin_memory_loop");
+  put_argument(1, kOtherValue);
+  EXPECT_EQ(wait_of_loader().why_live, "");
 }
 
 TEST_F(PythonImage, OfAVersionThatIsNotKnownIsNotRead) {

@@ -1,6 +1,7 @@
 // Causes that follow from who waits for whom: a tree in which each rule fires, and one that is almost the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "cause_evidence.h"
 
@@ -14,6 +15,82 @@ constexpr std::uint64_t kAddress = 0x5000;
 const std::string kLibrary = "/usr/lib/python3.11/";
 const PythonFrame kCondition{kLibrary + "threading.py", 320, "Condition.wait"};
 const PythonFrame kOwn{"/home/anna/run.py", 7, "main"};
+
+/// Opens a FIFO that only the tree can see.
+void opens_fifo(CauseEvidence* evidence, pid_t pid, const std::string& path, std::uint64_t flags) {
+  evidence->proc.fifos[path] = {1, 1, true};
+  evidence->proc.processes[pid].put_text(0x9000, path).thread(pid).call(SYS_open, {0x9000, flags});
+}
+
+/// The first thread polls one descriptor, without a limit.
+void polls_descriptor(TreeProcess* process, int fd, short events) {
+  process->put(0x9000, pollfd{fd, events, 0}).thread(process->pid).call(SYS_poll, {0x9000, 1, ~std::uint64_t{0}});
+}
+
+TEST(WaitCauses, FifoNotOpened) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent);
+  opens_fifo(&evidence, kChild, "/tmp/its/a", O_RDONLY);
+  const std::string of_child = "process 5000020 waits until somebody opens FIFO /tmp/its/a to write";
+  HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "fifo-not-opened");
+  EXPECT_EQ(cause.explanation, of_child);
+  EXPECT_TRUE(cause.looks_idle) << "a server that waits for its first client";
+  child.thread(kThird) = child.thread(kChild);
+  child.thread(kThird).tid = kThird;
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.explanation, of_child) << "a process is named once";
+  EXPECT_TRUE(cause.looks_idle);
+  opens_fifo(&evidence, kParent, "/tmp/its/b", O_WRONLY);
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.explanation, "process 5000010 waits until somebody opens FIFO /tmp/its/b to read; " + of_child);
+  EXPECT_FALSE(cause.looks_idle) << "both want to go on";
+}
+
+TEST(WaitCauses, ChildSignalMissed) {
+  CauseEvidence evidence;
+  evidence.outside.assumptions.no_limit_from = kNanosPerSecond;
+  TreeThread& thread = evidence.proc.process(kParent).catches(SIGCHLD).thread(kParent);
+  thread.call(SYS_rt_sigsuspend, {0x1000, 8});
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "child-signal-missed");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000010 waits for the signal of a child's end, and has no child"));
+  evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child has not ended";
+}
+
+TEST(WaitCauses, QueueNotDrainedOfWhoPollsToWrite) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY);
+  polls_descriptor(&child, 4, POLLOUT);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 cannot end before its output (pipe 70) is read"));
+  child.pipe(4, 70, O_RDWR);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may want to read";
+}
+
+/// kParent, which waits for the end of kChild, and kChild have one end each of a pair of sockets.
+CauseEvidence sockets_to_child() {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).socket(3, 70).thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent).socket(3, 71);
+  evidence.proc.sockets = {{70, 71, false, "", false}, {71, 70, false, "", false}};
+  return evidence;
+}
+
+TEST(WaitCauses, OfSocketsAreToldByTheCall) {
+  CauseEvidence evidence = sockets_to_child();
+  TreeProcess& child = evidence.proc.processes[kChild];
+  child.thread(kChild).call(SYS_sendto, {3});
+  EXPECT_EQ(evidence.of_hang().id, "queue-not-drained");
+  child.thread(kChild).call(SYS_recvfrom, {3});
+  EXPECT_EQ(evidence.of_hang().id, "input-never-closed");
+  polls_descriptor(&child, 3, POLLOUT);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may want to read or to write";
+}
 
 TEST(WaitCauses, PipeCycle) {
   CauseEvidence evidence;
@@ -36,6 +113,50 @@ TEST(WaitCauses, PipeCycleOfWriters) {
   EXPECT_FALSE(cause.looks_idle) << "who writes is not idle";
 }
 
+/// kParent talks to kThird, which is started by kChild, who waits for its end: a coprocess.
+CauseEvidence cycle_through_child(std::uint64_t mode_of_ends, std::uint64_t mode_of_others) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, mode_of_ends).pipe(4, 71, mode_of_others);
+  evidence.proc.process(kChild, kParent).pipe(4, 70, mode_of_others).thread(kChild).waits_for_child(kThird);
+  evidence.proc.process(kThird, kChild).pipe(3, 71, mode_of_ends);
+  return evidence;
+}
+
+TEST(WaitCauses, PipeCycleThroughAWaitForAChild) {
+  CauseEvidence evidence = cycle_through_child(O_RDONLY, O_WRONLY);
+  evidence.proc.processes[kParent].thread(kParent).reads(3);
+  evidence.proc.processes[kThird].thread(kThird).reads(3);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-cycle");
+  EXPECT_EQ(cause.explanation,
+            "processes wait for each other: process 5000010 waits to hear on pipe 70 from 5000020, process 5000020 "
+            "waits for the end of 5000030, process 5000030 waits to hear on pipe 71 from 5000010");
+  EXPECT_TRUE(cause.looks_idle);
+  evidence.proc.processes[kChild].thread(kChild).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits for no child";
+}
+
+TEST(WaitCauses, PipeCycleOfWritersThroughAWaitForAChild) {
+  CauseEvidence evidence = cycle_through_child(O_WRONLY, O_RDONLY);
+  evidence.proc.processes[kParent].thread(kParent).writes(3);
+  evidence.proc.processes[kThird].thread(kThird).writes(3);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-cycle");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000010 waits until pipe 70 is read by 5000020"));
+  EXPECT_FALSE(cause.looks_idle);
+}
+
+TEST(WaitCauses, InputNeverClosedOfWhoPolls) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(4, 70, O_WRONLY).thread(kParent).waits_for_child(kChild);
+  polls_descriptor(&evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY), 3, POLLIN);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "input-never-closed");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 reads pipe 70, which process 5000010 has open"));
+  evidence.proc.processes[kParent].thread(kParent).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
+}
+
 TEST(WaitCauses, InputNeverClosed) {
   CauseEvidence evidence;
   TreeProcess& parent = evidence.proc.process(kParent).pipe(4, 70, O_WRONLY);
@@ -44,6 +165,22 @@ TEST(WaitCauses, InputNeverClosed) {
   EXPECT_EQ(evidence.of_hang().id, "input-never-closed");
   parent.thread(kParent).waits_on(kAddress);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
+}
+
+// Anybody of the tree could open the FIFO, and yet the parent may have nothing to do with it.
+TEST(WaitCauses, OfAFifoBlameOnlyWhoHasItOpen) {
+  const std::string fifo = "/tmp/its/fifo";
+  for (const bool writes : {false, true}) {
+    CauseEvidence evidence;
+    evidence.proc.fifos[fifo] = {1, 1, true};
+    TreeProcess& parent = evidence.proc.process(kParent);
+    parent.open(3, "/tmp/its/other").thread(kParent).waits_for_child(kChild);
+    TreeThread& child = evidence.proc.process(kChild, kParent).open(3, fifo, O_RDWR).thread(kChild);
+    writes ? child.writes(3) : child.reads(3);
+    EXPECT_EQ(evidence.of_hang().id, "no-waker") << writes;
+    parent.open(4, fifo, O_RDWR);
+    EXPECT_EQ(evidence.of_hang().id, writes ? "queue-not-drained" : "input-never-closed");
+  }
 }
 
 TEST(WaitCauses, PipeKeptByGrandchild) {
@@ -103,6 +240,22 @@ TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
   EXPECT_EQ(cause.id, "never-notified");
   EXPECT_TRUE(cause.looks_idle);
   EXPECT_THAT(cause.explanation, HasSubstr("threading.Event.wait at /home/anna/run.py:7"));
+}
+
+// It polls a pipe to itself, by which other threads would wake it.
+TEST(WaitCauses, NeverNotifiedInAnEventLoop) {
+  CauseEvidence evidence;
+  polls_descriptor(&evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY), 3, POLLIN);
+  const PythonFrame selector{kLibrary + "selectors.py", 468, "EpollSelector.select"};
+  const PythonFrame loop{kLibrary + "asyncio/base_events.py", 1884, "BaseEventLoop._run_once"};
+  evidence.python[kParent] = {selector, loop, kOwn};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "never-notified");
+  EXPECT_THAT(cause.explanation, HasSubstr("at /home/anna/run.py:7"));
+  evidence.python[kParent] = {selector, loop};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody has asked for it";
+  evidence.python[kParent] = {selector, kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no event loop";
 }
 
 /// Two ranks, whose parent waits for them.

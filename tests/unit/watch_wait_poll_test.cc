@@ -60,6 +60,25 @@ TEST(PollWait, WithATimeLimitIsLive) {
   }
 }
 
+// An epoll loop that has nothing to do but to look whether the clock was set.
+TEST(PollWait, WithTheLongestBlockOfLibevHasNoLimit) {
+  FakeProc proc = poller();
+  TreeThread& thread = watch_by_epoll(&proc, "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\n")
+                           .threads[10]
+                           .call(SYS_epoll_wait, {9, 0x1000, 8, 59743});
+  const Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kPoll);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}));
+  EXPECT_FALSE(all.waits.at(10).timed);
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_TRUE(all.assumed.empty());
+  thread.arguments[3] = 59742;
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, "a wait with a time limit");
+  thread.arguments[3] = 59743;
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
 // After SIGSTOP and SIGCONT. What else is restarted has a time limit, which does not show.
 TEST(PollWait, GoesOnForEverWhenItWasRestarted) {
   FakeProc proc = poller();

@@ -9,6 +9,7 @@
 namespace mprun {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -96,6 +97,82 @@ TEST(Wait, OfAProcessThatCatchesTheEndOfChildrenMayEndWithAnyChild) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   proc.processes[11].threads[11].waits_on(0x5000);
   EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
+/// 10, which catches SIGCHLD and has a stuck child 11, waits for a signal by system call `number`.
+FakeProc waits_for_signal(std::int64_t number = SYS_rt_sigsuspend) {
+  FakeProc proc = parent_and_stuck_child();
+  proc.processes[10].catches(SIGCHLD).thread(10).call(number, {0x1000, 8});
+  return proc;
+}
+
+TEST(Wait, ForTheSignalOfAChildEndsWithAChild) {
+  for (const std::int64_t number : {SYS_rt_sigsuspend, SYS_pause}) {
+    FakeProc proc = waits_for_signal(number);
+    proc.process(12, 10).thread(12).waits_on(0x5000);
+    const Judged all = judged(&proc);
+    EXPECT_EQ(all.waits.at(10).kind, WaitKind::kChild);
+    EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}, Waker{12, 0}));
+    EXPECT_TRUE(all.is_deadlock);
+    EXPECT_THAT(all.assumed, IsEmpty());
+    proc.processes[12].threads[12].sleeps();
+    EXPECT_FALSE(judged(&proc).is_stuck(10));
+  }
+}
+
+TEST(Wait, ForAnyOtherSignalIsLive) {
+  FakeProc without_handler = waits_for_signal();
+  without_handler.processes[10].caught = 0;
+  FakeProc with_limit = waits_for_signal(SYS_rt_sigtimedwait);
+  with_limit.processes[10].threads[10].arguments = {0x1000, 0, 0, 8};
+  Outside outside;
+  outside.assumptions.no_limit_from = kNanosPerSecond;
+  for (FakeProc* proc : {&without_handler, &with_limit}) {
+    for (const bool assumes : {false, true}) {
+      const Judged all = judged(proc, assumes ? outside : Outside());
+      EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSignal);
+      EXPECT_EQ(all.waits.at(10).why_live, kOnlyASignal);
+      EXPECT_THAT(all.assumed, IsEmpty());
+    }
+  }
+}
+
+// Nobody has taken notice of the end of 12. The signal may yet be handled, and let the wait end.
+TEST(Wait, ForTheSignalOfAChildIsLiveWhileAnEndIsNotHeardOf) {
+  FakeProc proc = waits_for_signal();
+  proc.process(12, 10).thread(12).state = 'Z';
+  Sample sample = take_sample(&proc, {10, 11});
+  const auto why_live = [&] {
+    World world(&proc, &sample, {});
+    return decode_wait(sample.threads.at(0), &world).why_live;
+  };
+  EXPECT_EQ(why_live(), "");
+  sample.ended = {12};
+  EXPECT_EQ(why_live(), kOnlyASignal);
+  proc.processes[12].parent = 1;
+  EXPECT_EQ(why_live(), "") << "the child of another";
+}
+
+TEST(Wait, ForTheSignalOfAChildIsLiveIfNotAllChildrenAreSeen) {
+  FakeProc proc = waits_for_signal();
+  proc.process(12).thread(12).waits_on(0x5000);
+  proc.processes[12].hidden_descriptors = true;
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, kOnlyASignal);
+}
+
+TEST(Wait, ForTheSignalOfAChildThatDoesNotExistIsForEverIfThatIsAssumed) {
+  FakeProc proc = waits_for_signal();
+  proc.processes[11].parent = 1;
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, kOnlyASignal);
+  Outside outside;
+  outside.assumptions.no_limit_from = kNanosPerSecond;
+  const Judged all = judged(&proc, outside);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSignal);
+  EXPECT_THAT(all.waits.at(10).wakers, ElementsAre(Waker{10, 0}));
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_THAT(all.assumed, ElementsAre("process 10 may be sent a signal"));
+  proc.processes[10].thread(20).sleeps();  // it may start a child, or send the signal
+  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
 }
 
 constexpr const char* kTwoLocks =
@@ -206,7 +283,7 @@ TEST(Wait, ThatIsNotUnderstoodIsLive) {
       {"io_uring_enter", SYS_io_uring_enter},
       {"futex_waitv", 449},
       {"connect", SYS_connect},
-      {"openat: a FIFO", SYS_openat},
+      {"openat: of what is no FIFO", SYS_openat},
       {"ptrace", SYS_ptrace},
       {"restart_syscall: of what, is not told", SYS_restart_syscall},
       {"fcntl: not for a lock", SYS_fcntl},

@@ -156,6 +156,50 @@ TEST(Watcher, TellsEarlyOfATreeThatOnlyPolls) {
   EXPECT_EQ(proof->but_for, "thread 5000010 of process 5000010 polls, and has found nothing that would let it go on");
 }
 
+/// kParent waits for its child, which polls; a helper thread of kParent sleeps, which could do anything.
+FakeProc tree_with_polling_child() {
+  FakeProc proc = stuck_tree();
+  proc.processes[kParent].thread(kParent + 100).sleeps();
+  proc.processes[kChild].put(kTimeLimit, timespec{0, 100'000'000});
+  proc.processes[kChild].thread(kChild).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
+  return proc;
+}
+
+TEST(Watcher, TellsEarlyOfAPartThatIsWaitedFor) {
+  FakeProc proc = tree_with_polling_child();
+  const auto proof = early_stall(&proc, [&] { wake_often(&proc, kChild); });
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kStalled);
+  EXPECT_TRUE(proof->is_early);
+  EXPECT_FALSE(proof->judgement.is_deadlock());
+  EXPECT_THAT(proof->judgement.stuck, UnorderedElementsAre(kChild));
+  EXPECT_EQ(proof->but_for, "thread 5000011 of process 5000011 polls, and has found nothing that would let it go on");
+}
+
+TEST(Watcher, SaysNothingEarlyOfAPartThatNobodyWaitsFor) {
+  const auto is_told = [](const auto& change) {
+    FakeProc proc = tree_with_polling_child();
+    change(&proc);
+    return early_stall(&proc, [&] { wake_often(&proc, kChild); }).has_value();
+  };
+  EXPECT_TRUE(is_told([](FakeProc*) {}));
+  EXPECT_FALSE(is_told([](FakeProc* proc) { proc->processes[kParent].thread(kParent).sleeps(); }));
+  EXPECT_FALSE(is_told([](FakeProc* proc) { proc->processes[kParent].thread(kParent).waits_on(0x5000); }));
+  EXPECT_FALSE(is_told([](FakeProc* proc) {
+    proc->processes[kParent].pipe(3, 70, O_RDONLY).thread(kParent).reads(3);
+    proc->processes[kChild].pipe(4, 70, O_WRONLY);
+  })) << "it waits to hear from it, not for its end";
+  EXPECT_FALSE(is_told([](FakeProc* proc) {
+    TreeProcess& parent = proc->processes[kParent];
+    parent.thread(kParent + 100).waits_for_child(kChild);
+    parent.thread(kParent).sleeps();
+  })) << "only a helper waits for it";
+  EXPECT_FALSE(is_told([](FakeProc* proc) {
+    proc->processes[kParent].thread(kParent).waits_for_child(-1);
+    proc->process(kChild + 1, kParent).thread(kChild + 1).sleeps();
+  })) << "another child may end";
+}
+
 TEST(Watcher, SaysNothingEarlyOfAPollWhileATimeLimitIsNear) {
   FakeProc proc = polling_tree();
   proc.processes[kChild].put(kTimeLimit, timespec{50, 0});
