@@ -206,7 +206,7 @@ std::string World::why_it_acts_alone(Process* process, const StatusFile& status)
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
-  if (const std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
+  if (std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
     if (!around_.assumptions.handlers_release_nobody) return catches;
     assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");

@@ -298,16 +298,21 @@ def supervisor_of(running: Running) -> int:
     return child.pid
 
 
+def seconds_to_end() -> float:
+    """Within which all of a job are gone after mprun; a sanitizer gives back terabytes of mappings as mprun ends."""
+    return 10 if b"__asan_init" in harness.MPRUN_BIN.read_bytes() else 1
+
+
 def assert_all_gone(pids: list[int], since: float) -> None:
-    """Fails unless none of them is alive one second after `since`."""
-    left = since + 1 - time.monotonic()
+    """Fails unless none of them is alive a second after `since`."""
+    left = since + seconds_to_end() - time.monotonic()
     try:
         harness.wait_until(
             lambda: not any(map(harness.is_alive, pids)), timeout=max(left, 0), what="their end"
         )
     except AssertionError:
         alive = [str(p) for p in harness.list_processes().values() if p.pid in pids and p.alive]
-        raise AssertionError("alive after one second:\n" + "\n".join(alive)) from None
+        raise AssertionError("still alive:\n" + "\n".join(alive)) from None
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
