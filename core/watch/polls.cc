@@ -1,5 +1,7 @@
 #include "watch/polls.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
 
@@ -12,13 +14,18 @@ namespace {
 // A wake-up makes a thread run once or more. So often it has to have run between two looks at its variables.
 constexpr std::uint64_t kManyRuns = 3;
 
-// What a loop compares the clock with: a time that is still to come, soon.
-bool is_deadline(double value) {
+// What a loop compares the clock with: the time at which it ends, or has begun, by a clock that Python's time shows.
+bool is_time_of_loop(double value, double age_of_tree) {
   constexpr double kSoon = 86400;
-  timespec wall{};
-  clock_gettime(CLOCK_REALTIME, &wall);
-  const auto is_ahead = [value](double now) { return value > now && value < now + kSoon; };
-  return is_ahead(to_seconds(monotonic_now())) || is_ahead(static_cast<double>(wall.tv_sec));
+  const auto is_near = [&](double now) { return value > now - age_of_tree && value < now + kSoon; };
+  return is_near(to_seconds(monotonic_now())) || is_near(to_seconds(wall_now()));
+}
+
+Nanos age_of(ProcSource* proc, pid_t pid) {
+  const auto text = proc->read(std::to_string(pid) + "/stat");
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
+  const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);
+  return stat ? read_clock(CLOCK_BOOTTIME) - static_cast<Nanos>(stat->start_ticks) * tick : 0;
 }
 
 }  // namespace
@@ -37,7 +44,8 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   for (const PythonThread& one : python(thread.pid).threads) {
     if (one.tid == thread.tid) locals = one.locals;
   }
-  const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(), is_deadline);
+  const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
+                                   [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
   poll.stays = poll.has_locals && poll.locals == locals.fingerprint && !may_end;
   poll.has_locals = true;
   poll.locals = locals.fingerprint;
@@ -47,6 +55,8 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
 void PollMeter::take(const Sample& sample, Nanos now) {
   stall_.take(sample, now);
   python_.clear();
+  // The first is the root of the tree, or its oldest child.
+  age_of_tree_ = sample.threads.empty() ? 0 : age_of(proc_, sample.threads.front().pid);
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {
     const bool is_limited_wait = !thread.call.running && !thread.hidden && without_limit(thread).has_value();

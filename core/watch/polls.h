@@ -19,7 +19,8 @@ class PollMeter {
   void take(const Sample& sample, Nanos now);
   /// Since when all threads have been where they are; 0: one ran, or there is none.
   [[nodiscard]] Nanos since(Nanos now) const;
-  /// Threads that have woken up at the same place several times, while the variables of their Python stayed the same.
+  /// Threads that have woken up at the same place several times, while the variables of their Python stayed the same,
+  /// and none of these is a time that the loop could compare with the clock.
   [[nodiscard]] std::set<pid_t> polls() const;
 
  private:
@@ -33,6 +34,7 @@ class PollMeter {
   [[nodiscard]] const PythonStacks& python(pid_t pid);
 
   ProcSource* proc_;
+  Nanos age_of_tree_ = 0;
   StallMeter stall_;
   std::map<pid_t, Poll> polls_;           ///< by thread
   std::map<pid_t, PythonStacks> python_;  ///< by process, as of the last sample

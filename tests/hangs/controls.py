@@ -118,6 +118,7 @@ ALL = [
     Control("poll_decides.py", seconds=4.5, more=("for",)),
     Control("poll_decides.py", seconds=4.5, more=("count",)),
     Control("poll_decides.py", seconds=4.5, more=("deadline",)),
+    Control("poll_decides.py", seconds=4.5, more=("begin",)),
     Control("polls_until_told.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("io_uring.c"),

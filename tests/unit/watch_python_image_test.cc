@@ -288,10 +288,28 @@ TEST_F(PythonImage, DoesNotPollUntilATimeThatIsSoonToCome) {
     put_variable(kValue, kFloatType, now + 600);
     EXPECT_THAT(polls([] {}), testing::IsEmpty()) << now;
   }
+  // The tree has just begun, as far as is known.
   for (const double other : {uptime - 5, today - 600, today + 1e6, 0.5}) {
     put_variable(kValue, kFloatType, other);
     EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid)) << other;
   }
+}
+
+// It may look for how long it has polled.
+TEST_F(PythonImage, DoesNotPollFromATimeSinceItsTreeBegan) {
+  const Nanos age = 60 * kNanosPerSecond;
+  const auto ticks =
+      static_cast<unsigned long long>((read_clock(CLOCK_BOOTTIME) - age) / 1'000'000 * sysconf(_SC_CLK_TCK) / 1000);
+  std::string stat = "70 (python) S 1 70 70 0 -1 0";
+  for (int field = 10; field <= 52; ++field) stat += " " + (field == 22 ? std::to_string(ticks) : std::string("0"));
+  proc_.files["70/stat"] = stat + "\n";
+  const double uptime = to_seconds(monotonic_now()), today = to_seconds(wall_now());
+  for (const double begin : {uptime - 30, today - 30}) {
+    put_variable(kValue, kFloatType, begin);
+    EXPECT_THAT(polls([] {}), testing::IsEmpty()) << begin;
+  }
+  put_variable(kValue, kFloatType, today - 90);
+  EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid)) << "before it began";
 }
 
 // It has run and is looked at as a poll, and yet it waits for the GIL.

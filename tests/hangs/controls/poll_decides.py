@@ -1,38 +1,38 @@
-"""A parent polls for a result, in one of three ways, and decides after a while to do without it."""
+"""A parent asks again and again whether a child has ended, in one of four ways, and decides after a while to end it."""
 
 import multiprocessing
-import queue
 import sys
 import time
 
-POLLS = 10
+POLLS = 20
 
 
-def ask(results: multiprocessing.Queue, seconds: float) -> bool:
-    try:
-        results.get(timeout=seconds / POLLS)
-    except queue.Empty:
-        return False
-    return True
+def has_ended(child: multiprocessing.Process, seconds: float) -> bool:
+    child.join(timeout=seconds / POLLS)
+    return child.exitcode is not None
 
 
 if __name__ == "__main__":
     seconds, way = float(sys.argv[1]), sys.argv[2]
     context = multiprocessing.get_context("fork")
-    tasks, results = context.Queue(), context.Queue()
+    tasks = context.Queue()
     child = context.Process(target=tasks.get)
     child.start()
     if way == "for":
         for _ in range(POLLS):
-            ask(results, seconds)
+            has_ended(child, seconds)
     elif way == "count":
         failures = 0
         while failures < POLLS:
-            failures += not ask(results, seconds)
-    else:
+            failures += not has_ended(child, seconds)
+    elif way == "deadline":
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            ask(results, seconds)
+            has_ended(child, seconds)
+    else:
+        begin = time.time()
+        while time.time() - begin < seconds:
+            has_ended(child, seconds)
     child.terminate()
     child.join()
     print("done")
