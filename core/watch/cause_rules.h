@@ -1,4 +1,4 @@
-// What the rules of causes.cc, wait_causes.cc and collective_causes.cc share. Private to them.
+// What the rules of causes.cc, fork_causes.cc, wait_causes.cc and collective_causes.cc share. Private to them.
 #pragma once
 
 #include "watch/causes.h"
@@ -29,6 +29,13 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 [[nodiscard]] bool waits_to_read(const Evidence& evidence, const JudgedThread& thread);
 /// `pid` has open what the thread reads or writes: of a FIFO, those who could let it go on need not. wait_causes.cc.
 [[nodiscard]] bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pid);
+
+// fork_causes.cc
+[[nodiscard]] std::optional<HangCause> openmp_after_fork(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> mutex_held_at_fork(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> thread_lost_at_fork(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> left_behind_at_fork(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> lock_held_at_fork(const Evidence& evidence);
 
 // collective_causes.cc
 [[nodiscard]] std::optional<HangCause> collective_mismatch(const Evidence& evidence);
