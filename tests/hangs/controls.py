@@ -28,11 +28,12 @@ class Control:
     other: type[Outside] = Outside
     more: tuple[str, ...] = ()  # further arguments
     seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
+    stall: int = STALL_SECONDS  # above `seconds` where it stays at one place for so long
 
     @property
     def stall_seconds(self) -> int:
         """With which they are watched."""
-        return OUTSIDE_SECONDS if self.other.acts else STALL_SECONDS
+        return OUTSIDE_SECONDS if self.other.acts else self.stall
 
     @property
     def name(self) -> str:
@@ -115,10 +116,10 @@ ALL = [
     Control("select_timeout.py", seconds=4),
     Control("asyncio_idle.py"),
     # Polls that decide something in the end.
-    Control("poll_decides.py", seconds=4.5, more=("for",)),
-    Control("poll_decides.py", seconds=4.5, more=("count",)),
-    Control("poll_decides.py", seconds=4.5, more=("deadline",)),
-    Control("poll_decides.py", seconds=4.5, more=("begin",)),
+    Control("poll_decides.py", seconds=8, more=("for",), stall=OUTSIDE_SECONDS),
+    Control("poll_decides.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
+    Control("poll_decides.py", seconds=8, more=("deadline",), stall=OUTSIDE_SECONDS),
+    Control("poll_decides.py", seconds=8, more=("begin",), stall=OUTSIDE_SECONDS),
     Control("polls_until_told.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("io_uring.c"),
