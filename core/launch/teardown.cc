@@ -23,21 +23,39 @@ namespace {
 enum class Helper {
   kNone,
   kTracker,       ///< of multiprocessing, or of joblib's loky
-  kForkserver,    ///< of multiprocessing; what it has forked looks the same
+  kForkserver,    ///< of multiprocessing
   kTorchTracker,  ///< of torch's sharing strategy file_system: first waits two seconds for somebody new
 };
 
 /// One whose command line is empty may be a tracker: it is between exec and its first instruction, or ending anyway.
+/// What a helper has forked looks like it and is none: the workers of a forkserver.
 Helper helper_kind(pid_t pid) {
   const std::string arguments = command_line(pid);
+  if (arguments.empty()) return Helper::kTracker;
   if (arguments.rfind("torch_shm_manager", 0) == 0) return Helper::kTorchTracker;
-  if (arguments.find("multiprocessing.forkserver import main") != std::string::npos) return Helper::kForkserver;
+  const bool forkserver = arguments.find("multiprocessing.forkserver import main") != std::string::npos;
   const bool tracker = arguments.find(".resource_tracker import main") != std::string::npos;
-  return arguments.empty() || tracker ? Helper::kTracker : Helper::kNone;
+  if (!forkserver && !tracker) return Helper::kNone;
+  const auto stat = read_stat(pid);
+  if (stat && stat->forked) return Helper::kNone;
+  return tracker ? Helper::kTracker : Helper::kForkserver;
 }
 
-/// The time that a helper may take to end when all others have: on a busy machine a Python with torch needs a second.
-double patience_with(Helper kind) { return kind == Helper::kTorchTracker ? 4 : kind == Helper::kNone ? 0 : 2; }
+/// The seconds that a helper may take to end once nobody is left that could ask it for something. A second is enough
+/// even for a Python with torch, but on a machine with far more to do than CPUs nothing is.
+double patience_with(Helper kind) {
+  switch (kind) {
+    case Helper::kNone:
+      return 0;
+    case Helper::kForkserver:
+      return 2;
+    case Helper::kTracker:
+      return 10;
+    case Helper::kTorchTracker:
+      return 12;
+  }
+  return 0;
+}
 
 bool is_tracker(pid_t pid) {
   const Helper kind = helper_kind(pid);
@@ -112,10 +130,12 @@ bool has_ended(pid_t child) {
 }
 
 constexpr Nanos kRestless = 5 * kNanosPerMilli;
+constexpr double kLongestPatience = 30;  // where others are started all the time
 
 class Killer {
  public:
-  explicit Killer(double seconds) : begun_(monotonic_now()), deadline_(after(seconds)) {}
+  explicit Killer(double seconds)
+      : begun_(monotonic_now()), last_kill_(begun_), deadline_(begun_ + from_seconds(seconds)) {}
 
   int kill_all() {
     while (reap() && monotonic_now() < deadline_) {
@@ -129,8 +149,6 @@ class Killer {
   }
 
  private:
-  [[nodiscard]] Nanos after(double seconds) const { return begun_ + from_seconds(seconds); }
-
   /// Whether there was one to kill.
   bool kill_each(const std::vector<Descendant>& processes) {
     bool found = false;
@@ -139,7 +157,7 @@ class Killer {
       if (killed_.count(pid) == 0 && spares(pid)) continue;
       spared_.erase(pid);
       one.process.signal(SIGKILL);
-      killed_.insert(pid);
+      if (killed_.insert(pid).second) last_kill_ = monotonic_now();
       found = true;
     }
     return found;
@@ -150,9 +168,10 @@ class Killer {
     if (kind == Helper::kNone) return false;
     Helper& known = spared_.try_emplace(pid, kind).first->second;
     if (kind != Helper::kTracker) known = kind;  // else it may be ending without a command line: it is what it was
-    const double patience = patience_with(known);
-    deadline_ = std::max(deadline_, after(patience + 1));  // one that is late still has to be killed
-    return monotonic_now() < after(patience);
+    const Nanos late =
+        std::min(last_kill_ + from_seconds(patience_with(known)), begun_ + from_seconds(kLongestPatience));
+    deadline_ = std::max(deadline_, late + kNanosPerSecond);  // one that is late still has to be killed
+    return monotonic_now() < late;
   }
 
   // One that forks and exits all the time is found by no look at all of /proc. But it becomes our child each time.
@@ -167,7 +186,7 @@ class Killer {
     } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
   }
 
-  Nanos begun_, deadline_;
+  Nanos begun_, last_kill_, deadline_;
   std::set<pid_t> killed_;
   std::map<pid_t, Helper> spared_;
 };

@@ -31,6 +31,37 @@ def test_shared_memory_is_removed(run_mprun: RunCommand, lasts: float) -> None:
         assert "leaked shared_memory" in run.stderr  # it was the helper that removed it
 
 
+FORKSERVER = """
+import multiprocessing
+import os
+import time
+
+
+def hold(lock, sender):
+    sender.send("here")
+    time.sleep(1e6)
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("forkserver")
+    lock = context.Lock()
+    receiver, sender = context.Pipe(duplex=False)
+    context.Process(target=hold, args=(lock, sender)).start()
+    receiver.recv()
+    print(lock._semlock.name.strip("/"), flush=True)
+    os._exit(0)
+"""
+
+
+def test_semaphores_of_a_forkserver_are_removed(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Its worker looks like the forkserver, holds the tracker's pipe, and ends only when it is killed."""
+    (tmp_path / "holds.py").write_text(FORKSERVER, encoding="utf-8")
+    run = run_mprun("--", harness.MPRUN_PYTHON, "holds.py").check()
+    assert run.stdout.startswith("mp-"), str(run)
+    assert f"sem.{run.stdout.strip()}" not in harness.shared_memory()
+    assert "leaked semaphore" in run.stderr
+
+
 LEAKING_JOB = """
 import os
 import signal
