@@ -218,7 +218,7 @@ void WorkerCrew::end_given_up(int number) {
   if (!slot.process) return;  // its pipe closed before its host reported it: on_launched() ends it
   const Nanos when = slot.verdict == kWroteNoResult ? 0 : monotonic_now() + kClosedPatience;
   plan_.loop->at(when, [this, number, process = slot.process] {
-    if (!(at(number).process == process) || at(number).retired) return;
+    if (!(at(number).process == process) || at(number).retired || process.has_ended()) return;
     at(number).condemned = true;
     signal_group(process, SIGKILL);
   });

@@ -98,6 +98,56 @@ def test_an_interpreter_in_a_pid_namespace_of_its_own(
     assert [r["error"]["type"] for r in results if r["task"] == 5] == ["WorkerDied"], str(run)
 
 
+# Three of its workers start slowly; the fourth, which has a task, kills their host.
+SLOW_STARTS = """
+import os
+import signal
+
+import events
+
+
+def start_slowly():
+    if os.path.exists("killed"):
+        return
+    try:
+        os.close(os.open("first", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        events.mark("slow")
+        signal.pause()
+
+
+if FORKED_WITH_SCRIPT:
+    os.register_at_fork(after_in_child=start_slowly)
+else:
+    start_slowly()
+
+
+def run(number):
+    if not os.path.exists("killed"):
+        events.wait_for("slow", 3, seconds=60)
+        events.mark("killed")
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()
+    return number
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("start_method", ["fork", "forkserver"])
+def test_workers_that_die_with_their_namespace_while_they_start(
+    run_job: RunCommand, tmp_path: Path, start_method: str
+) -> None:
+    """Nobody says how they ended, and that they closed their pipes is no fault of theirs: they are started again."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\n" + WRAPPERS["init"].format(python=harness.MPRUN_PYTHON) + "\n", encoding="utf-8")
+    python.chmod(0o755)
+    spec = {"script": "job.py:run", "start_method": start_method, "python": str(python), "processes": 4}
+    spec |= {"inputs": {"range": TASKS}, "chunk_size": 1, "retries": {"on_death": 1}}
+    script = SLOW_STARTS.replace("FORKED_WITH_SCRIPT", str(start_method == "fork"))
+    run = run_job(spec, scripts={"job.py": script, "events.py": harness.EVENTS}).check()
+    assert run.values() == list(range(TASKS))
+
+
 # --- hosts that lie ------------------------------------------------------------------------------
 
 LIAR = """
