@@ -89,7 +89,12 @@ def look(case: Case, stillness: Stillness, everyone: dict[int, harness.Process])
 
 
 def end_all(runner: harness.Runner) -> None:
-    """Orphans, too: a case that was asked where it hangs has left its children to us."""
+    """Orphans, too: a case that was asked where it hangs has left its children to us. Trackers of Python come last, by
+    themselves: only they know what shared memory has to be removed."""
+    deadline = time.monotonic() + PATIENCE
+    while (below := harness.living_descendants()) and time.monotonic() < deadline:
+        harness.kill_all([process for process in below if "resource_tracker import main" not in str(process)])
+        time.sleep(0.01)
     runner.finish()
     while below := harness.living_descendants():
         harness.kill_all(below)
