@@ -39,6 +39,10 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 
 // collective_causes.cc
 [[nodiscard]] std::optional<HangCause> collective_mismatch(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> store_key_missing(const Evidence& evidence);
+
+/// Where it is assumed that nobody continues what was stopped. stall_causes.cc.
+[[nodiscard]] std::optional<HangCause> stopped_for_ever(const Evidence& evidence);
 
 // wait_causes.cc. Each says what it is sure of, or nothing.
 [[nodiscard]] std::optional<HangCause> fifo_not_opened(const Evidence& evidence);

@@ -270,7 +270,8 @@ std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
 }
 
 // In this order: what is known for certain before what may follow from it.
-constexpr Rule kRules[] = {openmp_after_fork,
+constexpr Rule kRules[] = {stopped_for_ever,
+                           openmp_after_fork,
                            lock_cycle,
                            own_file_lock,
                            file_lock_cycle,
@@ -282,6 +283,7 @@ constexpr Rule kRules[] = {openmp_after_fork,
                            left_behind_at_fork,
                            pool_helper_lost,
                            collective_mismatch,
+                           store_key_missing,
                            fifo_not_opened,
                            queue_not_drained,
                            child_signal_missed,

@@ -64,7 +64,36 @@ std::string text_of(const std::vector<Rank>& ranks) {
   return text + (ranks.size() > kMostRanksTold ? "; and so on" : "");
 }
 
+// It reads an answer of the store.
+bool asks_store(const JudgedThread& thread, World* world) {
+  if (thread.wait.kind != WaitKind::kSocket) return false;
+  const pid_t pid = thread.sample->pid;
+  const Descriptor* descriptor = world->descriptor(pid, static_cast<int>(thread.sample->call.arguments[0]));
+  const auto& sockets = world->tcp_sockets(pid);
+  const auto own = std::find_if(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+    return descriptor != nullptr && socket.inode == descriptor->inode;
+  });
+  if (own == sockets.end()) return false;
+  const auto port = std::string_view(own->remote).substr(own->remote.find(':'));
+  return std::any_of(world->processes().begin(), world->processes().end(),
+                     [&](const auto& process) { return serves_store(process.first, port, world); });
+}
+
 }  // namespace
+
+std::optional<HangCause> store_key_missing(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.live || !asks_store(thread, evidence.world)) continue;
+    const auto frames = evidence.python.find(thread.sample->tid);
+    const std::string place = frames == evidence.python.end() ? "" : place_of(frames->second);
+    return HangCause{
+        "store-key-missing",
+        "process " + std::to_string(thread.sample->pid) + " waits" + place +
+            " for a key of torch.distributed's store that no rank has set, and those who could set it wait",
+        "set each key that somebody waits for, under the same name and prefix, before you wait for others"};
+  }
+  return std::nullopt;
+}
 
 std::optional<HangCause> collective_mismatch(const Evidence& evidence) {
   const auto ranks = ranks_of(evidence);

@@ -37,6 +37,7 @@ constexpr std::array kTame = {
     TameHandler{"xz", kAny, "", "XZ Utils' src/xz/signals.c: ends; or mytime.c: prints how far it is"},
     TameHandler{"bzip2", kAny, "", "bzip2.c: removes its output and ends"},
     TameHandler{"make", kAny, "fatal_error_signal", "GNU make's commands.c: ends its children and itself"},
+    TameHandler{"make", SIGUSR1, "", "main.c: prints more, or no longer"},
     TameHandler{"git", kAny, "", "tempfile.c and others: removes files and ends"},
 };
 

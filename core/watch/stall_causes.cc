@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "watch/causes.h"
+#include "watch/cause_rules.h"
 #include "watch/sight.h"
 
 namespace mprun {
@@ -127,6 +127,13 @@ std::optional<HangCause> not_seen(const Evidence& evidence) {
 constexpr Rule kStallRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
 
 }  // namespace
+
+std::optional<HangCause> stopped_for_ever(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.wait.kind == WaitKind::kStopped && !thread.live) return stopped_thread(thread);
+  }
+  return std::nullopt;
+}
 
 HangCause find_cause_of_stall(const Evidence& evidence) {
   for (const Rule rule : kStallRules) {

@@ -243,6 +243,19 @@ bool serves_rendezvous(const ThreadSample& thread, World* world) {
          rank_phase(world->python(thread.pid).threads) == RankPhase::kMeets;
 }
 
+// Anybody may continue it, and somebody outside perhaps soon.
+Wait decode_stop(const ThreadSample& thread, World* world) {
+  const World::Process* process = world->process(thread.pid);
+  const bool is_below_another = process != nullptr && world->process(process->parent) != nullptr;
+  if (thread.state != 'T' || !world->assumptions().nobody_continues || !is_below_another) {
+    return live_wait(WaitKind::kStopped, "it was stopped");
+  }
+  world->assume("process " + std::to_string(thread.pid) + " may be continued");
+  Wait wait{WaitKind::kStopped, {}, {}, {}};
+  add_processes(world->everybody(), &wait);
+  return wait;
+}
+
 }  // namespace
 
 const char* to_string(WaitKind kind) {
@@ -310,7 +323,7 @@ void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
 
 Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
-  if (thread.state == 'T' || thread.state == 't') return live_wait(WaitKind::kStopped, "it was stopped");
+  if (thread.state == 'T' || thread.state == 't') return decode_stop(thread, world);
   if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
   if (call_of(thread.call.number) == Call::kSleep) {

@@ -58,6 +58,8 @@ struct Wait {
 [[nodiscard]] Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world);
 /// One of several descriptors that are waited for, for whatever it may have to say. wait_descriptor.cc.
 [[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, World* world);
+/// Whether `pid` serves the store of torch.distributed at a port (":1F90", as in an address). wait_descriptor.cc.
+[[nodiscard]] bool serves_store(pid_t pid, std::string_view port, World* world);
 /// flock and fcntl. wait_file_lock.cc.
 [[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, World* world);
 /// A FIFO that is opened, or one that was: `end` of it. nullopt: the path is of none. wait_fifo.cc.

@@ -35,16 +35,21 @@ bool is_of_this_machine(std::string_view address) {
   return is_loopback || address.substr(0, kIpv6.size()) == kIpv6;
 }
 
+bool is_connection_to(const TcpSocket& socket, std::string_view port) {
+  return socket.state == TcpSocket::State::kEstablished && socket.remote.ends_with(port);
+}
+
 // A rank of torch.distributed to which so far only others of the tree have come; before all have met, by an address
 // that no other machine could use.
 bool only_ranks_come(pid_t pid, const TcpSocket& listener, World* world) {
-  const RankPhase phase = rank_phase(world->python(pid).threads);
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
+  RankPhase phase = rank_phase(world->python(pid).threads);
+  if (phase == RankPhase::kNone && serves_store(pid, port, world)) phase = RankPhase::kMet;
   const auto& sockets = world->tcp_sockets(pid);
   return phase != RankPhase::kNone && std::none_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
-           if (socket.state != TcpSocket::State::kEstablished || !socket.remote.ends_with(port)) return false;
-           return world->socket_holders(socket.inode).empty() ||
-                  (phase == RankPhase::kMeets && !is_of_this_machine(socket.remote));
+           return is_connection_to(socket, port) &&
+                  (world->socket_holders(socket.inode).empty() ||
+                   (phase == RankPhase::kMeets && !is_of_this_machine(socket.remote)));
          });
 }
 
@@ -193,6 +198,19 @@ void limit_read_of_terminal(const ThreadSample& thread, World* world, Wait* wait
 }
 
 }  // namespace
+
+// Whatever Python does meanwhile: whoever serves it is one of its own clients.
+bool serves_store(pid_t pid, std::string_view port, World* world) {
+  const auto& maps = world->maps(pid);
+  const bool has_torch = std::any_of(maps.begin(), maps.end(), [](const Mapping& mapping) {
+    return mapping.path.find("/libtorch_cpu.so") != std::string::npos;
+  });
+  const auto& sockets = world->tcp_sockets(pid);
+  return has_torch && std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+           const auto holders = world->socket_holders(socket.inode);
+           return is_connection_to(socket, port) && std::find(holders.begin(), holders.end(), pid) != holders.end();
+         });
+}
 
 // SO_RCVTIMEO and SO_SNDTIMEO limit these calls, and no poll.
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world) {

@@ -306,7 +306,7 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
   Proof proof;
   proof.sample = std::move(sample);
   Outside outside = outside_();
-  outside.assumptions = {true, true, no_limit_from, std::move(polls)};
+  outside.assumptions = {true, true, true, no_limit_from, std::move(polls)};
   proof.world = std::make_unique<World>(proc_, proof.sample.get(), std::move(outside));
   proof.judgement = judge(*proof.sample, proof.world.get());
   proof.verdict = HangVerdict::kStalled;

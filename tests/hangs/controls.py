@@ -122,6 +122,8 @@ ALL = [
     Control("poll_decides.py", seconds=8, more=("begin",), stall=OUTSIDE_SECONDS),
     Control("polls_until_told.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
+    Control("store_slow_key.py", seconds=4.5),
+    Control("child_stopped_for_a_while.py", seconds=4.5),
     Control("io_uring.c"),
     Control("timeout_command.sh", outside.SilentPipe),
     # Waits that only somebody outside can end.

@@ -33,6 +33,7 @@ STALLS = {
     "child-signal-missed",
     "collective-mismatch",
     "rank-missing",
+    "store-key-missing",
 }
 
 

@@ -123,5 +123,29 @@ TEST(Assumptions, OfHandlersAreNoneOfWhoHasNone) {
   EXPECT_THAT(world.assumed(), IsEmpty());
 }
 
+TEST(Assumptions, OfAStopAreThatNobodyOutsideContinuesIt) {
+  FakeProc proc;
+  proc.process(9).thread(9).call(SYS_wait4, {static_cast<std::uint64_t>(-1)});
+  proc.process(10, 9).thread(10).waits_on(0x5000).state = 'T';
+  Outside outside;
+  outside.assumptions.nobody_continues = true;
+  const auto stops = [&](const Outside& around) {
+    const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
+    World world(&proc, &sample, around);
+    return judge(sample, &world).is_deadlock();
+  };
+  EXPECT_TRUE(stops(outside));
+  EXPECT_FALSE(stops({})) << "a proof assumes nothing";
+  FakeProc all = proc;
+  proc.process(11, 9).thread(11).sleeps();
+  EXPECT_FALSE(stops(outside)) << "another process may continue it";
+  proc = all;
+  proc.processes[10].threads[10].state = 't';
+  EXPECT_FALSE(stops(outside)) << "a debugger does what it likes";
+  proc = all;
+  proc.processes[10].parent = 1;
+  EXPECT_FALSE(stops(outside)) << "who stops the program itself knows that";
+}
+
 }  // namespace
 }  // namespace mprun

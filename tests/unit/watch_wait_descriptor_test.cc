@@ -274,6 +274,32 @@ TEST(TcpWait, IsLiveIfItIsAboutToEnd) {
   EXPECT_FALSE(judged(&closing).is_stuck(10));
 }
 
+/// 11, which has torch or not, waits for connections and has one with itself, as who serves a store has.
+FakeProc store_of_ranks(bool has_torch) {
+  FakeProc proc;
+  TreeProcess& server = proc.process(11);
+  server.socket(4, 72).socket(5, 70).socket(6, 71).thread(11).call(SYS_accept, {4});
+  if (has_torch) server.map("r-xp", 9, "/usr/lib/python3/dist-packages/torch/lib/libtorch_cpu.so");
+  proc.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72) + tcp_line(kClient, kServer, kEstablished, 70) +
+             tcp_line(kServer, kClient, kEstablished, 71);
+  return proc;
+}
+
+TEST(TcpWait, ForClientsOfAStoreIsForRanks) {
+  Outside outside;
+  outside.assumptions.nobody_connects = true;
+  FakeProc store = store_of_ranks(true);
+  EXPECT_TRUE(judged(&store, outside).is_deadlock);
+  EXPECT_THAT(judged(&store, outside).assumed,
+              ElementsAre("a rank that was started elsewhere may connect to process 11"));
+  EXPECT_FALSE(judged(&store).is_deadlock);
+  FakeProc server = store_of_ranks(false);
+  EXPECT_FALSE(judged(&server, outside).is_deadlock) << "any server";
+  FakeProc unused = store_of_ranks(true);
+  unused.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72);
+  EXPECT_FALSE(judged(&unused, outside).is_deadlock) << "it is no client of itself";
+}
+
 // Both have filled the buffers, and neither reads.
 TEST(TcpWait, ToWriteIsEndedByWhoReads) {
   FakeProc proc = tcp_connection();

@@ -1,0 +1,24 @@
+"""A key of torch.distributed's store that is set late: whoever waits for it is right to do so."""
+
+import socket
+import sys
+import time
+
+import torch.multiprocessing
+from torch import distributed
+
+
+def run(rank: int, port: int, seconds: float) -> None:
+    store = distributed.TCPStore("127.0.0.1", port, 2, rank == 0)
+    if rank == 0:
+        store.get("late")
+    else:
+        time.sleep(seconds)  # the key comes late: that is what this is about
+        store.set("late", "ready")
+
+
+if __name__ == "__main__":
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(run, args=(port, float(sys.argv[1])), nprocs=2)
+    print("done")
