@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <set>
+#include <string>
 
 #include "base/clock.h"
 
@@ -16,6 +18,7 @@ struct Assumptions {
   bool nobody_continues = false;         ///< what was stopped below another process of the tree
   Nanos no_limit_from = 0;               ///< a wait that ends by itself after so long or later is endless; 0: none is
   std::set<pid_t> polls;                 ///< threads whose waits are endless, though they end again and again (polls.h)
+  std::map<pid_t, std::string> spins;    ///< threads that run and only wait, with the call that does so (spins.h)
 };
 
 }  // namespace mprun

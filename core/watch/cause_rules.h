@@ -39,6 +39,7 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 
 // collective_causes.cc
 [[nodiscard]] std::optional<HangCause> collective_mismatch(const Evidence& evidence);
+[[nodiscard]] std::optional<HangCause> message_never_sent(const Evidence& evidence);
 [[nodiscard]] std::optional<HangCause> store_key_missing(const Evidence& evidence);
 
 /// Where it is assumed that nobody continues what was stopped. stall_causes.cc.

@@ -81,6 +81,23 @@ bool asks_store(const JudgedThread& thread, World* world) {
 
 }  // namespace
 
+std::optional<HangCause> message_never_sent(const Evidence& evidence) {
+  std::string text;
+  std::size_t told = 0;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!thread.wait.object.starts_with(kMessagesOf) || ++told > kMostRanksTold) continue;
+    const auto frames = evidence.python.find(thread.sample->tid);
+    text += (text.empty() ? "process " : "; process ") + std::to_string(thread.sample->pid) + " waits in " +
+            thread.wait.object.substr(kMessagesOf.size()) +
+            (frames == evidence.python.end() ? "" : place_of(frames->second));
+  }
+  if (text.empty()) return std::nullopt;
+  return HangCause{"message-never-sent",
+                   "ranks of MPI wait, each with a CPU that it keeps busy, for what none of them sends: " + text,
+                   "match each receive with a send of the same tag and communicator, and let all ranks call the same "
+                   "collectives; two that send each other much use Sendrecv, or Isend"};
+}
+
 std::optional<HangCause> store_key_missing(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (thread.live || !asks_store(thread, evidence.world)) continue;

@@ -278,6 +278,12 @@ NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {
   return better ? complete : known;
 }
 
+NativeStack NativeStacks::of_running(pid_t tid) {
+  if (!session_->attached) return {};
+  const auto registers = registers_by_ptrace(tid);
+  return registers ? session_->unwind(tid, {0, 0, &*registers}) : NativeStack();
+}
+
 std::string NativeStacks::function_at(std::uint64_t address) {
   return session_->attached ? frame_text(session_->dwfl, address, false) : "";
 }

@@ -41,6 +41,10 @@ class NativeStacks {
   /// may not be stopped, is not in an interruptible wait, or where nothing is won.
   [[nodiscard]] NativeStack complete_with_ptrace(pid_t tid, NativeStack known);
 
+  /// The stack of a thread that runs: stops it for as long as reading its registers takes (some 100 us) and lets it go.
+  /// No frames where it may not be stopped.
+  [[nodiscard]] NativeStack of_running(pid_t tid);
+
   /// As a frame there would be called; "" without permission.
   [[nodiscard]] std::string function_at(std::uint64_t address);
 

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "watch/library_waits.h"
+#include "watch/spins.h"
 #include "watch/syscall_table.h"
 #include "watch/time_limit.h"
 
@@ -256,6 +257,32 @@ Wait decode_stop(const ThreadSample& thread, World* world) {
   return wait;
 }
 
+// Beside ranks that spin: a thread of MPI's own, or of the program that has started them, that has no part in what they
+// compute.
+std::optional<Wait> decode_helper_of_spins(const ThreadSample& thread, World* world) {
+  if (world->assumptions().spins.empty()) return std::nullopt;
+  const auto& maps = world->maps(thread.pid);
+  const PythonThread* python = python_of(thread, world);
+  const bool is_of_library =
+      may_spin(maps) && thread.tid != thread.pid && (python == nullptr || python->frames.empty());
+  if (!is_of_library && !starts_who_spins(maps)) return std::nullopt;
+  Wait wait{WaitKind::kPoll, "news of ranks", {}, {}};
+  add_processes(world->everybody(), &wait);
+  return wait;
+}
+
+// It runs in a call that only waits, for what others have to send.
+std::optional<Wait> decode_spin(const ThreadSample& thread, World* world) {
+  const auto& spins = world->assumptions().spins;
+  const auto spin = spins.find(thread.tid);
+  if (spin == spins.end()) return std::nullopt;
+  world->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) + " runs in " +
+                spin->second + " and may find what it waits for");
+  Wait wait{WaitKind::kPoll, std::string(kMessagesOf) + spin->second, {}, {}};
+  add_processes(world->everybody(), &wait);
+  return wait;
+}
+
 }  // namespace
 
 const char* to_string(WaitKind kind) {
@@ -325,6 +352,8 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
   if (thread.state == 'T' || thread.state == 't') return decode_stop(thread, world);
   if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
+  if (auto spin = decode_spin(thread, world)) return std::move(*spin);
+  if (auto helper = decode_helper_of_spins(thread, world)) return std::move(*helper);
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
   if (call_of(thread.call.number) == Call::kSleep) {
     if (auto wait = decode_sleep_loop(thread, world)) return std::move(*wait);

@@ -72,6 +72,8 @@ struct Wait {
 [[nodiscard]] std::optional<std::uint32_t> slave_of_terminal(const Descriptor& descriptor);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
+/// How the object of a wait in a call that spins begins; the call's name follows.
+inline constexpr std::string_view kMessagesOf = "messages, in ";
 /// Why one of no descriptor at all is live.
 inline constexpr const char* kOnlyASignal = "it waits for a signal";
 

@@ -37,6 +37,8 @@ constexpr double kMostLoadOfPolls = 0.25;
 // A poll that is caught while it asks says nothing of what it waits for.
 constexpr int kTriesToName = 4;
 constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
+// Less where somebody spins: that costs more to see, and there is nothing else to do.
+constexpr Nanos kSpinLookShare = 30;
 constexpr std::size_t kMostAssumedTold = 2;
 // Limits of waits from which on one may say something before they have passed.
 constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
@@ -63,6 +65,7 @@ Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths de
       taken_(std::move(taken)),
       orphaned_(proc),
       lost_helper_(proc),
+      spins_(proc),
       polls_(proc) {}
 
 std::unique_ptr<Sample> Watcher::sample_tree() const {
@@ -291,8 +294,8 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   }
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof tells more
-  std::optional<Proof> named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit, {});
-  for (int i = 0; i < kTriesToName && !named; ++i) named = judge_with_assumptions(sample_at_rest(), kAnyLimit, {});
+  std::optional<Proof> named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit);
+  for (int i = 0; i < kTriesToName && !named; ++i) named = judge_with_assumptions(sample_at_rest(), kAnyLimit);
   if (named) proof = std::move(named);
   stall_told_ = true;
   proof->verdict = HangVerdict::kStalled;
@@ -302,11 +305,12 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
 
 // One sample is enough where nothing is proved.
 std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
-                                                     std::set<pid_t> polls) {
+                                                     std::set<pid_t> polls, std::map<pid_t, std::string> spins) {
   Proof proof;
   proof.sample = std::move(sample);
   Outside outside = outside_();
-  outside.assumptions = {true, true, true, no_limit_from, std::move(polls)};
+  const bool is_late = no_limit_from == kAnyLimit;  // what was stopped may be continued soon
+  outside.assumptions = {true, true, is_late, no_limit_from, std::move(polls), std::move(spins)};
   proof.world = std::make_unique<World>(proc_, proof.sample.get(), std::move(outside));
   proof.judgement = judge(*proof.sample, proof.world.get());
   proof.verdict = HangVerdict::kStalled;
@@ -323,11 +327,14 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
 
 std::optional<Proof> Watcher::find_early_stall(Nanos now) {
   if (tree_.stall == 0 || phase_ != Phase::kResting || !told_.empty()) return std::nullopt;
-  if (!judged_still_) return find_polling_stall(now);
+  if (!judged_still_) {
+    auto polling = find_polling_stall(now);
+    return polling ? std::move(polling) : find_spinning_stall(now);
+  }
   if (tree_.stall <= kEarlyStall || now - last_moved_ < kEarlyStall || judged_with_assumptions_ == last_moved_)
     return std::nullopt;
   judged_with_assumptions_ = last_moved_;
-  auto proof = judge_with_assumptions(sample_tree(), std::max(tree_.stall, kFarLimit), {});
+  auto proof = judge_with_assumptions(sample_tree(), std::max(tree_.stall, kFarLimit));
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = last_moved_;
@@ -356,6 +363,28 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
       judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), std::move(state.polls));
   if (!proof) return std::nullopt;
   proof->is_early = true;
+  proof->last_moved = since;
+  return proof;
+}
+
+// All that burn a CPU do so in calls that only wait.
+std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
+  if (now < next_spin_look_ || activity_.load() <= kMostLoadOfPolls) return std::nullopt;
+  auto sample = sample_tree();
+  spins_.take(*sample, now);
+  const Nanos since = spins_.since();
+  const Nanos share = since == 0 ? kPollLookShare : kSpinLookShare;
+  next_spin_look_ = now + std::clamp((monotonic_now() - now) * share, kPollLookEvery, kLatestPollLook);
+  const auto part = still_part(std::exchange(spin_sample_, *sample), *sample);
+  if (since == 0 || now - since < kEarlyStall || !part) return std::nullopt;
+  const bool is_early = now - since < tree_.stall;
+  const Nanos judged = is_early ? since : since + tree_.stall;
+  if (judged == judged_spins_) return std::nullopt;
+  judged_spins_ = judged;
+  auto proof =
+      judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), {}, spins_.spins());
+  if (!proof) return std::nullopt;
+  proof->is_early = is_early;
   proof->last_moved = since;
   return proof;
 }

@@ -12,6 +12,7 @@
 #include "watch/lost_helper.h"
 #include "watch/orphaned_lock_watch.h"
 #include "watch/polls.h"
+#include "watch/spins.h"
 #include "watch/stall.h"
 
 namespace mprun {
@@ -74,9 +75,11 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
-                                                            std::set<pid_t> polls);
+                                                            std::set<pid_t> polls = {},
+                                                            std::map<pid_t, std::string> spins = {});
   [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_polling_stall(Nanos now);
+  [[nodiscard]] std::optional<Proof> find_spinning_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_lost_helper(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool has_new_process() const;
@@ -103,6 +106,9 @@ class Watcher {
   StallMeter stall_;
   bool stall_told_ = false;
   Nanos judged_with_assumptions_ = 0;  ///< the last move before that
+  SpinMeter spins_;
+  Nanos next_spin_look_ = 0, judged_spins_ = 0;  ///< judged: since when they spun, or when that became a stall
+  Sample spin_sample_;                           ///< the last that `spins_` was given
   PollMeter polls_;
   Nanos next_poll_look_ = 0;
   Sample poll_sample_;  ///< the last that `polls_` was given

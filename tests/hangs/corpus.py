@@ -199,6 +199,7 @@ _VARIANTS = [
     Case("store_key_never_set.py", STALLED, ("store-key-missing",), SPAWN, rest="moving"),
     Case("rank_stopped.py", STALLED, ("stopped",), SPAWN, rest="moving"),
     Case("ddp_uneven_batches.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
+    Case("mpi_receives_first.py", STALLED, ("message-never-sent",), rest="spinning"),
     Case("make_reads_fifo.sh", DEADLOCK, FIFO),
     Case("fifo_two_orders.py", DEADLOCK, FIFO, ()),
     Case("fifos_in_shell.sh", DEADLOCK, FIFO),

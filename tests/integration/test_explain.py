@@ -34,6 +34,7 @@ STALLS = {
     "collective-mismatch",
     "rank-missing",
     "store-key-missing",
+    "message-never-sent",
 }
 
 

@@ -1,0 +1,102 @@
+// Calls that wait without sleeping: which they are, and what is judged of threads in them.
+#include "watch/spins.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_proc.h"
+
+namespace mprun {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kMpi = "/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4";
+
+std::vector<Mapping> maps_of(const std::string& path) {
+  Mapping mapping;
+  mapping.path = path;
+  return {mapping};
+}
+
+TEST(Spins, AreCallsOfMpi) {
+  const std::vector<std::string> inner{"epoll_wait (libc.so.6)", "opal_progress (libopen-pal.so.40)"};
+  const auto call = [&](const std::string& function) {
+    std::vector<std::string> frames = inner;
+    frames.insert(frames.end(), {"mca_pml_ob1_recv (mca_pml_ob1.so)", function, "main (program)"});
+    return call_that_spins(frames);
+  };
+  EXPECT_EQ(call("PMPI_Recv (libmpi.so.40)"), "MPI_Recv");
+  EXPECT_EQ(call("MPI_Barrier (libmpi.so.40)"), "MPI_Barrier");
+  EXPECT_EQ(call("PMPI_Init_thread (libmpi.so.40)"), "MPI_Init_thread");
+  for (const char* looks : {"PMPI_Test", "MPI_Testall", "PMPI_Iprobe", "MPI_Improbe", "MPI_Irecv", "PMPI_Ibarrier"}) {
+    EXPECT_EQ(call(looks + std::string(" (libmpi.so.40)")), "") << looks;
+  }
+  EXPECT_EQ(call("MPI_Recv (libother.so)"), "");
+  EXPECT_EQ(call_that_spins(inner), "") << "what the program called is not known";
+  EXPECT_EQ(call_that_spins({}), "");
+}
+
+// A callback of the program that a collective calls is on its way back to it.
+TEST(Spins, AreOfTheOutermostCall) {
+  EXPECT_EQ(call_that_spins({"MPI_Recv (libmpi.so.40)", "reduce (program)", "MPI_Testall (libmpi.so.40)"}), "");
+}
+
+TEST(Spins, AreOfProcessesWithTheLibrary) {
+  EXPECT_TRUE(may_spin(maps_of(kMpi)));
+  EXPECT_FALSE(may_spin(maps_of("/usr/lib/x86_64-linux-gnu/libm.so.6")));
+  EXPECT_FALSE(starts_who_spins(maps_of(kMpi)));
+  EXPECT_TRUE(starts_who_spins(maps_of("/usr/lib/x86_64-linux-gnu/libopen-rte.so.40")));
+}
+
+/// mpirun, 10, and its ranks, 11 and 12, with a helper thread of the library, 13, in the first.
+struct Ranks {
+  FakeProc proc;
+  Outside outside;
+
+  Ranks() {
+    proc.process(10).map("r-xp", 9, "/usr/lib/libopen-rte.so.40").thread(10).call(SYS_poll, {0, 0, 1000});
+    for (const pid_t pid : {11, 12}) {
+      proc.process(pid, 10).map("r-xp", 8, kMpi).thread(pid).running = true;
+      outside.assumptions.spins[pid] = "MPI_Recv";
+    }
+    proc.processes[11].thread(13).call(SYS_poll, {0, 0, 1000});
+  }
+
+  Judgement judged(std::vector<std::string>* assumed = nullptr) {
+    const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
+    World world(&proc, &sample, outside);
+    Judgement found = judge(sample, &world);
+    if (assumed != nullptr) *assumed = world.assumed();
+    for (JudgedThread& thread : found.threads) thread.sample = nullptr;
+    return found;
+  }
+};
+
+TEST(Spins, WaitForOtherRanks) {
+  Ranks ranks;
+  std::vector<std::string> assumed;
+  EXPECT_TRUE(ranks.judged(&assumed).is_deadlock());
+  EXPECT_THAT(assumed, Contains(HasSubstr("thread 12 of process 12 runs in MPI_Recv")));
+  ranks.outside.assumptions.spins.clear();
+  EXPECT_FALSE(ranks.judged(&assumed).is_deadlock());
+  EXPECT_THAT(assumed, IsEmpty());
+}
+
+TEST(Spins, MayBeHelpedByARankThatIsElsewhere) {
+  Ranks computing;
+  computing.outside.assumptions.spins.erase(12);
+  EXPECT_FALSE(computing.judged().is_deadlock());
+  Ranks sleeping;
+  sleeping.outside.assumptions.spins.erase(12);
+  sleeping.proc.processes[12].threads[12].sleeps();
+  EXPECT_FALSE(sleeping.judged().is_deadlock());
+  Ranks beside;
+  beside.proc.process(14, 10).thread(14).sleeps();
+  EXPECT_FALSE(beside.judged().is_deadlock()) << "no rank, but it may do anything";
+}
+
+}  // namespace
+}  // namespace mprun
