@@ -41,7 +41,9 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
 Outside HangWatch::outside() {
   Outside found;
   found.foreign = inodes_held_by(proc_.get(), {getpid(), guard_});
-  found.why_alarm_may_come = [this](pid_t pid, pid_t tid) { return why_alarm_may_come(proc_.get(), pid, tid); };
+  found.why_alarm_may_come = [this](pid_t pid, pid_t tid) {
+    return why_alarm_may_come(proc_.get(), pid, tid, monotonic_now());
+  };
   found.sync = sync_;
   found.hosts = outlook_.hosts;
   found.may_start = outlook_.may_start;

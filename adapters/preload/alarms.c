@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "preload.h"
@@ -12,22 +13,44 @@
 
 /* Written once: what a child of vfork() does to its parent by it costs no more than a proof. */
 MPRUN_EXPORT atomic_int mprun_asked_for_alarm;
+/* Only ever later, for the same reason: an alarm that was cancelled may come, as far as the watch knows. */
+MPRUN_EXPORT _Atomic int64_t mprun_last_alarm;
+
+static bool is_zero(const struct timeval* time) { return time->tv_sec == 0 && time->tv_usec == 0; }
+
+static bool read_alarm(struct itimerval* left) {
+  return getitimer(ITIMER_REAL, left) == 0 && !is_zero(&left->it_value);
+}
 
 static bool is_running(void) {
   struct itimerval left;
-  return getitimer(ITIMER_REAL, &left) == 0 && (left.it_value.tv_sec != 0 || left.it_value.tv_usec != 0);
+  return read_alarm(&left);
 }
 
-void remember_alarm(void) { atomic_store(&mprun_asked_for_alarm, 1); }
+void remember_alarm(const struct itimerval* alarm) {
+  static const int64_t kSecond = 1000000000, kMicrosecond = 1000, kLongest = 1000000000;
+  struct timespec now;
+  int64_t comes = INT64_MAX;
+  const bool comes_once = is_zero(&alarm->it_interval) && alarm->it_value.tv_sec < kLongest;
+  if (comes_once && clock_gettime(CLOCK_MONOTONIC, &now) == 0) {
+    comes = (now.tv_sec + alarm->it_value.tv_sec) * kSecond + now.tv_nsec + alarm->it_value.tv_usec * kMicrosecond;
+  }
+  int64_t last = atomic_load(&mprun_last_alarm);
+  while (last < comes && !atomic_compare_exchange_weak(&mprun_last_alarm, &last, comes)) {
+  }
+  atomic_store(&mprun_asked_for_alarm, 1);
+}
 
 void inherit_alarm(void) {
-  if (is_running()) remember_alarm();
+  struct itimerval left;
+  if (read_alarm(&left)) remember_alarm(&left);
 }
 
 /* Context: child after fork. */
 void forget_alarm(void) {
-  if (atomic_load(&mprun_asked_for_alarm) != 0)
-    atomic_store(&mprun_asked_for_alarm, 0); /* else its page stays shared */
+  if (atomic_load(&mprun_asked_for_alarm) == 0) return; /* its page stays shared */
+  atomic_store(&mprun_asked_for_alarm, 0);
+  atomic_store(&mprun_last_alarm, 0);
 }
 
 int exec_with_alarm(exec_function* exec, const char* program, char* const argv[], char* const envp[]) {

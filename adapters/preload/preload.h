@@ -8,6 +8,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/time.h>
 #include <sys/types.h>
 
 #include <mprun/fork_hooks.h>
@@ -136,8 +137,8 @@ bool python_leaves_adapters_out(void);
 
 /* --- alarms.c --- */
 
-/* This process asks for a signal by a clock. */
-void remember_alarm(void);
+/* This process asks for a signal by a clock, when it_value has passed. */
+void remember_alarm(const struct itimerval* alarm);
 /* The same, if the program that it ran before it came to this one by exec has done so. */
 void inherit_alarm(void);
 void forget_alarm(void);

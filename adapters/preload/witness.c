@@ -25,13 +25,15 @@ void find_witnessed(void) {
 
 MPRUN_EXPORT unsigned alarm(unsigned seconds) {
   find_witnessed();
-  if (seconds != 0) remember_alarm();
+  if (seconds != 0) remember_alarm(&(struct itimerval){.it_value = {.tv_sec = seconds}});
   return real.alarm(seconds);
 }
 
 MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
   find_witnessed();
-  if (value != 0) remember_alarm();
+  if (value != 0) {
+    remember_alarm(&(struct itimerval){.it_value = {.tv_usec = value}, .it_interval = {.tv_usec = interval}});
+  }
   return real.ualarm(value, interval);
 }
 
@@ -39,7 +41,7 @@ MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
 MPRUN_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* new_value, struct itimerval* old_value) {
   find_witnessed();
   const struct timeval* first = new_value == NULL ? NULL : &new_value->it_value;
-  if (which == ITIMER_REAL && first != NULL && (first->tv_sec != 0 || first->tv_usec != 0)) remember_alarm();
+  if (which == ITIMER_REAL && first != NULL && (first->tv_sec != 0 || first->tv_usec != 0)) remember_alarm(new_value);
   return real.setitimer(which, new_value, old_value);
 }
 

@@ -5,13 +5,14 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "procfs/proc_source.h"
 
 namespace mprun {
 
-/// Why a signal by a clock may come to the process ("has asked for an alarm"); empty: none will. `tid`: a living thread
-/// of it. The environment of a process without the preload library says whether it had an alarm when its program was
-/// started; what such a program asks for itself is not known.
-[[nodiscard]] std::string why_alarm_may_come(ProcSource* proc, pid_t pid, pid_t tid);
+/// Why a signal by a clock may come to the process ("has asked for an alarm"); empty: none will, or the last one has
+/// come. `tid`: a living thread of it. The environment of a process without the preload library says whether it had an
+/// alarm when its program was started; what such a program asks for itself is not known.
+[[nodiscard]] std::string why_alarm_may_come(ProcSource* proc, pid_t pid, pid_t tid, Nanos now);
 
 }  // namespace mprun

@@ -68,7 +68,9 @@ class FilesInMemory {
 
 Outside rest_of_the_machine(ProcSource* proc, pid_t root, const std::vector<pid_t>& tree) {
   Outside found;
-  found.why_alarm_may_come = [proc](pid_t pid, pid_t tid) { return why_alarm_may_come(proc, pid, tid); };
+  found.why_alarm_may_come = [proc](pid_t pid, pid_t tid) {
+    return why_alarm_may_come(proc, pid, tid, monotonic_now());
+  };
   found.closed = false;
   const std::set<pid_t> inside(tree.begin(), tree.end());
   const auto text = proc->read(std::to_string(root) + "/stat");

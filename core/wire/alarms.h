@@ -7,6 +7,8 @@
 #define MPRUN_PRELOAD_NAME "libmprun_preload"
 /* An int32_t; not 0: it has. */
 #define MPRUN_ALARM_SYMBOL "mprun_asked_for_alarm"
+/* An int64_t: when the last of them comes, in nanoseconds of CLOCK_MONOTONIC. INT64_MAX: again and again. */
+#define MPRUN_LAST_ALARM_SYMBOL "mprun_last_alarm"
 
 /* In the environment of a program that a process with an alarm has turned into: its number. The alarm goes on, and the
  * program may be one that the library cannot be in. */

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kAsked = "has asked for an alarm";
 constexpr const char* kUnknown = "may have asked for an alarm";
 
-std::string why(FakeProc* proc, pid_t pid = 10) { return why_alarm_may_come(proc, pid, pid); }
+std::string why(FakeProc* proc, pid_t pid = 10) { return why_alarm_may_come(proc, pid, pid, monotonic_now()); }
 
 // A program without the library, which has kept the number of a process that had an alarm.
 TEST(Alarm, IsInTheEnvironmentOfWhoMayHaveNoLibrary) {
@@ -94,9 +94,15 @@ class Cat {
 TEST(Alarm, StandsInTheMemoryOfTheLibrary) {
   const auto proc = live_proc();
   const Cat without(false);
-  EXPECT_EQ(why_alarm_may_come(proc.get(), without.pid(), without.pid()), "");
+  const Nanos now = monotonic_now();
+  EXPECT_EQ(why_alarm_may_come(proc.get(), without.pid(), without.pid(), now), "");
   const Cat with(true);
-  EXPECT_EQ(why_alarm_may_come(proc.get(), with.pid(), with.pid()), kAsked);
+  for (const int seconds : {0, 999, 1001}) {
+    const Nanos later = now + seconds * kNanosPerSecond;
+    EXPECT_EQ(why_alarm_may_come(proc.get(), with.pid(), with.pid(), later), kAsked) << seconds;
+  }
+  const Nanos after = monotonic_now() + 1003 * kNanosPerSecond;
+  EXPECT_EQ(why_alarm_may_come(proc.get(), with.pid(), with.pid(), after), "") << "it has come";
 }
 
 }  // namespace
