@@ -269,36 +269,33 @@ std::optional<HangCause> python_lock_cycle(const Evidence& evidence) {
       "take locks in the same order everywhere, and wait for no thread while you hold a lock that it needs"};
 }
 
+// A thread imports a module, and waits meanwhile for another, which needs that module.
+std::optional<HangCause> import_cycle(const Evidence& evidence) {
+  constexpr std::string_view kImports = "importlib._bootstrap>";
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kFutex && evidence.is_in(thread.sample->tid, kImports, "_ModuleLock.acquire");
+  });
+  if (waits == nullptr) return std::nullopt;
+  const JudgedThread* imports = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return &thread != waits && thread.sample->pid == waits->sample->pid &&
+           evidence.is_in(thread.sample->tid, kImports, "_load_unlocked");
+  });
+  if (imports == nullptr) return std::nullopt;
+  return HangCause{"lock-cycle",
+                   thread_text(*waits) + " waits until a module is imported, which thread " +
+                       std::to_string(imports->sample->tid) + " does, and that one waits too",
+                   "start no thread that is waited for while a module is imported: do it in a function that is called "
+                   "later"};
+}
+
 // In this order: what is known for certain before what may follow from it.
-constexpr Rule kRules[] = {stopped_for_ever,
-                           openmp_after_fork,
-                           lock_cycle,
-                           own_file_lock,
-                           file_lock_cycle,
-                           mutex_held_at_fork,
-                           gil_held,
-                           worker_died,
-                           thread_lost_at_fork,
-                           lock_held_at_fork,
-                           left_behind_at_fork,
-                           pool_helper_lost,
-                           collective_mismatch,
-                           store_key_missing,
-                           message_never_sent,
-                           fifo_not_opened,
-                           queue_not_drained,
-                           child_signal_missed,
-                           pipe_never_closed,
-                           barrier_short,
-                           python_lock_cycle,
-                           mutex_owner_ended,
-                           task_waits_in_own_pool,
-                           pipe_kept_by_grandchild,
-                           input_never_closed,
-                           shared_lock_cycle,
-                           exit_handler_waits,
-                           never_notified,
-                           pipe_cycle};
+constexpr Rule kRules[] = {
+    stopped_for_ever,    openmp_after_fork, lock_cycle,          own_file_lock,          file_lock_cycle,
+    mutex_held_at_fork,  gil_held,          worker_died,         thread_lost_at_fork,    lock_held_at_fork,
+    left_behind_at_fork, pool_helper_lost,  collective_mismatch, store_key_missing,      message_never_sent,
+    fifo_not_opened,     queue_not_drained, child_signal_missed, pipe_never_closed,      barrier_short,
+    python_lock_cycle,   import_cycle,      mutex_owner_ended,   task_waits_in_own_pool, pipe_kept_by_grandchild,
+    input_never_closed,  shared_lock_cycle, exit_handler_waits,  never_notified,         pipe_cycle};
 
 }  // namespace
 

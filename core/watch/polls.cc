@@ -11,8 +11,9 @@
 namespace mprun {
 namespace {
 
-// A wake-up makes a thread run once or more. So often it has to have run between two looks at its variables.
-constexpr std::uint64_t kManyRuns = 3;
+// A wake-up makes a thread run once or more. So often it has to have run before the first look at its variables, and
+// between two: it has woken up three times in all.
+constexpr std::uint64_t kFirstRuns = 1, kManyRuns = 2;
 
 // What a loop compares the clock with: the time at which it ends, or has begun, by a clock that Python's time shows.
 bool is_time_of_loop(double value, double age_of_tree) {
@@ -39,7 +40,7 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
   if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0};
-  if (thread.runs - poll.runs < kManyRuns) return;
+  if (thread.runs - poll.runs < (poll.has_locals ? kManyRuns : kFirstRuns)) return;
   PythonLocals locals;
   for (const PythonThread& one : python(thread.pid).threads) {
     if (one.tid == thread.tid) locals = one.locals;

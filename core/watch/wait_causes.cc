@@ -293,10 +293,23 @@ std::optional<HangCause> mutex_owner_ended(const Evidence& evidence) {
                    "unlock the mutex on every way out of the thread that locks it, or make it a robust one"};
 }
 
+// The server of a manager is asked to wait for an event, a condition, an item of a queue, and does.
+bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) {
+  constexpr std::string_view kManagers = "/multiprocessing/managers.py";
+  return thread.wait.kind == WaitKind::kSocket &&
+         evidence.is_in(thread.sample->tid, kManagers, "BaseProxy._callmethod") &&
+         find_stuck(evidence, [&](const JudgedThread& serves) {
+           const auto frames = evidence.python.find(serves.sample->tid);
+           return evidence.is_in(serves.sample->tid, kManagers, "Server.serve_client") &&
+                  frames->second.front().function == "Condition.wait";
+         }) != nullptr;
+}
+
 // Waits for an event, a condition, an item of a queue.
 std::optional<HangCause> never_notified(const Evidence& evidence) {
   const auto is_told = [&](const JudgedThread* thread) {
     const auto frames = evidence.python.find(thread->sample->tid);
+    if (asks_manager_to_wait(evidence, *thread)) return true;
     const bool in_loop = is_in_event_loop(evidence, *thread);
     const bool in_lock = thread->wait.kind == WaitKind::kFutex || thread->wait.kind == WaitKind::kSharedFutex;
     if (!in_loop && !in_lock) return false;

@@ -40,18 +40,18 @@ std::set<pid_t> polls_after_four_looks(std::uint64_t runs_between, const Change&
   return meter.polls();
 }
 
-TEST(PollMeter, KnowsAPollAfterTwoLooksAtMuchRunning) {
+TEST(PollMeter, KnowsAPollAfterThreeWakeUps) {
   FakeProc proc;
   PollMeter meter(&proc);
   meter.take({{polling_thread(7)}}, 100);
   EXPECT_THAT(meter.polls(), IsEmpty());
-  meter.take({{polling_thread(10)}}, 200);
+  meter.take({{polling_thread(8)}}, 200);
   EXPECT_THAT(meter.polls(), IsEmpty());
-  meter.take({{polling_thread(12)}}, 300);
+  meter.take({{polling_thread(9)}}, 300);
   EXPECT_THAT(meter.polls(), IsEmpty()) << "it has run too little since";
-  meter.take({{polling_thread(13)}}, 400);
+  meter.take({{polling_thread(10)}}, 400);
   EXPECT_THAT(meter.polls(), ElementsAre(10));
-  meter.take({{polling_thread(13)}}, 500);
+  meter.take({{polling_thread(10)}}, 500);
   EXPECT_THAT(meter.polls(), ElementsAre(10)) << "it stays one while it rests";
 }
 
