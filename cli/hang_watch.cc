@@ -44,6 +44,7 @@ Outside HangWatch::outside() {
   found.why_alarm_may_come = [this](pid_t pid, pid_t tid) {
     return why_alarm_may_come(proc_.get(), pid, tid, monotonic_now());
   };
+  found.begun = begun_;
   found.sync = sync_;
   found.hosts = outlook_.hosts;
   found.may_start = outlook_.may_start;

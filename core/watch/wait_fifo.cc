@@ -11,8 +11,6 @@
 namespace mprun {
 namespace {
 
-constexpr Nanos kClockTick = 20 * kNanosPerMilli;  // of the time at which a process started
-
 std::optional<std::string> text_at(pid_t pid, std::uint64_t address, World* world) {
   constexpr std::uint64_t kPiece = 64;
   std::string text;
@@ -46,7 +44,7 @@ std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, World::End e
   if (!pipe) return std::nullopt;
   const WaitKind kind = end == World::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
   const std::string outside = "somebody outside may open FIFO " + path;
-  const Nanos age = world->age() + kClockTick;
+  const Nanos age = world->age();
   const bool is_own = pipe->age <= age && world->is_closed();
   const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age;
   if (!world->blind_spot().empty()) return live_wait(kind, world->blind_spot());

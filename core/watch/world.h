@@ -37,6 +37,8 @@ struct Outside {
   std::set<pid_t> hosts;
   /// mprun will start another process, for work that nobody has yet.
   bool may_start = false;
+  /// When mprun began, by CLOCK_REALTIME, as files have it: what the tree has made is younger. 0: not known.
+  Nanos begun = 0;
   Assumptions assumptions;
 };
 
@@ -99,7 +101,7 @@ class World {
   [[nodiscard]] std::optional<SyncWord> sync_word(const Mapping& mapping, std::uint64_t address) const;
   /// Who could change such a word, if it is no lock's.
   [[nodiscard]] Sharers sharers_of_sync() const;
-  /// For how long the oldest process of the tree has been there; 0: not known. world_outside.cc.
+  /// What is no older than that was made when the tree was there already; 0: not known. world_outside.cc.
   [[nodiscard]] Nanos age() const;
   /// The process of the tree that has the thread; 0: none.
   [[nodiscard]] pid_t process_of_thread(pid_t tid) const;

@@ -170,7 +170,10 @@ bool World::is_tracer(pid_t pid) {
                                           [this](pid_t tid) { return tracers_->count(tid) != 0; });
 }
 
+// The time at which a process started is known to a tick, and what a script makes just before it starts mprun is hardly
+// older: it must not seem younger.
 Nanos World::age() const {
+  if (around_.begun != 0) return wall_now() - around_.begun;
   const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);
   Nanos oldest = 0;
   for (const auto& [pid, process] : processes_) {
@@ -178,7 +181,7 @@ Nanos World::age() const {
     const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (stat) oldest = std::max(oldest, read_clock(CLOCK_BOOTTIME) - static_cast<Nanos>(stat->start_ticks) * tick);
   }
-  return oldest;
+  return std::max<Nanos>(oldest - tick, 0);
 }
 
 }  // namespace mprun

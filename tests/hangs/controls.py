@@ -124,9 +124,9 @@ ALL = [
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),
     Control("child_stopped_for_a_while.py", seconds=4.5),
-    Control("mpi_exchanges.py", seconds=8),
-    Control("mpi_computes.py", seconds=8, more=("sleeps",), stall=OUTSIDE_SECONDS),
-    Control("mpi_computes.py", seconds=8, more=("computes",), stall=OUTSIDE_SECONDS),
+    Control("mpi_exchanges.py", seconds=6),
+    Control("mpi_computes.py", seconds=5, more=("sleeps",), stall=OUTSIDE_SECONDS),
+    Control("mpi_computes.py", seconds=5, more=("computes",), stall=OUTSIDE_SECONDS),
     Control("io_uring.c"),
     Control("timeout_command.sh", outside.SilentPipe),
     # Waits that only somebody outside can end.
