@@ -398,10 +398,13 @@ def test_usr1_shows_what_a_job_does(start_job: StartCommand) -> None:
 
     wait_until(lambda: "started" in job.stderr, 30)  # from now on it takes signals
 
+    def answers() -> int:  # the second: no worker is there yet
+        return len(re.findall("every process and thread|nothing: there is no process", job.stderr))
+
     def shown() -> bool:
-        told = job.stderr.count("every process and thread")
+        before = answers()
         job.send_signal(signal.SIGUSR1)
-        wait_until(lambda: job.stderr.count("every process and thread") > told, 30)
+        wait_until(lambda: answers() > before, 30)
         return bool(re.search(r"nap\.py:5 in nap", job.stderr))
 
     wait_until(shown, 60, "the stack of a worker on standard error")
