@@ -114,14 +114,6 @@ void signal_descendants(int signal) {
 
 namespace {
 
-/// Reaps what has ended; false: there is no child left, and so nobody below us.
-bool reap() {
-  pid_t reaped = 0;
-  while ((reaped = uninterrupted([] { return waitpid(-1, nullptr, WNOHANG); })) > 0) {
-  }
-  return reaped == 0 || errno != ECHILD;
-}
-
 /// Whether a child is only waiting to be reaped.
 bool has_ended(pid_t child) {
   siginfo_t info{};
@@ -145,10 +137,24 @@ class Killer {
       const timespec pause{0, all_spared ? 5'000'000 : 500'000};
       nanosleep(&pause, nullptr);
     }
-    return static_cast<int>(killed_.size());
+    return reaped_ + static_cast<int>(killed_.size());
   }
 
  private:
+  /// Reaps what has ended; false: there is no child left, and so nobody below us. A number that is reaped may soon be
+  /// somebody else's.
+  bool reap() {
+    pid_t pid = 0;
+    while ((pid = uninterrupted([] { return waitpid(-1, nullptr, WNOHANG); })) > 0) {
+      if (killed_.erase(pid) > 0) {
+        ++reaped_;
+      } else {
+        last_restless_ = monotonic_now();
+      }
+    }
+    return pid == 0 || errno != ECHILD;
+  }
+
   /// Whether there was one to kill.
   bool kill_each(const std::vector<Descendant>& processes) {
     bool found = false;
@@ -174,20 +180,24 @@ class Killer {
     return monotonic_now() < late;
   }
 
-  // One that forks and exits all the time is found by no look at all of /proc. But it becomes our child each time.
+  // One that forks and exits all the time is found by no look at all of /proc, which takes long on a crowded machine.
+  // But it becomes our child each time: to be killed, or to be reaped if it was faster, and then the next is there.
   void kill_restless() {
-    Nanos last_found = 0;
+    last_restless_ = 0;
+    reap();
     do {
       for (const pid_t pid : children()) {
         if (spared_.count(pid) != 0 || has_ended(pid)) continue;
         ProcessRef::of_child(pid).signal(SIGKILL);
-        if (killed_.insert(pid).second) last_found = monotonic_now();
+        if (killed_.insert(pid).second) last_restless_ = monotonic_now();
       }
-    } while (reap() && monotonic_now() < std::min(deadline_, last_found + kRestless));
+    } while (reap() && monotonic_now() < std::min(deadline_, last_restless_ + kRestless));
   }
 
   Nanos begun_, last_kill_, deadline_;
-  std::set<pid_t> killed_;
+  Nanos last_restless_ = 0;  ///< when a child was found that no look at /proc had shown
+  int reaped_ = 0;           ///< of those that were killed
+  std::set<pid_t> killed_;   ///< and are not reaped yet
   std::map<pid_t, Helper> spared_;
 };
 

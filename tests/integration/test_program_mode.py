@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -215,20 +216,59 @@ RESTLESS = """
 int main(void) {
   for (int i = 0; i < 1000000; ++i) {
     if (fork() > 0) _exit(0);
+    setsid();
   }
 }
 """
+
+CROWD = """
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <signal.h>
+#include <unistd.h>
+
+int main(void) {
+  for (int i = 0; i < 1500; ++i) {
+    if (fork() != 0) continue;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pause();
+  }
+  puts("here");
+  fflush(stdout);
+  pause();
+}
+"""
+
+
+def build_program(folder: Path, name: str, text: str) -> Path:
+    (folder / f"{name}.c").write_text(text)
+    subprocess.run(["cc", "-O2", f"{name}.c", "-o", name], cwd=folder, check=True, timeout=60)
+    return folder / name
 
 
 def test_a_process_that_forks_and_exits_all_the_time_does_not_escape(
     run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     """Each of its processes has ended before a look at /proc is over; the fixture finds the last one."""
-    (tmp_path / "restless.c").write_text(RESTLESS)
-    build = ["cc", "-O2", "restless.c", "-o", "restless"]
-    subprocess.run(build, cwd=tmp_path, check=True, timeout=60)
+    build_program(tmp_path, "restless", RESTLESS)
     for _ in range(3):
         run_mprun("--", "sh", "-c", "./restless & sleep 0.05").check()
+
+
+def test_who_forks_and_exits_does_not_escape_on_a_crowded_machine(
+    run_mprun: RunCommand, tmp_path: Path
+) -> None:
+    """A look at all of /proc then takes long enough for a hundred of them."""
+    build_program(tmp_path, "restless", RESTLESS)
+    with subprocess.Popen([build_program(tmp_path, "crowd", CROWD)], stdout=subprocess.PIPE) as crowd:
+        try:
+            assert crowd.stdout is not None
+            assert crowd.stdout.readline() == b"here\n"
+            begun = time.monotonic()
+            run_mprun("--", "sh", "-c", "./restless & sleep 0.05").check()
+            assert time.monotonic() - begun < 6  # then mprun gives up
+        finally:
+            crowd.kill()
 
 
 def test_copies_of_a_program_are_ranks(run_mprun: RunCommand, tmp_path: Path) -> None:
