@@ -112,11 +112,12 @@ struct Descriptor {
   std::vector<int> watched;      ///< kEpoll: the descriptors in its set ("tfd:"), by their numbers when they were added
   std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode: another one now is another file
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
-  bool armed = false;                         ///< kTimerfd: it will expire, or may
-  std::uint64_t on_their_way = 0;             ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
-  std::vector<FileLock> locks;                ///< that its open file has, or the process by it
-  std::optional<std::uint32_t> terminal;      ///< of the master of a pseudo-terminal: N of its slave, /dev/pts/N
-  std::optional<std::uint64_t> event_id;      ///< kEventfd: the same in all who hold it; none before Linux 5.2
+  bool armed = false;              ///< kTimerfd: it will expire, or may. kIoUring: the kernel works for it, or may
+  std::uint64_t completed = 0;     ///< kIoUring: completions that the program has not fetched yet
+  std::uint64_t on_their_way = 0;  ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
+  std::vector<FileLock> locks;     ///< that its open file has, or the process by it
+  std::optional<std::uint32_t> terminal;  ///< of the master of a pseudo-terminal: N of its slave, /dev/pts/N
+  std::optional<std::uint64_t> event_id;  ///< kEventfd: the same in all who hold it; none before Linux 5.2
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.
 [[nodiscard]] Descriptor parse_descriptor(int number, std::string_view target);

@@ -74,6 +74,55 @@ void take_watched(TextScan scan, Descriptor* descriptor) {
   }
 }
 
+/// What /proc/PID/fdinfo says of an io_uring: counters that only grow, modulo 2^32, then two lists.
+class RingInfo {
+ public:
+  void take(TextScan line) {
+    for (Counter& counter : counters_) {
+      TextScan scan = line;
+      if (scan.literal(counter.name) && scan.literal(":")) {
+        scan.skip_blanks();
+        counter.known = scan.number(&counter.value);
+        return;
+      }
+    }
+    if (line.literal("SqThread:")) {
+      line.skip_blanks();
+      has_no_thread_ = line.rest() == "-1";
+    } else if (line.literal("PollList:") || line.literal("CqOverflowList:")) {
+      ++lists_;
+    } else if (lists_ > 0 && line.literal("  ")) {
+      lists_are_empty_ = false;
+    }
+  }
+
+  /// Whether each request has been completed, so that no completion will come by itself. One that is completed several
+  /// times is in the first list, one whose completion does not fit yet in the second. Before Linux 5.16, which shows
+  /// fewer counters, the answer is always false.
+  [[nodiscard]] bool is_idle() const {
+    return all_known() && value(kSubmitted) == value(kTaken) && value(kTaken) == value(kCompleted) && has_no_thread_ &&
+           lists_ == 2 && lists_are_empty_;
+  }
+  [[nodiscard]] std::uint32_t not_fetched() const { return value(kCompleted) - value(kFetched); }
+
+ private:
+  enum Name : std::size_t { kSubmitted, kTaken, kCompleted, kFetched };
+  struct Counter {
+    std::string_view name;
+    std::uint32_t value = 0;
+    bool known = false;
+  };
+
+  [[nodiscard]] std::uint32_t value(Name name) const { return counters_.at(name).value; }
+  [[nodiscard]] bool all_known() const {
+    return std::all_of(counters_.begin(), counters_.end(), [](const Counter& counter) { return counter.known; });
+  }
+
+  std::array<Counter, 4> counters_{{{"SqTail"}, {"CachedSqHead"}, {"CachedCqTail"}, {"CqHead"}}};
+  bool has_no_thread_ = false, lists_are_empty_ = true;
+  int lists_ = 0;
+};
+
 std::optional<Descriptor> read_descriptor(ProcSource* proc, const std::string& process, const std::string& name) {
   TextScan scan(name);
   int number = -1;
@@ -177,6 +226,7 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
   if (descriptor->kind == Descriptor::Kind::kTimerfd) descriptor->armed = true;  // until we are told otherwise
   bool value_zero = false;
   bool interval_zero = false;
+  RingInfo ring;
   for (TextScan lines(text); !lines.at_end();) {
     TextScan scan(lines.line());
     if (scan.literal("flags:")) {
@@ -195,6 +245,8 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
       if (scan.number(&id)) descriptor->event_id = id;
     } else if (descriptor->kind == Descriptor::Kind::kSocket && scan.literal("scm_fds:")) {
       scan.number(&descriptor->on_their_way);
+    } else if (descriptor->kind == Descriptor::Kind::kIoUring) {
+      ring.take(scan);
     } else if (scan.literal("lock:")) {
       bool waiting = false;
       if (auto lock = parse_lock(scan.rest(), &waiting)) descriptor->locks.push_back(*lock);
@@ -205,6 +257,10 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
     }
   }
   if (value_zero && interval_zero) descriptor->armed = false;
+  if (descriptor->kind == Descriptor::Kind::kIoUring) {
+    descriptor->armed = !ring.is_idle();
+    descriptor->completed = ring.not_fetched();
+  }
 }
 
 std::optional<std::vector<Descriptor>> read_descriptors(ProcSource* proc, pid_t pid) {

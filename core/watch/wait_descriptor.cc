@@ -161,6 +161,20 @@ Wait decode_eventfd(const Descriptor& descriptor, World* world) {
   return wait;
 }
 
+// One that has nothing to do completes nothing until somebody who has it asks for something.
+Wait decode_ring(const Descriptor& descriptor, World* world) {
+  if (world->is_foreign(descriptor)) return live_wait(WaitKind::kOther, "an io_uring from outside");
+  if (descriptor.armed || descriptor.completed != 0) return live_wait(WaitKind::kOther, "an io_uring that is at work");
+  Wait wait{WaitKind::kOther, name_of("io_uring", descriptor.info_inode), {}, {}};
+  for (const auto& [pid, process] : world->processes()) {
+    const bool has_it = std::any_of(process.descriptors.begin(), process.descriptors.end(), [&](const Descriptor& one) {
+      return one.kind == descriptor.kind && one.info_inode == descriptor.info_inode;
+    });
+    if (has_it) add_processes({pid}, &wait);
+  }
+  return wait;
+}
+
 Wait decode_pidfd(const Descriptor& descriptor, World* world) {
   const World::Process* process = descriptor.process > 0 ? world->process(descriptor.process) : nullptr;
   if (process == nullptr) return live_wait(WaitKind::kOther, "the end of a process that is not known");
@@ -178,6 +192,8 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, World::End end, World
       return decode_eventfd(descriptor, world);
     case Descriptor::Kind::kPidfd:
       return decode_pidfd(descriptor, world);
+    case Descriptor::Kind::kIoUring:
+      return decode_ring(descriptor, world);
     case Descriptor::Kind::kFile:
       if (auto terminal = decode_terminal(descriptor, end, world)) return std::move(*terminal);
       if (auto fifo = decode_fifo(pid, descriptor.target, end, world)) return std::move(*fifo);

@@ -59,6 +59,8 @@ std::uint64_t identity_of(const Descriptor& descriptor) {
       return descriptor.inode;
     case Descriptor::Kind::kEventfd:
       return descriptor.event_id ? kEventIdentity | *descriptor.event_id : 0;
+    case Descriptor::Kind::kIoUring:
+      return descriptor.info_inode != 0 ? kFileIdentity | descriptor.info_inode : 0;
     case Descriptor::Kind::kFile:
       if (descriptor.terminal) return kTerminalIdentity | *descriptor.terminal;
       return descriptor.info_inode != 0 ? kFileIdentity | descriptor.info_inode : 0;
@@ -215,7 +217,7 @@ std::string World::why_it_acts_alone(Process* process, const StatusFile& status)
   if (!timer) return "may have a POSIX timer";
   if (*timer) return "has a POSIX timer";
   for (const Descriptor& descriptor : process->descriptors) {
-    if (descriptor.kind == Descriptor::Kind::kIoUring) return "uses io_uring";
+    if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
   }
   return around_.why_alarm_may_come ? around_.why_alarm_may_come(process->pid, process->speaker) : "";

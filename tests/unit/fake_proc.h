@@ -107,6 +107,13 @@ class TreeProcess {
     return open(fd, "anon_inode:[eventfd]", O_RDWR,
                 "ino:\t2\neventfd-count: 0\neventfd-id: " + std::to_string(id) + "\n");
   }
+  /// An io_uring without completions that wait; it has taken `taken` requests and completed three.
+  TreeProcess& ring(int fd, int inode, int taken = 3) {
+    const std::string number = std::to_string(taken);
+    return open(fd, "anon_inode:[io_uring]", O_RDWR,
+                "ino:\t" + std::to_string(inode) + "\nSqTail:\t" + number + "\nCachedSqHead:\t" + number +
+                    "\nCqHead:\t3\nCachedCqTail:\t3\nSqThread:\t-1\nPollList:\nCqOverflowList:\n");
+  }
   TreeProcess& catches(int signal) {
     caught |= std::uint64_t{1} << (signal - 1);
     return *this;

@@ -92,6 +92,45 @@ TEST(DescriptorInfo, HoldsTheSetOfAnEpoll) {
   EXPECT_THAT(file.watched, IsEmpty());
 }
 
+// As Linux 6.18 shows it.
+constexpr std::string_view kIdleRing =
+    "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t691232\nSqMask:\t0x7\nSqHead:\t3\nSqTail:\t3\nCachedSqHead:\t3\n"
+    "CqMask:\t0xf\nCqHead:\t3\nCqTail:\t3\nCachedCqTail:\t3\nSQEs:\t0\nCQEs:\t0\nSqThread:\t-1\nSqThreadCpu:\t-1\n"
+    "SqTotalTime:\t0\nSqWorkTime:\t0\nUserFiles:\t0\nUserBufs:\t0\nPollList:\nCqOverflowList:\nNAPI:\tdisabled\n";
+
+/// That ring with another text in one place.
+Descriptor ring_with(std::string_view old, std::string_view now) {
+  std::string text(kIdleRing);
+  text.replace(text.find(old), old.size(), now);
+  Descriptor descriptor = parse_descriptor(4, "anon_inode:[io_uring]");
+  parse_descriptor_info(text, &descriptor);
+  return descriptor;
+}
+
+TEST(DescriptorInfo, SaysWhetherAnIoUringHasNothingToDo) {
+  const Descriptor idle = ring_with("ino:", "ino:");
+  EXPECT_FALSE(idle.armed);
+  EXPECT_EQ(idle.completed, 0U);
+  EXPECT_EQ(idle.info_inode, 691232U);
+  const std::pair<const char*, const char*> at_work[] = {
+      {"SqTail:\t3", "SqTail:\t4"},                                           // submitted, not taken yet
+      {"CachedSqHead:\t3", "CachedSqHead:\t4"},                               // taken, not completed yet
+      {"CachedCqTail:\t3", "CachedCqTail:\t2"},                               // the same
+      {"SqThread:\t-1", "SqThread:\t300"},                                    // a thread of the kernel takes requests
+      {"PollList:\n", "PollList:\n  op=6, task_works=0\n"},                   // waits for a descriptor
+      {"OverflowList:\n", "OverflowList:\n  user_data=1, res=0, flags=0\n"},  // comes as soon as there is room
+      {"CachedCqTail:\t3\n", ""},                                             // an older kernel
+      {"PollList:\nCqOverflowList:\n", ""},                                   // the same
+      {"SqTail:\t3", "SqTail:\tx"},
+  };
+  for (const auto& [old, now] : at_work) EXPECT_TRUE(ring_with(old, now).armed) << now;
+}
+
+TEST(DescriptorInfo, CountsTheCompletionsThatAnIoUringHolds) {
+  EXPECT_EQ(ring_with("CqHead:\t3", "CqHead:\t1").completed, 2U);
+  EXPECT_FALSE(ring_with("CqHead:\t3", "CqHead:\t1").armed);
+}
+
 TEST(DescriptorInfo, HoldsTheProcessOfAPidfd) {
   Descriptor descriptor = parse_descriptor(12, "anon_inode:[pidfd]");
   parse_descriptor_info("flags:\t02000002\nino:\t646929\nPid:\t30858\nNSpid:\t30858\n", &descriptor);

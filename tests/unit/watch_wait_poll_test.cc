@@ -60,6 +60,20 @@ TEST(PollWait, WithATimeLimitIsLive) {
   }
 }
 
+// libuv's loop has its rings in its set.
+TEST(PollWait, ForAnIdleIoUringIsEndedByWhoHasIt) {
+  FakeProc proc = poller();
+  watch_by_epoll(&proc,
+                 "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\ntfd: 7 events: 19 data: 7 pos:0 ino:1f4 sdev:f\n")
+      .ring(7, 500);
+  proc.processes[12].ring(8, 500).pipe(9, 72, O_RDONLY);
+  const Judged all = judged(&proc);
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}, Waker{12, 0}));
+  EXPECT_TRUE(all.is_deadlock);
+  proc.processes[12].threads[12].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it may ask the ring for something";
+}
+
 // An epoll loop that has nothing to do but to look whether the clock was set.
 TEST(PollWait, WithTheLongestBlockOfLibevHasNoLimit) {
   FakeProc proc = poller();

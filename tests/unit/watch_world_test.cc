@@ -82,6 +82,14 @@ TEST(World, LetsAProcessActAloneThatHasKernelsWorkForIt) {
   }
 }
 
+TEST(World, LetsNoProcessActAloneWhoseIoUringHasNothingToDo) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].ring(3, 500);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].ring(3, 500, 4);
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
 // What acts alone may wake others.
 TEST(World, CountsWhoActsAloneAsAWaker) {
   FakeProc proc = stuck_process();
