@@ -14,12 +14,13 @@ sighandler_t sysv_signal(int number, sighandler_t handler);
 MPRUN_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
-/* A child of vfork() writes into its parent's: it can only take a handler away, or put one there that is in no process,
- * and then nothing is proved. */
+/* A child of vfork() writes into its parent's. It takes all handlers away before it executes its program, as those of
+ * CPython's subprocess do, while its parent keeps them: so what is taken away is not noted. */
 MPRUN_EXPORT _Atomic(uint64_t) mprun_signal_handlers[MPRUN_SIGNALS];
 
 static void remember_handler(int number, sighandler_t handler) {
-  if (number > 0 && number < MPRUN_SIGNALS) {
+  const bool is_function = handler != SIG_DFL && handler != SIG_IGN;
+  if (is_function && number > 0 && number < MPRUN_SIGNALS) {
     atomic_store_explicit(&mprun_signal_handlers[number], (uint64_t)(uintptr_t)handler, memory_order_relaxed);
   }
 }

@@ -26,6 +26,8 @@ constexpr std::array kTame = {
     TameHandler{"libucs.so", kAny, "",
                 "UCX's src/ucs/debug/debug.c: prints a backtrace, or changes the level of its log"},
     TameHandler{"libreadline.so", SIGWINCH, "", "GNU readline's signals.c: draws the line anew"},
+    TameHandler{"readline.cpython", SIGWINCH, "",
+                "CPython's Modules/readline.c: notes that the window's size has changed"},
     TameHandler{"node", SIGINT, "node::SignalExit", "Node.js's src/node.cc: ends the process"},
     TameHandler{"node", SIGTERM, "node::SignalExit", "the same"},
     TameHandler{"node", SIGUSR1, "node::inspector::", "src/inspector_agent.cc: starts the debugger's server"},

@@ -3,8 +3,8 @@
 #ifndef MPRUN_WIRE_SIGNAL_HANDLERS_H
 #define MPRUN_WIRE_SIGNAL_HANDLERS_H
 
-/* uint64_t[MPRUN_SIGNALS]: at N the address of the handler of signal N; 0 and 1: none (SIG_DFL, SIG_IGN), or one that
- * was not installed by sigaction() or signal(). */
+/* uint64_t[MPRUN_SIGNALS]: at N the address of the last handler of signal N; 0: none, or one that was not installed by
+ * sigaction() or signal(). It stays when the handler is taken away: whether N is caught is in /proc/PID/status. */
 #define MPRUN_HANDLERS_SYMBOL "mprun_signal_handlers"
 #define MPRUN_SIGNALS 65
 

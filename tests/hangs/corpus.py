@@ -205,6 +205,8 @@ _VARIANTS = [
     Case("import_waits_for_thread.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
     Case("handler_takes_lock.py", STALLED, ("lock-cycle",)),
     Case("handler_locks_mutex.c", STALLED, ("lock-cycle",), compiler="gcc"),
+    Case("handler_of_library.py", DEADLOCK, ("lock-cycle",), ()),
+    Case("io_uring_idle.c", DEADLOCK, NO_WAKER),
     Case("make_reads_fifo.sh", DEADLOCK, FIFO),
     Case("fifo_two_orders.py", DEADLOCK, FIFO, ()),
     Case("fifos_in_shell.sh", DEADLOCK, FIFO),

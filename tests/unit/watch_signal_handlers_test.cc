@@ -55,6 +55,9 @@ bool is_tame(int signal, const char* module, const char* function = "") {
 }
 
 TEST(SignalHandlers, LetNobodyGoOnWhereTheyAreKnown) {
+  const char* const readline = "/usr/lib/python3.11/lib-dynload/readline.cpython-311-x86_64-linux-gnu.so";
+  EXPECT_TRUE(is_tame(SIGWINCH, readline));
+  EXPECT_FALSE(is_tame(SIGUSR1, readline));
   const char* const torch = "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13";
   EXPECT_TRUE(is_tame(SIGTERM, torch));
   EXPECT_FALSE(is_tame(SIGUSR1, torch));
