@@ -15,6 +15,12 @@
 #include "watch/sight.h"
 
 namespace mprun {
+namespace {
+
+/// When this program began: before all that it starts, and so before all that those make.
+const Nanos kBegun = wall_now();
+
+}  // namespace
 
 Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard, std::string run_dir) {
   std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), guard.pid, std::move(run_dir)));
@@ -44,7 +50,7 @@ Outside HangWatch::outside() {
   found.why_alarm_may_come = [this](pid_t pid, pid_t tid) {
     return why_alarm_may_come(proc_.get(), pid, tid, monotonic_now());
   };
-  found.begun = begun_;
+  found.begun = kBegun;
   found.sync = sync_;
   found.hosts = outlook_.hosts;
   found.may_start = outlook_.may_start;

@@ -52,7 +52,6 @@ class HangWatch : public HangMonitor {
   std::optional<Family> family_;
   std::optional<Watcher> watcher_;
   std::optional<DeadlineWatch> deadlines_;
-  Nanos begun_ = wall_now();
   const SyncSegment* sync_ = nullptr;
   Outlook outlook_;
   int count_ = 0;            ///< hangs told so far
