@@ -1,6 +1,9 @@
 #include "procfs/process_facts.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <ctime>
 
 #include "procfs/text_scan.h"
 
@@ -115,6 +118,11 @@ std::optional<StatLine> parse_stat(std::string_view text) {
     if (!good) return std::nullopt;
   }
   return stat;
+}
+
+Nanos age_of(const StatLine& stat) {
+  const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);
+  return read_clock(CLOCK_BOOTTIME) - static_cast<Nanos>(stat.start_ticks) * tick;
 }
 
 std::optional<StatusFile> parse_status(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/clock.h"
 #include "procfs/proc_source.h"
 
 namespace mprun {
@@ -37,6 +38,8 @@ struct StatLine {
   int exit_code = 0;                 ///< as wait() gives it; of use in a zombie only; 0 for who may not trace it
 };
 [[nodiscard]] std::optional<StatLine> parse_stat(std::string_view text);
+/// For how long it has lived, in which the machine may have slept: up to a tick, of 10 ms, too much.
+[[nodiscard]] Nanos age_of(const StatLine& stat);
 
 /// From /proc/PID/status, or /proc/PID/task/TID/status. Bit N-1 of a set: signal N.
 struct StatusFile {

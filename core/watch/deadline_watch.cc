@@ -1,9 +1,6 @@
 #include "watch/deadline_watch.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <ctime>
 
 #include "procfs/process_facts.h"
 #include "watch/sample.h"
@@ -13,17 +10,8 @@ namespace {
 
 constexpr std::size_t kMostGaps = 64;
 
-Nanos clock_now(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return now.tv_sec * kNanosPerSecond + now.tv_nsec;
-}
-
 // On the clock of the deadlines. A tick early at most; too early where the machine slept since.
-Nanos start_of(const StatLine& thread) {
-  const Nanos since_boot = static_cast<Nanos>(thread.start_ticks) * (kNanosPerSecond / sysconf(_SC_CLK_TCK));
-  return since_boot - (clock_now(CLOCK_BOOTTIME) - clock_now(CLOCK_MONOTONIC));
-}
+Nanos start_of(const StatLine& thread) { return monotonic_now() - age_of(thread); }
 
 }  // namespace
 

@@ -1,7 +1,5 @@
 #include "watch/polls.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <ctime>
 
@@ -22,11 +20,10 @@ bool is_time_of_loop(double value, double age_of_tree) {
   return is_near(to_seconds(monotonic_now())) || is_near(to_seconds(wall_now()));
 }
 
-Nanos age_of(ProcSource* proc, pid_t pid) {
+Nanos age_of_process(ProcSource* proc, pid_t pid) {
   const auto text = proc->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
-  const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);
-  return stat ? read_clock(CLOCK_BOOTTIME) - static_cast<Nanos>(stat->start_ticks) * tick : 0;
+  return stat ? age_of(*stat) : 0;
 }
 
 }  // namespace
@@ -57,7 +54,7 @@ void PollMeter::take(const Sample& sample, Nanos now) {
   stall_.take(sample, now);
   python_.clear();
   // The first is the root of the tree, or its oldest child.
-  age_of_tree_ = sample.threads.empty() ? 0 : age_of(proc_, sample.threads.front().pid);
+  age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {
     const bool is_limited_wait = !thread.call.running && !thread.hidden && without_limit(thread).has_value();

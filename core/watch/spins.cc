@@ -24,6 +24,7 @@ constexpr std::array kLibraries = {
     SpinningLibrary{"libmpi.so", "MPI_", "Open MPI: opal_progress() until a request is complete"},
     SpinningLibrary{"libmpich.so", "MPI_", "MPICH: MPID_Progress_wait()"},
 };
+constexpr int kEnoughLooks = 3;
 // What a program calls to see whether there is something, and goes on where there is nothing.
 constexpr std::array<std::string_view, 4> kOnlyLooks{"Test", "Iprobe", "Improbe", "I"};
 
@@ -56,8 +57,9 @@ std::optional<std::uint64_t> fingerprint_of_messages(ProcSource* proc, pid_t pid
   constexpr std::size_t kMostShared = std::size_t{64} << 20U;
   std::size_t left = kMostShared;
   std::set<std::pair<std::uint64_t, std::uint64_t>> seen;
-  const std::string io = proc->read(std::to_string(pid) + "/io").value_or("");
-  std::uint64_t fingerprint = XXH3_64bits(io.data(), io.size());
+  const auto io = proc->read(std::to_string(pid) + "/io");
+  if (!io) return std::nullopt;
+  std::uint64_t fingerprint = XXH3_64bits(io->data(), io->size());
   for (const Mapping& mapping : maps) {
     if (!mapping.shared || !mapping.writable || !seen.insert({mapping.device, mapping.inode}).second) continue;
     const std::string_view path = mapping.path;
@@ -88,8 +90,15 @@ bool may_spin(const std::vector<Mapping>& maps) {
                      [&](const SpinningLibrary& library) { return has_library(maps, library.file); });
 }
 
-bool starts_who_spins(const std::vector<Mapping>& maps) {
+bool is_mpi_launcher(const std::vector<Mapping>& maps) {
   return !may_spin(maps) && (has_library(maps, "libopen-rte.so") || has_library(maps, "libprrte.so"));
+}
+
+SpinMeter::SpinMeter(ProcSource* proc, CallOf call_of) : proc_(proc), call_of_(std::move(call_of)) {
+  if (call_of_) return;
+  call_of_ = [](const ThreadSample& thread) {
+    return call_that_spins(NativeStacks(thread.pid).of_running(thread.tid).frames);
+  };
 }
 
 // What a thread is in now; no call: in none that spins.
@@ -97,7 +106,9 @@ SpinMeter::Spin SpinMeter::look(const ThreadSample& thread, Nanos now) const {
   const auto text = proc_->read(std::to_string(thread.pid) + "/maps");
   const auto maps = text ? parse_maps(*text) : std::vector<Mapping>();
   if (!may_spin(maps)) return {};
-  Spin spin{now, call_that_spins(NativeStacks(thread.pid).of_running(thread.tid).frames), 0, 0};
+  Spin spin;
+  spin.since = now;
+  spin.call = call_of_(thread);
   if (spin.call.empty()) return {};
   const auto messages = fingerprint_of_messages(proc_, thread.pid, maps);
   if (!messages) return {};
@@ -118,10 +129,9 @@ void SpinMeter::take(const Sample& sample, Nanos now) {
       break;
     }
     const auto known = spins_.find(thread.tid);
-    if (known != spins_.end()) {
-      const Nanos since = known->second.since;
-      const Nanos begun = std::exchange(spin.since, since);
-      if (spin != known->second) spin.since = begun;
+    if (known != spins_.end() && spin.is_where(known->second)) {
+      spin.since = known->second.since;
+      spin.looks = known->second.looks + 1;
     }
     found[thread.tid] = std::move(spin);
   }
@@ -130,7 +140,10 @@ void SpinMeter::take(const Sample& sample, Nanos now) {
 
 Nanos SpinMeter::since() const {
   Nanos latest = 0;
-  for (const auto& [tid, spin] : spins_) latest = std::max(latest, spin.since);
+  for (const auto& [tid, spin] : spins_) {
+    if (spin.looks < kEnoughLooks) return 0;
+    latest = std::max(latest, spin.since);
+  }
   return latest;
 }
 

@@ -259,13 +259,13 @@ Wait decode_stop(const ThreadSample& thread, World* world) {
 
 // Beside ranks that spin: a thread of MPI's own, or of the program that has started them, that has no part in what they
 // compute.
-std::optional<Wait> decode_helper_of_spins(const ThreadSample& thread, World* world) {
+std::optional<Wait> decode_mpi_helper(const ThreadSample& thread, World* world) {
   if (world->assumptions().spins.empty()) return std::nullopt;
   const auto& maps = world->maps(thread.pid);
   const PythonThread* python = python_of(thread, world);
   const bool is_of_library =
       may_spin(maps) && thread.tid != thread.pid && (python == nullptr || python->frames.empty());
-  if (!is_of_library && !starts_who_spins(maps)) return std::nullopt;
+  if (!is_of_library && !is_mpi_launcher(maps)) return std::nullopt;
   Wait wait{WaitKind::kPoll, "news of ranks", {}, {}};
   add_processes(world->everybody(), &wait);
   return wait;
@@ -353,7 +353,7 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   if (thread.state == 'T' || thread.state == 't') return decode_stop(thread, world);
   if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
   if (auto spin = decode_spin(thread, world)) return std::move(*spin);
-  if (auto helper = decode_helper_of_spins(thread, world)) return std::move(*helper);
+  if (auto helper = decode_mpi_helper(thread, world)) return std::move(*helper);
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
   if (call_of(thread.call.number) == Call::kSleep) {
     if (auto wait = decode_sleep_loop(thread, world)) return std::move(*wait);

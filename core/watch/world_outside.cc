@@ -179,7 +179,7 @@ Nanos World::age() const {
   for (const auto& [pid, process] : processes_) {
     const auto text = proc_->read(std::to_string(pid) + "/stat");
     const auto stat = text ? parse_stat(*text) : std::nullopt;
-    if (stat) oldest = std::max(oldest, read_clock(CLOCK_BOOTTIME) - static_cast<Nanos>(stat->start_ticks) * tick);
+    if (stat) oldest = std::max(oldest, age_of(*stat));
   }
   return std::max<Nanos>(oldest - tick, 0);
 }

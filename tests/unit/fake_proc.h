@@ -76,6 +76,7 @@ class TreeProcess {
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
   std::string exe = "/usr/bin/program", cwd = "/";
+  std::optional<std::string> io = "rchar: 0\n";
   int memory_of = 0;                 ///< processes with the same number, not 0, have one address space
   std::map<int, Nanos> time_limits;  ///< of sockets that have one
 
@@ -317,6 +318,7 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (thread.state == 'Z') return "";  // what follows is gone with its memory and descriptors
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;
+  if (place.rest == "io") return process.io;
   if (place.rest == "environ") return process.environ;
   if (place.rest.rfind("fdinfo/", 0) == 0) {
     const auto opened = process.descriptors.find(std::stoi(place.rest.substr(7)));

@@ -10,8 +10,10 @@ namespace mprun {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 const std::string kMpi = "/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4";
 
@@ -47,8 +49,76 @@ TEST(Spins, AreOfTheOutermostCall) {
 TEST(Spins, AreOfProcessesWithTheLibrary) {
   EXPECT_TRUE(may_spin(maps_of(kMpi)));
   EXPECT_FALSE(may_spin(maps_of("/usr/lib/x86_64-linux-gnu/libm.so.6")));
-  EXPECT_FALSE(starts_who_spins(maps_of(kMpi)));
-  EXPECT_TRUE(starts_who_spins(maps_of("/usr/lib/x86_64-linux-gnu/libopen-rte.so.40")));
+  EXPECT_FALSE(is_mpi_launcher(maps_of(kMpi)));
+  EXPECT_TRUE(is_mpi_launcher(maps_of("/usr/lib/x86_64-linux-gnu/libopen-rte.so.40")));
+}
+
+/// Two ranks, 11 and 12, that run in a call each, and share memory; looked at once a second.
+struct SpinningRanks {
+  FakeProc proc;
+  std::map<pid_t, std::string> calls{{11, "MPI_Recv"}, {12, "MPI_Recv"}};
+  SpinMeter meter{&proc, [this](const ThreadSample& thread) { return calls.at(thread.tid); }};
+  Nanos now = 100 * kNanosPerSecond;
+
+  SpinningRanks() {
+    for (const pid_t pid : {11, 12}) {
+      proc.process(pid).map("r-xp", 8, kMpi).map("rw-s", 900, "/dev/shm/rank").thread(pid).running = true;
+      proc.processes[pid].put_text(FakeProc::kMapped, "nothing");
+    }
+  }
+
+  /// The time of the first look since which nothing has changed, from the start of the test; -1: unknown.
+  int since_after(int looks) {
+    for (int i = 0; i < looks; ++i, now += kNanosPerSecond) {
+      meter.take(take_sample(&proc, process_tree(&proc, 1, false)), now);
+    }
+    return meter.since() == 0 ? -1 : static_cast<int>(meter.since() / kNanosPerSecond) - 100;
+  }
+};
+
+TEST(SpinMeter, TakesThreeLooks) {
+  SpinningRanks ranks;
+  EXPECT_EQ(ranks.since_after(2), -1);
+  EXPECT_EQ(ranks.since_after(1), 0);
+  EXPECT_EQ(ranks.since_after(5), 0);
+  EXPECT_THAT(ranks.meter.spins(), ElementsAre(Pair(11, "MPI_Recv"), Pair(12, "MPI_Recv")));
+}
+
+TEST(SpinMeter, BeginsAnewWhereOneMoves) {
+  SpinningRanks ranks;
+  EXPECT_EQ(ranks.since_after(4), 0);
+  ranks.calls[12] = "MPI_Send";
+  EXPECT_EQ(ranks.since_after(2), -1);
+  EXPECT_EQ(ranks.since_after(1), 4);
+  ranks.proc.processes[11].io = "rchar: 6\n";
+  EXPECT_EQ(ranks.since_after(2), -1) << "it has read something";
+  EXPECT_EQ(ranks.since_after(1), 7);
+  ranks.proc.processes[12].put(FakeProc::kMapped, 'x');
+  EXPECT_EQ(ranks.since_after(2), -1) << "it has written to shared memory";
+  EXPECT_EQ(ranks.since_after(1), 10);
+}
+
+TEST(SpinMeter, IsSilentWhereOneComputes) {
+  SpinningRanks ranks;
+  EXPECT_EQ(ranks.since_after(4), 0);
+  ranks.calls[11] = "";
+  EXPECT_EQ(ranks.since_after(1), -1);
+  EXPECT_THAT(ranks.meter.spins(), IsEmpty());
+  ranks.calls[11] = "MPI_Recv";
+  EXPECT_EQ(ranks.since_after(2), -1);
+  EXPECT_EQ(ranks.since_after(1), 5);
+}
+
+TEST(SpinMeter, IsSilentWhereMessagesCannotBeSeen) {
+  SpinningRanks no_counts;
+  no_counts.proc.processes[12].io = std::nullopt;
+  EXPECT_EQ(no_counts.since_after(4), -1);
+  SpinningRanks device;
+  device.proc.processes[12].map("rw-s", 7, "/dev/infiniband/uverbs0");
+  EXPECT_EQ(device.since_after(4), -1);
+  SpinningRanks other_library;
+  other_library.proc.processes[12].maps = "";
+  EXPECT_EQ(other_library.since_after(4), -1);
 }
 
 /// mpirun, 10, and its ranks, 11 and 12, with a helper thread of the library, 13, in the first.
