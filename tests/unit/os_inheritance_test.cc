@@ -114,6 +114,31 @@ TEST(Spawn, RunsAFileUnderAnotherName) {
   EXPECT_EQ(end_of(pid), 0);
 }
 
+// Its input ends only once it should have been killed: one that outlives its parent ends by itself, with 0.
+TEST(Spawn, DiesWithItsParent) {
+  become_subreaper();
+  auto input = make_pipe();
+  auto told = make_pipe();
+  ASSERT_TRUE(input && told);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    SpawnPlan plan;
+    plan.argv = {"/bin/cat"};
+    plan.fds = {{input->read.get(), 0}, {1, 1}, {2, 2}};
+    SpawnFailure failure;
+    const pid_t child = spawn_process(plan, &failure);
+    if (write(told->write.get(), &child, sizeof child) != sizeof child) _exit(1);
+    for (;;) pause();
+  }
+  pid_t child = -1;
+  EXPECT_EQ(read(told->read.get(), &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  kill(parent, SIGKILL);
+  EXPECT_EQ(end_of(parent), -SIGKILL);
+  input->write.reset();
+  ASSERT_GT(child, 0);
+  EXPECT_EQ(end_of(child), -SIGKILL);
+}
+
 TEST(Inheritance, IsGivenBackAsItWasFound) {
   const auto find_and_change = [] {
     signal(SIGINT, SIG_IGN);
