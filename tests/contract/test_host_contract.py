@@ -208,3 +208,39 @@ def test_a_slot_whose_workers_die_before_their_first_task(
         run = running.wait().check(3)
     assert 3 <= len(harness.marks(tmp_path / "starts")) <= 6
     assert re.search(r"worker 1 \(pid \d+\) ended with exit code 9", run.stderr)
+
+
+def test_a_host_does_not_reap_a_worker_before_it_is_told_to(run_job: RunCommand) -> None:
+    """Until mprun has seen the end, the number of the worker may become no other process's."""
+    script = """
+import os
+import socket
+
+from mprun import host
+from mprun.process import Channels
+
+
+def has_unreaped_child(pid):
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
+
+
+def run(_):
+    mprun_side, host_side = socket.socketpair()
+    results, results_of_host = os.pipe()
+    forking = host.Host(None, Channels(host_side.fileno(), results_of_host, -1), None)
+    worker = os.fork()
+    if worker == 0:
+        os._exit(7)
+    forking.announce({"slot": 0}, worker)
+    ((ended, _),) = forking.poll.poll()
+    forking.report_end(ended)
+    reported = has_unreaped_child(worker)
+    forking.reap(worker)
+    return [reported, has_unreaped_child(worker)]
+"""
+    job = {"script": "job.py:run", "inputs": {"range": 1}}
+    run = run_job(job, scripts={"job.py": script}, timeout=60).check()
+    assert run.values() == [[True, False]]
