@@ -221,6 +221,21 @@ def test_a_power_cut_during_a_run(
     check_cuts(sample(cuts_of(disk.Disk(root), records, tmp_path, False)), run_mprun, tmp_path)
 
 
+def test_a_run_that_has_ended_is_on_disk(
+    start_job: StartCommand, recorded: dict[str, str], tmp_path: Path
+) -> None:
+    """The results in their order and the summary, under their names."""
+    root, spec = tmp_path / "disk", {**spec_of("batch"), "inputs": {"range": HALF}}
+    scripts = {"job.py": SCRIPT, "events.py": harness.EVENTS}
+    start_job(spec, "--output", f"disk/{RUN}", scripts=scripts, env=recorded).wait().check()
+    replayed = disk.Disk(root)
+    for record in disk.read_records(tmp_path / "log"):
+        replayed.apply(record)
+    left = replayed.left(disk.nothing_but_certain())
+    for name in ("job.json", "results.jsonl", "summary.json"):
+        assert left.get(f"{RUN}/{name}") == (root / RUN / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("durability", ["batch", "each"])
 def test_a_power_cut_during_a_resume(
     start_job: StartCommand, run_mprun: RunCommand, recorded: dict[str, str], tmp_path: Path, durability: str
