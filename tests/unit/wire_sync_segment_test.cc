@@ -111,6 +111,27 @@ TEST_F(SyncSegmentTest, WakesThoseWhoWait) {
   }
 }
 
+// The holder of a lock whose word is not marked wakes nobody, so mprun does: for the locks of the job, and for the one
+// of the table of names.
+TEST_F(SyncSegmentTest, WakesWhoSleepsOnAnUnmarkedLock) {
+  for (mprun_sync_lock* held : {lock("held"), &segment_->memory()->lock}) {
+    auto* word = reinterpret_cast<std::uint32_t*>(&held->mutex);
+    *word = 4711;
+    std::atomic<bool> done = false, woken = false;
+    std::thread sleeper([word, &done, &woken] {
+      const timespec longest{10, 0};
+      woken = syscall(SYS_futex, word, FUTEX_WAIT, 4711, &longest, nullptr, 0) == 0;
+      done = true;
+    });
+    while (!done) {
+      segment_->wake_forgotten();
+      std::this_thread::yield();
+    }
+    sleeper.join();
+    EXPECT_TRUE(woken) << offset_of(word);
+  }
+}
+
 TEST_F(SyncSegmentTest, KnowsWhoIsForgotten) {
   auto* queue = static_cast<mprun_sync_queue*>(place(name(MPRUN_SYNC_QUEUE, "jobs")));
   auto* barrier = static_cast<mprun_sync_barrier*>(place(name(MPRUN_SYNC_BARRIER, "all")));
