@@ -345,7 +345,6 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
   if (mapped == MAP_FAILED) return PyErr_SetFromErrno(PyExc_OSError);
   loop.board = (struct mprun_board_slot*)mapped + slot;
-  is_copy = 0;
   pthread_atfork(NULL, NULL, mark_copy);
   putenv(task_variable);
   putenv(attempt_variable);
