@@ -221,6 +221,15 @@ def gil_held() -> None:
     hold_gil()
 
 
+def gil_wanted() -> None:
+    """One thread keeps the GIL and reads what nobody will write, the other one wants the GIL."""
+    source, _ = os.pipe()
+    read = ctypes.PyDLL(None).read
+    report([])
+    start(hurry)
+    read(source, ctypes.create_string_buffer(1), ctypes.c_size_t(1))
+
+
 def subinterpreter() -> None:
     try:
         import _interpreters as interpreters
@@ -237,4 +246,5 @@ def subinterpreter() -> None:
 if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
-        threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, subinterpreter)}[sys.argv[1]]()
+        threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
+        subinterpreter)}[sys.argv[1]]()
