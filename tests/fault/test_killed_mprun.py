@@ -1,4 +1,4 @@
-"""kill -9 of mprun's own processes: the program that it runs does not survive."""
+"""kill -9 of mprun's own processes: neither the program that it runs nor a worker survives."""
 
 from __future__ import annotations
 
@@ -47,4 +47,19 @@ def test_the_program_does_not_survive(
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
     harness.wait_until(lambda: not any(harness.is_alive(process.pid) for process in started), what="its end")
+    running.process.wait(10)
+
+
+def test_workers_do_not_survive(start_job: StartCommand, tmp_path: Path, start_method: str) -> None:
+    """Where both are killed in one instant, workers that are busy read from no channel that mprun is gone."""
+    script = "import events\n\ndef run(number):\n    events.mark('began')\n    events.wait_for('never', seconds=600)\n"
+    job = {"script": "job.py:run", "start_method": start_method, "processes": 2, "inputs": {"range": 2}}
+    running = start_job(job, scripts={"job.py": script, "events.py": harness.EVENTS})
+    harness.wait_until(lambda: len(harness.marks(tmp_path / "began")) == 2, timeout=60, what="the tasks")
+    (supervisor,) = [process.pid for process in running.children() if process.ppid == running.pid]
+    started = [process for process in running.children() if process.pid != supervisor]
+    stop([running.pid, supervisor])
+    for pid in (running.pid, supervisor):
+        os.kill(pid, signal.SIGKILL)
+    harness.wait_until(lambda: not any(harness.is_alive(process.pid) for process in started), what="their end")
     running.process.wait(10)
