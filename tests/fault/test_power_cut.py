@@ -262,7 +262,7 @@ def test_a_power_cut_during_a_resume(
 def test_a_block_that_is_done_is_on_disk(
     start_job: StartCommand, recorded: dict[str, str], tmp_path: Path
 ) -> None:
-    """Nobody runs its tasks again: first its results are on disk, then its name is."""
+    """Nobody runs its tasks again: first its results are on disk, then its name is. And no block is lost."""
     root, shard = tmp_path / "disk", tmp_path / "disk/shards/1"
     spec = {**spec_of("batch"), "inputs": {"range": HALF}, "balance": "dynamic"}
     scripts = {"job.py": SCRIPT, "events.py": harness.EVENTS}
@@ -270,9 +270,12 @@ def test_a_block_that_is_done_is_on_disk(
     replayed = disk.Disk(root)
     for record in disk.read_records(tmp_path / "log"):
         replayed.apply(record)
+        left = replayed.left(disk.nothing_but_certain())
+        if "blocks/1" in left:  # the share that it has made is there with all of its blocks, or not at all
+            assert sum(name.startswith("blocks/1/") for name in left) == HALF, (record, left)
         if record.kind == "R" and "/done." in record.other:
             done = sum("done." in name for name in replayed.left(disk.everything()))
             assert len(promised(replayed, shard)) >= done, record
-    names = [name for name in replayed.left(disk.nothing_but_certain()) if name.startswith("blocks/")]
+    names = [name for name in replayed.left(disk.nothing_but_certain()) if name.startswith("blocks/1/")]
     assert sum("/done." in name for name in names) == HALF, names
     assert not [name for name in names if "/held." in name or "/free." in name], names
