@@ -25,6 +25,9 @@ START_METHODS = ("fork", "spawn", "forkserver")
 # Where shared memory is looked for; the tests of the harness itself use a folder of their own.
 SHARED_MEMORY = Path(os.environ.get("HARNESS_SHARED_MEMORY", "/dev/shm"))
 
+# A library that is preloaded into everything the tests start, such as a sanitizer's run-time; empty: none.
+PRELOAD = os.environ.get("HARNESS_PRELOAD", "")
+
 # What the surroundings of the tests may set and would change a run; all MPRUN_* go too.
 FOREIGN_VARIABLES = (
     "LD_PRELOAD",
@@ -413,6 +416,9 @@ class Runner:
     ) -> Running:
         """Starts a program without mprun, in the same surroundings: what a run is compared with."""
         words = [str(word) for word in argv]
+        if PRELOAD:  # what others do not free at their end is no fault of ours
+            options = f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"
+            env = {"ASAN_OPTIONS": options, **(env or {})}
         with open(os.devnull, "rb") as source:
             return self._launch(
                 words, self._run_dir([], self.folder), env, stdin=source, cwd=cwd, **popen
@@ -458,6 +464,9 @@ class Runner:
         variables = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
         variables.update(HOME=str(self.folder / "home"), PYTHONDONTWRITEBYTECODE="1")
         variables.update(env or {})
+        libraries = [PRELOAD, variables.get("LD_PRELOAD", "")]
+        if any(libraries):
+            variables["LD_PRELOAD"] = ":".join(filter(None, libraries))
         running = Running(
             argv,
             run_dir,

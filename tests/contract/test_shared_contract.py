@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -342,18 +341,13 @@ def test_a_job_inside_of_a_job_has_its_own(run_job: RunCommand, tmp_path: Path) 
     assert json.loads(run.values()[0]["stdout"])["value"] == []
 
 
-def test_without_mprun(tmp_path: Path) -> None:
+def test_without_mprun(start_plain: StartCommand) -> None:
     """A script that imports the package outside of a job."""
     package = harness.MPRUN_BIN.parent.parent / "lib/mprun/python"
     code = "import mprun; print(len(mprun.shared), 'w' in mprun.shared); mprun.shared['w']"
-    done = subprocess.run(
-        [harness.MPRUN_PYTHON, "-c", code],
-        env={"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == "0 False\n"
-    assert "KeyError: \"'w': no tensors are shared here" in done.stderr
+    run = start_plain(harness.MPRUN_PYTHON, "-c", code, env={"PYTHONPATH": str(package)}).wait()
+    assert run.stdout == "0 False\n"
+    assert "KeyError: \"'w': no tensors are shared here" in run.stderr
 
 
 def test_check_tells_of_them(run_mprun: RunCommand, tmp_path: Path) -> None:
