@@ -2,6 +2,8 @@
 // seems to change hands.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <ctime>
 
 #include "python_program.h"
