@@ -1,0 +1,77 @@
+"""tests/machines/run and the copy of the working tree that it makes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import harness
+import working_tree
+
+SCRIPT = harness.ROOT / "tests/machines/run"
+
+
+def run_script(*arguments: str, path: str = os.environ["PATH"], cache: Path = Path("/nonexistent")) -> harness.Run:
+    argv = [harness.MPRUN_PYTHON, str(SCRIPT), *arguments]
+    environment = {"PATH": path, "HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
+    run = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return harness.Run(run.returncode, run.stdout, run.stderr, cache, [])
+
+
+def test_help_names_the_machines() -> None:
+    run = run_script("--help").check()
+    assert run.stdout.startswith("usage: tests/machines/run")
+    assert "debian12, debian13, sid" in run.stdout
+
+
+@pytest.mark.parametrize("words", [["no-such-machine"], ["sid", "--"], ["sid", "dev", "--", "true"], []])
+def test_wrong_words(words: list[str]) -> None:
+    run = run_script(*words)
+    assert run.returncode == 2
+    assert "usage: tests/machines/run" in run.stderr
+
+
+def test_what_is_missing_is_named() -> None:
+    run = run_script("sid", path="/nonexistent")
+    assert run.returncode == 77
+    assert "sid cannot be had here: it needs mmdebstrap: apt-get install mmdebstrap\n" in run.stderr
+    assert ("it needs root" in run.stderr) == (os.geteuid() != 0)
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in place of ours."""
+    root = tmp_path / "tree"
+    (root / "part").mkdir(parents=True)
+    (root / ".gitignore").write_text("build/\n")
+    (root / "part/kept").write_text("kept")
+    (root / "part/gone").write_text("gone")
+    subprocess.run(["git", "-c", "init.defaultBranch=main", "init", "-q", root], check=True)
+    subprocess.run(["git", "-C", root, "add", "part/gone"], check=True)
+    monkeypatch.setattr(working_tree, "ROOT", root)
+    return root
+
+
+def test_a_copy_follows_the_working_tree(tree: Path, tmp_path: Path) -> None:
+    """Builds in it stay, and what has not changed keeps its time."""
+    copy = tmp_path / "copy"
+    (copy / "build").mkdir(parents=True)
+    (tree / "build").mkdir()
+    (tree / "build/ignored").write_text("ignored")
+    (copy / "build/object").write_text("object")
+    working_tree.update_copy(copy)
+    assert (copy / "part/gone").read_text() == "gone"
+    assert not (copy / "build/ignored").exists()
+
+    os.utime(copy / "part/kept", (1, 1))
+    (tree / "part/gone").unlink()
+    (tree / "part/new").write_text("new")
+    (tree / "part/new").chmod(0o755)
+    working_tree.update_copy(copy)
+    assert sorted(path.name for path in (copy / "part").iterdir()) == ["kept", "new"]
+    assert (copy / "part/kept").stat().st_mtime == 1
+    assert os.access(copy / "part/new", os.X_OK)
+    assert (copy / "build/object").read_text() == "object"
