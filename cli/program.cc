@@ -55,6 +55,7 @@ class Program {
 
   int run() {
     environment_ = observer_ != nullptr ? observer_->environment : own_environment();
+    if (copies_ > 1) add_rank_defaults(&environment_);
     if (auto prepared = prepare_adapters(); !prepared) return report_error(prepared.error());
     bool not_executable = false;
     const auto path = environment_.find("PATH");

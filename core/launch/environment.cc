@@ -66,6 +66,7 @@ Environment job_environment(const JobSpec& spec, const Environment& base, const 
   if (spec.seed && result.count("PYTHONHASHSEED") == 0) {
     result["PYTHONHASHSEED"] = std::to_string(*spec.seed & 0xffffffffU);
   }
+  if (spec.kind == JobKind::kRanks) add_rank_defaults(&result);
   for (const auto& [name, value] : spec.env) result[name] = value;
   result["MPRUN_RUN_DIR"] = run_dir;
   result["MPRUN_WORKERS"] = std::to_string(spec.processes);
@@ -99,6 +100,8 @@ Environment slot_environment(const JobSpec& spec, int slot) {
   result[cuda ? "CUDA_VISIBLE_DEVICES" : "ASCEND_RT_VISIBLE_DEVICES"] = std::to_string(index);
   return result;
 }
+
+void add_rank_defaults(Environment* environment) { environment->emplace("USE_LIBUV", "0"); }
 
 Environment rank_environment(int local, int each, int port, Shard shard, const std::string& address) {
   const auto ranks = static_cast<std::uint64_t>(each);

@@ -36,6 +36,10 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
 /// others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).
 [[nodiscard]] Environment slot_environment(const JobSpec& spec, int slot);
 
+/// Adds what ranks need unless it is set. USE_LIBUV=0: since version 2.4 the store of torch.distributed asks for libuv
+/// by default, and fails where torch was built without it, as Debian's is.
+void add_rank_defaults(Environment* environment);
+
 /// What torchrun gives a rank: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK,
 /// ROLE_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. `local`: which of the `each` ranks that every shard has.
 [[nodiscard]] Environment rank_environment(int local, int each, int port, Shard shard = {},

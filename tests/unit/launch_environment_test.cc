@@ -71,6 +71,16 @@ TEST(Environment, RanksGetTorchrunsVariables) {
                     Pair("MASTER_ADDR", "127.0.0.1"), Pair("MASTER_PORT", "29501")}));
 }
 
+TEST(Environment, RanksDoWithoutLibuvUnlessToldOtherwise) {
+  JobSpec spec;
+  EXPECT_EQ(job_environment(spec, {}, "/run").count("USE_LIBUV"), 0U);
+  spec.kind = JobKind::kRanks;
+  EXPECT_EQ(job_environment(spec, {}, "/run")["USE_LIBUV"], "0");
+  EXPECT_EQ(job_environment(spec, {{"USE_LIBUV", "1"}}, "/run")["USE_LIBUV"], "1");
+  spec.env = {{"USE_LIBUV", "1"}};
+  EXPECT_EQ(job_environment(spec, {}, "/run")["USE_LIBUV"], "1");
+}
+
 TEST(Environment, RanksOfAllNodesAreCountedTogether) {
   EXPECT_THAT(rank_environment(2, 4, 29501, Shard{1, 3}, "first"),
               IsSupersetOf({Pair("RANK", "6"), Pair("LOCAL_RANK", "2"), Pair("WORLD_SIZE", "12"),
