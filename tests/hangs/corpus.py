@@ -6,8 +6,13 @@ stuck (the join), and `blocks here` a line where somebody else waits in vain.
 
 from __future__ import annotations
 
+import platform
+import re
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
+
+import pytest
 
 import harness
 from compiled import CASES, INTERPRETERS, build, copy_libgomp
@@ -32,6 +37,7 @@ class Case:
     # goes on with its work, so that mprun tells of it and ends nothing.
     rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
+    mended: tuple[str, str] | None = None  # "Python" or a package, and its first version with which it does not hang
 
     @property
     def name(self) -> str:
@@ -50,6 +56,14 @@ class Case:
         assert len(marked) <= 1, f"{self.program} has more than one line marked {mark!r}"
         return marked[0] if marked else None
 
+    def why_not_here(self) -> str:
+        """Why the case does not hang here; "" if it does."""
+        if self.mended is None:
+            return ""
+        package, version = self.mended
+        here = platform.python_version() if package == "Python" else metadata.version(package)
+        return f"mended in {package} {version}; here is {here}" if _numbers(here) >= _numbers(version) else ""
+
     def is_python(self) -> bool:
         return self.source.suffix == ".py"
 
@@ -66,6 +80,11 @@ class Case:
         """`folder` for what it would leave in a temporary folder when it is killed."""
         adapters = {"MPRUN_ADAPTERS": self.adapters} if self.adapters else {}
         return {"TMPDIR": str(folder), **adapters}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Major and minor number."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
 
 
 DEADLOCK = ("deadlock",)
@@ -136,6 +155,7 @@ _REPORTED = [
         ("ignores-termination",),
         SPAWN,
         22,
+        mended=("torch", "2.6"),
     ),
     Case(
         "process_ignores_sigterm.py",
@@ -229,7 +249,7 @@ _VARIANTS = [
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),
     Case("jit_fork_in_child.py", DEADLOCK, LOST_THREAD, ("waitpid",)),
-    Case("executor_worker_killed.py", DEADLOCK, DIED, ("Executor.shutdown",)),
+    Case("executor_worker_killed.py", DEADLOCK, DIED, ("Executor.shutdown",), mended=("Python", "3.13")),
     Case("executor_callback_waits.py", DEADLOCK, ("task-waits-in-own-pool",), ()),
     Case("simple_queue_full.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN),
     Case("joinable_queue_worker_raises.py", DEADLOCK, DIED, ("JoinableQueue.join",)),
@@ -275,3 +295,9 @@ def _with_compilers(cases: list[Case]) -> list[Case]:
 
 
 ALL = _with_compilers(_REPORTED + _VARIANTS)
+HERE = [case for case in ALL if not case.why_not_here()]  # those that hang with the versions at hand
+each_case = pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.skipif(case not in HERE, reason=case.why_not_here())) for case in ALL],
+    ids=lambda case: case.name,
+)

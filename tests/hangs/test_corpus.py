@@ -39,7 +39,7 @@ def prove_all(runner: harness.Runner) -> dict[str, str]:
     outcomes = {}
     try:
         waiting = {}
-        for case in corpus.ALL:
+        for case in corpus.HERE:
             running = start(runner, case)
             states = BLOCKED_STATES[case.rest]
             waiting[case] = Stillness(
@@ -102,7 +102,7 @@ def end_all(runner: harness.Runner) -> None:
     harness.reap_zombies()
 
 
-@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+@corpus.each_case
 def test_hangs_plain(outcomes: dict[str, str], case: Case) -> None:
     """Else what mprun says of it would show nothing."""
     assert outcomes[case.name] == ""

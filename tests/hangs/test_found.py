@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 import corpus
 import found
 from corpus import Case
 from harness import MPRUN_PYTHON, RunCommand, Runner
 
 
-@pytest.mark.parametrize("case", corpus.ALL, ids=lambda case: case.name)
+@corpus.each_case
 def test_is_found(runner: Runner, tmp_path: Path, case: Case) -> None:
     """With verdict, cause, join and line; nothing of the tree is left."""
     told = found.finish(case, *found.start(runner, case, tmp_path))
