@@ -88,8 +88,7 @@ class Inspector {
       const bool still = stood_still(before, now);
       if (still || at_the_end) {
         Proof found = judged(marked(before, now));
-        const bool agreed = last && last->judgement.stuck == found.judgement.stuck &&
-                            last->judgement.gil_switches == found.judgement.gil_switches;
+        const bool agreed = last && found.judgement.agrees_with(last->judgement);
         if (agreed && still) return found;
         if (i >= kMostSamples || (at_the_end && hidden_ != 0)) {
           found_.moving = !still;

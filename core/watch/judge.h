@@ -31,6 +31,10 @@ struct Judgement {
   std::vector<OrphanedWait> orphaned;       ///< of processes that are live; judge() does not look for them
   std::set<pid_t> cannot_return;            ///< processes, as by main_threads.h; judge() does not look for them
   [[nodiscard]] bool is_deadlock() const { return live.empty() && !stuck.empty(); }
+  /// Whether two judgements, one after the other, are of the same hang.
+  [[nodiscard]] bool agrees_with(const Judgement& other) const {
+    return stuck == other.stuck && gil_switches == other.gil_switches;
+  }
 };
 
 /// `sample` outlives the judgement.

@@ -209,9 +209,8 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     next_look_ = now + sample_every();
     return std::nullopt;
   }
-  const Judgement& one = agreed->judgement;
   Judgement& other = proof->judgement;
-  if (one.stuck != other.stuck || one.gil_switches != other.gil_switches) {
+  if (!other.agrees_with(agreed->judgement)) {
     judged_still_ = false;
     judged_resting_.clear();
     return std::nullopt;
