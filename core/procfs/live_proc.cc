@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 
 #include "os/fd.h"
 #include "os/uninterrupted.h"
@@ -44,8 +45,15 @@ bool name_less(const std::string& a, const std::string& b) {
   return a < b;
 }
 
-/// What one message of unix_diag says of one socket; nullopt if it is cut short.
-std::optional<UnixSocket> decode_socket(const char* data, std::size_t size) {
+/// What the kernel says of all UNIX sockets.
+struct UnixSockets {
+  std::vector<UnixSocket> all;
+  std::map<std::uint64_t, std::uint64_t> awaited;  ///< of connections that were not accepted: (client, listener)
+};
+
+/// What one message of unix_diag says of one socket; nullopt if it is cut short. `awaited`: filled if it listens.
+std::optional<UnixSocket> decode_socket(const char* data, std::size_t size,
+                                        std::map<std::uint64_t, std::uint64_t>* awaited) {
   unix_diag_msg head{};
   if (size < sizeof head) return std::nullopt;
   std::memcpy(&head, data, sizeof head);
@@ -64,6 +72,12 @@ std::optional<UnixSocket> decode_socket(const char* data, std::size_t size) {
       std::uint32_t peer = 0;
       std::memcpy(&peer, value, sizeof peer);
       socket.peer = peer;
+    } else if (attribute.nla_type == UNIX_DIAG_ICONS) {
+      std::uint32_t client = 0;
+      for (std::size_t i = 0; i + sizeof client <= length; i += sizeof client) {
+        std::memcpy(&client, value + i, sizeof client);
+        awaited->emplace(client, socket.inode);
+      }
     } else if (attribute.nla_type == UNIX_DIAG_NAME) {
       socket.name.assign(value, strnlen(value, length));  // an abstract name starts with a NUL
     }
@@ -75,7 +89,7 @@ std::optional<UnixSocket> decode_socket(const char* data, std::size_t size) {
 enum class Dump { kMore, kDone, kFailed };
 
 /// Takes the sockets out of one datagram of the kernel's answer.
-Dump decode_datagram(const char* data, std::size_t size, std::vector<UnixSocket>* sockets) {
+Dump decode_datagram(const char* data, std::size_t size, UnixSockets* sockets) {
   while (size >= sizeof(nlmsghdr)) {
     nlmsghdr head{};
     std::memcpy(&head, data, sizeof head);
@@ -83,9 +97,9 @@ Dump decode_datagram(const char* data, std::size_t size, std::vector<UnixSocket>
     if (head.nlmsg_flags & NLM_F_DUMP_INTR) return Dump::kFailed;
     if (head.nlmsg_type == NLMSG_DONE) return Dump::kDone;
     if (head.nlmsg_type != SOCK_DIAG_BY_FAMILY) return Dump::kFailed;
-    auto socket = decode_socket(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN);
-    if (!socket || sockets->size() >= kMostSockets) return Dump::kFailed;
-    sockets->push_back(std::move(*socket));
+    auto socket = decode_socket(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN, &sockets->awaited);
+    if (!socket || sockets->all.size() >= kMostSockets) return Dump::kFailed;
+    sockets->all.push_back(std::move(*socket));
     const std::size_t step = std::min<std::size_t>(NLMSG_ALIGN(head.nlmsg_len), size);
     data += step;
     size -= step;
@@ -170,14 +184,14 @@ class LiveProc : public ProcSource {
     question.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
     question.request.sdiag_family = AF_UNIX;
     question.request.udiag_states = ~0U;
-    question.request.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER;
+    question.request.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS;
     sockaddr_nl to{};
     to.nl_family = AF_NETLINK;
     const auto* address = reinterpret_cast<const sockaddr*>(&to);
     if (uninterrupted([&] { return sendto(kernel.get(), &question, sizeof question, 0, address, sizeof to); }) < 0) {
       return std::nullopt;
     }
-    std::vector<UnixSocket> sockets;
+    UnixSockets sockets;
     while (true) {
       // The kernel makes the next part of its answer while we take this one: there is always one, or an error.
       const ssize_t n =
@@ -185,7 +199,13 @@ class LiveProc : public ProcSource {
       if (n <= 0 || static_cast<std::size_t>(n) > buffer_.size()) return std::nullopt;
       const Dump dump = decode_datagram(buffer_.data(), static_cast<std::size_t>(n), &sockets);
       if (dump == Dump::kFailed) return std::nullopt;
-      if (dump == Dump::kDone) return sockets;
+      if (dump == Dump::kMore) continue;
+      // The other end of a connection that was not accepted has no number yet.
+      for (UnixSocket& socket : sockets.all) {
+        const auto listener = sockets.awaited.find(socket.inode);
+        if (socket.peer == 0 && listener != sockets.awaited.end()) socket.peer = listener->second;
+      }
+      return std::move(sockets.all);
     }
   }
 

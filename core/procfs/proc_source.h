@@ -21,7 +21,7 @@ namespace mprun {
 /// One socket of AF_UNIX, as the kernel knows it (sock_diag(7)).
 struct UnixSocket {
   std::uint64_t inode = 0;  ///< as in "socket:[INODE]"
-  std::uint64_t peer = 0;   ///< of the connected socket; 0: none
+  std::uint64_t peer = 0;   ///< of the connected socket; until the connection is accepted, of the listener; 0: none
   bool listening = false;
   std::string name;       ///< the path it is bound to; empty: none, or an abstract one
   bool datagram = false;  ///< else a stream, or packets in sequence

@@ -213,6 +213,7 @@ _VARIANTS = [
     Case("tcp_both_read.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
+    Case("unix_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("queue_polled_for_ever.py", STALLED, ("input-never-closed",), PROCESS_JOIN, rest="moving"),
     Case("collective_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("collective_other.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),

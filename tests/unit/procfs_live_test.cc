@@ -179,7 +179,15 @@ TEST(LiveProc, KnowsThePeersOfUnixSockets) {
   path.copy(address.sun_path, path.size());
   unlink(path.c_str());
   ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(listen(listener.get(), 1), 0);
+  ASSERT_EQ(listen(listener.get(), 2), 0);
+  const auto connect_to_it = [&address] {
+    Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return client;
+  };
+  const Fd client = connect_to_it();
+  const Fd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const Fd waiting = connect_to_it();
   const auto sockets = proc->unix_sockets();
   unlink(path.c_str());
   ASSERT_TRUE(sockets);
@@ -192,6 +200,10 @@ TEST(LiveProc, KnowsThePeersOfUnixSockets) {
   EXPECT_EQ(listening->peer, 0U);
   EXPECT_TRUE(listening->listening);
   EXPECT_EQ(listening->name, path);
+  const auto peer_of = [&](const Fd& one) { return find_socket(*sockets, inode_of(proc.get(), one.get()))->peer; };
+  EXPECT_EQ(peer_of(client), inode_of(proc.get(), accepted.get()));
+  EXPECT_EQ(peer_of(accepted), inode_of(proc.get(), client.get()));
+  EXPECT_EQ(peer_of(waiting), listening->inode) << "nobody has accepted it";
 }
 
 TEST(LiveProc, TellsDatagramSocketsFromStreams) {
