@@ -93,6 +93,17 @@ def marks(path: Path) -> list[str]:
         return []
 
 
+def library_settings(folder: Path) -> dict[str, str]:
+    """Variables for programs of torch and Open MPI; `folder` is for what they leave elsewhere when they are killed."""
+    return {
+        "TMPDIR": str(folder),
+        "OMPI_MCA_btl": "^tcp",  # no complaints about the network: ranks of one machine share memory
+        "OMPI_MCA_btl_sm_backing_directory": str(folder),  # Open MPI 5
+        "OMPI_MCA_btl_vader_backing_directory": str(folder),  # Open MPI 4
+        "USE_LIBUV": "0",  # torch asks for it by default, also where it was built without
+    }
+
+
 # --- processes ---------------------------------------------------------------------------------
 
 

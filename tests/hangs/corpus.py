@@ -79,7 +79,7 @@ class Case:
     def environment(self, folder: Path) -> dict[str, str]:
         """`folder` for what it would leave in a temporary folder when it is killed."""
         adapters = {"MPRUN_ADAPTERS": self.adapters} if self.adapters else {}
-        return {"TMPDIR": str(folder), **adapters}
+        return {**harness.library_settings(folder), **adapters}
 
 
 def _numbers(version: str) -> tuple[int, ...]:

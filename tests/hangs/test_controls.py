@@ -54,7 +54,7 @@ def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
             own.mkdir()
             other = control.other(own)
             argv = [*prefix(control), *control.argv(own, other.argument)]
-            running = runner.start_plain(*argv, env={"TMPDIR": str(own)})
+            running = runner.start_plain(*argv, env=harness.library_settings(own))
             started[control.name] = Started(other, running)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:

@@ -63,7 +63,7 @@ class Page:
     def environment(self, folder: Path) -> dict[str, str]:
         """`folder` for what a killed program leaves in a temporary folder."""
         adapters = {"MPRUN_ADAPTERS": ADAPTERS[self.id]} if self.id in ADAPTERS else {}
-        return {"TMPDIR": str(folder), **adapters}
+        return {**harness.library_settings(folder), **adapters}
 
 
 def read_page(name: str) -> Page:

@@ -5,8 +5,6 @@ import sys
 
 if "OMPI_COMM_WORLD_RANK" not in os.environ:  # as `mpirun -n 2 python3 PROGRAM` would start it
     mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
-    # Where what it leaves when it is killed is found and removed.
-    mpirun += ["--mca", "btl_vader_backing_directory", os.environ.get("TMPDIR", "/tmp")]
     os.execvp(mpirun[0], [*mpirun, sys.executable, *sys.argv])
 
 from mpi4py import MPI  # noqa: E402

@@ -7,7 +7,7 @@ from torch import distributed
 
 
 def run(rank: int, port: int) -> None:
-    store = distributed.TCPStore("127.0.0.1", port, 2, rank == 0)
+    store, _, _ = next(distributed.rendezvous(f"tcp://127.0.0.1:{port}", rank, 2))
     mine, other = ("left", "right") if rank == 0 else ("right", "left")
     store.get(other)  # blocks here
     store.set(mine, "ready")
