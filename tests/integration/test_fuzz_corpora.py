@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,22 @@ def replay(archive: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, "words", archive], capture_output=True, text=True, check=False)
 
 
+def contents(archive: Path) -> tuple[int, list[tuple]]:
+    """All that an archive says: its size, and what is in it. GNU tar 1.35 leaves the device numbers empty, 1.34 not."""
+    with tarfile.open(archive) as members:
+        files = [
+            (each.name, each.mode, each.mtime, each.uid, each.gid, members.extractfile(each).read()) for each in members
+        ]
+    return archive.stat().st_size, files
+
+
 @pytest.mark.parametrize("archive", sorted((FUZZ / "corpora").iterdir()), ids=lambda path: path.stem)
 def test_unpacked_and_packed_again_an_archive_is_the_same(archive: Path, tmp_path: Path) -> None:
     corpus("unpack", archive, tmp_path / "inputs")
-    corpus("pack", tmp_path / "inputs", tmp_path / "again.tar")
-    assert (tmp_path / "again.tar").read_bytes() == archive.read_bytes()
+    for name in ("again.tar", "once-more.tar"):
+        corpus("pack", tmp_path / "inputs", tmp_path / name)
+    assert contents(tmp_path / "again.tar") == contents(archive)
+    assert (tmp_path / "once-more.tar").read_bytes() == (tmp_path / "again.tar").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ PROGRAM_DIFFERENCES = {
     r"variable MPRUN_(NOTES|DEADLINES|SYNC)": "where the adapters find mprun",
 }
 
-RANK_VARIABLES = r"variable (RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_\w+|ROLE_\w+|MASTER_\w+)"
+RANK_VARIABLES = r"variable (RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_\w+|ROLE_\w+|MASTER_\w+|USE_LIBUV)"
 
 # The same for the processes of a job. They belong to mprun, which ends them, and not to a terminal.
 JOB_DIFFERENCES = {
@@ -58,7 +58,7 @@ JOB_DIFFERENCES = {
     r"variable \w+_NUM_THREADS|variable VECLIB_MAXIMUM_THREADS": "workers share the CPUs",
     r"variable (CUDA|ASCEND_RT|HIP)_VISIBLE_DEVICES": "a device cannot be used after fork",
     r"variable MALLOC_(MMAP|TRIM)_THRESHOLD_": "memory that tensors need again is kept",
-    RANK_VARIABLES: "as torchrun gives ranks",
+    RANK_VARIABLES: "as torchrun gives ranks; without libuv, which not every torch has",
 }
 # Of the signals that the caller ignores these have their default action again in jobs: what ends or stops a worker does
 # so, and SIGPIPE ends a pipeline, whoever ignores them (Python, a shell for its background jobs). SIGHUP is not among
