@@ -105,7 +105,7 @@ Result<void> resolve_device(Resolving& job) {
       for (const int other : usable) list += (list.empty() ? "" : ", ") + std::to_string(other);
       return absent(job, family, found, "the usable devices are " + list);
     }
-    usable = {*index};
+    usable.assign(1, *index);
   }
   job.spec.device = Device{family.kind, std::move(usable)};
   return {};
