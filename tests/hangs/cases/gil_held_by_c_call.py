@@ -13,7 +13,8 @@ joined = threading.Event()
 
 
 def joining() -> bool:
-    return sys._current_frames()[threading.main_thread().ident].f_code.co_name.startswith("_wait")
+    innermost = sys._current_frames()[threading.main_thread().ident].f_code.co_name
+    return innermost.startswith("_wait") or (innermost == "join" and sys.version_info >= (3, 13))
 
 
 def read_with_gil() -> None:
