@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import ctypes
 import json
+import multiprocessing.pool
 import os
 import sys
 import threading
@@ -230,6 +231,37 @@ def gil_wanted() -> None:
     read(source, ctypes.create_string_buffer(1), ctypes.c_size_t(1))
 
 
+class Unreadable(Exception):
+    """Can be pickled, but not be made again."""
+
+    def __init__(self, _one: int, _two: int) -> None:
+        super().__init__()
+
+
+def fail() -> None:
+    raise Unreadable(1, 2)
+
+
+def wait_for_pool(task: Callable[[], None], is_ready: Callable[[multiprocessing.pool.Pool], bool]) -> None:
+    pool = multiprocessing.get_context("fork").Pool(1)
+    pool.apply_async(task)
+    while not is_ready(pool):
+        time.sleep(0.01)
+    report([])
+    pool.close()
+    pool.join()
+
+
+def pool_without_results() -> None:
+    """The thread that takes the results has met one that it cannot read."""
+    threading.excepthook = lambda _: None
+    wait_for_pool(fail, lambda pool: not pool._result_handler.is_alive())
+
+
+def pool_with_results() -> None:
+    wait_for_pool(nap, lambda pool: True)
+
+
 def subinterpreter() -> None:
     try:
         import _interpreters as interpreters
@@ -247,4 +279,4 @@ if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
-        subinterpreter)}[sys.argv[1]]()
+        pool_without_results, pool_with_results, subinterpreter)}[sys.argv[1]]()
