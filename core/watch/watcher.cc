@@ -37,8 +37,9 @@ constexpr double kMostLoadOfPolls = 0.25;
 // A poll that is caught while it asks says nothing of what it waits for.
 constexpr int kTriesToName = 4;
 constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
-// Less where somebody spins: that costs more to see, and there is nothing else to do.
-constexpr Nanos kSpinLookShare = 30;
+// Less where somebody spins: that costs more to see, and there is nothing else to do. Least until it has been seen
+// often enough to count.
+constexpr Nanos kSpinLookShare = 30, kFirstSpinLookShare = 10;
 constexpr std::size_t kMostAssumedTold = 2;
 // Limits of waits from which on one may say something before they have passed.
 constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
@@ -53,6 +54,11 @@ bool is_waited_for(const Judgement& judgement) {
            std::all_of(wakers.begin(), wakers.end(),
                        [&](const Waker& one) { return judgement.stuck.count(one.pid) != 0; });
   });
+}
+
+bool somebody_runs(const Sample& sample) {
+  return std::any_of(sample.threads.begin(), sample.threads.end(),
+                     [](const ThreadSample& thread) { return thread.call.running && thread.state != 'Z'; });
 }
 
 }  // namespace
@@ -368,11 +374,13 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
 
 // All that burn a CPU do so in calls that only wait.
 std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
-  if (now < next_spin_look_ || activity_.load() <= kMostLoadOfPolls) return std::nullopt;
+  if (now < next_spin_look_) return std::nullopt;
+  // On a crowded machine who spins gets no more of a CPU than others need to poll.
+  if (activity_.load() <= kMostLoadOfPolls && !somebody_runs(poll_sample_)) return std::nullopt;
   auto sample = sample_tree();
   spins_.take(*sample, now);
   const Nanos since = spins_.since();
-  const Nanos share = since == 0 ? kPollLookShare : kSpinLookShare;
+  const Nanos share = spins_.spins().empty() ? kPollLookShare : since == 0 ? kFirstSpinLookShare : kSpinLookShare;
   next_spin_look_ = now + std::clamp((monotonic_now() - now) * share, kPollLookEvery, kLatestPollLook);
   const auto part = still_part(std::exchange(spin_sample_, *sample), *sample);
   if (since == 0 || now - since < kEarlyStall || !part) return std::nullopt;

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import corpus
 import found
+import harness
 from corpus import Case
 from harness import MPRUN_PYTHON, RunCommand, Runner
 
@@ -43,3 +46,27 @@ def test_the_join_has_waited_for_longer_than_all_have_rested(
     report = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
     waited, rested = report["join"]["waiting_seconds"], report["seconds_since_progress"]
     assert waited > rested + 1.5, report
+
+
+RECEIVES_FROM_ITSELF = """
+from mpi4py import MPI
+
+MPI.COMM_WORLD.recv(source=0)
+"""
+
+
+def test_who_spins_is_named_on_a_crowded_cpu(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Where it gets as little of the CPU as programs need that only poll."""
+    (tmp_path / "program.py").write_text(RECEIVES_FROM_ITSELF, encoding="utf-8")
+    pinned = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]
+    neighbours = [subprocess.Popen([*pinned, "sh", "-c", "while :; do :; done"]) for _ in range(6)]
+    try:
+        options = ["--on-hang", "kill", "--hang-report", "hang.json", "--stall-seconds", "3"]
+        environment = harness.library_settings(tmp_path)
+        run_mprun(*options, "--", *pinned, MPRUN_PYTHON, "program.py", env=environment).check(124)
+    finally:
+        for neighbour in neighbours:
+            neighbour.kill()
+            neighbour.wait()
+    report = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
+    assert report["cause"]["id"] == "message-never-sent", report
