@@ -10,8 +10,6 @@
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): libc's names
 int __sigaction(int number, const struct sigaction* action, struct sigaction* old);
 sighandler_t bsd_signal(int number, sighandler_t handler);
-sighandler_t sysv_signal(int number, sighandler_t handler);
-MPRUN_EXPORT sighandler_t __sysv_signal(int number, sighandler_t handler);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 /* A child of vfork() writes into its parent's. It takes all handlers away before it executes its program, as those of
