@@ -116,6 +116,7 @@ struct Descriptor {
   std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode: another one now is another file
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
   bool armed = false;              ///< kTimerfd: it will expire, or may. kIoUring: the kernel works for it, or may
+  std::uint64_t requests = 0;      ///< kIoUring: that the kernel has taken so far, modulo 2^32
   std::uint64_t completed = 0;     ///< kIoUring: completions that the program has not fetched yet
   std::uint64_t on_their_way = 0;  ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
   std::vector<FileLock> locks;     ///< that its open file has, or the process by it

@@ -96,13 +96,14 @@ class RingInfo {
     }
   }
 
-  /// Whether each request has been completed, so that no completion will come by itself. One that is completed several
-  /// times is in the first list, one whose completion does not fit yet in the second. Before Linux 5.16, which shows
-  /// fewer counters, the answer is always false.
+  /// Whether there are as many completions as requests, and none in the lists: of those who wait for a descriptor, and
+  /// of completions without room. Two kinds of request spoil the count: a timeout that repeats, and a message from
+  /// another ring, which is a completion without a request here. Before Linux 5.16, which shows fewer counters, false.
   [[nodiscard]] bool is_idle() const {
     return all_known() && value(kSubmitted) == value(kTaken) && value(kTaken) == value(kCompleted) && has_no_thread_ &&
            lists_ == 2 && lists_are_empty_;
   }
+  [[nodiscard]] std::uint32_t requests() const { return value(kTaken); }
   [[nodiscard]] std::uint32_t not_fetched() const { return value(kCompleted) - value(kFetched); }
 
  private:
@@ -259,6 +260,7 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
   if (value_zero && interval_zero) descriptor->armed = false;
   if (descriptor->kind == Descriptor::Kind::kIoUring) {
     descriptor->armed = !ring.is_idle();
+    descriptor->requests = ring.requests();
     descriptor->completed = ring.not_fetched();
   }
 }

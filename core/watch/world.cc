@@ -50,6 +50,14 @@ void add(pid_t pid, std::vector<pid_t>* processes) {
 constexpr std::uint64_t kEventIdentity = std::uint64_t{1} << 63, kFileIdentity = std::uint64_t{1} << 62,
                         kTerminalIdentity = std::uint64_t{1} << 61;
 
+// libuv asks its rings for nothing that is completed more than once (src/unix/linux.c of versions 1.45 to 1.51).
+bool has_libuv(const std::vector<Mapping>& maps) {
+  return std::any_of(maps.begin(), maps.end(), [](const Mapping& mapping) {
+    const std::string_view name = std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1);
+    return name == "node" || name.starts_with("libnode.so.") || name.starts_with("libuv.so.");
+  });
+}
+
 }  // namespace
 
 std::uint64_t identity_of(const Descriptor& descriptor) {
@@ -128,6 +136,10 @@ void World::read_process(Process* process) {
   process->descriptors = std::move(*descriptors);
   std::sort(process->descriptors.begin(), process->descriptors.end(),
             [](const Descriptor& a, const Descriptor& b) { return a.number < b.number; });
+  for (Descriptor& descriptor : process->descriptors) {
+    // Where unknown code has used a ring, its counters may hide a request that is not completed.
+    if (descriptor.requests != 0 && !has_libuv(maps(process->pid))) descriptor.armed = true;
+  }
   if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(process, *status);
 }
 

@@ -139,7 +139,8 @@ ALL = [
     Control("mpi_computes.py", seconds=5, more=("sleeps",), stall=OUTSIDE_SECONDS),
     Control("mpi_computes.py", seconds=5, more=("computes",), stall=OUTSIDE_SECONDS),
     Control("io_uring.c"),
-    Control("io_uring_in_epoll.c"),
+    Control("io_uring.c", more=("epoll",)),
+    Control("io_uring.c", seconds=1.5, more=("repeats",)),
     Control("timeout_command.sh", outside.SilentPipe),
     # Waits that only somebody outside can end.
     Control("reader_of_file.py", outside.NamedPipe),

@@ -108,12 +108,13 @@ class TreeProcess {
     return open(fd, "anon_inode:[eventfd]", O_RDWR,
                 "ino:\t2\neventfd-count: 0\neventfd-id: " + std::to_string(id) + "\n");
   }
-  /// An io_uring without completions that wait; it has taken `taken` requests and completed three.
-  TreeProcess& ring(int fd, int inode, int taken = 3) {
-    const std::string number = std::to_string(taken);
+  /// An io_uring that has taken and completed so many requests; all completions were fetched.
+  TreeProcess& ring(int fd, int inode, int taken = 0, int completed = 0) {
+    const std::string begun = std::to_string(taken);
+    const std::string ended = std::to_string(completed);
     return open(fd, "anon_inode:[io_uring]", O_RDWR,
-                "ino:\t" + std::to_string(inode) + "\nSqTail:\t" + number + "\nCachedSqHead:\t" + number +
-                    "\nCqHead:\t3\nCachedCqTail:\t3\nSqThread:\t-1\nPollList:\nCqOverflowList:\n");
+                "ino:\t" + std::to_string(inode) + "\nSqTail:\t" + begun + "\nCachedSqHead:\t" + begun + "\nCqHead:\t" +
+                    ended + "\nCachedCqTail:\t" + ended + "\nSqThread:\t-1\nPollList:\nCqOverflowList:\n");
   }
   TreeProcess& catches(int signal) {
     caught |= std::uint64_t{1} << (signal - 1);

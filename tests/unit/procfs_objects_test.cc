@@ -111,6 +111,7 @@ TEST(DescriptorInfo, SaysWhetherAnIoUringHasNothingToDo) {
   const Descriptor idle = ring_with("ino:", "ino:");
   EXPECT_FALSE(idle.armed);
   EXPECT_EQ(idle.completed, 0U);
+  EXPECT_EQ(idle.requests, 3U);
   EXPECT_EQ(idle.info_inode, 691232U);
   const std::pair<const char*, const char*> at_work[] = {
       {"SqTail:\t3", "SqTail:\t4"},                                           // submitted, not taken yet

@@ -86,7 +86,18 @@ TEST(World, LetsNoProcessActAloneWhoseIoUringHasNothingToDo) {
   FakeProc proc = stuck_process();
   proc.processes[10].ring(3, 500);
   EXPECT_TRUE(judged(&proc).is_deadlock);
-  proc.processes[10].ring(3, 500, 4);
+  proc.processes[10].ring(3, 500, 1);
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+// A timeout that repeats has been completed once, and will be again.
+TEST(World, TrustsTheCountersOfAnIoUringOnlyWhereLibuvHasUsedIt) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].ring(3, 500, 1, 1);
+  EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+  proc.processes[10].map("r-xp", 7, "/usr/lib/x86_64-linux-gnu/libuv.so.1.0.0");
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].ring(3, 500, 2, 1);
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
 }
 

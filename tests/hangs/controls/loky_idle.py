@@ -9,5 +9,5 @@ if __name__ == "__main__":
     seconds = float(sys.argv[1])
     for _ in range(2):
         Parallel(n_jobs=2)(delayed(time.sleep)(late) for late in (0, seconds))
-        time.sleep(seconds)
+        time.sleep(seconds)  # main thinks: that is what this is about
     print("done")

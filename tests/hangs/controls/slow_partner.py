@@ -16,7 +16,7 @@ def barrier(seconds: float) -> None:
     meeting = context.Barrier(3)
 
     def come(late: float) -> None:
-        time.sleep(late)
+        time.sleep(late)  # the partner is slow: that is what this is about
         meeting.wait()
 
     parties = [context.Process(target=come, args=(late,)) for late in (0, seconds)]
@@ -45,7 +45,7 @@ def queue(seconds: float) -> None:
     tasks = context.Queue()
 
     def produce() -> None:
-        time.sleep(seconds)
+        time.sleep(seconds)  # the partner is slow: that is what this is about
         tasks.put(1)
 
     def run() -> None:
@@ -65,7 +65,7 @@ def semaphore(seconds: float) -> None:
     permits.acquire()
 
     def release() -> None:
-        time.sleep(seconds)
+        time.sleep(seconds)  # the partner is slow: that is what this is about
         permits.release()
 
     child = context.Process(target=release)
@@ -100,7 +100,7 @@ def accept(seconds: float) -> None:
 
         child = context.Process(target=ask)
         child.start()
-        time.sleep(seconds)
+        time.sleep(seconds)  # the partner is slow: that is what this is about
         with listener.accept() as connection:
             connection.send("answer")
         child.join()

@@ -245,7 +245,7 @@ def fail() -> None:
 def wait_for_pool(task: Callable[[], None], is_ready: Callable[[multiprocessing.pool.Pool], bool]) -> None:
     pool = multiprocessing.get_context("fork").Pool(1)
     pool.apply_async(task)
-    while not is_ready(pool):
+    while not is_ready(pool):  # no event tells
         time.sleep(0.01)
     report([])
     pool.close()
