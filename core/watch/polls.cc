@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "watch/python_stack.h"
+#include "watch/syscall_table.h"
 #include "watch/time_limit.h"
 
 namespace mprun {
@@ -18,6 +19,19 @@ bool is_time_of_loop(double value, double age_of_tree) {
   constexpr double kSoon = 86400;
   const auto is_near = [&](double now) { return value > now - age_of_tree && value < now + kSoon; };
   return is_near(to_seconds(monotonic_now())) || is_near(to_seconds(wall_now()));
+}
+
+// Of no descriptor at all: it waits for the time to pass, and what it does in between is its own affair.
+bool is_sleep(const ThreadSample& thread) {
+  switch (call_of(thread.call.number)) {
+    case Call::kPoll:
+    case Call::kPpoll:
+      return thread.call.arguments[1] == 0;
+    case Call::kSelect:
+      return thread.call.arguments[0] == 0;
+    default:
+      return false;
+  }
 }
 
 Nanos age_of_process(ProcSource* proc, pid_t pid) {
@@ -57,7 +71,8 @@ void PollMeter::take(const Sample& sample, Nanos now) {
   age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {
-    const bool is_limited_wait = !thread.call.running && !thread.hidden && without_limit(thread).has_value();
+    const bool is_limited_wait =
+        !thread.call.running && !thread.hidden && !is_sleep(thread) && without_limit(thread).has_value();
     if (!is_limited_wait || thread.state == 'Z') continue;
     there.insert(thread.tid);
     follow(thread, now - stall_.of_thread(thread.tid, now), now);

@@ -85,8 +85,8 @@ TEST(PollMeter, ForgetsWhoWasElsewhere) {
               IsEmpty());
 }
 
-// Somebody has woken it up: it may go on with what it was given.
-TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimit) {
+// Somebody has woken it up: it may go on with what it was given. So may who slept.
+TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimitOrForNothing) {
   const std::uint64_t for_ever = ~std::uint64_t{0};
   const auto in_call = [](std::int64_t number, std::array<std::uint64_t, 6> arguments) {
     return polls_after_four_looks(9, [&](int, ThreadSample* thread) {
@@ -106,6 +106,10 @@ TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimit) {
   EXPECT_THAT(in_call(SYS_pselect6, {4, 0x9000, 0, 0, 0x4000}), ElementsAre(10));
   EXPECT_THAT(in_call(SYS_read, {0, 0x9000, 1}), IsEmpty());
   EXPECT_THAT(in_call(SYS_clock_nanosleep, {0, 0, 0x4000}), IsEmpty());
+  // Of nothing: it sleeps.
+  EXPECT_THAT(in_call(SYS_poll, {0, 0, 100}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_ppoll, {0, 0, 0x4000}), IsEmpty());
+  EXPECT_THAT(in_call(SYS_pselect6, {0, 0, 0, 0, 0x4000}), IsEmpty());
 }
 
 TEST(PollMeter, TellsSinceWhenAllAreWhereTheyAre) {
