@@ -64,11 +64,19 @@ std::string text_of(const std::vector<Rank>& ranks) {
   return text + (ranks.size() > kMostRanksTold ? "; and so on" : "");
 }
 
+// The one descriptor that a thread reads, or polls before it reads it.
+std::optional<std::int64_t> read_by(const JudgedThread& thread) {
+  if (thread.wait.kind == WaitKind::kSocket) return static_cast<int>(thread.sample->call.arguments[0]);
+  if (thread.wait.kind == WaitKind::kPoll && thread.wait.polled.size() == 1) return thread.wait.polled.front();
+  return std::nullopt;
+}
+
 // It reads an answer of the store.
 bool asks_store(const JudgedThread& thread, World* world) {
-  if (thread.wait.kind != WaitKind::kSocket) return false;
+  const auto number = read_by(thread);
+  if (!number) return false;
   const pid_t pid = thread.sample->pid;
-  const Descriptor* descriptor = world->descriptor(pid, static_cast<int>(thread.sample->call.arguments[0]));
+  const Descriptor* descriptor = world->descriptor(pid, *number);
   const auto& sockets = world->tcp_sockets(pid);
   const auto own = std::find_if(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
     return descriptor != nullptr && socket.inode == descriptor->inode;
