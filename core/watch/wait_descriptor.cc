@@ -39,12 +39,39 @@ bool is_connection_to(const TcpSocket& socket, std::string_view port) {
   return socket.state == TcpSocket::State::kEstablished && socket.remote.ends_with(port);
 }
 
+bool has_torch(pid_t pid, World* world) {
+  const auto& maps = world->maps(pid);
+  return std::any_of(maps.begin(), maps.end(),
+                     [](const Mapping& mapping) { return mapping.path.find("/libtorch_cpu.so") != std::string::npos; });
+}
+
+// A process at the other end of a connection to `port` for which `is_one` holds.
+template <typename Predicate>
+bool has_client(pid_t pid, std::string_view port, World* world, const Predicate& is_one) {
+  const auto& sockets = world->tcp_sockets(pid);
+  return std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+    if (!is_connection_to(socket, port)) return false;
+    const auto holders = world->socket_holders(socket.inode);
+    return std::any_of(holders.begin(), holders.end(), is_one);
+  });
+}
+
+// Gloo's listeners stay open in PyTorch 2: whoever a rank in a collective has connected to is a rank itself, whatever
+// its Python does meanwhile.
+bool serves_rank(pid_t pid, std::string_view port, World* world) {
+  return has_torch(pid, world) && has_client(pid, port, world, [&](pid_t client) {
+           return client != pid && rank_phase(world->python(client).threads) == RankPhase::kMet;
+         });
+}
+
 // A rank of torch.distributed to which so far only others of the tree have come; before all have met, by an address
 // that no other machine could use.
 bool only_ranks_come(pid_t pid, const TcpSocket& listener, World* world) {
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
   RankPhase phase = rank_phase(world->python(pid).threads);
-  if (phase == RankPhase::kNone && serves_store(pid, port, world)) phase = RankPhase::kMet;
+  if (phase == RankPhase::kNone && (serves_store(pid, port, world) || serves_rank(pid, port, world))) {
+    phase = RankPhase::kMet;
+  }
   const auto& sockets = world->tcp_sockets(pid);
   return phase != RankPhase::kNone && std::none_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
            return is_connection_to(socket, port) &&
@@ -217,15 +244,7 @@ void limit_read_of_terminal(const ThreadSample& thread, World* world, Wait* wait
 
 // Whatever Python does meanwhile: whoever serves it is one of its own clients.
 bool serves_store(pid_t pid, std::string_view port, World* world) {
-  const auto& maps = world->maps(pid);
-  const bool has_torch = std::any_of(maps.begin(), maps.end(), [](const Mapping& mapping) {
-    return mapping.path.find("/libtorch_cpu.so") != std::string::npos;
-  });
-  const auto& sockets = world->tcp_sockets(pid);
-  return has_torch && std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
-           const auto holders = world->socket_holders(socket.inode);
-           return is_connection_to(socket, port) && std::find(holders.begin(), holders.end(), pid) != holders.end();
-         });
+  return has_torch(pid, world) && has_client(pid, port, world, [pid](pid_t client) { return client == pid; });
 }
 
 // SO_RCVTIMEO and SO_SNDTIMEO limit these calls, and no poll.
