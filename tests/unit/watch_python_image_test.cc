@@ -400,6 +400,35 @@ TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
   EXPECT_EQ(wait("init_process_group", line(loopback + "A001", loopback + "1F90", "01", 91)).why_live, "");
 }
 
+// Its own Python may be anywhere meanwhile: gloo's listener stays open.
+TEST_F(RankImage, IsWhomARankHasConnectedTo) {
+  for (const char* name : {"stat", "status", "timers"}) {
+    proc_.files[std::string("71/") + name] = proc_.files[std::string("70/") + name];
+  }
+  proc_.folders["70/fd"] = {"4"};
+  proc_.folders["71/fd"] = {"3"};
+  proc_.links["71/fd/3"] = "socket:[90]";
+  proc_.files["71/fdinfo/3"] = "flags:\t02\n";
+  const auto why_live = [&](const std::string& function, const std::string& library) {
+    put_text(kInnerCode + 0x800, function);
+    proc_.files["71/maps"] = "7f0000000000-7f0000001000 r-xp 00000000 08:01 9 " + library + "\n";
+    proc_.files["70/net/tcp"] = proc_.files["71/net/tcp"] =
+        line(kMachine + "1F90", kAnybody, "0A", 90) + line("0100007F:A001", "0100007F:1F90", "01", 91);
+    Sample sample{{waiting_thread(5), waiting_thread(5)}};
+    sample.threads[0].tid = kPid;
+    sample.threads[1].pid = sample.threads[1].tid = 71;
+    Outside outside;
+    outside.assumptions.nobody_connects = true;
+    World world(&proc_, &sample, outside);
+    return decode_polled(sample.threads[1], 3, &world).why_live;
+  };
+  EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "");
+  EXPECT_EQ(why_live("all_reduce", "/lib/libc.so.6"), "anybody may connect") << "any server";
+  EXPECT_EQ(why_live("init_process_group", "/torch/lib/libtorch_cpu.so"), "anybody may connect");
+  put_text(kFile, "/home/me/client.py");
+  EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "anybody may connect");
+}
+
 TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
   Sample sample{{waiting_thread(5)}};
   sample.threads[0].call.number = SYS_clock_nanosleep;
