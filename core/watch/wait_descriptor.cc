@@ -45,6 +45,15 @@ bool has_torch(pid_t pid, World* world) {
                      [](const Mapping& mapping) { return mapping.path.find("/libtorch_cpu.so") != std::string::npos; });
 }
 
+bool listens_at(pid_t pid, std::string_view port, World* world) {
+  const auto& sockets = world->tcp_sockets(pid);
+  return std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+    if (socket.state != TcpSocket::State::kListening || !socket.local.ends_with(port)) return false;
+    const auto holders = world->socket_holders(socket.inode);
+    return std::find(holders.begin(), holders.end(), pid) != holders.end();
+  });
+}
+
 // A process at the other end of a connection to `port` for which `is_one` holds.
 template <typename Predicate>
 bool has_client(pid_t pid, std::string_view port, World* world, const Predicate& is_one) {
@@ -244,7 +253,8 @@ void limit_read_of_terminal(const ThreadSample& thread, World* world, Wait* wait
 
 // Whatever Python does meanwhile: whoever serves it is one of its own clients.
 bool serves_store(pid_t pid, std::string_view port, World* world) {
-  return has_torch(pid, world) && has_client(pid, port, world, [pid](pid_t client) { return client == pid; });
+  return has_torch(pid, world) && listens_at(pid, port, world) &&
+         has_client(pid, port, world, [pid](pid_t client) { return client == pid; });
 }
 
 // SO_RCVTIMEO and SO_SNDTIMEO limit these calls, and no poll.

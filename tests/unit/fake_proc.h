@@ -373,6 +373,19 @@ inline bool FakeProc::memory(pid_t pid, std::uint64_t address, void* to, std::si
   return true;
 }
 
+// A line of /proc/net/tcp, for FakeProc::tcp.
+inline const std::string kServer = "0100007F:1F90", kClient = "0100007F:A001";
+constexpr int kEstablished = 1, kFinWait = 4, kListening = 10;
+
+inline std::string tcp_line(const std::string& local, const std::string& remote, int state, int inode, int unsent = 0,
+                            int unread = 0) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), "   0: %s %s %02X %08X:%08X 00:00000000 00000000  1000        0 %d 1 0000\n",
+                local.c_str(), remote.c_str(), static_cast<unsigned>(state), static_cast<unsigned>(unsent),
+                static_cast<unsigned>(unread), inode);
+  return text.data();
+}
+
 /// Processes, judged at once.
 struct Judged {
   std::map<pid_t, Wait> waits;  ///< by thread

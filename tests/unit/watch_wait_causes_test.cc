@@ -305,6 +305,23 @@ TEST(WaitCauses, NoCollectiveIsMismatchedWithoutTorch) {
   EXPECT_EQ(two_ranks({other, kTrain}, {data, kSave}).of_hang().id, "no-waker");
 }
 
+// kChild serves the store and is a client of it: socket 70 asks, socket 71 answers.
+TEST(WaitCauses, StoreKeyMissing) {
+  CauseEvidence evidence;
+  evidence.outside.assumptions.nobody_connects = true;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent).socket(4, 72).socket(5, 70).socket(6, 71);
+  child.map("r-xp", 9, kTorch + "lib/libtorch_cpu.so").thread(kThird).call(SYS_accept, {4});
+  evidence.proc.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72) +
+                      tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kEstablished, 71);
+  child.thread(kChild).call(SYS_recvfrom, {5});
+  EXPECT_EQ(evidence.of_hang().id, "store-key-missing");
+  polls_descriptor(&child, 5, POLLIN);
+  EXPECT_EQ(evidence.of_hang().id, "store-key-missing");
+  polls_descriptor(&child, 6, POLLIN);
+  EXPECT_NE(evidence.of_hang().id, "store-key-missing") << "a server waits to be asked";
+}
+
 // A thread that nobody waits for is not what a person waits for.
 TEST(WaitCauses, AreNotFoundBesideTheChain) {
   CauseEvidence evidence;

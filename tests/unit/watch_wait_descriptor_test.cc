@@ -200,18 +200,6 @@ TEST(ListenerWait, IsLiveIfOthersMayConnect) {
   EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
 }
 
-const std::string kServer = "0100007F:1F90", kClient = "0100007F:A001";
-constexpr int kEstablished = 1, kFinWait = 4, kListening = 10;
-
-std::string tcp_line(const std::string& local, const std::string& remote, int state, int inode, int unsent = 0,
-                     int unread = 0) {
-  std::array<char, 256> text{};
-  std::snprintf(text.data(), text.size(), "   0: %s %s %02X %08X:%08X 00:00000000 00000000  1000        0 %d 1 0000\n",
-                local.c_str(), remote.c_str(), static_cast<unsigned>(state), static_cast<unsigned>(unsent),
-                static_cast<unsigned>(unread), inode);
-  return text.data();
-}
-
 /// 10 reads what 11, to which it is connected, has to send.
 FakeProc tcp_connection() {
   FakeProc proc;
