@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import ctypes
 import os
 import resource
 import signal
+import subprocess
 import sys
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -581,3 +583,29 @@ def run(number):
         scripts={"pools.py": script},
     )
     assert run.check().values() == [[0, 1], [1, 4], [4, 9]]
+
+
+LIGHT_JOB = """
+import sys
+
+
+def run(bare):
+    return sorted(set(sys.modules) - set(bare))
+"""
+
+# What a worker once loaded for a line or two each; together they took longer than all else that it loads.
+HEAVY = {"dataclasses", "difflib", "importlib.abc", "inspect", "pathlib", "secrets", "tempfile", "urllib.parse"}
+
+
+def test_a_worker_loads_little(run_job: RunCommand, start_method: str) -> None:
+    listing = subprocess.run(
+        [harness.MPRUN_PYTHON, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    spec = {
+        "version": 1, "script": "light.py", "function": "run", "start_method": start_method, "processes": 1,
+        "inputs": {"items": [json.loads(listing.stdout)]},
+    }  # fmt: skip
+    (loaded,) = run_job(spec, scripts={"light.py": LIGHT_JOB}).check().values()
+    assert "mprun.task" in loaded
+    assert not HEAVY & set(loaded)

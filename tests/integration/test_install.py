@@ -1,6 +1,7 @@
 """`cmake --install` to any prefix, and moved afterwards: mprun finds its files relative to itself."""
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from pathlib import Path
@@ -43,6 +44,14 @@ def test_an_installed_mprun_writes_a_page(prefix: Path, tmp_path: Path) -> None:
     if "was built without d3" not in page:
         for text in (page, terms):
             assert "d3js.org" in text and "Redistribution and use in source and binary forms" in text
+
+
+def test_an_installation_is_compiled(prefix: Path) -> None:
+    """Who cannot write there would compile it at every start of a worker."""
+    sources = list((prefix / "lib/mprun/python").rglob("*.py"))
+    assert len(sources) > 10
+    for source in sources:
+        assert Path(importlib.util.cache_from_source(source)).is_file(), source
 
 
 def test_an_installation_has_schema_examples_and_manual(prefix: Path) -> None:

@@ -8,8 +8,7 @@ import bisect
 import itertools
 import math
 import mmap
-from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from mprun.process import StartFailure
 
@@ -20,8 +19,7 @@ LONGEST_NPY_HEADER = 64 * 1024
 Place = int | list[int]
 
 
-@dataclass
-class Stored:
+class Stored(NamedTuple):
     """One array in a file; written by core/launch/python_process.cc."""
 
     name: str

@@ -7,8 +7,7 @@ import os
 import sys
 import threading
 import traceback
-from dataclasses import dataclass, field
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from mprun import _mprun
@@ -31,8 +30,7 @@ class StartFailure(Exception):
         self.stage, self.message, self.cause = stage, message, cause
 
 
-@dataclass
-class Start:
+class Start(SimpleNamespace):
     """The START frame: what this process is and what it loads. Written by core/launch/python_process.cc."""
 
     role: str
@@ -48,17 +46,14 @@ class Start:
     arrays: dict[str, Any] | None
     tensors: dict[str, Any]
     forked: bool
-    env: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
 class Channels:
     """The inherited descriptors: frames in, frames out, the board."""
 
-    channel: int
-    results: int
-    board: int
-    owner: int = field(default_factory=os.getpid)  # a process that it forks inherits them, and is no rank or worker
+    def __init__(self, channel: int, results: int, board: int) -> None:
+        self.channel, self.results, self.board = channel, results, board
+        self.owner = os.getpid()  # a process that it forks inherits them, and is no rank or worker
 
     def are_ours(self) -> bool:
         """Whether this process is the one that they connect with mprun."""
@@ -106,11 +101,11 @@ def serve(start: Start, fds: Channels) -> int:
 
 def prepare_path(script: str, args: list[str]) -> None:
     """Gives the script the sys.path and sys.argv it would have if Python had run it."""
-    ours = str(Path(__file__).resolve().parent.parent)
+    ours = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     if not sys.flags.safe_path:
         sys.path[:] = [entry for entry in sys.path if entry != ours]
         if script:
-            sys.path.insert(0, str(Path(script).parent))
+            sys.path.insert(0, os.path.dirname(script) or ".")
     sys.path.append(ours)  # `import mprun` works in the processes the script starts, and shadows nothing
     sys.argv[:] = [script, *args]
 
@@ -142,7 +137,7 @@ def report_failure(fds: Channels, failure: StartFailure) -> int:
 
 def user_traceback(error: BaseException) -> str:
     """The formatted traceback without mprun's own and the import system's frames."""
-    ours = str(Path(__file__).resolve().parent)
+    ours = os.path.dirname(os.path.realpath(__file__))
     report = traceback.TracebackException.from_exception(error)
     hidden = (ours, "<frozen importlib", "<frozen runpy")
     report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(hidden)]

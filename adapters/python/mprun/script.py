@@ -1,11 +1,10 @@
 """Loads the user's script and finds the functions a job names in it."""
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
+import os
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
 
@@ -22,7 +21,7 @@ def load_preload(name: str) -> None:
 
 def load_script(path: str) -> ModuleType:
     """Imports the script under its own name, so that what it defines can be pickled by it."""
-    name = Path(path).stem
+    name = os.path.splitext(os.path.basename(path))[0]
     if not name.isidentifier() or name in sys.modules or name in sys.stdlib_module_names:
         name = "mprun_script"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -44,6 +43,8 @@ def find_function(module: ModuleType, name: str, field: str) -> Callable[..., An
     where = module.__file__
     if found is not None:
         raise StartFailure(field, f'"{field}": {name} in {where} is no function but a {type(found).__name__}')
+    import difflib
+
     known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     message = f'"{field}": there is no function {name} in {where}'
     near = difflib.get_close_matches(name, known, 1)

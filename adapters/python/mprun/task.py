@@ -1,7 +1,6 @@
 """Values and errors of tasks as JSON, inputs as the function wants them, and seeds."""
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import json
 import math
@@ -95,8 +94,8 @@ def mix(seed: int, number: int) -> int:
     return word ^ (word >> 31)
 
 
-class SeedOnImport(importlib.abc.MetaPathFinder):
-    """Seeds numpy and torch when they are imported later than the seed was planted."""
+class SeedOnImport:
+    """A finder of modules that seeds numpy and torch when they are imported later than the seed was planted."""
 
     def __init__(self) -> None:
         self.seed = 0

@@ -11,8 +11,7 @@ import fcntl
 import json
 import os
 import struct
-from dataclasses import dataclass
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator, NamedTuple, Sequence
 
 from mprun import _mprun
 from mprun import task as tasks
@@ -31,8 +30,7 @@ DEEP = "the value holds a tensor inside of a member; return it as the value itse
 ROWS, SAFETENSORS = 0, 1  # enum mprun_tensor_kind of core/wire/protocol.h
 
 
-@dataclass
-class Named:
+class Named(NamedTuple):
     """One tensor of a task: where in the value it stands, and its name."""
 
     key: Any  # of a dict, index of a list; None: it is the whole value
@@ -40,8 +38,7 @@ class Named:
     tensor: Tensor
 
 
-@dataclass
-class Rows:
+class Rows(NamedTuple):
     """The rows of a gathered file that a task may write, and how that file begins."""
 
     begin: int

@@ -6,8 +6,7 @@ has done so.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 #: What torch's dtypes are called in .npy files; those that such files do not know are in NOT_IN_NPY.
 TORCH_DTYPES = {
@@ -34,8 +33,7 @@ class HoldsTensor(Exception):
     """What was to become JSON is, or holds, a tensor."""
 
 
-@dataclass
-class Tensor:
+class Tensor(NamedTuple):
     """A tensor's bytes in C order, and what they are."""
 
     npy: str  # the dtype in .npy files, "<f4"; "" if they have none

@@ -3,8 +3,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable
 
@@ -19,7 +17,7 @@ def load(start: Start, fds: Channels) -> ModuleType:
     """Loads the script and runs its `setup`; in the host for fork, else in every worker."""
     if start.seed is not None:
         task.plant_seed(start.seed)  # what the script draws while it is imported is the same everywhere, too
-    tell_stage(fds, f"importing {Path(start.script).name}")
+    tell_stage(fds, f"importing {os.path.basename(start.script)}")
     module = script.load_script(start.script)
     script.find_function(module, start.function, "function")
     if start.worker_setup:
@@ -39,7 +37,7 @@ loaded: ModuleType | None = None
 def run(start: Start, fds: Channels) -> int:
     """Serves tasks until told to stop; returns the exit code."""
     if start.seed is None:
-        task.plant_seed(secrets.randbits(64))  # or forked workers would all draw what the host would have drawn next
+        task.plant_seed(int.from_bytes(os.urandom(8), "little"))  # or forked workers would all draw what the host would have drawn next
     module = loaded if loaded is not None else load(start, fds)
     if start.worker_setup:
         if start.seed is not None:
