@@ -33,7 +33,7 @@ struct Options {
   std::string folder = "/tmp";
 };
 
-// What no run may exceed: more asks for another way to do it, see ARCHITECTURE.md, "How far it goes".
+// What no run may exceed: more asks for another way to do it, see core/cluster/CAPACITY.md.
 constexpr std::uint64_t kMostBytesPerTask = 24;          // of memory on a node
 constexpr std::uint64_t kMostNodeMemory = 16U << 20U;    // besides
 constexpr std::uint64_t kMostWritesPerSecond = 50'000;   // of all nodes
