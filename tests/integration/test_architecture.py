@@ -1,4 +1,4 @@
-"""The house as ARCHITECTURE.md draws it: who may use whom, held against includes and link lines."""
+"""The table of modules in ARCHITECTURE.md, compared with includes and link lines."""
 from __future__ import annotations
 
 import re
@@ -7,11 +7,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def table(folder: str) -> dict[str, str]:
+    """The rows of ARCHITECTURE.md for modules in a folder, from top to bottom: each with its column "may use"."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    return dict(re.findall(rf"^\| `{folder}/(\w+)` \|[^|]+\| ([^|]+) \|$", text, re.MULTILINE))
+
+
 def modules() -> list[str]:
     """The core modules from top to bottom, as ARCHITECTURE.md lists them."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    listed = re.findall(r"^    core/(\w+) ", text, re.MULTILINE)
-    assert len(listed) >= 9, "ARCHITECTURE.md lost its list"
+    listed = list(table("core"))
+    assert len(listed) >= 9, "ARCHITECTURE.md lost its table of modules"
     return listed
 
 
@@ -76,13 +81,25 @@ def test_link_lines_go_upwards_and_cover_the_includes() -> None:
             for other in re.findall(r'^#include "(\w+)/', file.read_text(), re.MULTILINE):
                 assert other == name or other in uses[name], f"{file} includes {other}, which {name} does not link"
     assert violations(uses, order) == []
+    listed = {name: set() if may_use == "nothing" else set(may_use.split()) for name, may_use in table("core").items()}
+    assert uses == listed
 
 
 def test_the_adapters_share_only_the_layouts() -> None:
+    """What the preload library and the worker extension include of core/; other folders of adapters/ nothing."""
+    used: dict[str, set[str]] = {}
     for file in (ROOT / "adapters").rglob("*.[hc]"):
         included = set(re.findall(r'^#include "(\w+/[\w.]+)"', file.read_text(), re.MULTILINE))
-        layouts = {"alarms", "deadlines", "protocol", "signal_handlers", "sync"}
-        assert included <= {f"wire/{name}.h" for name in layouts}, file
+        if included:
+            used.setdefault(file.relative_to(ROOT / "adapters").parts[0], set()).update(included)
+    listed: dict[str, set[str]] = {}
+    for name, may_use in table("adapters").items():
+        layouts = re.fullmatch(r"wire/\{([\w,]+)\}\.h", may_use)
+        assert layouts, f"ARCHITECTURE.md does not say which layouts adapters/{name} may use"
+        listed[name] = {f"wire/{layout}.h" for layout in layouts[1].split(",")}
+    assert used == listed
+    shared = {"alarms", "deadlines", "protocol", "signal_handlers", "sync"}
+    assert set().union(*used.values()) <= {f"wire/{name}.h" for name in shared}
 
 
 def test_a_wrong_use_is_found() -> None:
