@@ -17,7 +17,7 @@ namespace mprun {
 /// Where mprun was started.
 [[nodiscard]] std::string current_directory();
 
-/// DESIGN's exit code for an error that ends mprun.
+/// The exit code for an error that ends mprun (mprun(1), EXIT STATUS).
 [[nodiscard]] int exit_code_of(const Error& error);
 
 /// Prints "mprun: message" on stderr and returns the error's exit code.

@@ -9,7 +9,7 @@
 
 namespace mprun {
 
-/// What went wrong, in the words of DESIGN's exit codes: who has to act on it.
+/// What went wrong, by the exit codes of mprun(1), EXIT STATUS: who has to act on it.
 enum class Fault {
   kUsage,     ///< the command line, the job spec or an input is wrong: nothing was launched (exit 2)
   kLaunch,    ///< interpreter, import, setup or fork failed (exit 3)

@@ -1,5 +1,5 @@
-// RunDirectory: the place of everything a run leaves (DESIGN, "What a run leaves"). Made by cli/ in mprun
-// before anything is launched; owns the path and the lock.
+// RunDirectory: the place of everything a run leaves (mprun(1), FILES). Made by cli/ in mprun before anything is
+// launched; owns the path and the lock.
 #pragma once
 
 #include <optional>

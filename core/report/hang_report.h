@@ -10,7 +10,7 @@
 
 namespace mprun {
 
-/// DESIGN's hang report, version 1. What is not known is null; bytes that are not UTF-8 are replaced.
+/// The hang report of mprun(1), HANGS, version 1. What is not known is null; bytes that are not UTF-8 are replaced.
 [[nodiscard]] Json hang_json(const Hang& hang);
 
 /// For people: at most 24 lines of 100 columns; only the first may be longer, and only by the name of the join.

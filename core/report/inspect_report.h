@@ -13,7 +13,7 @@ namespace mprun {
 /// For people: the verdict, the hang as hang_text() tells it, then every process and thread.
 [[nodiscard]] std::string inspect_text(const Inspection& inspection);
 
-/// DESIGN's hang report with the verdict "live" where nothing is stuck, and what only a look at a live tree needs:
+/// The report of hang_json() with the verdict "live" where nothing is stuck, and what only a look at a live tree needs:
 /// `moving` and `notes`, and `why_live` of a wait.
 [[nodiscard]] Json inspect_json(const Inspection& inspection);
 

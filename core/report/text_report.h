@@ -49,7 +49,7 @@ struct FinalSummary {
   std::string results;  ///< where they are: a path as a person would type it
 };
 
-/// What an exit code of mprun means (DESIGN's table), as half a sentence; empty for 0 and for unknown ones.
+/// What an exit code of mprun means (mprun(1), EXIT STATUS), as half a sentence; empty for 0 and for unknown ones.
 [[nodiscard]] std::string exit_code_meaning(int exit_code);
 
 class TextReport : public Sink {

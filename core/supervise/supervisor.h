@@ -34,7 +34,7 @@ namespace mprun {
 
 /// How a job ended, before its records are closed.
 struct JobOutcome {
-  int exit_code = 0;  ///< DESIGN's table
+  int exit_code = 0;  ///< of mprun(1), EXIT STATUS
   Counts counts;
   std::string launch_error;  ///< for exit code 3: why nothing could start
   double seconds = 0;

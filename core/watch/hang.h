@@ -1,5 +1,5 @@
-// Hang: a hang as mprun tells it, with all its evidence; made by the watch, shown by core/report. DESIGN's hang report
-// (hangs/N.json) is this, word for word.
+// Hang: a hang as mprun tells it, with all its evidence; made by the watch, shown by core/report. The hang report
+// (hangs/N.json; mprun(1), HANGS) is this, word for word.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +27,7 @@ enum class HangVerdict {
 
 /// What can never be `unknown` is told by its rule (causes.h).
 struct HangCause {
-  std::string id = "unknown";  ///< one of DESIGN's stable ids
+  std::string id = "unknown";  ///< or of a page of man/causes
   std::string explanation;     ///< one sentence
   std::string fix;             ///< one command or change; empty: none is known
   bool looks_idle = false;     ///< who waits for work looks the same: of a part it is no fault by itself
