@@ -84,7 +84,8 @@ def nothing_left(bystanders: frozenset[int]) -> Iterator[None]:
     complaints += [f"file descriptor left: {fd} -> {target}" for fd, target in sorted(new_fds)]
     new_shared = harness.shared_memory() - shared
     try:  # a test beside this one may be about to map it, or torch's helper, which waits two seconds, to remove it
-        harness.wait_until(lambda: not harness.unused_shared_memory(new_shared), timeout=15)
+        # It reads the maps of every process, so not every few milliseconds.
+        harness.wait_until(lambda: not harness.unused_shared_memory(new_shared), timeout=15, pause=0.25)
     except AssertionError:
         complaints += [
             f"shared memory left: {name}"

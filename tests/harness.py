@@ -44,14 +44,14 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def wait_until(
-    condition: Callable[[], Any], timeout: float = 10, what: str = "the condition"
+    condition: Callable[[], Any], timeout: float = 10, what: str = "the condition", pause: float = 0.01
 ) -> Any:
-    """Waits for an event: returns the first true value, fails after `timeout` seconds."""
+    """Waits for an event: returns the first true value, fails after `timeout` seconds; looks every `pause` seconds."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {timeout} s in vain for {what}")
-        time.sleep(0.01)
+        time.sleep(pause)
     return value
 
 

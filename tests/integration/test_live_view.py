@@ -281,7 +281,7 @@ def test_suspended_and_continued(screen: OpenScreen, tmp_path: Path) -> None:
     """Under a shell: Ctrl-Z leaves a clean prompt, fg goes on below it, bg draws nothing."""
     shown = screen(argv=["/bin/bash", "--norc", "--noprofile", "-i"], env={"PS1": "ready> "})
     shown.until("^ready>")
-    shown.type(f"{os.environ['MPRUN_BIN']} --view workers {write_job(tmp_path)}\n")
+    shown.type(f"{harness.MPRUN_BIN} --view workers {write_job(tmp_path)}\n")
     shown.until(rf"(?s)(?:^{ROW}$\n?){{4}}")
     shown.type("\x1a")
     lines = shown.until(r"(?s)Stopped.*^ready>$")
