@@ -1,4 +1,4 @@
-"""The controls come to their end, plain and watched, and mprun does not say a word."""
+"""The controls end, plain and watched, and mprun reports nothing."""
 
 from __future__ import annotations
 
@@ -106,8 +106,17 @@ def test_ends_plain(plain: Ends, control: Control) -> None:
 
 
 @pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
-def test_ends_watched(plain: Ends, watched: Ends, control: Control) -> None:
-    """Not a word more, not a word less: with no verdict and no disturbance."""
+def test_ends_watched(watched: Ends, control: Control) -> None:
+    """With no verdict and no disturbance."""
+    code, stdout, stderr = watched[control.name]
+    assert code == 0, stderr
+    assert stdout.endswith("done\n")
+    assert "mprun" not in stderr
+
+
+@pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
+def test_ends_watched_as_plain(plain: Ends, watched: Ends, control: Control) -> None:
+    """Not a word more, not a word less."""
     assert watched[control.name] == plain[control.name]
 
 
