@@ -19,9 +19,9 @@ void signal_group(const ProcessRef& leader, int signal);
 void kill_leftovers(const ProcessRef& leader);
 
 /// Kills every descendant and reaps until none is left; returns how many were killed. Helpers of multiprocessing and
-/// torch that end by themselves as soon as all others have ended, and remove the shared memory that was left, may do
-/// so: Python's get two seconds, torch's, which waits for two, four. Gives up after `seconds`, or one after those: a
-/// process in uninterruptible sleep cannot be ended by anyone.
+/// torch that end by themselves after the others, and remove the shared memory that was left, get time to do so
+/// (patience_with() in teardown.cc). Gives up after `seconds`, or one second after those helpers had to end: a process
+/// in uninterruptible sleep cannot be ended.
 int kill_descendants(double seconds);
 
 }  // namespace mprun
