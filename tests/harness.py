@@ -72,6 +72,7 @@ def mark(name, text=""):
 def wait_for(name, lines=1, seconds=30):
     """Returns when the file has that many lines."""
     deadline = time.monotonic() + seconds
+    pause = 0.005
     while True:
         try:
             with open(name, "rb") as file:
@@ -81,7 +82,8 @@ def wait_for(name, lines=1, seconds=30):
             pass
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited in vain for {lines} lines in {name}")
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(1.1 * pause, 0.2)  # hundreds of workers that wait long must not keep the machine busy
 '''
 
 
