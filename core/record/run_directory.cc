@@ -8,7 +8,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -151,6 +150,18 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return {};
 }
 
+/// The journal has a whole line, or cannot be read and may have one.
+[[nodiscard]] bool may_have_a_line(const fs::path& journal) {
+  std::ifstream file(journal, std::ios::binary);
+  if (!file.is_open()) {
+    std::error_code failed;
+    return fs::exists(journal, failed) || failed;
+  }
+  std::string line;
+  std::getline(file, line);  // it catches what the stream throws when a read fails
+  return file.bad() || !file.eof();
+}
+
 /// No line of a journal, which is written last before anything is launched, and nothing of somebody else.
 [[nodiscard]] bool is_unborn(const fs::path& path) {
   std::error_code failed;
@@ -159,9 +170,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
     const std::string name = entry->path().filename().string();
     ours = ours && std::find(kFirstNames.begin(), kFirstNames.end(), name) != kFirstNames.end();
   }
-  std::ifstream journal(path / kJournalName, std::ios::binary);
-  const std::string line{std::istreambuf_iterator<char>(journal), std::istreambuf_iterator<char>()};
-  return ours && !failed && line.find('\n') == line.npos && fs::is_empty(path / "logs", failed) && !failed &&
+  return ours && !failed && !may_have_a_line(path / kJournalName) && fs::is_empty(path / "logs", failed) && !failed &&
          (fs::file_size(path / "results.jsonl", failed) == 0 || failed);
 }
 
