@@ -1,11 +1,9 @@
-// mprun explain: a page for each cause that the watch names; man/causes has them.
+// mprun explain: a page for each cause that the watch names (watch/cause_table.h); man/causes has them.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,28 +11,18 @@
 #include "commands.h"
 #include "installation.h"
 #include "job/words.h"
+#include "watch/cause_table.h"
 
 namespace mprun {
 namespace {
 
-using Pages = std::map<std::string, std::string>;  // by ID
-
-Result<Pages> read_pages() {
-  const std::filesystem::path folder = shared_folder() + "/causes";
-  Pages pages;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".md") continue;
-    std::stringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    pages[entry.path().stem().string()] = text.str();
-  }
-  if (pages.empty()) {
-    return internal_error("mprun's pages are missing: there are none in " + folder.string() +
-                          (error ? " (" + error.message() + ")" : "") +
-                          "\n  install mprun again: bin/mprun and share/mprun belong together");
-  }
-  return pages;
+Result<std::string> read_page(const std::string& id) {
+  const std::string path = shared_folder() + "/causes/" + id + ".md";
+  std::ifstream file(path);
+  std::stringstream text;
+  if (file && text << file.rdbuf()) return text.str();
+  return internal_error("the page " + path + " could not be read (" + std::strerror(errno) +
+                        ")\n  install mprun again: bin/mprun and share/mprun belong together");
 }
 
 // A page begins with "# ID: summary".
@@ -44,17 +32,22 @@ std::string summary_of(const std::string& page) {
   return colon == std::string::npos ? title : title.substr(colon + 2);
 }
 
-std::string list_of(const Pages& pages) {
+Result<std::string> list_causes() {
   std::size_t width = 0;
-  for (const auto& [id, page] : pages) width = std::max(width, id.size());
+  for (const auto& [id, kind] : all_causes()) width = std::max(width, id.size());
   std::string text;
-  for (const auto& [id, page] : pages) text += id + std::string(width + 2 - id.size(), ' ') + summary_of(page) + "\n";
+  for (const auto& [id, kind] : all_causes()) {
+    const auto page = read_page(id);
+    if (!page) return page.error();
+    text += id + std::string(width + 2 - id.size(), ' ') + (kind == CauseKind::kProof ? "proof  " : "stall  ") +
+            summary_of(*page) + "\n";
+  }
   return text;
 }
 
-Error unknown_cause(const std::string& id, const Pages& pages) {
+Error unknown_cause(const std::string& id) {
   std::vector<std::string> known;
-  for (const auto& [name, page] : pages) known.push_back(name);
+  for (const auto& [name, kind] : all_causes()) known.push_back(name);
   const auto near = job::nearest_name(id, known);
   return usage_error("explain: no cause is called " + job::in_quotes(job::clip(id)) +
                      (near ? "\n  did you mean " + job::in_quotes(*near) + "?" : "") +
@@ -64,12 +57,11 @@ Error unknown_cause(const std::string& id, const Pages& pages) {
 }  // namespace
 
 int explain(const CommandLine& line) {
-  const auto pages = read_pages();
-  if (!pages) return report_error(pages.error());
-  const auto page = pages->find(line.cause);
-  if (!line.cause.empty() && page == pages->end()) return report_error(unknown_cause(line.cause, *pages));
-  const std::string text = line.cause.empty() ? list_of(*pages) : page->second;
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+  const std::string& id = line.cause;
+  if (!id.empty() && all_causes().count(id) == 0) return report_error(unknown_cause(id));
+  const auto text = id.empty() ? list_causes() : read_page(id);
+  if (!text) return report_error(text.error());
+  if (std::fputs(text->c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     return report_error(internal_error("the page could not be written: " + std::string(std::strerror(errno))));
   }
   return 0;

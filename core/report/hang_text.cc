@@ -8,6 +8,7 @@
 #include "report/hang_report.h"
 #include "report/hang_tree.h"
 #include "report/safe_text.h"
+#include "watch/cause_table.h"
 
 namespace mprun {
 namespace {
@@ -153,7 +154,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   const std::string not_moved = hang.seconds_since_progress < 0 ? " does not move" : " has not moved for " + still;
   if (hang.limit) return overdue_headline(hang);
   if (!is_proved(hang.verdict)) {
-    const bool spins = hang.cause.id == "pool-helper-lost" || hang.cause.id == "message-never-sent";
+    const bool spins = hang.cause.id == causes::kPoolHelperLost.name || hang.cause.id == causes::kMessageNeverSent.name;
     Lines lines{spins ? fmt::format("mprun: {}: what is waited for does not come, though threads still run",
                                     to_string(hang.verdict))
                       : fmt::format("mprun: {}: nothing has moved for {}, but a timer or the outside could still act",

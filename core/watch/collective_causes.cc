@@ -1,4 +1,4 @@
-// Ranks of torch.distributed that wait for each other: rules as in causes.cc.
+// Ranks of torch.distributed that wait for each other: rules of the table.
 #include <algorithm>
 
 #include "watch/cause_rules.h"
@@ -54,6 +54,10 @@ std::vector<Rank> ranks_of(const Evidence& evidence) {
   return ranks;
 }
 
+bool all_begin(const std::vector<Rank>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRendezvous; });
+}
+
 std::string text_of(const std::vector<Rank>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < std::min(ranks.size(), kMostRanksTold); ++i) {
@@ -89,7 +93,7 @@ bool asks_store(const JudgedThread& thread, World* world) {
 
 }  // namespace
 
-std::optional<HangCause> message_never_sent(const Evidence& evidence) {
+std::optional<Explanation> message_never_sent(const Evidence& evidence) {
   std::string text;
   std::size_t told = 0;
   for (const JudgedThread& thread : evidence.judgement->threads) {
@@ -100,40 +104,30 @@ std::optional<HangCause> message_never_sent(const Evidence& evidence) {
             (frames == evidence.python.end() ? "" : place_of(frames->second));
   }
   if (text.empty()) return std::nullopt;
-  return HangCause{"message-never-sent",
-                   "ranks of MPI wait, each with a CPU that it keeps busy, for what none of them sends: " + text,
-                   "match each receive with a send of the same tag and communicator, and let all ranks call the same "
-                   "collectives; two that send each other much use Sendrecv, or Isend"};
+  return Explanation{"ranks of MPI wait, each with a CPU that it keeps busy, for what none of them sends: " + text};
 }
 
-std::optional<HangCause> store_key_missing(const Evidence& evidence) {
+std::optional<Explanation> store_key_missing(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (thread.live || !asks_store(thread, evidence.world)) continue;
     const auto frames = evidence.python.find(thread.sample->tid);
     const std::string place = frames == evidence.python.end() ? "" : place_of(frames->second);
-    return HangCause{
-        "store-key-missing",
-        "process " + std::to_string(thread.sample->pid) + " waits" + place +
-            " for a key of torch.distributed's store that no rank has set, and those who could set it wait",
-        "set each key that somebody waits for, under the same name and prefix, before you wait for others"};
+    return Explanation{"process " + std::to_string(thread.sample->pid) + " waits" + place +
+                       " for a key of torch.distributed's store that no rank has set, and those who could set it wait"};
   }
   return std::nullopt;
 }
 
-std::optional<HangCause> collective_mismatch(const Evidence& evidence) {
+std::optional<Explanation> rank_missing(const Evidence& evidence) {
+  const auto ranks = ranks_of(evidence);
+  if (ranks.empty() || !all_begin(ranks)) return std::nullopt;
+  return Explanation{"ranks wait for others that have not come: " + text_of(ranks)};
+}
+
+std::optional<Explanation> collective_mismatch(const Evidence& evidence) {
   const auto ranks = ranks_of(evidence);
   if (ranks.empty()) return std::nullopt;
-  const bool all_begin =
-      std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRendezvous; });
-  if (all_begin) {
-    return HangCause{"rank-missing", "ranks wait for others that have not come: " + text_of(ranks),
-                     "start as many processes as world_size says, and see why those that are missing ended or never "
-                     "came: all need the same MASTER_ADDR, MASTER_PORT and world_size"};
-  }
-  return HangCause{"collective-mismatch",
-                   "ranks wait in collectives that not all ranks of their group have called: " + text_of(ranks),
-                   "let all ranks call the same collectives in the same order: none in a branch that only some take, "
-                   "as many batches for each (torch.distributed.algorithms.join helps with uneven ones)"};
+  return Explanation{"ranks wait in collectives that not all ranks of their group have called: " + text_of(ranks)};
 }
 
 }  // namespace mprun

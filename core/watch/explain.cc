@@ -29,6 +29,7 @@ class Explainer {
     evidence_.judgement = &proof->judgement;
     evidence_.world = proof->world.get();
     evidence_.family = &family;
+    evidence_.lost_helper = proof->lost_helper;
   }
 
   Hang explain() {
@@ -36,10 +37,9 @@ class Explainer {
     if (hang_.verdict == HangVerdict::kLive) return std::move(hang_);
     hang_.join = find_join();
     find_still_running();
-    hang_.cause = is_orphan()                            ? find_cause_of_orphaned_lock(evidence_)
-                  : is_stall() && proof_.but_for.empty() ? find_cause_of_stall(evidence_)
-                                                         : find_cause(evidence_);
-    if (proof_.lost_helper != 0) hang_.cause = cause_of_lost_pool_helper(proof_.lost_helper);
+    hang_.cause = find_cause(evidence_, is_orphan()                            ? RuleSet::kOrphanedLock
+                                        : is_stall() && proof_.but_for.empty() ? RuleSet::kStall
+                                                                               : RuleSet::kStuck);
     if (!proof_.but_for.empty()) {
       hang_.cause.explanation += "; not proved: " + proof_.but_for;
     }
@@ -49,7 +49,8 @@ class Explainer {
   Hang explain_overdue(const PassedLimit& limit) {
     describe_all();
     hang_.limit = limit;
-    hang_.cause = find_cause_of_delay(evidence_, limit.tid);
+    evidence_.late = limit.tid;
+    hang_.cause = find_cause(evidence_, RuleSet::kLate);
     for (const HungProcess& process : hang_.processes) {
       for (const HungThread& thread : process.threads) {
         if (thread.tid == limit.tid) hang_.join = call_of(process, thread);

@@ -1,4 +1,4 @@
-// What a forked child lacks: threads, and whoever would free the locks that it has copied. Rules as in causes.cc.
+// What a forked child lacks: threads, and whoever would free the locks that it has copied. Rules of the table.
 #include <linux/futex.h>
 
 #include <algorithm>
@@ -47,10 +47,34 @@ const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
   });
 }
 
+// The same of a program that is not Python.
+const JudgedThread* find_left_behind(const Evidence& evidence) {
+  return find_stuck(evidence, [&](const JudgedThread& thread) {
+    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    const bool is_own_wait = thread.wait.kind == WaitKind::kFutex || is_idle_libev(*thread.sample);
+    return is_own_wait && process->forked && process->threads.size() == 1 && fork != nullptr && fork->threads > 1 &&
+           evidence.python.count(thread.sample->tid) == 0;
+  });
+}
+
+// What it waits for tells how glibc and libstdc++ wait: pthread_cond_wait and sem_wait by FUTEX_WAIT_BITSET, all else
+// by FUTEX_WAIT.
+bool waits_for_notice(const JudgedThread& thread) {
+  return thread.wait.kind != WaitKind::kFutex ||
+         (thread.sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+}
+
+std::string origin_text(const Evidence& evidence, const JudgedThread& thread) {
+  return ": it was forked from a process with " +
+         std::to_string(evidence.family->fork_of(thread.sample->pid)->threads) +
+         " threads, and fork() takes along only the one that calls it";
+}
+
 }  // namespace
 
 // A forked child waits for a team of OpenMP threads that fork() did not take along.
-std::optional<HangCause> openmp_after_fork(const Evidence& evidence) {
+std::optional<Explanation> openmp_after_fork(const Evidence& evidence) {
   const auto in_libgomp = [&](const JudgedThread& thread) {
     return thread.wait.kind == WaitKind::kFutex && evidence.code_file(thread).find("libgomp") != std::string::npos;
   };
@@ -59,17 +83,14 @@ std::optional<HangCause> openmp_after_fork(const Evidence& evidence) {
     return process->forked && process->threads.size() == 1 && in_libgomp(thread);
   });
   if (waits == nullptr) return std::nullopt;
-  return HangCause{
-      "openmp-after-fork",
+  return Explanation{
       thread_text(*waits) +
-          " was forked from a process that had used OpenMP (libgomp): it waits for threads that exist in its "
-          "parent only",
-      "leave mprun's libgomp adapter on, or start workers by \"spawn\" instead of fork: "
-      "multiprocessing.set_start_method(\"spawn\")"};
+      " was forked from a process that had used OpenMP (libgomp): it waits for threads that exist in its "
+      "parent only"};
 }
 
 // A mutex that was locked by a thread of the parent when the child was forked.
-std::optional<HangCause> mutex_held_at_fork(const Evidence& evidence) {
+std::optional<Explanation> mutex_held_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
     const auto& threads = process->threads;
@@ -77,61 +98,38 @@ std::optional<HangCause> mutex_held_at_fork(const Evidence& evidence) {
            std::find(threads.begin(), threads.end(), thread.wait.owner) == threads.end();
   });
   if (waits == nullptr) return std::nullopt;
-  return HangCause{"lock-held-at-fork",
-                   thread_text(*waits) + " waits for a mutex that thread " + std::to_string(waits->wait.owner) +
-                       " of its parent held at fork(): no thread here can unlock it",
-                   "fork before other threads start, or start the process by spawn or exec"};
+  return Explanation{thread_text(*waits) + " waits for a mutex that thread " + std::to_string(waits->wait.owner) +
+                     " of its parent held at fork(): no thread here can unlock it"};
 }
 
-std::optional<HangCause> thread_lost_at_fork(const Evidence& evidence) {
+std::optional<Explanation> thread_lost_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_lonely(evidence, false);
   if (waits == nullptr) return std::nullopt;
-  return HangCause{"thread-lost-at-fork",
-                   thread_text(*waits) + " waits for another thread and has none: it was forked from a process with " +
-                       std::to_string(evidence.family->fork_of(waits->sample->pid)->threads) +
-                       " threads, and fork() takes along only the one that calls it",
-                   "make executors, event loops and threads in the child, or start it by \"spawn\": "
-                   "multiprocessing.set_start_method(\"spawn\")"};
+  return Explanation{thread_text(*waits) + " waits for another thread and has none" + origin_text(evidence, *waits)};
 }
 
-// The same of a program that is not Python: what it waits for tells how glibc and libstdc++ wait (pthread_cond_wait and
-// sem_wait by FUTEX_WAIT_BITSET, all else by FUTEX_WAIT).
-std::optional<HangCause> left_behind_at_fork(const Evidence& evidence) {
-  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
-    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
-    const bool is_own_wait = thread.wait.kind == WaitKind::kFutex || is_idle_libev(*thread.sample);
-    return is_own_wait && process->forked && process->threads.size() == 1 && fork != nullptr && fork->threads > 1 &&
-           evidence.python.count(thread.sample->tid) == 0;
-  });
-  if (waits == nullptr) return std::nullopt;
-  const bool is_notice =
-      waits->wait.kind != WaitKind::kFutex || (waits->sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
-  const std::string was_forked = ": it was forked from a process with " +
-                                 std::to_string(evidence.family->fork_of(waits->sample->pid)->threads) +
-                                 " threads, and fork() takes along only the one that calls it";
-  if (is_notice) {
-    return HangCause{"thread-lost-at-fork",
-                     thread_text(*waits) + " waits for another thread to notify it and has none" + was_forked,
-                     "start threads in the child, or start it by exec (posix_spawn)"};
-  }
-  return HangCause{"lock-held-at-fork",
-                   thread_text(*waits) +
-                       " waits for what another thread was busy with at fork(): a lock, a static variable that it was "
-                       "initialising, a condition variable that it waited for" +
-                       was_forked,
-                   "fork before other threads start, or start the process by exec (posix_spawn)"};
+std::optional<Explanation> thread_left_behind_at_fork(const Evidence& evidence) {
+  const JudgedThread* waits = find_left_behind(evidence);
+  if (waits == nullptr || !waits_for_notice(*waits)) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits for another thread to notify it and has none" +
+                     origin_text(evidence, *waits)};
 }
 
-std::optional<HangCause> lock_held_at_fork(const Evidence& evidence) {
+std::optional<Explanation> lock_left_behind_at_fork(const Evidence& evidence) {
+  const JudgedThread* waits = find_left_behind(evidence);
+  if (waits == nullptr || waits_for_notice(*waits)) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " waits for what another thread was busy with at fork(): a lock, a static variable that it was "
+                     "initialising, a condition variable that it waited for" +
+                     origin_text(evidence, *waits)};
+}
+
+std::optional<Explanation> lock_held_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_lonely(evidence, true);
   if (waits == nullptr) return std::nullopt;
-  return HangCause{"lock-held-at-fork",
-                   thread_text(*waits) +
-                       " waits for a lock that no thread here can free: it was forked from a process "
-                       "with other threads, one of which held the lock at that time",
-                   "fork before other threads start, or start the process by \"spawn\": "
-                   "multiprocessing.set_start_method(\"spawn\")"};
+  return Explanation{thread_text(*waits) +
+                     " waits for a lock that no thread here can free: it was forked from a process "
+                     "with other threads, one of which held the lock at that time"};
 }
 
 }  // namespace mprun

@@ -25,9 +25,8 @@ enum class HangVerdict {
 /// "deadlock", "partial-deadlock", ...
 [[nodiscard]] const char* to_string(HangVerdict verdict);
 
-/// What can never be `unknown` is told by its rule (causes.h).
 struct HangCause {
-  std::string id = "unknown";  ///< or of a page of man/causes
+  std::string id = "unknown";  ///< a name of cause_table.h
   std::string explanation;     ///< one sentence
   std::string fix;             ///< one command or change; empty: none is known
   bool looks_idle = false;     ///< who waits for work looks the same: of a part it is no fault by itself

@@ -19,7 +19,7 @@ struct TameHandler {
   std::string_view function;  ///< how its name begins; empty: no other handler is in the file
   const char* what;
 };
-constexpr std::array kTame = {
+constexpr std::array kTameHandlers = {
     TameHandler{"libtorch_python.so", SIGTERM, "",
                 "torch/csrc/DataLoader.cpp: a worker exits; or the signal is sent again, by default"},
     TameHandler{"libtorch_python.cpython", SIGTERM, "", "the same, as wheels call it"},
@@ -72,7 +72,7 @@ SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Ma
 }
 
 bool releases_nobody(int signal, const SignalHandler& handler, const std::function<std::string(std::uint64_t)>& name) {
-  return std::any_of(kTame.begin(), kTame.end(), [&](const TameHandler& row) {
+  return std::any_of(kTameHandlers.begin(), kTameHandlers.end(), [&](const TameHandler& row) {
     if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
     return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
   });

@@ -1,4 +1,4 @@
-// Why nothing has moved for long, where nothing is proved: rules as in causes.cc.
+// Why nothing has moved for long, where nothing is proved: rules of the table.
 #include <algorithm>
 #include <csignal>
 
@@ -8,56 +8,17 @@
 namespace mprun {
 namespace {
 
-using Rule = std::optional<HangCause> (*)(const Evidence&);
-
 constexpr std::uint64_t kTermBit = std::uint64_t{1} << (SIGTERM - 1);
 
-HangCause stopped_thread(const JudgedThread& thread) {
-  const std::string pid = std::to_string(thread.sample->pid);
-  return {"stopped", "process " + pid + " was stopped (SIGSTOP, Ctrl-Z or a debugger), and others wait for it",
-          "kill -CONT " + pid};
-}
-
-std::optional<HangCause> stopped(const Evidence& evidence) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.wait.kind == WaitKind::kStopped) return stopped_thread(thread);
-  }
-  return std::nullopt;
-}
-
-// Children that die as soon as they are started, and are started again.
-std::optional<HangCause> respawn_loop(const Evidence& evidence) {
-  constexpr std::size_t kMany = 5;
-  for (const auto& [pid, process] : evidence.world->processes()) {
-    if (evidence.family->violent_deaths(pid, 0) < kMany) continue;
-    const auto& deaths = evidence.family->deaths();
-    const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [parent = pid](const RecordedDeath& death) {
-      return death.parent == parent && is_violent(death);
-    });
-    return HangCause{"respawn-loop",
-                     "process " + std::to_string(pid) +
-                         " starts workers again and again, and each of them dies: the last one, process " +
-                         std::to_string(last->pid) + ", with " + to_string(last->end),
-                     "look for what fails when a worker starts: its initializer, or an import"};
-  }
-  return std::nullopt;
-}
-
-// Somebody waits for the end of a process that was told to end, and takes no notice.
-std::optional<HangCause> ignores_termination(const Evidence& evidence) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
-    const World::Process* child = evidence.world->process(thread.wait.wakers.front().pid);
-    if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
-    if (!evidence.family->was_told_to_end(child->pid)) continue;
-    const std::string pid = std::to_string(child->pid);
-    const bool ignored = (child->ignored_signals & kTermBit) != 0;
-    return HangCause{"ignores-termination",
-                     "process " + pid + (ignored ? " ignores" : " catches") + " SIGTERM and goes on, while process " +
-                         std::to_string(child->parent) + " waits for its end",
-                     "kill -KILL " + pid + "; in Python: process.kill() where terminate() did not help"};
-  }
-  return std::nullopt;
+// The first that was stopped and matches.
+template <typename Matches>
+std::optional<Explanation> find_stopped(const Evidence& evidence, const Matches& matches) {
+  const JudgedThread* thread = find_thread(
+      evidence, [&](const JudgedThread& any) { return any.wait.kind == WaitKind::kStopped && matches(any); });
+  if (thread == nullptr) return std::nullopt;
+  const std::string pid = std::to_string(thread->sample->pid);
+  return Explanation{"process " + pid + " was stopped (SIGSTOP, Ctrl-Z or a debugger), and others wait for it",
+                     "kill -CONT " + pid};
 }
 
 // Of a process that may act by itself (a handler, a timer) even a wait within the tree is not for ever.
@@ -80,90 +41,111 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
   }
 }
 
-HangCause outside_wait(const JudgedThread& thread) {
-  return {"external-wait",
-          thread_text(thread) + " waits for something outside (" + to_string(thread.wait.kind) + ": " +
-              thread.wait.why_live + ")",
-          "look at what it talks to"};
-}
-
 // What mprun may not see is no sign that somebody waits for the outside.
 bool is_for_want_of_sight(const Evidence& evidence, const JudgedThread& thread) {
   return !evidence.world->blind_spot().empty() && thread.wait.why_live == evidence.world->blind_spot();
 }
 
-std::optional<HangCause> external_wait(const Evidence& evidence) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (is_outside(evidence, thread) && !is_for_want_of_sight(evidence, thread)) return outside_wait(thread);
+// The first that waits for something outside and matches.
+template <typename Matches>
+std::optional<Explanation> find_outside(const Evidence& evidence, const Matches& matches) {
+  const JudgedThread* thread =
+      find_thread(evidence, [&](const JudgedThread& any) { return is_outside(evidence, any) && matches(any); });
+  if (thread == nullptr) return std::nullopt;
+  return Explanation{thread_text(*thread) + " waits for something outside (" + to_string(thread->wait.kind) + ": " +
+                     thread->wait.why_live + ")"};
+}
+
+}  // namespace
+
+// Where it is assumed that nobody continues what was stopped.
+std::optional<Explanation> stopped_for_ever(const Evidence& evidence) {
+  return find_stopped(evidence, [](const JudgedThread& thread) { return !thread.live; });
+}
+
+std::optional<Explanation> process_stopped(const Evidence& evidence) {
+  return find_stopped(evidence, [](const JudgedThread&) { return true; });
+}
+
+// Children that die as soon as they are started, and are started again.
+std::optional<Explanation> respawn_loop(const Evidence& evidence) {
+  constexpr std::size_t kMany = 5;
+  for (const auto& [pid, process] : evidence.world->processes()) {
+    if (evidence.family->violent_deaths(pid, 0) < kMany) continue;
+    const auto& deaths = evidence.family->deaths();
+    const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [parent = pid](const RecordedDeath& death) {
+      return death.parent == parent && is_violent(death);
+    });
+    return Explanation{"process " + std::to_string(pid) +
+                       " starts workers again and again, and each of them dies: the last one, process " +
+                       std::to_string(last->pid) + ", with " + to_string(last->end)};
   }
   return std::nullopt;
 }
 
+// Somebody waits for the end of a process that was told to end, and takes no notice.
+std::optional<Explanation> ignores_termination(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
+    const World::Process* child = evidence.world->process(thread.wait.wakers.front().pid);
+    if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
+    if (!evidence.family->was_told_to_end(child->pid)) continue;
+    const std::string pid = std::to_string(child->pid);
+    const bool ignored = (child->ignored_signals & kTermBit) != 0;
+    return Explanation{"process " + pid + (ignored ? " ignores" : " catches") + " SIGTERM and goes on, while process " +
+                           std::to_string(child->parent) + " waits for its end",
+                       "kill -KILL " + pid + "; in Python: process.kill() where terminate() did not help"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Explanation> external_wait(const Evidence& evidence) {
+  return find_outside(evidence, [&](const JudgedThread& thread) { return !is_for_want_of_sight(evidence, thread); });
+}
+
 // No cause, but why none is known.
-std::optional<HangCause> not_seen(const Evidence& evidence) {
-  HangCause unknown;
+std::optional<Explanation> not_seen(const Evidence& evidence) {
   for (const auto& [pid, process] : evidence.world->processes()) {
     if (!process.hidden) continue;
     const Hindrance hindrance = hindrance_of(evidence.world->proc(), pid, "mprun");
-    unknown.explanation = "nothing can be proved, because mprun may not look at process " + std::to_string(pid) + " (" +
-                          process.name + "): " + hindrance.why;
-    unknown.fix = hindrance.cure;
-    return unknown;
+    return Explanation{"nothing can be proved, because mprun may not look at process " + std::to_string(pid) + " (" +
+                           process.name + "): " + hindrance.why,
+                       hindrance.cure};
   }
   if (!evidence.world->blind_spot().empty()) {
-    unknown.explanation = "nothing can be proved: " + evidence.world->blind_spot();
-    return unknown;
+    return Explanation{"nothing can be proved: " + evidence.world->blind_spot()};
   }
   for (const JudgedThread& thread : evidence.judgement->threads) {
     const World::Process* process = evidence.world->process(thread.sample->pid);
     if (!is_of_its_own(thread, process)) continue;
-    unknown.explanation = "nothing can be proved of process " + std::to_string(process->pid) + ", which " +
-                          process->acts_alone + "; all threads wait";
-    return unknown;
+    return Explanation{"nothing can be proved of process " + std::to_string(process->pid) + ", which " +
+                       process->acts_alone + "; all threads wait"};
   }
   return std::nullopt;
 }
 
-constexpr Rule kStallRules[] = {stopped, respawn_loop, ignores_termination, external_wait, not_seen};
-
-}  // namespace
-
-std::optional<HangCause> stopped_for_ever(const Evidence& evidence) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.wait.kind == WaitKind::kStopped && !thread.live) return stopped_thread(thread);
-  }
-  return std::nullopt;
+std::optional<Explanation> not_proved(const Evidence& evidence) {
+  const JudgedThread* thread =
+      find_thread(evidence, [](const JudgedThread& any) { return !any.wait.why_live.empty(); });
+  if (thread == nullptr) return Explanation{"all threads wait"};
+  return Explanation{"all threads wait, and of " + thread_text(*thread) +
+                     " it cannot be said that it waits for ever: " + thread->wait.why_live};
 }
 
-HangCause find_cause_of_stall(const Evidence& evidence) {
-  for (const Rule rule : kStallRules) {
-    if (auto cause = rule(evidence)) return std::move(*cause);
-  }
-  HangCause unknown;
-  unknown.explanation = "all threads wait";
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.wait.why_live.empty()) continue;
-    unknown.explanation +=
-        ", and of " + thread_text(thread) + " it cannot be said that it waits for ever: " + thread.wait.why_live;
-    break;
-  }
-  return unknown;
+std::optional<Explanation> late_while_stopped(const Evidence& evidence) {
+  return find_stopped(evidence, [&](const JudgedThread& thread) { return thread.sample->tid == evidence.late; });
 }
 
-HangCause find_cause_of_delay(const Evidence& evidence, pid_t tid) {
-  HangCause unknown;
-  unknown.explanation = "the thread is not there any more";
-  unknown.fix = "look at the line it is at, or give it more time";
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.sample->tid != tid) continue;
-    if (thread.wait.kind == WaitKind::kStopped) return stopped_thread(thread);
-    if (is_outside(evidence, thread)) return outside_wait(thread);
-    const bool runs = thread.wait.kind == WaitKind::kRunning;
-    unknown.explanation =
-        thread_text(thread) +
-        (runs ? " still runs" : " waits (" + std::string(to_string(thread.wait.kind)) + "), which may end by itself");
-  }
-  return unknown;
+std::optional<Explanation> late_for_outside(const Evidence& evidence) {
+  return find_outside(evidence, [&](const JudgedThread& thread) { return thread.sample->tid == evidence.late; });
+}
+
+std::optional<Explanation> not_in_time(const Evidence& evidence) {
+  const JudgedThread* thread =
+      find_thread(evidence, [&](const JudgedThread& any) { return any.sample->tid == evidence.late; });
+  if (thread == nullptr) return Explanation{"the thread is not there any more"};
+  if (thread->wait.kind == WaitKind::kRunning) return Explanation{thread_text(*thread) + " still runs"};
+  return Explanation{thread_text(*thread) + " waits (" + to_string(thread->wait.kind) + "), which may end by itself"};
 }
 
 }  // namespace mprun

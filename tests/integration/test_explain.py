@@ -25,17 +25,6 @@ FORM = re.compile(
 # The programs need nothing but a compiler and Python; these also need something that is not in them.
 COMPILED_WITH = {"openmp-after-fork": "-fopenmp"}
 ADAPTERS = {"openmp-after-fork": "-libgomp"}
-STALLS = {
-    "stopped",
-    "respawn-loop",
-    "ignores-termination",
-    "external-wait",
-    "child-signal-missed",
-    "collective-mismatch",
-    "rank-missing",
-    "store-key-missing",
-    "message-never-sent",
-}
 
 
 @dataclass(frozen=True)
@@ -72,11 +61,19 @@ def read_page(name: str) -> Page:
     return Page(*match.group("id", "summary", "language", "hangs", "cured"))
 
 
-def test_the_list_names_every_page(run_mprun: RunCommand) -> None:
+@pytest.fixture(scope="session")
+def kinds(mprun: Path) -> dict[str, str]:
+    """Of every cause, by its ID: whether it is one of a "proof" or of a "stall"."""
+    listed = subprocess.run([mprun, "explain"], capture_output=True, text=True, check=True).stdout
+    return dict(line.split()[:2] for line in listed.splitlines())
+
+
+def test_the_list_names_every_page(run_mprun: RunCommand, kinds: dict[str, str]) -> None:
     run = run_mprun("explain").check()
     assert run.stderr == ""
     listed = [tuple(re.split(" {2,}", line)) for line in run.stdout.splitlines()]
-    assert listed == [(name, read_page(name).summary) for name in IDS]
+    assert listed == [(name, kinds[name], read_page(name).summary) for name in IDS]
+    assert set(kinds.values()) == {"proof", "stall"}
     assert max(map(len, run.stdout.splitlines())) <= 120
 
 
@@ -92,16 +89,23 @@ def test_a_page_has_its_form(name: str, run_mprun: RunCommand) -> None:
     assert max(len(page.hangs.splitlines()), len(page.cured.splitlines())) <= 22
 
 
-def test_every_cause_has_a_page() -> None:
-    sources = "".join(path.read_text(encoding="utf-8") for path in (harness.ROOT / "core/watch").glob("*causes.cc"))
-    assert IDS == sorted(set(re.findall(r'(?:HangCause\{|return \{)\s*"([a-z-]+)"', sources)))
+def test_the_table_has_every_cause_and_every_rule() -> None:
+    header = (harness.ROOT / "core/watch/cause_table.h").read_text(encoding="utf-8")
+    table = (harness.ROOT / "core/watch/cause_table.cc").read_text(encoding="utf-8")
+    causes = re.findall(r"constexpr CauseId (k\w+)", header)
+    rules = [name for names in re.findall(r"^Rule ([^;]+);", header, re.MULTILINE) for name in re.split(r",\s*", names)]
+    assert len(causes) > 20 and len(rules) > 40
+    assert set(causes) == set(re.findall(r"^    \{(k\w+)", table, re.MULTILINE))
+    assert sorted(rules) == sorted(re.findall(r"^    \{k\w+, (\w+),", table, re.MULTILINE))
 
 
-def test_the_manual_names_every_cause() -> None:
+def test_the_manual_names_every_cause(kinds: dict[str, str]) -> None:
     manual = (harness.ROOT / "man/mprun.1").read_text(encoding="utf-8")
-    part = manual[manual.index("explains each cause.") :]
-    part = part[: part.index("\n.El\n")]
-    assert set(IDS) <= set(re.findall(r"[a-z]+(?:-[a-z]+)*", part))
+    proofs, stalls = manual[manual.index("A proof has one of these:") :].split("A stall has one of:")
+    proved = re.findall(r"[a-z]+(?:-[a-z]+)+", proofs)
+    stalled = re.findall(r"^\.It (\S+)$", stalls[: stalls.index("\n.El\n")], re.MULTILINE)
+    assert sorted(proved) == sorted(name for name, kind in kinds.items() if kind == "proof")
+    assert sorted(stalled) == sorted(name for name, kind in kinds.items() if kind == "stall")
 
 
 @pytest.mark.parametrize(
@@ -138,11 +142,13 @@ def test_the_cured_program_ends(name: str, run_mprun: RunCommand, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_the_program_hangs_for_this_cause(name: str, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_the_program_hangs_for_this_cause(
+    name: str, run_mprun: RunCommand, tmp_path: Path, kinds: dict[str, str]
+) -> None:
     page = read_page(name)
     argv = page.argv(page.hangs, tmp_path)
     options = ["--on-hang", "kill", "--hang-report", "hang.json", "--stall-seconds", "3"]
     run = run_mprun(*options, "--", *argv, env=page.environment(tmp_path)).check(124)
     report = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
     assert report["cause"]["id"] == name, run
-    assert (report["verdict"] == "stalled") == (name in STALLS)
+    assert (report["verdict"] == "stalled") == (kinds[name] == "stall")

@@ -23,6 +23,7 @@ class CauseEvidence {
   Outside outside;
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
   std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call tells
+  pid_t lost_helper = 0, late = 0;                   ///< see Evidence
 
   /// A process of which the family remembers by whom it was forked, and that it was told to end.
   const pid_t alive = getpid();
@@ -36,12 +37,13 @@ class CauseEvidence {
   }
   void hear(pid_t pid, const std::string& text) { family.hear({pid, kHistoryNotes, text}); }
 
-  [[nodiscard]] HangCause of_hang() { return ask(find_cause); }
-  [[nodiscard]] HangCause of_orphaned_lock() { return ask(find_cause_of_orphaned_lock); }
-  [[nodiscard]] HangCause of_stall() { return ask(find_cause_of_stall); }
+  [[nodiscard]] HangCause of_hang() { return ask(RuleSet::kStuck); }
+  [[nodiscard]] HangCause of_orphaned_lock() { return ask(RuleSet::kOrphanedLock); }
+  [[nodiscard]] HangCause of_stall() { return ask(RuleSet::kStall); }
+  [[nodiscard]] HangCause of_late() { return ask(RuleSet::kLate); }
 
  private:
-  HangCause ask(HangCause (*find)(const Evidence&)) {
+  HangCause ask(RuleSet set) {
     const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
     World world(&proc, &sample, outside);
     Judgement judgement = judge(sample, &world);
@@ -50,7 +52,7 @@ class CauseEvidence {
       const auto wait = waits.find(thread.sample->tid);
       if (wait != waits.end()) thread.wait = wait->second;
     }
-    return find({&judgement, &world, python, &family});
+    return find_cause({&judgement, &world, python, &family, lost_helper, late}, set);
   }
 };
 

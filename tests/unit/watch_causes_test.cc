@@ -24,6 +24,14 @@ TEST(Causes, SayWhoCouldActWhereNoRuleIsSure) {
   EXPECT_FALSE(cause.explanation.empty());
 }
 
+TEST(Causes, HaveACureWhereAProofMayHaveThem) {
+  for (const CauseRule& rule : rules_of(RuleSet::kStuck)) {
+    EXPECT_TRUE(*rule.cure != '\0' || rule.find == stopped_for_ever) << rule.id.name << ": that one names a process";
+  }
+  EXPECT_STREQ(rules_of(RuleSet::kStuck).back().id.name, "no-waker") << "a proof is never without a cause";
+  EXPECT_STREQ(rules_of(RuleSet::kOrphanedLock).back().id.name, "no-waker");
+}
+
 TEST(Causes, OpenMPAfterFork) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);

@@ -136,5 +136,36 @@ TEST(StallCauses, DoNotTakeTheTreesOwnPipeForTheOutside) {
   EXPECT_EQ(evidence.of_stall().id, "external-wait");
 }
 
+TEST(StallCauses, TellOfAPoolThatHasLostItsHelper) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).sleeps();
+  EXPECT_EQ(evidence.of_stall().id, "unknown");
+  evidence.lost_helper = kParent;
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "pool-helper-lost");
+  EXPECT_NE(cause.explanation.find("process " + std::to_string(kParent)), std::string::npos) << cause.explanation;
+  EXPECT_NE(cause.fix.find("unpickled"), std::string::npos) << cause.fix;
+}
+
+TEST(StallCauses, TellWhyAThreadIsLate) {
+  CauseEvidence evidence;
+  TreeThread& thread = evidence.proc.process(kParent).thread(kParent).sleeps();
+  evidence.proc.process(kChild, kParent).socket(3, 900).thread(kChild).reads(3);
+  evidence.late = kParent;
+  HangCause cause = evidence.of_late();
+  EXPECT_EQ(cause.id, "unknown") << "the other one waits for the outside";
+  EXPECT_NE(cause.explanation.find("which may end by itself"), std::string::npos) << cause.explanation;
+  EXPECT_EQ(cause.fix, "look at the line it is at, or give it more time");
+  evidence.late = kThird;
+  EXPECT_EQ(evidence.of_late().explanation, "the thread is not there any more");
+  evidence.late = kChild;
+  EXPECT_EQ(evidence.of_late().id, "external-wait");
+  evidence.late = kParent;
+  thread.state = 'T';
+  cause = evidence.of_late();
+  EXPECT_EQ(cause.id, "stopped");
+  EXPECT_EQ(cause.fix, "kill -CONT " + std::to_string(kParent));
+}
+
 }  // namespace
 }  // namespace mprun

@@ -1,0 +1,106 @@
+// Every cause that the watch names, and the rules that find it. cause_table.cc has the order in which the rules are
+// asked, and the cures. The rules are in *_causes.cc; they make the explanations. Read by the engine (causes.cc), the
+// reports and `mprun explain`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace mprun {
+
+struct Evidence;
+
+enum class CauseKind { kProof, kStall };
+
+/// A cause that reports name.
+struct CauseId {
+  const char* name;  ///< its page is man/causes/NAME.md
+  CauseKind kind;    ///< kStall: it is never proved
+};
+
+namespace causes {
+inline constexpr CauseId kBarrierShort{"barrier-short", CauseKind::kProof};
+inline constexpr CauseId kExitHandlerWaits{"exit-handler-waits", CauseKind::kProof};
+inline constexpr CauseId kFifoNotOpened{"fifo-not-opened", CauseKind::kProof};
+inline constexpr CauseId kGilHeld{"gil-held", CauseKind::kProof};
+inline constexpr CauseId kInputNeverClosed{"input-never-closed", CauseKind::kProof};
+inline constexpr CauseId kLockCycle{"lock-cycle", CauseKind::kProof};
+inline constexpr CauseId kLockHeldAtFork{"lock-held-at-fork", CauseKind::kProof};
+inline constexpr CauseId kMutexOwnerEnded{"mutex-owner-ended", CauseKind::kProof};
+inline constexpr CauseId kNeverNotified{"never-notified", CauseKind::kProof};
+inline constexpr CauseId kNoWaker{"no-waker", CauseKind::kProof};
+inline constexpr CauseId kOpenmpAfterFork{"openmp-after-fork", CauseKind::kProof};
+inline constexpr CauseId kPipeCycle{"pipe-cycle", CauseKind::kProof};
+inline constexpr CauseId kPipeKeptByGrandchild{"pipe-kept-by-grandchild", CauseKind::kProof};
+inline constexpr CauseId kPipeNeverClosed{"pipe-never-closed", CauseKind::kProof};
+inline constexpr CauseId kPoolHelperLost{"pool-helper-lost", CauseKind::kProof};
+inline constexpr CauseId kQueueNotDrained{"queue-not-drained", CauseKind::kProof};
+inline constexpr CauseId kTaskWaitsInOwnPool{"task-waits-in-own-pool", CauseKind::kProof};
+inline constexpr CauseId kThreadLostAtFork{"thread-lost-at-fork", CauseKind::kProof};
+inline constexpr CauseId kWorkerDied{"worker-died", CauseKind::kProof};
+
+inline constexpr CauseId kChildSignalMissed{"child-signal-missed", CauseKind::kStall};
+inline constexpr CauseId kCollectiveMismatch{"collective-mismatch", CauseKind::kStall};
+inline constexpr CauseId kExternalWait{"external-wait", CauseKind::kStall};
+inline constexpr CauseId kIgnoresTermination{"ignores-termination", CauseKind::kStall};
+inline constexpr CauseId kMessageNeverSent{"message-never-sent", CauseKind::kStall};
+inline constexpr CauseId kRankMissing{"rank-missing", CauseKind::kStall};
+inline constexpr CauseId kRespawnLoop{"respawn-loop", CauseKind::kStall};
+inline constexpr CauseId kStopped{"stopped", CauseKind::kStall};
+inline constexpr CauseId kStoreKeyMissing{"store-key-missing", CauseKind::kStall};
+inline constexpr CauseId kUnknown{"unknown", CauseKind::kStall};  ///< none; it has no page
+}  // namespace causes
+
+/// What a rule has found.
+struct Explanation {
+  std::string text;         ///< one sentence, which names processes and objects
+  std::string cure = {};    ///< empty: the one of the table
+  bool looks_idle = false;  ///< see HangCause
+};
+
+/// Says what it is sure of, or nothing.
+using Rule = std::optional<Explanation>(const Evidence&);
+
+// fork_causes.cc
+Rule openmp_after_fork, mutex_held_at_fork, thread_lost_at_fork, lock_held_at_fork, thread_left_behind_at_fork,
+    lock_left_behind_at_fork;
+// lock_causes.cc
+Rule mutex_locked_twice, mutex_cycle, own_file_lock, file_lock_cycle, gil_held, python_lock_taken_twice,
+    python_lock_cycle, import_cycle, mutex_owner_ended;
+// orphan_causes.cc: of threads that are stuck in a process that runs (Judgement::orphaned)
+Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
+// pipe_causes.cc
+Rule fifo_not_opened, queue_not_drained, pipe_never_closed, pipe_cycle, input_never_closed, pipe_kept_by_grandchild;
+// collective_causes.cc
+Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
+// wait_causes.cc
+Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, lock_owner_died, pool_helper_lost,
+    task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, never_notified,
+    no_waker;
+// stall_causes.cc
+Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait, not_seen,
+    not_proved, late_while_stopped, late_for_outside, not_in_time;
+
+/// A line of the table.
+struct CauseRule {
+  CauseId id;
+  Rule* find;
+  const char* cure;  ///< one command or change; empty: the rule says it, or none is known
+};
+
+/// What is asked for a cause; each has its rules, the last of which always finds one.
+enum class RuleSet {
+  kStuck,         ///< what is proved, or would be but for an assumption
+  kOrphanedLock,  ///< threads that are stuck in a process that runs
+  kStall,         ///< what has not moved for long
+  kLate,          ///< a thread that is late
+};
+
+/// In the order in which they are asked.
+[[nodiscard]] std::span<const CauseRule> rules_of(RuleSet set);
+/// Every cause with a page, by its name.
+[[nodiscard]] std::map<std::string, CauseKind> all_causes();
+
+}  // namespace mprun
