@@ -55,6 +55,7 @@ constexpr CauseRule kStuckRules[] = {
     {kFifoNotOpened, fifo_not_opened,
      "open FIFOs in the same order on both sides, and see that who is to open the other end has not ended"},
     {kQueueNotDrained, queue_not_drained, "get all results before you join: queue.get() first, then process.join()"},
+    {kQueueNotDrained, output_not_read, "read all of the output before you wait for the process that writes it"},
     {kChildSignalMissed, child_signal_missed,
      "block SIGCHLD before you look whether a child has ended, and wait with sigsuspend, or use waitpid"},
     {kPipeNeverClosed, pipe_never_closed, "close the writing end in the process that reads"},

@@ -72,7 +72,8 @@ Rule mutex_locked_twice, mutex_cycle, own_file_lock, file_lock_cycle, gil_held, 
 // orphan_causes.cc: of threads that are stuck in a process that runs (Judgement::orphaned)
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc
-Rule fifo_not_opened, queue_not_drained, pipe_never_closed, pipe_cycle, input_never_closed, pipe_kept_by_grandchild;
+Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pipe_cycle, input_never_closed,
+    pipe_kept_by_grandchild;
 // collective_causes.cc
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
 // wait_causes.cc

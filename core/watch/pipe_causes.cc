@@ -104,11 +104,18 @@ std::optional<Explanation> fifo_not_opened(const Evidence& evidence) {
   return Explanation{text, {}, processes.size() == 1};
 }
 
-std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
+std::optional<Explanation> output_not_read(const Evidence& evidence) {
   const JudgedThread* writer = find_unread_writer(evidence);
   if (writer == nullptr) return std::nullopt;
   return Explanation{thread_text(*writer) + " cannot end before its output (" + writer->wait.object +
                      ") is read, and the one who could read it waits for its end"};
+}
+
+// The pipe is one of a multiprocessing.Queue.
+std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
+  const JudgedThread* writer = find_unread_writer(evidence);
+  if (writer == nullptr || !evidence.is_in(writer->sample->tid, "/multiprocessing/queues.py", "")) return std::nullopt;
+  return output_not_read(evidence);
 }
 
 // A reader waits for the end of a pipe whose writing end it has open itself.

@@ -201,9 +201,18 @@ TEST(Causes, QueueNotDrained) {
   TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY);
   parent.thread(kParent).waits_for_child(kChild);
   evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).writes(4);
-  const HangCause cause = evidence.of_hang();
+  HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "queue-not-drained");
   EXPECT_NE(cause.explanation.find("process " + std::to_string(kChild)), std::string::npos) << cause.explanation;
+  EXPECT_EQ(cause.fix.find("queue"), std::string::npos) << "a plain pipe: " << cause.fix;
+  EXPECT_NE(cause.fix.find("read all of the output"), std::string::npos) << cause.fix;
+  evidence.python[kChild] = {{kLib + "subprocess.py", 1200, "Popen.communicate"}};
+  EXPECT_EQ(evidence.of_hang().fix, cause.fix);
+  evidence.python[kChild] = {{kLib + "multiprocessing/connection.py", 368, "Connection._send"},
+                             {kLib + "multiprocessing/queues.py", 250, "Queue._feed"}};
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_NE(cause.fix.find("queue.get()"), std::string::npos) << cause.fix;
   parent.thread(kParent).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
   parent.thread(kParent).waits_for_child(kChild);
