@@ -103,9 +103,11 @@ bool joins(const Hang& hang) {
          call == "pthread_join";
 }
 
-// What may be released by a signal is told, if it cannot be idle, and left alone until it has stalled for long.
+// What may be released by a signal or a client is told, if it cannot be idle, and left alone until it has stalled for
+// long.
 bool may_be_idle(const Proof& proof, const Hang& hang) {
-  return is_like_waiting_for_signal(hang.cause) && (proof.needs_no_signal || !joins(hang));
+  const bool may_serve = proof.needs_no_signal || proof.needs_no_client;
+  return is_like_waiting_for_signal(hang.cause) && (may_serve || !joins(hang));
 }
 
 }  // namespace

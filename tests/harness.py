@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -307,6 +308,13 @@ class Run:
         return f"mprun ended with {self.returncode}\n{_quote(self.stdout, self.stderr)}"
 
 
+def remove_sysv_objects(printed: str) -> None:
+    """Objects of System V outlive who has made them: removes those that a program says it has ("System V queues 3 4")."""
+    for kind, numbers in re.findall(r"^System V (semaphores|queues)((?: \d+)+)$", printed, re.MULTILINE):
+        for number in numbers.split():
+            subprocess.run(["ipcrm", "-s" if kind == "semaphores" else "-q", number], check=False, stderr=subprocess.DEVNULL)
+
+
 class Running:
     """A live mprun, for tests that signal or kill it. Its output goes to files, not pipes."""
 
@@ -464,6 +472,7 @@ class Runner:
         for running in self.started:
             if running.process.poll() is None:
                 running.stop()
+            remove_sysv_objects(running.stdout)
 
     def _launch(
         self,

@@ -5,6 +5,7 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/tcp.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -259,6 +260,11 @@ class LiveProc : public ProcSource {
       return now - (facts.stx_btime.tv_sec * kNanosPerSecond + facts.stx_btime.tv_nsec);
     };
     return NamedPipe{age(*fifo), age(*folder), is_private_folder(pid, path.substr(0, path.rfind('/'))).value_or(false)};
+  }
+
+  std::optional<pid_t> semaphore_user(int set, unsigned number) override {
+    const int pid = semctl(set, static_cast<int>(number), GETPID);
+    return pid < 0 ? std::nullopt : std::optional<pid_t>(pid);
   }
 
   std::optional<bool> is_private_folder(pid_t pid, const std::string& folder) override {

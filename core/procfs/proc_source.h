@@ -65,6 +65,9 @@ class ProcSource {
   [[nodiscard]] virtual std::optional<NamedPipe> named_pipe(pid_t /*pid*/, const std::string& /*path*/) {
     return std::nullopt;
   }
+  /// The process that has changed a semaphore of a System V set last, perhaps ended since; 0: none that can be seen
+  /// here; nullopt: not known. Of our IPC namespace. Recordings keep none.
+  [[nodiscard]] virtual std::optional<pid_t> semaphore_user(int /*set*/, unsigned /*number*/) { return std::nullopt; }
   /// Whether `folder`, as `pid` sees it, is ours and closed to all other users; nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> is_private_folder(pid_t /*pid*/, const std::string& /*folder*/) {
     return std::nullopt;

@@ -130,6 +130,17 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor);
 /// All of them; nullopt if they cannot be read. One that is closed while we look is left out.
 [[nodiscard]] std::optional<std::vector<Descriptor>> read_descriptors(ProcSource* proc, pid_t pid);
 
+/// A semaphore set or message queue of System V: a line of /proc/sysvipc/sem or msg. Of our IPC namespace.
+struct SysvObject {
+  int id = -1;
+  std::int32_t key = 0;  ///< by which others find it; 0: IPC_PRIVATE
+  /// Of a queue: who has sent to it and received from it last, perhaps ended since; 0: nobody.
+  pid_t last_sender = 0, last_receiver = 0;
+  std::int64_t changed = 0;  ///< seconds since the epoch: when it was made, or its owner, rights or values were set
+  bool operator==(const SysvObject&) const = default;
+};
+[[nodiscard]] std::vector<SysvObject> parse_sysv_objects(std::string_view text);
+
 /// True if the process has a POSIX timer (/proc/PID/timers has an entry); nullopt: not known.
 [[nodiscard]] std::optional<bool> has_posix_timer(ProcSource* proc, pid_t pid);
 

@@ -299,6 +299,29 @@ std::vector<FileLock> parse_locks(std::string_view text) {
   return locks;
 }
 
+// The first line names the columns, which differ between the kinds of object.
+std::vector<SysvObject> parse_sysv_objects(std::string_view text) {
+  TextScan lines(text);
+  std::vector<std::string_view> columns;
+  for (TextScan names(lines.line()); !names.at_end();) columns.push_back(names.word());
+  std::vector<SysvObject> objects;
+  while (!lines.at_end()) {
+    TextScan scan(lines.line());
+    SysvObject object;
+    for (const std::string_view column : columns) {
+      std::int64_t value = 0;
+      if (!scan.number(&value)) break;
+      if (column == "semid" || column == "msqid") object.id = static_cast<int>(value);
+      if (column == "key") object.key = static_cast<std::int32_t>(value);
+      if (column == "lspid") object.last_sender = static_cast<pid_t>(value);
+      if (column == "lrpid") object.last_receiver = static_cast<pid_t>(value);
+      if (column == "ctime") object.changed = value;
+    }
+    if (object.id >= 0) objects.push_back(object);
+  }
+  return objects;
+}
+
 std::vector<TcpSocket> parse_tcp(std::string_view text) {
   std::vector<TcpSocket> sockets;
   for (TextScan scan(text); !scan.at_end();) {

@@ -30,6 +30,8 @@ constexpr CauseRule kStuckRules[] = {
      "find out why it died; give tasks little data, or Python 3.12, which closes that pipe"},
     {kWorkerDied, manager_lock_owner_died,
      "find out why it died; a manager keeps a lock that its holder has not released"},
+    {kWorkerDied, semaphore_user_died,
+     "find out why it died; with SEM_UNDO the kernel takes back what a dead process has done"},
     {kWorkerDied, lock_owner_died, "find out why it died; do not kill a process that may hold a lock or use a queue"},
     {kThreadLostAtFork, thread_lost_at_fork,
      "make executors, event loops and threads in the child, or start it by \"spawn\": "

@@ -77,9 +77,9 @@ Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pip
 // collective_causes.cc
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
 // wait_causes.cc
-Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, lock_owner_died, pool_helper_lost,
-    task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, never_notified,
-    no_waker;
+Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
+    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle,
+    never_notified, no_waker;
 // stall_causes.cc
 Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait, not_seen,
     not_proved, late_while_stopped, late_for_outside, not_in_time;

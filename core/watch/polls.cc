@@ -34,6 +34,12 @@ bool is_sleep(const ThreadSample& thread) {
   }
 }
 
+// A process outside could act on it too, and a program without Python shows nothing of what it decides between looks.
+bool is_of_ipc(const ThreadSample& thread) {
+  const Call call = call_of(thread.call.number);
+  return call == Call::kSemaphore || call == Call::kPosixQueue;
+}
+
 Nanos age_of_process(ProcSource* proc, pid_t pid) {
   const auto text = proc->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
@@ -71,8 +77,8 @@ void PollMeter::take(const Sample& sample, Nanos now) {
   age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {
-    const bool is_limited_wait =
-        !thread.call.running && !thread.hidden && !is_sleep(thread) && without_limit(thread).has_value();
+    const bool is_limited_wait = !thread.call.running && !thread.hidden && !is_sleep(thread) && !is_of_ipc(thread) &&
+                                 without_limit(thread).has_value();
     if (!is_limited_wait || thread.state == 'Z') continue;
     there.insert(thread.tid);
     follow(thread, now - stall_.of_thread(thread.tid, now), now);

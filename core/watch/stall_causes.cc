@@ -34,6 +34,9 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
     case WaitKind::kSocket:
     case WaitKind::kPoll:
     case WaitKind::kFileLock:
+    case WaitKind::kSemaphore:
+    case WaitKind::kMessageRead:
+    case WaitKind::kMessageWrite:
     case WaitKind::kSignal:
       return !thread.wait.why_live.empty() && !is_of_its_own(thread, evidence.world->process(thread.sample->pid));
     default:

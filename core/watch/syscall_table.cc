@@ -54,6 +54,15 @@ Call call_of(std::int64_t number) {
     case SYS_open:
     case SYS_openat:
       return Call::kOpen;
+    case SYS_semop:
+    case SYS_semtimedop:
+      return Call::kSemaphore;
+    case SYS_msgrcv:
+    case SYS_msgsnd:
+      return Call::kMessageQueue;
+    case SYS_mq_timedreceive:
+    case SYS_mq_timedsend:
+      return Call::kPosixQueue;
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
       return Call::kSleep;

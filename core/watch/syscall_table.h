@@ -7,23 +7,26 @@
 namespace mprun {
 
 enum class Call {
-  kOther,       ///< whatever it waits for, we do not know who could end it
-  kFutex,       ///< futex(address, operation, value, timeout, ...)
-  kRead,        ///< (descriptor, ...): read, readv, recvfrom, recvmsg
-  kWrite,       ///< (descriptor, ...): write, writev, sendto, sendmsg
-  kAccept,      ///< (descriptor, ...)
-  kPoll,        ///< (pollfd[], count, milliseconds)
-  kRestart,     ///< with the arguments of the call that was interrupted: a sleep, a timed futex, or any poll
-  kPpoll,       ///< (pollfd[], count, timespec*, ...)
-  kSelect,      ///< (count, read, write, except, timeval* or timespec*): select, pselect6
-  kEpollWait,   ///< (descriptor, events, count, milliseconds, ...): epoll_wait, epoll_pwait
-  kEpollWait2,  ///< (descriptor, events, count, timespec*, ...)
-  kWait4,       ///< (pid, ...)
-  kWaitid,      ///< (type, id, ...)
-  kNewProcess,  ///< vfork, clone, clone3: blocked there until a vfork child execs or ends
-  kFlock,       ///< (descriptor, operation)
-  kFcntl,       ///< (descriptor, command, lock)
-  kOpen,        ///< (path, flags) or (folder, path, flags): open, openat
+  kOther,         ///< whatever it waits for, we do not know who could end it
+  kFutex,         ///< futex(address, operation, value, timeout, ...)
+  kRead,          ///< (descriptor, ...): read, readv, recvfrom, recvmsg
+  kWrite,         ///< (descriptor, ...): write, writev, sendto, sendmsg
+  kAccept,        ///< (descriptor, ...)
+  kPoll,          ///< (pollfd[], count, milliseconds)
+  kRestart,       ///< with the arguments of the call that was interrupted: a sleep, a timed futex, or any poll
+  kPpoll,         ///< (pollfd[], count, timespec*, ...)
+  kSelect,        ///< (count, read, write, except, timeval* or timespec*): select, pselect6
+  kEpollWait,     ///< (descriptor, events, count, milliseconds, ...): epoll_wait, epoll_pwait
+  kEpollWait2,    ///< (descriptor, events, count, timespec*, ...)
+  kWait4,         ///< (pid, ...)
+  kWaitid,        ///< (type, id, ...)
+  kNewProcess,    ///< vfork, clone, clone3: blocked there until a vfork child execs or ends
+  kFlock,         ///< (descriptor, operation)
+  kFcntl,         ///< (descriptor, command, lock)
+  kOpen,          ///< (path, flags) or (folder, path, flags): open, openat
+  kSemaphore,     ///< (set, operations[], count, timespec* of semtimedop alone): semop, semtimedop
+  kMessageQueue,  ///< (queue, message, size, type or flags, ...): msgrcv, msgsnd
+  kPosixQueue,    ///< (descriptor, message, size, priority, timespec*): mq_timedreceive, mq_timedsend
   kSleep,
   kSignal,  ///< pause, sigsuspend, sigtimedwait
 };

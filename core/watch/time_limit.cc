@@ -49,6 +49,12 @@ std::optional<Limit> of_sleep(const ThreadSample& thread, World* world) {
   return limit;
 }
 
+std::optional<Limit> of_posix_queue(const ThreadSample& thread, World* world) {
+  auto limit = from_start(timespec_at(thread.call.arguments[4], thread, world));
+  if (limit) limit->clock = CLOCK_REALTIME;
+  return limit;
+}
+
 std::optional<Limit> of_select(const ThreadSample& thread, World* world) {
   const std::uint64_t address = thread.call.arguments[4];
   if (thread.call.number == SYS_pselect6) return from_start(timespec_at(address, thread, world));
@@ -72,6 +78,11 @@ std::optional<Limit> limit_of(const ThreadSample& thread, World* world) {
       return of_select(thread, world);
     case Call::kEpollWait2:
       return from_start(timespec_at(arguments[3], thread, world));
+    case Call::kSemaphore:
+      if (thread.call.number != SYS_semtimedop) return std::nullopt;
+      return from_start(timespec_at(arguments[3], thread, world));
+    case Call::kPosixQueue:
+      return of_posix_queue(thread, world);
     case Call::kSleep:
       return of_sleep(thread, world);
     case Call::kSignal:
@@ -96,7 +107,10 @@ std::optional<LimitArgument> limit_argument(std::int64_t number) {
       return LimitArgument{2, true};
     case Call::kPpoll:
       return LimitArgument{2, false};
+    case Call::kSemaphore:
+      return number == SYS_semtimedop ? std::optional(LimitArgument{3, false}) : std::nullopt;
     case Call::kSelect:
+    case Call::kPosixQueue:
       return LimitArgument{4, false};
     case Call::kEpollWait:
       return LimitArgument{3, true};

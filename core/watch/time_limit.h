@@ -10,7 +10,8 @@ namespace mprun {
 /// nullopt: no limit, or not known.
 [[nodiscard]] std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* world);
 
-/// The same wait as if it had no limit; nullopt: it has none, or is no wait of a futex or of descriptors.
+/// The same wait as if it had no limit; nullopt: it has none, or is a wait of which the
+/// limit is no argument that can be left out.
 [[nodiscard]] std::optional<ThreadSample> without_limit(const ThreadSample& thread);
 
 }  // namespace mprun

@@ -145,6 +145,12 @@ Wait decode_call(const ThreadSample& thread, const World::Process& process, Worl
       return decode_descriptor(thread, descriptor, World::End::kRead, world);
     case Call::kOpen:
       return decode_open(thread, world);
+    case Call::kSemaphore:
+      return decode_semaphore(thread, world);
+    case Call::kMessageQueue:
+      return decode_message_queue(thread, world);
+    case Call::kPosixQueue:
+      return decode_posix_queue(thread, world);
     case Call::kSleep:
       return live_wait(WaitKind::kTimer, "it sleeps");
     case Call::kSignal:
@@ -321,6 +327,12 @@ const char* to_string(WaitKind kind) {
       return "vfork";
     case WaitKind::kFileLock:
       return "file-lock";
+    case WaitKind::kSemaphore:
+      return "semaphore";
+    case WaitKind::kMessageRead:
+      return "message-read";
+    case WaitKind::kMessageWrite:
+      return "message-write";
     case WaitKind::kSignal:
       return "signal";
     case WaitKind::kOther:

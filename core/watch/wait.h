@@ -23,7 +23,10 @@ enum class WaitKind {
   kEventfd,
   kPoll,  ///< poll, select, epoll
   kVfork,
-  kFileLock,  ///< flock, fcntl
+  kFileLock,      ///< flock, fcntl
+  kSemaphore,     ///< of System V
+  kMessageRead,   ///< of a message queue, System V's or POSIX's
+  kMessageWrite,  ///< the same
   kSignal,
   kOther,  ///< the outside, or unknown
 };
@@ -47,6 +50,8 @@ struct Wait {
   std::vector<std::int64_t> polled = {};  ///< kPoll: the descriptors, by number
   bool timed = false;
   bool semaphore = false;  ///< kFutex: of glibc's sem_t, which the locks of Python are made of
+  bool urgent = false;     ///< kSemaphore, kMessageRead, kMessageWrite: no server that has nothing to do waits so
+  pid_t last_user = 0;     ///< kSemaphore: who has changed it last, perhaps ended since; 0: not known
   bool of_sync = false;    ///< kSharedFutex: of what a job shares by name, where the dead leave nothing locked
 };
 
@@ -62,6 +67,10 @@ struct Wait {
 [[nodiscard]] bool serves_store(pid_t pid, std::string_view port, World* world);
 /// flock and fcntl. wait_file_lock.cc.
 [[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, World* world);
+/// Semaphores and message queues of System V, and message queues of POSIX. wait_ipc.cc.
+[[nodiscard]] Wait decode_semaphore(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_message_queue(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_posix_queue(const ThreadSample& thread, World* world);
 /// A FIFO that is opened, or one that was: `end` of it. nullopt: the path is of none. wait_fifo.cc.
 [[nodiscard]] std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, World::End end, World* world);
 /// An open(2) that blocks: of a FIFO whose other end nobody has. wait_fifo.cc.

@@ -138,6 +138,18 @@ std::optional<Explanation> manager_lock_owner_died(const Evidence& evidence) {
                      " waits for a lock of a manager that nobody alive will free: " + end_text(*dead)};
 }
 
+// A semaphore of System V has no owner either, but the kernel knows who changed it last.
+std::optional<Explanation> semaphore_user_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  if (dead == nullptr) return std::nullopt;
+  const JudgedThread* down = find_stuck(evidence, [dead](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSemaphore && thread.wait.last_user == dead->pid;
+  });
+  if (down == nullptr) return std::nullopt;
+  return Explanation{thread_text(*down) + " waits for " + down->wait.object +
+                     ", which no living process will free: the last one to change it died: " + end_text(*dead)};
+}
+
 // A lock in shared memory has no owner that the kernel knows.
 std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
@@ -272,7 +284,8 @@ std::optional<Explanation> no_waker(const Evidence& evidence) {
       return thread.sample->pid == pid && !thread.wait.object.empty();
     });
   }
-  return Explanation{text.empty() ? "all threads that could act wait for each other" : text, {}, true};
+  const bool is_urgent = find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.urgent; }) != nullptr;
+  return Explanation{text.empty() ? "all threads that could act wait for each other" : text, {}, !is_urgent};
 }
 
 }  // namespace mprun

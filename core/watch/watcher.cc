@@ -326,6 +326,7 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
     proof.but_for += (i == 0 ? "" : "; ") + assumed[i];
   }
   proof.needs_no_signal = proof.world->assumes_no_signal();
+  proof.needs_no_client = proof.world->assumes_no_client();
   if (assumed.size() > kMostAssumedTold) proof.but_for += "; and so on";
   return proof;
 }

@@ -28,6 +28,7 @@ struct Proof {
   /// Of a stall: what would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
   std::string but_for;
   bool needs_no_signal = false;  ///< of a stall: `but_for` is that no signal comes, among others
+  bool needs_no_client = false;  ///< the same, that nobody outside uses what a server would wait for
   bool is_early = false;         ///< of a stall: long before the limit, for people only
   pid_t lost_helper = 0;         ///< of a stall: the process whose pool takes no results any more (lost_helper.h)
 };

@@ -239,6 +239,11 @@ void World::assume(std::string what) {
   if (std::find(assumed_.begin(), assumed_.end(), what) == assumed_.end()) assumed_.push_back(std::move(what));
 }
 
+void World::assume_no_client(std::string what) {
+  assumes_no_client_ = true;
+  assume(std::move(what));
+}
+
 const World::Process* World::process(pid_t pid) const {
   const auto it = processes_.find(pid);
   return it == processes_.end() ? nullptr : &it->second;

@@ -107,6 +107,11 @@ class World {
   [[nodiscard]] pid_t process_of_thread(pid_t tid) const;
   /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.
   [[nodiscard]] bool is_tracer(pid_t pid);
+  /// Whether a process outside of the tree has the file open that `descriptor` leads to, as far as can be seen.
+  /// world_outside.cc.
+  [[nodiscard]] bool is_open_outside(const Descriptor& descriptor);
+  /// Whether `pid` is a process that lives outside of the tree. world_outside.cc.
+  [[nodiscard]] bool lives_outside(pid_t pid) const;
   /// The TCP sockets that `pid` may have. wait_descriptor.cc.
   [[nodiscard]] const std::vector<TcpSocket>& tcp_sockets(pid_t pid);
   /// nullptr: not known as one of AF_UNIX.
@@ -127,6 +132,9 @@ class World {
   void assume(std::string what);
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
   [[nodiscard]] bool assumes_no_signal() const { return assumes_no_signal_; }
+  /// The same of an object that clients outside may well use: a server that has nothing to do looks the same.
+  void assume_no_client(std::string what);
+  [[nodiscard]] bool assumes_no_client() const { return assumes_no_client_; }
 
   /// Of a process of the tree; false if not all of it can be read.
   [[nodiscard]] bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size);
@@ -157,13 +165,14 @@ class World {
   ProcSource* proc_;
   Outside around_;
   std::vector<std::string> assumed_;
-  bool assumes_no_signal_ = false;
+  bool assumes_no_signal_ = false, assumes_no_client_ = false;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()
   std::unordered_map<pid_t, std::vector<Mapping>> maps_;
   std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not asked yet
   std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> mapped_outside_;  ///< devices and inodes
+  std::map<std::uint64_t, bool> open_outside_;                                       ///< by identity_of()
   std::optional<std::set<pid_t>> tracers_;
   std::optional<std::unordered_map<std::uint64_t, UnixSocket>> sockets_;
   std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace

@@ -54,6 +54,26 @@ bool World::is_mapped_outside(const Mapping& mapping) {
   return mapped_outside_->count({mapping.device, mapping.inode}) != 0;
 }
 
+bool World::is_open_outside(const Descriptor& descriptor) {
+  const auto [known, is_new] = open_outside_.try_emplace(identity_of(descriptor), false);
+  if (!is_new) return known->second;
+  for (const pid_t pid : all_processes(proc_)) {
+    if (processes_.count(pid) != 0) continue;
+    const std::string folder = std::to_string(pid);
+    for (const std::string& name : proc_->list(folder + "/fd").value_or(std::vector<std::string>())) {
+      if (proc_->link(folder + "/fd/" + name) != descriptor.target) continue;
+      Descriptor other;
+      parse_descriptor_info(proc_->read(folder + "/fdinfo/" + name).value_or(""), &other);
+      known->second = known->second || other.info_inode == descriptor.info_inode;
+    }
+  }
+  return known->second;
+}
+
+bool World::lives_outside(pid_t pid) const {
+  return pid != 0 && process(pid) == nullptr && proc_->read(std::to_string(pid) + "/stat").has_value();
+}
+
 // A file that still has a name may be opened by any process of the tree that was told it, as workers are by spawn.
 World::Sharers World::sharers_of(pid_t pid, const Mapping& mapping) {
   bool has_name = false;

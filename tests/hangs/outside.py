@@ -201,6 +201,26 @@ class Poster(Outside):
         subprocess.run([*running.argv[-2:], "post"], check=True)
 
 
+class LateClient(Outside):
+    """We ask the program, by the same program as another process, after the three seconds of an early word."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        path = folder / "key"
+        path.touch()
+        self.argument = str(path)
+        self._client: subprocess.Popen[bytes] | None = None
+
+    def act(self, running: Running) -> None:
+        self._client = subprocess.Popen(["sh", "-c", 'sleep 2; exec "$@" ask', "sh", *running.argv[-3:]])
+
+    def close(self) -> None:
+        if self._client:
+            self._client.wait()
+
+
 def number_told(running: Running) -> int:
     """The number behind "ready" in what the program has printed."""
     return int(running.stdout.partition("ready ")[2].split()[0])

@@ -75,7 +75,7 @@ class TreeProcess {
   std::string namespace_ids;  ///< of the line NSpid, where it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
-  std::string exe = "/usr/bin/program", cwd = "/";
+  std::string exe = "/usr/bin/program", cwd = "/", ipc_namespace = "ipc:[1]";
   std::optional<std::string> io = "rchar: 0\n";
   int memory_of = 0;                 ///< processes with the same number, not 0, have one address space
   std::map<int, Nanos> time_limits;  ///< of sockets that have one
@@ -171,6 +171,8 @@ class FakeProc : public ProcSource {
   std::set<std::string> private_folders;
   std::map<std::string, NamedPipe> fifos;  ///< by path
   std::string locks, tcp, tcp6;
+  std::string sysv_semaphores, sysv_queues;                   ///< the tables of /proc/sysvipc
+  std::map<std::pair<int, unsigned>, pid_t> semaphore_users;  ///< by set and number
   bool knows_names = true, knows_kcmp = true;
   /// As the option hidepid does. Process 1 is both mprun, whose threads and children are ours to see, and init.
   bool hides_others = false;
@@ -209,6 +211,10 @@ class FakeProc : public ProcSource {
   std::optional<std::vector<std::string>> names_of(pid_t, const std::string& folder, std::uint64_t inode) override {
     if (!knows_names || folder != "/dev/shm") return std::nullopt;
     return names[inode];
+  }
+  std::optional<pid_t> semaphore_user(int set, unsigned number) override {
+    const auto user = semaphore_users.find({set, number});
+    return user == semaphore_users.end() ? std::nullopt : std::optional(user->second);
   }
   std::optional<bool> is_private_folder(pid_t, const std::string& folder) override {
     return private_folders.count(folder) != 0;
@@ -295,6 +301,8 @@ inline std::string syscall_text(const TreeThread& thread) {
 
 inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (path == "locks") return locks;
+  if (path == "sysvipc/sem") return sysv_semaphores;
+  if (path == "sysvipc/msg") return sysv_queues;
   const Place place = find(path);
   if (place.process == nullptr || is_hidden(*place.process)) return std::nullopt;
   if (hides_others && place.process->pid == 1 && place.rest == "stat") return std::nullopt;
@@ -329,10 +337,12 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
 }
 
 inline std::optional<std::string> FakeProc::link(const std::string& path) {
+  if (path == "self/ns/ipc") return "ipc:[1]";
   const Place place = find(path);
   if (place.process == nullptr || !place.process->readable) return std::nullopt;
   if (place.rest == "exe") return place.process->exe;
   if (place.rest == "cwd") return place.process->cwd;
+  if (place.rest == "ns/ipc") return place.process->ipc_namespace;
   if (place.rest.rfind("fd/", 0) != 0) return std::nullopt;
   const int fd = std::stoi(place.rest.substr(3));
   const auto opened = place.process->descriptors.find(fd);

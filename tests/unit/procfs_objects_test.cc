@@ -317,5 +317,26 @@ TEST(PosixTimers, AreThereIfTheFileHasAnEntry) {
   EXPECT_EQ(has_posix_timer(proc.get(), 3), std::nullopt);
 }
 
+TEST(SysvObjects, AreFoundByTheirHeading) {
+  const std::string semaphores =
+      "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n"
+      "         0          3   600          2     0     0     0     0          0 1795559170\n"
+      "-559038737          4   600          1  1000  1000  1000  1000 1795559171 1795559172\n";
+  EXPECT_THAT(parse_sysv_objects(semaphores),
+              ElementsAre(SysvObject{3, 0, 0, 0, 1795559170}, SysvObject{4, -559038737, 0, 0, 1795559172}));
+  const std::string queues =
+      "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      "
+      "ctime\n"
+      "     28016          7   600           0          0    12    13     0     0     0     0          5          6 "
+      "1795559170\n";
+  EXPECT_THAT(parse_sysv_objects(queues), ElementsAre(SysvObject{7, 28016, 12, 13, 1795559170}));
+}
+
+TEST(SysvObjects, ThatMakeNoSenseAreNone) {
+  EXPECT_THAT(parse_sysv_objects(""), IsEmpty());
+  EXPECT_THAT(parse_sysv_objects("key semid ctime\nx y z\n\n"), IsEmpty());
+  EXPECT_THAT(parse_sysv_objects("key ctime\n1 2\n"), IsEmpty()) << "no column has its number";
+}
+
 }  // namespace
 }  // namespace mprun

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/sem.h>
 
 #include <csignal>
 
@@ -277,6 +278,35 @@ TEST(Causes, WorkerDiedWithALock) {
   EXPECT_NE(cause.explanation.find(std::to_string(kChild) + " ended with signal 9"), std::string::npos);
   evidence.proc.processes[kThird].thread(kThird).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the lock of one process";
+}
+
+TEST(Causes, WorkerDiedWithASystemVSemaphore) {
+  CauseEvidence evidence;
+  evidence.outside.assumptions.nobody_connects = true;
+  evidence.proc.sysv_semaphores = "key semid ctime\n0 3 " + std::to_string(wall_now() / kNanosPerSecond) + "\n";
+  evidence.proc.semaphore_users[{3, 0}] = kParent;
+  evidence.proc.process(kParent).put(kLock, sembuf{0, -1, 0}).thread(kParent).call(SYS_semop, {3, kLock, 1});
+  evidence.forked(kChild, kParent, 1);
+  evidence.ended(kChild, kParent, SIGKILL);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the dead has not changed it";
+  evidence.proc.semaphore_users[{3, 0}] = kChild;
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "worker-died");
+  EXPECT_NE(cause.explanation.find("waits for semaphore 0 of System V semaphore set 3"), std::string::npos);
+  EXPECT_NE(cause.fix.find("SEM_UNDO"), std::string::npos);
+}
+
+TEST(Causes, NoWakerLooksIdleUnlessAWaitIsUrgent) {
+  CauseEvidence evidence;
+  evidence.outside.assumptions.nobody_connects = true;
+  evidence.proc.sysv_semaphores = "key semid ctime\n0 3 " + std::to_string(wall_now() / kNanosPerSecond) + "\n";
+  evidence.proc.semaphore_users[{3, 0}] = kParent;
+  TreeProcess& process = evidence.proc.process(kParent);
+  process.put(kLock, sembuf{0, -1, 0}).thread(kParent).call(SYS_semop, {3, kLock, 1});
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
+  EXPECT_TRUE(evidence.of_hang().looks_idle);
+  process.put(kLock, sembuf{0, -1, SEM_UNDO});
+  EXPECT_FALSE(evidence.of_hang().looks_idle);
 }
 
 // A forked child, alone, whose parent had threads.

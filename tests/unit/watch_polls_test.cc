@@ -61,6 +61,16 @@ TEST(PollMeter, KnowsNoPollOfWhoRests) {
   EXPECT_THAT(polls_after_four_looks(0, [](int, ThreadSample*) {}), IsEmpty());
 }
 
+TEST(PollMeter, KnowsNoPollOfSemaphoresAndMessageQueues) {
+  for (const std::int64_t number : {SYS_semtimedop, SYS_mq_timedreceive}) {
+    const auto polls = polls_after_four_looks(3, [number](int, ThreadSample* thread) {
+      thread->call.number = number;
+      thread->call.arguments = {0, 0x5000, 1, 0x4000, 0x4000, 0};
+    });
+    EXPECT_THAT(polls, IsEmpty()) << number;
+  }
+}
+
 TEST(PollMeter, KnowsNoPollOfWhoDoesSomethingElse) {
   const auto with = [](const auto& change) {
     return polls_after_four_looks(9, [&change](int look, ThreadSample* thread) {

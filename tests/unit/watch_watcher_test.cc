@@ -243,6 +243,21 @@ TEST(Watcher, TellsEarlyOfWaitsWithLimitsThatAreFar) {
   EXPECT_EQ(proof->but_for, "thread 5000011 of process 5000011 waits with a limit, at most 60 s longer");
 }
 
+TEST(Watcher, SaysEarlyThatAClientCouldHelp) {
+  FakeProc proc = stuck_tree();
+  proc.processes[kChild].thread(kChild).call(SYS_msgrcv, {7, 0x1000, 8, 0, 0});
+  EXPECT_FALSE(early_stall(&proc, [] {})) << "there is no such queue";
+  for (const int key : {0, 1}) {
+    proc.sysv_queues =
+        "key msqid ctime\n" + std::to_string(key) + " 7 " + std::to_string(wall_now() / kNanosPerSecond) + "\n";
+    const auto proof = early_stall(&proc, [] {});
+    ASSERT_TRUE(proof);
+    EXPECT_TRUE(proof->is_early);
+    EXPECT_EQ(proof->but_for, "somebody outside may use message queue 7");
+    EXPECT_EQ(proof->needs_no_client, key != 0);
+  }
+}
+
 TEST(Watcher, SaysEarlyThatASignalCouldHelp) {
   FakeProc proc = polling_tree();
   proc.processes[kChild].catches(SIGUSR1);
