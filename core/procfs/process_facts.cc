@@ -149,9 +149,20 @@ std::optional<std::uint64_t> parse_run_count(std::string_view text) {
   return number;
 }
 
-std::optional<bool> has_posix_timer(ProcSource* proc, pid_t pid) {
+std::optional<std::vector<int>> signals_of_timers(ProcSource* proc, pid_t pid) {
   const auto timers = proc->read(std::to_string(pid) + "/timers");
-  return timers ? std::optional(!timers->empty()) : std::nullopt;
+  if (!timers) return std::nullopt;
+  std::vector<int> signals;
+  for (TextScan lines(*timers); !lines.at_end();) {
+    TextScan scan(lines.line());
+    if (scan.literal("ID:")) {
+      signals.push_back(0);
+    } else if (scan.literal("signal:") && !signals.empty()) {
+      scan.number(&signals.back());
+    }
+  }
+  if (signals.empty() && !timers->empty()) signals.push_back(0);
+  return signals;
 }
 
 }  // namespace mprun

@@ -141,7 +141,8 @@ struct SysvObject {
 };
 [[nodiscard]] std::vector<SysvObject> parse_sysv_objects(std::string_view text);
 
-/// True if the process has a POSIX timer (/proc/PID/timers has an entry); nullopt: not known.
-[[nodiscard]] std::optional<bool> has_posix_timer(ProcSource* proc, pid_t pid);
+/// The signals of the POSIX timers that the process has, armed or not: an entry of /proc/PID/timers each. 0: of one
+/// that makes no sense. nullopt: not known.
+[[nodiscard]] std::optional<std::vector<int>> signals_of_timers(ProcSource* proc, pid_t pid);
 
 }  // namespace mprun

@@ -216,6 +216,16 @@ std::string World::why_signals_may_release(const Process& process, const StatusF
   return {};
 }
 
+// What such a signal does is only to interrupt a call, which begins anew.
+bool World::are_tame(const Process& process, const std::vector<int>& signals) {
+  const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
+  return std::all_of(signals.begin(), signals.end(), [&](int signal) {
+    const auto index = static_cast<std::size_t>(signal);
+    return index < handlers.size() &&
+           releases_nobody(signal, handlers.at(index), [](std::uint64_t) { return std::string(); });
+  });
+}
+
 std::string World::why_it_acts_alone(Process* process, const StatusFile& status) {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
@@ -225,9 +235,13 @@ std::string World::why_it_acts_alone(Process* process, const StatusFile& status)
     assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");
   }
-  const auto timer = has_posix_timer(proc_, process->speaker);
-  if (!timer) return "may have a POSIX timer";
-  if (*timer) return "has a POSIX timer";
+  const auto timers = signals_of_timers(proc_, process->speaker);
+  if (!timers) return "may have a POSIX timer";
+  if (!timers->empty()) {
+    if (!around_.assumptions.handlers_release_nobody || !are_tame(*process, *timers)) return "has a POSIX timer";
+    assumes_no_signal_ = true;
+    assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
+  }
   for (const Descriptor& descriptor : process->descriptors) {
     if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";

@@ -160,6 +160,7 @@ class World {
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
   [[nodiscard]] std::string why_signals_may_release(const Process& process, const StatusFile& status);
+  [[nodiscard]] bool are_tame(const Process& process, const std::vector<int>& signals);
   [[nodiscard]] std::string why_it_acts_alone(Process* process, const StatusFile& status);
 
   ProcSource* proc_;

@@ -59,11 +59,12 @@ bool World::is_open_outside(const Descriptor& descriptor) {
   if (!is_new) return known->second;
   for (const pid_t pid : all_processes(proc_)) {
     if (processes_.count(pid) != 0) continue;
-    const std::string folder = std::to_string(pid);
-    for (const std::string& name : proc_->list(folder + "/fd").value_or(std::vector<std::string>())) {
-      if (proc_->link(folder + "/fd/" + name) != descriptor.target) continue;
+    const std::string links = std::to_string(pid) + "/fd/";
+    const std::string infos = std::to_string(pid) + "/fdinfo/";
+    for (const std::string& name : proc_->list(std::to_string(pid) + "/fd").value_or(std::vector<std::string>())) {
+      if (proc_->link(links + name) != descriptor.target) continue;
       Descriptor other;
-      parse_descriptor_info(proc_->read(folder + "/fdinfo/" + name).value_or(""), &other);
+      parse_descriptor_info(proc_->read(infos + name).value_or(""), &other);
       known->second = known->second || other.info_inode == descriptor.info_inode;
     }
   }

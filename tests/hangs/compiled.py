@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import harness
 
-INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node", ".pl": "perl"}
+INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node", ".pl": "perl", ".rb": "ruby"}
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
+
+
+def why_not_installed(program: str) -> str:
+    """Why the program of that name cannot be run here; "" if it can. Ruby is not everywhere."""
+    is_missing = program.endswith(".rb") and shutil.which(INTERPRETERS[".rb"]) is None
+    return "ruby is not installed" if is_missing else ""
 
 
 def build(

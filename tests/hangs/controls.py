@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 import harness
 import outside
-from compiled import CONTROLS, INTERPRETERS, build
+from compiled import CONTROLS, INTERPRETERS, build, why_not_installed
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
@@ -100,6 +102,7 @@ ALL = [
     Control("slow_partner.py", more=("program",)),
     Control("slow_partner.py", more=("accept",)),
     Control("slow_partner.py", more=("task",)),
+    Control("ruby_slow_child.rb", seconds=4.5),
     Control("make_slow_rule.sh", seconds=2),
     Control("flock_slow_holder.sh", seconds=2),
     Control("node_slow_program.js", seconds=2),
@@ -169,3 +172,12 @@ ALL = [
     Control("ipc_server.c", outside.LateClient, ("queue",)),
     Control("ipc_server.c", outside.LateClient, ("posix-queue",)),
 ]
+HERE = [control for control in ALL if not why_not_installed(control.program)]
+each_control = pytest.mark.parametrize(
+    "control",
+    [
+        pytest.param(control, marks=pytest.mark.skipif(control not in HERE, reason=why_not_installed(control.program)))
+        for control in ALL
+    ],
+    ids=lambda control: control.name,
+)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from compiled import CASES, INTERPRETERS, build, copy_libgomp
+from compiled import CASES, INTERPRETERS, build, copy_libgomp, why_not_installed
 
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
@@ -59,7 +59,7 @@ class Case:
     def why_not_here(self) -> str:
         """Why the case does not hang here; "" if it does."""
         if self.mended is None:
-            return ""
+            return why_not_installed(self.program)
         package, version = self.mended
         here = platform.python_version() if package == "Python" else metadata.version(package)
         return f"mended in {package} {version}; here is {here}" if _numbers(here) >= _numbers(version) else ""
@@ -246,6 +246,7 @@ _VARIANTS = [
     Case("static_variable_at_fork.cc", PERHAPS_PARTIAL, AT_FORK, ("waitpid",), compiler="g++"),
     Case("own_thread_pool_in_child.cc", DEADLOCK, LOST_THREAD, ("waitpid",), compiler="g++"),
     Case("fork_handler_twice.c", ("deadlock", "orphaned-lock"), ("lock-cycle",)),
+    Case("ruby_child_waits.rb", STALLED, PIPE_CYCLE),
     Case("pty_unread_output.py", DEADLOCK, ("queue-not-drained",), ("waitpid",)),
     Case("pty_without_input.py", STALLED, ("input-never-closed",), ("waitpid",)),
     Case("gevent_thread_pool_in_child.py", DEADLOCK, LOST_THREAD, PROCESS_JOIN),

@@ -49,7 +49,7 @@ def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
     runner = harness.Runner(harness.MPRUN_BIN, folder)
     started = {}
     try:
-        for control in controls.ALL:
+        for control in controls.HERE:
             own = folder / control.name
             own.mkdir()
             other = control.other(own)
@@ -97,7 +97,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
     return run_all(tmp_path_factory.mktemp("watched"), prefix)
 
 
-@pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
+@controls.each_control
 def test_ends_plain(plain: Ends, control: Control) -> None:
     """Else there would be nothing to mistake for a hang."""
     code, stdout, stderr = plain[control.name]
@@ -105,7 +105,7 @@ def test_ends_plain(plain: Ends, control: Control) -> None:
     assert stdout.endswith("done\n")
 
 
-@pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
+@controls.each_control
 def test_ends_watched(watched: Ends, control: Control) -> None:
     """With no verdict and no disturbance."""
     code, stdout, stderr = watched[control.name]
@@ -114,7 +114,7 @@ def test_ends_watched(watched: Ends, control: Control) -> None:
     assert "mprun" not in stderr
 
 
-@pytest.mark.parametrize("control", controls.ALL, ids=lambda control: control.name)
+@controls.each_control
 def test_ends_watched_as_plain(plain: Ends, watched: Ends, control: Control) -> None:
     """Not a word more, not a word less."""
     assert watched[control.name] == plain[control.name]

@@ -121,7 +121,7 @@ TEST(LiveProc, SaysNothingOfAProcessThatIsGone) {
   EXPECT_FALSE(proc->socket_time_limit(pid, 0));
   EXPECT_FALSE(proc->same_memory(pid, getpid()));
   EXPECT_FALSE(read_descriptors(proc.get(), pid));
-  EXPECT_FALSE(has_posix_timer(proc.get(), pid));
+  EXPECT_FALSE(signals_of_timers(proc.get(), pid));
 }
 
 TEST(LiveProc, ReadsBelowItsRootOnly) {

@@ -311,10 +311,13 @@ TEST(TcpSockets, OfALineThatIsNoneAreLeftOut) {
 }
 
 TEST(PosixTimers, AreThereIfTheFileHasAnEntry) {
-  const auto proc = recorded("read 1/timers\n|ID: 0\n|signal: 10/0000000000000000\nread 2/timers\n");
-  EXPECT_EQ(has_posix_timer(proc.get(), 1), true);
-  EXPECT_EQ(has_posix_timer(proc.get(), 2), false);
-  EXPECT_EQ(has_posix_timer(proc.get(), 3), std::nullopt);
+  const auto proc = recorded(
+      "read 1/timers\n|ID: 0\n|signal: 10/0000000000000000\n|notify: signal/pid.7\n|ClockID: 1\n|ID: 1\n|signal: 26/0\n"
+      "read 2/timers\nread 4/timers\n|nonsense\n");
+  EXPECT_EQ(signals_of_timers(proc.get(), 1), (std::vector<int>{10, 26}));
+  EXPECT_EQ(signals_of_timers(proc.get(), 2), std::vector<int>());
+  EXPECT_EQ(signals_of_timers(proc.get(), 3), std::nullopt);
+  EXPECT_EQ(signals_of_timers(proc.get(), 4), std::vector<int>{0});
 }
 
 TEST(SysvObjects, AreFoundByTheirHeading) {
@@ -325,7 +328,8 @@ TEST(SysvObjects, AreFoundByTheirHeading) {
   EXPECT_THAT(parse_sysv_objects(semaphores),
               ElementsAre(SysvObject{3, 0, 0, 0, 1795559170}, SysvObject{4, -559038737, 0, 0, 1795559172}));
   const std::string queues =
-      "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      "
+      "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime    "
+      "  "
       "ctime\n"
       "     28016          7   600           0          0    12    13     0     0     0     0          5          6 "
       "1795559170\n";

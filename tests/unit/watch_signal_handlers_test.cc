@@ -70,6 +70,8 @@ TEST(SignalHandlers, LetNobodyGoOnWhereTheyAreKnown) {
   EXPECT_FALSE(is_tame(SIGTERM, "/usr/bin/node", "uv__signal_handler (node)"));
   EXPECT_FALSE(is_tame(SIGTERM, "/usr/bin/node"));
   EXPECT_FALSE(is_tame(SIGTERM, ""));
+  EXPECT_TRUE(is_tame(SIGVTALRM, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"));
+  EXPECT_FALSE(is_tame(SIGTERM, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"));
 }
 
 TEST(SignalHandlers, KnowPython) {

@@ -54,6 +54,9 @@ TEST(World, LetsAProcessWithATimerActAlone) {
   FakeProc timer = stuck_process();
   timer.processes[10].timers = "ID: 0\nsignal: 14/0000000000000000\n";
   EXPECT_THAT(judged(&timer).stuck, IsEmpty());
+  Outside tame;
+  tame.assumptions.handlers_release_nobody = true;
+  EXPECT_THAT(judged(&timer, tame).stuck, IsEmpty()) << "whose handler is not known";
   FakeProc alarm = stuck_process();
   Outside outside;
   pid_t alarmed = 10;
