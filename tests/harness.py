@@ -309,10 +309,11 @@ class Run:
 
 
 def remove_sysv_objects(printed: str) -> None:
-    """Objects of System V outlive who has made them: removes those that a program says it has ("System V queues 3 4")."""
+    """Removes the objects of System V that a program has named ("System V queues 3 4"): they outlive it."""
     for kind, numbers in re.findall(r"^System V (semaphores|queues)((?: \d+)+)$", printed, re.MULTILINE):
+        option = "-s" if kind == "semaphores" else "-q"
         for number in numbers.split():
-            subprocess.run(["ipcrm", "-s" if kind == "semaphores" else "-q", number], check=False, stderr=subprocess.DEVNULL)
+            subprocess.run(["ipcrm", option, number], check=False, stderr=subprocess.DEVNULL)
 
 
 class Running:
