@@ -353,6 +353,11 @@ class Running:
         """What it has written to stderr so far."""
         return self._stderr_path.read_text(encoding="utf-8", errors="replace")
 
+    def beginning(self) -> str:
+        """The first 4 KiB of its stdout, which may be long."""
+        with open(self._stdout_path, "rb") as file:
+            return file.read(4096).decode(errors="replace")
+
     def send_signal(self, number: int) -> None:
         """Signals mprun alone."""
         self.process.send_signal(number)
@@ -473,7 +478,7 @@ class Runner:
         for running in self.started:
             if running.process.poll() is None:
                 running.stop()
-            remove_sysv_objects(running.stdout)
+            remove_sysv_objects(running.beginning())
 
     def _launch(
         self,
