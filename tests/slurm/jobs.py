@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import harness
 from cluster import Cluster
 from harness import EVENTS, MPRUN_PYTHON
 
@@ -45,7 +46,10 @@ def squares(count: int) -> list[tuple[int, str, int]]:
 
 
 def summary(run_dir: Path) -> dict[str, Any]:
-    return json.loads((run_dir / "summary.json").read_text())
+    """Once it is there: Slurm reports the end of a job that it has signalled before mprun has ended."""
+    path = run_dir / "summary.json"
+    harness.wait_until(path.exists, 60, f"{path}")
+    return json.loads(path.read_text())
 
 
 def wrapped(*words: str | Path) -> str:
