@@ -80,12 +80,12 @@ def test_digits_with_every_start_method(run_job: RunCommand) -> None:
     runs = []
     for method in harness.START_METHODS:
         runs.append(
-            run_job(EXAMPLES / "digits/job.json", "-n", "4", "--start-method", method).check()
+            run_job(EXAMPLES / "digits/job.json", "-n", "2", "--start-method", method).check()
         )
         results = runs[-1].results()
         assert [result["task"] for result in results] == list(range(BATCHES))
         assert {result["status"] for result in results} == {"ok"}
-        assert {result["worker"] for result in results} <= {0, 1, 2, 3}
+        assert {result["worker"] for result in results} <= {0, 1}
 
     values = runs[0].values()
     assert runs[1].values() == values  # predictions and digests of all logits
