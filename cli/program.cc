@@ -29,7 +29,9 @@
 #include "os/text_backlog.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_ref.h"
+#include "report/hang_report.h"
 #include "report/safe_text.h"
+#include "report/terminal.h"
 #include "wire/notes.h"
 
 namespace mprun {
@@ -275,7 +277,8 @@ class Program {
     const auto finding = watch_->look(monotonic_now());
     tell_of_sight();
     if (!finding) return false;
-    words_.add(finding->told.text);
+    const std::string& text = finding->told.text;
+    words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : text);
     if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
     code_ = kHung;
     return true;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "job/json_fwd.h"
 #include "watch/hang.h"
@@ -15,6 +16,9 @@ namespace mprun {
 
 /// For people: at most 24 lines of 100 columns; only the first may be longer, and only by the name of the join.
 [[nodiscard]] std::string hang_text(const Hang& hang);
+
+/// The same text for a terminal with colours: its first line bold, the words "cause:" and "cure:" red and green.
+[[nodiscard]] std::string colored_hang_text(std::string_view text);
 
 /// Who waits for whom, for Graphviz.
 [[nodiscard]] std::string hang_dot(const Hang& hang);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/utc_text.h"
+#include "report/colors.h"
 #include "report/hang_lines.h"
 #include "report/hang_report.h"
 #include "report/hang_tree.h"
@@ -184,7 +185,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
     const RecordedDeath& death = hang.deaths[i];
     lines.push_back(
         line_of(2, fmt::format("dead: pid {}, {}, at {}", death.pid,
-                               death.end_known ? to_string(death.end) : "nobody knows how", utc_text(death.when))));
+                               death.end_known ? to_string(death.end) : "cause of death unknown", utc_text(death.when))));
   }
   if (deaths > kMostDeaths) {
     lines.push_back(line_of(2, fmt::format("and {} more deaths", deaths - kMostDeaths)));
@@ -211,6 +212,26 @@ std::string hang_text(const Hang& hang) {
     for (const std::string& line : part) text += line + "\n";
   }
   return text;
+}
+
+std::string colored_hang_text(std::string_view text) {
+  const auto in = [](std::string_view color, std::string_view words) {
+    return std::string(color).append(words).append(kReset);
+  };
+  const std::size_t first = std::min(text.find('\n'), text.size());
+  std::string colored = in(kBold, text.substr(0, first));
+  for (std::string_view rest = text.substr(first); !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n', 1));
+    const std::string_view word = line.substr(0, line.find(':'));
+    rest.remove_prefix(line.size());
+    if (word == "\ncause" || word == "\ncure") {
+      colored += in(word == "\ncure" ? kGreen : kRed, word);
+      colored += line.substr(word.size());
+    } else {
+      colored += line;
+    }
+  }
+  return colored;
 }
 
 }  // namespace mprun

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace mprun {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 
 bool terminal_obeys() { return !environment("TERM").empty() && environment("TERM") != "dumb"; }
 
-bool wants_color() { return environment("NO_COLOR").empty(); }
+bool takes_colors(int fd) { return isatty(fd) != 0 && terminal_obeys() && environment("NO_COLOR").empty(); }
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {

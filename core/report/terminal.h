@@ -11,8 +11,8 @@ struct ScreenSize {
 [[nodiscard]] ScreenSize screen_size(int fd);
 /// Whether it obeys control sequences (TERM).
 [[nodiscard]] bool terminal_obeys();
-/// Unless NO_COLOR is set.
-[[nodiscard]] bool wants_color();
+/// Whether it is a terminal, obeys, and NO_COLOR is not set.
+[[nodiscard]] bool takes_colors(int fd);
 /// By LC_ALL, LC_CTYPE, LANG.
 [[nodiscard]] bool locale_is_utf8();
 /// Whether lines that have become too long are broken when it gets narrower, as most do; else they are cut off.

@@ -10,6 +10,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "report/colors.h"
+#include "report/hang_report.h"
 #include "report/safe_text.h"
 #include "report/terminal.h"
 
@@ -65,7 +66,7 @@ TextOptions text_options(const JobSpec& spec, int fd) {
   const bool shared_with_results = spec.results == "-" && isatty(STDOUT_FILENO) != 0;
   const bool terminal = isatty(fd) != 0 && terminal_obeys();
   options.terminal = terminal && !shared_with_results;
-  options.color = terminal && wants_color();
+  options.color = takes_colors(fd);
   options.unicode = terminal && locale_is_utf8();
   return options;
 }
@@ -119,7 +120,7 @@ void TextReport::on_event(const JobEvent& event) {
   } else if (const auto* worker = std::get_if<WorkerEnded>(&event)) {
     on_worker_ended(*worker);
   } else if (const auto* hang = std::get_if<HangFound>(&event)) {
-    if (!hang->text.empty()) print(std::string(hang->text));
+    if (!hang->text.empty()) print_hang(hang->text);
   } else if (const auto* notice = std::get_if<Notice>(&event)) {
     on_notice(*notice);
   }
@@ -197,6 +198,11 @@ void TextReport::on_pulse(const Pulse& pulse) {
 void TextReport::print(std::string_view text) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   line(text);
+}
+
+void TextReport::print_hang(std::string_view text) {
+  const std::string shown = options_.terminal && !options_.unicode ? ascii(printable(text)) : printable(text);
+  out_.add(view_.above(options_.color ? colored_hang_text(shown) : shown, screen_size(options_.fd)));
 }
 
 void TextReport::line(std::string_view text, Tone tone) {

@@ -73,6 +73,7 @@ class TextReport : public Sink {
   void on_worker_ended(const WorkerEnded& ended);
   void on_notice(const Notice& notice);
   void on_pulse(const Pulse& pulse);
+  void print_hang(std::string_view text);
   void line(std::string_view text, Tone tone = Tone::kNormal);
   /// line(), but only for the first few of a kind; then `more` once.
   void limited_line(int* count, std::string_view text, std::string_view more, Tone tone);

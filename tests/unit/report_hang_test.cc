@@ -108,6 +108,13 @@ TEST(ReportHang, OpenMpAfterForkInAPool) {
   expect_a_screen(text);
 }
 
+TEST(ReportHang, ColorsShowWhereCauseAndCureAre) {
+  EXPECT_EQ(colored_hang_text("mprun: hang\n  cause: pid 7\ncause: a lock: held\n       (id)\ncure:  free it\n"),
+            "\x1b[1mmprun: hang\x1b[0m\n  cause: pid 7\n\x1b[31mcause\x1b[0m: a lock: held\n       (id)\n"
+            "\x1b[32mcure\x1b[0m:  free it\n");
+  EXPECT_EQ(colored_hang_text("one line"), "\x1b[1mone line\x1b[0m");
+}
+
 TEST(ReportHang, AWorkerThatDied) {
   Hang hang;
   hang.seconds_since_progress = 0.5;
@@ -122,7 +129,7 @@ TEST(ReportHang, AWorkerThatDied) {
       "  pid 100: python pool.py\n"
       "      thread 100 \"python\" is blocked for ever: waits (futex)\n"
       "  dead: pid 101, signal 9 (Killed), at 2026-01-02T03:04:05.678Z\n"
-      "  dead: pid 102, nobody knows how, at 2026-01-02T03:04:05.678Z\n"
+      "  dead: pid 102, cause of death unknown, at 2026-01-02T03:04:05.678Z\n"
       "  dead: pid 103, signal 9 (Killed), at 2026-01-02T03:04:05.678Z\n"
       "  and 2 more deaths\n"
       "cause: worker 101 was killed by signal 9 while it ran a task, and Pool never notices. (worker-died)\n");
