@@ -28,7 +28,7 @@ struct Tasks {
 /// Errors: those of open_inputs(); tasks of unknown number that are to be balanced.
 [[nodiscard]] Result<Tasks> open_tasks(const JobSpec& spec);
 
-/// Whether shards can share so many tasks while they run: kUsage if nobody knows how many there are.
+/// Whether shards can share so many tasks while they run: kUsage if cause of death unknown many there are.
 [[nodiscard]] Result<void> check_balance(const JobSpec& spec, std::optional<std::uint64_t> tasks);
 
 /// The blocks that the shard shares with others; nullptr: none, it has tasks of its own. All that is given outlives it.

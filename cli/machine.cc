@@ -146,7 +146,7 @@ MachineFeature examine_ptrace_scope() {
     feature.ok = false;
     feature.use = "only root may look into processes";
     feature.limit =
-        "hangs are not proved, since nobody but root may look into processes: `sysctl "
+        "hangs are not proved, since only root may look into processes: `sysctl "
         "kernel.yama.ptrace_scope=1` lets mprun";
   }
   return feature;
@@ -176,9 +176,9 @@ std::vector<MachineFeature> examine_machine(const CommandLine& line, const Insta
   features.push_back(examine_call("child subreaper", true, "no process of a job gets away",
                                   prctl(PR_GET_CHILD_SUBREAPER, &subreaper)));
   features.push_back({"/proc/self/syscall", !syscall_line.empty(), false, syscall_line.empty() ? "no" : "yes",
-                      "tells threads that wait from threads that work",
+                      "shows which threads wait and which work",
                       syscall_line.empty()
-                          ? "hangs are not proved, since the kernel does not tell what threads wait for: "
+                          ? "hangs are not proved, since the kernel does not show what threads wait for: "
                             "time limits (--task-timeout, --stall-seconds) still end them"
                           : ""});
   features.push_back(examine_call("process_vm_readv", false, "looks into processes that hang", try_process_vm_readv()));

@@ -34,7 +34,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--join-timeout", "/limits/join_seconds", "S", "seconds a finished worker may take to exit"},
     FieldOption{"--on-error", "/on_error", "continue|stop", "what a failed task means for the others"},
     FieldOption{"--on-hang", "/watch/on_hang", "retry|kill|report", "what to do when nothing can ever move again"},
-    FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "tell when nothing has moved for so long"},
+    FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "report when nothing has moved for so long"},
     FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
     FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
@@ -126,7 +126,7 @@ void OptionParser::define() {
   app_.add_flag("--summary-json", line.summary_json, "print summary.json on stdout at the end");
   app_.add_flag("--json", line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
   app_.add_flag("--dot", line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
-  app_.add_option("--html", line.html, "mprun report: one page with timeline, graphs and all that is told")
+  app_.add_option("--html", line.html, "mprun report: one page with timeline, graphs and all of the report")
       ->type_name("FILE");
   app_.add_option("--trace", line.trace, "mprun report: the timeline, as Perfetto opens it")->type_name("FILE");
   app_.add_option("--junit", line.junit, "a job, mprun report: every task as a test case, for CI systems")

@@ -51,7 +51,7 @@ std::string batch_script(const BatchJob& job) {
   text +=
       "#SBATCH --open-mode=append\n"
       "#SBATCH --requeue\n"
-      "# A minute before the time limit, every mprun is told to stop and to keep what it has.\n"
+      "# A minute before the time limit, every mprun is asked to stop and to keep what it has.\n"
       "#SBATCH --signal=USR2@60\n";
   if (job.outlives_nodes) text += "# When a node fails, the others take over its tasks.\n#SBATCH --no-kill\n";
   for (const std::string& option : job.options) text += "#SBATCH " + option + "\n";

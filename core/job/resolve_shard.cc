@@ -49,7 +49,7 @@ Result<void> resolve_shard(Resolving& job) {
     }
   } else {
     if (!place.shard_fault.empty()) {
-      return usage_error(place.shard_fault + ", so that mprun cannot tell its share; say it: --shard I/N");
+      return usage_error(place.shard_fault + ", so mprun does not know its shard; give it: --shard I/N");
     }
     if (!place.shard) return {};
     spec.shard = place.shard;

@@ -185,7 +185,7 @@ void HostLauncher::add_worker(int slot, pid_t number) {
   auto process = take_process(number);
   if (!process) {
     failed_ = true;
-    listener_->on_launch_failed("the host did not tell which worker it has forked: " + process.error().message);
+    listener_->on_launch_failed("the host did not report which worker it has forked: " + process.error().message);
     return;
   }
   if (!*process) {  // it and its host have died, and somebody else has reaped it

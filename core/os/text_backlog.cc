@@ -78,7 +78,7 @@ void TextBacklog::give_up() {
 
 void TextBacklog::finish() {
   if (left_out_ > 0 && !broken_) {
-    unsent_ += "mprun: " + std::to_string(left_out_) + " messages are left out here: nobody read them\n";
+    unsent_ += "mprun: " + std::to_string(left_out_) + " messages are left out here: the reader was too slow\n";
   }
   left_out_ = 0;
   for (send(); is_waiting(); send()) {

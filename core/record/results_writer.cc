@@ -283,7 +283,7 @@ void ResultsWriter::end_copy(bool deliver) {
     check_copy();
   }
   if (!copy_ || !fill_copy()) return;
-  warnings_.push_back("the copy of the results is incomplete, nobody read it; all of them are in " + journal_.path());
+  warnings_.push_back("the copy of the results is incomplete, its reader was too slow; all of them are in " + journal_.path());
   copy_.reset();
 }
 

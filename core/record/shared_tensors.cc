@@ -112,7 +112,7 @@ Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& ten
   if (!memory) return memory.error();
   shared.memory_ = std::move(*memory);
   if (shared.variable().size() > kLongestVariable) {
-    return usage_error("/shared: there are more shared tensors than one variable can tell of (" +
+    return usage_error("/shared: there are more shared tensors than one variable can list (" +
                        std::to_string(tensors.size()) + ", at most some hundred)\n  put small ones together in one");
   }
   for (const SharedTensor& tensor : tensors) {

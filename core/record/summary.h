@@ -28,7 +28,7 @@ struct TaskCounts {
   std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
 
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
-  /// Tasks that never began; nullopt if nobody knows how many there are.
+  /// Tasks that never began; nullopt if cause of death unknown many there are.
   [[nodiscard]] std::optional<std::uint64_t> not_run() const {
     if (!total) return std::nullopt;
     return *total > done() ? *total - done() : 0;

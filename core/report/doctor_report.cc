@@ -41,7 +41,7 @@ std::string process_text(const ExaminedProcess& process) {
                     copy.adapter.empty() ? "" : "adapter " + copy.adapter + ": ", verdict.explanation);
   }
   if (process.announced > process.runtimes.size()) {
-    text += fmt::format("  {} more could not be told: too much came at once\n",
+    text += fmt::format("  {} more are missing: too many came at once\n",
                         process.announced - process.runtimes.size());
   }
   return text;
@@ -138,7 +138,7 @@ std::string examination_text(const Examination& examination) {
                                                              : fmt::format("exit code {}\n", examination.exit_code);
   if (findings.programs().empty()) {
     return text +
-           "no process told what it had loaded: the adapters are not in a program that is statically linked, has "
+           "no process reported what it had loaded: the adapters are not in a program that is statically linked, has "
            "rights of its own (setuid), or clears LD_PRELOAD\n";
   }
   for (const ExaminedProcess& process : findings.processes()) text += process_text(process);
@@ -146,7 +146,7 @@ std::string examination_text(const Examination& examination) {
   for (const std::string& program : plain) {
     text += (&program == &plain.front() ? "\nno runtime was told by " : ", ") + printable(program);
   }
-  if (!plain.empty()) text += "\n  (a process that is killed, or ends by _exit, tells nothing)\n";
+  if (!plain.empty()) text += "\n  (a process that is killed, or ends by _exit, reports nothing)\n";
   return text + "\n" + conclusion(findings);
 }
 

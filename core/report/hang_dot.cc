@@ -40,7 +40,7 @@ std::string hang_dot(const Hang& hang) {
   for (const HungProcess& process : hang.processes) text += node(hang, process);
   for (const RecordedDeath& death : hang.deaths) {
     text += fmt::format("  \"{}\" [label=\"pid {}\\ndead: {}\", style=dashed];\n", death.pid, death.pid,
-                        death.end_known ? quoted(to_string(death.end)) : "nobody knows how");
+                        death.end_known ? quoted(to_string(death.end)) : "cause of death unknown");
   }
   for (const WaitEdge& edge : hang.edges) {
     text += fmt::format("  \"{}\" -> \"{}\" [label=\"{}\"];\n", edge.from, edge.to, quoted(edge.why));

@@ -54,7 +54,7 @@ std::string join_text(const WaitingJoin& join) {
 std::string wait_text(const HungThread& thread) {
   const ThreadWait& wait = thread.wait;
   if (wait.kind.empty())
-    return thread.state.empty() ? "does what could not be told" : "is " + one_line(thread.state, 30);
+    return thread.state.empty() ? "does something that could not be read" : "is " + one_line(thread.state, 30);
   std::string text =
       wait.object.empty() ? "waits (" + one_line(wait.kind, 30) + ")" : "waits for " + one_line(wait.object, kMostName);
   if (wait.timed) text += ", for a limited time";

@@ -68,7 +68,7 @@ template <typename Matches>
     if (run == threads) return fmt::format("live (moving): {} ran while mprun looked", whole);
     return fmt::format("live (moving): {} of {} ran while mprun looked; nothing is proved of the rest", run, whole);
   }
-  if (!inspection.notes.empty()) return fmt::format("live, as far as can be told: {}", whole);
+  if (!inspection.notes.empty()) return fmt::format("live, as far as can be seen: {}", whole);
   return fmt::format("live: {}, and each of them can still move", whole);
 }
 

@@ -39,7 +39,7 @@ Supervisor::Supervisor(Setup setup)
       usage_(proc_.get(), setup_.spec->processes) {
   policy_.earlier = setup_.earlier;
   policy_.shares_inputs = setup_.shared_tasks != nullptr;
-  if (policy_.shares_inputs) policy_.total.reset();  // nobody knows how many will be ours
+  if (policy_.shares_inputs) policy_.total.reset();  // cause of death unknown many will be ours
   next_input_ = setup_.first_task;
 }
 

@@ -111,8 +111,8 @@ std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
       find_stuck(evidence, [&](const auto& thread) { return waits_for_python_lock(evidence, thread); });
   if (waits == nullptr || evidence.world->process(waits->sample->pid)->threads.size() != 1) return std::nullopt;
   return Explanation{thread_text(*waits) +
-                     " waits for a lock that nobody else can free, since it has no other thread: it has locked it "
-                     "before, or a thread that has ended did"};
+                     " waits for a lock that no other thread can release: the process has only this one, which has "
+                     "locked it before, or a thread that has ended did"};
 }
 
 std::optional<Explanation> python_lock_cycle(const Evidence& evidence) {

@@ -126,7 +126,7 @@ std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
   });
   if (reader == nullptr) return std::nullopt;
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
-                     " to its end, which never comes: nobody but itself has the writing end open"};
+                     " to its end, which never comes: no other process has the writing end open"};
 }
 
 // Both read, both write, or each waits to be read before it reads.
@@ -156,7 +156,7 @@ std::optional<Explanation> pipe_cycle(const Evidence& evidence) {
     }
     const bool writes = waits_to_write(evidence, thread);
     all_write = all_write && writes;
-    text += (writes ? " waits until " : " waits to hear on ") + thread.wait.object +
+    text += (writes ? " waits until " : " waits to read from ") + thread.wait.object +
             (writes ? " is read by " : " from ") + std::to_string(waits_for.at(pid));
   }
   return Explanation{

@@ -27,7 +27,7 @@ std::optional<Hindrance> hindrance_here(ProcSource* proc) {
   }
   if (!can_prove_here()) {
     return Hindrance{
-        "mprun does not know the system calls of this architecture: no hang can be proved, only told as "
+        "mprun does not know the system calls of this architecture: no hang can be proved, only reported as "
         "stalled",
         "--stall-seconds sets after how long", false};
   }

@@ -396,7 +396,7 @@ Wait decode_wait(const ThreadSample& thread, World* world) {
   }
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, world);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
-  if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "nobody is known who could wake it";
+  if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
   // A handler for the end of a child runs in any of its threads, and may wake the others.
   constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
   if ((process->caught_signals & kChildBit) != 0) add_processes(process->children, &wait);

@@ -135,7 +135,7 @@ std::optional<Explanation> manager_lock_owner_died(const Evidence& evidence) {
   });
   if (dead == nullptr || asks == nullptr) return std::nullopt;
   return Explanation{thread_text(*asks) +
-                     " waits for a lock of a manager that nobody alive will free: " + end_text(*dead)};
+                     " waits for a lock of a manager that no living process will release: " + end_text(*dead)};
 }
 
 // A semaphore of System V has no owner either, but the kernel knows who changed it last.
@@ -158,7 +158,7 @@ std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
   });
   if (dead == nullptr || locked == nullptr) return std::nullopt;
   return Explanation{thread_text(*locked) +
-                     " waits for a lock in shared memory that nobody alive will free: " + end_text(*dead)};
+                     " waits for a lock in shared memory that no living process will release: " + end_text(*dead)};
 }
 
 // Nobody is there who could take the results of a pool.
@@ -258,7 +258,7 @@ std::optional<Explanation> never_notified(const Evidence& evidence) {
   const std::string at = named && !named->call.empty() ? " waits in " + named->call : " waits";
   const std::string where = named ? " at " + named->file + ":" + std::to_string(named->line) : "";
   return Explanation{thread_text(*waits) + at + where +
-                         " to be told something, and all who could tell it wait themselves, or have ended",
+                         " to be notified, and every thread that could do so waits itself, or has ended",
                      {},
                      true};
 }

@@ -22,7 +22,7 @@ Wait decode_pipe(const Descriptor& descriptor, World::End end, World* world) {
   Wait wait{kind, name_of("pipe", descriptor.inode), {}, {}};
   add_processes(world->pipe_holders(descriptor.inode, reads ? World::End::kWrite : World::End::kRead), &wait);
   // Without any holder the call would have ended: there is one that cannot be seen, a descriptor on its way, say.
-  if (wait.wakers.empty()) return live_wait(kind, "nobody is seen at the other end of the pipe");
+  if (wait.wakers.empty()) return live_wait(kind, "no process is seen at the other end of the pipe");
   return wait;
 }
 
@@ -138,7 +138,7 @@ Wait decode_tcp(pid_t pid, const Descriptor& descriptor, World::End end, World* 
   // Bytes to read, or room for some that are to be sent: the kernel may just not have said so.
   const bool is_on_its_way = end == World::End::kRead ? peer->unsent > 0 || own->unread > 0 : peer->unread == 0;
   if (peer->state != State::kEstablished || is_on_its_way) {
-    return live_wait(WaitKind::kSocket, "a network connection that has something to tell");
+    return live_wait(WaitKind::kSocket, "a network connection that has data to read");
   }
   const auto port = peer->local.substr(peer->local.find(':'));
   std::vector<pid_t> holders;
@@ -165,7 +165,7 @@ Wait decode_socket(pid_t pid, const Descriptor& descriptor, World::End end, Worl
     return live_wait(WaitKind::kSocket, "a datagram may be for anybody");
   }
   const auto holders = world->socket_holders(socket->peer);
-  if (holders.empty()) return live_wait(WaitKind::kSocket, "nobody is seen at the other end of the socket");
+  if (holders.empty()) return live_wait(WaitKind::kSocket, "no process is seen at the other end of the socket");
   return wait_for_peer(descriptor, holders, world);
 }
 
@@ -187,7 +187,7 @@ bool kernel_may_signal(const World::Process& process, World* world) {
 }
 
 Wait decode_eventfd(const Descriptor& descriptor, World* world) {
-  if (!descriptor.event_id) return live_wait(WaitKind::kEventfd, "an eventfd that cannot be told from others");
+  if (!descriptor.event_id) return live_wait(WaitKind::kEventfd, "an eventfd that cannot be distinguished from others");
   if (world->is_foreign(descriptor)) return live_wait(WaitKind::kEventfd, "an eventfd from outside");
   for (const auto& [pid, process] : world->processes()) {
     if (kernel_may_signal(process, world)) return live_wait(WaitKind::kEventfd, "the kernel may signal the eventfd");

@@ -62,7 +62,7 @@ Wait decode_file_lock(const ThreadSample& thread, World* world) {
   if (!world->blind_spot().empty()) return live_wait(WaitKind::kFileLock, world->blind_spot());
   if (world->is_foreign(*own)) return live_wait(WaitKind::kFileLock, "a file that is open outside too");
   const auto blockers = blockers_of(world->file_locks(), waiter_of(thread), *own);
-  if (blockers.empty()) return live_wait(WaitKind::kFileLock, "nobody can tell who has the lock");
+  if (blockers.empty()) return live_wait(WaitKind::kFileLock, "which process has the lock is not known");
   Wait wait{WaitKind::kFileLock, {}, {}, {}};
   for (const FileLock& blocker : blockers) {
     // Of a lock by flock() the kernel tells who took it, as flock(1) does for a shell, which has the open file then.

@@ -165,7 +165,7 @@ def test_too_many(run_job: RunCommand) -> None:
     assert "/shared: found 401 tensors, allowed: at most 400" in run.stderr
     shared = {f"{number:0100}": {"shape": [1] * 32, "dtype": "f4"} for number in range(400)}
     run = run_job(shared_job(shared=shared), scripts={"job.py": ROWS}).check(2)
-    assert "more shared tensors than one variable can tell of" in run.stderr
+    assert "more shared tensors than one variable can list" in run.stderr
 
 
 def test_a_file_larger_than_the_memory(run_mprun: RunCommand, tmp_path: Path) -> None:

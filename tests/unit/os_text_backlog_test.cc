@@ -103,7 +103,7 @@ TEST(TextBacklog, TellsHowMuchItHasLeftOut) {
   backlog.add("two\n");
   backlog.add("three\n");
   EXPECT_THAT(heard_of(&backlog, pipe.read.get(), &pipe.write),
-              EndsWith("xmprun: 2 messages are left out here: nobody read them\n"));
+              EndsWith("xmprun: 2 messages are left out here: the reader was too slow\n"));
 }
 
 TEST(TextBacklog, NeedsNoDescriptor) {

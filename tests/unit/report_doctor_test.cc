@@ -172,7 +172,7 @@ TEST(DoctorText, SaysWhenNothingWasTold) {
   EXPECT_THAT(examination_text(examination), HasSubstr("statically linked"));
   examination.findings =
       findings_of({"start\t/usr/bin/p", "process\t7\tfork\t3\t9\t/usr/bin/p\tp", runtime(kGoodGomp)});
-  EXPECT_THAT(examination_text(examination), HasSubstr("8 more could not be told"));
+  EXPECT_THAT(examination_text(examination), HasSubstr("8 more are missing"));
   examination.findings = findings_of({"start\t/usr/bin/p"});
   EXPECT_THAT(examination_text(examination), EndsWith("nothing that fork() could harm was found\n"));
 }

@@ -129,8 +129,8 @@ TEST(WaitCauses, PipeCycleThroughAWaitForAChild) {
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "pipe-cycle");
   EXPECT_EQ(cause.explanation,
-            "processes wait for each other: process 5000010 waits to hear on pipe 70 from 5000020, process 5000020 "
-            "waits for the end of 5000030, process 5000030 waits to hear on pipe 71 from 5000010");
+            "processes wait for each other: process 5000010 waits to read from pipe 70 from 5000020, process 5000020 "
+            "waits for the end of 5000030, process 5000030 waits to read from pipe 71 from 5000010");
   EXPECT_TRUE(cause.looks_idle);
   evidence.proc.processes[kChild].thread(kChild).waits_on(kAddress);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits for no child";

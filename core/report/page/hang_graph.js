@@ -38,7 +38,7 @@ const deathsOf = (report) => (Array.isArray(report.deaths) ? report.deaths : [])
 
 function howItDied(death) {
   if (death.signal) return `signal ${death.signal}`;
-  return death.exit_code === undefined ? "nobody knows how" : `exit code ${death.exit_code}`;
+  return death.exit_code === undefined ? "cause of death unknown" : `exit code ${death.exit_code}`;
 }
 
 /** A command line without the folders of its words. */
