@@ -12,7 +12,7 @@
 #include "watch/alarm.h"
 #include "watch/causes.h"
 #include "watch/joins.h"
-#include "watch/sight.h"
+#include "watch/trace_access.h"
 
 namespace mprun {
 namespace {
@@ -24,28 +24,28 @@ const Nanos kBegun = wall_now();
 
 Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard, std::string run_dir) {
   std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), guard.pid, std::move(run_dir)));
-  auto family = Family::create(watch->proc_.get());
-  if (!family) return family.error();
-  watch->family_.emplace(std::move(*family));
+  auto history = ProcessHistory::create(watch->proc_.get());
+  if (!history) return history.error();
+  watch->history_.emplace(std::move(*history));
   auto deadlines = DeadlineWatch::create(watch->proc_.get());
   if (!deadlines) return deadlines.error();
   watch->deadlines_.emplace(std::move(*deadlines));
   const auto deaths = [self = watch.get()](pid_t parent, Nanos since) {
-    return self->family_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
+    return self->history_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
   };
-  if (const auto hindrance = hindrance_here(watch->proc_.get())) {
-    watch->warning_ = hindrance->why + "; " + hindrance->cure;
-    watch->sees_nothing_ = hindrance->is_total;
+  if (const auto problem = access_problem_here(watch->proc_.get())) {
+    watch->warning_ = problem->why + "; " + problem->cure;
+    watch->sees_nothing_ = problem->is_total;
   }
   const auto taken = [self = watch.get()](const Sample& sample) { self->take(sample); };
   const Watcher::Tree tree{getpid(), false, from_seconds(watch->policy_.stall_seconds)};
   watch->watcher_.emplace(
-      watch->proc_.get(), tree, [self = watch.get()] { return self->outside(); }, deaths, taken);
+      watch->proc_.get(), tree, [self = watch.get()] { return self->boundary(); }, deaths, taken);
   return watch;
 }
 
-Outside HangWatch::outside() {
-  Outside found;
+TreeBoundary HangWatch::boundary() {
+  TreeBoundary found;
   found.foreign = inodes_held_by(proc_.get(), {getpid(), guard_});
   found.why_alarm_may_come = [this](pid_t pid, pid_t tid) {
     return why_alarm_may_come(proc_.get(), pid, tid, monotonic_now());
@@ -54,9 +54,9 @@ Outside HangWatch::outside() {
   found.sync = sync_;
   found.hosts = outlook_.hosts;
   found.may_start = outlook_.may_start;
-  found.forker_of = [this](pid_t child) -> std::optional<Outside::Forker> {
-    const ForkRecord* fork = family_->fork_of(child);
-    return fork == nullptr ? std::nullopt : std::optional(Outside::Forker{fork->parent, fork->parent_tid});
+  found.forker_of = [this](pid_t child) -> std::optional<TreeBoundary::Forker> {
+    const ForkRecord* fork = history_->fork_of(child);
+    return fork == nullptr ? std::nullopt : std::optional(TreeBoundary::Forker{fork->parent, fork->parent_tid});
   };
   return found;
 }
@@ -114,10 +114,10 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
 
 // Of the processes that have no preload library, only the watch can tell that they are there, and how they end.
 void HangWatch::take(const Sample& sample) {
-  for (const pid_t pid : sample.ended) family_->meet(pid);
+  for (const pid_t pid : sample.ended) history_->meet(pid);
   pid_t last = 0;
   for (const ThreadSample& thread : sample.threads) {
-    if (thread.pid != last) family_->meet(thread.pid);
+    if (thread.pid != last) history_->meet(thread.pid);
     last = thread.pid;
     if (thread.hidden && hidden_ == 0) {
       hidden_ = thread.pid;
@@ -128,14 +128,14 @@ void HangWatch::take(const Sample& sample) {
 
 // Of one that stays: many a program is out of sight for a moment, while it starts.
 void HangWatch::warn_of_hidden(Nanos now) {
-  if (told_hidden_ || hidden_ == 0 || now - hidden_since_ < kHiddenForLong) return;
+  if (warned_of_hidden_ || hidden_ == 0 || now - hidden_since_ < kHiddenForLong) return;
   const pid_t pid = std::exchange(hidden_, 0);
   const Sample sample = take_sample(proc_.get(), {pid});
   if (sample.threads.empty() || !sample.threads.front().hidden) return;
-  told_hidden_ = true;
-  const Hindrance hindrance = hindrance_of(proc_.get(), pid, "mprun");
-  warning_ = "mprun may not look at process " + std::to_string(pid) + ": " + hindrance.why +
-             "; hangs of it, and of those that wait for it, cannot be proved: " + hindrance.cure;
+  warned_of_hidden_ = true;
+  const AccessProblem problem = access_problem_of(proc_.get(), pid, "mprun");
+  warning_ = "mprun may not look at process " + std::to_string(pid) + ": " + problem.why +
+             "; hangs of it, and of those that wait for it, cannot be proved: " + problem.cure;
 }
 
 HangMonitor::Finding HangWatch::tell(const Hang& hang) {
@@ -157,7 +157,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   auto proof = watcher_->look(now);
   warn_of_hidden(now);
   if (!proof) return look_at_deadlines(now);
-  const Hang hang = explain(&*proof, proc_.get(), *family_, now);
+  const Hang hang = explain(&*proof, proc_.get(), *history_, now);
   // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
   // is killed. In a job it is known: a worker has a task.
   const bool in_job = !run_dir_.empty();
@@ -182,7 +182,7 @@ std::optional<HangMonitor::Finding> HangWatch::look_at_deadlines(Nanos now) {
   if (!passed) return std::nullopt;
   const PassedLimit limit{passed->label, to_seconds(passed->limit), passed->pid, passed->tid};
   const Hang hang = explain_overdue(
-      limit, proc_.get(), [this] { return outside(); }, *family_);
+      limit, proc_.get(), [this] { return boundary(); }, *history_);
   Finding finding = tell(hang);
   const std::string place = place_of(hang, passed->tid);
   pid_t above = passed->pid;
@@ -198,7 +198,7 @@ std::optional<HangMonitor::Finding> HangWatch::look_at_deadlines(Nanos now) {
 
 HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& label, double seconds) {
   const Hang hang = explain_overdue(
-      {label, seconds, pid, pid}, proc_.get(), [this] { return outside(); }, *family_);
+      {label, seconds, pid, pid}, proc_.get(), [this] { return boundary(); }, *history_);
   Finding finding = tell(hang);
   finding.stuck[pid] = place_of(hang, pid);
   return finding;
@@ -206,7 +206,7 @@ HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& labe
 
 std::string HangWatch::inspect() {
   return inspect_text(inspect_below(
-      proc_.get(), getpid(), [this] { return outside(); }, *family_));
+      proc_.get(), getpid(), [this] { return boundary(); }, *history_));
 }
 
 void HangWatch::write(const Hang& hang) {

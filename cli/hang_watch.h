@@ -8,7 +8,7 @@
 #include "supervise/hang_monitor.h"
 #include "watch/deadline_watch.h"
 #include "watch/explain.h"
-#include "watch/family.h"
+#include "watch/process_history.h"
 #include "watch/watcher.h"
 
 namespace mprun {
@@ -23,22 +23,22 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] std::string deadlines() const { return deadlines_->path(); }
   /// What all threads below do or wait for, as `mprun inspect` prints it. Takes up to a second.
   [[nodiscard]] std::string inspect();
-  [[nodiscard]] int fd() const override { return family_->fd(); }
-  void take_ends() override { family_->take_ends(); }
-  bool hear(const AdapterNote& note) override { return family_->hear(note); }
+  [[nodiscard]] int fd() const override { return history_->fd(); }
+  void take_ends() override { history_->take_ends(); }
+  bool hear(const AdapterNote& note) override { return history_->hear(note); }
   [[nodiscard]] Nanos next_look() const override { return sees_nothing_ ? rests_until_ : watcher_->next_look(); }
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
   void expect(const Outlook& outlook) override { outlook_ = outlook; }
   /// The memory that the processes below share; it outlives the watch.
   void watch_sync(const SyncSegment* sync) { sync_ = sync; }
-  void expect_end(pid_t pid) override { family_->expect_end(pid); }
+  void expect_end(pid_t pid) override { history_->expect_end(pid); }
   [[nodiscard]] std::optional<std::string> take_warning() override { return std::exchange(warning_, std::nullopt); }
 
  private:
   HangWatch(WatchPolicy policy, pid_t guard, std::string run_dir)
       : policy_(std::move(policy)), run_dir_(std::move(run_dir)), guard_(guard), proc_(live_proc()) {}
-  [[nodiscard]] Outside outside();
+  [[nodiscard]] TreeBoundary boundary();
   [[nodiscard]] std::optional<Finding> look_at_deadlines(Nanos now);
   [[nodiscard]] Finding tell(const Hang& hang);
   void take(const Sample& sample);
@@ -49,7 +49,7 @@ class HangWatch : public HangMonitor {
   std::string run_dir_;
   pid_t guard_ = 0;
   std::unique_ptr<ProcSource> proc_;
-  std::optional<Family> family_;
+  std::optional<ProcessHistory> history_;
   std::optional<Watcher> watcher_;
   std::optional<DeadlineWatch> deadlines_;
   const SyncSegment* sync_ = nullptr;
@@ -62,7 +62,7 @@ class HangWatch : public HangMonitor {
   Nanos rests_until_ = 0;  ///< where it sees nothing
   pid_t hidden_ = 0;       ///< a process that may not be looked at; 0: none
   Nanos hidden_since_ = 0;
-  bool told_hidden_ = false;
+  bool warned_of_hidden_ = false;
 };
 
 }  // namespace mprun

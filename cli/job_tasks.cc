@@ -87,7 +87,7 @@ Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Ta
   options.ended = &earlier.ended;
   options.goes_on = goes_on;
   options.open_inputs = [&spec] { return open_inputs(spec); };
-  options.make_certain = [results] { return results->make_certain(); };
+  options.make_durable = [results] { return results->make_durable(); };
   options.session = wall_now();
   return ClaimedBlocks::open(std::move(*directory), std::move(options));
 }

@@ -78,7 +78,7 @@ class Program {
     if (started) {
       if (joined) setsid();
       if (observer_ != nullptr) observer_->started = true;
-      tell_of_sight();
+      warn_of_access();
       wait_for_all();
     }
     kill_descendants(kKillSeconds);
@@ -268,14 +268,14 @@ class Program {
   }
 
   // What the watch cannot see.
-  void tell_of_sight() {
+  void warn_of_access() {
     if (const auto warning = watch_->take_warning()) warn(*warning);
   }
 
   // Tells of a hang; true: everything is to be ended.
   bool is_hung() {
     const auto finding = watch_->look(monotonic_now());
-    tell_of_sight();
+    warn_of_access();
     if (!finding) return false;
     const std::string& text = finding->told.text;
     words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : text);

@@ -62,7 +62,7 @@ void add_losses(const JobSpec& spec, const EarlierSessions& earlier, std::vector
 
 /// The spec as it is now, if it is not the one that was recorded. nullopt: it is, or cannot be found any more.
 Result<std::optional<Resolved>> changed_spec(const CommandLine& line, const EarlierSessions& earlier) {
-  const Origin& origin = earlier.origin;
+  const Provenance& origin = earlier.origin;
   if (origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return std::optional<Resolved>();
   auto spec = read_document(origin.spec_path, origin.directory);
   if (!spec) return spec.error();
@@ -83,13 +83,13 @@ std::string absolute(const std::string& path) {
   return whole.string();
 }
 
-Origin trace_origin(const CommandLine& line, const JobSpec& spec, const std::string& spec_path) {
+Provenance trace_provenance(const CommandLine& line, const JobSpec& spec, const std::string& spec_path) {
   std::string text;
   const bool readable = !spec_path.empty() && spec_path != "-";
   if (readable) {
     if (auto document = read_document(spec_path, current_directory())) text = std::move(document->text);
   }
-  Origin origin = origin_of(spec, readable ? absolute(spec_path) : "", text);
+  Provenance origin = provenance_of(spec, readable ? absolute(spec_path) : "", text);
   origin.mprun = version();
   origin.directory = current_directory();
   origin.options = line.layer.value;
@@ -98,7 +98,7 @@ Origin trace_origin(const CommandLine& line, const JobSpec& spec, const std::str
 }
 
 /// The secrets that job.json does not keep, as they are in the spec that the run was made from.
-void take_secrets(const Origin& origin, Json* recorded) {
+void take_secrets(const Provenance& origin, Json* recorded) {
   if (!recorded->contains("env") || origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return;
   const auto spec = read_document(origin.spec_path, origin.directory);
   if (!spec || !spec->value.contains("env")) return;
@@ -134,7 +134,7 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
   plan.goes_on = true;
   plan.certain = certain_bytes(*earlier);
   const std::string spec_path = line.subcommand == Subcommand::kResume ? earlier->origin.spec_path : line.spec_path;
-  plan.origin = trace_origin(line, plan.resolved.spec, spec_path);
+  plan.origin = trace_provenance(line, plan.resolved.spec, spec_path);
   for (std::string& change : changed_files(earlier->origin, plan.origin)) changes.push_back(std::move(change));
   add_losses(plan.resolved.spec, *earlier, &changes);
   plan.changed = !changes.empty();
@@ -146,7 +146,7 @@ Result<Plan> plan_to_resume(const CommandLine& line) {
   const std::string run_dir = absolute(line.run_dir);
   if (auto found = RunDirectory::find(run_dir); !found) return found.error();
   auto recorded = read_document(run_dir + "/job.json", run_dir);
-  const auto unborn = RunDirectory::clear_unborn(run_dir);
+  const auto unborn = RunDirectory::remove_unstarted(run_dir);
   if (!unborn) return unborn.error();
   if (!*unborn) return plan_to_go_on(line, run_dir, std::nullopt);
   if (!recorded) return usage_error("the run in " + run_dir + " was killed before it began; run the job anew");
@@ -155,7 +155,7 @@ Result<Plan> plan_to_resume(const CommandLine& line) {
   Plan plan;
   plan.resolved = std::move(*resolved);
   plan.resolved.spec.output_dir = run_dir;
-  plan.origin = trace_origin(line, plan.resolved.spec, "");
+  plan.origin = trace_provenance(line, plan.resolved.spec, "");
   return plan;
 }
 
@@ -192,12 +192,12 @@ Result<Plan> make_plan(const CommandLine& line) {
   const bool goes_on = line.resume || resolved->spec.goes_on;
   if (goes_on && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
     const std::string path = absolute(run_dir);
-    const auto unborn = RunDirectory::clear_unborn(path);
+    const auto unborn = RunDirectory::remove_unstarted(path);
     if (!unborn) return unborn.error();
     if (!*unborn) return plan_to_go_on(line, path, std::move(*resolved));
   }
   Plan plan;
-  plan.origin = trace_origin(line, resolved->spec, line.spec_path);
+  plan.origin = trace_provenance(line, resolved->spec, line.spec_path);
   plan.resolved = std::move(*resolved);
   return plan;
 }

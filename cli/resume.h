@@ -7,14 +7,14 @@
 #include "base/result.h"
 #include "job/resolve.h"
 #include "options.h"
-#include "record/origin.h"
+#include "record/provenance.h"
 
 namespace mprun {
 
 /// A job as it is to be run, and what its run directory has to remember of it.
 struct Plan {
   Resolved resolved;
-  Origin origin;
+  Provenance origin;
   std::uint64_t certain = UINT64_MAX;  ///< KeepRule::certain, if it goes on
   bool goes_on = false;                ///< with the run in resolved.spec.output_dir
   bool changed = false;                ///< from what it was made from, and that was accepted

@@ -31,7 +31,7 @@
 #include "record/tensor_files.h"
 #include "record/usage_writer.h"
 #include "report/text_report.h"
-#include "supervise/command_crew.h"
+#include "supervise/command_pool.h"
 #include "supervise/supervisor.h"
 
 namespace mprun {

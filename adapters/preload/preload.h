@@ -147,25 +147,25 @@ typedef int exec_function(const char* program, char* const argv[], char* const e
 /* Runs `exec`, with a word in the environment if an alarm goes on. Safe between vfork and exec. */
 int exec_with_alarm(exec_function* exec, const char* program, char* const argv[], char* const envp[]);
 
-/* --- history.c --- */
+/* --- lifecycle_notes.c --- */
 
 /* `process` was sent SIGTERM. */
 void tell_termination(pid_t process);
 /* A child of this process ended badly; `status` as by waitpid(). */
 void tell_end(pid_t process, int status);
 
-/* --- witness.c --- */
+/* --- libc_wrappers.c --- */
 
 /* Finds libc's own functions, before main. */
 void find_witnessed(void);
 
 /* --- the adapters, in the order they register; the last one prepares first --- */
 
-void register_history(void); /* history.c */
+void register_history(void); /* lifecycle_notes.c */
 void register_python(void);  /* python_gil.c */
 void register_libgomp(void); /* ../openmp/libgomp.c */
 void register_tbb(void);     /* ../tbb/tbb.c */
 void register_doctor(void);  /* doctor.c */
-void register_quiet(void);   /* quiet.c */
+void register_quiet(void);   /* quiescence.c */
 
 #endif

@@ -29,7 +29,7 @@ def refusal():
 
 
 def main():
-    channel, results, board = (int(text) for text in sys.argv[1:4])
+    channel, results, claims = (int(text) for text in sys.argv[1:4])
     send(results, HELLO, {"pid": os.getpid(), "python": sys.version.split()[0]})
     reason = refusal()
     if reason is None:
@@ -40,7 +40,7 @@ def main():
     if reason is not None:
         send(results, START_FAILED, {"stage": "interpreter", "type": "", "message": reason, "traceback": None})
         return 3
-    return run(channel, results, board)
+    return run(channel, results, claims)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 // Whether a text is one whole JSON value: what a worker says is its result goes into results.jsonl as it is. Called by
-// the crews for every result, so it is one pass that builds nothing; owns nothing.
+// the worker pools for every result, so it is one pass that builds nothing; owns nothing.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // The environment of the processes a job starts: the user's own, what the spec adds, thread counts,
-// the device, and the variables that say who the process is. Used by launchers and crews.
+// the device, and the variables that say who the process is. Used by launchers and worker pools.
 #pragma once
 
 #include <map>

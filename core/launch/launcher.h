@@ -1,5 +1,5 @@
 // Launcher: starts Python processes for worker slots in one of the three ways, and tells when they
-// are there and when they are gone. Used by the crews; a process belongs to the launcher from
+// are there and when they are gone. Used by the worker pools; a process belongs to the launcher from
 // launch() to gone().
 #pragma once
 
@@ -29,7 +29,7 @@ struct LaunchPlan {
   std::string run_dir;
   std::string bootstrap;             ///< adapters/python/bootstrap.py as installed
   std::optional<rlimit> open_files;  ///< as mprun found it
-  int board = -1;                    ///< memory file, see wire/board.h
+  int claims = -1;                   ///< memory file, see wire/claim_table.h
   EventLoop* loop = nullptr;
   std::optional<std::uint64_t> tasks, rows;  ///< of all inputs, where known (InputSource::total(), rows())
 };
@@ -85,7 +85,7 @@ class Launcher {
 /// where it is: nohup means it. Slurm sends SIGUSR1 and SIGUSR2 to every process of a step: they are ignored there.
 [[nodiscard]] Inheritance job_inheritance(const JobSpec& spec);
 
-/// What bootstrap.py is started with: descriptors 3, 4 and 5 are channel, results and board.
+/// What bootstrap.py is started with: descriptors 3, 4 and 5 are channel, results and claims.
 [[nodiscard]] SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out,
                                     int err);
 

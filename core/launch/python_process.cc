@@ -17,7 +17,7 @@
 namespace mprun {
 namespace {
 
-constexpr int kChannelNumber = 3, kResultsNumber = 4, kBoardNumber = 5;
+constexpr int kChannelNumber = 3, kResultsNumber = 4, kClaimsNumber = 5;
 
 // Opened once per process of mprun; every child gets it as its standard input.
 int null_device() {
@@ -108,12 +108,12 @@ Inheritance job_inheritance(const JobSpec& spec) {
 SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channel, int results, int out, int err) {
   SpawnPlan spawn;
   spawn.argv = {plan.spec->python, plan.bootstrap, std::to_string(kChannelNumber), std::to_string(kResultsNumber),
-                std::to_string(kBoardNumber)};
+                std::to_string(kClaimsNumber)};
   spawn.env = flatten(plan.environment, own);
   spawn.directory = plan.spec->working_directory;
-  spawn.fds = {{null_device(), 0},        {out, 1}, {err, 2}, {channel, kChannelNumber}, {results, kResultsNumber},
-               {plan.board, kBoardNumber}};
-  if (plan.board < 0) spawn.fds.pop_back();  // ranks have none
+  spawn.fds = {{null_device(), 0},          {out, 1}, {err, 2}, {channel, kChannelNumber}, {results, kResultsNumber},
+               {plan.claims, kClaimsNumber}};
+  if (plan.claims < 0) spawn.fds.pop_back();  // ranks have none
   spawn.open_files = plan.open_files;
   spawn.inheritance = job_inheritance(*plan.spec);
   return spawn;

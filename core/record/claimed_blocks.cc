@@ -195,7 +195,7 @@ void ClaimedBlocks::tick(Nanos now) {
 
 // Only what is on disk is done: nobody runs it again.
 void ClaimedBlocks::finish_blocks() {
-  if (finished_.empty() || !options_.make_certain()) return;
+  if (finished_.empty() || !options_.make_durable()) return;
   for (const BlockId block : std::exchange(finished_, {})) {
     if (directory_.rename(block.share, own(BlockState::kHeld, block), own(BlockState::kDone, block))) {
       claims_.at(block).hold = Hold::kDone;

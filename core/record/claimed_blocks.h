@@ -30,7 +30,7 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
     const RowSet* ended = nullptr;          ///< tasks that this shard has ended in earlier sessions
     bool goes_on = false;                   ///< there was one
     std::function<Result<std::unique_ptr<InputSource>>()> open_inputs;  ///< of the whole job, from the first on
-    std::function<bool()> make_certain;  ///< has all results so far on disk when it returns; false: they are not
+    std::function<bool()> make_durable;  ///< has all results so far on disk when it returns; false: they are not
     Nanos session = 0;                   ///< differs from one session of a shard to the next
   };
   [[nodiscard]] static Result<std::unique_ptr<ClaimedBlocks>> open(BlockDirectory directory, Options options);

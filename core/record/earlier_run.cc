@@ -208,7 +208,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
         found.exit_code = whole_number<int>(line["ended"].at("exit_code"));
       }
       if (line.contains("origin")) {
-        auto origin = origin_from_json(line["origin"]);
+        auto origin = provenance_from_json(line["origin"]);
         if (!origin) {
           fault = usage_error(path + " does not say what the run was made from: " + origin.error().message);
           return;

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "job/json_fwd.h"
-#include "record/origin.h"
+#include "record/provenance.h"
 #include "record/result_line.h"
 #include "record/row_set.h"
 #include "supervise/scheduler.h"
@@ -50,7 +50,7 @@ struct EarlierResults {
 
 /// journal.jsonl as it was found.
 struct EarlierSessions {
-  Origin origin;
+  Provenance origin;
   std::uint64_t bytes = 0;  ///< of whole lines
   int sessions = 0;
   bool ended = false;  ///< the last session closed its records

@@ -26,7 +26,7 @@ std::string boot_id() {
   return text ? text->substr(0, text->find('\n')) : "";
 }
 
-Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const Origin& origin) {
+Result<std::unique_ptr<Journal>> Journal::create(const std::string& path, const Provenance& origin) {
   Result<AppendFile> file = AppendFile::create(path, "--output");
   if (!file) return std::move(file).error();
   std::unique_ptr<Journal> journal(new Journal(std::move(*file)));

@@ -18,7 +18,7 @@
 #include "job/json_fwd.h"
 #include "record/append_file.h"
 #include "record/atomic_file.h"
-#include "record/origin.h"
+#include "record/provenance.h"
 #include "supervise/job_event.h"
 
 namespace mprun {
@@ -33,13 +33,13 @@ inline constexpr const char* kJournalName = "journal.jsonl";
 class Journal : public Sink {
  public:
   /// Begins the journal of a new run.
-  [[nodiscard]] static Result<std::unique_ptr<Journal>> create(const std::string& path, const Origin& origin);
+  [[nodiscard]] static Result<std::unique_ptr<Journal>> create(const std::string& path, const Provenance& origin);
   /// How a session begins that goes on.
   struct Session {
-    std::uint64_t bytes = 0;         ///< of the journal so far; the rest of the file is cut off
-    int number = 0;                  ///< from 2
-    std::uint64_t certain = 0;       ///< bytes of results.jsonl that are on disk, with the tensors that they name
-    const Origin* origin = nullptr;  ///< told anew if it is another now
+    std::uint64_t bytes = 0;             ///< of the journal so far; the rest of the file is cut off
+    int number = 0;                      ///< from 2
+    std::uint64_t certain = 0;           ///< bytes of results.jsonl that are on disk, with the tensors that they name
+    const Provenance* origin = nullptr;  ///< told anew if it is another now
   };
   [[nodiscard]] static Result<std::unique_ptr<Journal>> reopen(const std::string& path, const Session& session);
 

@@ -178,7 +178,7 @@ void ResultsWriter::make_durable(bool now) {
   if (now) settle(now);
 }
 
-bool ResultsWriter::make_certain() {
+bool ResultsWriter::make_durable() {
   make_durable(true);
   return !failure();
 }
@@ -283,7 +283,8 @@ void ResultsWriter::end_copy(bool deliver) {
     check_copy();
   }
   if (!copy_ || !fill_copy()) return;
-  warnings_.push_back("the copy of the results is incomplete, its reader was too slow; all of them are in " + journal_.path());
+  warnings_.push_back("the copy of the results is incomplete, its reader was too slow; all of them are in " +
+                      journal_.path());
   copy_.reset();
 }
 

@@ -62,7 +62,7 @@ class ResultsWriter : public Sink {
   /// Bytes of results.jsonl.
   [[nodiscard]] std::uint64_t bytes() const { return journal_.size(); }
   /// Brings all results so far, and the files they need, to disk, whatever the durability; false: it failed.
-  [[nodiscard]] bool make_certain();
+  [[nodiscard]] bool make_durable();
   /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the asked order; call it once, last.
   /// On failure the file stays whole, in the order of completion, and take_warnings() says why.
   /// `deliver`: wait for the reader of the copy; else the copy ends where he stopped reading.

@@ -231,7 +231,7 @@ Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
   return RunDirectory(path, std::move(*lock));
 }
 
-Result<bool> RunDirectory::clear_unborn(const std::string& path) {
+Result<bool> RunDirectory::remove_unstarted(const std::string& path) {
   const auto lock = lock_directory(path);
   if (!lock) return lock.error();
   if (!is_unborn(path)) return false;

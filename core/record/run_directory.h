@@ -30,7 +30,7 @@ class RunDirectory {
   [[nodiscard]] static Result<RunDirectory> reopen(const std::string& path);
   /// Empties the directory of a run that was killed before it began: nothing in it but the first files of one, and
   /// no line of a journal. False: it is none, and is left as it is. Errors: in use, or not to be emptied.
-  [[nodiscard]] static Result<bool> clear_unborn(const std::string& path);
+  [[nodiscard]] static Result<bool> remove_unstarted(const std::string& path);
   /// Replaces job.json.
   [[nodiscard]] Result<void> put_spec(const Json& merged, OnDisk when) const;
   /// Brings the names of what is in it to disk.

@@ -139,7 +139,7 @@ std::optional<std::string> TensorFiles::check_file(Gathered* gathered_file, cons
   const std::string file = shown(name + ".npy");
   struct stat info {};
   if (fstatat(folder_.get(), (name + ".npy").c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    keep_in_mind(errno);
+    note_error(errno);
     return file + " cannot be read: " + std::strerror(errno);
   }
   if (info.st_ino != gathered.inode || !S_ISREG(info.st_mode)) return file + " was replaced while the job ran";
@@ -183,7 +183,7 @@ bool TensorFiles::restore(TaskId task, const Json& tensors) {
 }
 
 Result<bool> TensorFiles::go_on() {
-  if (trouble_ != 0) return system_error("cannot look at what is in " + path_, trouble_);
+  if (first_error_ != 0) return system_error("cannot look at what is in " + path_, first_error_);
   if (!open_folder()) return false;  // no task has returned a tensor
   remove_leftovers();
   remove_broken();
@@ -250,26 +250,26 @@ std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::st
   errno = 0;
   if (fstat(opened->get(), &info) == 0) pending_->own_bytes = static_cast<std::uint64_t>(info.st_size);
   const auto fault = safetensors_fault(opened->get(), names);
-  if (fault && errno == EIO) keep_in_mind(errno);  // parsing numbers sets others
+  if (fault && errno == EIO) note_error(errno);  // parsing numbers sets others
   return fault ? std::optional(shown(file) + " " + *fault) : std::nullopt;
 }
 
 bool TensorFiles::open_folder() {
   if (!folder_) folder_ = open_fd(path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!folder_) keep_in_mind(errno);
+  if (!folder_) note_error(errno);
   return static_cast<bool>(folder_);
 }
 
 // A call on a file has failed; these errors say that it is not one of ours.
-void TensorFiles::keep_in_mind(int error_number) {
+void TensorFiles::note_error(int error_number) {
   constexpr std::array kNotOurs = {ENOENT, ENOTDIR, ELOOP, ENXIO, EISDIR};
-  if (std::find(kNotOurs.begin(), kNotOurs.end(), error_number) == kNotOurs.end()) trouble_ = error_number;
+  if (std::find(kNotOurs.begin(), kNotOurs.end(), error_number) == kNotOurs.end()) first_error_ = error_number;
 }
 
 // A FIFO must not make mprun wait, a symbolic link not lead it elsewhere.
 Result<Fd> TensorFiles::open_one(const std::string& file, int access) {
   Fd fd = open_fd_at(folder_.get(), file, access | O_NOFOLLOW | O_NONBLOCK);
-  if (!fd) keep_in_mind(errno);
+  if (!fd) note_error(errno);
   if (!fd) return internal_error(std::string("cannot be opened: ") + std::strerror(errno));
   return fd;
 }
@@ -293,7 +293,7 @@ Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) {
   if (looked && !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
   std::string head(job::kLongestNpyHeader, '\0');
   const ssize_t n = looked ? pread_all(file->get(), head.data(), head.size(), 0) : -1;
-  if (n < 0) keep_in_mind(errno);
+  if (n < 0) note_error(errno);
   if (n < 0) return internal_error(std::string("cannot be read: ") + std::strerror(errno));
   head.resize(static_cast<std::size_t>(n));
   auto header = job::parse_npy_header(head, static_cast<std::uint64_t>(info.st_size));
@@ -382,7 +382,7 @@ void TensorFiles::remove_broken() {
   for (const std::string& file : names()) {
     if (!file.ends_with(kNpy)) continue;
     const std::string name = file.substr(0, file.size() - kNpy.size());
-    if (files_.count(name) == 0 && !read(name) && trouble_ == 0) unlinkat(folder_.get(), file.c_str(), 0);
+    if (files_.count(name) == 0 && !read(name) && first_error_ == 0) unlinkat(folder_.get(), file.c_str(), 0);
   }
 }
 

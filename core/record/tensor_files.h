@@ -82,7 +82,7 @@ class TensorFiles : public Sink {
   [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names);
   [[nodiscard]] bool open_folder();
   [[nodiscard]] Result<Fd> open_one(const std::string& file, int access);
-  void keep_in_mind(int error_number);
+  void note_error(int error_number);
   [[nodiscard]] Result<Gathered*> find(const std::string& name);
   [[nodiscard]] Result<Gathered> read(const std::string& name);
   void take_folders(std::vector<Fd>* written);
@@ -100,7 +100,7 @@ class TensorFiles : public Sink {
   std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
   std::uint64_t ended_ = 0;          ///< behind the last task that ended
   bool named_ = false;               ///< take_written() has seen the folder
-  int trouble_ = 0;                  ///< errno: files may be there, and could not be looked at
+  int first_error_ = 0;              ///< errno: files may be there, and could not be looked at
 };
 
 /// Whether mprun lets a tensor have this name: a plain file name of at most 200 bytes that is not hidden.

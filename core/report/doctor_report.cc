@@ -41,8 +41,7 @@ std::string process_text(const ExaminedProcess& process) {
                     copy.adapter.empty() ? "" : "adapter " + copy.adapter + ": ", verdict.explanation);
   }
   if (process.announced > process.runtimes.size()) {
-    text += fmt::format("  {} more are missing: too many came at once\n",
-                        process.announced - process.runtimes.size());
+    text += fmt::format("  {} more are missing: too many came at once\n", process.announced - process.runtimes.size());
   }
   return text;
 }

@@ -183,9 +183,9 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   const std::size_t deaths = hang.verdict == HangVerdict::kOverdue ? 0 : hang.deaths.size();
   for (std::size_t i = 0; i < std::min(kMostDeaths, deaths); ++i) {
     const RecordedDeath& death = hang.deaths[i];
-    lines.push_back(
-        line_of(2, fmt::format("dead: pid {}, {}, at {}", death.pid,
-                               death.end_known ? to_string(death.end) : "cause of death unknown", utc_text(death.when))));
+    lines.push_back(line_of(
+        2, fmt::format("dead: pid {}, {}, at {}", death.pid,
+                       death.end_known ? to_string(death.end) : "cause of death unknown", utc_text(death.when))));
   }
   if (deaths > kMostDeaths) {
     lines.push_back(line_of(2, fmt::format("and {} more deaths", deaths - kMostDeaths)));

@@ -1,5 +1,5 @@
-// A RESULT frame (wire/protocol.h) taken apart and checked. Used by the crews of workers and ranks; the bytes come from
-// a process of the job and are believed only as far as they are checked.
+// A RESULT frame (wire/protocol.h) taken apart and checked. Used by the worker pools of workers and ranks; the bytes
+// come from a process of the job and are believed only as far as they are checked.
 #pragma once
 
 #include <optional>

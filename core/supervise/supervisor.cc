@@ -59,7 +59,7 @@ Result<JobOutcome> Supervisor::run() {
   wind_down();
   outcome.seconds = to_seconds(monotonic_now() - begun_);
   pulse("finished");
-  crew_.reset();
+  pool_.reset();
   return outcome;
 }
 
@@ -101,9 +101,9 @@ Result<void> Supervisor::prepare() {
   plan.loop = &*loop_;
   plan.tasks = setup_.all_tasks;
   plan.rows = setup_.inputs->rows();
-  auto crew = make_crew(plan, this);
-  if (!crew) return crew.error();
-  crew_ = std::move(*crew);
+  auto pool = make_worker_pool(plan, this);
+  if (!pool) return pool.error();
+  pool_ = std::move(*pool);
   scheduler_.emplace(policy_);
   if (!setup_.event_log.empty()) {
     auto log = EventLog::open(setup_.event_log, policy_);
@@ -140,17 +140,17 @@ void Supervisor::loop_until_over() {
 
 // The hosts end; then whatever else is left does.
 void Supervisor::wind_down() {
-  crew_->finish();
+  pool_->finish();
   const bool normal = scheduler_->stopping() == Cause::kNone && !scheduler_->start_failed();
   wound_down_by_ = monotonic_now() + (normal ? policy_.join_limit : policy_.grace);
-  while (!crew_->idle() && monotonic_now() < wound_down_by_) {
+  while (!pool_->idle() && monotonic_now() < wound_down_by_) {
     if (!loop_->run_once(kTickEvery)) break;
     tick();
   }
-  if (!crew_->idle()) notice(Notice::Kind::kWarning, "the host did not end in time and was killed");
-  crew_->kill_hosts();
+  if (!pool_->idle()) notice(Notice::Kind::kWarning, "the host did not end in time and was killed");
+  pool_->kill_hosts();
   const Nanos until = monotonic_now() + from_seconds(kKillSeconds);
-  while (!crew_->idle() && monotonic_now() < until) {
+  while (!pool_->idle() && monotonic_now() < until) {
     if (!loop_->run_once(kTickEvery)) break;
   }
   const int killed = kill_descendants(kKillSeconds);
@@ -186,9 +186,9 @@ void Supervisor::write_down(const TimedEvent& event) {
   }
 }
 
-void Supervisor::perform(action::StartWorker& wanted) { crew_->start(wanted.slot); }
+void Supervisor::perform(action::StartWorker& wanted) { pool_->start(wanted.slot); }
 
-void Supervisor::perform(action::Retire& wanted) { crew_->retire(wanted.slot); }
+void Supervisor::perform(action::Retire& wanted) { pool_->retire(wanted.slot); }
 
 void Supervisor::perform(action::Signal& wanted) {
   const bool joins = wanted.cause == Cause::kJoinLimit;
@@ -199,10 +199,10 @@ void Supervisor::perform(action::Signal& wanted) {
   for (const auto& [pid, slot] : slots_) {
     if (slot == wanted.slot && setup_.watch != nullptr) setup_.watch->expect_end(pid);
   }
-  crew_->signal(wanted.slot, wanted.signal);
+  pool_->signal(wanted.slot, wanted.signal);
 }
 
-// --- what the crew tells ---
+// --- what the pool tells ---
 
 void Supervisor::on_gone(int slot, const Departure& gone) {
   hear_of_the_end(gone.end);
@@ -223,7 +223,7 @@ void Supervisor::on_gone(int slot, const Departure& gone) {
     lost.pop_front();
   }
   for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  post(event::WorkerGone{slot, gone.started, may_be_from_outside(gone.end) && !gone.condemned});
+  post(event::WorkerGone{slot, gone.started, may_be_from_outside(gone.end) && !gone.broke_channels});
   gone_end_ = {};
 }
 
@@ -388,14 +388,14 @@ void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
     if (uninterrupted([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT); }) != 0) {
-      const bool expects_children = crew_->has_no_hosts() ? !slots_.empty() : !hosts_.empty();
+      const bool expects_children = pool_->has_no_hosts() ? !slots_.empty() : !hosts_.empty();
       if (expects_children && !fatal_) fatal_ = system_error("cannot see how processes end", errno);
       return;
     }
     if (info.si_pid == 0) return;
     ProcessEnd end;
     (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
-    crew_->child_gone(info.si_pid, end);
+    pool_->child_gone(info.si_pid, end);
     uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED); });
   }
 }

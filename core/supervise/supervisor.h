@@ -1,4 +1,4 @@
-// Supervisor: the thin shell around the scheduler. It reads inputs, holds those in flight, lets a crew
+// Supervisor: the thin shell around the scheduler. It reads inputs, holds those in flight, lets a pool
 // do what the scheduler decides, and tells the sinks. One thread, one event loop, no decisions.
 #pragma once
 
@@ -19,7 +19,6 @@
 #include "procfs/memory_use.h"
 #include "procfs/oom_kills.h"
 #include "supervise/cause_text.h"
-#include "supervise/crew.h"
 #include "supervise/event_log.h"
 #include "supervise/hang_monitor.h"
 #include "supervise/job_event.h"
@@ -27,6 +26,7 @@
 #include "supervise/scheduler.h"
 #include "supervise/shared_tasks.h"
 #include "supervise/usage.h"
+#include "supervise/worker_pool.h"
 #include "wire/notes.h"
 #include "wire/sync_segment.h"
 
@@ -40,7 +40,7 @@ struct JobOutcome {
   double seconds = 0;
 };
 
-class Supervisor : private CrewListener {
+class Supervisor : private WorkerPoolListener {
  public:
   struct Setup {
     const JobSpec* spec = nullptr;
@@ -80,7 +80,7 @@ class Supervisor : private CrewListener {
     std::string input;
   };
 
-  // What the crew tells.
+  // What the pool tells.
   void on_process_started(int slot, pid_t pid) override;
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
   void on_stage(int slot, std::string_view text) override;
@@ -143,7 +143,7 @@ class Supervisor : private CrewListener {
   std::optional<EventLoop> loop_;
   Fd signals_;
   std::optional<NoteBox> notes_;
-  std::unique_ptr<Crew> crew_;
+  std::unique_ptr<WorkerPool> pool_;
   std::optional<Scheduler> scheduler_;
   std::optional<EventLog> event_log_;
   bool stepping_ = false;

@@ -86,11 +86,11 @@ void Supervisor::perform(action::Assign& wanted) {
   const std::size_t before = queue.size();
   for (const TaskAttempt& task : wanted.tasks) queue.push_back({task, take_input(task.task)});
   for (std::size_t i = before; i < queue.size(); ++i) handed.push_back({queue[i].task, queue[i].input});
-  crew_->assign(wanted.slot, handed);
+  pool_->assign(wanted.slot, handed);
 }
 
 void Supervisor::perform(action::TakeBack& wanted) {
-  const std::uint32_t count = crew_->take_back(wanted.slot);
+  const std::uint32_t count = pool_->take_back(wanted.slot);
   auto& queue = held(wanted.slot);
   for (std::uint32_t i = 0; i < count && !queue.empty(); ++i) {
     back_[queue.back().task.task] = std::move(queue.back().input);

@@ -35,7 +35,7 @@ std::string cycle_text(const std::vector<pid_t>& cycle) {
 }
 
 std::string Evidence::code_file(const JudgedThread& thread) const {
-  const Mapping* mapping = find_mapping(world->maps(thread.sample->pid), thread.sample->call.program_counter);
+  const Mapping* mapping = find_mapping(snapshot->maps(thread.sample->pid), thread.sample->call.program_counter);
   return mapping == nullptr ? "" : mapping->path;
 }
 

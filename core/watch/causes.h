@@ -1,19 +1,19 @@
 // Why a tree hangs: rules over the wait-for graph, stacks, fork history and deaths, asked in the order of the table
-// (cause_table.h). Pure, but for what the world still reads.
+// (cause_table.h). Pure, but for what the snapshot still reads.
 #pragma once
 
 #include "watch/cause_table.h"
-#include "watch/family.h"
 #include "watch/judge.h"
+#include "watch/process_history.h"
 
 namespace mprun {
 
 /// What the rules look at. Borrows everything.
 struct Evidence {
   const Judgement* judgement = nullptr;
-  World* world = nullptr;
+  TreeSnapshot* snapshot = nullptr;
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
-  const Family* family = nullptr;
+  const ProcessHistory* history = nullptr;
   pid_t lost_helper = 0;  ///< of a stall: the process whose multiprocessing.Pool takes no results any more; 0: none
   pid_t late = 0;         ///< the thread that is late; 0: none
 

@@ -37,7 +37,7 @@ struct Rank {
 std::vector<Rank> ranks_of(const Evidence& evidence) {
   std::vector<Rank> ranks;
   std::set<pid_t> parents;
-  for (const auto& [pid, process] : evidence.world->processes()) {
+  for (const auto& [pid, process] : evidence.snapshot->processes()) {
     Rank rank{pid, process.parent, {}, {}};
     for (const pid_t tid : process.threads) {
       const auto frames = evidence.python.find(tid);
@@ -76,19 +76,19 @@ std::optional<std::int64_t> read_by(const JudgedThread& thread) {
 }
 
 // It reads an answer of the store.
-bool asks_store(const JudgedThread& thread, World* world) {
+bool asks_store(const JudgedThread& thread, TreeSnapshot* snapshot) {
   const auto number = read_by(thread);
   if (!number) return false;
   const pid_t pid = thread.sample->pid;
-  const Descriptor* descriptor = world->descriptor(pid, *number);
-  const auto& sockets = world->tcp_sockets(pid);
+  const Descriptor* descriptor = snapshot->descriptor(pid, *number);
+  const auto& sockets = snapshot->tcp_sockets(pid);
   const auto own = std::find_if(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
     return descriptor != nullptr && socket.inode == descriptor->inode;
   });
   if (own == sockets.end()) return false;
   const auto port = std::string_view(own->remote).substr(own->remote.find(':'));
-  return std::any_of(world->processes().begin(), world->processes().end(),
-                     [&](const auto& process) { return serves_store(process.first, port, world); });
+  return std::any_of(snapshot->processes().begin(), snapshot->processes().end(),
+                     [&](const auto& process) { return serves_store(process.first, port, snapshot); });
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ std::optional<Explanation> message_never_sent(const Evidence& evidence) {
 
 std::optional<Explanation> store_key_missing(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.live || !asks_store(thread, evidence.world)) continue;
+    if (thread.live || !asks_store(thread, evidence.snapshot)) continue;
     const auto frames = evidence.python.find(thread.sample->tid);
     const std::string place = frames == evidence.python.end() ? "" : place_of(frames->second);
     return Explanation{"process " + std::to_string(thread.sample->pid) + " waits" + place +

@@ -24,11 +24,11 @@ enum class Scope { kStuck, kAll };
 
 class Explainer {
  public:
-  Explainer(Proof* proof, ProcSource* proc, const Family& family, Nanos now, Scope scope)
+  Explainer(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now, Scope scope)
       : proof_(*proof), proc_(proc), now_(now), scope_(scope), limits_(scope == Scope::kAll ? kOfAll : kOfHang) {
     evidence_.judgement = &proof->judgement;
-    evidence_.world = proof->world.get();
-    evidence_.family = &family;
+    evidence_.snapshot = proof->snapshot.get();
+    evidence_.history = &history;
     evidence_.lost_helper = proof->lost_helper;
   }
 
@@ -65,7 +65,7 @@ class Explainer {
     hang_.verdict = proof_.verdict;
     find_concerned();
     hang_.seconds_since_progress = proof_.last_moved == 0 ? -1 : to_seconds(now_ - proof_.last_moved);
-    for (const RecordedDeath& death : evidence_.family->deaths()) {
+    for (const RecordedDeath& death : evidence_.history->deaths()) {
       if (is_violent(death)) hang_.deaths.push_back(death);
     }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
@@ -82,10 +82,10 @@ class Explainer {
       for (const OrphanedWait& wait : proof_.judgement.orphaned) concerned_.insert(wait.pid);
       return;
     }
-    for (const auto& [pid, process] : proof_.world->processes()) {
+    for (const auto& [pid, process] : proof_.snapshot->processes()) {
       if (scope_ == Scope::kStuck && !is_stall() && !is_stuck(pid)) continue;
-      const World::Process* next = &process;
-      while (next != nullptr && concerned_.insert(next->pid).second) next = proof_.world->process(next->parent);
+      const TreeSnapshot::Process* next = &process;
+      while (next != nullptr && concerned_.insert(next->pid).second) next = proof_.snapshot->process(next->parent);
     }
   }
 
@@ -98,7 +98,7 @@ class Explainer {
       last_ = pid;
       has_room_ = hang_.processes.size() < limits_.processes;
       if (!has_room_) ++hang_.processes_left_out;
-      if (has_room_) add_process(*proof_.world->process(pid));
+      if (has_room_) add_process(*proof_.snapshot->process(pid));
     }
     if (!has_room_) return;
     add_edges(thread);
@@ -111,7 +111,7 @@ class Explainer {
     }
   }
 
-  void add_process(const World::Process& process) {
+  void add_process(const TreeSnapshot::Process& process) {
     HungProcess described;
     described.pid = process.pid;
     described.parent = process.parent;
@@ -124,7 +124,7 @@ class Explainer {
     native_ = std::make_unique<NativeStacks>(process.pid);
   }
 
-  [[nodiscard]] std::string command_of(const World::Process& process) const {
+  [[nodiscard]] std::string command_of(const TreeSnapshot::Process& process) const {
     std::string command = proc_->read(std::to_string(process.pid) + "/cmdline").value_or("");
     while (!command.empty() && command.back() == '\0') command.pop_back();
     std::replace(command.begin(), command.end(), '\0', ' ');
@@ -205,9 +205,9 @@ class Explainer {
   void find_still_running() {
     std::set<pid_t> found;
     for (const pid_t pid : proof_.judgement.cannot_return) {
-      const World::Process* process = proof_.world->process(pid);
+      const TreeSnapshot::Process* process = proof_.snapshot->process(pid);
       while (process != nullptr && proof_.judgement.cannot_return.count(process->pid) != 0) {
-        process = proof_.world->process(process->parent);
+        process = proof_.snapshot->process(process->parent);
       }
       if (process == nullptr || !found.insert(process->pid).second) continue;
       if (const JudgedThread* thread = who_goes_on(process->pid))
@@ -241,11 +241,11 @@ class Explainer {
     StillRunning running;
     running.pid = thread.sample->pid;
     running.tid = thread.sample->tid;
-    running.command = command_of(*proof_.world->process(running.pid));
+    running.command = command_of(*proof_.snapshot->process(running.pid));
     running.why = thread.wait.why_live.empty() ? "others of its process may wake it" : thread.wait.why_live;
     const auto moved = proof_.last_moves.find(running.tid);
     const Nanos waited = moved == proof_.last_moves.end() ? 0 : now_ - moved->second;
-    if (const auto left = time_left(*thread.sample, waited, proof_.world.get())) running.ends_in = to_seconds(*left);
+    if (const auto left = time_left(*thread.sample, waited, proof_.snapshot.get())) running.ends_in = to_seconds(*left);
     if (const auto named = name_call(python_of(running.pid, running.tid))) {
       running.call = named->call;
       running.file = named->file;
@@ -294,23 +294,23 @@ class Explainer {
 
 }  // namespace
 
-Hang explain(Proof* proof, ProcSource* proc, const Family& family, Nanos now) {
-  return Explainer(proof, proc, family, now, Scope::kStuck).explain();
+Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now) {
+  return Explainer(proof, proc, history, now, Scope::kStuck).explain();
 }
 
-Hang describe(Proof* found, ProcSource* proc, const Family& family, Nanos now) {
-  return Explainer(found, proc, family, now, Scope::kAll).explain();
+Hang describe(Proof* found, ProcSource* proc, const ProcessHistory& history, Nanos now) {
+  return Explainer(found, proc, history, now, Scope::kAll).explain();
 }
 
-Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskOutside& outside,
-                     const Family& family) {
+Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskBoundary& boundary,
+                     const ProcessHistory& history) {
   Proof found;
   found.sample = std::make_unique<Sample>(take_sample(proc, process_tree(proc, limit.pid, true)));
-  found.world = std::make_unique<World>(proc, found.sample.get(), outside());
-  found.judgement = judge(*found.sample, found.world.get());
+  found.snapshot = std::make_unique<TreeSnapshot>(proc, found.sample.get(), boundary());
+  found.judgement = judge(*found.sample, found.snapshot.get());
   for (JudgedThread& thread : found.judgement.threads) thread.live = true;  // one sample proves nothing
   found.verdict = HangVerdict::kOverdue;
-  return Explainer(&found, proc, family, monotonic_now(), Scope::kAll).explain_overdue(limit);
+  return Explainer(&found, proc, history, monotonic_now(), Scope::kAll).explain_overdue(limit);
 }
 
 }  // namespace mprun

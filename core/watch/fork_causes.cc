@@ -10,7 +10,7 @@ namespace mprun {
 namespace {
 
 // But for threads that libraries have started to help, and that hold nothing.
-bool is_alone(const Evidence& evidence, const World::Process& process, pid_t tid) {
+bool is_alone(const Evidence& evidence, const TreeSnapshot::Process& process, pid_t tid) {
   return std::all_of(process.threads.begin(), process.threads.end(), [&](pid_t other) {
     const auto frames = evidence.python.find(other);
     return other == tid || (frames != evidence.python.end() && is_library_helper(frames->second));
@@ -36,8 +36,8 @@ bool waits_for_notice(const JudgedThread& thread, const std::vector<PythonFrame>
 // The thread of a forked child that is alone there, waits for its own process, and left others behind.
 const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
-    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
+    const ForkRecord* fork = evidence.history->fork_of(thread.sample->pid);
     const auto frames = evidence.python.find(thread.sample->tid);
     const bool is_own_wait =
         thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread) || is_idle_libev(*thread.sample);
@@ -50,8 +50,8 @@ const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
 // The same of a program that is not Python.
 const JudgedThread* find_left_behind(const Evidence& evidence) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
-    const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
+    const ForkRecord* fork = evidence.history->fork_of(thread.sample->pid);
     const bool is_own_wait = thread.wait.kind == WaitKind::kFutex || is_idle_libev(*thread.sample);
     return is_own_wait && process->forked && process->threads.size() == 1 && fork != nullptr && fork->threads > 1 &&
            evidence.python.count(thread.sample->tid) == 0;
@@ -67,7 +67,7 @@ bool waits_for_notice(const JudgedThread& thread) {
 
 std::string origin_text(const Evidence& evidence, const JudgedThread& thread) {
   return ": it was forked from a process with " +
-         std::to_string(evidence.family->fork_of(thread.sample->pid)->threads) +
+         std::to_string(evidence.history->fork_of(thread.sample->pid)->threads) +
          " threads, and fork() takes along only the one that calls it";
 }
 
@@ -79,7 +79,7 @@ std::optional<Explanation> openmp_after_fork(const Evidence& evidence) {
     return thread.wait.kind == WaitKind::kFutex && evidence.code_file(thread).find("libgomp") != std::string::npos;
   };
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
     return process->forked && process->threads.size() == 1 && in_libgomp(thread);
   });
   if (waits == nullptr) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<Explanation> openmp_after_fork(const Evidence& evidence) {
 // A mutex that was locked by a thread of the parent when the child was forked.
 std::optional<Explanation> mutex_held_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
     const auto& threads = process->threads;
     return process->forked && thread.wait.kind == WaitKind::kMutex &&
            std::find(threads.begin(), threads.end(), thread.wait.owner) == threads.end();

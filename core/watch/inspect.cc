@@ -9,9 +9,9 @@
 
 #include "procfs/process_table.h"
 #include "procfs/text_scan.h"
-#include "watch/outside.h"
-#include "watch/sight.h"
 #include "watch/syscall_table.h"
+#include "watch/trace_access.h"
+#include "watch/tree_boundary.h"
 
 namespace mprun {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr int kMostSamples = 8;
 constexpr timespec kEarlyPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
 
-using OutsideOf = std::function<Outside(const std::vector<pid_t>& tree)>;
+using BoundaryOf = std::function<TreeBoundary(const std::vector<pid_t>& tree)>;
 
 std::optional<StatLine> stat_of(ProcSource* proc, pid_t pid) {
   const auto text = proc->read(std::to_string(pid) + "/stat");
@@ -32,15 +32,15 @@ pid_t self_of(ProcSource* proc) { return parse_id(proc->link("self").value_or(""
 
 class Inspector {
  public:
-  Inspector(ProcSource* proc, pid_t root, bool with_root, OutsideOf outside)
-      : proc_(proc), root_(root), with_root_(with_root), self_(self_of(proc)), outside_(std::move(outside)) {}
+  Inspector(ProcSource* proc, pid_t root, bool with_root, BoundaryOf boundary)
+      : proc_(proc), root_(root), with_root_(with_root), self_(self_of(proc)), boundary_(std::move(boundary)) {}
 
-  Inspection inspect(const Family& family) {
+  Inspection inspect(const ProcessHistory& history) {
     Proof found = look();
     found.verdict = found.judgement.is_deadlock()   ? HangVerdict::kDeadlock
                     : found.judgement.stuck.empty() ? HangVerdict::kLive
                                                     : HangVerdict::kPartialDeadlock;
-    found_.hang = describe(&found, proc_, family, monotonic_now());
+    found_.hang = describe(&found, proc_, history, monotonic_now());
     if (!can_prove_here()) {
       found_.notes.emplace_back("mprun does not know the system calls of this architecture: nothing can be proved");
     }
@@ -118,9 +118,9 @@ class Inspector {
     }
     Proof found;
     found.sample = std::make_unique<Sample>(std::move(sample));
-    found.world = std::make_unique<World>(proc_, found.sample.get(), outside_(tree_));
-    found.judgement = judge(*found.sample, found.world.get());
-    for (const auto& [pid, process] : found.world->processes()) {
+    found.snapshot = std::make_unique<TreeSnapshot>(proc_, found.sample.get(), boundary_(tree_));
+    found.judgement = judge(*found.sample, found.snapshot.get());
+    for (const auto& [pid, process] : found.snapshot->processes()) {
       if (process.threads.empty()) found.judgement.stuck.erase(pid);  // it has ended
     }
     return found;
@@ -136,7 +136,7 @@ class Inspector {
   pid_t root_;
   bool with_root_;
   pid_t self_;
-  OutsideOf outside_;
+  BoundaryOf boundary_;
   std::vector<pid_t> tree_;
   bool has_self_ = false;
   int hidden_ = 0;  // of the last sample
@@ -158,9 +158,9 @@ std::optional<std::uint64_t> status_number(const std::string& status, std::strin
 
 Error not_permitted(ProcSource* proc, pid_t pid, const StatLine& stat) {
   const std::string number = std::to_string(pid);
-  const Hindrance hindrance = hindrance_of(proc, pid, "`mprun inspect " + number + "`");
-  return usage_error("inspect: process " + number + " (" + stat.name + ") may not be looked into: " + hindrance.why +
-                     "; " + hindrance.cure);
+  const AccessProblem problem = access_problem_of(proc, pid, "`mprun inspect " + number + "`");
+  return usage_error("inspect: process " + number + " (" + stat.name + ") may not be looked into: " + problem.why +
+                     "; " + problem.cure);
 }
 
 Error not_there(pid_t pid) {
@@ -201,10 +201,10 @@ std::optional<Error> why_not(ProcSource* proc, pid_t pid) {
 
 Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
   if (const auto error = why_not(proc, pid)) return *error;
-  auto nothing = Family::create(proc);
+  auto nothing = ProcessHistory::create(proc);
   if (!nothing) return nothing.error();
-  const auto outside = [proc, pid](const std::vector<pid_t>& tree) { return rest_of_the_machine(proc, pid, tree); };
-  Inspection found = Inspector(proc, pid, true, outside).inspect(*nothing);
+  const auto boundary = [proc, pid](const std::vector<pid_t>& tree) { return boundary_of_tree(proc, pid, tree); };
+  Inspection found = Inspector(proc, pid, true, boundary).inspect(*nothing);
   if (const auto error = why_not(proc, pid)) return *error;  // it has ended meanwhile
   const auto stat = stat_of(proc, pid);
   if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
@@ -213,8 +213,9 @@ Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
   return found;
 }
 
-Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskOutside& outside, const Family& family) {
-  return Inspector(proc, root, false, [&outside](const std::vector<pid_t>&) { return outside(); }).inspect(family);
+Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskBoundary& boundary,
+                         const ProcessHistory& history) {
+  return Inspector(proc, root, false, [&boundary](const std::vector<pid_t>&) { return boundary(); }).inspect(history);
 }
 
 }  // namespace mprun

@@ -20,7 +20,7 @@ struct Inspection {
 [[nodiscard]] Result<Inspection> inspect_process(ProcSource* proc, pid_t pid);
 
 /// What is below `root`, for which the caller knows the outside and the past.
-[[nodiscard]] Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskOutside& outside,
-                                       const Family& family);
+[[nodiscard]] Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskBoundary& boundary,
+                                       const ProcessHistory& history);
 
 }  // namespace mprun

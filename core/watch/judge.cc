@@ -4,11 +4,11 @@
 
 namespace mprun {
 
-Judgement judge(const Sample& sample, World* world) {
+Judgement judge(const Sample& sample, TreeSnapshot* snapshot) {
   Judgement judgement;
   std::unordered_map<pid_t, const JudgedThread*> by_tid;
   for (const ThreadSample& thread : sample.threads) {
-    Wait wait = decode_wait(thread, world);
+    Wait wait = decode_wait(thread, snapshot);
     const bool live = !wait.why_live.empty();
     if (live) judgement.live.insert(thread.pid);
     judgement.threads.push_back({&thread, std::move(wait), live});
@@ -16,7 +16,7 @@ Judgement judge(const Sample& sample, World* world) {
   for (const JudgedThread& thread : judgement.threads) by_tid[thread.sample->tid] = &thread;
   const auto can_act = [&](const Waker& waker) {
     // Who is not known may do anything.
-    if (waker.tid == 0) return judgement.live.count(waker.pid) != 0 || world->process(waker.pid) == nullptr;
+    if (waker.tid == 0) return judgement.live.count(waker.pid) != 0 || snapshot->process(waker.pid) == nullptr;
     const auto it = by_tid.find(waker.tid);
     return it == by_tid.end() || it->second->live;
   };
@@ -29,10 +29,10 @@ Judgement judge(const Sample& sample, World* world) {
       changed = true;
     }
   }
-  for (const auto& [pid, gils] : world->known_gils()) {
+  for (const auto& [pid, gils] : snapshot->known_gils()) {
     for (const PythonGil& gil : gils) judgement.gil_switches.push_back(gil.switch_number);
   }
-  for (const auto& [pid, process] : world->processes()) {
+  for (const auto& [pid, process] : snapshot->processes()) {
     if (!process.threads.empty() && judgement.live.count(pid) == 0) judgement.stuck.insert(pid);
   }
   return judgement;

@@ -1,6 +1,6 @@
 // The judge: who can still move? A thread is live if it could go on by itself or from outside, or if anyone who could
 // wake it is live. The rest can never move again. A pure function of a sample in which all threads stood still, and the
-// world at that instant.
+// snapshot at that instant.
 #pragma once
 
 #include "watch/wait.h"
@@ -38,6 +38,6 @@ struct Judgement {
 };
 
 /// `sample` outlives the judgement.
-[[nodiscard]] Judgement judge(const Sample& sample, World* world);
+[[nodiscard]] Judgement judge(const Sample& sample, TreeSnapshot* snapshot);
 
 }  // namespace mprun

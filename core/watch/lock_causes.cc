@@ -20,9 +20,9 @@ std::string threads_text(const std::vector<pid_t>& threads) {
 // waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
 bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread) {
   const auto frames = evidence.python.find(thread.sample->tid);
-  const ForkRecord* fork = evidence.family->fork_of(thread.sample->pid);
+  const ForkRecord* fork = evidence.history->fork_of(thread.sample->pid);
   const bool may_have_lost_others =
-      evidence.world->process(thread.sample->pid)->forked && (fork == nullptr || fork->threads > 1);
+      evidence.snapshot->process(thread.sample->pid)->forked && (fork == nullptr || fork->threads > 1);
   return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore && !may_have_lost_others &&
          frames != evidence.python.end() && !frames->second.empty() && !is_library_file(frames->second.front().file);
 }
@@ -60,11 +60,11 @@ std::optional<Explanation> own_file_lock(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     const pid_t pid = thread.sample->pid;
     const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
-    const Descriptor* file = evidence.world->descriptor(pid, number);
+    const Descriptor* file = evidence.snapshot->descriptor(pid, number);
     if (thread.wait.kind != WaitKind::kFileLock || file == nullptr || file->info_inode == 0) return false;
     const auto& holders = thread.wait.wakers;
     if (std::find(holders.begin(), holders.end(), Waker{pid, 0}) == holders.end()) return false;
-    const auto& own = evidence.world->process(pid)->descriptors;
+    const auto& own = evidence.snapshot->process(pid)->descriptors;
     return std::any_of(own.begin(), own.end(), [&](const Descriptor& other) {
       return other.number != number && other.info_inode == file->info_inode && !other.locks.empty();
     });
@@ -109,7 +109,7 @@ std::optional<Explanation> gil_held(const Evidence& evidence) {
 std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
   const JudgedThread* waits =
       find_stuck(evidence, [&](const auto& thread) { return waits_for_python_lock(evidence, thread); });
-  if (waits == nullptr || evidence.world->process(waits->sample->pid)->threads.size() != 1) return std::nullopt;
+  if (waits == nullptr || evidence.snapshot->process(waits->sample->pid)->threads.size() != 1) return std::nullopt;
   return Explanation{thread_text(*waits) +
                      " waits for a lock that no other thread can release: the process has only this one, which has "
                      "locked it before, or a thread that has ended did"};
@@ -148,7 +148,7 @@ std::optional<Explanation> import_cycle(const Evidence& evidence) {
 
 std::optional<Explanation> mutex_owner_ended(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    const auto& threads = evidence.world->process(thread.sample->pid)->threads;
+    const auto& threads = evidence.snapshot->process(thread.sample->pid)->threads;
     return thread.wait.kind == WaitKind::kMutex &&
            std::find(threads.begin(), threads.end(), thread.wait.owner) == threads.end();
   });

@@ -6,13 +6,13 @@
 namespace mprun {
 namespace {
 
-bool has_python_timer(pid_t pid, World* world) {
+bool has_python_timer(pid_t pid, TreeSnapshot* snapshot) {
   const auto is_timer = [](const PythonFrame& frame) {
     constexpr std::string_view kModule = "/threading.py";
     return frame.function == "Timer.run" && frame.file.size() > kModule.size() &&
            frame.file.compare(frame.file.size() - kModule.size(), kModule.size(), kModule) == 0;
   };
-  const PythonStacks stacks = read_python_stacks(world->proc(), pid, world->maps(pid));
+  const PythonStacks stacks = read_python_stacks(snapshot->proc(), pid, snapshot->maps(pid));
   return std::any_of(stacks.threads.begin(), stacks.threads.end(), [&](const PythonThread& thread) {
     return std::any_of(thread.frames.begin(), thread.frames.end(), is_timer);
   });
@@ -20,7 +20,8 @@ bool has_python_timer(pid_t pid, World* world) {
 
 class Search {
  public:
-  Search(const Judgement& judgement, World* world) : judgement_(judgement), world_(world), found_(judgement.stuck) {}
+  Search(const Judgement& judgement, TreeSnapshot* snapshot)
+      : judgement_(judgement), snapshot_(snapshot), found_(judgement.stuck) {}
 
   std::set<pid_t> find() {
     for (std::size_t count = found_.size() + 1; count != found_.size();) {
@@ -48,20 +49,20 @@ class Search {
 
   [[nodiscard]] bool has_timer(pid_t pid) {
     const auto [known, is_new] = timers_.try_emplace(pid);
-    if (is_new) known->second = has_python_timer(pid, world_);
+    if (is_new) known->second = has_python_timer(pid, snapshot_);
     return known->second;
   }
 
   const Judgement& judgement_;
-  World* world_;
+  TreeSnapshot* snapshot_;
   std::set<pid_t> found_;
   std::map<pid_t, bool> timers_;
 };
 
 }  // namespace
 
-std::set<pid_t> processes_that_cannot_return(const Judgement& judgement, World* world) {
-  return Search(judgement, world).find();
+std::set<pid_t> processes_that_cannot_return(const Judgement& judgement, TreeSnapshot* snapshot) {
+  return Search(judgement, snapshot).find();
 }
 
 void mark_main_threads(Judgement* judgement) {

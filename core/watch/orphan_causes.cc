@@ -13,13 +13,13 @@ std::string thread_text(pid_t tid, pid_t pid) {
 // The thread is one of a process that this one descends from by fork(). Where it has ended since, it is not known.
 bool lives_in_ancestor(const Evidence& evidence, pid_t pid, pid_t tid) {
   constexpr int kMostForks = 64;
-  const ForkRecord* fork = evidence.family->fork_of(pid);
+  const ForkRecord* fork = evidence.history->fork_of(pid);
   for (int i = 0; fork != nullptr && i < kMostForks; ++i) {
-    const World::Process* parent = evidence.world->process(fork->parent);
+    const TreeSnapshot::Process* parent = evidence.snapshot->process(fork->parent);
     if (parent != nullptr && std::find(parent->threads.begin(), parent->threads.end(), tid) != parent->threads.end()) {
       return true;
     }
-    fork = evidence.family->fork_of(fork->parent);
+    fork = evidence.history->fork_of(fork->parent);
   }
   return false;
 }
@@ -38,7 +38,7 @@ std::optional<Explanation> orphaned_mutex_cycle(const Evidence& evidence) {
 
 std::optional<Explanation> orphaned_mutex_held_at_fork(const Evidence& evidence) {
   for (const OrphanedWait& wait : evidence.judgement->orphaned) {
-    const World::Process* process = evidence.world->process(wait.pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(wait.pid);
     if (!wait.owner_ended || !process->forked || !lives_in_ancestor(evidence, wait.pid, wait.owner)) continue;
     return Explanation{thread_text(wait.tid, wait.pid) + " waits for a mutex that thread " +
                        std::to_string(wait.owner) +

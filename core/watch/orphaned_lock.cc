@@ -10,8 +10,8 @@ namespace {
 // A process may descend from so many forks without an exec.
 constexpr int kMostForks = 64;
 
-bool is_in_glibc(const ThreadSample& thread, World* world) {
-  const Mapping* code = find_mapping(world->maps(thread.pid), thread.call.program_counter);
+bool is_in_glibc(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const Mapping* code = find_mapping(snapshot->maps(thread.pid), thread.call.program_counter);
   if (code == nullptr || !code->executable) return false;
   const std::string_view name = std::string_view(code->path).substr(code->path.rfind('/') + 1);
   constexpr std::array<std::string_view, 4> kNames{"libc.so.6", "libc-2.", "libpthread.so.0", "libpthread-2."};
@@ -21,7 +21,7 @@ bool is_in_glibc(const ThreadSample& thread, World* world) {
 
 class OrphanFinder {
  public:
-  OrphanFinder(const Judgement& judgement, World* world) : judgement_(judgement), world_(world) {}
+  OrphanFinder(const Judgement& judgement, TreeSnapshot* snapshot) : judgement_(judgement), snapshot_(snapshot) {}
 
   std::vector<OrphanedWait> find() {
     for (const JudgedThread& thread : judgement_.threads) add(thread);
@@ -60,14 +60,14 @@ class OrphanFinder {
       wait.found.owner = thread.wait.wakers.front().tid;
       wait.owners = {wait.found.owner};
     } else if (thread.wait.kind == WaitKind::kMutex && is_certain(sample)) {
-      add_owners(*world_->process(sample.pid), thread.wait.owner, &wait);
+      add_owners(*snapshot_->process(sample.pid), thread.wait.owner, &wait);
     }
     if (wait.found.owner == 0) return;
     if (std::find(wait.owners.begin(), wait.owners.end(), sample.tid) != wait.owners.end()) return;
     waits_.push_back(std::move(wait));
   }
 
-  void add_owners(const World::Process& process, pid_t owner, Candidate* wait) const {
+  void add_owners(const TreeSnapshot::Process& process, pid_t owner, Candidate* wait) const {
     if (owner == 0) return;
     const auto& threads = process.threads;
     const auto lives = [&threads](pid_t tid) {
@@ -82,13 +82,13 @@ class OrphanFinder {
   }
 
   // The first thread of a forked child has the mutexes of the thread that forked, whose number they still hold.
-  [[nodiscard]] bool may_be_inherited(const World::Process& process, pid_t owner) const {
+  [[nodiscard]] bool may_be_inherited(const TreeSnapshot::Process& process, pid_t owner) const {
     if (!process.forked) return false;
     pid_t pid = process.pid;
     for (int i = 0; i < kMostForks; ++i) {
-      const auto forker = world_->forker_of(pid);
+      const auto forker = snapshot_->forker_of(pid);
       if (!forker) {
-        const World::Process* oldest = world_->process(pid);
+        const TreeSnapshot::Process* oldest = snapshot_->process(pid);
         return oldest == nullptr || oldest->forked;
       }
       if (forker->tid == owner) return true;
@@ -99,22 +99,22 @@ class OrphanFinder {
 
   // The number in the mutex is that of a thread of this process, or of one it was forked from.
   [[nodiscard]] bool is_certain(const ThreadSample& thread) {
-    if (!world_->blind_spot().empty() || !is_in_glibc(thread, world_)) return false;
+    if (!snapshot_->blind_spot().empty() || !is_in_glibc(thread, snapshot_)) return false;
     const auto [known, is_new] = certain_.try_emplace(thread.pid);
-    if (is_new) known->second = world_->sharing_memory(thread.pid).size() == 1;
+    if (is_new) known->second = snapshot_->sharing_memory(thread.pid).size() == 1;
     return known->second;
   }
 
   const Judgement& judgement_;
-  World* world_;
+  TreeSnapshot* snapshot_;
   std::vector<Candidate> waits_;
   std::map<pid_t, bool> certain_;  // by process
 };
 
 }  // namespace
 
-std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, World* world) {
-  return OrphanFinder(judgement, world).find();
+std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, TreeSnapshot* snapshot) {
+  return OrphanFinder(judgement, snapshot).find();
 }
 
 void mark_orphaned(Judgement* judgement) {

@@ -12,7 +12,7 @@
 namespace mprun {
 
 /// Of all processes that are not stuck whole, in the order of the sample.
-[[nodiscard]] std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, World* world);
+[[nodiscard]] std::vector<OrphanedWait> find_orphaned_waits(const Judgement& judgement, TreeSnapshot* snapshot);
 
 /// From now on `judgement` says of its orphaned threads that they are blocked for ever, and of whom they wait.
 void mark_orphaned(Judgement* judgement);

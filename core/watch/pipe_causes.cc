@@ -24,7 +24,7 @@ bool talks(const JudgedThread& thread) {
 bool polls_pipe(const Evidence& evidence, const JudgedThread& thread, std::uint64_t mode) {
   const auto& polled = thread.wait.polled;
   return std::any_of(polled.begin(), polled.end(), [&](std::int64_t number) {
-    const Descriptor* descriptor = evidence.world->descriptor(thread.sample->pid, number);
+    const Descriptor* descriptor = evidence.snapshot->descriptor(thread.sample->pid, number);
     return descriptor != nullptr && descriptor->kind == Descriptor::Kind::kPipe &&
            (descriptor->flags & O_ACCMODE) == mode;
   });
@@ -47,8 +47,8 @@ bool waits_to_read(const Evidence& evidence, const JudgedThread& thread) {
 bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
   if (thread.wait.kind != WaitKind::kPipeRead && thread.wait.kind != WaitKind::kPipeWrite) return true;
   const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
-  const Descriptor* own = evidence.world->descriptor(thread.sample->pid, number);
-  const World::Process* process = evidence.world->process(pid);
+  const Descriptor* own = evidence.snapshot->descriptor(thread.sample->pid, number);
+  const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
   if (own == nullptr || process == nullptr) return false;
   if (own->kind != Descriptor::Kind::kFile || own->terminal || slave_of_terminal(*own)) return true;
   return std::any_of(process->descriptors.begin(), process->descriptors.end(),
@@ -167,7 +167,7 @@ std::optional<Explanation> pipe_cycle(const Evidence& evidence) {
 // The parent waits for the end of a child that reads what the parent has not closed.
 std::optional<Explanation> input_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
     if (!waits_to_read(evidence, thread) || !wakes(thread, process->parent)) return false;
     if (!has_open_too(evidence, thread, process->parent)) return false;
     return find_stuck(evidence, [&](const JudgedThread& other) {
@@ -176,7 +176,7 @@ std::optional<Explanation> input_never_closed(const Evidence& evidence) {
            }) != nullptr;
   });
   if (reader == nullptr) return std::nullopt;
-  const std::string parent = std::to_string(evidence.world->process(reader->sample->pid)->parent);
+  const std::string parent = std::to_string(evidence.snapshot->process(reader->sample->pid)->parent);
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object + ", which process " + parent +
                      " has open for writing, and that waits for the end of the reader"};
 }
@@ -189,7 +189,7 @@ std::optional<Explanation> pipe_kept_by_grandchild(const Evidence& evidence) {
       return false;
     return evidence.is_in(thread.sample->tid, "/subprocess.py", "") &&
            std::all_of(writers.begin(), writers.end(), [&](const Waker& waker) {
-             const World::Process* writer = evidence.world->process(waker.pid);
+             const TreeSnapshot::Process* writer = evidence.snapshot->process(waker.pid);
              return writer != nullptr && waker.pid != thread.sample->pid && writer->parent != thread.sample->pid;
            });
   });

@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "watch/cause_rules.h"
-#include "watch/sight.h"
+#include "watch/trace_access.h"
 
 namespace mprun {
 namespace {
@@ -22,7 +22,7 @@ std::optional<Explanation> find_stopped(const Evidence& evidence, const Matches&
 }
 
 // Of a process that may act by itself (a handler, a timer) even a wait within the tree is not for ever.
-bool is_of_its_own(const JudgedThread& thread, const World::Process* process) {
+bool is_of_its_own(const JudgedThread& thread, const TreeSnapshot::Process* process) {
   return process != nullptr && !process->acts_alone.empty() &&
          thread.wait.why_live == "its process " + process->acts_alone;
 }
@@ -38,15 +38,15 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
     case WaitKind::kMessageRead:
     case WaitKind::kMessageWrite:
     case WaitKind::kSignal:
-      return !thread.wait.why_live.empty() && !is_of_its_own(thread, evidence.world->process(thread.sample->pid));
+      return !thread.wait.why_live.empty() && !is_of_its_own(thread, evidence.snapshot->process(thread.sample->pid));
     default:
       return false;
   }
 }
 
 // What mprun may not see is no sign that somebody waits for the outside.
-bool is_for_want_of_sight(const Evidence& evidence, const JudgedThread& thread) {
-  return !evidence.world->blind_spot().empty() && thread.wait.why_live == evidence.world->blind_spot();
+bool lacks_access(const Evidence& evidence, const JudgedThread& thread) {
+  return !evidence.snapshot->blind_spot().empty() && thread.wait.why_live == evidence.snapshot->blind_spot();
 }
 
 // The first that waits for something outside and matches.
@@ -73,9 +73,9 @@ std::optional<Explanation> process_stopped(const Evidence& evidence) {
 // Children that die as soon as they are started, and are started again.
 std::optional<Explanation> respawn_loop(const Evidence& evidence) {
   constexpr std::size_t kMany = 5;
-  for (const auto& [pid, process] : evidence.world->processes()) {
-    if (evidence.family->violent_deaths(pid, 0) < kMany) continue;
-    const auto& deaths = evidence.family->deaths();
+  for (const auto& [pid, process] : evidence.snapshot->processes()) {
+    if (evidence.history->violent_deaths(pid, 0) < kMany) continue;
+    const auto& deaths = evidence.history->deaths();
     const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [parent = pid](const RecordedDeath& death) {
       return death.parent == parent && is_violent(death);
     });
@@ -90,9 +90,9 @@ std::optional<Explanation> respawn_loop(const Evidence& evidence) {
 std::optional<Explanation> ignores_termination(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
-    const World::Process* child = evidence.world->process(thread.wait.wakers.front().pid);
+    const TreeSnapshot::Process* child = evidence.snapshot->process(thread.wait.wakers.front().pid);
     if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
-    if (!evidence.family->was_told_to_end(child->pid)) continue;
+    if (!evidence.history->was_sent_sigterm(child->pid)) continue;
     const std::string pid = std::to_string(child->pid);
     const bool ignored = (child->ignored_signals & kTermBit) != 0;
     return Explanation{"process " + pid + (ignored ? " ignores" : " catches") + " SIGTERM and goes on, while process " +
@@ -103,23 +103,23 @@ std::optional<Explanation> ignores_termination(const Evidence& evidence) {
 }
 
 std::optional<Explanation> external_wait(const Evidence& evidence) {
-  return find_outside(evidence, [&](const JudgedThread& thread) { return !is_for_want_of_sight(evidence, thread); });
+  return find_outside(evidence, [&](const JudgedThread& thread) { return !lacks_access(evidence, thread); });
 }
 
 // No cause, but why none is known.
 std::optional<Explanation> not_seen(const Evidence& evidence) {
-  for (const auto& [pid, process] : evidence.world->processes()) {
+  for (const auto& [pid, process] : evidence.snapshot->processes()) {
     if (!process.hidden) continue;
-    const Hindrance hindrance = hindrance_of(evidence.world->proc(), pid, "mprun");
+    const AccessProblem problem = access_problem_of(evidence.snapshot->proc(), pid, "mprun");
     return Explanation{"nothing can be proved, because mprun may not look at process " + std::to_string(pid) + " (" +
-                           process.name + "): " + hindrance.why,
-                       hindrance.cure};
+                           process.name + "): " + problem.why,
+                       problem.cure};
   }
-  if (!evidence.world->blind_spot().empty()) {
-    return Explanation{"nothing can be proved: " + evidence.world->blind_spot()};
+  if (!evidence.snapshot->blind_spot().empty()) {
+    return Explanation{"nothing can be proved: " + evidence.snapshot->blind_spot()};
   }
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    const World::Process* process = evidence.world->process(thread.sample->pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
     if (!is_of_its_own(thread, process)) continue;
     return Explanation{"nothing can be proved of process " + std::to_string(process->pid) + ", which " +
                        process->acts_alone + "; all threads wait"};

@@ -20,8 +20,8 @@ struct Limit {
   std::optional<clockid_t> clock = {};  ///< that it is an hour of; none: it counts from the begin of the wait
 };
 
-std::optional<Nanos> timespec_at(std::uint64_t address, const ThreadSample& thread, World* world) {
-  const auto read = address == 0 ? std::nullopt : world->word<timespec>(thread.pid, address);
+std::optional<Nanos> timespec_at(std::uint64_t address, const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto read = address == 0 ? std::nullopt : snapshot->word<timespec>(thread.pid, address);
   if (!read || read->tv_sec < 0 || read->tv_sec > kMostSeconds) return std::nullopt;
   return read->tv_sec * kNanosPerSecond + read->tv_nsec;
 }
@@ -33,61 +33,61 @@ std::optional<Limit> milliseconds(std::uint64_t argument) {
   return count < 0 ? std::nullopt : std::optional(Limit{count * kNanosPerMilli});
 }
 
-std::optional<Limit> of_futex(const ThreadSample& thread, World* world) {
+std::optional<Limit> of_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const std::uint64_t operation = thread.call.arguments[1];
-  auto limit = from_start(timespec_at(thread.call.arguments[3], thread, world));
+  auto limit = from_start(timespec_at(thread.call.arguments[3], thread, snapshot));
   if (!limit || (operation & FUTEX_CMD_MASK) == FUTEX_WAIT) return limit;
   limit->clock = (operation & FUTEX_CLOCK_REALTIME) != 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
   return limit;
 }
 
-std::optional<Limit> of_sleep(const ThreadSample& thread, World* world) {
+std::optional<Limit> of_sleep(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
-  if (thread.call.number == SYS_nanosleep) return from_start(timespec_at(arguments[0], thread, world));
-  auto limit = from_start(timespec_at(arguments[2], thread, world));
+  if (thread.call.number == SYS_nanosleep) return from_start(timespec_at(arguments[0], thread, snapshot));
+  auto limit = from_start(timespec_at(arguments[2], thread, snapshot));
   if (limit && (arguments[1] & TIMER_ABSTIME) != 0) limit->clock = static_cast<clockid_t>(arguments[0]);
   return limit;
 }
 
-std::optional<Limit> of_posix_queue(const ThreadSample& thread, World* world) {
-  auto limit = from_start(timespec_at(thread.call.arguments[4], thread, world));
+std::optional<Limit> of_posix_queue(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  auto limit = from_start(timespec_at(thread.call.arguments[4], thread, snapshot));
   if (limit) limit->clock = CLOCK_REALTIME;
   return limit;
 }
 
-std::optional<Limit> of_select(const ThreadSample& thread, World* world) {
+std::optional<Limit> of_select(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const std::uint64_t address = thread.call.arguments[4];
-  if (thread.call.number == SYS_pselect6) return from_start(timespec_at(address, thread, world));
-  const auto read = address == 0 ? std::nullopt : world->word<timeval>(thread.pid, address);
+  if (thread.call.number == SYS_pselect6) return from_start(timespec_at(address, thread, snapshot));
+  const auto read = address == 0 ? std::nullopt : snapshot->word<timeval>(thread.pid, address);
   if (!read || read->tv_sec < 0 || read->tv_sec > kMostSeconds) return std::nullopt;
   return Limit{read->tv_sec * kNanosPerSecond + read->tv_usec * kNanosPerMicro};
 }
 
-std::optional<Limit> limit_of(const ThreadSample& thread, World* world) {
+std::optional<Limit> limit_of(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
   switch (call_of(thread.call.number)) {
     case Call::kFutex:
-      return of_futex(thread, world);
+      return of_futex(thread, snapshot);
     case Call::kPoll:
       return milliseconds(arguments[2]);
     case Call::kEpollWait:
       return milliseconds(arguments[3]);
     case Call::kPpoll:
-      return from_start(timespec_at(arguments[2], thread, world));
+      return from_start(timespec_at(arguments[2], thread, snapshot));
     case Call::kSelect:
-      return of_select(thread, world);
+      return of_select(thread, snapshot);
     case Call::kEpollWait2:
-      return from_start(timespec_at(arguments[3], thread, world));
+      return from_start(timespec_at(arguments[3], thread, snapshot));
     case Call::kSemaphore:
       if (thread.call.number != SYS_semtimedop) return std::nullopt;
-      return from_start(timespec_at(arguments[3], thread, world));
+      return from_start(timespec_at(arguments[3], thread, snapshot));
     case Call::kPosixQueue:
-      return of_posix_queue(thread, world);
+      return of_posix_queue(thread, snapshot);
     case Call::kSleep:
-      return of_sleep(thread, world);
+      return of_sleep(thread, snapshot);
     case Call::kSignal:
       if (thread.call.number != SYS_rt_sigtimedwait) return std::nullopt;
-      return from_start(timespec_at(arguments[2], thread, world));
+      return from_start(timespec_at(arguments[2], thread, snapshot));
     default:
       return std::nullopt;
   }
@@ -121,9 +121,9 @@ std::optional<LimitArgument> limit_argument(std::int64_t number) {
 
 }  // namespace
 
-std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, World* world) {
+std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, TreeSnapshot* snapshot) {
   if (thread.call.running || thread.hidden || thread.state == 'Z') return std::nullopt;
-  const auto limit = limit_of(thread, world);
+  const auto limit = limit_of(thread, snapshot);
   if (!limit) return std::nullopt;
   if (!limit->clock) return std::max<Nanos>(limit->time - waited, 0);
   timespec now{};

@@ -2,7 +2,7 @@
 // watch. Whatever is not understood could end by itself: unknown means live.
 #pragma once
 
-#include "watch/world.h"
+#include "watch/tree_snapshot.h"
 
 namespace mprun {
 
@@ -55,32 +55,35 @@ struct Wait {
   bool of_sync = false;    ///< kSharedFutex: of what a job shares by name, where the dead leave nothing locked
 };
 
-[[nodiscard]] Wait decode_wait(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot);
 
 /// A futex wait, as decode_wait() tells it. wait_futex.cc.
-[[nodiscard]] Wait decode_futex(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// A wait for one descriptor of `thread`'s process, to be read or written. wait_descriptor.cc.
-[[nodiscard]] Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, World::End end, World* world);
+[[nodiscard]] Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnapshot::End end,
+                                     TreeSnapshot* snapshot);
 /// One of several descriptors that are waited for, for whatever it may have to say. wait_descriptor.cc.
-[[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, World* world);
+[[nodiscard]] Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot);
 /// Whether `pid` serves the store of torch.distributed at a port (":1F90", as in an address). wait_descriptor.cc.
-[[nodiscard]] bool serves_store(pid_t pid, std::string_view port, World* world);
+[[nodiscard]] bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot);
 /// flock and fcntl. wait_file_lock.cc.
-[[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_file_lock(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// Semaphores and message queues of System V, and message queues of POSIX. wait_ipc.cc.
-[[nodiscard]] Wait decode_semaphore(const ThreadSample& thread, World* world);
-[[nodiscard]] Wait decode_message_queue(const ThreadSample& thread, World* world);
-[[nodiscard]] Wait decode_posix_queue(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot);
+[[nodiscard]] Wait decode_message_queue(const ThreadSample& thread, TreeSnapshot* snapshot);
+[[nodiscard]] Wait decode_posix_queue(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// A FIFO that is opened, or one that was: `end` of it. nullopt: the path is of none. wait_fifo.cc.
-[[nodiscard]] std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, World::End end, World* world);
+[[nodiscard]] std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot::End end,
+                                              TreeSnapshot* snapshot);
 /// An open(2) that blocks: of a FIFO whose other end nobody has. wait_fifo.cc.
-[[nodiscard]] Wait decode_open(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_open(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// One side of a pseudo-terminal; nullopt: it is of none whose both sides are in the tree. wait_terminal.cc.
-[[nodiscard]] std::optional<Wait> decode_terminal(const Descriptor& descriptor, World::End end, World* world);
+[[nodiscard]] std::optional<Wait> decode_terminal(const Descriptor& descriptor, TreeSnapshot::End end,
+                                                  TreeSnapshot* snapshot);
 /// The terminal that a descriptor is the slave of. wait_terminal.cc.
 [[nodiscard]] std::optional<std::uint32_t> slave_of_terminal(const Descriptor& descriptor);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
-[[nodiscard]] Wait decode_poll(const ThreadSample& thread, World* world);
+[[nodiscard]] Wait decode_poll(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// How the object of a wait in a call that spins begins; the call's name follows.
 inline constexpr std::string_view kMessagesOf = "messages, in ";
 /// Why one of no descriptor at all is live.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kManagers = "/multiprocessing/managers.py";
 
-bool has_thread_in(const Evidence& evidence, const World::Process& process, std::string_view file,
+bool has_thread_in(const Evidence& evidence, const TreeSnapshot::Process& process, std::string_view file,
                    std::string_view function) {
   return std::any_of(process.threads.begin(), process.threads.end(),
                      [&](pid_t tid) { return evidence.is_in(tid, file, function); });
@@ -64,7 +64,7 @@ bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) 
 // them.
 const RecordedDeath* find_dead_worker(const Evidence& evidence) {
   const RecordedDeath* dead = nullptr;
-  for (const RecordedDeath& death : evidence.family->deaths()) {
+  for (const RecordedDeath& death : evidence.history->deaths()) {
     if (death.forked && is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
   }
   return dead;
@@ -88,7 +88,7 @@ Explanation lost_helper_of(pid_t pid) {
 // It came before the wait began, and comes no more.
 std::optional<Explanation> child_signal_missed(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
-    return thread.wait.kind == WaitKind::kSignal && evidence.world->process(thread.sample->pid)->children.empty();
+    return thread.wait.kind == WaitKind::kSignal && evidence.snapshot->process(thread.sample->pid)->children.empty();
   });
   if (waits == nullptr) return std::nullopt;
   return Explanation{thread_text(*waits) +
@@ -119,7 +119,7 @@ std::optional<Explanation> executor_worker_died(const Evidence& evidence) {
                                        "_ExecutorManagerThread.join_executor_internals")) {
     return std::nullopt;
   }
-  const auto& deaths = evidence.family->deaths();  // the first: the executor has ended the others
+  const auto& deaths = evidence.history->deaths();  // the first: the executor has ended the others
   const auto first = std::find_if(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
     return death.forked && is_violent(death) && death.parent == dead->parent;
   });
@@ -165,7 +165,7 @@ std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
 std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
   constexpr std::string_view kPool = "/multiprocessing/pool.py";
   for (const pid_t pid : evidence.judgement->stuck) {
-    const World::Process* process = evidence.world->process(pid);
+    const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
     if (process == nullptr || !has_thread_in(evidence, *process, kPool, "Pool._handle_workers")) continue;
     if (!has_thread_in(evidence, *process, kPool, "Pool._handle_results")) return lost_helper_of(pid);
   }

@@ -40,9 +40,9 @@ bool is_same_lock(const FileLock& one, const FileLock& other) {
 }
 
 // Who of the tree has the open file whose lock it is; empty: not known.
-std::vector<pid_t> holders_of(const FileLock& lock, const World& world) {
+std::vector<pid_t> holders_of(const FileLock& lock, const TreeSnapshot& snapshot) {
   std::vector<pid_t> holders;
-  for (const auto& [pid, process] : world.processes()) {
+  for (const auto& [pid, process] : snapshot.processes()) {
     const bool has_it =
         std::any_of(process.descriptors.begin(), process.descriptors.end(), [&lock](const Descriptor& descriptor) {
           return std::any_of(descriptor.locks.begin(), descriptor.locks.end(),
@@ -56,26 +56,27 @@ std::vector<pid_t> holders_of(const FileLock& lock, const World& world) {
 }  // namespace
 
 // A lock of flock() belongs to an open file, which processes can share: whoever has that file open could give it up.
-Wait decode_file_lock(const ThreadSample& thread, World* world) {
-  const Descriptor* own = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
+Wait decode_file_lock(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const Descriptor* own = snapshot->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (own == nullptr) return live_wait(WaitKind::kFileLock, "its file is not known");
-  if (!world->blind_spot().empty()) return live_wait(WaitKind::kFileLock, world->blind_spot());
-  if (world->is_foreign(*own)) return live_wait(WaitKind::kFileLock, "a file that is open outside too");
-  const auto blockers = blockers_of(world->file_locks(), waiter_of(thread), *own);
+  if (!snapshot->blind_spot().empty()) return live_wait(WaitKind::kFileLock, snapshot->blind_spot());
+  if (snapshot->is_foreign(*own)) return live_wait(WaitKind::kFileLock, "a file that is open outside too");
+  const auto blockers = blockers_of(snapshot->file_locks(), waiter_of(thread), *own);
   if (blockers.empty()) return live_wait(WaitKind::kFileLock, "which process has the lock is not known");
   Wait wait{WaitKind::kFileLock, {}, {}, {}};
   for (const FileLock& blocker : blockers) {
     // Of a lock by flock() the kernel tells who took it, as flock(1) does for a shell, which has the open file then.
     std::vector<pid_t> holders;
-    if (blocker.holder == kOfOpenFile || blocker.kind == FileLock::Kind::kFlock) holders = holders_of(blocker, *world);
+    if (blocker.holder == kOfOpenFile || blocker.kind == FileLock::Kind::kFlock)
+      holders = holders_of(blocker, *snapshot);
     if (holders.empty() && blocker.holder != kOfOpenFile) holders.push_back(blocker.holder);
-    if (holders.empty() || world->process(holders[0]) == nullptr) {
+    if (holders.empty() || snapshot->process(holders[0]) == nullptr) {
       return live_wait(WaitKind::kFileLock, "a process outside has the lock");
     }
     wait.object = "file lock of process " + std::to_string(holders[0]);
     add_processes(holders, &wait);
   }
-  for (const auto& [pid, process] : world->processes()) {
+  for (const auto& [pid, process] : snapshot->processes()) {
     const bool has_it = std::any_of(process.descriptors.begin(), process.descriptors.end(),
                                     [own](const Descriptor& other) { return other.target == own->target; });
     if (has_it && pid != thread.pid) add_wakers({{pid, 0}}, &wait);

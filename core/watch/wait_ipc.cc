@@ -23,21 +23,21 @@ struct Object {
   bool may_have_clients = false;
 };
 
-std::string outside_text(const Object& object) { return "somebody outside may use " + object.name; }
+std::string outside_text(const Object& object) { return "a process outside may use " + object.name; }
 
 Wait live_wait_for(const Object& object) { return live_wait(object.kind, outside_text(object)); }
 
 // Any process of the tree may act on the object, whether it has done so before or not.
-Wait wait_within_tree(const Object& object, std::string what, World* world) {
-  if (!world->assumptions().nobody_connects || !world->is_closed()) return live_wait_for(object);
-  if (!world->blind_spot().empty()) return live_wait(object.kind, world->blind_spot());
+Wait wait_within_tree(const Object& object, std::string what, TreeSnapshot* snapshot) {
+  if (!snapshot->assumptions().nobody_connects || !snapshot->is_closed()) return live_wait_for(object);
+  if (!snapshot->blind_spot().empty()) return live_wait(object.kind, snapshot->blind_spot());
   if (object.may_have_clients) {
-    world->assume_no_client(outside_text(object));
+    snapshot->assume_no_client(outside_text(object));
   } else {
-    world->assume(outside_text(object));
+    snapshot->assume(outside_text(object));
   }
   Wait wait{object.kind, std::move(what), {}, {}};
-  add_processes(world->everybody(), &wait);
+  add_processes(snapshot->everybody(), &wait);
   return wait;
 }
 
@@ -49,30 +49,31 @@ Wait timed_wait() {
 
 // Of this IPC namespace, and made by the tree. Times are whole seconds here: one that was made in the second before the
 // tree counts as the tree's.
-std::optional<SysvObject> own_object(pid_t pid, const char* table, std::uint64_t id, World* world) {
-  if (world->proc()->link(std::to_string(pid) + "/ns/ipc") != world->proc()->link("self/ns/ipc")) return std::nullopt;
-  const auto objects = parse_sysv_objects(world->proc()->read(table).value_or(""));
+std::optional<SysvObject> own_object(pid_t pid, const char* table, std::uint64_t id, TreeSnapshot* snapshot) {
+  if (snapshot->proc()->link(std::to_string(pid) + "/ns/ipc") != snapshot->proc()->link("self/ns/ipc"))
+    return std::nullopt;
+  const auto objects = parse_sysv_objects(snapshot->proc()->read(table).value_or(""));
   const auto found = std::find_if(objects.begin(), objects.end(),
                                   [id](const SysvObject& one) { return one.id == static_cast<std::int32_t>(id); });
   if (found == objects.end()) return std::nullopt;
   const Nanos changed = found->changed * kNanosPerSecond + kNanosPerSecond;
-  return wall_now() - changed <= world->age() ? std::optional(*found) : std::nullopt;
+  return wall_now() - changed <= snapshot->age() ? std::optional(*found) : std::nullopt;
 }
 
-bool is_of_tree(pid_t pid, const World& world) { return world.process(pid) != nullptr; }
+bool is_of_tree(pid_t pid, const TreeSnapshot& snapshot) { return snapshot.process(pid) != nullptr; }
 
 }  // namespace
 
-Wait decode_semaphore(const ThreadSample& thread, World* world) {
+Wait decode_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
   if (thread.call.number == SYS_semtimedop && arguments[3] != 0) return timed_wait();
   const std::string set = std::to_string(static_cast<std::int32_t>(arguments[0]));
   Object object{WaitKind::kSemaphore, "System V semaphore set " + set};
-  const auto known = own_object(thread.pid, "sysvipc/sem", arguments[0], world);
+  const auto known = own_object(thread.pid, "sysvipc/sem", arguments[0], snapshot);
   const std::uint64_t count = arguments[2];
   std::vector<sembuf> operations(count <= kMostOperations ? count : 0);
   if (!known || operations.empty() ||
-      !world->memory(thread.pid, arguments[1], operations.data(), count * sizeof(sembuf))) {
+      !snapshot->memory(thread.pid, arguments[1], operations.data(), count * sizeof(sembuf))) {
     return live_wait_for(object);
   }
   operations.erase(std::remove_if(operations.begin(), operations.end(),
@@ -82,57 +83,57 @@ Wait decode_semaphore(const ThreadSample& thread, World* world) {
   bool is_lock = true, is_used_in_tree = true;
   pid_t last_user = 0;
   for (const sembuf& operation : operations) {
-    const auto user = world->proc()->semaphore_user(known->id, operation.sem_num);
-    if (!user || world->lives_outside(*user)) return live_wait_for(object);
+    const auto user = snapshot->proc()->semaphore_user(known->id, operation.sem_num);
+    if (!user || snapshot->lives_outside(*user)) return live_wait_for(object);
     // A server takes what its clients have given, and keeps it; SEM_UNDO would give it back at the server's end.
     is_lock = is_lock && ((operation.sem_flg & SEM_UNDO) != 0 || operation.sem_op == 0);
-    is_used_in_tree = is_used_in_tree && is_of_tree(*user, *world);
+    is_used_in_tree = is_used_in_tree && is_of_tree(*user, *snapshot);
     if (*user != 0) last_user = *user;
   }
   object.may_have_clients = known->key != IPC_PRIVATE && !(is_lock && is_used_in_tree);
   const std::string which =
       operations.size() == 1 ? "semaphore " + std::to_string(operations.front().sem_num) : "semaphores";
-  Wait wait = wait_within_tree(object, which + " of " + object.name, world);
+  Wait wait = wait_within_tree(object, which + " of " + object.name, snapshot);
   wait.urgent = is_lock && !object.may_have_clients;
   wait.last_user = last_user;
   return wait;
 }
 
-Wait decode_message_queue(const ThreadSample& thread, World* world) {
+Wait decode_message_queue(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
   const bool reads = thread.call.number == SYS_msgrcv;
   Object object{reads ? WaitKind::kMessageRead : WaitKind::kMessageWrite,
                 "message queue " + std::to_string(static_cast<std::int32_t>(arguments[0]))};
-  const auto known = own_object(thread.pid, "sysvipc/msg", arguments[0], world);
-  if (!known || world->lives_outside(known->last_sender) || world->lives_outside(known->last_receiver)) {
+  const auto known = own_object(thread.pid, "sysvipc/msg", arguments[0], snapshot);
+  if (!known || snapshot->lives_outside(known->last_sender) || snapshot->lives_outside(known->last_receiver)) {
     return live_wait_for(object);
   }
   const pid_t partner = reads ? known->last_sender : known->last_receiver;
-  object.may_have_clients = known->key != IPC_PRIVATE && !is_of_tree(partner, *world);
+  object.may_have_clients = known->key != IPC_PRIVATE && !is_of_tree(partner, *snapshot);
   const auto type = static_cast<std::int64_t>(arguments[3]);
   const std::string message = type > 0 ? "a message of type " + std::to_string(type) : "a message";
-  Wait wait = wait_within_tree(object, (reads ? message : "room") + " in " + object.name, world);
+  Wait wait = wait_within_tree(object, (reads ? message : "room") + " in " + object.name, snapshot);
   wait.urgent = !reads && !object.may_have_clients;
   return wait;
 }
 
-Wait decode_posix_queue(const ThreadSample& thread, World* world) {
+Wait decode_posix_queue(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
   if (arguments[4] != 0) return timed_wait();
   const bool reads = thread.call.number == SYS_mq_timedreceive;
-  const Descriptor* queue = world->descriptor(thread.pid, static_cast<std::int32_t>(arguments[0]));
+  const Descriptor* queue = snapshot->descriptor(thread.pid, static_cast<std::int32_t>(arguments[0]));
   const WaitKind kind = reads ? WaitKind::kMessageRead : WaitKind::kMessageWrite;
   if (queue == nullptr || queue->info_inode == 0) return live_wait(kind, "an unknown message queue");
   const std::string_view target = queue->target;
   const bool has_name = !target.ends_with(kDeleted);
   Object object{kind,
                 "message queue " + std::string(has_name ? target : target.substr(0, target.size() - kDeleted.size()))};
-  if (!world->assumptions().nobody_connects || world->is_foreign(*queue) || world->is_open_outside(*queue)) {
+  if (!snapshot->assumptions().nobody_connects || snapshot->is_foreign(*queue) || snapshot->is_open_outside(*queue)) {
     return live_wait_for(object);
   }
   // Who has opened it only for the other direction is the partner in the tree.
   bool has_partner = false;
-  for (const auto& [pid, process] : world->processes()) {
+  for (const auto& [pid, process] : snapshot->processes()) {
     for (const Descriptor& other : process.descriptors) {
       const auto mode = other.flags & O_ACCMODE;
       const bool is_partner = mode == (reads ? O_WRONLY : O_RDONLY);
@@ -140,7 +141,7 @@ Wait decode_posix_queue(const ThreadSample& thread, World* world) {
     }
   }
   object.may_have_clients = has_name && !has_partner;
-  Wait wait = wait_within_tree(object, (reads ? "a message in " : "room in ") + object.name, world);
+  Wait wait = wait_within_tree(object, (reads ? "a message in " : "room in ") + object.name, snapshot);
   wait.urgent = !reads && !object.may_have_clients;
   return wait;
 }

@@ -14,11 +14,11 @@ constexpr std::uint64_t kMostDescriptors = 4096;
 
 using Polled = std::int64_t;  ///< the number of a descriptor
 
-std::optional<std::vector<Polled>> polled_by_poll(const ThreadSample& thread, World* world) {
+std::optional<std::vector<Polled>> polled_by_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const std::uint64_t count = thread.call.arguments[1];
   if (count > kMostDescriptors) return std::nullopt;
   std::vector<pollfd> waits(count);
-  if (count > 0 && !world->memory(thread.pid, thread.call.arguments[0], waits.data(), count * sizeof(pollfd))) {
+  if (count > 0 && !snapshot->memory(thread.pid, thread.call.arguments[0], waits.data(), count * sizeof(pollfd))) {
     return std::nullopt;
   }
   std::vector<Polled> polled;
@@ -29,7 +29,7 @@ std::optional<std::vector<Polled>> polled_by_poll(const ThreadSample& thread, Wo
   return polled;
 }
 
-std::optional<std::vector<Polled>> polled_by_select(const ThreadSample& thread, World* world) {
+std::optional<std::vector<Polled>> polled_by_select(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const std::uint64_t count = thread.call.arguments[0];
   if (count > kMostDescriptors) return std::nullopt;
   constexpr std::size_t kBits = 64;
@@ -39,7 +39,7 @@ std::optional<std::vector<Polled>> polled_by_select(const ThreadSample& thread, 
     sets[i].resize(words);
     const std::uint64_t address = thread.call.arguments[i + 1];
     if (address == 0 || words == 0) continue;
-    if (!world->memory(thread.pid, address, sets[i].data(), words * sizeof(std::uint64_t))) return std::nullopt;
+    if (!snapshot->memory(thread.pid, address, sets[i].data(), words * sizeof(std::uint64_t))) return std::nullopt;
   }
   std::vector<Polled> polled;
   for (std::uint64_t number = 0; number < count; ++number) {
@@ -51,15 +51,15 @@ std::optional<std::vector<Polled>> polled_by_select(const ThreadSample& thread, 
 
 // Its set says by which numbers files were added to it. A number that now means another file proves nothing: the one
 // that was added may live on in another process.
-std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, World* world) {
-  const Descriptor* epoll = world->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
+std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const Descriptor* epoll = snapshot->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (epoll == nullptr || epoll->kind != Descriptor::Kind::kEpoll) return std::nullopt;
   if (epoll->watched.size() > kMostDescriptors || epoll->watched.size() != epoll->watched_inodes.size()) {
     return std::nullopt;
   }
   std::vector<Polled> polled;
   for (std::size_t i = 0; i < epoll->watched.size(); ++i) {
-    const Descriptor* now = world->descriptor(thread.pid, epoll->watched[i]);
+    const Descriptor* now = snapshot->descriptor(thread.pid, epoll->watched[i]);
     if (now == nullptr || epoll->watched_inodes[i] == 0) return std::nullopt;
     const bool has_own_inode = now->kind == Descriptor::Kind::kPipe || now->kind == Descriptor::Kind::kSocket;
     if (epoll->watched_inodes[i] != (has_own_inode ? now->inode : now->info_inode)) return std::nullopt;
@@ -70,15 +70,15 @@ std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, W
 
 // After a stop and a continuation the kernel restarts what had a time limit, and any poll. What it is cannot be told,
 // but nothing else without a limit has arguments like these.
-bool is_endless_poll(const ThreadSample& thread, World* world) {
+bool is_endless_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
   const std::uint64_t count = arguments[1];
   if (static_cast<std::int32_t>(arguments[2]) >= 0 || count == 0 || count > kMostDescriptors) return false;
   std::vector<pollfd> waits(count);
-  if (!world->memory(thread.pid, arguments[0], waits.data(), count * sizeof(pollfd))) return false;
+  if (!snapshot->memory(thread.pid, arguments[0], waits.data(), count * sizeof(pollfd))) return false;
   constexpr int kEvents = 0x3fff;  // all that asm-generic/poll.h knows
   const auto is_wait = [&](const pollfd& wait) {
-    return world->descriptor(thread.pid, wait.fd) != nullptr && wait.events != 0 && (wait.events & ~kEvents) == 0;
+    return snapshot->descriptor(thread.pid, wait.fd) != nullptr && wait.events != 0 && (wait.events & ~kEvents) == 0;
   };
   return std::any_of(waits.begin(), waits.end(), is_wait) &&
          std::all_of(waits.begin(), waits.end(), [&](const pollfd& wait) { return wait.fd < 0 || is_wait(wait); });
@@ -101,24 +101,24 @@ bool has_time_limit(const ThreadSample& thread) {
   }
 }
 
-std::optional<std::vector<Polled>> polled_by(const ThreadSample& thread, World* world) {
+std::optional<std::vector<Polled>> polled_by(const ThreadSample& thread, TreeSnapshot* snapshot) {
   switch (call_of(thread.call.number)) {
     case Call::kPoll:
     case Call::kRestart:
     case Call::kPpoll:
-      return polled_by_poll(thread, world);
+      return polled_by_poll(thread, snapshot);
     case Call::kSelect:
-      return polled_by_select(thread, world);
+      return polled_by_select(thread, snapshot);
     default:
-      return polled_by_epoll(thread, world);
+      return polled_by_epoll(thread, snapshot);
   }
 }
 
 // All eventfds have one inode, so which of them is in an epoll set cannot be told: any.
-void add_all_eventfds(const ThreadSample& thread, Polled number, World* world, Wait* wait) {
-  const Descriptor* descriptor = world->descriptor(thread.pid, number);
+void add_all_eventfds(const ThreadSample& thread, Polled number, TreeSnapshot* snapshot, Wait* wait) {
+  const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
   if (descriptor == nullptr || descriptor->kind != Descriptor::Kind::kEventfd) return;
-  add_processes(world->eventfd_holders(std::nullopt), wait);
+  add_processes(snapshot->eventfd_holders(std::nullopt), wait);
 }
 
 void add(const Wait& part, Wait* wait) {
@@ -131,24 +131,24 @@ void add(const Wait& part, Wait* wait) {
 
 }  // namespace
 
-Wait decode_poll(const ThreadSample& thread, World* world) {
+Wait decode_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (has_time_limit(thread)) {
     Wait wait = live_wait(WaitKind::kTimer, "a wait with a time limit");
     wait.timed = true;
     return wait;
   }
-  if (call_of(thread.call.number) == Call::kRestart && !is_endless_poll(thread, world)) {
+  if (call_of(thread.call.number) == Call::kRestart && !is_endless_poll(thread, snapshot)) {
     return live_wait(WaitKind::kTimer, "a wait that was interrupted, perhaps one with a time limit");
   }
-  const auto polled = polled_by(thread, world);
+  const auto polled = polled_by(thread, snapshot);
   if (!polled) return live_wait(WaitKind::kPoll, "its descriptors are not known");
   const Call call = call_of(thread.call.number);
   const bool is_epoll = call == Call::kEpollWait || call == Call::kEpollWait2;
   Wait wait{WaitKind::kPoll, {}, {}, {}};
   wait.polled = *polled;
   for (const Polled number : *polled) {
-    add(decode_polled(thread, number, world), &wait);
-    if (is_epoll) add_all_eventfds(thread, number, world, &wait);
+    add(decode_polled(thread, number, snapshot), &wait);
+    if (is_epoll) add_all_eventfds(thread, number, snapshot, &wait);
   }
   if (wait.wakers.empty() && wait.why_live.empty()) wait.why_live = kOnlyASignal;
   return wait;

@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::string_view kSlaves = "/dev/pts/";
 
-std::vector<pid_t> holders_of_slave(std::uint32_t terminal, const World& world) {
+std::vector<pid_t> holders_of_slave(std::uint32_t terminal, const TreeSnapshot& snapshot) {
   std::vector<pid_t> holders;
-  for (const auto& [pid, process] : world.processes()) {
+  for (const auto& [pid, process] : snapshot.processes()) {
     for (const Descriptor& descriptor : process.descriptors) {
       if (slave_of_terminal(descriptor) == terminal) holders.push_back(pid);
     }
@@ -27,14 +27,14 @@ std::optional<std::uint32_t> slave_of_terminal(const Descriptor& descriptor) {
   return scan.number(&number) && scan.at_end() ? std::optional(number) : std::nullopt;
 }
 
-std::optional<Wait> decode_terminal(const Descriptor& descriptor, World::End end, World* world) {
+std::optional<Wait> decode_terminal(const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const auto slave = slave_of_terminal(descriptor);
   if (!slave && !descriptor.terminal) return std::nullopt;
   const std::uint32_t terminal = slave ? *slave : *descriptor.terminal;
-  const auto masters = world->terminal_masters(terminal);
-  const auto slaves = holders_of_slave(terminal, *world);
+  const auto masters = snapshot->terminal_masters(terminal);
+  const auto slaves = holders_of_slave(terminal, *snapshot);
   if (masters.empty() || slaves.empty()) return std::nullopt;
-  Wait wait{end == World::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite,
+  Wait wait{end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite,
             std::string(kSlaves) + std::to_string(terminal),
             {},
             {}};

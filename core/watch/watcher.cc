@@ -63,10 +63,10 @@ bool somebody_runs(const Sample& sample) {
 
 }  // namespace
 
-Watcher::Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths, TakeSample taken)
+Watcher::Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths deaths, TakeSample taken)
     : proc_(proc),
       tree_(tree),
-      outside_(std::move(outside)),
+      boundary_(std::move(boundary)),
       deaths_(std::move(deaths)),
       taken_(std::move(taken)),
       orphaned_(proc),
@@ -115,8 +115,8 @@ void Watcher::catch_waiters_for_gil() {
 Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {
   Proof proof;
   proof.sample = std::move(sample);
-  proof.world = std::make_unique<World>(proc_, proof.sample.get(), outside_());
-  proof.judgement = judge(*proof.sample, proof.world.get());
+  proof.snapshot = std::make_unique<TreeSnapshot>(proc_, proof.sample.get(), boundary_());
+  proof.judgement = judge(*proof.sample, proof.snapshot.get());
   proof.last_moved = last_moved_;
   return proof;
 }
@@ -235,7 +235,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
 
 void Watcher::find_who_cannot_return(Proof* proof, Nanos now) {
   Judgement& judgement = proof->judgement;
-  judgement.cannot_return = processes_that_cannot_return(judgement, proof->world.get());
+  judgement.cannot_return = processes_that_cannot_return(judgement, proof->snapshot.get());
   if (judgement.cannot_return == judgement.stuck) {
     up_to_helpers_.clear();
     helpers_until_ = 0;
@@ -259,9 +259,9 @@ std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
   const auto judge = [&](std::unique_ptr<Sample> sample) {
     proof = judge_sample(std::move(sample));
     Judgement& found = proof.judgement;
-    found.orphaned = find_orphaned_waits(found, proof.world.get());
+    found.orphaned = find_orphaned_waits(found, proof.snapshot.get());
     mark_orphaned(&found);
-    found.cannot_return = processes_that_cannot_return(found, proof.world.get());
+    found.cannot_return = processes_that_cannot_return(found, proof.snapshot.get());
     mark_main_threads(&found);
     for (OrphanedWait& wait : found.orphaned) wait.held_up = found.cannot_return.size();
     return found.orphaned;
@@ -313,20 +313,20 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
                                                      std::set<pid_t> polls, std::map<pid_t, std::string> spins) {
   Proof proof;
   proof.sample = std::move(sample);
-  Outside outside = outside_();
+  TreeBoundary boundary = boundary_();
   const bool is_late = no_limit_from == kAnyLimit;  // what was stopped may be continued soon
-  outside.assumptions = {true, true, is_late, no_limit_from, std::move(polls), std::move(spins)};
-  proof.world = std::make_unique<World>(proc_, proof.sample.get(), std::move(outside));
-  proof.judgement = judge(*proof.sample, proof.world.get());
+  boundary.assumptions = {true, true, is_late, no_limit_from, std::move(polls), std::move(spins)};
+  proof.snapshot = std::make_unique<TreeSnapshot>(proc_, proof.sample.get(), std::move(boundary));
+  proof.judgement = judge(*proof.sample, proof.snapshot.get());
   proof.verdict = HangVerdict::kStalled;
-  const auto& assumed = proof.world->assumed();
+  const auto& assumed = proof.snapshot->assumed();
   const bool is_stuck = proof.judgement.is_deadlock() || is_waited_for(proof.judgement);
   if (!proof.sample->whole || !is_stuck || assumed.empty()) return std::nullopt;
   for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedTold); ++i) {
     proof.but_for += (i == 0 ? "" : "; ") + assumed[i];
   }
-  proof.needs_no_signal = proof.world->assumes_no_signal();
-  proof.needs_no_client = proof.world->assumes_no_client();
+  proof.needs_no_signal = proof.snapshot->assumes_no_signal();
+  proof.needs_no_client = proof.snapshot->assumes_no_client();
   if (assumed.size() > kMostAssumedTold) proof.but_for += "; and so on";
   return proof;
 }

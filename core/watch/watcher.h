@@ -20,7 +20,7 @@ namespace mprun {
 /// What was proved, or else what was found, with the evidence it rests on.
 struct Proof {
   std::unique_ptr<Sample> sample;
-  std::unique_ptr<World> world;
+  std::unique_ptr<TreeSnapshot> snapshot;
   Judgement judgement;
   HangVerdict verdict = HangVerdict::kDeadlock;
   Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
@@ -40,14 +40,14 @@ class Watcher {
     bool with_root = false;  ///< false: the descendants of `root` alone
     Nanos stall = 0;         ///< when nobody has got anywhere for so long, that is told; 0: never
   };
-  using AskOutside = std::function<Outside()>;
+  using AskBoundary = std::function<TreeBoundary()>;
   /// How many children of a process came to a bad end since `when` (monotonic).
   using CountDeaths = std::function<std::size_t(pid_t parent, Nanos when)>;
 
   using TakeSample = std::function<void(const Sample&)>;
 
   /// `outside` is called for every judgement, `taken` for every sample; `proc` outlives the watcher.
-  Watcher(ProcSource* proc, Tree tree, AskOutside outside, CountDeaths deaths, TakeSample taken = {});
+  Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths deaths, TakeSample taken = {});
 
   /// When to look again, monotonic.
   [[nodiscard]] Nanos next_look() const { return next_look_; }
@@ -87,7 +87,7 @@ class Watcher {
 
   ProcSource* proc_;
   Tree tree_;
-  AskOutside outside_;
+  AskBoundary boundary_;
   CountDeaths deaths_;
   TakeSample taken_;
   ActivityMeter activity_;

@@ -12,7 +12,7 @@
 
 namespace mprun {
 
-/// Notes that are not for people but for the watch (core/watch/family.h): all of them are passed on.
+/// Notes that are not for people but for the watch (core/watch/process_history.h): all of them are passed on.
 inline constexpr const char* kHistoryNotes = "history";
 
 /// One thing an adapter said for the first time.

@@ -1,4 +1,4 @@
-/* The frames between mprun, its hosts and its workers, and the board they share. One machine, one
+/* The frames between mprun, its hosts and its workers, and the claim table they share. One machine, one
  * build: native byte order, fixed layouts. Plain C, because the worker extension is C; included by
  * the supervisor (C++) and by adapters/python/extension.
  *
@@ -42,7 +42,7 @@ struct mprun_frame {
 #define MPRUN_EXIT_CHANNEL_LOST 86
 
 struct mprun_tasks {
-  uint32_t position; /* of the first task in this worker's stream of tasks, see the board */
+  uint32_t position; /* of the first task in this worker's stream of tasks, see the claim table */
   uint32_t count;
 };
 struct mprun_task {
@@ -71,13 +71,13 @@ enum mprun_tensor_kind {
   MPRUN_TENSOR_SAFETENSORS = 1, /* NAME in TASK.safetensors */
 };
 
-/* The board: one cache line a worker slot, in a memory file that supervisor and workers map.
+/* The claim table: one cache line a worker slot, in a memory file that supervisor and workers map.
  *
  * The tasks handed to a worker have positions 0, 1, 2, ... `claim` holds, in one atomic word, the
  * position the worker starts next (upper half) and the first position it may not start (lower
  * half). The supervisor grants by raising the limit; it takes back what was not started by setting
  * next = limit, and the worker skips what it finds taken. So a long task never holds hostages. */
-struct mprun_board_slot {
+struct mprun_claim_slot {
   uint64_t claim;
   uint64_t reserved[7];
 };
@@ -87,7 +87,7 @@ static inline uint32_t mprun_claim_next(uint64_t claim) { return (uint32_t)(clai
 static inline uint32_t mprun_claim_limit(uint64_t claim) { return (uint32_t)claim; }
 
 /* Worker: may the task at `position` start? If so it is claimed. Positions wrap; differences are small. */
-static inline int mprun_board_claim(struct mprun_board_slot* slot, uint32_t position) {
+static inline int mprun_claim_next(struct mprun_claim_slot* slot, uint32_t position) {
   uint64_t seen = __atomic_load_n(&slot->claim, __ATOMIC_ACQUIRE);
   for (;;) {
     if (mprun_claim_next(seen) != position || mprun_claim_limit(seen) == position) return 0;
@@ -97,7 +97,7 @@ static inline int mprun_board_claim(struct mprun_board_slot* slot, uint32_t posi
 }
 
 /* Supervisor: lets the worker start `count` more tasks. */
-static inline void mprun_board_grant(struct mprun_board_slot* slot, uint32_t count) {
+static inline void mprun_claim_grant(struct mprun_claim_slot* slot, uint32_t count) {
   uint64_t seen = __atomic_load_n(&slot->claim, __ATOMIC_ACQUIRE);
   uint64_t want;
   do {
@@ -106,7 +106,7 @@ static inline void mprun_board_grant(struct mprun_board_slot* slot, uint32_t cou
 }
 
 /* Supervisor: takes back every task the worker has not started; returns how many. */
-static inline uint32_t mprun_board_take_back(struct mprun_board_slot* slot) {
+static inline uint32_t mprun_claim_take_back(struct mprun_claim_slot* slot) {
   uint64_t seen = __atomic_load_n(&slot->claim, __ATOMIC_ACQUIRE);
   uint64_t want;
   do {

@@ -27,8 +27,8 @@ int main(int argc, char** argv) {
   const double sampling =
       seconds_of(count, [&] { sample = take_sample(proc.get(), mprun::process_tree(proc.get(), root, true)); });
   const double judging = seconds_of(count, [&] {
-    mprun::World world(proc.get(), &sample, {});
-    (void)judge(sample, &world);
+    mprun::TreeSnapshot snapshot(proc.get(), &sample, {});
+    (void)judge(sample, &snapshot);
   });
   std::printf("%zu %.9f %.9f\n", sample.threads.size(), sampling, judging);
   return 0;

@@ -1,7 +1,7 @@
-// Session: one life of mprun. It stands for the shell and what is around it (supervisor, crew, hosts, workers, inputs,
+// Session: one life of mprun. It stands for the shell and what is around it (supervisor, pool, hosts, workers, inputs,
 // clock, disk), drives a Scheduler through all of that by random choices, and shows each step to the Oracle. What the
-// shell and the crews cannot deliver does not happen here: messages of a worker come in their order, those that it
-// wrote before it died come before its end, and TakenBack and InputsRead are queued behind what the shell is just
+// shell and the worker pools cannot deliver does not happen here: messages of a worker come in their order, those that
+// it wrote before it died come before its end, and TakenBack and InputsRead are queued behind what the shell is just
 // doing.
 #pragma once
 

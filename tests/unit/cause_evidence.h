@@ -1,6 +1,6 @@
 // CauseEvidence: a tree that a test writes down, as the rules of causes.h get to see it. Its processes have numbers
-// that no process of this machine has, but for `alive`, which is ours: of it alone a Family can remember more than the
-// end.
+// that no process of this machine has, but for `alive`, which is ours: of it alone a ProcessHistory can remember more
+// than the end.
 #pragma once
 
 #include <unistd.h>
@@ -19,13 +19,13 @@ constexpr pid_t kParent = 5'000'010, kChild = 5'000'020, kThird = 5'000'030;
 class CauseEvidence {
  public:
   FakeProc proc;
-  Family family = std::move(*Family::create(&proc));
-  Outside outside;
+  ProcessHistory history = std::move(*ProcessHistory::create(&proc));
+  TreeBoundary boundary;
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
   std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call tells
   pid_t lost_helper = 0, late = 0;                   ///< see Evidence
 
-  /// A process of which the family remembers by whom it was forked, and that it was told to end.
+  /// A process of which the history remembers by whom it was forked, and that it was told to end.
   const pid_t alive = getpid();
 
   void forked(pid_t pid, pid_t parent, unsigned threads) {
@@ -35,7 +35,7 @@ class CauseEvidence {
   void ended(pid_t pid, pid_t parent, int status) {
     hear(parent, "end\t" + std::to_string(pid) + '\t' + std::to_string(status));
   }
-  void hear(pid_t pid, const std::string& text) { family.hear({pid, kHistoryNotes, text}); }
+  void hear(pid_t pid, const std::string& text) { history.hear({pid, kHistoryNotes, text}); }
 
   [[nodiscard]] HangCause of_hang() { return ask(RuleSet::kStuck); }
   [[nodiscard]] HangCause of_orphaned_lock() { return ask(RuleSet::kOrphanedLock); }
@@ -45,14 +45,14 @@ class CauseEvidence {
  private:
   HangCause ask(RuleSet set) {
     const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
-    World world(&proc, &sample, outside);
-    Judgement judgement = judge(sample, &world);
-    judgement.orphaned = find_orphaned_waits(judgement, &world);
+    TreeSnapshot snapshot(&proc, &sample, boundary);
+    Judgement judgement = judge(sample, &snapshot);
+    judgement.orphaned = find_orphaned_waits(judgement, &snapshot);
     for (JudgedThread& thread : judgement.threads) {
       const auto wait = waits.find(thread.sample->tid);
       if (wait != waits.end()) thread.wait = wait->second;
     }
-    return find_cause({&judgement, &world, python, &family, lost_helper, late}, set);
+    return find_cause({&judgement, &snapshot, python, &history, lost_helper, late}, set);
   }
 };
 

@@ -401,22 +401,22 @@ struct Judged {
   std::map<pid_t, Wait> waits;  ///< by thread
   std::set<pid_t> stuck, live;
   bool is_deadlock = false;
-  std::vector<std::string> assumed;  ///< World::assumed()
+  std::vector<std::string> assumed;  ///< TreeSnapshot::assumed()
   [[nodiscard]] bool is_stuck(pid_t pid) const { return stuck.count(pid) != 0; }
 };
 
-inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const Outside& outside) {
+inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const TreeBoundary& boundary) {
   const Sample sample = take_sample(proc, processes);
-  World world(proc, &sample, outside);
-  Judgement judgement = judge(sample, &world);
-  Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock(), world.assumed()};
+  TreeSnapshot snapshot(proc, &sample, boundary);
+  Judgement judgement = judge(sample, &snapshot);
+  Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock(), snapshot.assumed()};
   for (JudgedThread& thread : judgement.threads) all.waits[thread.sample->tid] = std::move(thread.wait);
   return all;
 }
 
 /// The tree below process 1.
-inline Judged judged(FakeProc* proc, const Outside& outside = {}) {
-  return judged(proc, process_tree(proc, 1, false), outside);
+inline Judged judged(FakeProc* proc, const TreeBoundary& boundary = {}) {
+  return judged(proc, process_tree(proc, 1, false), boundary);
 }
 
 }  // namespace mprun

@@ -5,7 +5,7 @@
 
 #include "launch/environment.h"
 #include "launch/launcher.h"
-#include "supervise/command_crew.h"
+#include "supervise/command_pool.h"
 
 namespace mprun {
 namespace {

@@ -48,7 +48,7 @@ class ClaimedBlocksTest : public testing::Test {
       spec.inputs = RangeInput{100, static_cast<std::int64_t>(100 + tasks), 1};
       return open_inputs(spec);
     };
-    options.make_certain = [this] {
+    options.make_durable = [this] {
       ++certain_;
       return durable_.load();
     };

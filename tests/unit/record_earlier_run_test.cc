@@ -160,7 +160,7 @@ TEST_F(RecordEarlierRunTest, FilesAreThereBeforeTheResultsThatNeedThem) {
 }
 
 TEST_F(RecordEarlierRunTest, TheJournalTellsAgainWhatHappened) {
-  Origin origin;
+  Provenance origin;
   origin.job = "digits";
   origin.mprun = "1.2.3";
   origin.files.push_back({"the script", "/a.py", 7, 8, "digest"});
@@ -209,7 +209,7 @@ TEST_F(RecordEarlierRunTest, AfterAPowerCutOnlyWhatWasOnDiskIsCertain) {
     sessions->boot += "another";
     return certain_bytes(*sessions);
   };
-  auto journal = Journal::create(path(kJournalName), Origin());
+  auto journal = Journal::create(path(kJournalName), Provenance());
   ASSERT_TRUE(journal);
   (*journal)->end(0, 1, OnDisk::kLater);
   EXPECT_EQ(certain(), 0U);
@@ -229,7 +229,7 @@ TEST_F(RecordEarlierRunTest, WhatIsNoJournalIsRefusedByName) {
   EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr("is not a run directory"));
   put("results.jsonl", "");
   EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr("kept no journal"));
-  Json options = {{"journal", kJournalVersion}, {"started", ""}, {"origin", to_json(Origin())}};
+  Json options = {{"journal", kJournalVersion}, {"started", ""}, {"origin", to_json(Provenance())}};
   options["origin"]["options"] = Json::array();
   for (const auto& [text, told] : std::vector<std::pair<std::string, std::string>>{
            {"", "is empty"},
@@ -252,7 +252,8 @@ TEST_F(RecordEarlierRunTest, AVersionOfAnyLengthIsToldInFewWords) {
 }
 
 TEST_F(RecordEarlierRunTest, NumbersThatNobodyWroteAreNoNumbers) {
-  const Json first = {{"journal", kJournalVersion}, {"started", "9999-12-31T23:59:59Z"}, {"origin", to_json(Origin())}};
+  const Json first = {
+      {"journal", kJournalVersion}, {"started", "9999-12-31T23:59:59Z"}, {"origin", to_json(Provenance())}};
   put(kJournalName, first.dump() + R"(
 {"session":2147483647}
 {"session":1e300}
@@ -290,22 +291,22 @@ TEST_F(RecordEarlierRunTest, FilesThatChangedAreNamed) {
   JobSpec spec;
   spec.script = path("a.py");
   spec.inputs = LinesInput{path("x.txt")};
-  const Origin before = origin_of(spec, "", "");
+  const Provenance before = provenance_of(spec, "", "");
   put("a.py", "one");  // written anew, the same
-  EXPECT_THAT(changed_files(before, origin_of(spec, "", "")), IsEmpty());
+  EXPECT_THAT(changed_files(before, provenance_of(spec, "", "")), IsEmpty());
   put("a.py", "two");
-  EXPECT_THAT(changed_files(before, origin_of(spec, "", "")), ElementsAre(HasSubstr("a.py has changed")));
+  EXPECT_THAT(changed_files(before, provenance_of(spec, "", "")), ElementsAre(HasSubstr("a.py has changed")));
   fs::remove(path("a.py"));
-  EXPECT_THAT(changed_files(before, origin_of(spec, "", "")), ElementsAre(HasSubstr("a.py is gone")));
+  EXPECT_THAT(changed_files(before, provenance_of(spec, "", "")), ElementsAre(HasSubstr("a.py is gone")));
   spec.inputs = LinesInput{path("x.txt")};
   spec.shared.push_back({});
   spec.shared.back().path = path("x.txt");  // for both, at any rate
-  const Origin twice = origin_of(spec, "", "");
+  const Provenance twice = provenance_of(spec, "", "");
   EXPECT_THAT(changed_files(twice, twice), IsEmpty());
   EXPECT_THAT(changed_files(before, twice), ElementsAre(HasSubstr("a.py is gone")));
   spec.inputs = LinesInput{"-"};
-  EXPECT_TRUE(origin_of(spec, "", "").reads_stdin);
-  const auto again = origin_from_json(to_json(before));
+  EXPECT_TRUE(provenance_of(spec, "", "").reads_stdin);
+  const auto again = provenance_from_json(to_json(before));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_THAT(changed_files(before, *again), IsEmpty());
 }

@@ -137,7 +137,7 @@ TEST_F(RecordRunDirectoryTest, ARunThatNeverBeganIsCleared) {
   spec_.output_dir = "out";
   ASSERT_TRUE(RunDirectory::create(spec_, Json::object()));
   std::ofstream("out/journal.jsonl") << "{\"torn";
-  const auto cleared = RunDirectory::clear_unborn("out");
+  const auto cleared = RunDirectory::remove_unstarted("out");
   ASSERT_TRUE(cleared) << cleared.error().message;
   EXPECT_TRUE(*cleared);
   EXPECT_TRUE(fs::is_empty("out"));
@@ -148,7 +148,7 @@ TEST_F(RecordRunDirectoryTest, ARunWhoseJournalCannotBeReadIsKept) {
     spec_.output_dir = std::string("out-") + (journal[0] == '/' ? "read" : "open");
     ASSERT_TRUE(RunDirectory::create(spec_, Json::object()));
     fs::create_symlink(journal, spec_.output_dir + "/journal.jsonl");
-    const auto cleared = RunDirectory::clear_unborn(spec_.output_dir);
+    const auto cleared = RunDirectory::remove_unstarted(spec_.output_dir);
     ASSERT_TRUE(cleared) << cleared.error().message;
     EXPECT_FALSE(*cleared) << journal;
     EXPECT_TRUE(fs::exists(spec_.output_dir + "/job.json")) << journal;

@@ -25,11 +25,11 @@ struct AssumedWait {
 AssumedWait wait_of_ten(FakeProc* proc, Assumptions assumptions, bool moved = false) {
   Sample sample = take_sample(proc, process_tree(proc, 1, false));
   sample.threads.at(0).moved = moved;
-  Outside outside;
-  outside.assumptions = std::move(assumptions);
-  World world(proc, &sample, std::move(outside));
-  Wait wait = decode_wait(sample.threads[0], &world);
-  return {std::move(wait), world.assumed()};
+  TreeBoundary boundary;
+  boundary.assumptions = std::move(assumptions);
+  TreeSnapshot snapshot(proc, &sample, std::move(boundary));
+  Wait wait = decode_wait(sample.threads[0], &snapshot);
+  return {std::move(wait), snapshot.assumed()};
 }
 
 /// Thread 10 waits for a lock, for `seconds` at most.
@@ -101,50 +101,50 @@ TEST(Assumptions, OfHandlersAreThatTheyLetNobodyGoOn) {
   proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);
   for (const bool is_assumed : {false, true}) {
     const Sample sample = take_sample(&proc, {10});
-    Outside outside;
-    outside.assumptions.handlers_release_nobody = is_assumed;
-    World world(&proc, &sample, std::move(outside));
-    EXPECT_EQ(judge(sample, &world).is_deadlock(), is_assumed);
-    EXPECT_EQ(world.assumes_no_signal(), is_assumed);
-    ASSERT_EQ(world.assumed().size(), is_assumed ? 1U : 0U);
+    TreeBoundary boundary;
+    boundary.assumptions.handlers_release_nobody = is_assumed;
+    TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+    EXPECT_EQ(judge(sample, &snapshot).is_deadlock(), is_assumed);
+    EXPECT_EQ(snapshot.assumes_no_signal(), is_assumed);
+    ASSERT_EQ(snapshot.assumed().size(), is_assumed ? 1U : 0U);
     if (!is_assumed) continue;
-    EXPECT_EQ(world.assumed()[0], "process 10 catches signal 10, whose handler may let it go on");
+    EXPECT_EQ(snapshot.assumed()[0], "process 10 catches signal 10, whose handler may let it go on");
   }
 }
 
 TEST(Assumptions, OfHandlersAreNoneOfWhoHasNone) {
   FakeProc proc;
   proc.process(10).catches(SIGCHLD).thread(10).waits_on(0x5000);
-  Outside outside;
-  outside.assumptions.handlers_release_nobody = true;
+  TreeBoundary boundary;
+  boundary.assumptions.handlers_release_nobody = true;
   const Sample sample = take_sample(&proc, {10});
-  World world(&proc, &sample, std::move(outside));
-  EXPECT_FALSE(world.assumes_no_signal());
-  EXPECT_THAT(world.assumed(), IsEmpty());
+  TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+  EXPECT_FALSE(snapshot.assumes_no_signal());
+  EXPECT_THAT(snapshot.assumed(), IsEmpty());
 }
 
 TEST(Assumptions, OfAStopAreThatNobodyOutsideContinuesIt) {
   FakeProc proc;
   proc.process(9).thread(9).call(SYS_wait4, {static_cast<std::uint64_t>(-1)});
   proc.process(10, 9).thread(10).waits_on(0x5000).state = 'T';
-  Outside outside;
-  outside.assumptions.nobody_continues = true;
-  const auto stops = [&](const Outside& around) {
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_continues = true;
+  const auto stops = [&](const TreeBoundary& around) {
     const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
-    World world(&proc, &sample, around);
-    return judge(sample, &world).is_deadlock();
+    TreeSnapshot snapshot(&proc, &sample, around);
+    return judge(sample, &snapshot).is_deadlock();
   };
-  EXPECT_TRUE(stops(outside));
+  EXPECT_TRUE(stops(boundary));
   EXPECT_FALSE(stops({})) << "a proof assumes nothing";
   FakeProc all = proc;
   proc.process(11, 9).thread(11).sleeps();
-  EXPECT_FALSE(stops(outside)) << "another process may continue it";
+  EXPECT_FALSE(stops(boundary)) << "another process may continue it";
   proc = all;
   proc.processes[10].threads[10].state = 't';
-  EXPECT_FALSE(stops(outside)) << "a debugger does what it likes";
+  EXPECT_FALSE(stops(boundary)) << "a debugger does what it likes";
   proc = all;
   proc.processes[10].parent = 1;
-  EXPECT_FALSE(stops(outside)) << "who stops the program itself knows that";
+  EXPECT_FALSE(stops(boundary)) << "who stops the program itself knows that";
 }
 
 }  // namespace

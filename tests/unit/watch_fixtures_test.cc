@@ -48,8 +48,8 @@ TEST_P(FixtureTest, IsJudgedAsItWas) {
   const Sample before = take_sample(proc->get(), process_tree(proc->get(), root, true));
   const Sample after = take_sample(proc->get(), process_tree(proc->get(), root, true));
   EXPECT_TRUE(stood_still(before, after));
-  World world(proc->get(), &after, {});
-  const Judgement judgement = judge(after, &world);
+  TreeSnapshot snapshot(proc->get(), &after, {});
+  const Judgement judgement = judge(after, &snapshot);
   EXPECT_EQ(judgement.stuck.size(), GetParam().stuck);
   EXPECT_EQ(judgement.live.size(), GetParam().live);
   std::vector<WaitKind> kinds;

@@ -32,11 +32,11 @@ class ChangingWord : public ProcRecorder {
 
 /// Watches a process until something is proved, or that many judgements were made in vain.
 std::optional<Proof> watch(ProcSource* proc, pid_t pid, int judgements) {
-  const auto outside = [&judgements] {
+  const auto boundary = [&judgements] {
     --judgements;
-    return Outside();
+    return TreeBoundary();
   };
-  Watcher watcher(proc, {pid, true, 0}, outside, [](pid_t, Nanos) { return std::size_t{0}; });
+  Watcher watcher(proc, {pid, true, 0}, boundary, [](pid_t, Nanos) { return std::size_t{0}; });
   std::optional<Proof> proof;
   while (!proof && judgements > 0) {
     const Nanos left = std::max<Nanos>(watcher.next_look() - monotonic_now(), 0);

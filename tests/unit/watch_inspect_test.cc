@@ -12,7 +12,7 @@
 #include "fake_process.h"
 #include "os/fd.h"
 #include "watch/inspect.h"
-#include "watch/outside.h"
+#include "watch/tree_boundary.h"
 
 namespace mprun {
 namespace {
@@ -193,7 +193,7 @@ class RestOfTheMachine : public ::testing::Test {
     proc_.links[pid + "/fd/" + number] = target;
     proc_.files[pid + "/fdinfo/" + number] = "pos:\t0\nflags:\t02\nmnt_id:\t1\nino:\t7\n";
   }
-  Outside outside() { return rest_of_the_machine(&proc_, 20, {20}); }
+  TreeBoundary boundary() { return boundary_of_tree(&proc_, 20, {20}); }
   static Mapping semaphore() {
     Mapping mapping;
     mapping.shared = true;
@@ -209,49 +209,49 @@ TEST_F(RestOfTheMachine, WhatOthersHaveOpenIsForeign) {
   open("20", "5", "pipe:[501]");
   open("20", "6", "pipe:[502]");
   open("30", "9", "pipe:[502]");
-  EXPECT_EQ(outside().foreign, std::set<std::uint64_t>{502});
-  EXPECT_FALSE(outside().closed);
+  EXPECT_EQ(boundary().foreign, std::set<std::uint64_t>{502});
+  EXPECT_FALSE(boundary().closed);
 }
 
 TEST_F(RestOfTheMachine, StandardStreamsAreForeign) {
   open("20", "2", "pipe:[501]");
   open("20", "3", "pipe:[502]");
-  EXPECT_EQ(outside().foreign, std::set<std::uint64_t>{501});
+  EXPECT_EQ(boundary().foreign, std::set<std::uint64_t>{501});
 }
 
 TEST_F(RestOfTheMachine, AllIsForeignWhereTheParentCannotBeRead) {
   proc_.folders.erase("10/fd");
   open("20", "5", "socket:[501]");
-  EXPECT_EQ(outside().foreign, std::set<std::uint64_t>{501});
+  EXPECT_EQ(boundary().foreign, std::set<std::uint64_t>{501});
 }
 
 TEST_F(RestOfTheMachine, MemoryThatOthersMap) {
   proc_.folders["20/root/dev/shm"] = {"other"};
-  EXPECT_FALSE(outside().shares_memory(semaphore()));
+  EXPECT_FALSE(boundary().shares_memory(semaphore()));
   proc_.files["30/maps"] = "7f0000000000-7f0000001000 rw-s 00000000 00:1a 99 /dev/shm/sem.mp\n";
-  EXPECT_TRUE(outside().shares_memory(semaphore()));
+  EXPECT_TRUE(boundary().shares_memory(semaphore()));
 }
 
 TEST_F(RestOfTheMachine, MemoryThatOthersCouldYetMap) {
   Mapping mapping = semaphore();
-  EXPECT_TRUE(outside().shares_memory(mapping)) << "who knows what names there are";
+  EXPECT_TRUE(boundary().shares_memory(mapping)) << "who knows what names there are";
   proc_.folders["20/root/dev/shm"] = {"sem.job"};
   proc_.names[100] = {"sem.job"};
-  EXPECT_FALSE(outside().shares_memory(mapping)) << "it is another semaphore";
+  EXPECT_FALSE(boundary().shares_memory(mapping)) << "it is another semaphore";
   proc_.names[99] = {"sem.job"};
-  EXPECT_TRUE(outside().shares_memory(mapping)) << "it is that semaphore";
+  EXPECT_TRUE(boundary().shares_memory(mapping)) << "it is that semaphore";
   mapping.path = "/memfd:queue (deleted)";
-  EXPECT_TRUE(outside().shares_memory(mapping));
+  EXPECT_TRUE(boundary().shares_memory(mapping));
   mapping.path = "/SYSV00000000 (deleted)";
-  EXPECT_TRUE(outside().shares_memory(mapping));
+  EXPECT_TRUE(boundary().shares_memory(mapping));
 }
 
 TEST_F(RestOfTheMachine, MemoryOfAForkedProcessWhoseParentCannotBeRead) {
   constexpr int kForkedNotExecuted = 0x40;
   proc_.folders.erase("10/fd");
-  EXPECT_TRUE(outside().shares_memory);
+  EXPECT_TRUE(boundary().shares_memory);
   proc_.files["20/stat"] = stat(kForkedNotExecuted);
-  EXPECT_FALSE(outside().shares_memory);
+  EXPECT_FALSE(boundary().shares_memory);
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ TEST(Judge, SaysNothingOfNobodyAndOfTheDead) {
   EXPECT_FALSE(judged(&proc).is_deadlock);
   proc.process(10).thread(10).state = 'Z';
   Sample sample = take_sample(&proc, {10});
-  World world(&proc, &sample, {});
-  EXPECT_FALSE(judge(sample, &world).is_deadlock());
+  TreeSnapshot snapshot(&proc, &sample, {});
+  EXPECT_FALSE(judge(sample, &snapshot).is_deadlock());
 }
 
 // It ran between the samples: by way of it, others may be woken.
@@ -59,8 +59,8 @@ TEST(Judge, CountsWhoMovedAsLive) {
   proc.process(11, 10).thread(11).waits_on(0x5000);
   Sample sample = take_sample(&proc, {10, 11});
   sample.threads[1].moved = true;
-  World world(&proc, &sample, {});
-  EXPECT_THAT(judge(sample, &world).stuck, IsEmpty());
+  TreeSnapshot snapshot(&proc, &sample, {});
+  EXPECT_THAT(judge(sample, &snapshot).stuck, IsEmpty());
 }
 
 }  // namespace

@@ -14,13 +14,13 @@ using testing::ElementsAre;
 
 constexpr pid_t kRoot = 10, kMiddle = 20, kStuck = 30;
 
-std::set<pid_t> cannot_return(FakeProc* proc, const Outside& outside = {}) {
+std::set<pid_t> cannot_return(FakeProc* proc, const TreeBoundary& boundary = {}) {
   const Sample sample = take_sample(proc, process_tree(proc, 1, false));
-  World world(proc, &sample, outside);
-  Judgement judgement = judge(sample, &world);
-  judgement.orphaned = find_orphaned_waits(judgement, &world);
+  TreeSnapshot snapshot(proc, &sample, boundary);
+  Judgement judgement = judge(sample, &snapshot);
+  judgement.orphaned = find_orphaned_waits(judgement, &snapshot);
   mark_orphaned(&judgement);
-  return processes_that_cannot_return(judgement, &world);
+  return processes_that_cannot_return(judgement, &snapshot);
 }
 
 /// The root waits for a process in the middle, which waits for one that is stuck.
@@ -72,9 +72,9 @@ TEST(MainThreads, CanReturnFromALockThatAnotherThreadMayLetGo) {
 TEST(MainThreads, CanReturnWhereASignalIsExpected) {
   FakeProc proc = chain();
   proc.processes[kMiddle].thread(kMiddle + 1).sleeps();
-  Outside outside;
-  outside.why_alarm_may_come = [](pid_t pid, pid_t) { return pid == kRoot ? "has asked for an alarm" : ""; };
-  EXPECT_THAT(cannot_return(&proc, outside), ElementsAre(kMiddle, kStuck));
+  TreeBoundary boundary;
+  boundary.why_alarm_may_come = [](pid_t pid, pid_t) { return pid == kRoot ? "has asked for an alarm" : ""; };
+  EXPECT_THAT(cannot_return(&proc, boundary), ElementsAre(kMiddle, kStuck));
 }
 
 TEST(MainThreads, ThatHaveEndedLeaveTheirProcessToTheOthers) {

@@ -39,8 +39,8 @@ void fork_it(CauseEvidence* evidence) {
   evidence->proc.processes[child].waits_for_mutex(child, kMutex, kOwner);
   evidence->proc.processes[child].thread(kWaiter).sleeps();
   evidence->forked(child, kParent, 2);
-  evidence->outside.forker_of = [child](pid_t pid) {
-    return pid == child ? std::optional(Outside::Forker{kParent, kParent}) : std::nullopt;
+  evidence->boundary.forker_of = [child](pid_t pid) {
+    return pid == child ? std::optional(TreeBoundary::Forker{kParent, kParent}) : std::nullopt;
   };
 }
 

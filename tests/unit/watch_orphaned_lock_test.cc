@@ -25,13 +25,13 @@ FakeProc orphan() {
 }
 
 /// Who is found to be stuck.
-std::vector<pid_t> stuck(FakeProc* proc, const Outside& outside = {}, pid_t moved = 0) {
+std::vector<pid_t> stuck(FakeProc* proc, const TreeBoundary& boundary = {}, pid_t moved = 0) {
   Sample sample = take_sample(proc, process_tree(proc, 1, false));
   for (ThreadSample& thread : sample.threads) thread.moved = thread.tid == moved;
-  World world(proc, &sample, outside);
-  const Judgement judgement = judge(sample, &world);
+  TreeSnapshot snapshot(proc, &sample, boundary);
+  const Judgement judgement = judge(sample, &snapshot);
   std::vector<pid_t> tids;
-  for (const OrphanedWait& wait : find_orphaned_waits(judgement, &world)) tids.push_back(wait.tid);
+  for (const OrphanedWait& wait : find_orphaned_waits(judgement, &snapshot)) tids.push_back(wait.tid);
   return tids;
 }
 
@@ -183,13 +183,13 @@ FakeProc forked_orphan() {
   return proc;
 }
 
-Outside forked_by(std::map<pid_t, Outside::Forker> forkers) {
-  Outside outside;
-  outside.forker_of = [forkers = std::move(forkers)](pid_t child) -> std::optional<Outside::Forker> {
+TreeBoundary forked_by(std::map<pid_t, TreeBoundary::Forker> forkers) {
+  TreeBoundary boundary;
+  boundary.forker_of = [forkers = std::move(forkers)](pid_t child) -> std::optional<TreeBoundary::Forker> {
     const auto it = forkers.find(child);
     return it == forkers.end() ? std::nullopt : std::optional(it->second);
   };
-  return outside;
+  return boundary;
 }
 
 TEST(OrphanedLock, OfAForkedChildMayBeOfItsFirstThread) {
@@ -206,7 +206,7 @@ TEST(OrphanedLock, MayBeInheritedFromAnyAncestor) {
   FakeProc proc = forked_orphan();
   proc.process(4).thread(4).sleeps();
   proc.processes[5].parent = 4;
-  const std::map<pid_t, Outside::Forker> forkers{{10, {5, 5}}, {5, {4, 30}}};
+  const std::map<pid_t, TreeBoundary::Forker> forkers{{10, {5, 5}}, {5, {4, 30}}};
   EXPECT_THAT(stuck(&proc, forked_by(forkers)), IsEmpty());  // even if 5 runs another program by now
   proc.processes[5].forked = true;
   EXPECT_THAT(stuck(&proc, forked_by(forkers)), IsEmpty());
@@ -225,9 +225,9 @@ TEST(OrphanedLock, IsMarkedInTheJudgement) {
   FakeProc proc = orphan();
   proc.processes[10].waits_for_mutex(21, kOtherLost, 20);
   const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
-  World world(&proc, &sample, {});
-  Judgement judgement = judge(sample, &world);
-  judgement.orphaned = find_orphaned_waits(judgement, &world);
+  TreeSnapshot snapshot(&proc, &sample, {});
+  Judgement judgement = judge(sample, &snapshot);
+  judgement.orphaned = find_orphaned_waits(judgement, &snapshot);
   mark_orphaned(&judgement);
   EXPECT_TRUE(judgement.threads[0].live);
   EXPECT_FALSE(judgement.threads[1].live);

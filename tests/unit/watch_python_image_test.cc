@@ -318,15 +318,15 @@ TEST_F(PythonImage, WaitsForItsGil) {
   sample.threads[0].tid = kPid;
   sample.threads[0].moved = true;
   sample.threads[0].call.arguments[0] = kInterpreter + 0x2000 + 32;
-  Outside outside;
-  outside.assumptions.polls = {kPid};
-  World world(&proc_, &sample, outside);
-  const Wait wait = decode_wait(sample.threads[0], &world);
+  TreeBoundary boundary;
+  boundary.assumptions.polls = {kPid};
+  TreeSnapshot snapshot(&proc_, &sample, boundary);
+  const Wait wait = decode_wait(sample.threads[0], &snapshot);
   EXPECT_EQ(wait.kind, WaitKind::kGil);
   EXPECT_THAT(wait.wakers, testing::ElementsAre(Waker{kPid, kTid}));
-  EXPECT_THAT(world.assumed(), testing::IsEmpty());
+  EXPECT_THAT(snapshot.assumed(), testing::IsEmpty());
   sample.threads[0].call.arguments[0] = 0x5000;
-  EXPECT_NE(decode_wait(sample.threads[0], &world).kind, WaitKind::kGil);
+  EXPECT_NE(decode_wait(sample.threads[0], &snapshot).kind, WaitKind::kGil);
 }
 
 class RankImage : public PythonImage {
@@ -355,11 +355,11 @@ class RankImage : public PythonImage {
     proc_.files["70/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) + table;
     Sample sample{{waiting_thread(5)}};
     sample.threads[0].tid = kPid;
-    Outside outside;
-    outside.assumptions.nobody_connects = nobody_connects;
-    World world(&proc_, &sample, outside);
-    Wait found = decode_polled(sample.threads[0], 3, &world);
-    assumed_ = world.assumed();
+    TreeBoundary boundary;
+    boundary.assumptions.nobody_connects = nobody_connects;
+    TreeSnapshot snapshot(&proc_, &sample, boundary);
+    Wait found = decode_polled(sample.threads[0], 3, &snapshot);
+    assumed_ = snapshot.assumed();
     return found;
   }
   static std::string line(const std::string& local, const std::string& remote, const std::string& state, int inode) {
@@ -417,10 +417,10 @@ TEST_F(RankImage, IsWhomARankHasConnectedTo) {
     Sample sample{{waiting_thread(5), waiting_thread(5)}};
     sample.threads[0].tid = kPid;
     sample.threads[1].pid = sample.threads[1].tid = 71;
-    Outside outside;
-    outside.assumptions.nobody_connects = true;
-    World world(&proc_, &sample, outside);
-    return decode_polled(sample.threads[1], 3, &world).why_live;
+    TreeBoundary boundary;
+    boundary.assumptions.nobody_connects = true;
+    TreeSnapshot snapshot(&proc_, &sample, boundary);
+    return decode_polled(sample.threads[1], 3, &snapshot).why_live;
   };
   EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "");
   EXPECT_EQ(why_live("all_reduce", "/lib/libc.so.6"), "anybody may connect") << "any server";
@@ -435,11 +435,11 @@ TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
   sample.threads[0].moved = true;
   const auto decoded = [&](const std::string& function, Nanos no_limit_from) {
     put_text(kInnerCode + 0x800, function);
-    Outside outside;
-    outside.assumptions.no_limit_from = no_limit_from;
-    World world(&proc_, &sample, outside);
-    Wait found = decode_wait(sample.threads[0], &world);
-    assumed_ = world.assumed();
+    TreeBoundary boundary;
+    boundary.assumptions.no_limit_from = no_limit_from;
+    TreeSnapshot snapshot(&proc_, &sample, boundary);
+    Wait found = decode_wait(sample.threads[0], &snapshot);
+    assumed_ = snapshot.assumed();
     return found;
   };
   const Wait barrier = decoded("_store_based_barrier", 1);
@@ -447,7 +447,7 @@ TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
   EXPECT_EQ(barrier.why_live, "");
   EXPECT_THAT(barrier.wakers, testing::ElementsAre(Waker{kPid, 0}));
   EXPECT_THAT(assumed_, testing::ElementsAre("thread 77 of process 70 sleeps and looks whether all ranks have come, "
-                                             "which somebody outside may bring about"));
+                                             "which a process outside may bring about"));
   EXPECT_NE(decoded("_store_based_barrier", 0).why_live, "");
   EXPECT_NE(decoded("all_reduce", 1).why_live, "") << "it sleeps for another reason";
   EXPECT_THAT(assumed_, testing::IsEmpty());
@@ -470,8 +470,8 @@ class LoaderImage : public RankImage {
       thread.call.stack_pointer = 0x7ffc00001000;
       thread.call.program_counter = 0x7f0000000102;
     }
-    World world(&proc_, &sample, {});
-    return decode_wait(sample.threads[1], &world);
+    TreeSnapshot snapshot(&proc_, &sample, {});
+    return decode_wait(sample.threads[1], &snapshot);
   }
 };
 

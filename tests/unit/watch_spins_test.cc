@@ -124,22 +124,22 @@ TEST(SpinMeter, IsSilentWhereMessagesCannotBeSeen) {
 /// mpirun, 10, and its ranks, 11 and 12, with a helper thread of the library, 13, in the first.
 struct Ranks {
   FakeProc proc;
-  Outside outside;
+  TreeBoundary boundary;
 
   Ranks() {
     proc.process(10).map("r-xp", 9, "/usr/lib/libopen-rte.so.40").thread(10).call(SYS_poll, {0, 0, 1000});
     for (const pid_t pid : {11, 12}) {
       proc.process(pid, 10).map("r-xp", 8, kMpi).thread(pid).running = true;
-      outside.assumptions.spins[pid] = "MPI_Recv";
+      boundary.assumptions.spins[pid] = "MPI_Recv";
     }
     proc.processes[11].thread(13).call(SYS_poll, {0, 0, 1000});
   }
 
   Judgement judged(std::vector<std::string>* assumed = nullptr) {
     const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
-    World world(&proc, &sample, outside);
-    Judgement found = judge(sample, &world);
-    if (assumed != nullptr) *assumed = world.assumed();
+    TreeSnapshot snapshot(&proc, &sample, boundary);
+    Judgement found = judge(sample, &snapshot);
+    if (assumed != nullptr) *assumed = snapshot.assumed();
     for (JudgedThread& thread : found.threads) thread.sample = nullptr;
     return found;
   }
@@ -150,17 +150,17 @@ TEST(Spins, WaitForOtherRanks) {
   std::vector<std::string> assumed;
   EXPECT_TRUE(ranks.judged(&assumed).is_deadlock());
   EXPECT_THAT(assumed, Contains(HasSubstr("thread 12 of process 12 runs in MPI_Recv")));
-  ranks.outside.assumptions.spins.clear();
+  ranks.boundary.assumptions.spins.clear();
   EXPECT_FALSE(ranks.judged(&assumed).is_deadlock());
   EXPECT_THAT(assumed, IsEmpty());
 }
 
 TEST(Spins, MayBeHelpedByARankThatIsElsewhere) {
   Ranks computing;
-  computing.outside.assumptions.spins.erase(12);
+  computing.boundary.assumptions.spins.erase(12);
   EXPECT_FALSE(computing.judged().is_deadlock());
   Ranks sleeping;
-  sleeping.outside.assumptions.spins.erase(12);
+  sleeping.boundary.assumptions.spins.erase(12);
   sleeping.proc.processes[12].threads[12].sleeps();
   EXPECT_FALSE(sleeping.judged().is_deadlock());
   Ranks beside;

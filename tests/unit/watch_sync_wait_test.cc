@@ -25,7 +25,7 @@ class SyncWaitTest : public testing::Test {
     auto segment = SyncSegment::create();
     ASSERT_TRUE(segment);
     segment_.emplace(std::move(*segment));
-    outside_.sync = &*segment_;
+    boundary_.sync = &*segment_;
     first_ = name(MPRUN_SYNC_LOCK, "a");
     second_ = name(MPRUN_SYNC_LOCK, "b");
     queue_ = name(MPRUN_SYNC_QUEUE, "jobs") + offsetof(mprun_sync_queue, items);
@@ -65,12 +65,12 @@ class SyncWaitTest : public testing::Test {
     for (const auto& [pid, process] : proc_.processes) {
       if (pid != 1) tree.push_back(pid);
     }
-    return judged(&proc_, tree, outside_);
+    return judged(&proc_, tree, boundary_);
   }
 
   FakeProc proc_;
   std::optional<SyncSegment> segment_;
-  Outside outside_;
+  TreeBoundary boundary_;
   std::uint64_t first_ = 0, second_ = 0, queue_ = 0;
 };
 
@@ -113,11 +113,11 @@ TEST_F(SyncWaitTest, ProvesAQueueThatNobodyWillFill) {
 TEST_F(SyncWaitTest, ExpectsNothingOfAHostThatOnlyForks) {
   waiter(10, queue_);
   proc_.process(12).thread(12).sleeps();
-  outside_.hosts = {12};
+  boundary_.hosts = {12};
   EXPECT_THAT(judge().stuck, UnorderedElementsAre(10));
-  outside_.may_start = true;  // a worker, for work that is left
+  boundary_.may_start = true;  // a worker, for work that is left
   EXPECT_THAT(judge().stuck, IsEmpty());
-  outside_.may_start = false;
+  boundary_.may_start = false;
   proc_.processes[12].thread(13).sleeps();  // the user's own, from `setup`
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
@@ -141,7 +141,7 @@ TEST_F(SyncWaitTest, LeavesTimedAndUnknownWaitsAlone) {
   EXPECT_THAT(judge().stuck, IsEmpty());
   waiter(10, queue_);
   EXPECT_THAT(judge().stuck, UnorderedElementsAre(10));
-  outside_.sync = nullptr;  // somebody else's memory
+  boundary_.sync = nullptr;  // somebody else's memory
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 

@@ -18,8 +18,8 @@ double left(std::int64_t number, std::initializer_list<std::uint64_t> arguments,
   FakeProc proc;
   proc.process(10).put(kLimit, limit).thread(10).call(number, arguments);
   const Sample sample = take_sample(&proc, {10});
-  World world(&proc, &sample, {});
-  const auto time = time_left(sample.threads[0], 2 * kNanosPerSecond, &world);
+  TreeSnapshot snapshot(&proc, &sample, {});
+  const auto time = time_left(sample.threads[0], 2 * kNanosPerSecond, &snapshot);
   return time ? std::round(to_seconds(*time)) : -1;
 }
 

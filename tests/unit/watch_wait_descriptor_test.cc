@@ -20,10 +20,10 @@ FakeProc pipe_between() {
   return proc;
 }
 
-Outside foreign(std::uint64_t identity) {
-  Outside outside;
-  outside.foreign = {identity};
-  return outside;
+TreeBoundary foreign(std::uint64_t identity) {
+  TreeBoundary boundary;
+  boundary.foreign = {identity};
+  return boundary;
 }
 
 TEST(PipeWait, IsEndedByTheHoldersOfTheOtherEnd) {
@@ -128,14 +128,14 @@ TEST(SocketWait, WithATimeLimitIsLive) {
 TEST(SocketWait, WithATimeLimitIsEndlessIfThatIsFarAndSoAssumed) {
   FakeProc proc = socket_pair();
   proc.processes[10].time_limits[3] = 20 * kNanosPerSecond;
-  Outside outside;
-  outside.assumptions.no_limit_from = 20 * kNanosPerSecond;
-  const Judged all = judged(&proc, outside);
+  TreeBoundary boundary;
+  boundary.assumptions.no_limit_from = 20 * kNanosPerSecond;
+  const Judged all = judged(&proc, boundary);
   EXPECT_TRUE(all.is_deadlock);
   EXPECT_THAT(all.assumed, ElementsAre("thread 10 reads or writes with a limit of 20 s"));
-  outside.assumptions.no_limit_from += 1;
-  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
-  EXPECT_THAT(judged(&proc, outside).assumed, IsEmpty());
+  boundary.assumptions.no_limit_from += 1;
+  EXPECT_FALSE(judged(&proc, boundary).is_stuck(10));
+  EXPECT_THAT(judged(&proc, boundary).assumed, IsEmpty());
 }
 
 // It counts for calls that read and write.
@@ -195,9 +195,9 @@ TEST(ListenerWait, IsLiveIfOthersMayConnect) {
     EXPECT_FALSE(judged(&proc).is_stuck(10)) << name;
   }
   FakeProc proc = listener("/tmp/pymp-a1/listener-b2");
-  Outside outside;
-  outside.closed = false;
-  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+  TreeBoundary boundary;
+  boundary.closed = false;
+  EXPECT_FALSE(judged(&proc, boundary).is_stuck(10));
 }
 
 /// 10 reads what 11, to which it is connected, has to send.
@@ -274,18 +274,18 @@ FakeProc store_of_ranks(bool has_torch) {
 }
 
 TEST(TcpWait, ForClientsOfAStoreIsForRanks) {
-  Outside outside;
-  outside.assumptions.nobody_connects = true;
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_connects = true;
   FakeProc store = store_of_ranks(true);
-  EXPECT_TRUE(judged(&store, outside).is_deadlock);
-  EXPECT_THAT(judged(&store, outside).assumed,
+  EXPECT_TRUE(judged(&store, boundary).is_deadlock);
+  EXPECT_THAT(judged(&store, boundary).assumed,
               ElementsAre("a rank that was started elsewhere may connect to process 11"));
   EXPECT_FALSE(judged(&store).is_deadlock);
   FakeProc server = store_of_ranks(false);
-  EXPECT_FALSE(judged(&server, outside).is_deadlock) << "any server";
+  EXPECT_FALSE(judged(&server, boundary).is_deadlock) << "any server";
   FakeProc unused = store_of_ranks(true);
   unused.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72);
-  EXPECT_FALSE(judged(&unused, outside).is_deadlock) << "it is no client of itself";
+  EXPECT_FALSE(judged(&unused, boundary).is_deadlock) << "it is no client of itself";
 }
 
 // Both have filled the buffers, and neither reads.
@@ -335,9 +335,9 @@ TEST(TcpWait, OfAListenerIsLive) {
   proc.process(10).socket(3, 70).thread(10).call(SYS_accept4, {3});
   proc.tcp = tcp_line(kServer, "00000000:0000", kListening, 70);
   EXPECT_EQ(judged(&proc).waits.at(10).why_live, "anybody may connect");
-  Outside outside;
-  outside.assumptions.nobody_connects = true;
-  const Judged all = judged(&proc, outside);
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_connects = true;
+  const Judged all = judged(&proc, boundary);
   EXPECT_EQ(all.waits.at(10).why_live, "anybody may connect");
   EXPECT_THAT(all.assumed, IsEmpty());
 }
@@ -377,10 +377,10 @@ TEST(EventfdWait, IsLiveIfItIsNotKnownOrOfOthers) {
   old_kernel.processes[11].threads[11].waits_on(0x5000);
   old_kernel.processes[10].open(3, "anon_inode:[eventfd]", O_RDWR, "eventfd-count: 0\n");
   EXPECT_FALSE(judged(&old_kernel).is_stuck(10));
-  FakeProc outside = eventfd_reader();
+  FakeProc boundary = eventfd_reader();
   Descriptor held = parse_descriptor(3, "anon_inode:[eventfd]");
   held.event_id = 0;
-  EXPECT_FALSE(judged(&outside, foreign(identity_of(held))).is_stuck(10));
+  EXPECT_FALSE(judged(&boundary, foreign(identity_of(held))).is_stuck(10));
 }
 
 TEST(Foreign, HoldsWhatTheProcessesHold) {

@@ -15,7 +15,7 @@ using testing::UnorderedElementsAre;
 
 constexpr std::uint64_t kPathAt = 0x9000;
 const std::string kFifo = "/tmp/its/fifo";
-constexpr const char* kOutsideMayOpen = "somebody outside may open FIFO /tmp/its/fifo";
+constexpr const char* kOutsideMayOpen = "a process outside may open FIFO /tmp/its/fifo";
 // The processes of a FakeProc have started with the machine.
 const Nanos kBeforeTheTree = read_clock(CLOCK_BOOTTIME) + 3600 * kNanosPerSecond;
 constexpr NamedPipe kHidden{1, 1, true};
@@ -29,10 +29,10 @@ FakeProc fifo_opener(std::uint64_t flags = O_RDONLY) {
   return proc;
 }
 
-Outside nobody_connects() {
-  Outside outside;
-  outside.assumptions.nobody_connects = true;
-  return outside;
+TreeBoundary nobody_connects() {
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_connects = true;
+  return boundary;
 }
 
 TEST(FifoWait, IsEndedByAnyoneOfTheTree) {
@@ -72,9 +72,9 @@ TEST(FifoWait, IsLiveIfOthersMayKnowTheFifo) {
     EXPECT_THAT(all.assumed, IsEmpty());
   }
   FakeProc proc = fifo_opener();
-  Outside outside;
-  outside.closed = false;  // who started the tree may know what it makes
-  EXPECT_EQ(judged(&proc, outside).waits.at(11).why_live, kOutsideMayOpen);
+  TreeBoundary boundary;
+  boundary.closed = false;  // who started the tree may know what it makes
+  EXPECT_EQ(judged(&proc, boundary).waits.at(11).why_live, kOutsideMayOpen);
 }
 
 TEST(FifoWait, IsNotEndedByOthersIfThatIsAssumed) {
@@ -97,7 +97,7 @@ TEST(FifoWait, IsLiveWhateverIsAssumedIfTheTreeHasNotMadeTheFifo) {
   EXPECT_EQ(all.waits.at(11).why_live, kOutsideMayOpen);
   EXPECT_THAT(all.assumed, IsEmpty());
   proc.fifos[kFifo] = kHidden;
-  Outside open = nobody_connects();
+  TreeBoundary open = nobody_connects();
   open.closed = false;
   EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideMayOpen);
 }
@@ -162,7 +162,7 @@ TEST(FifoWait, ThatIsOfNoFifoIsLive) {
   FakeProc proc = fifo_opener();
   proc.fifos.clear();
   for (const bool assumes : {false, true}) {
-    const Judged all = judged(&proc, assumes ? nobody_connects() : Outside());
+    const Judged all = judged(&proc, assumes ? nobody_connects() : TreeBoundary());
     EXPECT_EQ(all.waits.at(11).kind, WaitKind::kOther);
     EXPECT_EQ(all.waits.at(11).why_live, "it opens a file");
     EXPECT_THAT(all.stuck, IsEmpty());

@@ -97,8 +97,8 @@ TEST(Futex, IsEndedByWhoeverSharesTheMemoryAndRuns) {
   proc.processes[11].statm = "101 5 1 1 0 1 0";
   Sample sample = take_sample(&proc, {10, 11});
   sample.threads[1].moved = true;
-  World world(&proc, &sample, {});
-  EXPECT_THAT(judge(sample, &world).stuck, IsEmpty());
+  TreeSnapshot snapshot(&proc, &sample, {});
+  EXPECT_THAT(judge(sample, &snapshot).stuck, IsEmpty());
 }
 
 /// glibc's pthread_join(): a futex that is not private, in private memory, of the number of a thread.
@@ -173,9 +173,9 @@ TEST(SharedFutex, IsLiveIfSomebodysMappingsCannotBeRead) {
 
 TEST(SharedFutex, OfATreeThatIsNotOursIsLive) {
   FakeProc proc = shared_page();
-  Outside outside;
-  outside.closed = false;
-  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+  TreeBoundary boundary;
+  boundary.closed = false;
+  EXPECT_FALSE(judged(&proc, boundary).is_stuck(10));
 }
 
 TEST(SharedFutex, IsLiveWhereOthersMayKnowItsMemory) {

@@ -16,9 +16,9 @@ constexpr std::uint64_t kOperationsAt = 0x9000, kSet = 3, kQueue = 7;
 constexpr int kPrivate = 0, kKey = 0x6d70;
 constexpr pid_t kOutside = 1;  // mprun, say
 constexpr pid_t kGone = 77;
-const std::string kOutsideUsesSet = "somebody outside may use System V semaphore set 3";
-const std::string kOutsideUsesQueue = "somebody outside may use message queue 7";
-const std::string kOutsideUsesName = "somebody outside may use message queue /jobs";
+const std::string kOutsideUsesSet = "a process outside may use System V semaphore set 3";
+const std::string kOutsideUsesQueue = "a process outside may use message queue 7";
+const std::string kOutsideUsesName = "a process outside may use message queue /jobs";
 
 /// A line of /proc/sysvipc, with its heading. `age`: seconds since it was made.
 std::string semaphore_table(int key, int age = 0) {
@@ -67,18 +67,18 @@ FakeProc posix_queue_user(std::int64_t number, std::uint64_t partner, const std:
   return proc;
 }
 
-Outside nobody_comes() {
-  Outside outside;
-  outside.assumptions.nobody_connects = true;
-  return outside;
+TreeBoundary nobody_comes() {
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_connects = true;
+  return boundary;
 }
 
 /// Whether a server that has nothing to do may look the same.
 bool may_serve(FakeProc* proc) {
   const Sample sample = take_sample(proc, process_tree(proc, 1, false));
-  World world(proc, &sample, nobody_comes());
-  EXPECT_TRUE(judge(sample, &world).is_deadlock());
-  return world.assumes_no_client();
+  TreeSnapshot snapshot(proc, &sample, nobody_comes());
+  EXPECT_TRUE(judge(sample, &snapshot).is_deadlock());
+  return snapshot.assumes_no_client();
 }
 
 TEST(IpcWait, ProvesNothing) {
@@ -108,7 +108,7 @@ TEST(IpcWait, IsEndedByAnyoneOfTheTreeIfNobodyOutsideActs) {
   EXPECT_FALSE(judged(&proc, nobody_comes()).is_stuck(11));
   proc.processes[12].threads[12].waits_on(0x5000);
   EXPECT_TRUE(judged(&proc, nobody_comes()).is_deadlock);
-  Outside open = nobody_comes();
+  TreeBoundary open = nobody_comes();
   open.closed = false;
   EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideUsesSet);
   proc.processes[12].hidden_descriptors = true;
@@ -156,7 +156,7 @@ TEST(IpcWait, WithATimeLimitEndsByItself) {
   thread.arguments[3] = 0x4000;
   EXPECT_TRUE(judged(&proc, nobody_comes()).waits.at(11).timed);
   EXPECT_THAT(judged(&proc, nobody_comes()).stuck, IsEmpty());
-  Outside far = nobody_comes();
+  TreeBoundary far = nobody_comes();
   far.assumptions.no_limit_from = 60 * kNanosPerSecond;
   EXPECT_TRUE(judged(&proc, far).is_deadlock);
   FakeProc posix = posix_queue_user(SYS_mq_timedreceive, O_WRONLY);
@@ -167,7 +167,7 @@ TEST(IpcWait, WithATimeLimitEndsByItself) {
 
 TEST(IpcWait, IsLiveIfTheTreeHasNotMadeTheObject) {
   constexpr int kOlder = 3600;
-  Outside young = nobody_comes();
+  TreeBoundary young = nobody_comes();
   young.begun = wall_now() - 60 * kNanosPerSecond;
   FakeProc proc = semaphore_waiter(kPrivate, SEM_UNDO);
   EXPECT_TRUE(judged(&proc, young).is_deadlock);
@@ -179,7 +179,7 @@ TEST(IpcWait, IsLiveIfTheTreeHasNotMadeTheObject) {
   proc.sysv_queues = queue_table(kPrivate, 0, 0);
   EXPECT_TRUE(judged(&proc, young).is_deadlock);
   proc.processes[11].threads[11].arguments[0] = 8;
-  EXPECT_EQ(judged(&proc, young).waits.at(11).why_live, "somebody outside may use message queue 8") << "there is none";
+  EXPECT_EQ(judged(&proc, young).waits.at(11).why_live, "a process outside may use message queue 8") << "there is none";
 }
 
 TEST(IpcWait, IsLiveInAnotherNamespace) {

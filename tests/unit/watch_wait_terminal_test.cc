@@ -23,18 +23,18 @@ FakeProc terminal_between() {
   return proc;
 }
 
-Outside no_limits() {
-  Outside outside;
-  outside.assumptions.no_limit_from = 60 * kNanosPerSecond;
-  return outside;
+TreeBoundary no_limits() {
+  TreeBoundary boundary;
+  boundary.assumptions.no_limit_from = 60 * kNanosPerSecond;
+  return boundary;
 }
 
-Outside somebody_has_master(std::uint32_t terminal) {
+TreeBoundary somebody_has_master(std::uint32_t terminal) {
   Descriptor master = parse_descriptor(3, "/dev/ptmx");
   master.terminal = terminal;
-  Outside outside;
-  outside.foreign = {identity_of(master)};
-  return outside;
+  TreeBoundary boundary;
+  boundary.foreign = {identity_of(master)};
+  return boundary;
 }
 
 TEST(TerminalWait, IsEndedByWhoHasOneOfItsSides) {
@@ -92,9 +92,9 @@ TEST(TerminalWait, ToReadTheSlaveMayHaveALimit) {
 TEST(TerminalWait, ToReadTheSlaveIsLiveIfTheMasterIsOutside) {
   FakeProc proc = terminal_between();
   proc.processes[11].threads[11].reads(0);
-  Outside outside = somebody_has_master(5);
-  outside.assumptions.no_limit_from = 1;
-  const Judged all = judged(&proc, outside);
+  TreeBoundary boundary = somebody_has_master(5);
+  boundary.assumptions.no_limit_from = 1;
+  const Judged all = judged(&proc, boundary);
   EXPECT_EQ(all.waits.at(11).why_live, "/dev/pts/5");
   EXPECT_THAT(all.assumed, IsEmpty());
 }
@@ -121,15 +121,15 @@ TEST(TerminalWait, KnowsSlavesByTheirNames) {
   }
 }
 
-TEST(World, KnowsTheMastersOfATerminal) {
+TEST(TreeSnapshot, KnowsTheMastersOfATerminal) {
   FakeProc proc = terminal_between();
   proc.process(12).terminal_master(3, 5).terminal_master(4, 5).terminal_master(5, 6).thread(12);
   const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
-  World world(&proc, &sample, {});
-  EXPECT_THAT(world.terminal_masters(5), UnorderedElementsAre(10, 12));
-  EXPECT_THAT(world.terminal_masters(6), UnorderedElementsAre(12));
-  EXPECT_THAT(world.terminal_masters(7), IsEmpty());
-  World shared(&proc, &sample, somebody_has_master(5));
+  TreeSnapshot snapshot(&proc, &sample, {});
+  EXPECT_THAT(snapshot.terminal_masters(5), UnorderedElementsAre(10, 12));
+  EXPECT_THAT(snapshot.terminal_masters(6), UnorderedElementsAre(12));
+  EXPECT_THAT(snapshot.terminal_masters(7), IsEmpty());
+  TreeSnapshot shared(&proc, &sample, somebody_has_master(5));
   EXPECT_THAT(shared.terminal_masters(5), IsEmpty());
   EXPECT_THAT(shared.terminal_masters(6), UnorderedElementsAre(12));
 }

@@ -125,11 +125,11 @@ TEST(Wait, ForAnyOtherSignalIsLive) {
   without_handler.processes[10].caught = 0;
   FakeProc with_limit = waits_for_signal(SYS_rt_sigtimedwait);
   with_limit.processes[10].threads[10].arguments = {0x1000, 0, 0, 8};
-  Outside outside;
-  outside.assumptions.no_limit_from = kNanosPerSecond;
+  TreeBoundary boundary;
+  boundary.assumptions.no_limit_from = kNanosPerSecond;
   for (FakeProc* proc : {&without_handler, &with_limit}) {
     for (const bool assumes : {false, true}) {
-      const Judged all = judged(proc, assumes ? outside : Outside());
+      const Judged all = judged(proc, assumes ? boundary : TreeBoundary());
       EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSignal);
       EXPECT_EQ(all.waits.at(10).why_live, kOnlyASignal);
       EXPECT_THAT(all.assumed, IsEmpty());
@@ -143,8 +143,8 @@ TEST(Wait, ForTheSignalOfAChildIsLiveWhileAnEndIsNotHeardOf) {
   proc.process(12, 10).thread(12).state = 'Z';
   Sample sample = take_sample(&proc, {10, 11});
   const auto why_live = [&] {
-    World world(&proc, &sample, {});
-    return decode_wait(sample.threads.at(0), &world).why_live;
+    TreeSnapshot snapshot(&proc, &sample, {});
+    return decode_wait(sample.threads.at(0), &snapshot).why_live;
   };
   EXPECT_EQ(why_live(), "");
   sample.ended = {12};
@@ -164,15 +164,15 @@ TEST(Wait, ForTheSignalOfAChildThatDoesNotExistIsForEverIfThatIsAssumed) {
   FakeProc proc = waits_for_signal();
   proc.processes[11].parent = 1;
   EXPECT_EQ(judged(&proc).waits.at(10).why_live, kOnlyASignal);
-  Outside outside;
-  outside.assumptions.no_limit_from = kNanosPerSecond;
-  const Judged all = judged(&proc, outside);
+  TreeBoundary boundary;
+  boundary.assumptions.no_limit_from = kNanosPerSecond;
+  const Judged all = judged(&proc, boundary);
   EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSignal);
   EXPECT_THAT(all.waits.at(10).wakers, ElementsAre(Waker{10, 0}));
   EXPECT_TRUE(all.is_deadlock);
   EXPECT_THAT(all.assumed, ElementsAre("process 10 may be sent a signal"));
   proc.processes[10].thread(20).sleeps();  // it may start a child, or send the signal
-  EXPECT_FALSE(judged(&proc, outside).is_stuck(10));
+  EXPECT_FALSE(judged(&proc, boundary).is_stuck(10));
 }
 
 constexpr const char* kTwoLocks =
@@ -214,11 +214,11 @@ TEST(Wait, ForAFileLockMayEndByAnyoneWithTheFile) {
   proc.process(12, 10).open(9, "/tmp/a").thread(12).sleeps();
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   FakeProc inherited = lock_cycle();
-  Outside outside;
+  TreeBoundary boundary;
   Descriptor file = parse_descriptor(3, "/tmp/a");
   file.info_inode = 500;
-  outside.foreign.insert(identity_of(file));
-  EXPECT_FALSE(judged(&inherited, outside).is_stuck(10));
+  boundary.foreign.insert(identity_of(file));
+  EXPECT_FALSE(judged(&inherited, boundary).is_stuck(10));
 }
 
 /// Thread 10 waits for a lock that an open file of `holder` has.

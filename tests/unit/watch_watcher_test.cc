@@ -33,7 +33,7 @@ FakeProc stuck_tree() {
 template <typename Action>
 std::optional<Proof> watch(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
-      proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+      proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   Nanos now = kNanosPerSecond;
   const Nanos end = 6 * kNanosPerSecond;
   for (int look = 0; now < end; ++look) {
@@ -56,7 +56,7 @@ TEST(Watcher, ProvesWhatStandsStill) {
 TEST(Watcher, TellsAProofOnce) {
   FakeProc proc = stuck_tree();
   Watcher watcher(
-      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+      &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   int proofs = 0;
   for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
     if (watcher.look(now)) ++proofs;
@@ -83,15 +83,15 @@ TEST(Watcher, NeedsTwoJudgementsThatAgree) {
   proc.process(kParent).thread(kParent).waits_on(0x5000);
   proc.process(kChild).thread(kChild).waits_on(0x6000);
   int asked = 0;
-  const auto outside = [&asked] {
-    Outside facts;
+  const auto boundary = [&asked] {
+    TreeBoundary facts;
     const bool has_alarm = asked++ % 2 == 0;
     facts.why_alarm_may_come = [has_alarm](pid_t pid, pid_t) {
       return pid == kChild && has_alarm ? "may be ended by its alarm" : "";
     };
     return facts;
   };
-  Watcher watcher(&proc, {1, false, 0}, outside, no_deaths);
+  Watcher watcher(&proc, {1, false, 0}, boundary, no_deaths);
   for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
     EXPECT_FALSE(watcher.look(now));
   }
@@ -105,7 +105,7 @@ TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
     proc.processes[kChild].catches(SIGUSR1);
     if (sleeps) proc.processes[kParent].thread(kParent).sleeps();
     Watcher watcher(
-        &proc, {1, false, kNanosPerSecond}, [] { return Outside(); }, no_deaths);
+        &proc, {1, false, kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
     std::optional<Proof> proof;
     for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond && !proof; now = watcher.next_look()) {
       proof = watcher.look(now);
@@ -121,7 +121,7 @@ TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
 template <typename Action>
 std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
-      proc, {1, false, 60 * kNanosPerSecond}, [] { return Outside(); }, no_deaths);
+      proc, {1, false, 60 * kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
   const Nanos end = monotonic_now() + 30 * kNanosPerSecond;
   for (Nanos now = monotonic_now(); now < end; now = watcher.next_look()) {
     before_look();
@@ -253,7 +253,7 @@ TEST(Watcher, SaysEarlyThatAClientCouldHelp) {
     const auto proof = early_stall(&proc, [] {});
     ASSERT_TRUE(proof);
     EXPECT_TRUE(proof->is_early);
-    EXPECT_EQ(proof->but_for, "somebody outside may use message queue 7");
+    EXPECT_EQ(proof->but_for, "a process outside may use message queue 7");
     EXPECT_EQ(proof->needs_no_client, key != 0);
   }
 }
@@ -274,7 +274,7 @@ TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
   FakeProc proc;
   proc.process(kParent).thread(kParent).sleeps();
   Watcher watcher(
-      &proc, {1, false, kStall}, [] { return Outside(); }, no_deaths);
+      &proc, {1, false, kStall}, [] { return TreeBoundary(); }, no_deaths);
   Nanos now = kNanosPerSecond;
   const auto looks_until = [&](Nanos end) {
     std::optional<Proof> proof;
@@ -295,10 +295,10 @@ TEST(Watcher, AsksAboutTheOutsideEveryTime) {
   Watcher watcher(
       &proc, {1, false, 0},
       [&asked] {
-        Outside outside;
-        outside.why_alarm_may_come = [](pid_t pid, pid_t) { return pid == kChild ? "may be ended by its alarm" : ""; };
+        TreeBoundary boundary;
+        boundary.why_alarm_may_come = [](pid_t pid, pid_t) { return pid == kChild ? "may be ended by its alarm" : ""; };
         ++asked;
-        return outside;
+        return boundary;
       },
       no_deaths);
   for (Nanos now = kNanosPerSecond; now < 3 * kNanosPerSecond; now = watcher.next_look())
@@ -313,7 +313,7 @@ TEST(Watcher, TellsOfEverySampleAndOfThoseThatHaveEnded) {
   proc.process(kStranger, 2).thread(kStranger).state = 'Z';
   int samples = 0;
   Watcher watcher(
-      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths,
+      &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths,
       [&samples](const Sample& sample) {
         ++samples;
         EXPECT_EQ(sample.threads.size(), 2U);
@@ -364,11 +364,11 @@ std::optional<HangVerdict> verdict_of_part(bool starts_another) {
   FakeProc proc;
   proc.process(stuck.pid()).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
   proc.process(kRunner).thread(kRunner).running = true;
-  const auto outside = [&] {  // asked for after the sample
+  const auto boundary = [&] {  // asked for after the sample
     if (starts_another) proc.process(kNew, kRunner).thread(kNew).waits_on(0x6000);
-    return Outside();
+    return TreeBoundary();
   };
-  Watcher watcher(&proc, {1, false, 0}, outside, no_deaths);
+  Watcher watcher(&proc, {1, false, 0}, boundary, no_deaths);
   for (Nanos now = kNanosPerSecond; now < 60 * kNanosPerSecond; now = watcher.next_look()) {
     proc.processes.erase(kNew);
     proc.processes[kRunner].threads[kRunner].runs_once();
@@ -397,7 +397,7 @@ constexpr pid_t kEnded = 4'194'000;
 template <typename Action>
 std::vector<std::set<pid_t>> who_cannot_return(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
-      proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+      proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   std::vector<std::set<pid_t>> told;
   for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
     before_look(now);
@@ -421,7 +421,7 @@ TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
   proc.processes[kParent].thread(kParent + 100).sleeps();
   std::vector<Nanos> when;
   Watcher watcher(
-      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+      &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
     const auto proof = watcher.look(now);
     if (!proof) continue;
@@ -487,7 +487,7 @@ TEST(Watcher, TellsOfAnOrphanedLockBesideWhatSleeps) {
 TEST(Watcher, SaysNothingOfAnOrphanedLockForASecond) {
   FakeProc proc = orphan(kEnded);
   Watcher watcher(
-      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+      &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   Nanos now = kNanosPerSecond;
   while (!watcher.look(now)) now = watcher.next_look();
   EXPECT_GE(now, 3 * kNanosPerSecond);  // a second between each two of three samples
@@ -510,7 +510,7 @@ TEST(Watcher, SaysNothingOfAWaiterThatGetsItsMutexNowAndThen) {
 TEST(Watcher, TellsOfAnOrphanedLockOnce) {
   FakeProc proc = orphan(kEnded);
   Watcher watcher(
-      &proc, {1, false, 0}, [] { return Outside(); }, no_deaths);
+      &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   int proofs = 0;
   for (Nanos now = kNanosPerSecond; now < 99 * kNanosPerSecond; now = watcher.next_look()) {
     proc.processes[kParent].threads[kParent].runs_once();
@@ -526,7 +526,7 @@ int judgements_of(FakeProc* proc) {
       proc, {1, false, 0},
       [&asked] {
         ++asked;
-        return Outside();
+        return TreeBoundary();
       },
       no_deaths);
   for (Nanos now = kNanosPerSecond; now < 100 * kNanosPerSecond; now = watcher.next_look()) {

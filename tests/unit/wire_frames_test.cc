@@ -1,4 +1,4 @@
-// Frames and board: what is sent arrives whole, nonsense is noticed, no task is claimed twice.
+// Frames and the claim table: what is sent arrives whole, nonsense is noticed, no task is claimed twice.
 #include "wire/frames.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "os/process.h"
-#include "wire/board.h"
+#include "wire/claim_table.h"
 
 namespace mprun {
 namespace {
@@ -199,34 +199,34 @@ TEST(Frames, DescriptorsAreNotSentIntoAFullSocket) {
   EXPECT_EQ(sender.send_with_fds(MPRUN_FORK, "{}", {STDIN_FILENO}), FrameSender::Sent::kSent);
 }
 
-TEST(Board, GrantsClaimsAndTakesBack) {
-  auto board = Board::create(2);
-  ASSERT_TRUE(board);
-  mprun_board_slot* slot = board->slot(1);
-  EXPECT_FALSE(mprun_board_claim(slot, 0));
-  mprun_board_grant(slot, 3);
-  EXPECT_TRUE(mprun_board_claim(slot, 0));
-  EXPECT_EQ(mprun_board_take_back(slot), 2U);
-  EXPECT_FALSE(mprun_board_claim(slot, 1));
-  EXPECT_FALSE(mprun_board_claim(slot, 2));
-  mprun_board_grant(slot, 1);
-  EXPECT_FALSE(mprun_board_claim(slot, 2));
-  EXPECT_TRUE(mprun_board_claim(slot, 3));
-  EXPECT_EQ(board->slot(0)->claim, 0U);
+TEST(ClaimTable, GrantsClaimsAndTakesBack) {
+  auto claims = ClaimTable::create(2);
+  ASSERT_TRUE(claims);
+  mprun_claim_slot* slot = claims->slot(1);
+  EXPECT_FALSE(mprun_claim_next(slot, 0));
+  mprun_claim_grant(slot, 3);
+  EXPECT_TRUE(mprun_claim_next(slot, 0));
+  EXPECT_EQ(mprun_claim_take_back(slot), 2U);
+  EXPECT_FALSE(mprun_claim_next(slot, 1));
+  EXPECT_FALSE(mprun_claim_next(slot, 2));
+  mprun_claim_grant(slot, 1);
+  EXPECT_FALSE(mprun_claim_next(slot, 2));
+  EXPECT_TRUE(mprun_claim_next(slot, 3));
+  EXPECT_EQ(claims->slot(0)->claim, 0U);
 }
 
-TEST(Board, PositionsWrap) {
-  mprun_board_slot slot{};
+TEST(ClaimTable, PositionsWrap) {
+  mprun_claim_slot slot{};
   slot.claim = mprun_claim_make(0xffffffffU, 0xffffffffU);
-  mprun_board_grant(&slot, 2);
-  EXPECT_TRUE(mprun_board_claim(&slot, 0xffffffffU));
-  EXPECT_TRUE(mprun_board_claim(&slot, 0));
-  EXPECT_FALSE(mprun_board_claim(&slot, 1));
+  mprun_claim_grant(&slot, 2);
+  EXPECT_TRUE(mprun_claim_next(&slot, 0xffffffffU));
+  EXPECT_TRUE(mprun_claim_next(&slot, 0));
+  EXPECT_FALSE(mprun_claim_next(&slot, 1));
 }
 
 // The worker claims while the supervisor takes back: every position goes to exactly one of them.
-TEST(Board, RaceGivesEveryPositionOnce) {
-  mprun_board_slot slot{};
+TEST(ClaimTable, RaceGivesEveryPositionOnce) {
+  mprun_claim_slot slot{};
   constexpr std::uint32_t kRounds = 20'000, kChunk = 5;
   std::atomic<std::uint32_t> granted = 0;
   std::atomic<std::uint64_t> claimed = 0, taken = 0;
@@ -235,14 +235,14 @@ TEST(Board, RaceGivesEveryPositionOnce) {
     std::uint32_t position = 0;
     while (!done || position < granted) {
       if (position >= granted) continue;
-      if (mprun_board_claim(&slot, position)) ++claimed;
+      if (mprun_claim_next(&slot, position)) ++claimed;
       ++position;
     }
   });
   for (std::uint32_t round = 0; round < kRounds; ++round) {
-    mprun_board_grant(&slot, kChunk);
+    mprun_claim_grant(&slot, kChunk);
     granted += kChunk;
-    if (round % 3 == 0) taken += mprun_board_take_back(&slot);
+    if (round % 3 == 0) taken += mprun_claim_take_back(&slot);
   }
   done = true;
   worker.join();

@@ -73,7 +73,8 @@ static PyMethodDef methods[] = {
 
 static const char doc[] =
     "deadline(seconds, label='')\n\n"
-    "A watchdog around a block: `with mprun.deadline(30, 'loading'):`. If the block is not left in time, mprun reports\n"
+    "A watchdog around a block: `with mprun.deadline(30, 'loading'):`. If the block is not left in time, mprun "
+    "reports\n"
     "where its thread is, and acts as --on-hang says (in a job: the worker is ended and its task tried again). The\n"
     "thread itself is not interrupted. Threads have one each, or several; they may be nested. Without mprun around "
     "the\n"

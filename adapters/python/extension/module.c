@@ -78,7 +78,7 @@ static PyMethodDef methods[] = {
      "read_frame(fd) -> (type, payload) | None\n\nThe next frame; None at the end of the stream."},
     {"write_frame", write_frame, METH_VARARGS, "write_frame(fd, type, payload)\n\nWrites one frame whole."},
     {"run_tasks", run_tasks, METH_VARARGS,
-     "run_tasks(channel, results, board, slot, function, style, decode, encode, describe, before) -> bool\n\n"
+     "run_tasks(channel, results, claims, slot, function, style, decode, encode, describe, before) -> bool\n\n"
      "Serves tasks until told to stop (True) or the supervisor is gone (False). style: 0 item, 1 args,\n"
      "2 kwargs; decode(str) -> list; encode(value, task, input) -> bytes, or\n"
      "(what it says of its tensors, bytes); describe(exception) -> bytes;\n"

@@ -17,7 +17,7 @@ enum call_style { CALL_ITEM = 0, CALL_ARGS = 1, CALL_KWARGS = 2 };
 
 struct task_loop {
   int channel, results;
-  struct mprun_board_slot* board;
+  struct mprun_claim_slot* claims;
   enum call_style style;
   PyObject *function, *decode, *encode, *describe, *before;
   PyObject *environ, *task_key, *attempt_key; /* the dict behind os.environ */
@@ -296,7 +296,7 @@ static int run_chunk(struct task_loop* loop, PyObject* payload) {
   if (!inputs) return -1;
   int failed = 0;
   for (uint32_t i = 0; i < chunk.count && !failed; ++i) {
-    if (!mprun_board_claim(loop->board, chunk.position + i)) continue;
+    if (!mprun_claim_next(loop->claims, chunk.position + i)) continue;
     struct mprun_task task;
     memcpy(&task, data + sizeof chunk + i * sizeof task, sizeof task);
     PyObject* input = PySequence_GetItem(inputs, (Py_ssize_t)i);
@@ -335,16 +335,16 @@ static PyObject* environ_dict(void) {
 PyObject* run_tasks(PyObject* self, PyObject* args) {
   (void)self;
   struct task_loop loop = {0};
-  int board, slot, style;
-  if (!PyArg_ParseTuple(args, "iiiiOiOOOO", &loop.channel, &loop.results, &board, &slot, &loop.function, &style,
+  int claims, slot, style;
+  if (!PyArg_ParseTuple(args, "iiiiOiOOOO", &loop.channel, &loop.results, &claims, &slot, &loop.function, &style,
                         &loop.decode, &loop.encode, &loop.describe, &loop.before)) {
     return NULL;
   }
   loop.style = (enum call_style)style;
-  const size_t bytes = sizeof(struct mprun_board_slot) * ((size_t)slot + 1);
-  void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, board, 0);
+  const size_t bytes = sizeof(struct mprun_claim_slot) * ((size_t)slot + 1);
+  void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, claims, 0);
   if (mapped == MAP_FAILED) return PyErr_SetFromErrno(PyExc_OSError);
-  loop.board = (struct mprun_board_slot*)mapped + slot;
+  loop.claims = (struct mprun_claim_slot*)mapped + slot;
   pthread_atfork(NULL, NULL, mark_copy);
   putenv(task_variable);
   putenv(attempt_variable);

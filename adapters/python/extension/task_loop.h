@@ -15,7 +15,7 @@ struct task_loop_place {
 };
 extern struct task_loop_place task_loop_current;
 
-/* run_tasks(channel, results, board, slot, function, style, decode, encode, describe, before) -> bool
+/* run_tasks(channel, results, claims, slot, function, style, decode, encode, describe, before) -> bool
  * See the docstring in module.c. */
 PyObject* run_tasks(PyObject* self, PyObject* args);
 

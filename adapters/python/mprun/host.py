@@ -149,7 +149,7 @@ class Host:
         start.slot = request["slot"]
         if start.forked and mprun_fork.is_on("torch"):
             torch_adapter.hide_accelerators()  # forked workers are asked for with the device cpu only
-        self.become(start, Channels(channel, results, self.fds.board))
+        self.become(start, Channels(channel, results, self.fds.claims))
 
     def report_end(self, pidfd: int) -> None:
         pid = self.children[pidfd]

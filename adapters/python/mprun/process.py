@@ -49,10 +49,10 @@ class Start(SimpleNamespace):
 
 
 class Channels:
-    """The inherited descriptors: frames in, frames out, the board."""
+    """The inherited descriptors: frames in, frames out, the claim table."""
 
-    def __init__(self, channel: int, results: int, board: int) -> None:
-        self.channel, self.results, self.board = channel, results, board
+    def __init__(self, channel: int, results: int, claims: int) -> None:
+        self.channel, self.results, self.claims = channel, results, claims
         self.owner = os.getpid()  # a process that it forks inherits them, and is no rank or worker
 
     def are_ours(self) -> bool:
@@ -60,14 +60,14 @@ class Channels:
         return os.getpid() == self.owner
 
 
-def run(channel: int, results: int, board: int) -> int:
+def run(channel: int, results: int, claims: int) -> int:
     """Serves as whatever the supervisor asks for; returns the exit code of a process that may end normally."""
     frame = _mprun.read_frame(channel)
     if frame is None:
         return 0
     start = Start(**json.loads(frame[1]))
-    fds = Channels(channel, results, board)
-    for fd in (channel, results, board) if start.function else (channel, results):  # ranks have no board
+    fds = Channels(channel, results, claims)
+    for fd in (channel, results, claims) if start.function else (channel, results):  # ranks have none
         os.set_inheritable(fd, False)
     prepare_path(start.script, start.args)
     try:

@@ -53,7 +53,7 @@ def run(start: Start, fds: Channels) -> int:
     try:
         _mprun.write_frame(fds.results, READY, b"")
         _mprun.run_tasks(
-            fds.channel, fds.results, fds.board, start.slot, function, style,
+            fds.channel, fds.results, fds.claims, start.slot, function, style,
             json.loads, TensorFiles(**start.tensors).encode, task.describe, task.seeder(start.seed),
         )
     except OSError:  # the supervisor is gone, or a task closed our descriptors

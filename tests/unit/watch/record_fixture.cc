@@ -65,8 +65,8 @@ int record(pid_t root) {
     std::fprintf(stderr, "process %d does not rest\n", root);
     return 1;
   }
-  World world(&recorder, &after, {});
-  const Judgement judgement = judge(after, &world);
+  TreeSnapshot snapshot(&recorder, &after, {});
+  const Judgement judgement = judge(after, &snapshot);
   for (const JudgedThread& thread : judgement.threads) {
     std::fprintf(stderr, "%d/%d: %s; %s\n", thread.sample->pid, thread.sample->tid, to_string(thread.wait.kind),
                  thread.wait.why_live.empty() ? "stuck unless others help" : thread.wait.why_live.c_str());

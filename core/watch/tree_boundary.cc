@@ -1,4 +1,4 @@
-#include "watch/outside.h"
+#include "watch/tree_boundary.h"
 
 #include <unistd.h>
 
@@ -66,8 +66,8 @@ class FilesInMemory {
 
 }  // namespace
 
-Outside rest_of_the_machine(ProcSource* proc, pid_t root, const std::vector<pid_t>& tree) {
-  Outside found;
+TreeBoundary boundary_of_tree(ProcSource* proc, pid_t root, const std::vector<pid_t>& tree) {
+  TreeBoundary found;
   found.why_alarm_may_come = [proc](pid_t pid, pid_t tid) {
     return why_alarm_may_come(proc, pid, tid, monotonic_now());
   };

@@ -1,5 +1,5 @@
-// Family: what it remembers of forks and ends, asked with real processes.
-#include "watch/family.h"
+// ProcessHistory: what it remembers of forks and ends, asked with real processes.
+#include "watch/process_history.h"
 
 #include <gtest/gtest.h>
 #include <linux/sched.h>
@@ -76,27 +76,27 @@ class Child {
   Fd release_;
 };
 
-class FamilyTest : public testing::Test {
+class ProcessHistoryTest : public testing::Test {
  protected:
-  FamilyTest() : proc_(live_proc()), family_(std::move(*Family::create(proc_.get()))) {}
+  ProcessHistoryTest() : proc_(live_proc()), history_(std::move(*ProcessHistory::create(proc_.get()))) {}
 
-  void tell(pid_t pid, const std::string& text) { EXPECT_TRUE(family_.hear({pid, kHistoryNotes, text})); }
+  void tell(pid_t pid, const std::string& text) { EXPECT_TRUE(history_.hear({pid, kHistoryNotes, text})); }
   void tell_fork(pid_t pid, pid_t parent = getpid()) {
     tell(pid, "fork\t" + std::to_string(parent) + "\t" + std::to_string(parent) + "\t3");
   }
   [[nodiscard]] bool hears_an_end() const {
-    pollfd wait{family_.fd(), POLLIN, 0};
+    pollfd wait{history_.fd(), POLLIN, 0};
     return poll(&wait, 1, 0) == 1;
   }
   // Ends that were told when a descriptor became readable.
   void take_ends() {
-    pollfd wait{family_.fd(), POLLIN, 0};
+    pollfd wait{history_.fd(), POLLIN, 0};
     ASSERT_EQ(poll(&wait, 1, kPollMillis), 1);
-    family_.take_ends();
+    history_.take_ends();
   }
 
   std::unique_ptr<ProcSource> proc_;
-  Family family_;
+  ProcessHistory history_;
 };
 
 // Linux tells how a process ended that was reaped before we looked.
@@ -109,37 +109,37 @@ bool kernel_remembers_ends() {
   return ioctl(pidfd.get(), _IOWR(0xFF, 11, info), &info) == 0 && (info[0] & 8U) != 0;
 }
 
-TEST_F(FamilyTest, RemembersAFork) {
+TEST_F(ProcessHistoryTest, RemembersAFork) {
   Child child;
-  EXPECT_EQ(family_.fork_of(child.pid()), nullptr);
+  EXPECT_EQ(history_.fork_of(child.pid()), nullptr);
   tell(child.pid(), "fork\t12\t13\t4");
-  const ForkRecord* fork = family_.fork_of(child.pid());
+  const ForkRecord* fork = history_.fork_of(child.pid());
   ASSERT_NE(fork, nullptr);
   EXPECT_EQ(fork->parent, 12);
   EXPECT_EQ(fork->parent_tid, 13);
   EXPECT_EQ(fork->threads, 4U);
   EXPECT_FALSE(hears_an_end());
-  EXPECT_TRUE(family_.deaths().empty());
+  EXPECT_TRUE(history_.deaths().empty());
 }
 
-TEST_F(FamilyTest, LeavesOtherNotesToOthers) {
-  EXPECT_FALSE(family_.hear({getpid(), "libgomp", "fork\t1\t1\t1"}));
-  EXPECT_EQ(family_.fork_of(getpid()), nullptr);
+TEST_F(ProcessHistoryTest, LeavesOtherNotesToOthers) {
+  EXPECT_FALSE(history_.hear({getpid(), "libgomp", "fork\t1\t1\t1"}));
+  EXPECT_EQ(history_.fork_of(getpid()), nullptr);
 }
 
-TEST_F(FamilyTest, PassesNonsenseOver) {
+TEST_F(ProcessHistoryTest, PassesNonsenseOver) {
   Child child;
   for (const char* text : {"", "\t", "fork", "fork\t1\t1", "fork\t1\t1\t1\t1", "fork\t1\t1\t", "fork\tx\t1\t1",
                            "fork\t1\t1\t-1", "fork\t1\t1\t1 ", "fork\t0\t1\t1", "fork\t1\t-4\t1", "fork\t1\t1\t0",
                            "fork\t99999999999999999999\t1\t1", "alarm", "fork\t1\n\t1\t1"}) {
     tell(child.pid(), text);
-    EXPECT_EQ(family_.fork_of(child.pid()), nullptr) << text;
+    EXPECT_EQ(history_.fork_of(child.pid()), nullptr) << text;
   }
   for (const pid_t nobody : {0, -1}) tell_fork(nobody);
-  EXPECT_TRUE(family_.deaths().empty());
+  EXPECT_TRUE(history_.deaths().empty());
 }
 
-TEST_F(FamilyTest, TellsHowAProcessEnded) {
+TEST_F(ProcessHistoryTest, TellsHowAProcessEnded) {
   Child exits(7);
   Child dies;
   tell_fork(exits.pid());
@@ -149,23 +149,23 @@ TEST_F(FamilyTest, TellsHowAProcessEnded) {
   take_ends();
   dies.end(SIGKILL);
   take_ends();
-  ASSERT_EQ(family_.deaths().size(), 2U);
-  const RecordedDeath& first = family_.deaths()[0];
+  ASSERT_EQ(history_.deaths().size(), 2U);
+  const RecordedDeath& first = history_.deaths()[0];
   EXPECT_EQ(first.pid, exits.pid());
   EXPECT_EQ(first.parent, getpid());
   EXPECT_TRUE(first.end_known);
   EXPECT_EQ(first.end.exit_code, 7);
   EXPECT_EQ(first.end.signal, 0);
   EXPECT_GE(first.when, before);
-  const RecordedDeath& second = family_.deaths()[1];
+  const RecordedDeath& second = history_.deaths()[1];
   EXPECT_EQ(second.pid, dies.pid());
   EXPECT_TRUE(second.end_known);
   EXPECT_EQ(second.end.signal, SIGKILL);
   EXPECT_FALSE(hears_an_end()) << "an end is told once";
-  EXPECT_EQ(family_.fork_of(exits.pid()), nullptr);
+  EXPECT_EQ(history_.fork_of(exits.pid()), nullptr);
 }
 
-TEST_F(FamilyTest, TellsOfOneThatItsParentHasReaped) {
+TEST_F(ProcessHistoryTest, TellsOfOneThatItsParentHasReaped) {
   if (!kernel_remembers_ends()) GTEST_SKIP() << "needs Linux 6.15";
   Child child(9);
   const pid_t pid = child.pid();
@@ -173,114 +173,114 @@ TEST_F(FamilyTest, TellsOfOneThatItsParentHasReaped) {
   child.end();
   child.reap();
   take_ends();
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].pid, pid);
-  EXPECT_TRUE(family_.deaths()[0].end_known);
-  EXPECT_EQ(family_.deaths()[0].end.exit_code, 9);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].pid, pid);
+  EXPECT_TRUE(history_.deaths()[0].end_known);
+  EXPECT_EQ(history_.deaths()[0].end.exit_code, 9);
 }
 
-TEST_F(FamilyTest, TellsOfOneThatHadGoneBeforeItsNoteWasRead) {
+TEST_F(ProcessHistoryTest, TellsOfOneThatHadGoneBeforeItsNoteWasRead) {
   Child child;
   const pid_t pid = child.pid();
   child.end();
   child.reap();
   tell_fork(pid);
-  EXPECT_EQ(family_.fork_of(pid), nullptr);
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].pid, pid);
-  EXPECT_EQ(family_.deaths()[0].parent, getpid());
-  EXPECT_FALSE(family_.deaths()[0].end_known);
+  EXPECT_EQ(history_.fork_of(pid), nullptr);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].pid, pid);
+  EXPECT_EQ(history_.deaths()[0].parent, getpid());
+  EXPECT_FALSE(history_.deaths()[0].end_known);
 }
 
-TEST_F(FamilyTest, MeetsWhoDoesNotTell) {
+TEST_F(ProcessHistoryTest, MeetsWhoDoesNotTell) {
   Child child(3);
-  family_.meet(child.pid());
-  family_.meet(child.pid());
-  EXPECT_EQ(family_.fork_of(child.pid()), nullptr) << "how it came to be is not known";
+  history_.meet(child.pid());
+  history_.meet(child.pid());
+  EXPECT_EQ(history_.fork_of(child.pid()), nullptr) << "how it came to be is not known";
   child.end();
   take_ends();
-  family_.meet(child.pid());
+  history_.meet(child.pid());
   EXPECT_FALSE(hears_an_end()) << "an end is told once, however often the zombie is met";
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].parent, getpid());
-  EXPECT_EQ(family_.deaths()[0].end.exit_code, 3);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].parent, getpid());
+  EXPECT_EQ(history_.deaths()[0].end.exit_code, 3);
   const pid_t pid = child.pid();
   child.reap();
-  family_.meet(pid);  // nobody
-  EXPECT_EQ(family_.deaths().size(), 1U);
+  history_.meet(pid);  // nobody
+  EXPECT_EQ(history_.deaths().size(), 1U);
 }
 
 // Its note comes late: it is one death, of a forked process.
-TEST_F(FamilyTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
+TEST_F(ProcessHistoryTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
   Child child;
-  family_.meet(child.pid());
+  history_.meet(child.pid());
   child.end(SIGKILL);
   take_ends();
   tell_fork(child.pid());
   EXPECT_FALSE(hears_an_end());
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_TRUE(family_.deaths()[0].forked);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_TRUE(history_.deaths()[0].forked);
   const pid_t pid = child.pid();
   child.reap();
   tell_fork(pid, getpid());
-  EXPECT_EQ(family_.deaths().size(), 2U) << "the next with its number, who has gone too";
+  EXPECT_EQ(history_.deaths().size(), 2U) << "the next with its number, who has gone too";
 }
 
 // It runs what we run: it was forked, whoever tells.
-TEST_F(FamilyTest, SeesWhetherOneThatItMeetsWasForked) {
+TEST_F(ProcessHistoryTest, SeesWhetherOneThatItMeetsWasForked) {
   Child child;
-  family_.meet(child.pid());
+  history_.meet(child.pid());
   child.end(SIGKILL);
   take_ends();
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_TRUE(family_.deaths()[0].forked);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_TRUE(history_.deaths()[0].forked);
 }
 
-TEST_F(FamilyTest, MeetsOneThatHasEndedAndIsNotReaped) {
+TEST_F(ProcessHistoryTest, MeetsOneThatHasEndedAndIsNotReaped) {
   Child child;
   child.end(SIGSEGV);
-  family_.meet(child.pid());
+  history_.meet(child.pid());
   take_ends();
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].end.signal, SIGSEGV);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].end.signal, SIGSEGV);
 }
 
-TEST_F(FamilyTest, DoesNotHoldAgainstAnybodyWhomMprunEnds) {
+TEST_F(ProcessHistoryTest, DoesNotHoldAgainstAnybodyWhomMprunEnds) {
   Child worker;
   Child its_child;
   Child other;
   tell_fork(worker.pid());
   tell_fork(its_child.pid(), worker.pid());
   tell_fork(other.pid());
-  family_.expect_end(worker.pid());
+  history_.expect_end(worker.pid());
   for (Child* child : {&worker, &its_child, &other}) {
     child->end(SIGKILL);
     take_ends();
   }
-  ASSERT_EQ(family_.deaths().size(), 3U);
-  EXPECT_FALSE(is_violent(family_.deaths()[0]));
-  EXPECT_FALSE(is_violent(family_.deaths()[1]));
-  EXPECT_TRUE(is_violent(family_.deaths()[2]));
-  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 1U);
+  ASSERT_EQ(history_.deaths().size(), 3U);
+  EXPECT_FALSE(is_violent(history_.deaths()[0]));
+  EXPECT_FALSE(is_violent(history_.deaths()[1]));
+  EXPECT_TRUE(is_violent(history_.deaths()[2]));
+  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
 }
 
 // What it leaves behind is ended by mprun; its own end was not.
-TEST_F(FamilyTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
+TEST_F(ProcessHistoryTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
   Child worker;
   Child its_child;
   tell_fork(its_child.pid(), worker.pid());
   worker.end(SIGSEGV);
-  family_.expect_end(worker.pid());
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_TRUE(is_violent(family_.deaths()[0]));
+  history_.expect_end(worker.pid());
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_TRUE(is_violent(history_.deaths()[0]));
   its_child.end(SIGKILL);
   take_ends();
-  ASSERT_EQ(family_.deaths().size(), 2U);
-  EXPECT_FALSE(is_violent(family_.deaths()[1]));
+  ASSERT_EQ(history_.deaths().size(), 2U);
+  EXPECT_FALSE(is_violent(history_.deaths()[1]));
 }
 
 // A number that is given again, before we have been told that its first owner ended.
-TEST_F(FamilyTest, KnowsThatANumberIsUsedAgain) {
+TEST_F(ProcessHistoryTest, KnowsThatANumberIsUsedAgain) {
   Child first(5);
   const pid_t pid = first.pid();
   tell_fork(pid);
@@ -289,34 +289,34 @@ TEST_F(FamilyTest, KnowsThatANumberIsUsedAgain) {
   Child second(6, pid);
   if (second.pid() != pid) GTEST_SKIP() << "may not choose a process's number";
   tell(pid, "fork\t21\t22\t2");
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].parent, getpid());
-  EXPECT_EQ(family_.deaths()[0].end_known, kernel_remembers_ends());
-  family_.take_ends();
-  ASSERT_NE(family_.fork_of(pid), nullptr) << "the second has not ended";
-  EXPECT_EQ(family_.fork_of(pid)->parent, 21);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].parent, getpid());
+  EXPECT_EQ(history_.deaths()[0].end_known, kernel_remembers_ends());
+  history_.take_ends();
+  ASSERT_NE(history_.fork_of(pid), nullptr) << "the second has not ended";
+  EXPECT_EQ(history_.fork_of(pid)->parent, 21);
   second.end();
   take_ends();
-  ASSERT_EQ(family_.deaths().size(), 2U);
-  EXPECT_EQ(family_.deaths()[1].parent, 21);
-  EXPECT_EQ(family_.deaths()[1].end.exit_code, 6);
+  ASSERT_EQ(history_.deaths().size(), 2U);
+  EXPECT_EQ(history_.deaths()[1].parent, 21);
+  EXPECT_EQ(history_.deaths()[1].end.exit_code, 6);
 }
 
-TEST_F(FamilyTest, RemembersWhoWasToldToEnd) {
+TEST_F(ProcessHistoryTest, RemembersWhoWasToldToEnd) {
   Child child;
   Child stranger;
   tell_fork(child.pid());
   tell(getpid(), "term\t" + std::to_string(child.pid()));
   tell(getpid(), "term\t" + std::to_string(stranger.pid()));
-  EXPECT_TRUE(family_.was_told_to_end(child.pid()));
-  EXPECT_FALSE(family_.was_told_to_end(stranger.pid())) << "of its end we would not hear";
-  EXPECT_FALSE(family_.was_told_to_end(getpid()));
+  EXPECT_TRUE(history_.was_sent_sigterm(child.pid()));
+  EXPECT_FALSE(history_.was_sent_sigterm(stranger.pid())) << "of its end we would not hear";
+  EXPECT_FALSE(history_.was_sent_sigterm(getpid()));
   child.end();
   take_ends();
-  EXPECT_FALSE(family_.was_told_to_end(child.pid())) << "another may have its number";
+  EXPECT_FALSE(history_.was_sent_sigterm(child.pid())) << "another may have its number";
 }
 
-TEST_F(FamilyTest, PassesNonsenseOfTermAndEndOver) {
+TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {
   Child child;
   tell_fork(child.pid());
   const std::string pid = std::to_string(child.pid());
@@ -326,83 +326,83 @@ TEST_F(FamilyTest, PassesNonsenseOfTermAndEndOver) {
         "end\t" + pid + "\t9\t9", std::string("end\t0\t9"), "end\t-" + pid + "\t9",
         std::string("end\t99999999999\t9")}) {
     tell(getpid(), text);
-    EXPECT_FALSE(family_.was_told_to_end(child.pid())) << text;
-    EXPECT_TRUE(family_.deaths().empty()) << text;
-    EXPECT_NE(family_.fork_of(child.pid()), nullptr) << text;
+    EXPECT_FALSE(history_.was_sent_sigterm(child.pid())) << text;
+    EXPECT_TRUE(history_.deaths().empty()) << text;
+    EXPECT_NE(history_.fork_of(child.pid()), nullptr) << text;
   }
 }
 
 // Whoever reaped it says how it ended, which an older kernel does not.
-TEST_F(FamilyTest, HearsOfAnEndByWhoReapedIt) {
+TEST_F(ProcessHistoryTest, HearsOfAnEndByWhoReapedIt) {
   Child child(9);
   const pid_t pid = child.pid();
   tell_fork(pid);
   child.end();
   child.reap();
   tell(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].pid, pid);
-  EXPECT_EQ(family_.deaths()[0].parent, getpid());
-  EXPECT_TRUE(family_.deaths()[0].end_known);
-  EXPECT_TRUE(family_.deaths()[0].forked);
-  EXPECT_EQ(family_.deaths()[0].end.exit_code, 9);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].pid, pid);
+  EXPECT_EQ(history_.deaths()[0].parent, getpid());
+  EXPECT_TRUE(history_.deaths()[0].end_known);
+  EXPECT_TRUE(history_.deaths()[0].forked);
+  EXPECT_EQ(history_.deaths()[0].end.exit_code, 9);
   EXPECT_FALSE(hears_an_end()) << "an end is told once";
-  EXPECT_EQ(family_.fork_of(pid), nullptr);
-  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 1U);
+  EXPECT_EQ(history_.fork_of(pid), nullptr);
+  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
   tell(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
-  EXPECT_EQ(family_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths().size(), 1U);
 }
 
-TEST_F(FamilyTest, LearnsLateHowOneEndedThatWasGone) {
+TEST_F(ProcessHistoryTest, LearnsLateHowOneEndedThatWasGone) {
   Child child;
   const pid_t pid = child.pid();
   child.end();
   child.reap();
   tell_fork(pid);
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_FALSE(family_.deaths()[0].end_known);
-  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 0U) << "what is not known is not held against anybody";
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_FALSE(history_.deaths()[0].end_known);
+  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 0U) << "what is not known is not held against anybody";
   tell(getpid(), "end\t" + std::to_string(pid) + "\t11");
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_TRUE(family_.deaths()[0].end_known);
-  EXPECT_TRUE(family_.deaths()[0].forked);
-  EXPECT_EQ(family_.deaths()[0].end.signal, 11);
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_TRUE(history_.deaths()[0].end_known);
+  EXPECT_TRUE(history_.deaths()[0].forked);
+  EXPECT_EQ(history_.deaths()[0].end.signal, 11);
   tell(getpid(), "end\t" + std::to_string(pid) + "\t0");
-  EXPECT_EQ(family_.deaths()[0].end.signal, 11) << "what was told first stands";
-  EXPECT_EQ(family_.violent_deaths(getpid(), 0), 1U);
-  EXPECT_EQ(family_.violent_deaths(getpid(), family_.deaths()[0].when + 1), 0U);
-  EXPECT_EQ(family_.violent_deaths(getpid() + 1, 0), 0U);
+  EXPECT_EQ(history_.deaths()[0].end.signal, 11) << "what was told first stands";
+  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
+  EXPECT_EQ(history_.violent_deaths(getpid(), history_.deaths()[0].when + 1), 0U);
+  EXPECT_EQ(history_.violent_deaths(getpid() + 1, 0), 0U);
 }
 
-TEST_F(FamilyTest, HearsOfAnEndOfOneThatItNeverMet) {
+TEST_F(ProcessHistoryTest, HearsOfAnEndOfOneThatItNeverMet) {
   Child child;
   const pid_t pid = child.pid();
   child.end();
   child.reap();
   tell(getpid(), "end\t" + std::to_string(pid) + "\t9");
-  ASSERT_EQ(family_.deaths().size(), 1U);
-  EXPECT_EQ(family_.deaths()[0].end.signal, 9);
-  EXPECT_FALSE(family_.deaths()[0].forked) << "that is not known";
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_EQ(history_.deaths()[0].end.signal, 9);
+  EXPECT_FALSE(history_.deaths()[0].forked) << "that is not known";
 }
 
 // The number of one that was reaped may be given again before its parent has said so.
-TEST_F(FamilyTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
+TEST_F(ProcessHistoryTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
   Child next;
   const std::string pid = std::to_string(next.pid());
   tell_fork(next.pid());
   tell(getpid(), "term\t" + pid);
   tell(getpid(), "end\t" + pid + "\t9");
-  EXPECT_NE(family_.fork_of(next.pid()), nullptr) << "it lives";
-  EXPECT_TRUE(family_.was_told_to_end(next.pid()));
-  ASSERT_EQ(family_.deaths().size(), 1U) << "of the one before";
-  EXPECT_EQ(family_.deaths()[0].end.signal, 9);
+  EXPECT_NE(history_.fork_of(next.pid()), nullptr) << "it lives";
+  EXPECT_TRUE(history_.was_sent_sigterm(next.pid()));
+  ASSERT_EQ(history_.deaths().size(), 1U) << "of the one before";
+  EXPECT_EQ(history_.deaths()[0].end.signal, 9);
   next.end();
   take_ends();
-  EXPECT_EQ(family_.deaths().size(), 2U);
+  EXPECT_EQ(history_.deaths().size(), 2U);
 }
 
 // A worker's death must not be forgotten over the many short lives after it.
-TEST_F(FamilyTest, KeepsTheDeathsThatMatter) {
+TEST_F(ProcessHistoryTest, KeepsTheDeathsThatMatter) {
   Child killed;
   tell_fork(killed.pid());
   killed.end(SIGKILL);
@@ -411,45 +411,45 @@ TEST_F(FamilyTest, KeepsTheDeathsThatMatter) {
   const pid_t pid = gone.pid();
   gone.end();
   gone.reap();
-  for (std::size_t i = 0; i < 2 * Family::kMostDeaths; ++i) tell_fork(pid);
-  ASSERT_EQ(family_.deaths().size(), Family::kMostDeaths);
-  EXPECT_EQ(family_.deaths().front().end.signal, SIGKILL);
+  for (std::size_t i = 0; i < 2 * ProcessHistory::kMostDeaths; ++i) tell_fork(pid);
+  ASSERT_EQ(history_.deaths().size(), ProcessHistory::kMostDeaths);
+  EXPECT_EQ(history_.deaths().front().end.signal, SIGKILL);
 }
 
-TEST_F(FamilyTest, ForgetsTheOldestOfManyViolentDeaths) {
+TEST_F(ProcessHistoryTest, ForgetsTheOldestOfManyViolentDeaths) {
   std::vector<pid_t> pids;
-  for (std::size_t i = 0; i < Family::kMostDeaths + 5; ++i) {
+  for (std::size_t i = 0; i < ProcessHistory::kMostDeaths + 5; ++i) {
     Child child(1);
     pids.push_back(child.pid());
     tell_fork(child.pid());
     child.end();
     take_ends();
   }
-  ASSERT_EQ(family_.deaths().size(), Family::kMostDeaths);
-  EXPECT_EQ(family_.deaths().front().pid, pids[5]);
-  EXPECT_EQ(family_.deaths().back().pid, pids.back());
+  ASSERT_EQ(history_.deaths().size(), ProcessHistory::kMostDeaths);
+  EXPECT_EQ(history_.deaths().front().pid, pids[5]);
+  EXPECT_EQ(history_.deaths().back().pid, pids.back());
 }
 
 // The readers of /proc need descriptors, too.
-TEST(Family, LeavesDescriptorsToOthers) {
+TEST(ProcessHistory, LeavesDescriptorsToOthers) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
   few.rlim_cur = 80;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   const auto proc = live_proc();
-  auto family = Family::create(proc.get());
+  auto history = ProcessHistory::create(proc.get());
   setrlimit(RLIMIT_NOFILE, &before);
-  ASSERT_TRUE(family);
+  ASSERT_TRUE(history);
   std::vector<std::unique_ptr<Child>> children;
   int known = 0;
   for (int i = 0; i < 30; ++i) {
     children.push_back(std::make_unique<Child>());
-    family->hear({children.back()->pid(), kHistoryNotes, "fork\t1\t1\t1"});
-    if (family->fork_of(children.back()->pid()) != nullptr) ++known;
+    history->hear({children.back()->pid(), kHistoryNotes, "fork\t1\t1\t1"});
+    if (history->fork_of(children.back()->pid()) != nullptr) ++known;
   }
   EXPECT_EQ(known, 20) << "a quarter of what there is";
-  EXPECT_TRUE(family->deaths().empty());
+  EXPECT_TRUE(history->deaths().empty());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// World: what the judge may look at beside the samples: descriptors, mappings, memory, sockets, locks and children of
-// the processes of a tree. Read lazily, each thing once, while the threads stand still (sample.h), so that all of it
-// belongs to the same instant. Made anew for every judgement.
+// TreeSnapshot: what the judge may look at beside the samples: descriptors, mappings, memory, sockets, locks and
+// children of the processes of a tree. Read lazily, each thing once, while the threads stand still (sample.h), so that
+// all of it belongs to the same instant. Made anew for every judgement.
 #pragma once
 
 #include <cstring>
@@ -17,7 +17,7 @@
 namespace mprun {
 
 /// What a tree of processes shares with those outside of it.
-struct Outside {
+struct TreeBoundary {
   /// What somebody outside of the tree holds too, by identity_of().
   std::set<std::uint64_t> foreign;
   /// Every process of the tree was started below mprun: what else they share, nobody outside can have.
@@ -49,7 +49,7 @@ struct Outside {
 /// For a tree that mprun started: what mprun itself, and the processes named, hold, by identity_of().
 [[nodiscard]] std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t>& processes);
 
-class World {
+class TreeSnapshot {
  public:
   /// A process of the tree.
   struct Process {
@@ -69,7 +69,7 @@ class World {
   enum class End { kRead, kWrite };
 
   /// `sample` and `proc` outlive it.
-  World(ProcSource* proc, const Sample* sample, Outside around);
+  TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary boundary);
 
   [[nodiscard]] const std::map<pid_t, Process>& processes() const { return processes_; }
   /// nullptr: not of this tree.
@@ -84,10 +84,10 @@ class World {
   [[nodiscard]] std::vector<pid_t> terminal_masters(std::uint32_t terminal) const;
   [[nodiscard]] std::vector<pid_t> everybody() const;
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
-  [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return around_.foreign.count(identity) != 0; }
-  [[nodiscard]] bool is_closed() const { return around_.closed; }
-  [[nodiscard]] std::optional<Outside::Forker> forker_of(pid_t child) const {
-    return around_.forker_of ? around_.forker_of(child) : std::nullopt;
+  [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return boundary_.foreign.count(identity) != 0; }
+  [[nodiscard]] bool is_closed() const { return boundary_.closed; }
+  [[nodiscard]] std::optional<TreeBoundary::Forker> forker_of(pid_t child) const {
+    return boundary_.forker_of ? boundary_.forker_of(child) : std::nullopt;
   }
   /// Why it is not certain who in the tree holds what; empty: all of it is known.
   [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
@@ -127,7 +127,7 @@ class World {
   [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
   [[nodiscard]] ProcSource* proc() { return proc_; }
-  [[nodiscard]] const Assumptions& assumptions() const { return around_.assumptions; }
+  [[nodiscard]] const Assumptions& assumptions() const { return boundary_.assumptions; }
   /// That one of the assumptions was needed, in words ("anybody may connect to process 12").
   void assume(std::string what);
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
@@ -164,7 +164,7 @@ class World {
   [[nodiscard]] std::string why_it_acts_alone(Process* process, const StatusFile& status);
 
   ProcSource* proc_;
-  Outside around_;
+  TreeBoundary boundary_;
   std::vector<std::string> assumed_;
   bool assumes_no_signal_ = false, assumes_no_client_ = false;
   std::map<pid_t, Process> processes_;

@@ -1,19 +1,19 @@
-// The crew of Python ranks: every slot runs the script once as __main__, all at the same time, with
+// The pool of Python ranks: every slot runs the script once as __main__, all at the same time, with
 // torchrun's variables. A rank is one task; its result is what it gave to mprun.result(), or its error.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "supervise/crew.h"
+#include "supervise/worker_pool.h"
 #include "wire/frames.h"
 
 namespace mprun {
 
-class RankCrew : public Crew, private LauncherListener {
+class RankPool : public WorkerPool, private LauncherListener {
  public:
-  RankCrew(LaunchPlan plan, CrewListener* listener);
-  ~RankCrew() override;
+  RankPool(LaunchPlan plan, WorkerPoolListener* listener);
+  ~RankPool() override;
   void start(int slot) override;
   void assign(int slot, const std::vector<HandedTask>& tasks) override;
   std::uint32_t take_back(int /*slot*/) override { return 0; }
@@ -63,7 +63,7 @@ class RankCrew : public Crew, private LauncherListener {
   [[nodiscard]] const Slot& at(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
 
   LaunchPlan plan_;
-  CrewListener* listener_;
+  WorkerPoolListener* listener_;
   int master_port_;
   std::vector<Slot> slots_;
   std::unique_ptr<Launcher> launcher_;

@@ -1,4 +1,4 @@
-#include "supervise/rank_crew.h"
+#include "supervise/rank_pool.h"
 
 #include <csignal>
 #include <utility>
@@ -9,33 +9,33 @@
 
 namespace mprun {
 
-RankCrew::RankCrew(LaunchPlan plan, CrewListener* listener)
+RankPool::RankPool(LaunchPlan plan, WorkerPoolListener* listener)
     : plan_(std::move(plan)),
       listener_(listener),
       master_port_(find_free_port()),
       slots_(static_cast<std::size_t>(plan_.spec->processes)),
       launcher_(make_launcher(plan_, this)) {}
 
-RankCrew::~RankCrew() {
+RankPool::~RankPool() {
   for (Slot& slot : slots_) close_channels(&slot);
 }
 
-void RankCrew::close_channels(Slot* slot) {
+void RankPool::close_channels(Slot* slot) {
   if (slot->channel) plan_.loop->remove(slot->channel->fd());
   if (slot->results) plan_.loop->remove(slot->results.get());
   slot->channel.reset();
   slot->results.reset();
 }
 
-void RankCrew::start(int number) {
+void RankPool::start(int number) {
   plan_.loop->at(0, [this, number] { listener_->on_ready(number); });
 }
 
-void RankCrew::retire(int number) {
+void RankPool::retire(int number) {
   plan_.loop->at(0, [this, number] { listener_->on_gone(number, {}); });
 }
 
-void RankCrew::signal(int number, int signal_number) {
+void RankPool::signal(int number, int signal_number) {
   const Slot& slot = at(number);
   if (!slot.running) return;
   if (slot.process) {
@@ -48,7 +48,7 @@ void RankCrew::signal(int number, int signal_number) {
   });
 }
 
-void RankCrew::assign(int number, const std::vector<HandedTask>& tasks) {
+void RankPool::assign(int number, const std::vector<HandedTask>& tasks) {
   Slot& slot = at(number);
   close_channels(&slot);
   slot = Slot{};
@@ -62,7 +62,7 @@ void RankCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   });
 }
 
-Result<void> RankCrew::open_channels(int number, LaunchRequest* request) {
+Result<void> RankPool::open_channels(int number, LaunchRequest* request) {
   auto opened = open_worker_channels(plan_.run_dir, number, request);
   if (!opened) return opened.error();
   Slot& slot = at(number);
@@ -77,7 +77,7 @@ Result<void> RankCrew::open_channels(int number, LaunchRequest* request) {
   return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
 }
 
-std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
+std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
   Slot& slot = at(number);
   if (!slot.running) return std::nullopt;
   LaunchRequest request;
@@ -97,7 +97,7 @@ std::optional<LaunchRequest> RankCrew::prepare_launch(int number) {
   return request;
 }
 
-void RankCrew::on_channel(int number, std::uint32_t events) {
+void RankPool::on_channel(int number, std::uint32_t events) {
   Slot& slot = at(number);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
     plan_.loop->remove(slot.channel->fd());  // it has closed its end; epoll would say so for ever
@@ -107,7 +107,7 @@ void RankCrew::on_channel(int number, std::uint32_t events) {
 }
 
 // A frame may be longer than the socket takes at once.
-void RankCrew::flush(int number) {
+void RankPool::flush(int number) {
   Slot& slot = at(number);
   if (!slot.channel) return;
   if (!slot.channel->flush()) {
@@ -117,7 +117,7 @@ void RankCrew::flush(int number) {
   plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
 }
 
-void RankCrew::on_launched(int number, const ProcessRef& process) {
+void RankPool::on_launched(int number, const ProcessRef& process) {
   if (!at(number).running) {
     process.signal(SIGKILL);
     return;
@@ -127,12 +127,12 @@ void RankCrew::on_launched(int number, const ProcessRef& process) {
   if (at(number).foreign) signal_group(process, SIGKILL);  // its pipe was faster than the word that it is there
 }
 
-void RankCrew::on_launch_failed(const std::string& reason) {
+void RankPool::on_launch_failed(const std::string& reason) {
   listener_->on_start_failed(reason);
   for (int number = 0; number < static_cast<int>(slots_.size()); ++number) signal(number, SIGTERM);
 }
 
-void RankCrew::drain(int number) {
+void RankPool::drain(int number) {
   Slot& slot = at(number);
   if (!slot.results) return;
   auto state = FrameReader::Fill::kMore;
@@ -148,7 +148,7 @@ void RankCrew::drain(int number) {
   if (slot.foreign && slot.process) signal_group(slot.process, SIGKILL);  // it can never report again
 }
 
-void RankCrew::on_frame(int number, const Frame& frame) {
+void RankPool::on_frame(int number, const Frame& frame) {
   Slot& slot = at(number);
   if (frame.type == MPRUN_READY) {
     slot.ready = true;
@@ -169,7 +169,7 @@ void RankCrew::on_frame(int number, const Frame& frame) {
   }
 }
 
-void RankCrew::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
+void RankPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
   Slot& slot = at(number);
   if (!slot.running || !(slot.process == process)) return;
   if (process) kill_leftovers(process);
@@ -180,7 +180,7 @@ void RankCrew::on_process_gone(int number, const ProcessRef& process, ProcessEnd
   end_rank(number, end);
 }
 
-std::string RankCrew::explain_death(int number, ProcessEnd end) const {
+std::string RankPool::explain_death(int number, ProcessEnd end) const {
   std::string json = R"({"type":")";
   json += end.signal != 0 ? "Signal" : "ExitCode";
   json += R"(","message":)";
@@ -193,7 +193,7 @@ std::string RankCrew::explain_death(int number, ProcessEnd end) const {
   return json + "}";
 }
 
-void RankCrew::end_rank(int number, ProcessEnd end) {
+void RankPool::end_rank(int number, ProcessEnd end) {
   Slot& slot = at(number);
   slot.running = false;
   slot.process = {};

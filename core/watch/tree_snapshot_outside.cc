@@ -1,10 +1,10 @@
-// The part of World that looks at processes which are not of the tree. Once per World, and only when it is asked for:
-// it reads the mappings of all processes that may be read.
+// The part of TreeSnapshot that looks at processes which are not of the tree. Once per TreeSnapshot, and only when it
+// is asked for: it reads the mappings of all processes that may be read.
 #include <algorithm>
 #include <array>
 
 #include "procfs/text_scan.h"
-#include "watch/world.h"
+#include "watch/tree_snapshot.h"
 
 namespace mprun {
 namespace {
@@ -38,7 +38,7 @@ std::vector<pid_t> all_processes(ProcSource* proc) {
 
 }  // namespace
 
-bool World::is_mapped_outside(const Mapping& mapping) {
+bool TreeSnapshot::is_mapped_outside(const Mapping& mapping) {
   if (!mapped_outside_) {
     mapped_outside_.emplace();
     for (const pid_t pid : all_processes(proc_)) {
@@ -54,7 +54,7 @@ bool World::is_mapped_outside(const Mapping& mapping) {
   return mapped_outside_->count({mapping.device, mapping.inode}) != 0;
 }
 
-bool World::is_open_outside(const Descriptor& descriptor) {
+bool TreeSnapshot::is_open_outside(const Descriptor& descriptor) {
   const auto [known, is_new] = open_outside_.try_emplace(identity_of(descriptor), false);
   if (!is_new) return known->second;
   for (const pid_t pid : all_processes(proc_)) {
@@ -71,12 +71,12 @@ bool World::is_open_outside(const Descriptor& descriptor) {
   return known->second;
 }
 
-bool World::lives_outside(pid_t pid) const {
+bool TreeSnapshot::lives_outside(pid_t pid) const {
   return pid != 0 && process(pid) == nullptr && proc_->read(std::to_string(pid) + "/stat").has_value();
 }
 
 // A file that still has a name may be opened by any process of the tree that was told it, as workers are by spawn.
-World::Sharers World::sharers_of(pid_t pid, const Mapping& mapping) {
+TreeSnapshot::Sharers TreeSnapshot::sharers_of(pid_t pid, const Mapping& mapping) {
   bool has_name = false;
   Sharers sharers;
   sharers.why_live = why_shared_outside(pid, mapping, &has_name);
@@ -96,33 +96,33 @@ World::Sharers World::sharers_of(pid_t pid, const Mapping& mapping) {
   return sharers;
 }
 
-std::optional<SyncWord> World::sync_word(const Mapping& mapping, std::uint64_t address) const {
-  if (around_.sync == nullptr || !around_.sync->is_mapping(mapping.device, mapping.inode)) return std::nullopt;
-  return around_.sync->find_word(address - mapping.begin + mapping.offset);
+std::optional<SyncWord> TreeSnapshot::sync_word(const Mapping& mapping, std::uint64_t address) const {
+  if (boundary_.sync == nullptr || !boundary_.sync->is_mapping(mapping.device, mapping.inode)) return std::nullopt;
+  return boundary_.sync->find_word(address - mapping.begin + mapping.offset);
 }
 
 // Any process of the job finds that memory, whether it has mapped it already or not. mprun changes nothing there, and
 // whom it wakes goes to sleep again.
-World::Sharers World::sharers_of_sync() const {
+TreeSnapshot::Sharers TreeSnapshot::sharers_of_sync() const {
   Sharers sharers;
   sharers.why_live = blind_spot_;
-  if (around_.may_start) sharers.why_live = "mprun will start another process";
+  if (boundary_.may_start) sharers.why_live = "mprun will start another process";
   for (const auto& [pid, process] : processes_) {
-    const bool only_forks = around_.hosts.count(pid) != 0 && process.threads.size() == 1;
+    const bool only_forks = boundary_.hosts.count(pid) != 0 && process.threads.size() == 1;
     if (!only_forks) sharers.processes.push_back(pid);
   }
   return sharers;
 }
 
-pid_t World::process_of_thread(pid_t tid) const {
+pid_t TreeSnapshot::process_of_thread(pid_t tid) const {
   for (const auto& [pid, process] : processes_) {
     if (std::find(process.threads.begin(), process.threads.end(), tid) != process.threads.end()) return pid;
   }
   return 0;
 }
 
-std::string World::why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name) {
-  if (!around_.closed && (!around_.shares_memory || around_.shares_memory(mapping))) {
+std::string TreeSnapshot::why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name) {
+  if (!boundary_.closed && (!boundary_.shares_memory || boundary_.shares_memory(mapping))) {
     return "others may share the memory of the lock";
   }
   if (!blind_spot_.empty()) return blind_spot_;
@@ -154,7 +154,7 @@ std::string World::why_shared_outside(pid_t pid, const Mapping& mapping, bool* h
 
 // Where /proc hides the processes of others, a thread's list of its children names them all the same. Whoever loses its
 // parent becomes a child of one of the tree, or of mprun, whose children are the roots of the tree.
-std::string World::why_tree_is_not_whole() {
+std::string TreeSnapshot::why_tree_is_not_whole() {
   std::set<pid_t> parents;
   for (const auto& [pid, process] : processes_) parents.insert({process.parent, pid});
   for (const pid_t parent : parents) {
@@ -177,7 +177,7 @@ std::string World::why_tree_is_not_whole() {
   return {};
 }
 
-bool World::is_tracer(pid_t pid) {
+bool TreeSnapshot::is_tracer(pid_t pid) {
   if (!tracers_) {
     tracers_.emplace();
     for (const pid_t traced : all_processes(proc_)) {
@@ -193,8 +193,8 @@ bool World::is_tracer(pid_t pid) {
 
 // The time at which a process started is known to a tick, and what a script makes just before it starts mprun is hardly
 // older: it must not seem younger.
-Nanos World::age() const {
-  if (around_.begun != 0) return wall_now() - around_.begun;
+Nanos TreeSnapshot::age() const {
+  if (boundary_.begun != 0) return wall_now() - boundary_.begun;
   const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);
   Nanos oldest = 0;
   for (const auto& [pid, process] : processes_) {

@@ -1,21 +1,21 @@
-// The crew of a function job: long-lived Python workers that take chunks of tasks from a channel and
-// write results to a pipe. Owns channels, pipes and the board.
+// The pool of a function job: long-lived Python workers that take chunks of tasks from a channel and
+// write results to a pipe. Owns channels, pipes and the claim table.
 #pragma once
 
 #include <deque>
 #include <optional>
 #include <vector>
 
-#include "supervise/crew.h"
-#include "wire/board.h"
+#include "supervise/worker_pool.h"
+#include "wire/claim_table.h"
 #include "wire/frames.h"
 
 namespace mprun {
 
-class WorkerCrew : public Crew, private LauncherListener {
+class TaskPool : public WorkerPool, private LauncherListener {
  public:
-  WorkerCrew(LaunchPlan plan, Board board, CrewListener* listener);
-  ~WorkerCrew() override;
+  TaskPool(LaunchPlan plan, ClaimTable claims, WorkerPoolListener* listener);
+  ~TaskPool() override;
   void start(int slot) override;
   void assign(int slot, const std::vector<HandedTask>& tasks) override;
   std::uint32_t take_back(int slot) override;
@@ -39,9 +39,9 @@ class WorkerCrew : public Crew, private LauncherListener {
     std::uint32_t next_position = 0;  ///< of the next task handed out
     bool wanted = false;              ///< between start() and on_gone()
     bool ready = false, retired = false;
-    bool condemned = false;  ///< ended by us because of its verdict
-    bool signalled = false;  ///< by us: that it ends so is no accident
-    bool foreign = false;    ///< it sent a result that was not its to send
+    bool broke_channels = false;  ///< ended by us because of its verdict
+    bool signalled = false;       ///< by us: that it ends so is no accident
+    bool foreign = false;         ///< it sent a result that was not its to send
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;
@@ -70,8 +70,8 @@ class WorkerCrew : public Crew, private LauncherListener {
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
 
   LaunchPlan plan_;
-  Board board_;
-  CrewListener* listener_;
+  ClaimTable claims_;
+  WorkerPoolListener* listener_;
   std::vector<Slot> slots_;
   bool any_said_hello_ = false;  ///< so the interpreter is a Python
   std::unique_ptr<Launcher> launcher_;

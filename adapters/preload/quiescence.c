@@ -65,14 +65,14 @@ static bool same(const struct look* a, const struct look* b) {
 }
 
 /* The threads that may be the ones that did not come to rest. */
-struct suspects {
+struct stubborn_threads {
   pid_t threads[MOST_STUBBORN];
   unsigned long long runs[MOST_STUBBORN];
   size_t count;
 };
 
 static bool suspect(pid_t thread, void* data) {
-  struct suspects* suspects = data;
+  struct stubborn_threads* suspects = data;
   if (is_stubborn(thread)) return true;
   suspects->threads[suspects->count] = thread;
   suspects->runs[suspects->count] = read_runs(thread);
@@ -81,7 +81,7 @@ static bool suspect(pid_t thread, void* data) {
 
 /* Names one of the threads that still run, or that run again and again, and waits for none of them any more. */
 static void give_up(unsigned milliseconds) {
-  struct suspects suspects = {.count = 0};
+  struct stubborn_threads suspects = {.count = 0};
   each_other_thread(suspect, &suspects);
   const struct timespec pause = {0, SUSPECT_MS * 1000000L};
   nanosleep(&pause, NULL);

@@ -1,4 +1,4 @@
-#include "watch/family.h"
+#include "watch/process_history.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -24,7 +24,7 @@ namespace {
 // Descriptors are few in places; the readers of /proc need some too.
 std::size_t most_members() {
   const rlimit files = limits_of(RLIMIT_NOFILE);
-  return std::min<std::size_t>(Family::kMostMembers, files.rlim_cur / 4);
+  return std::min<std::size_t>(ProcessHistory::kMostMembers, files.rlim_cur / 4);
 }
 
 std::vector<std::string_view> split_at_tabs(std::string_view text) {
@@ -46,13 +46,13 @@ bool read_number(std::string_view text, Number* number) {
 
 }  // namespace
 
-Result<Family> Family::create(ProcSource* proc) {
+Result<ProcessHistory> ProcessHistory::create(ProcSource* proc) {
   Fd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return system_error("cannot watch the ends of processes", errno);
-  return Family(std::move(epoll), proc, most_members());
+  return ProcessHistory(std::move(epoll), proc, most_members());
 }
 
-bool Family::hear(const AdapterNote& note) {
+bool ProcessHistory::hear(const AdapterNote& note) {
   if (note.adapter != kHistoryNotes) return false;
   if (note.pid <= 0) return true;  // of a process that has no number here
   const auto fields = split_at_tabs(note.text);
@@ -65,7 +65,7 @@ bool Family::hear(const AdapterNote& note) {
     hear_fork(note.pid, fork);
   } else if (fields[0] == "term" && fields.size() == 2 && read_number(fields[1], &pid)) {
     // Only of those we know, whose end we will hear of.
-    if (members_.count(pid) != 0) told_to_end_.insert(pid);
+    if (members_.count(pid) != 0) sent_sigterm_.insert(pid);
   } else if (fields[0] == "end" && fields.size() == 3 && read_number(fields[1], &pid) &&
              read_number(fields[2], &status) && pid > 0) {
     hear_end(pid, note.pid, end_from_status(status));
@@ -74,7 +74,7 @@ bool Family::hear(const AdapterNote& note) {
 }
 
 // Its parent has reaped it, perhaps before we could look ourselves. Who has its number and lives is another.
-void Family::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
+void ProcessHistory::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
   const auto member = members_.find(pid);
   if (member != members_.end() && member->second.process.has_ended()) {
     record_end(pid, parent, end);
@@ -92,7 +92,7 @@ void Family::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
   }
 }
 
-void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
+void ProcessHistory::hear_fork(pid_t pid, const ForkRecord& fork) {
   bury_if_ended(pid);
   if (RecordedDeath* death = death_of_one_met(pid, fork.parent)) {
     death->forked = true;
@@ -109,7 +109,7 @@ void Family::hear_fork(pid_t pid, const ForkRecord& fork) {
 }
 
 // One that the watch had met and that has ended since, before its own note was read. nullptr: there is none.
-RecordedDeath* Family::death_of_one_met(pid_t pid, pid_t parent) {
+RecordedDeath* ProcessHistory::death_of_one_met(pid_t pid, pid_t parent) {
   const auto death = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& recorded) {
     return recorded.pid == pid && recorded.parent == parent;
   });
@@ -120,7 +120,7 @@ RecordedDeath* Family::death_of_one_met(pid_t pid, pid_t parent) {
   return stat && stat->state != 'Z' ? nullptr : &*death;  // else the number is another's by now
 }
 
-void Family::meet(pid_t pid) {
+void ProcessHistory::meet(pid_t pid) {
   bury_if_ended(pid);
   if (members_.count(pid) != 0) return;
   const auto text = proc_->read(std::to_string(pid) + "/stat");
@@ -135,7 +135,7 @@ void Family::meet(pid_t pid) {
   (void)follow(pid, std::move(member));
 }
 
-void Family::expect_end(pid_t pid) {
+void ProcessHistory::expect_end(pid_t pid) {
   meet(pid);
   std::set<pid_t> ours{pid};
   if (members_.count(pid) != 0 && !members_.at(pid).process.has_ended()) {
@@ -153,7 +153,7 @@ void Family::expect_end(pid_t pid) {
   for (auto& [member_pid, member] : members_) member.by_mprun = member.by_mprun || ours.count(member_pid) != 0;
 }
 
-Family::Followed Family::follow(pid_t pid, Member member) {
+ProcessHistory::Followed ProcessHistory::follow(pid_t pid, Member member) {
   if (members_.size() >= most_members_) return Followed::kNo;
   auto process = ProcessRef::open(pid);
   if (!process) return Followed::kGone;
@@ -167,7 +167,7 @@ Family::Followed Family::follow(pid_t pid, Member member) {
   return Followed::kYes;
 }
 
-void Family::take_ends() {
+void ProcessHistory::take_ends() {
   std::array<epoll_event, 256> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
@@ -177,14 +177,14 @@ void Family::take_ends() {
 }
 
 // Its number may be another's by now, who has been heard of before we were told of the end.
-void Family::bury_if_ended(pid_t pid) {
+void ProcessHistory::bury_if_ended(pid_t pid) {
   const auto it = members_.find(pid);
   if (it == members_.end() || !it->second.process.has_ended()) return;
   record_end(pid, it->second.parent, it->second.process.end());
   bury(pid);
 }
 
-void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) {
+void ProcessHistory::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) {
   RecordedDeath death;
   death.pid = pid;
   death.parent = parent;
@@ -203,26 +203,26 @@ void Family::record_end(pid_t pid, pid_t parent, std::optional<ProcessEnd> end) 
   deaths_.erase(good != deaths_.end() ? good : deaths_.begin());
 }
 
-void Family::bury(pid_t pid) {
+void ProcessHistory::bury(pid_t pid) {
   const auto it = members_.find(pid);
   if (it == members_.end()) return;
   // A copy of the descriptor in a process that is being started would keep it in the set.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.process.pidfd(), nullptr);
   members_.erase(it);
-  told_to_end_.erase(pid);
+  sent_sigterm_.erase(pid);
 }
 
 bool is_violent(const RecordedDeath& death) {
   return death.end_known && !death.by_mprun && (death.end.signal != 0 || death.end.exit_code != 0);
 }
 
-std::size_t Family::violent_deaths(pid_t parent, Nanos when) const {
+std::size_t ProcessHistory::violent_deaths(pid_t parent, Nanos when) const {
   return static_cast<std::size_t>(std::count_if(deaths_.begin(), deaths_.end(), [&](const RecordedDeath& death) {
     return death.parent == parent && death.when >= when && is_violent(death);
   }));
 }
 
-const ForkRecord* Family::fork_of(pid_t child) const {
+const ForkRecord* ProcessHistory::fork_of(pid_t child) const {
   const auto it = members_.find(child);
   return it == members_.end() || !it->second.fork ? nullptr : &*it->second.fork;
 }

@@ -1,4 +1,4 @@
-#include "supervise/worker_crew.h"
+#include "supervise/task_pool.h"
 
 #include <algorithm>
 #include <csignal>
@@ -23,26 +23,26 @@ void append_bytes(std::string* out, const T& value) {
 
 }  // namespace
 
-WorkerCrew::WorkerCrew(LaunchPlan plan, Board board, CrewListener* listener)
+TaskPool::TaskPool(LaunchPlan plan, ClaimTable claims, WorkerPoolListener* listener)
     : plan_(std::move(plan)),
-      board_(std::move(board)),
+      claims_(std::move(claims)),
       listener_(listener),
       slots_(static_cast<std::size_t>(plan_.spec->processes)) {
-  plan_.board = board_.fd();
+  plan_.claims = claims_.fd();
   launcher_ = make_launcher(plan_, this);
 }
 
-WorkerCrew::~WorkerCrew() {
+TaskPool::~TaskPool() {
   for (Slot& slot : slots_) close_channels(&slot);
 }
 
-std::string WorkerCrew::log_path(int number) const {
+std::string TaskPool::log_path(int number) const {
   return plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
 }
 
 // --- commands ---
 
-Result<void> WorkerCrew::open_channels(int number, LaunchRequest* request) {
+Result<void> TaskPool::open_channels(int number, LaunchRequest* request) {
   auto opened = open_worker_channels(plan_.run_dir, number, request);
   if (!opened) return opened.error();
   Slot& slot = at(number);
@@ -56,18 +56,18 @@ Result<void> WorkerCrew::open_channels(int number, LaunchRequest* request) {
   return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { on_readable(number); });
 }
 
-void WorkerCrew::start(int number) {
+void TaskPool::start(int number) {
   Slot& slot = at(number);
   slot = Slot{};
   slot.wanted = true;
-  __atomic_store_n(&board_.slot(number)->claim, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&claims_.slot(number)->claim, 0, __ATOMIC_RELEASE);
   // Deferred, because a launcher may answer at once.
   plan_.loop->at(0, [this, number] {
     if (at(number).wanted) launcher_->launch(number);
   });
 }
 
-std::optional<LaunchRequest> WorkerCrew::prepare_launch(int number) {
+std::optional<LaunchRequest> TaskPool::prepare_launch(int number) {
   Slot& slot = at(number);
   if (!slot.wanted) return std::nullopt;
   LaunchRequest request;
@@ -86,11 +86,11 @@ std::optional<LaunchRequest> WorkerCrew::prepare_launch(int number) {
   return request;
 }
 
-void WorkerCrew::assign(int number, const std::vector<HandedTask>& tasks) {
+void TaskPool::assign(int number, const std::vector<HandedTask>& tasks) {
   Slot& slot = at(number);
   if (!slot.channel) return;
   const std::size_t chunk = static_cast<std::size_t>(plan_.spec->chunk_size.value_or(1 << 20));
-  mprun_board_grant(board_.slot(number), static_cast<std::uint32_t>(tasks.size()));
+  mprun_claim_grant(claims_.slot(number), static_cast<std::uint32_t>(tasks.size()));
   std::string& out = slot.channel->buffer();
   for (std::size_t begin = 0; begin < tasks.size();) {
     std::size_t end = begin;
@@ -114,15 +114,15 @@ void WorkerCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   flush(number);
 }
 
-std::uint32_t WorkerCrew::take_back(int number) {
-  const std::uint32_t count = mprun_board_take_back(board_.slot(number));
+std::uint32_t TaskPool::take_back(int number) {
+  const std::uint32_t count = mprun_claim_take_back(claims_.slot(number));
   auto& expected = at(number).expected;
   expected.erase(expected.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(count, expected.size())),
                  expected.end());
   return count;
 }
 
-void WorkerCrew::retire(int number) {
+void TaskPool::retire(int number) {
   Slot& slot = at(number);
   slot.retired = true;
   if (!slot.channel) return;
@@ -130,7 +130,7 @@ void WorkerCrew::retire(int number) {
   flush(number);
 }
 
-void WorkerCrew::signal(int number, int signal_number) {
+void TaskPool::signal(int number, int signal_number) {
   Slot& slot = at(number);
   if (!slot.wanted) return;
   slot.signalled = true;
@@ -145,12 +145,12 @@ void WorkerCrew::signal(int number, int signal_number) {
 
 // --- what happened ---
 
-void WorkerCrew::gone_later(int number) {
+void TaskPool::gone_later(int number) {
   plan_.loop->at(0, [this, number] { never_launched(number); });
 }
 
 // Whoever is launched from now on for this is killed at once.
-void WorkerCrew::never_launched(int number) {
+void TaskPool::never_launched(int number) {
   Slot& slot = at(number);
   if (!slot.wanted || slot.process) return;
   slot.wanted = false;
@@ -158,7 +158,7 @@ void WorkerCrew::never_launched(int number) {
   listener_->on_gone(number, {});
 }
 
-void WorkerCrew::on_launched(int number, const ProcessRef& process) {
+void TaskPool::on_launched(int number, const ProcessRef& process) {
   if (!at(number).wanted) {
     process.signal(SIGKILL);
     return;
@@ -168,14 +168,14 @@ void WorkerCrew::on_launched(int number, const ProcessRef& process) {
   if (!at(number).verdict.empty()) end_given_up(number);
 }
 
-void WorkerCrew::on_launch_failed(const std::string& reason) {
+void TaskPool::on_launch_failed(const std::string& reason) {
   listener_->on_start_failed(reason);
   for (int number = 0; number < static_cast<int>(slots_.size()); ++number) {
     if (at(number).wanted && !at(number).process) gone_later(number);
   }
 }
 
-void WorkerCrew::on_channel(int number, std::uint32_t events) {
+void TaskPool::on_channel(int number, std::uint32_t events) {
   Slot& slot = at(number);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {  // it has closed its end; epoll would say so for ever
     plan_.loop->remove(slot.channel->fd());
@@ -185,7 +185,7 @@ void WorkerCrew::on_channel(int number, std::uint32_t events) {
   }
 }
 
-void WorkerCrew::flush(int number) {
+void TaskPool::flush(int number) {
   Slot& slot = at(number);
   if (!slot.channel) return;
   if (!slot.channel->flush()) {
@@ -196,7 +196,7 @@ void WorkerCrew::flush(int number) {
   plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
 }
 
-void WorkerCrew::on_readable(int number) {
+void TaskPool::on_readable(int number) {
   Slot& slot = at(number);
   const auto state = slot.reader.fill(slot.results.get());
   Frame frame;
@@ -207,24 +207,24 @@ void WorkerCrew::on_readable(int number) {
   give_up(number, corrupt ? kWroteNoResult : kClosed);
 }
 
-void WorkerCrew::give_up(int number, std::string_view verdict) {
+void TaskPool::give_up(int number, std::string_view verdict) {
   at(number).verdict = verdict;
   end_given_up(number);
 }
 
 // A worker whose pipe is closed is mostly just ending. If not, it can never report again.
-void WorkerCrew::end_given_up(int number) {
+void TaskPool::end_given_up(int number) {
   const Slot& slot = at(number);
   if (!slot.process) return;  // its pipe closed before its host reported it: on_launched() ends it
   const Nanos when = slot.verdict == kWroteNoResult ? 0 : monotonic_now() + kClosedPatience;
   plan_.loop->at(when, [this, number, process = slot.process] {
     if (!(at(number).process == process) || at(number).retired || process.has_ended()) return;
-    at(number).condemned = true;
+    at(number).broke_channels = true;
     signal_group(process, SIGKILL);
   });
 }
 
-void WorkerCrew::on_frame(int number, const Frame& frame) {
+void TaskPool::on_frame(int number, const Frame& frame) {
   Slot& slot = at(number);
   if (frame.type == MPRUN_RESULT) {
     on_result(number, frame.payload);
@@ -242,7 +242,7 @@ void WorkerCrew::on_frame(int number, const Frame& frame) {
   }
 }
 
-void WorkerCrew::on_result(int number, std::string_view payload) {
+void TaskPool::on_result(int number, std::string_view payload) {
   Slot& slot = at(number);
   const auto result = parse_result(payload);
   if (!result || slot.expected.empty() || slot.expected.front() != result->head.position) {
@@ -255,7 +255,7 @@ void WorkerCrew::on_result(int number, std::string_view payload) {
   listener_->on_result(number, {head.failed != 0, head.start, head.duration, result->json, {}, result->tensors});
 }
 
-void WorkerCrew::drain(int number) {
+void TaskPool::drain(int number) {
   Slot& slot = at(number);
   if (!slot.results) return;
   auto state = FrameReader::Fill::kMore;
@@ -266,21 +266,21 @@ void WorkerCrew::drain(int number) {
   }
 }
 
-void WorkerCrew::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
+void TaskPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
   Slot& slot = at(number);
   if (!slot.wanted || !(slot.process == process)) return;  // one that was ended before it was ours
   if (process) kill_leftovers(process);
   drain(number);
-  const std::uint32_t untouched = mprun_board_take_back(board_.slot(number));
+  const std::uint32_t untouched = mprun_claim_take_back(claims_.slot(number));
   const bool started = slot.expected.size() > untouched;
   const bool expected = slot.signalled || (slot.retired && end.signal == 0 && end.exit_code == 0);
   std::string why =
       "worker " + std::to_string(number) + " (pid " + std::to_string(process.pid()) + ") ended with " + to_string(end);
-  if (slot.condemned || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
+  if (slot.broke_channels || (end.signal == 0 && end.exit_code == MPRUN_EXIT_CHANNEL_LOST)) {
     why.append(" after it ").append(slot.verdict.empty() ? kClosed : slot.verdict);
   }
   const bool no_hello =
-      !any_said_hello_ && !slot.signalled && !slot.condemned && plan_.spec->start_method == StartMethod::kSpawn;
+      !any_said_hello_ && !slot.signalled && !slot.broke_channels && plan_.spec->start_method == StartMethod::kSpawn;
   const bool never_python = no_hello && !may_be_from_outside(end);
   if (no_hello && !never_python) why += " before " + plan_.spec->python + " said hello, as a Python of ours does,";
   if (never_python) {
@@ -288,16 +288,16 @@ void WorkerCrew::on_process_gone(int number, const ProcessRef& process, ProcessE
           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   }
   const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
-  const bool condemned = slot.condemned;
+  const bool broke_channels = slot.broke_channels;
   slot.wanted = false;
   slot.process = {};
   close_channels(&slot);
   if (process) listener_->on_process_ended(number, process.pid(), "worker", end, expected);
   if (never_python) listener_->on_start_failed(why);
-  listener_->on_gone(number, {started, condemned, end, std::move(why), log});
+  listener_->on_gone(number, {started, broke_channels, end, std::move(why), log});
 }
 
-void WorkerCrew::close_channels(Slot* slot) {
+void TaskPool::close_channels(Slot* slot) {
   if (slot->channel) plan_.loop->remove(slot->channel->fd());
   if (slot->results) plan_.loop->remove(slot->results.get());
   slot->channel.reset();

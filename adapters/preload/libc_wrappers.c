@@ -1,5 +1,5 @@
-/* libc functions that tell the watch, by alarms.c and history.c, what /proc does not show: who will get a signal by a
- * clock, who was told to end, and how a child ended. They do just what libc's do. */
+/* libc functions that tell the watch, by alarms.c and lifecycle_notes.c, what /proc does not show: who will get a
+ * signal by a clock, who was told to end, and how a child ended. They do just what libc's do. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>

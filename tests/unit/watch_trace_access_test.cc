@@ -1,5 +1,5 @@
 // What is in the way of the watch, in words.
-#include "watch/sight.h"
+#include "watch/trace_access.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,16 +21,16 @@ FakeProcess all_to_see() {
 
 // What is said of `proc`; of an architecture that is not known something is said anyway.
 std::string told_of(FakeProcess* proc) {
-  const auto hindrance = hindrance_here(proc);
-  if (!hindrance) return "";
-  EXPECT_TRUE(hindrance->is_total || !can_prove_here());
-  EXPECT_FALSE(hindrance->cure.empty());
-  return hindrance->why;
+  const auto problem = access_problem_here(proc);
+  if (!problem) return "";
+  EXPECT_TRUE(problem->is_total || !can_prove_here());
+  EXPECT_FALSE(problem->cure.empty());
+  return problem->why;
 }
 
 TEST(Sight, IsFreeHere) {
   if (!can_prove_here()) GTEST_SKIP() << "the system calls of this architecture are not known";
-  EXPECT_FALSE(hindrance_here(live_proc().get()));
+  EXPECT_FALSE(access_problem_here(live_proc().get()));
   FakeProcess proc = all_to_see();
   EXPECT_EQ(told_of(&proc), "");
 }

@@ -1,5 +1,5 @@
-/* What nobody can see afterwards, told as notes of "history", fields separated by tabs, which core/watch/family.cc
- * reads:
+/* What nobody can see afterwards, told as notes of "history", fields separated by tabs, which
+ * core/watch/process_history.cc reads:
  *
  *     fork   PARENT  THREAD  THREADS    by the child: which thread forked it, and how many the parent had
  *     term   PROCESS                    by one that sent it SIGTERM

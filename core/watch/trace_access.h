@@ -7,16 +7,16 @@
 namespace mprun {
 
 /// What is in the way, and what helps.
-struct Hindrance {
+struct AccessProblem {
   std::string why;        ///< "it is another user's"
   std::string cure;       ///< "run mprun as that user, or as root"
   bool is_total = false;  ///< nothing at all can be seen
 };
 
 /// Why no hang can be found; nullopt: nothing is in the way.
-[[nodiscard]] std::optional<Hindrance> hindrance_here(ProcSource* proc);
+[[nodiscard]] std::optional<AccessProblem> access_problem_here(ProcSource* proc);
 
 /// Why `pid` may not be looked into, which was tried. `command`: what would have to be run with more rights.
-[[nodiscard]] Hindrance hindrance_of(ProcSource* proc, pid_t pid, const std::string& command);
+[[nodiscard]] AccessProblem access_problem_of(ProcSource* proc, pid_t pid, const std::string& command);
 
 }  // namespace mprun

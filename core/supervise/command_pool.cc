@@ -1,4 +1,4 @@
-#include "supervise/command_crew.h"
+#include "supervise/command_pool.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -64,7 +64,7 @@ std::vector<std::string> fill_command(const std::vector<std::string>& argv, std:
   return filled;
 }
 
-CommandCrew::CommandCrew(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, CrewListener* listener)
+CommandPool::CommandPool(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, WorkerPoolListener* listener)
     : plan_(std::move(plan)), listener_(listener), slots_(logs.size()) {
   const JobSpec& spec = *plan_.spec;
   if (spec.kind == JobKind::kCommand) {
@@ -81,19 +81,19 @@ CommandCrew::CommandCrew(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, C
   }
 }
 
-void CommandCrew::start(int number) {
+void CommandPool::start(int number) {
   plan_.loop->at(0, [this, number] { listener_->on_ready(number); });
 }
 
-void CommandCrew::retire(int number) {
+void CommandPool::retire(int number) {
   plan_.loop->at(0, [this, number] { listener_->on_gone(number, {}); });
 }
 
-void CommandCrew::signal(int number, int signal_number) {
+void CommandPool::signal(int number, int signal_number) {
   if (at(number).process) signal_group(at(number).process, signal_number);
 }
 
-void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
+void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   const HandedTask& handed = tasks.front();
   Slot& slot = at(number);
   const bool ranks = plan_.spec->kind == JobKind::kRanks;
@@ -126,7 +126,7 @@ void CommandCrew::assign(int number, const std::vector<HandedTask>& tasks) {
   spawn_failed(number, program, failure);
 }
 
-void CommandCrew::spawn_failed(int number, const std::string& program, const SpawnFailure& failure) {
+void CommandPool::spawn_failed(int number, const std::string& program, const SpawnFailure& failure) {
   std::string message = "cannot execute " + program + ": ";
   if (std::strcmp(failure.stage, "exec") != 0) message += std::string(failure.stage) + ": ";
   message += std::strerror(failure.error_number);
@@ -137,7 +137,7 @@ void CommandCrew::spawn_failed(int number, const std::string& program, const Spa
 }
 
 // The value of a command, or what is beside type and message of its error: exit code and output.
-std::string CommandCrew::describe(const Slot& slot, ProcessEnd end) const {
+std::string CommandPool::describe(const Slot& slot, ProcessEnd end) const {
   const std::int64_t out_end = size_of(slot.out.get());
   const std::int64_t err_end = size_of(slot.err.get());
   std::string json = "{";
@@ -161,7 +161,7 @@ std::string CommandCrew::describe(const Slot& slot, ProcessEnd end) const {
   return json + "}";
 }
 
-bool CommandCrew::child_gone(pid_t pid, ProcessEnd end) {
+bool CommandPool::child_gone(pid_t pid, ProcessEnd end) {
   const auto it = running_.find(pid);
   if (it == running_.end()) return false;
   const int number = it->second;

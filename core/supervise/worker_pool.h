@@ -1,4 +1,4 @@
-// Crew: the processes that do the work, behind one interface for the supervisor. A crew starts what the
+// WorkerPool: the processes that do the work, behind one interface for the supervisor. A pool starts what the
 // scheduler asks for and tells its listener what became of it; it decides nothing. It never calls the
 // listener from inside one of its own commands, so that every step of the scheduler ends before the next.
 #pragma once
@@ -35,15 +35,15 @@ struct TaskReport {
 
 /// How a worker left.
 struct Departure {
-  bool started = false;    ///< its oldest task in flight had begun
-  bool condemned = false;  ///< mprun killed it for what it had done to its channels
+  bool started = false;         ///< its oldest task in flight had begun
+  bool broke_channels = false;  ///< mprun killed it for what it had done to its channels
   ProcessEnd end;
   std::string why, log;  ///< for people; the last lines of its log
 };
 
-class CrewListener {
+class WorkerPoolListener {
  public:
-  virtual ~CrewListener() = default;
+  virtual ~WorkerPoolListener() = default;
   virtual void on_process_started(int slot, pid_t pid) = 0;
   virtual void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) = 0;
   /// What a worker's start is at, in its own words; -1: the host's.
@@ -55,9 +55,9 @@ class CrewListener {
   virtual void on_start_failed(const std::string& reason) = 0;
 };
 
-class Crew {
+class WorkerPool {
  public:
-  virtual ~Crew() = default;
+  virtual ~WorkerPool() = default;
   virtual void start(int slot) = 0;
   virtual void assign(int slot, const std::vector<HandedTask>& tasks) = 0;
   /// Takes back what the worker has not started; returns how many tasks.
@@ -65,7 +65,7 @@ class Crew {
   virtual void retire(int slot) = 0;
   /// Signals the process group of a slot.
   virtual void signal(int slot, int signal) = 0;
-  /// A child of mprun ended and will be reaped after this call. False: it is not of this crew.
+  /// A child of mprun ended and will be reaped after this call. False: it is not of this pool.
   virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
   /// The job is over: hosts may end. idle() tells when they have.
   virtual void finish() = 0;
@@ -75,7 +75,8 @@ class Crew {
   [[nodiscard]] virtual bool has_no_hosts() const = 0;
 };
 
-/// The crew for the job's kind. `plan` is copied, `listener` outlives the crew.
-[[nodiscard]] Result<std::unique_ptr<Crew>> make_crew(const LaunchPlan& plan, CrewListener* listener);
+/// The pool for the job's kind. `plan` is copied, `listener` outlives the pool.
+[[nodiscard]] Result<std::unique_ptr<WorkerPool>> make_worker_pool(const LaunchPlan& plan,
+                                                                   WorkerPoolListener* listener);
 
 }  // namespace mprun

@@ -1,4 +1,4 @@
-// The world around a sample: who acts alone, and what is not known for certain.
+// The snapshot around a sample: who acts alone, and what is not known for certain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ FakeProc stuck_process() {
   return proc;
 }
 
-TEST(World, LetsAProcessWithAHandlerForASignalActAlone) {
+TEST(TreeSnapshot, LetsAProcessWithAHandlerForASignalActAlone) {
   for (const int signal : {SIGALRM, SIGUSR1, SIGUSR2, SIGTERM, SIGHUP, SIGQUIT, SIGINT, SIGIO, SIGVTALRM, SIGPROF,
                            SIGCONT, SIGWINCH, SIGURG, 34, 64}) {
     FakeProc proc = stuck_process();
@@ -28,7 +28,7 @@ TEST(World, LetsAProcessWithAHandlerForASignalActAlone) {
   }
 }
 
-TEST(World, ExpectsHandlersOfFaultsAndOfGlibc) {
+TEST(TreeSnapshot, ExpectsHandlersOfFaultsAndOfGlibc) {
   FakeProc proc = stuck_process();
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE, SIGCHLD, 32, 33}) {
     proc.processes[10].catches(signal);
@@ -37,7 +37,7 @@ TEST(World, ExpectsHandlersOfFaultsAndOfGlibc) {
 }
 
 // Both have a handler in every program, which says nothing of what it waits for.
-TEST(World, ExpectsTheHandlersForInterruptsOfPythonAndShells) {
+TEST(TreeSnapshot, ExpectsTheHandlersForInterruptsOfPythonAndShells) {
   FakeProc proc = stuck_process();
   proc.processes[10].is_python();
   EXPECT_TRUE(judged(&proc).is_deadlock);
@@ -50,34 +50,34 @@ TEST(World, ExpectsTheHandlersForInterruptsOfPythonAndShells) {
   EXPECT_FALSE(judged(&proc).is_deadlock);
 }
 
-TEST(World, LetsAProcessWithATimerActAlone) {
+TEST(TreeSnapshot, LetsAProcessWithATimerActAlone) {
   FakeProc timer = stuck_process();
   timer.processes[10].timers = "ID: 0\nsignal: 14/0000000000000000\n";
   EXPECT_THAT(judged(&timer).stuck, IsEmpty());
-  Outside tame;
+  TreeBoundary tame;
   tame.assumptions.handlers_release_nobody = true;
   EXPECT_THAT(judged(&timer, tame).stuck, IsEmpty()) << "whose handler is not known";
   FakeProc alarm = stuck_process();
-  Outside outside;
+  TreeBoundary boundary;
   pid_t alarmed = 10;
-  outside.why_alarm_may_come = [&](pid_t pid, pid_t tid) {
+  boundary.why_alarm_may_come = [&](pid_t pid, pid_t tid) {
     EXPECT_EQ(pid, tid);
     return pid == alarmed ? "has asked for an alarm" : "";
   };
-  const Judged all = judged(&alarm, outside);
+  const Judged all = judged(&alarm, boundary);
   EXPECT_THAT(all.stuck, IsEmpty());
   EXPECT_THAT(all.waits.at(10).why_live, HasSubstr("has asked for an alarm"));
   alarmed = 11;
-  EXPECT_TRUE(judged(&alarm, outside).is_deadlock);
+  EXPECT_TRUE(judged(&alarm, boundary).is_deadlock);
 }
 
-TEST(World, LetsAProcessActAloneThatIsTraced) {
+TEST(TreeSnapshot, LetsAProcessActAloneThatIsTraced) {
   FakeProc proc = stuck_process();
   proc.processes[10].thread(20).waits_on(0x5000).tracer = 50;
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
 }
 
-TEST(World, LetsAProcessActAloneThatHasKernelsWorkForIt) {
+TEST(TreeSnapshot, LetsAProcessActAloneThatHasKernelsWorkForIt) {
   for (const char* target : {"anon_inode:[io_uring]", "anon_inode:[userfaultfd]"}) {
     FakeProc proc = stuck_process();
     proc.processes[10].open(3, target, O_RDWR);
@@ -85,7 +85,7 @@ TEST(World, LetsAProcessActAloneThatHasKernelsWorkForIt) {
   }
 }
 
-TEST(World, LetsNoProcessActAloneWhoseIoUringHasNothingToDo) {
+TEST(TreeSnapshot, LetsNoProcessActAloneWhoseIoUringHasNothingToDo) {
   FakeProc proc = stuck_process();
   proc.processes[10].ring(3, 500);
   EXPECT_TRUE(judged(&proc).is_deadlock);
@@ -94,7 +94,7 @@ TEST(World, LetsNoProcessActAloneWhoseIoUringHasNothingToDo) {
 }
 
 // A timeout that repeats has been completed once, and will be again.
-TEST(World, TrustsTheCountersOfAnIoUringOnlyWhereLibuvHasUsedIt) {
+TEST(TreeSnapshot, TrustsTheCountersOfAnIoUringOnlyWhereLibuvHasUsedIt) {
   FakeProc proc = stuck_process();
   proc.processes[10].ring(3, 500, 1, 1);
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
@@ -105,7 +105,7 @@ TEST(World, TrustsTheCountersOfAnIoUringOnlyWhereLibuvHasUsedIt) {
 }
 
 // What acts alone may wake others.
-TEST(World, CountsWhoActsAloneAsAWaker) {
+TEST(TreeSnapshot, CountsWhoActsAloneAsAWaker) {
   FakeProc proc = stuck_process();
   proc.processes[10].thread(10).waits_for_child(11);
   proc.process(11, 10).catches(SIGUSR1).thread(11).waits_on(0x5000);
@@ -124,14 +124,14 @@ FakeProc all_kinds() {
   return proc;
 }
 
-TEST(World, ProvesNothingOfWhatIsHeldIfOneMayNotBeLookedAt) {
+TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfOneMayNotBeLookedAt) {
   FakeProc proc = all_kinds();
   EXPECT_TRUE(judged(&proc).is_deadlock);
   proc.processes[12].hidden_descriptors = true;
   EXPECT_THAT(judged(&proc).stuck, UnorderedElementsAre(14));
 }
 
-TEST(World, ProvesNothingOfWhatIsHeldIfProcessesMayBeHidden) {
+TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfProcessesMayBeHidden) {
   FakeProc proc = all_kinds();
   proc.hides_others = true;
   proc.tells_children = false;
@@ -139,14 +139,14 @@ TEST(World, ProvesNothingOfWhatIsHeldIfProcessesMayBeHidden) {
 }
 
 // Who the children of a thread are is told even where they are hidden.
-TEST(World, ProvesAllIfNoneOfTheHiddenIsOfTheTree) {
+TEST(TreeSnapshot, ProvesAllIfNoneOfTheHiddenIsOfTheTree) {
   FakeProc proc = all_kinds();
   proc.hides_others = true;
   proc.process(50, 49).of_another = true;
   EXPECT_TRUE(judged(&proc, {10, 11, 12, 13, 14}, {}).is_deadlock);
 }
 
-TEST(World, ProvesNothingOfWhatIsHeldIfAChildIsHidden) {
+TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfAChildIsHidden) {
   for (const pid_t parent : {1, 12, 14}) {
     FakeProc proc = all_kinds();
     proc.hides_others = true;
@@ -158,7 +158,7 @@ TEST(World, ProvesNothingOfWhatIsHeldIfAChildIsHidden) {
 }
 
 // Everybody may see that it is there, rests and has children; not what it does.
-TEST(World, LetsAProcessActAloneThatMayNotBeLookedAt) {
+TEST(TreeSnapshot, LetsAProcessActAloneThatMayNotBeLookedAt) {
   FakeProc proc = all_kinds();
   proc.processes[14].readable = false;
   const Judged all = judged(&proc);
@@ -168,7 +168,7 @@ TEST(World, LetsAProcessActAloneThatMayNotBeLookedAt) {
 }
 
 // The numbers in its calls are not ours.
-TEST(World, LetsAProcessActAloneThatIsInAPidNamespaceOfItsOwn) {
+TEST(TreeSnapshot, LetsAProcessActAloneThatIsInAPidNamespaceOfItsOwn) {
   FakeProc proc = stuck_process();
   proc.processes[10].namespace_ids = "NSpid:\t10\n";
   EXPECT_TRUE(judged(&proc).is_deadlock);
@@ -177,7 +177,7 @@ TEST(World, LetsAProcessActAloneThatIsInAPidNamespaceOfItsOwn) {
 }
 
 // Whoever receives it can write to a pipe that only its readers seem to hold.
-TEST(World, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
+TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
   FakeProc proc = all_kinds();
   proc.processes[12].open(3, "socket:[500]", O_RDWR, "ino:\t500\nscm_fds: 0\n");
   EXPECT_TRUE(judged(&proc).is_deadlock);
@@ -188,7 +188,7 @@ TEST(World, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
 }
 
 // unshare(CLONE_FILES): what such a thread holds is not in /proc/PID/fd.
-TEST(World, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
+TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
   for (const bool knows_kcmp : {true, false}) {
     FakeProc proc = all_kinds();
     proc.processes[12].open(3, "/tmp/a").thread(20).waits_on(0x5000);
@@ -202,7 +202,7 @@ TEST(World, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
 }
 
 // /proc/PID/fd of a first thread that has ended is empty.
-TEST(World, SeesWhatAProcessHoldsWhoseFirstThreadHasEnded) {
+TEST(TreeSnapshot, SeesWhatAProcessHoldsWhoseFirstThreadHasEnded) {
   FakeProc proc;
   proc.process(10).pipe(3, 77, O_RDONLY).pipe(4, 77, O_WRONLY).thread(10).reads(3);
   proc.process(11).pipe(4, 77, O_WRONLY).thread(11).state = 'Z';

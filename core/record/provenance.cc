@@ -1,4 +1,4 @@
-#include "record/origin.h"
+#include "record/provenance.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,8 +25,8 @@ constexpr std::uint64_t kMostHashed = std::uint64_t{8} << 20U;
 // Names of input files that are marked one by one; more of them are marked together.
 constexpr std::size_t kMostMarks = 64;
 
-FileMark mark_of(std::string what, const std::string& path) {
-  FileMark mark{std::move(what), path, 0, 0, ""};
+Fingerprint fingerprint_of(std::string what, const std::string& path) {
+  Fingerprint mark{std::move(what), path, 0, 0, ""};
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return mark;
   mark.modified = info.st_mtim.tv_sec * kNanosPerSecond + info.st_mtim.tv_nsec;
@@ -58,8 +58,8 @@ struct InputPaths {
 };
 
 /// What a pattern finds: the names are the inputs.
-FileMark mark_names(const JobSpec& spec) {
-  FileMark mark{"the files that inputs.glob finds", std::get<GlobInput>(spec.inputs).pattern, 0, 0, ""};
+Fingerprint mark_names(const JobSpec& spec) {
+  Fingerprint mark{"the files that inputs.glob finds", std::get<GlobInput>(spec.inputs).pattern, 0, 0, ""};
   auto source = open_inputs(spec);
   std::string names;
   if (source) {
@@ -70,7 +70,7 @@ FileMark mark_names(const JobSpec& spec) {
   return mark;
 }
 
-void mark_inputs(const JobSpec& spec, Origin* origin) {
+void mark_inputs(const JobSpec& spec, Provenance* origin) {
   if (std::holds_alternative<GlobInput>(spec.inputs)) origin->files.push_back(mark_names(spec));
   const std::vector<std::string> paths = std::visit(InputPaths{}, spec.inputs);
   std::string rest;
@@ -79,7 +79,7 @@ void mark_inputs(const JobSpec& spec, Origin* origin) {
       origin->reads_stdin = true;
       continue;
     }
-    FileMark mark = mark_of("the input", paths[i]);
+    Fingerprint mark = fingerprint_of("the input", paths[i]);
     if (i < kMostMarks) {
       origin->files.push_back(std::move(mark));
     } else {
@@ -92,7 +92,7 @@ void mark_inputs(const JobSpec& spec, Origin* origin) {
   }
 }
 
-[[nodiscard]] bool same(const FileMark& one, const FileMark& other) {
+[[nodiscard]] bool same(const Fingerprint& one, const Fingerprint& other) {
   if (one.bytes != other.bytes || one.digest != other.digest) return false;
   return !one.digest.empty() || one.modified == other.modified;
 }
@@ -107,25 +107,25 @@ std::string digest_of(std::string_view text) {
   return digits.data();
 }
 
-Origin origin_of(const JobSpec& spec, const std::string& spec_path, std::string_view spec_text) {
-  Origin origin;
+Provenance provenance_of(const JobSpec& spec, const std::string& spec_path, std::string_view spec_text) {
+  Provenance origin;
   origin.job = spec.name;
   origin.spec_path = spec_path;
   if (!spec_path.empty()) origin.spec_digest = digest_of(spec_text);
-  if (!spec.script.empty()) origin.files.push_back(mark_of("the script", spec.script));
+  if (!spec.script.empty()) origin.files.push_back(fingerprint_of("the script", spec.script));
   mark_inputs(spec, &origin);
   for (const SharedTensor& tensor : spec.shared) {
-    if (!tensor.path.empty()) origin.files.push_back(mark_of("the shared tensor", tensor.path));
+    if (!tensor.path.empty()) origin.files.push_back(fingerprint_of("the shared tensor", tensor.path));
   }
   return origin;
 }
 
-std::vector<std::string> changed_files(const Origin& then, const Origin& now) {
-  std::map<std::string, const FileMark*> known;  // one file may be script, input and shared tensor
-  for (const FileMark& mark : then.files) known[mark.path] = &mark;
+std::vector<std::string> changed_files(const Provenance& then, const Provenance& now) {
+  std::map<std::string, const Fingerprint*> known;  // one file may be script, input and shared tensor
+  for (const Fingerprint& mark : then.files) known[mark.path] = &mark;
   std::set<std::string> told;
   std::vector<std::string> changes;
-  for (const FileMark& mark : now.files) {
+  for (const Fingerprint& mark : now.files) {
     if (!told.insert(mark.path).second) continue;
     const auto it = known.find(mark.path);
     if (it == known.end()) {
@@ -141,9 +141,9 @@ std::vector<std::string> changed_files(const Origin& then, const Origin& now) {
   return changes;
 }
 
-Json to_json(const Origin& origin) {
+Json to_json(const Provenance& origin) {
   Json files = Json::array();
-  for (const FileMark& mark : origin.files) {
+  for (const Fingerprint& mark : origin.files) {
     files.push_back({{"what", mark.what},
                      {"path", mark.path},
                      {"bytes", mark.bytes},
@@ -160,9 +160,9 @@ Json to_json(const Origin& origin) {
           {"files", std::move(files)}};
 }
 
-Result<Origin> origin_from_json(const Json& json) {
+Result<Provenance> provenance_from_json(const Json& json) {
   try {
-    Origin origin;
+    Provenance origin;
     origin.job = json.at("job").get<std::string>();
     origin.mprun = json.at("mprun").get<std::string>();
     origin.spec_path = json.at("spec").get<std::string>();

@@ -1,4 +1,4 @@
-#include "watch/sight.h"
+#include "watch/trace_access.h"
 
 #include <unistd.h>
 
@@ -7,26 +7,27 @@
 
 namespace mprun {
 
-std::optional<Hindrance> hindrance_here(ProcSource* proc) {
+std::optional<AccessProblem> access_problem_here(ProcSource* proc) {
   const auto self = proc->link("self");
   const std::string pid = std::to_string(getpid());
   if (!self) {
-    return Hindrance{"/proc is not there, or may not be read: hangs cannot be found, nor can processes that are left",
-                     "mount it: mount -t proc proc /proc", true};
+    return AccessProblem{
+        "/proc is not there, or may not be read: hangs cannot be found, nor can processes that are left",
+        "mount it: mount -t proc proc /proc", true};
   }
   if (*self != pid) {
-    return Hindrance{"/proc shows another PID namespace: hangs cannot be found, nor can processes that are left",
-                     "mount the one of this namespace: unshare --mount-proc, or mount -t proc proc /proc", true};
+    return AccessProblem{"/proc shows another PID namespace: hangs cannot be found, nor can processes that are left",
+                         "mount the one of this namespace: unshare --mount-proc, or mount -t proc proc /proc", true};
   }
   const auto runs = proc->read(pid + "/schedstat");
   if (!proc->read(pid + "/syscall") || !runs || !parse_run_count(*runs)) {
-    return Hindrance{
+    return AccessProblem{
         "this kernel does not show what threads wait for (/proc/PID/syscall, schedstat): hangs cannot be "
         "found",
         "use a kernel with CONFIG_HAVE_ARCH_TRACEHOOK and CONFIG_SCHED_INFO, outside of a sandbox", true};
   }
   if (!can_prove_here()) {
-    return Hindrance{
+    return AccessProblem{
         "mprun does not know the system calls of this architecture: no hang can be proved, only reported as "
         "stalled",
         "--stall-seconds sets after how long", false};
@@ -34,7 +35,7 @@ std::optional<Hindrance> hindrance_here(ProcSource* proc) {
   return std::nullopt;
 }
 
-Hindrance hindrance_of(ProcSource* proc, pid_t pid, const std::string& command) {
+AccessProblem access_problem_of(ProcSource* proc, pid_t pid, const std::string& command) {
   const auto text = proc->read(std::to_string(pid) + "/status");
   const auto status = text ? parse_status(*text) : std::nullopt;
   const auto yama = proc->read("sys/kernel/yama/ptrace_scope").value_or("0");

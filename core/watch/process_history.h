@@ -1,7 +1,7 @@
-// Family: what is remembered of the processes of a tree because it cannot be seen afterwards: who was forked by which
-// thread, beside how many others; who ended, how and when. Fed by the preload library's notes
-// (adapters/preload/history.c) and by what the watch sees; lives in the supervisor. Owns a pidfd for every process
-// that it knows and that has not ended.
+// ProcessHistory: what is remembered of the processes of a tree because it cannot be seen afterwards: who was forked by
+// which thread, beside how many others; who ended, how and when. Fed by the preload library's notes
+// (adapters/preload/lifecycle_notes.c) and by what the watch sees; lives in the supervisor. Owns a pidfd for every
+// process that it knows and that has not ended.
 #pragma once
 
 #include <deque>
@@ -25,11 +25,11 @@ struct ForkRecord {
 /// True: not the end that a process comes to when all is well, nor one that mprun brought about.
 [[nodiscard]] bool is_violent(const RecordedDeath& death);
 
-class Family {
+class ProcessHistory {
  public:
   static constexpr std::size_t kMostMembers = 8192, kMostDeaths = 256;
 
-  [[nodiscard]] static Result<Family> create(ProcSource* proc);
+  [[nodiscard]] static Result<ProcessHistory> create(ProcSource* proc);
 
   /// Readable when a process has ended: then call take_ends().
   [[nodiscard]] int fd() const { return epoll_.get(); }
@@ -48,7 +48,7 @@ class Family {
   [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
   /// Whether somebody has sent SIGTERM to the process, which goes on.
-  [[nodiscard]] bool was_told_to_end(pid_t pid) const { return told_to_end_.count(pid) != 0; }
+  [[nodiscard]] bool was_sent_sigterm(pid_t pid) const { return sent_sigterm_.count(pid) != 0; }
 
  private:
   struct Member {
@@ -58,7 +58,7 @@ class Family {
     bool forked = false;    ///< it runs what its parent ran
     bool by_mprun = false;  ///< expect_end()
   };
-  Family(Fd epoll, ProcSource* proc, std::size_t most_members)
+  ProcessHistory(Fd epoll, ProcSource* proc, std::size_t most_members)
       : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
   void hear_fork(pid_t pid, const ForkRecord& fork);
   void hear_end(pid_t pid, pid_t parent, ProcessEnd end);
@@ -74,7 +74,7 @@ class Family {
   std::size_t most_members_;
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
-  std::set<pid_t> told_to_end_;
+  std::set<pid_t> sent_sigterm_;
   std::set<pid_t> silent_dead_;  ///< of `deaths_`: whose fork nobody has told of
 };
 

@@ -1,4 +1,4 @@
-// The crew of a command job: one process per task, executed with no shell in between. The output of a
+// The pool of a command job: one process per task, executed with no shell in between. The output of a
 // slot's commands is appended to the slot's log pair, one command after the other, so that lines of
 // two tasks never mix; a result quotes its part of them. Also runs executables as ranks.
 #pragma once
@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "supervise/crew.h"
+#include "supervise/worker_pool.h"
 
 namespace mprun {
 
@@ -14,9 +14,9 @@ namespace mprun {
 [[nodiscard]] std::vector<std::string> fill_command(const std::vector<std::string>& argv, std::string_view input,
                                                     TaskId task, int slot);
 
-class CommandCrew : public Crew {
+class CommandPool : public WorkerPool {
  public:
-  CommandCrew(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, CrewListener* listener);
+  CommandPool(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, WorkerPoolListener* listener);
   void start(int slot) override;
   void assign(int slot, const std::vector<HandedTask>& tasks) override;
   std::uint32_t take_back(int /*slot*/) override { return 0; }
@@ -40,7 +40,7 @@ class CommandCrew : public Crew {
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
 
   LaunchPlan plan_;
-  CrewListener* listener_;
+  WorkerPoolListener* listener_;
   std::vector<std::string> argv_;
   std::string search_path_;
   int master_port_ = 0;

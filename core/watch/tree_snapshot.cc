@@ -1,4 +1,4 @@
-#include "watch/world.h"
+#include "watch/tree_snapshot.h"
 
 #include <fcntl.h>
 
@@ -36,10 +36,10 @@ int lowest_signal(std::uint64_t set) {
   return signal;
 }
 
-bool has_end(std::uint64_t flags, World::End end) {
+bool has_end(std::uint64_t flags, TreeSnapshot::End end) {
   if ((flags & O_PATH) != 0) return false;  // it names the pipe, and keeps no end of it open
   const auto mode = flags & O_ACCMODE;
-  return mode == O_RDWR || mode == (end == World::End::kRead ? O_RDONLY : O_WRONLY);
+  return mode == O_RDWR || mode == (end == TreeSnapshot::End::kRead ? O_RDONLY : O_WRONLY);
 }
 
 void add(pid_t pid, std::vector<pid_t>* processes) {
@@ -87,7 +87,8 @@ std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t
   return identities;
 }
 
-World::World(ProcSource* proc, const Sample* sample, Outside around) : proc_(proc), around_(std::move(around)) {
+TreeSnapshot::TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary boundary)
+    : proc_(proc), boundary_(std::move(boundary)) {
   for (const ThreadSample& thread : sample->threads) {
     Process& process = processes_.try_emplace(thread.pid).first->second;
     process.pid = thread.pid;
@@ -112,7 +113,7 @@ World::World(ProcSource* proc, const Sample* sample, Outside around) : proc_(pro
   find_blind_spot();
 }
 
-void World::read_process(Process* process) {
+void TreeSnapshot::read_process(Process* process) {
   if (process->threads.empty()) return;  // it has ended
   const std::string folder = std::to_string(process->speaker);
   const auto stat_text = proc_->read(folder + "/stat");
@@ -143,7 +144,7 @@ void World::read_process(Process* process) {
   if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(process, *status);
 }
 
-void World::index_descriptors(const Process& process) {
+void TreeSnapshot::index_descriptors(const Process& process) {
   for (const Descriptor& descriptor : process.descriptors) {
     if (const std::uint64_t identity = identity_of(descriptor); identity != 0) {
       holders_[identity].push_back({process.pid, descriptor.flags});
@@ -152,7 +153,7 @@ void World::index_descriptors(const Process& process) {
 }
 
 // unshare(CLONE_FILES): /proc/PID/fd is of the speaker's alone then.
-bool World::has_own_descriptors(const Process& process, pid_t tid) const {
+bool TreeSnapshot::has_own_descriptors(const Process& process, pid_t tid) const {
   if (const auto same = proc_->same_files(process.speaker, tid)) return !*same;
   const std::string theirs = std::to_string(process.speaker) + "/fd";
   const std::string own = std::to_string(process.pid) + "/task/" + std::to_string(tid) + "/fd";
@@ -163,7 +164,7 @@ bool World::has_own_descriptors(const Process& process, pid_t tid) const {
   });
 }
 
-void World::find_blind_spot() {
+void TreeSnapshot::find_blind_spot() {
   // The option hidepid of /proc: there may be processes in the tree that we do not see.
   if (blind_spot_.empty() && !proc_->read("1/stat")) blind_spot_ = why_tree_is_not_whole();
   for (const auto& [pid, process] : processes_) {
@@ -182,7 +183,7 @@ void World::find_blind_spot() {
 
 // CPython catches it in every program, to raise KeyboardInterrupt, and a shell while a command runs: it says nothing of
 // them. CPython is known by its image, or by the signals that it ignores from the start.
-bool World::expects_interrupt(const Process& process, const StatusFile& status) {
+bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
   constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
   if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
@@ -195,7 +196,7 @@ bool World::expects_interrupt(const Process& process, const StatusFile& status) 
 }
 
 // A signal from outside may come any time: what counts is whether its handler could let somebody go on.
-std::string World::why_signals_may_release(const Process& process, const StatusFile& status) {
+std::string TreeSnapshot::why_signals_may_release(const Process& process, const StatusFile& status) {
   std::uint64_t unexpected = status.caught & ~expected_signals();
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected == 0) return {};
@@ -217,7 +218,7 @@ std::string World::why_signals_may_release(const Process& process, const StatusF
 }
 
 // What such a signal does is only to interrupt a call, which begins anew.
-bool World::are_tame(const Process& process, const std::vector<int>& signals) {
+bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& signals) {
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   return std::all_of(signals.begin(), signals.end(), [&](int signal) {
     const auto index = static_cast<std::size_t>(signal);
@@ -226,19 +227,19 @@ bool World::are_tame(const Process& process, const std::vector<int>& signals) {
   });
 }
 
-std::string World::why_it_acts_alone(Process* process, const StatusFile& status) {
+std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& status) {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // It calls threads and children by numbers that are others' here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
   if (std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
-    if (!around_.assumptions.handlers_release_nobody) return catches;
+    if (!boundary_.assumptions.handlers_release_nobody) return catches;
     assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");
   }
   const auto timers = signals_of_timers(proc_, process->speaker);
   if (!timers) return "may have a POSIX timer";
   if (!timers->empty()) {
-    if (!around_.assumptions.handlers_release_nobody || !are_tame(*process, *timers)) return "has a POSIX timer";
+    if (!boundary_.assumptions.handlers_release_nobody || !are_tame(*process, *timers)) return "has a POSIX timer";
     assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
   }
@@ -246,24 +247,24 @@ std::string World::why_it_acts_alone(Process* process, const StatusFile& status)
     if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
   }
-  return around_.why_alarm_may_come ? around_.why_alarm_may_come(process->pid, process->speaker) : "";
+  return boundary_.why_alarm_may_come ? boundary_.why_alarm_may_come(process->pid, process->speaker) : "";
 }
 
-void World::assume(std::string what) {
+void TreeSnapshot::assume(std::string what) {
   if (std::find(assumed_.begin(), assumed_.end(), what) == assumed_.end()) assumed_.push_back(std::move(what));
 }
 
-void World::assume_no_client(std::string what) {
+void TreeSnapshot::assume_no_client(std::string what) {
   assumes_no_client_ = true;
   assume(std::move(what));
 }
 
-const World::Process* World::process(pid_t pid) const {
+const TreeSnapshot::Process* TreeSnapshot::process(pid_t pid) const {
   const auto it = processes_.find(pid);
   return it == processes_.end() ? nullptr : &it->second;
 }
 
-const Descriptor* World::descriptor(pid_t pid, std::int64_t number) const {
+const Descriptor* TreeSnapshot::descriptor(pid_t pid, std::int64_t number) const {
   const Process* owner = process(pid);
   if (owner == nullptr) return nullptr;
   const auto& all = owner->descriptors;
@@ -273,7 +274,7 @@ const Descriptor* World::descriptor(pid_t pid, std::int64_t number) const {
   return at != all.end() && at->number == number ? &*at : nullptr;
 }
 
-std::vector<pid_t> World::pipe_holders(std::uint64_t inode, End end) const {
+std::vector<pid_t> TreeSnapshot::pipe_holders(std::uint64_t inode, End end) const {
   std::vector<pid_t> found;
   const auto it = holders_.find(inode);
   if (it == holders_.end()) return found;
@@ -283,7 +284,7 @@ std::vector<pid_t> World::pipe_holders(std::uint64_t inode, End end) const {
   return found;
 }
 
-std::vector<pid_t> World::socket_holders(std::uint64_t inode) const {
+std::vector<pid_t> TreeSnapshot::socket_holders(std::uint64_t inode) const {
   std::vector<pid_t> found;
   const auto it = holders_.find(inode);
   if (it == holders_.end()) return found;
@@ -293,7 +294,7 @@ std::vector<pid_t> World::socket_holders(std::uint64_t inode) const {
   return found;
 }
 
-std::vector<pid_t> World::eventfd_holders(std::optional<std::uint64_t> id) const {
+std::vector<pid_t> TreeSnapshot::eventfd_holders(std::optional<std::uint64_t> id) const {
   std::vector<pid_t> found;
   for (const auto& [identity, all] : holders_) {
     if ((identity & kEventIdentity) == 0 || (id && identity != (kEventIdentity | *id))) continue;
@@ -302,7 +303,7 @@ std::vector<pid_t> World::eventfd_holders(std::optional<std::uint64_t> id) const
   return found;
 }
 
-std::vector<pid_t> World::terminal_masters(std::uint32_t terminal) const {
+std::vector<pid_t> TreeSnapshot::terminal_masters(std::uint32_t terminal) const {
   std::vector<pid_t> found;
   const auto it = holders_.find(kTerminalIdentity | terminal);
   if (it == holders_.end() || is_foreign(it->first)) return found;
@@ -310,13 +311,13 @@ std::vector<pid_t> World::terminal_masters(std::uint32_t terminal) const {
   return found;
 }
 
-std::vector<pid_t> World::everybody() const {
+std::vector<pid_t> TreeSnapshot::everybody() const {
   std::vector<pid_t> all;
   for (const auto& [pid, process] : processes_) all.push_back(pid);
   return all;
 }
 
-const UnixSocket* World::unix_socket(std::uint64_t inode) {
+const UnixSocket* TreeSnapshot::unix_socket(std::uint64_t inode) {
   if (!sockets_) {
     sockets_.emplace();
     for (UnixSocket& socket : proc_->unix_sockets().value_or(std::vector<UnixSocket>())) {
@@ -327,7 +328,7 @@ const UnixSocket* World::unix_socket(std::uint64_t inode) {
   return it == sockets_->end() ? nullptr : &it->second;
 }
 
-const std::vector<TcpSocket>& World::tcp_sockets(pid_t pid) {
+const std::vector<TcpSocket>& TreeSnapshot::tcp_sockets(pid_t pid) {
   const Process* owner = process(pid);
   const std::string folder = std::to_string(owner != nullptr ? owner->speaker : pid);
   const auto [it, is_new] = tcp_.try_emplace(proc_->link(folder + "/ns/net").value_or(folder));
@@ -340,7 +341,7 @@ const std::vector<TcpSocket>& World::tcp_sockets(pid_t pid) {
   return it->second;
 }
 
-const std::vector<Mapping>& World::maps(pid_t pid) {
+const std::vector<Mapping>& TreeSnapshot::maps(pid_t pid) {
   const auto [it, is_new] = maps_.try_emplace(pid);
   if (is_new) {
     const Process* owner = process(pid);
@@ -350,14 +351,14 @@ const std::vector<Mapping>& World::maps(pid_t pid) {
   return it->second;
 }
 
-bool World::memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) {
+bool TreeSnapshot::memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) {
   const Process* owner = process(pid);
   return owner != nullptr && proc_->memory(owner->speaker, address, to, size);
 }
 
 // Any two may, whatever their parents: clone(CLONE_VM) knows CLONE_PARENT, and orphans get new parents. Those who do
 // have an address space of the same size while nobody runs: others are not compared.
-void World::find_shared_memory() {
+void TreeSnapshot::find_shared_memory() {
   std::map<pid_t, std::string> sizes;
   for (const auto& [pid, process] : processes_) {
     sharing_memory_[pid] = {pid};
@@ -376,24 +377,24 @@ void World::find_shared_memory() {
   }
 }
 
-std::vector<pid_t> World::sharing_memory(pid_t pid) {
+std::vector<pid_t> TreeSnapshot::sharing_memory(pid_t pid) {
   if (sharing_memory_.empty()) find_shared_memory();
   return sharing_memory_[pid];
 }
 
-const PythonStacks& World::python(pid_t pid) {
+const PythonStacks& TreeSnapshot::python(pid_t pid) {
   const auto [it, is_new] = python_.try_emplace(pid);
   if (is_new) it->second = read_python_stacks(proc_, pid);
   return it->second;
 }
 
-const std::vector<PythonGil>& World::gils(pid_t pid) {
+const std::vector<PythonGil>& TreeSnapshot::gils(pid_t pid) {
   const auto [it, is_new] = gils_.try_emplace(pid);
   if (is_new) it->second = python(pid).gils;
   return it->second;
 }
 
-const std::vector<FileLock>& World::file_locks() {
+const std::vector<FileLock>& TreeSnapshot::file_locks() {
   if (!locks_) locks_ = parse_locks(proc_->read("locks").value_or(""));
   return *locks_;
 }
