@@ -14,7 +14,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "python3 (>= 3.11)")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, python3-torch, libomp5")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/configs/debian/prerm)
-# Debian's Python finds `import mprun` also where mprun does not run it; other prefixes are nobody's sys.path.
+# Lets Debian's Python `import mprun` also outside of mprun; other prefixes are in no sys.path.
 install(CODE [[
   if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     file(MAKE_DIRECTORY $ENV{DESTDIR}/usr/lib/python3/dist-packages)

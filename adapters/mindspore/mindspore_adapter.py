@@ -1,14 +1,14 @@
-"""MindSpore around fork, by the hooks that mindspore.multiprocessing puts around Process.start: they wait for its
-pipelines and stop its analysis threads before, restart them in the parent, and rebuild its executors in the child.
-With us they run around every fork. The child's device_target becomes CPU.
+"""Makes MindSpore safe around fork with the hooks that mindspore.multiprocessing runs around Process.start. Before the
+fork they wait for its pipelines and stop its analysis threads; afterwards they restart the threads in the parent, and
+rebuild the executors in the child. This adapter runs them around every fork, and makes CPU the child's device_target.
 
 The interface is that of mindspore.multiprocessing 2.x: `mindspore._c_expression.fork_utils` has
-`prepare_before_fork`, `parent_at_fork` and `child_at_fork`. MindSpore itself was not at hand; the tests use a package
-of the same interface.
+`prepare_before_fork`, `parent_at_fork` and `child_at_fork`. The adapter was not tried with MindSpore itself: the tests
+use a package with the same interface.
 """
 import sys
 
-_ours = False  # the fork in flight is ours to prepare, not mindspore.multiprocessing's own
+_ours = False  # this adapter prepares the current fork, not mindspore.multiprocessing
 
 
 def _forked_by_mindspore():

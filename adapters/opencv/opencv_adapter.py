@@ -1,5 +1,5 @@
-"""OpenCV around fork: its own threads are ended in the parent before, and are there again afterwards; the child
-computes in its one thread. (opencv-python bundles its library with no symbols to be found, hence in Python.)
+"""Makes OpenCV safe around fork: ends its threads before, and restores their number in the parent afterwards. The child
+computes in its one thread. Written in Python because the library that opencv-python bundles has no symbols to be found.
 """
 import sys
 

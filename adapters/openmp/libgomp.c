@@ -1,15 +1,15 @@
-/* libgomp keeps the forking thread's team of threads across fork() and waits for it in the child, where it does not
- * exist. omp_pause_resource_all(omp_pause_hard) ends the calling thread's team, and its next region makes a new one;
- * it must be called by the thread that forks, in every copy of the library that the process holds. Copies older than
- * GCC 9 have no such function. LLVM's libomp, which also exports GOMP_parallel, is safe by its own atfork handlers and
- * must never be paused (LLVM pull request 154204). */
+/* libgomp keeps the forking thread's team of threads across fork() and waits for it in the child, where the team does
+ * not exist. omp_pause_resource_all(omp_pause_hard) ends the calling thread's team, and its next region makes a new
+ * one; the thread that forks must call it, in every copy of the library that the process holds. Copies older than GCC 9
+ * have no such function. LLVM's libomp, which also exports GOMP_parallel, is safe by its own atfork handlers and must
+ * never be paused (LLVM pull request 154204). */
 #include <stdio.h>
 #include <string.h>
 
 #include "clean_thread.h"
 #include "preload.h"
 
-/* Copies that are too old have room in every thread, which costs each a page: a few. */
+/* Old copies take space in every thread, a page each, so only a few are supported. */
 enum { MOST_COPIES = 16, MOST_OLD_COPIES = 4, PAUSE_HARD = 2 };
 
 static const char kName[] = "libgomp";
@@ -53,7 +53,7 @@ struct team {
   bool found;
 };
 
-/* A thread of a team waits in a system call that libgomp makes itself: its program counter is in there. */
+/* A team's thread waits in a system call that libgomp makes itself, so its program counter is in the library. */
 static bool is_team_thread(pid_t thread, void* data) {
   struct team* team = data;
   char text[256];
@@ -84,19 +84,19 @@ MPRUN_EXPORT bool mprun_wants_clean_thread(void) {
   return false;
 }
 
-/* What a fork of this thread has to reset in its child. */
+/* What the child of this thread's fork has to reset. */
 static __thread struct {
   struct {
     struct copy copy;
-    void* data; /* the forking thread's, in the library */
+    void* data; /* the library's data of the forking thread */
     int max_threads;
   } all[MOST_OLD_COPIES];
   size_t count;
 } resets;
 
-/* A copy that cannot be paused. In the child its data of the forking thread are made those of a thread that never ran
- * a region, which a fork does not hurt; the old team is leaked there. That looks into the library from outside, so a
- * person is told once. */
+/* For a copy that cannot be paused. The child resets its data of the forking thread to those of a thread that never ran
+ * a region, which a fork does not hurt, and leaks the old team. This changes the library's data from outside, so it is
+ * reported, once. */
 static void plan_reset(const struct copy* copy) {
   if (thread_is_clean) return;
   void* data = find_thread_local_data(&copy->object);
@@ -140,7 +140,7 @@ static void reset_old_copies(void* data) {
   (void)data;
   for (size_t i = 0; i < resets.count; ++i) {
     reset_thread_local_data(&resets.all[i].copy.object, resets.all[i].data);
-    resets.all[i].copy.set_threads(resets.all[i].max_threads); /* it was kept with the team */
+    resets.all[i].copy.set_threads(resets.all[i].max_threads); /* libgomp keeps it with the team */
   }
 }
 

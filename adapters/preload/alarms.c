@@ -1,6 +1,6 @@
-/* Whether this process has asked for a signal by a clock, which /proc does not show and without which a proof of a hang
- * would be wrong. It stands in a variable that the watch reads (core/watch/alarm.h): nothing is sent, so that nobody
- * waits and nothing is lost. An alarm outlives exec, so that the next program is told of it too. */
+/* Records whether this process has requested a signal from a timer. /proc does not show that, and without it a proof of
+ * a hang would be wrong. The watch reads it from a variable (core/watch/alarm.h): nothing is sent, so no process waits
+ * and nothing is lost. An alarm outlives exec, so it is passed on to the next program. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "preload.h"
 #include "wire/alarms.h"
 
-/* Written once: what a child of vfork() does to its parent by it costs no more than a proof. */
+/* Set once: a child of vfork() that sets it in its parent costs no more than a proof. */
 MPRUN_EXPORT atomic_int mprun_asked_for_alarm;
-/* Only ever later, for the same reason: an alarm that was cancelled may come, as far as the watch knows. */
+/* Only ever increases, for the same reason: as far as the watch knows, a cancelled alarm may still come. */
 MPRUN_EXPORT _Atomic int64_t mprun_last_alarm;
 
 static bool is_zero(const struct timeval* time) { return time->tv_sec == 0 && time->tv_usec == 0; }

@@ -1,5 +1,5 @@
-/* The deadlines of this process's threads. What is due first is in the thread's line of the board that mprun reads
- * (core/wire/deadlines.h); the rest is kept here, in memory that a child of fork() finds wiped: it begins anew. */
+/* The deadlines of this process's threads. Each thread's line of the board that mprun reads holds the one that is due
+ * first (core/wire/deadlines.h); the rest is kept here, in memory that a child of fork() finds wiped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <mprun/deadline.h>
@@ -22,38 +22,38 @@ MPRUN_EXPORT void mprun_deadline_end(struct mprun_deadline* deadline);
 
 enum { LINES = MPRUN_DEADLINES_LINES };
 
-/* What the thread that has a line wants. Another thread may end a deadline of its. */
+/* The deadlines of the thread that has a line. Another thread may end one of them. */
 struct wants {
   atomic_flag busy;
   struct mprun_deadline* first; /* of the list, in no order */
   struct mprun_deadline* shown; /* the one in the line */
 };
 
-/* Of this process: NULL until it has a deadline, or if it cannot have any. */
+/* This process: NULL until it has a deadline, or if it cannot have any. */
 static struct process {
   atomic_int id; /* 0: fresh, or wiped by fork() */
-  atomic_bool told;
+  atomic_bool warned;
   struct wants wants[LINES];
 } * process;
 static struct mprun_deadline_board* board;
 
-/* Of the calling thread. */
+/* The calling thread. */
 static __thread struct {
-  int process; /* that its line was taken in; a forked child has none yet */
+  int process; /* in which the line was taken; a forked child has no line yet */
   int line;
 } own;
 static pthread_key_t at_thread_end;
 
 /* --- the board --- */
 
-/* The path may be another's file, if mprun is no more: nothing is opened that could block, and only our board used. */
+/* If mprun has ended, the path may name another file: no open may block, and only a board is used. */
 static struct mprun_deadline_board* map_board(const char* path) {
   if (path == NULL) return NULL;
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return NULL;
   struct stat info;
   void* memory = MAP_FAILED;
-  const int seals = fcntl(fd, F_GET_SEALS); /* an error for what is no memory file */
+  const int seals = fcntl(fd, F_GET_SEALS); /* fails for what is not a memory file */
   if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &info) == 0 &&
       info.st_size == (off_t)sizeof(struct mprun_deadline_board)) {
     memory = mmap(NULL, sizeof(struct mprun_deadline_board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -73,7 +73,7 @@ static void free_line(struct mprun_deadline_line* line) {
 /* Takes a line for the calling thread; -1: there is none. */
 static int take_line(void) {
   const int32_t tid = (int32_t)syscall(SYS_gettid);
-  for (int pass = 0; pass < 2; ++pass) { /* the lines of processes that have died: only if all were taken */
+  for (int pass = 0; pass < 2; ++pass) { /* lines of processes that have died: only if all others are taken */
     for (int i = 0; i < LINES; ++i) {
       struct mprun_deadline_line* line = &board->lines[i];
       int32_t owner = __atomic_load_n(&line->tid, __ATOMIC_ACQUIRE);
@@ -93,7 +93,7 @@ static int take_line(void) {
 
 /* --- this process --- */
 
-/* Its deadlines may end later, somewhere else: they are nobody's then. */
+/* Its deadlines may be ended later, by other threads: they belong to no process then. */
 static void leave(void* unused) {
   (void)unused;
   if (own.process != atomic_load(&process->id)) return;
@@ -109,7 +109,7 @@ static void leave(void* unused) {
 static void prepare(void) {
   board = map_board(getenv(MPRUN_DEADLINES_VARIABLE));
   if (board == NULL) return;
-  /* Lines of the program that this process ran before it came to this one by exec. */
+  /* Frees the lines of the program that this process ran before exec. */
   const uint32_t used = __atomic_load_n(&board->used, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < used && i < LINES; ++i) {
     if (board->lines[i].pid == getpid()) free_line(&board->lines[i]);
@@ -123,9 +123,9 @@ static void prepare(void) {
   process = memory;
 }
 
-/* The wants of the calling thread, which has a line from now on; NULL: it cannot have one. */
+/* The calling thread's wants; takes a line if it has none. NULL: it cannot have one. */
 static struct wants* own_wants(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT; /* which glibc puts back in the child of a fork in the midst of it */
+  static pthread_once_t once = PTHREAD_ONCE_INIT; /* glibc resets it in a child that was forked during the call */
   pthread_once(&once, prepare);
   if (process == NULL) return NULL;
   int id = atomic_load_explicit(&process->id, memory_order_relaxed);
@@ -136,7 +136,7 @@ static struct wants* own_wants(void) {
   if (own.process != id) {
     own.line = take_line();
     if (own.line < 0) {
-      if (!atomic_exchange(&process->told, true)) {
+      if (!atomic_exchange(&process->warned, true)) {
         note("deadline", "%d threads have deadlines; those of more are not watched", LINES);
       }
       return NULL;
@@ -153,7 +153,7 @@ static void show(struct mprun_deadline_line* line, struct wants* wants, struct m
   wants->shown = deadline;
   __atomic_store_n(&line->due, 0, __ATOMIC_RELAXED);
   if (deadline == NULL) return;
-  __atomic_thread_fence(__ATOMIC_RELEASE); /* who sees one of the next sees that */
+  __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader that sees a later store sees this one too */
   line->limit = deadline->limit;
   const char* label = deadline->label != NULL ? deadline->label : "";
   if (strncmp(line->label, label, sizeof line->label) != 0) strncpy(line->label, label, sizeof line->label);

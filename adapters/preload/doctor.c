@@ -1,5 +1,5 @@
-/* What `mprun doctor` wants to know of a process: its runtimes, what they were doing when it forked, and which adapter
- * is for each. Told as notes of "doctor", fields separated by tabs, which core/report/doctor_findings.cc reads:
+/* Reports to `mprun doctor` the runtimes of a process, what they were doing when it forked, and the adapter for each.
+ * Sent as notes of "doctor", with fields separated by tabs, which core/report/doctor_findings.cc reads:
  *
  *     start    PROGRAM
  *     process  PID  fork|exit  THREADS  RUNTIMES  PROGRAM  COMMAND
@@ -28,17 +28,17 @@ struct finding {
 struct findings {
   struct finding all[MOST_RUNTIMES];
   size_t count;
-  const struct loaded_object* object; /* the one that is looked at */
+  const struct loaded_object* object; /* the one being examined */
 };
 
-/* What was told, by this process or the one it was forked from: nothing is told twice. */
+/* What this process, or the one it was forked from, has reported: nothing is reported twice. */
 static struct {
-  uint64_t generation, runtimes, teams; /* `runtimes`: a hash of which they are, and where */
+  uint64_t generation, runtimes, teams; /* `runtimes`: a hash of the runtimes and their addresses */
   unsigned most_threads;
-} told = {.generation = UINT64_MAX};
+} reported = {.generation = UINT64_MAX};
 
 static bool listening;
-/* How long all waits for spinning threads in this process may still take. */
+/* How many more times this process may wait 2 ms for spinning threads. */
 static int spins_left = 1000;
 
 static void add_finding(const struct runtime_kind* kind, void* data) {
@@ -61,7 +61,7 @@ static bool is_running(pid_t thread, void* data) {
   return !*running;
 }
 
-/* A team spins for some milliseconds after a region before it waits where it can be recognised. */
+/* After a region a team spins for some milliseconds before it waits where it can be recognised. */
 static bool has_team_soon(const struct loaded_object* library) {
   for (;; --spins_left) {
     if (has_team(library)) return true;
@@ -73,7 +73,7 @@ static bool has_team_soon(const struct loaded_object* library) {
   }
 }
 
-/* Reads a file or link of /proc/self into one field: what could be taken for a separator becomes '?'. */
+/* Reads a file or link of /proc/self into one field; characters that could be taken for separators become '?'. */
 static void read_field(const char* path, char* text, size_t size) {
   ssize_t got = readlink(path, text, size - 1);
   if (got < 0) {
@@ -95,7 +95,7 @@ static void read_field(const char* path, char* text, size_t size) {
   text[length] = '\0';
 }
 
-/* The adapters of these are modules of Python (../python/site/sitecustomize.py). */
+/* These adapters are Python modules (../python/site/sitecustomize.py). */
 static bool is_pythons_adapter(const char* adapter) {
   return strcmp(adapter, "torch") == 0 || strcmp(adapter, "mindspore") == 0 || strcmp(adapter, "opencv") == 0;
 }
@@ -124,7 +124,7 @@ static void examine(const char* when) {
   struct findings findings = {.count = 0};
   const unsigned threads = thread_count();
   uint64_t teams = 0, runtimes = 0;
-  told.generation = objects_generation();
+  reported.generation = objects_generation();
   each_object(collect, &findings);
   for (size_t i = 0; i < findings.count; ++i) {
     struct finding* finding = &findings.all[i];
@@ -132,12 +132,12 @@ static void examine(const char* when) {
     finding->team = threads > 1 && is_libgomp(&finding->object) && has_team_soon(&finding->object);
     if (finding->team) teams |= (uint64_t)1 << i;
   }
-  if (told.runtimes != runtimes) told.teams = told.most_threads = 0;
-  const bool news = told.runtimes != runtimes || (teams & ~told.teams) != 0 || threads > told.most_threads;
+  if (reported.runtimes != runtimes) reported.teams = reported.most_threads = 0;
+  const bool news = reported.runtimes != runtimes || (teams & ~reported.teams) != 0 || threads > reported.most_threads;
   if (news && findings.count > 0) send_findings(&findings, when, threads);
-  told.runtimes = runtimes;
-  told.teams |= teams;
-  if (threads > told.most_threads) told.most_threads = threads;
+  reported.runtimes = runtimes;
+  reported.teams |= teams;
+  if (threads > reported.most_threads) reported.most_threads = threads;
 }
 
 static int examine_at_fork(void* data, int64_t deadline) {
@@ -147,7 +147,7 @@ static int examine_at_fork(void* data, int64_t deadline) {
   return 0;
 }
 
-/* Between quiet, which prepares before us, and the adapters, which prepare behind us. */
+/* Registered between quiet, which prepares before it, and the adapters, which prepare after it. */
 void register_doctor(void) {
   if (getenv("MPRUN_DOCTOR") == NULL || *notes_address() == '\0') return;
   listening = true;
@@ -159,10 +159,10 @@ void register_doctor(void) {
   register_adapter(&hook);
 }
 
-/* A process that forked has told what it had; a child tells only what it loaded itself. */
+/* A process that forked has reported already; it, or its child, reports again only if it has loaded more since. */
 __attribute__((destructor)) static void examine_at_exit(void) {
   if (!listening) return;
   const int saved = errno;
-  if (told.generation != objects_generation()) examine("exit");
+  if (reported.generation != objects_generation()) examine("exit");
   errno = saved;
 }

@@ -1,6 +1,6 @@
-/* The hooks of this process and how they run around one fork. No lock is held over a hook, so that threads may fork
- * and register at once: a fork holds the slots it has called until it has called their other half, and a slot is
- * given to a new hook when its last one was removed and no fork holds it. */
+/* The fork hooks of this process, and how they run around one fork. No lock is held while a hook runs, so threads may
+ * fork and register at once: a fork holds the slots it has called until it has called their other half, and a slot is
+ * reused when its hook was removed and no fork holds it. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -19,9 +19,9 @@ struct slot {
 };
 
 static struct slot slots[MOST_FORK_HOOKS];
-static atomic_uint slots_used; /* those behind were never touched, and are not: a child would get a page of its own */
+static atomic_uint slots_used; /* later ones are never touched: a child would get a page of its own */
 static unsigned long registrations;
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* the slots' hooks and numbers */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* protects the slots' hooks and numbers */
 
 int mprun_register_fork_hook(const struct mprun_fork_hook* hook) {
   if (hook == NULL || hook->size != sizeof *hook || hook->name == NULL || *hook->name == '\0') return EINVAL;
@@ -43,7 +43,7 @@ int mprun_register_fork_hook(const struct mprun_fork_hook* hook) {
 
 int mprun_unregister_fork_hook(const char* name, void* data) {
   if (name == NULL) return ENOENT;
-  struct slot* last = NULL; /* of those registered */
+  struct slot* last = NULL; /* registered last */
   pthread_mutex_lock(&changing);
   for (size_t i = 0; i < atomic_load(&slots_used); ++i) {
     struct slot* slot = &slots[i];
@@ -84,7 +84,7 @@ static bool prepare_one(const struct mprun_fork_hook* hook, bool may_refuse, boo
   const int64_t deadline = start + (int64_t)allowed_ms * 1000000;
   const int status = hook->prepare != NULL ? hook->prepare(hook->data, deadline) : 0;
   const int64_t end = monotonic_ns();
-  /* A hook that waits until its deadline is a little late by nature. */
+  /* A hook that waits until its deadline always returns a little late. */
   const bool late = end > deadline + 100000000;
   const bool refuses = hook->on_failure == MPRUN_FORK_REFUSED && (status != 0 || late);
   const char* outcome = !refuses     ? "the fork goes on"
@@ -133,7 +133,7 @@ void parent_hooks(const struct fork_in_flight* fork) { other_half(fork, false); 
 
 /* Context: child after fork. */
 void child_hooks(const struct fork_in_flight* fork) {
-  /* Threads that were registering or forking are not in the child, and will not let go of anything. */
+  /* Threads that were registering or forking do not exist in the child, and will release nothing. */
   changing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   for (size_t i = 0; i < atomic_load(&slots_used); ++i) atomic_store(&slots[i].forks, 0);
   for (size_t i = 0; i < fork->prepared; ++i) atomic_fetch_add(&slots[fork->slots[i]].forks, 1);

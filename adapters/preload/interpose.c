@@ -1,5 +1,5 @@
-/* What the library puts in the place of libc's functions: fork(), with the hooks around it; the exec functions, which
- * only look whether the new program's environment still has us in it, and tell it of an alarm. */
+/* The functions that replace libc's: fork(), with the hooks around it, and the exec functions, which only check that
+ * the new program's environment still preloads this library, and pass an alarm on to it. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "preload.h"
 #include "wire/alarms.h"
 
-/* libc's own; found before main, because dlsym() waits for locks that nobody frees between fork and exec. */
+/* libc's own, found before main: dlsym() may wait for locks that no thread releases between fork and exec. */
 #define FOR_EACH_REAL(X) X(fork) X(execve) X(execvpe) X(posix_spawn) X(posix_spawnp)
 // NOLINTBEGIN(bugprone-macro-parentheses): member names
 #define DECLARE(name) __typeof__(&name) name;
@@ -20,18 +20,18 @@
 // NOLINTEND(bugprone-macro-parentheses)
 static struct { FOR_EACH_REAL(DECLARE) } real;
 
-/* Another library's constructor may call us before our own ran. */
+/* Another library's constructor may call a function here before our own constructor ran. */
 static void find_real(void) {
   if (real.posix_spawnp == NULL) {
     FOR_EACH_REAL(FIND)
   }
 }
 
-/* The forks of this thread. Hooks run around the outermost only: one inside a hook is the hook's own affair. */
+/* The forks of this thread. Hooks run around the outermost only, not around a fork inside a hook. */
 static __thread struct {
   int depth;
   const void* caller;
-  struct fork_in_flight unseen; /* a fork that did not come by our fork(): forkpty, daemon, dlsym */
+  struct fork_in_flight unseen; /* a fork that bypasses our fork(): forkpty, daemon, dlsym */
 } forking;
 
 const void* fork_caller(void) { return forking.caller; }
@@ -72,7 +72,7 @@ static void after_unseen_fork_in_child(void) {
   if (--forking.depth == 0) child_hooks(&forking.unseen);
 }
 
-/* By hand: a child that runs a program at once would have libc's functions bound anew each time. */
+/* Written by hand: a child that runs a program at once would bind libc's functions again each time. */
 static bool begins_with(const char* text, const char* begin) {
   while (*begin != '\0' && *text == *begin) ++text, ++begin;
   return *begin == '\0';
@@ -84,16 +84,16 @@ static bool names_us(const char* variable) {
   return *variable != '\0';
 }
 
-/* Notes, once a process, that a program is started without us which needs us. Also runs between vfork and exec. */
+/* Reports, once per process, a program that starts without this library and needs it. Also between vfork and exec. */
 static void look_at_environment(const char* program, char* const* environment) {
-  static bool told;
+  static bool reported;
   find_real();
-  if (told) return;
+  if (reported) return;
   for (; environment != NULL && *environment != NULL; ++environment) {
     if (names_us(*environment)) return;
   }
   if (program == NULL || !forks_beside_threads(program)) return;
-  told = true;
+  reported = true;
   note("environment", "%s is started without LD_PRELOAD in its environment: mprun's adapters are not in it", program);
 }
 
@@ -111,8 +111,8 @@ MPRUN_EXPORT int execv(const char* path, char* const argv[]) { return execve(pat
 
 MPRUN_EXPORT int execvp(const char* file, char* const argv[]) { return execvpe(file, argv, environ); }
 
-/* libc's execl and its kin do not come by our execve. The arguments of a call as an array `argv`; `arguments` is then
- * behind their NULL. */
+/* libc's execl and its variants do not call our execve. Collects the arguments of a call in an array `argv`;
+ * `arguments` is then after their NULL. */
 #define COLLECT_ARGUMENTS(first)                                                                 \
   size_t count = 0;                                                                              \
   va_list arguments;                                                                             \
@@ -161,7 +161,7 @@ __attribute__((constructor)) static void start(void) {
   find_real();
   find_witnessed();
   inherit_alarm();
-  if (getauxval(AT_SECURE) != 0) { /* not in a program with rights of its own */
+  if (getauxval(AT_SECURE) != 0) { /* no hooks in a program with elevated rights */
     forking.depth = 1;
     return;
   }

@@ -1,5 +1,6 @@
-/* libc functions that tell the watch, by alarms.c and lifecycle_notes.c, what /proc does not show: who will get a
- * signal by a clock, who was told to end, and how a child ended. They do just what libc's do. */
+/* Wraps libc functions to report to the watch, through alarms.c and lifecycle_notes.c, what /proc does not show: which
+ * process will get a signal from a timer, which one was sent SIGTERM, and how a child ended. Otherwise they do what
+ * libc's do. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -37,7 +38,7 @@ MPRUN_EXPORT useconds_t ualarm(useconds_t value, useconds_t interval) {
   return real.ualarm(value, interval);
 }
 
-/* The other clocks stand still while a process is blocked. */
+/* The other timers stand still while a process is blocked. */
 MPRUN_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* new_value, struct itimerval* old_value) {
   find_witnessed();
   const struct timeval* first = new_value == NULL ? NULL : &new_value->it_value;
@@ -52,7 +53,7 @@ MPRUN_EXPORT int kill(pid_t pid, int number) {
   return failed;
 }
 
-/* A child was reaped: its end, if it was a bad one, is told. */
+/* Reports the end of a reaped child, unless it exited with 0. */
 static pid_t reaped(pid_t pid, int status) {
   const bool by_signal = WIFSIGNALED(status);
   if (pid > 0 && (by_signal || (WIFEXITED(status) && WEXITSTATUS(status) != 0))) tell_end(pid, status);

@@ -1,11 +1,11 @@
-/* What nobody can see afterwards, told as notes of "history", fields separated by tabs, which
+/* Reports what cannot be seen afterwards, as notes of "history" with fields separated by tabs, which
  * core/watch/process_history.cc reads:
  *
  *     fork   PARENT  THREAD  THREADS    by the child: which thread forked it, and how many the parent had
- *     term   PROCESS                    by one that sent it SIGTERM
- *     end    PROCESS STATUS             by its parent, which has reaped it: it did not end well
+ *     term   PROCESS                    by the process that sent it SIGTERM
+ *     end    PROCESS STATUS             by its parent, which has reaped it: it did not exit with 0
  *
- * All are told without waiting: one that is lost costs a cause. */
+ * All are sent without waiting: a lost note costs a cause. */
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 static const char kName[] = "history";
 
-/* Of the fork that this thread is in. */
+/* The fork that this thread is in. */
 static __thread struct {
   pid_t parent, thread;
   unsigned threads;
@@ -40,7 +40,7 @@ static size_t add_number(char* text, size_t size, unsigned number) {
 }
 
 /* Context: child after fork. Most run another program at once: so no printf(), which is several pages of code. */
-static void tell_in_child(void* data) {
+static void note_fork(void* data) {
   (void)data;
   char text[64] = "history\nfork";
   size_t size = sizeof "history\nfork" - 1;
@@ -55,6 +55,6 @@ void tell_end(pid_t process, int status) { note(kName, "end\t%d\t%d", (int)proce
 
 void register_history(void) {
   if (*notes_address() == '\0') return;
-  const struct mprun_fork_hook hook = {.size = sizeof hook, .name = kName, .prepare = remember, .child = tell_in_child};
+  const struct mprun_fork_hook hook = {.size = sizeof hook, .name = kName, .prepare = remember, .child = note_fork};
   register_adapter(&hook);
 }

@@ -1,4 +1,4 @@
-/* A note is one datagram to an abstract socket of mprun's: the adapter, a newline, the text. */
+/* A note is one datagram to an abstract socket of mprun: the adapter, a newline, the text. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,12 +14,12 @@
 
 enum { MOST_TEXT = 1024 };
 
-/* How long all that wait in this process may still do so, in microseconds: whoever fills mprun's box, which any user
- * can, delays a process by no more than that in its life. */
+/* How long the threads of this process may still wait, in microseconds, all together. Any user can fill mprun's socket;
+ * that delays a process by no more than this in its life. */
 static atomic_long patience = 1000000;
 
 static struct sockaddr_un address;
-static socklen_t address_size; /* 0: nobody listens */
+static socklen_t address_size; /* 0: no mprun listens */
 
 void find_listener(void) {
   const char* name = notes_address();
@@ -30,7 +30,7 @@ void find_listener(void) {
   address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size);
 }
 
-/* By syscall(), all of it: a child has no page of libc's code yet, and would fetch one for each function. */
+/* Uses syscall() only: a child has no page of libc's code yet, and would fetch one for each function. */
 void send_note(const char* text, size_t size, bool wait) {
   if (address_size == 0) return;
   const int saved = errno;

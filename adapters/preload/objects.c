@@ -1,5 +1,5 @@
 /* The loaded shared objects and the symbols they define, read from their own tables: dlopen() and dlsym() would wait
- * for whatever another thread is loading, and would not see what was opened RTLD_LOCAL. */
+ * while another thread loads an object, and would not see objects that were opened RTLD_LOCAL. */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ uint64_t objects_generation(void) {
   return generation;
 }
 
-/* The ABI's own way to a variable: dlpi_tls_data is NULL where all code uses the initial-exec model. */
+/* The ABI's own access to a variable: dlpi_tls_data is NULL where all code uses the initial-exec model. */
 struct tls_index {
   unsigned long module, offset;
 };

@@ -1,5 +1,5 @@
-/* What a program that is to be started may do, by the names in its ELF file: those of functions that it calls and
- * libraries that it needs. Runs between vfork and exec: nothing is allocated, mapped or waited for. */
+/* What a program that is about to start may do, judged by the names in its ELF file: those of functions that it calls
+ * and libraries that it needs. Runs between vfork and exec: it allocates and maps nothing, and does not wait. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static void note_name(const char* name, struct names* found) {
   if (python || strcmp(name, "pthread_create") == 0 || is_runtime_library(name)) found->threads = true;
 }
 
-/* Goes through names that each end with a NUL; longer ones than we ask for are cut. */
+/* Reads names that each end with a NUL; those longer than any we look for are cut. */
 static void read_names(int fd, uint64_t offset, uint64_t size, struct names* found) {
   char buffer[4096], name[MOST_NAME + 1];
   size_t length = 0;
@@ -47,7 +47,7 @@ static void read_names(int fd, uint64_t offset, uint64_t size, struct names* fou
   }
 }
 
-/* Where the segments have an address in the file; 0: nowhere. */
+/* The offset of an address in the file, by its segments; 0: none. */
 static uint64_t offset_of(const Elf64_Phdr* headers, size_t count, uint64_t address) {
   for (size_t i = 0; i < count; ++i) {
     const uint64_t into = address - headers[i].p_vaddr;
@@ -81,7 +81,7 @@ static void read_elf(int fd, struct names* found) {
   if (strings != 0) read_names(fd, strings, size, found);
 }
 
-/* Opens a program as execvp() finds it. */
+/* Opens a program, which it finds as execvp() does. */
 static int open_program(const char* file) {
   const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   if (strchr(file, '/') != NULL) return open(file, flags);
@@ -100,7 +100,7 @@ static int open_program(const char* file) {
   return -1;
 }
 
-/* Of "#!/usr/bin/env python3 -u" the program that reads the script: "python3". False: `line` is no such line. */
+/* The program that reads the script: of "#!/usr/bin/env python3 -u" it is "python3". False: `line` is no such line. */
 static bool find_interpreter(char* line, char** interpreter) {
   if (strncmp(line, "#!", 2) != 0) return false;
   line[strcspn(line, "\n")] = '\0';

@@ -1,6 +1,6 @@
-/* Python: the GIL is held across every fork of a thread that Python knows, and the interpreter's own fork functions run
- * even where a C extension calls fork() behind its back. os.fork and its kin do both themselves. Without them the child
- * would wait for a GIL whose holder was left behind. A thread that Python does not know forks as it does without us. */
+/* Holds the GIL across every fork of a thread that Python knows, and runs the interpreter's own fork functions even
+ * where a C extension calls fork() directly. os.fork and its relatives do both themselves. Without this the child would
+ * wait for a GIL whose holder does not exist there. A thread that Python does not know forks as without mprun. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -11,7 +11,7 @@
 
 static const char kName[] = "python";
 
-/* What we use of the C API. One interpreter library a process. */
+/* What is used of the C API. A process has one interpreter library. */
 struct python {
   const void* module; /* an address inside the object that has the interpreter */
   int (*is_initialized)(void);
@@ -95,10 +95,10 @@ bool python_leaves_adapters_out(void) {
   return ignores || no_site;
 }
 
-static void tell_what_is_missing(void) {
-  static bool told;
-  if (told || !python_leaves_adapters_out()) return;
-  told = true;
+static void warn_of_missing_adapters(void) {
+  static bool warned;
+  if (warned || !python_leaves_adapters_out()) return;
+  warned = true;
   note(kName,
        "a Python started with -I, -E or -S forks without the adapters for torch, MindSpore and OpenCV; those for "
        "C libraries are there");
@@ -118,14 +118,14 @@ static bool look_for_caller(const struct loaded_object* object, void* data) {
   return false;
 }
 
-/* True if the fork was called by CPython itself (os.fork, subprocess), which knows what it does. */
+/* True if CPython itself called fork() (os.fork, subprocess): it prepares its own forks. */
 static bool is_pythons_own_fork(void) {
   struct search search = {fork_caller(), false};
   if (search.address != NULL) each_object(look_for_caller, &search);
   return search.is_pythons;
 }
 
-/* True if the import lock is held: with the GIL in our hands, PyOS_BeforeFork ran for this very fork. */
+/* True if the import lock is held: since this thread has the GIL, PyOS_BeforeFork ran for this very fork. */
 static bool interpreter_knows(void) {
   void *type, *value, *traceback;
   bool known = false;
@@ -153,8 +153,8 @@ static void* ask(void* unused) {
   return unused;
 }
 
-/* A thread that takes the GIL and lets go of it: nothing of Python's waits for it with a limit, and who holds it may
- * itself wait for the thread that forks. 0, or an errno. */
+/* Starts a thread that takes the GIL and releases it: no function of Python waits for it with a limit, and its holder
+ * may itself wait for the thread that forks. 0, or an errno. */
 static int start_asking(pthread_t* thread) {
   sigset_t all, before;
   sigfillset(&all);
@@ -164,7 +164,7 @@ static int start_asking(pthread_t* thread) {
   return failed;
 }
 
-/* True if the GIL is there for the asking before the deadline. */
+/* True if the GIL becomes free before the deadline. */
 static bool gil_comes_free(int64_t deadline) {
   if (python.gil_check() || thread_count() == 1) return true;
   if (atomic_load(&asking) == 0) atomic_store(&given_up, false);
@@ -187,7 +187,7 @@ static int hold_gil(void* data, int64_t deadline) {
   held.ensured = held.interpreter_told = false;
   find_python();
   if (python.module == NULL || !python.is_initialized()) return 0;
-  tell_what_is_missing();
+  warn_of_missing_adapters();
   if (is_pythons_own_fork()) return 0;
   if (python.is_finalizing != NULL && python.is_finalizing()) return 0;
   if (python.thread_state() == NULL) return 0;
@@ -217,7 +217,7 @@ static void release_in_parent(void* data) {
 
 static void release_in_child(void* data) {
   (void)data;
-  atomic_store(&asking, 0); /* those threads were left behind */
+  atomic_store(&asking, 0); /* those threads do not exist here */
   release(python.after_fork_child);
 }
 

@@ -1,6 +1,6 @@
-/* Waits, bounded, until every other thread of the process is blocked: a thread that runs may hold a lock that the
- * child would then wait for for ever. A thread counts as blocked when two looks in a row found it so without it
- * having run between them. */
+/* Waits, for a limited time, until every other thread of the process is blocked: a thread that runs may hold a lock
+ * that the child would then wait for for ever. A thread counts as blocked when two looks in a row find it blocked and
+ * it has not run in between. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@ enum { MOST_STUBBORN = 64, SUSPECT_MS = 5 };
 
 static const char kName[] = "quiet";
 
-/* Threads that once ran through a whole wait: nobody waits for them again. The newest take the places of the oldest.
- * Written rarely; a race costs a wait. */
+/* Threads that once ran through a whole wait: no fork waits for them again. The newest replace the oldest. Written
+ * rarely; a race costs a wait. */
 static pid_t stubborn[MOST_STUBBORN];
 static size_t stubborn_count;
 
 /* One look at all threads. */
 struct look {
-  uint64_t fingerprint; /* of all threads and how often each was put on a CPU */
+  uint64_t fingerprint; /* of all threads and how often each was scheduled */
   size_t count;
   bool running; /* one of them runs now */
 };
@@ -37,7 +37,7 @@ static bool runs_now(pid_t thread) {
   return read_thread_file(thread, "syscall", text, sizeof text) && strncmp(text, "running", 7) == 0;
 }
 
-/* How often the thread was put on a CPU. */
+/* How often the thread was scheduled. */
 static unsigned long long read_runs(pid_t thread) {
   char text[128];
   unsigned long long runs = 0;
@@ -64,7 +64,7 @@ static bool same(const struct look* a, const struct look* b) {
   return a->count == b->count && a->fingerprint == b->fingerprint;
 }
 
-/* The threads that may be the ones that did not come to rest. */
+/* The threads that may not have blocked. */
 struct stubborn_threads {
   pid_t threads[MOST_STUBBORN];
   unsigned long long runs[MOST_STUBBORN];
@@ -79,7 +79,7 @@ static bool suspect(pid_t thread, void* data) {
   return ++suspects->count < MOST_STUBBORN;
 }
 
-/* Names one of the threads that still run, or that run again and again, and waits for none of them any more. */
+/* Reports one of the threads that still run, or that run again and again, and waits for none of them any more. */
 static void give_up(unsigned milliseconds) {
   struct stubborn_threads suspects = {.count = 0};
   each_other_thread(suspect, &suspects);
@@ -97,7 +97,7 @@ static void give_up(unsigned milliseconds) {
       ++others;
     }
   }
-  if (named == 0) return; /* they have come to rest after all */
+  if (named == 0) return; /* all have blocked after all */
   char name[64] = "?", more[32] = "";
   read_thread_file(named, "comm", name, sizeof name);
   name[strcspn(name, "\n")] = '\0';
@@ -110,7 +110,7 @@ static void give_up(unsigned milliseconds) {
 
 static int wait_until_quiet(void* data, int64_t deadline) {
   (void)data;
-  (void)deadline; /* ours is shorter, and the user's to set */
+  (void)deadline; /* quiet_milliseconds() is shorter, and set by the user */
   const int64_t end = monotonic_ns() + (int64_t)quiet_milliseconds() * 1000000;
   struct look before = look_around();
   for (long pause_ns = 50000;; pause_ns = pause_ns < 5000000 ? pause_ns * 2 : pause_ns) {

@@ -1,10 +1,10 @@
-/* How a runtime with threads or locks of its own is recognised among the loaded objects: the one table of what mprun
- * knows, for the adapters and for `mprun doctor`. What would happen at fork() is said in core/report. */
+/* Recognises runtimes with threads or locks of their own among the loaded objects: the one table of what mprun knows,
+ * for the adapters and for `mprun doctor`. core/report says what would happen at fork(). */
 #include <string.h>
 
 #include "preload.h"
 
-/* Arrays, not pointers: nothing to relocate while a process starts. */
+/* Arrays, not pointers: the dynamic linker has nothing to relocate while a process starts. */
 static const struct runtime_kind kinds[] = {
     /* LLVM's libomp has libgomp's functions too. */
     [RUNTIME_LIBGOMP] = {"libgomp", "libgomp", "GOMP_parallel_start", "__kmpc_fork_call", ""},
@@ -29,7 +29,7 @@ static const struct runtime_kind kinds[] = {
     {"python", "python", "PyOS_BeforeFork", "", ""},
 };
 
-/* What openblas_get_parallel() answers (OpenBLAS, cblas.h). */
+/* What openblas_get_parallel() returns (OpenBLAS, cblas.h). */
 static const struct runtime_kind openblas_builds[] = {
     {"openblas-serial", "", "", "", ""},
     {"openblas-pthread", "", "", "", ""},

@@ -6,7 +6,7 @@
 enum { MOST_TEXT = 512 };
 
 static char adapters[MOST_TEXT]; /* "-libgomp,-quiet" */
-static char notes[108];          /* sun_path has no more */
+static char notes[108];          /* the size of sun_path */
 static unsigned quiet_ms = 2000;
 
 static void copy_text(char* to, size_t size, const char* from) {

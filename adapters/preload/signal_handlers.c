@@ -1,5 +1,5 @@
-/* Which function handles which signal: in a table that the watch reads (core/watch/signal_handlers.h), to tell by the
- * module of a handler whether it may let a blocked thread go on. libc's functions are called by their other names, so
+/* Records which function handles which signal, in a table that the watch reads (core/watch/signal_handlers.h), to judge
+ * by the module of a handler whether it may let a blocked thread go on. Calls libc's functions by their other names, so
  * that nothing has to be looked up: a program may install handlers between fork and exec. */
 #include <signal.h>
 #include <stdatomic.h>
@@ -12,8 +12,8 @@ int __sigaction(int number, const struct sigaction* action, struct sigaction* ol
 sighandler_t bsd_signal(int number, sighandler_t handler);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
-/* A child of vfork() writes into its parent's. It takes all handlers away before it executes its program, as those of
- * CPython's subprocess do, while its parent keeps them: so what is taken away is not noted. */
+/* A child of vfork() writes into its parent's table. It resets all handlers before it executes its program, as the
+ * children of CPython's subprocess do, while its parent keeps them: so a reset is not recorded. */
 MPRUN_EXPORT _Atomic(uint64_t) mprun_signal_handlers[MPRUN_SIGNALS];
 
 static void remember_handler(int number, sighandler_t handler) {
@@ -24,7 +24,7 @@ static void remember_handler(int number, sighandler_t handler) {
 }
 
 MPRUN_EXPORT int sigaction(int number, const struct sigaction* action, struct sigaction* old) {
-  /* Read before: `old` may be the same place. The two members of its union are one address. */
+  /* Read before: `old` may be the same object. The two members of its union are one address. */
   const sighandler_t handler = action != NULL ? action->sa_handler : NULL;
   const int failed = __sigaction(number, action, old);
   if (failed == 0 && action != NULL) remember_handler(number, handler);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* getdents64(2); glibc's own declaration wants malloc around it. */
+/* An entry of getdents64(2); glibc's own functions would call malloc. */
 struct kernel_dirent {
   uint64_t inode;
   int64_t offset;

@@ -1,7 +1,7 @@
 """First file of every interpreter mprun starts: ``python bootstrap.py CHANNEL RESULTS BOARD``.
 
 The numbers are inherited file descriptors. This file must parse under any Python, because its
-first duty is to say clearly that an interpreter is too old. The rest lives in the package beside it.
+first task is to report an interpreter that is too old. The rest is in the package next to it.
 """
 import json
 import os

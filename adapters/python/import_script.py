@@ -1,7 +1,7 @@
 """What `mprun doctor SCRIPT.py` runs: ``python import_script.py SCRIPT [ARGS...]``.
 
-Imports the script the way a job's host would, not as __main__, and runs nothing else of it. What it loaded is told by
-the preload library when the interpreter exits. Like bootstrap.py this must parse under any Python.
+Imports the script the way a job's host would, not as __main__, and runs nothing else of it. The preload library
+reports what was loaded when the interpreter exits. Like bootstrap.py this must parse under any Python.
 """
 import sys
 

@@ -3,7 +3,7 @@ by the parser, never run.
 
 What it looks for, in this order: a call such as `pool.map(f, inputs)`, whose function and inputs become those of the job; a
 function that takes one argument; and what ranks need (torch.distributed, RANK, mprun.rank). It asks only where the script
-leaves a choice and somebody sits at a terminal.
+leaves a choice, and only on a terminal.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def inputs_of(node: ast.expr, names: dict[str, ast.expr]) -> Any:
-    """The field "inputs" that stands for an expression, or None where only running it would tell."""
+    """The field "inputs" that stands for an expression, or None where only running it would show its value."""
     if isinstance(node, ast.Name) and node.id in names:
         node = names[node.id]
     if isinstance(node, ast.Call) and not node.keywords:
@@ -88,7 +88,7 @@ def pool_calls(tree: ast.Module, known: set[str]) -> list[PoolCall]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             name = node.targets[0].id
-            names[name] = ast.Tuple([], ast.Load()) if name in names else node.value  # one of two is not known
+            names[name] = ast.Tuple([], ast.Load()) if name in names else node.value  # assigned twice: not known
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or len(node.args) < 2 or not isinstance(node.func, ast.Attribute):
@@ -112,7 +112,7 @@ def needs_ranks(tree: ast.Module) -> bool:
 
 
 def choose(functions: list[Function], script: str) -> Function:
-    """One of several: the one with a usual name, or the one that a person at the terminal names."""
+    """One of several functions: one with a usual name, or the one that the user names on the terminal."""
     for name in LIKELY:
         for function in functions:
             if function.name == name:
@@ -134,7 +134,7 @@ def choose(functions: list[Function], script: str) -> Function:
 
 
 def spec_of(tree: ast.Module, script: str, wanted: str) -> tuple[dict[str, Any], list[str]]:
-    """The spec, and what a person should know of it."""
+    """The spec, and notes about it for the user."""
     functions = functions_of(tree)
     by_name = {function.name: function for function in functions}
     if wanted and wanted not in by_name:

@@ -1,7 +1,7 @@
-/* oneTBB keeps its workers across fork() as if they were there; a child then computes with one thread, or waits for
- * them. tbb::finalize ends them, and the next parallel algorithm on either side starts new ones. It does nothing, and
- * says so, while another thread uses TBB; but it waits for tasks that workers are in the midst of, without a limit, and
- * such a task may wait for the thread that forks. So it is not called while a worker is blocked in a task. */
+/* After fork() oneTBB counts on workers that do not exist: a child then computes with one thread, or waits for them.
+ * tbb::finalize ends them, and the next parallel algorithm on either side starts new ones. While another thread uses
+ * TBB it does nothing, and returns false; but it waits without a limit for tasks that workers are running, and such a
+ * task may wait for the thread that forks. So it is not called while a worker is blocked in a task. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -49,7 +49,7 @@ static bool is_code(const struct tbb* tbb, unsigned long address) {
   return address >= tbb->code_begin && address < tbb->code_end;
 }
 
-/* Whether a stack, from `at` up, has a frame of the library; by system calls, which fail where the stack ends. */
+/* Whether a stack, from `at` up, has a frame of the library. Read by system calls, which fail where the stack ends. */
 static bool has_frame(const struct tbb* tbb, unsigned long at) {
   unsigned long words[MOST_WORDS];
   const unsigned long most = at + MOST_STACK;
@@ -70,7 +70,7 @@ struct look {
   bool in_task;
 };
 
-/* A worker without work is blocked in a system call of the library, by way of libc's syscall(). */
+/* An idle worker is blocked in a system call of the library, made directly or through libc's syscall(). */
 static bool look_at(pid_t thread, void* data) {
   struct look* look = data;
   char text[256];

@@ -1,16 +1,16 @@
-"""torch around fork: the child computes on the CPU.
+"""Makes torch usable after fork: the child computes on the CPU.
 
-CUDA cannot be used again in a child of a process that had initialised it. There torch would raise an error of its
-own far from the cause; here the child sees no accelerator and the default device becomes the CPU, so that code which
-asks before it uses one works, and code that does not gets an error that names the cure. A child of a process that
-never touched CUDA is left alone: it may use it.
+CUDA cannot be used again in a child of a process that had initialised it. By itself torch would raise an error far from
+the cause. With this adapter the child sees no accelerator and the default device becomes the CPU: code that checks
+before it uses one works, and code that does not gets an error that names the cure. A child of a process that never
+used CUDA is left alone: it may use it.
 """
 import os
 import sys
 
 CURE = (
     "CUDA was initialised before this process was forked, and cannot be used again in it: move what uses CUDA "
-    "behind the fork, or use the start method spawn (mprun --start-method spawn --device cuda; "
+    "to after the fork, or use the start method spawn (mprun --start-method spawn --device cuda; "
     'multiprocessing.set_start_method("spawn"))'
 )
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the completions of a shell from what `mprun --help-all` says, so that they never tell of other options.
+"""Writes a shell's completions from the output of `mprun --help-all`, so that they always have the same options.
 
     mprun --help-all | generate.py bash|zsh|fish >FILE
 
-An option's argument is completed by its metavar: A|B are the words themselves, FILE and EXE are files, DIR is a
-directory; of others nothing is known.
+The metavar of an option decides how its argument is completed: A|B are the words themselves, FILE and EXE are files,
+DIR is a directory; for others nothing is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Option(NamedTuple):
     help: str
 
     def words(self) -> list[str]:
-        """What the argument may be, as far as that can be listed."""
+        """The values of the argument, if they can be listed."""
         return [word for word in self.metavar.split("|") if re.fullmatch("[a-z][a-z:]*", word)]
 
     def kind(self) -> str:
@@ -92,7 +92,7 @@ complete -F _mprun mprun
 def zsh(known: Help) -> str:
     lines = []
     for option in known.options:
-        told = option.help.replace("'", "").replace("[", "(").replace("]", ")").replace(":", ",")
+        description = option.help.replace("'", "").replace("[", "(").replace("]", ")").replace(":", ",")
         argument = ""
         if option.metavar:
             what = option.metavar.replace(":", ",").replace("'", "").lower()
@@ -102,7 +102,7 @@ def zsh(known: Help) -> str:
         for name in option.names:
             others = " ".join(other for other in option.names if other != name)
             exclusive = f"({others})" if others else ""
-            lines.append(f"    '{exclusive}{name}[{told}]{argument}'")
+            lines.append(f"    '{exclusive}{name}[{description}]{argument}'")
     options = " \\\n".join(lines)
     return f"""#compdef mprun
 # zsh completion of mprun; made from mprun --help-all
@@ -126,14 +126,14 @@ def fish(known: Help) -> str:
     for word in known.subcommands:
         lines.append(f"complete -c mprun -n __fish_is_first_token -a {word}")
     for option in known.options:
-        told = option.help.replace("'", "\\'")
+        description = option.help.replace("'", "\\'")
         names = [f"-s {name[1:]}" if len(name) == 2 else f"-l {name[2:]}" for name in option.names]
         argument = ""
         if option.words():
             argument = f" -x -a '{' '.join(option.words())}'"
         elif option.metavar:
             argument = {"file": " -r", "dir": " -x -a '(__fish_complete_directories)'"}.get(option.kind(), " -x")
-        lines.append(f"complete -c mprun {' '.join(names)}{argument} -d '{told}'")
+        lines.append(f"complete -c mprun {' '.join(names)}{argument} -d '{description}'")
     return "\n".join(lines) + "\n"
 
 

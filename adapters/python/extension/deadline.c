@@ -42,7 +42,7 @@ static PyObject* enter(PyObject* self, PyObject* unused) {
     return NULL;
   }
   const char* label = object->label != NULL ? PyUnicode_AsUTF8AndSize(object->label, NULL) : NULL;
-  mprun_begin_deadline(&object->deadline, object->seconds, label); /* where nobody watches, nothing is to be done */
+  mprun_begin_deadline(&object->deadline, object->seconds, label); /* does nothing without mprun */
   object->entered = true;
   Py_INCREF(self);
   return self;

@@ -1,5 +1,5 @@
-/* JSON of the values tasks return most: None, bool, int, float and str, without a call into Python.
- * Used by the task loop in every worker. Everything else is left to the json module. */
+/* JSON of the values that tasks return most often: None, bool, int, float and str, without a call into Python. Used by
+ * the task loop in every worker. Everything else is left to the json module. */
 #ifndef MPRUN_JSON_VALUE_H
 #define MPRUN_JSON_VALUE_H
 
@@ -12,7 +12,7 @@ struct byte_buffer {
   size_t size, capacity;
 };
 
-/* Makes room for `more` bytes behind size. 0, or -1 with MemoryError set. */
+/* Makes room for `more` bytes after the first `size`. 0, or -1 with MemoryError set. */
 int byte_buffer_reserve(struct byte_buffer* buffer, size_t more);
 int byte_buffer_append(struct byte_buffer* buffer, const void* data, size_t size);
 

@@ -29,7 +29,7 @@ static PyObject* fork_process(PyObject* self, PyObject* unused) {
   return PyLong_FromLong(pid);
 }
 
-/* Asks the preload library; without it there is nothing to ask. */
+/* Asks the preload library; False without it. */
 static PyObject* wants_clean_thread(PyObject* self, PyObject* unused) {
   (void)self;
   (void)unused;
@@ -44,7 +44,7 @@ static PyObject* declare_clean_thread(PyObject* self, PyObject* unused) {
 }
 
 /* posix_fallocate() would write to every block where the file system cannot reserve space (NFS before 4.2, ZFS): a long
- * time for a large file. There the file gets its size only, and a full disk is met by the writes. */
+ * time for a large file. There the file only gets its size, and a full disk fails the writes. */
 static PyObject* reserve_space(PyObject* self, PyObject* arguments) {
   (void)self;
   int fd = -1;
@@ -79,7 +79,7 @@ static PyMethodDef methods[] = {
     {"write_frame", write_frame, METH_VARARGS, "write_frame(fd, type, payload)\n\nWrites one frame whole."},
     {"run_tasks", run_tasks, METH_VARARGS,
      "run_tasks(channel, results, claims, slot, function, style, decode, encode, describe, before) -> bool\n\n"
-     "Serves tasks until told to stop (True) or the supervisor is gone (False). style: 0 item, 1 args,\n"
+     "Serves tasks until asked to stop (True) or the supervisor is gone (False). style: 0 item, 1 args,\n"
      "2 kwargs; decode(str) -> list; encode(value, task, input) -> bytes, or\n"
      "(what it says of its tensors, bytes); describe(exception) -> bytes;\n"
      "before(task) or None."},

@@ -1,5 +1,5 @@
-/* A barrier between the processes of a job. Each one who waits sits on a seat, which is a robust lock: a seat whose
- * holder has died is empty, so that the dead do not count as arrived. A generation ends by one store. */
+/* A barrier between the processes of a job. Each waiting thread has a seat, which is a robust lock: a seat whose holder
+ * has died is empty, so that the dead do not count as arrived. One store ends a generation. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -7,7 +7,7 @@
 #include "sync_lock.h"
 #include "sync_types.h"
 
-/* Some who leave a generation are still on their seats when others come for the next. */
+/* Some threads that leave a generation still have their seats when others arrive for the next. */
 #define LOOK_AGAIN 0.001 /* seconds */
 
 enum { SEATS_PER_PARTY = 2, MORE_SEATS = 2 };
@@ -62,7 +62,7 @@ static bool is_taken(struct mprun_sync_seat* seat) {
   return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
 }
 
-/* Whether somebody alive sits there for the present generation. */
+/* Whether a live thread has the seat for the current generation. */
 static bool is_arrived(struct mprun_sync_barrier* barrier, uint32_t index) {
   struct mprun_sync_seat* seat = &seats_of(barrier)[index];
   return seat->generation == barrier->generation && is_taken(seat);
@@ -81,7 +81,7 @@ static bool has_index(struct mprun_sync_barrier* barrier, uint32_t index) {
   return false;
 }
 
-/* Sits down; NULL: all seats are taken, by threads that are about to leave, or `*damaged`. */
+/* Takes a seat; NULL: all are taken, by threads that are about to leave, or `*damaged`. */
 static struct mprun_sync_seat* take_seat(struct mprun_sync_barrier* barrier, bool* damaged) {
   const uint32_t arrived = count_arrived(barrier);
   for (uint32_t i = 0; i < barrier->seat_count; ++i) {
@@ -93,7 +93,7 @@ static struct mprun_sync_seat* take_seat(struct mprun_sync_barrier* barrier, boo
     if (*damaged) return NULL;
     seat->generation = barrier->generation - 1; /* not arrived yet */
     seat->index = arrived;
-    for (uint32_t index = 0; has_index(barrier, seat->index); ++index) seat->index = index; /* somebody has died */
+    for (uint32_t index = 0; has_index(barrier, seat->index); ++index) seat->index = index; /* a thread has died */
     seat->broken = 0;
     __atomic_store_n(&seat->generation, barrier->generation, __ATOMIC_RELEASE);
     return seat;
@@ -116,8 +116,8 @@ static void break_up(struct mprun_sync_barrier* barrier) {
 
 /* --- methods --- */
 
-/* Until the generation is over. 1: it went through; 0: broken; -1: an exception is set, by a signal handler or of the
- * damaged lock. */
+/* Waits until the generation is over. 1: it went through; 0: broken; -1: an exception is set, by a signal handler or
+ * for the damaged lock. */
 static int wait_on_seat(struct mprun_sync_barrier* barrier, const struct mprun_sync_seat* seat, int64_t deadline) {
   const uint32_t generation = seat->generation;
   while (__atomic_load_n(&barrier->generation, __ATOMIC_ACQUIRE) == generation) {
@@ -152,7 +152,7 @@ static PyObject* wait_for_all(PyObject* self, PyObject* timeout) {
     if (damaged) return sync_damaged();
     if (is_broken) Py_RETURN_NONE;
     if (seat != NULL) break;
-    /* More than the parties use it, and those who leave have not all run yet. */
+    /* More threads than parties use it, and not all that leave have run yet. */
     int64_t soon;
     sync_after(LOOK_AGAIN, &soon);
     if (sync_sleep(&barrier->generation, generation, soon < deadline ? soon : deadline) == -1) return NULL;
@@ -213,17 +213,17 @@ static PyObject* broken(PyObject* self, void* unused) {
 static PyMethodDef methods[] = {
     {"_wait", wait_for_all, METH_O, NULL},
     {"abort", abort_all, METH_NOARGS,
-     "abort()\n\nBreaks it: all who wait, and all who come later, get threading.BrokenBarrierError, until reset()."},
+     "abort()\n\nBreaks it: all present and later waits raise threading.BrokenBarrierError, until reset()."},
     {"reset", reset, METH_NOARGS,
-     "reset()\n\nMakes it as good as new; those who wait get threading.BrokenBarrierError."},
+     "reset()\n\nMakes it as good as new; present waits raise threading.BrokenBarrierError."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef attributes[] = {
     {"name", sync_name_of, NULL, "The name by which all processes of the job find it.", NULL},
-    {"parties", parties_of, NULL, "How many have to come.", NULL},
-    {"n_waiting", waiting, NULL, "How many wait now; those who died while they did are not among them.", NULL},
-    {"broken", broken, NULL, "Whether a wait took too long, or somebody has called abort().", NULL},
+    {"parties", parties_of, NULL, "How many have to arrive.", NULL},
+    {"n_waiting", waiting, NULL, "How many wait now, without those that died while waiting.", NULL},
+    {"broken", broken, NULL, "Whether a wait took too long, or abort() was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

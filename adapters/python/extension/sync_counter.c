@@ -1,4 +1,4 @@
-/* A number of 64 bits that the processes of a job count with. */
+/* A 64-bit counter that the processes of a job share. */
 #include "sync_memory.h"
 #include "sync_types.h"
 
@@ -11,7 +11,7 @@ static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
   return sync_bind(self, name, &wanted);
 }
 
-/* -1 with an exception: it is no whole number of 64 bits. */
+/* -1 with an exception: not a whole number of 64 bits. */
 static int number_of(PyObject* value, int64_t* number) {
   int overflow = 0;
   *number = PyLong_AsLongLongAndOverflow(value, &overflow);

@@ -1,5 +1,5 @@
-/* Keys and values between the processes of a job: a hash table in their shared memory. A key comes, changes its value
- * and goes by the store of one slot; a larger table takes the place of a full one by the store of its offset. */
+/* A dict that the processes of a job share: a hash table in their shared memory. One store to a slot adds a key,
+ * changes its value or removes it; one store of its offset puts a larger table in the place of a full one. */
 #include <errno.h>
 
 #include "sync_lock.h"
@@ -10,7 +10,7 @@ enum { FIRST_CAPACITY = 16 };
 
 #define GONE 1U
 
-/* Open addressing. A slot holds an entry, 0, or 1: there was one. */
+/* Open addressing. A slot holds an entry, 0, or 1: its entry was removed. */
 struct table {
   uint64_t capacity; /* a power of two */
   uint64_t slots[];
@@ -18,7 +18,7 @@ struct table {
 
 struct entry {
   uint64_t hash;
-  uint64_t serial; /* keys are told in the order in which they came */
+  uint64_t serial; /* keys are listed in the order in which they were added */
   uint64_t key_size, value_size;
   char data[]; /* key, value */
 };
@@ -49,7 +49,7 @@ static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 /* --- the table: under the dict's lock --- */
 
-/* NULL: it has none yet, or it is damaged. */
+/* NULL: the dict has none yet, or it is damaged. */
 static struct table* table_of(const struct mprun_sync_dict* dict) {
   struct table* table = sync_at(dict->table, sizeof *table);
   if (table == NULL || table->capacity == 0 || (table->capacity & (table->capacity - 1)) != 0) return NULL;
@@ -63,7 +63,7 @@ static struct entry* entry_at(uint64_t offset) {
   return sync_at(offset, sizeof *entry + entry->key_size + entry->value_size) != NULL ? entry : NULL;
 }
 
-/* What is told of the table is counted anew where its last user died before he did so. False: the lock is damaged. */
+/* Takes the lock. If its last holder died, counts the table's entries again. False: the lock is damaged. */
 static bool enter(struct mprun_sync_dict* dict) {
   const enum sync_entry entry = sync_enter(&dict->lock);
   if (entry != SYNC_RECOVERED) return entry == SYNC_ENTERED;
@@ -114,7 +114,7 @@ static void move_entries(const struct table* from, struct table* to) {
   }
 }
 
-/* Sees to it that a key may be added. False: there is no room. */
+/* Makes sure that a key can be added. False: there is no room. */
 static bool make_room(struct mprun_sync_dict* dict) {
   const struct table* old = table_of(dict);
   if (old != NULL && (dict->used + 1) * 3 <= old->capacity * 2) return true;
@@ -130,13 +130,13 @@ static bool make_room(struct mprun_sync_dict* dict) {
   return true;
 }
 
-/* Lets go of the lock. */
+/* Releases the lock. */
 static PyObject* copy_value_and_leave(struct mprun_sync_dict* dict, const struct entry* entry) {
   const size_t size = entry->value_size;
   const char* data = entry->data + entry->key_size;
   PyObject* bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)size);
   char* to = bytes != NULL ? PyByteArray_AsString(bytes) : NULL;
-  if (to == NULL || size < 65536) { /* see sync_copy(); here the lock is not to be kept until the GIL is back */
+  if (to == NULL || size < 65536) { /* see sync_copy(); the lock must not be held until the GIL is back */
     if (to != NULL) memcpy(to, data, size);
     sync_leave(&dict->lock);
     return bytes;
@@ -289,18 +289,18 @@ static PyObject* pop_bytes(PyObject* self, PyObject* given) {
   return bytes;
 }
 
-static uint64_t told_size(const struct entry* entry, bool with_value) {
+static uint64_t listed_size(const struct entry* entry, bool with_value) {
   return entry->key_size + (with_value ? entry->value_size : 0);
 }
 
-/* Entries one behind the other, of those that fit: serial, size of the key, size of the value; key; value. How many
- * bytes all take. */
-static uint64_t tell_entries(const struct table* table, bool with_values, char* to, uint64_t room) {
+/* Writes the entries that fit, one after the other: serial, size of the key, size of the value; key; value. Returns how
+ * many bytes all take. */
+static uint64_t write_entries(const struct table* table, bool with_values, char* to, uint64_t room) {
   uint64_t total = 0;
   for (uint64_t i = 0; table != NULL && i < table->capacity; ++i) {
     const struct entry* entry = table->slots[i] > GONE ? entry_at(table->slots[i]) : NULL;
     if (entry == NULL) continue;
-    const uint64_t size = told_size(entry, with_values);
+    const uint64_t size = listed_size(entry, with_values);
     const uint64_t head[3] = {entry->serial, entry->key_size, size - entry->key_size};
     if (to != NULL && total + sizeof head + size <= room) {
       memcpy(to + total, head, sizeof head);
@@ -311,17 +311,17 @@ static uint64_t tell_entries(const struct table* table, bool with_values, char* 
   return total;
 }
 
-/* snapshot(with_values) -> bytearray: what tell_entries() writes, in no order. One object, which no garbage collection
- * comes with, is all that is made under the lock. */
+/* snapshot(with_values) -> bytearray: what write_entries() writes, in no order. Under the lock it makes only one
+ * object, of a kind that starts no garbage collection. */
 static PyObject* snapshot(PyObject* self, PyObject* with_values) {
   struct mprun_sync_dict* dict = sync_body(self);
   const int with = PyObject_IsTrue(with_values);
   if (dict == NULL || with < 0) return NULL;
   if (!enter(dict)) return sync_damaged();
   const struct table* table = table_of(dict);
-  const uint64_t size = tell_entries(table, with != 0, NULL, 0);
+  const uint64_t size = write_entries(table, with != 0, NULL, 0);
   PyObject* bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)size);
-  if (bytes != NULL) tell_entries(table, with != 0, PyByteArray_AsString(bytes), size);
+  if (bytes != NULL) write_entries(table, with != 0, PyByteArray_AsString(bytes), size);
   sync_leave(&dict->lock);
   return bytes;
 }

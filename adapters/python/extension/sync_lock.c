@@ -11,7 +11,7 @@
 #include "sync_types.h"
 #include "task_loop.h"
 
-/* Where nobody watches, a death between a change and the waking of those who wait for it wakes nobody: they look. */
+/* Without a watch, a thread that dies between a change and its wake-up wakes no thread: waiters look this often. */
 #define LOOK_EVERY 500000000LL
 
 enum { SPINS = 100 };
@@ -77,8 +77,8 @@ int sync_wake(uint32_t* word, int count) {
 
 uint32_t sync_announce(uint32_t* sequence) { return __atomic_fetch_or(sequence, 1U, __ATOMIC_SEQ_CST) | 1U; }
 
-/* The bit stays until a wake-up finds nobody: several changes may come before the first sleeper gets to run. Who says
- * then that he will sleep finds another word, and looks again. */
+/* The bit stays until a wake-up finds no sleeper: several changes may come before the first sleeper runs. A thread that
+ * then announces its sleep finds another word, and looks again. */
 void sync_notify(uint32_t* sequence) {
   const uint32_t before = __atomic_fetch_add(sequence, 2U, __ATOMIC_SEQ_CST);
   if ((before & 1U) == 0 || sync_wake(sequence, 1) > 0) return;
@@ -86,7 +86,7 @@ void sync_notify(uint32_t* sequence) {
   __atomic_compare_exchange_n(sequence, &expected, expected & ~1U, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* --- who holds a lock --- */
+/* --- the holder of a lock --- */
 
 static struct mprun_sync_holder identity; /* of this process; pid 0: not known yet */
 static __thread pid_t own_tid;            /* of the calling thread; 0: not known yet */
@@ -136,12 +136,12 @@ static void sign(struct mprun_sync_lock* lock) {
   const int32_t pid = holder.pid;
   holder.pid = 0;
   lock->holder = holder;
-  __atomic_store_n(&lock->holder.pid, pid, __ATOMIC_RELEASE); /* it is whole */
+  __atomic_store_n(&lock->holder.pid, pid, __ATOMIC_RELEASE); /* now it is complete */
 }
 
 /* --- taking a lock --- */
 
-/* Says to the holder that somebody sleeps. The word to sleep on; 0: the lock is free. */
+/* Marks the word, for the holder, as slept on. Returns the word to sleep on; 0: the lock is free. */
 static uint32_t mark_waited_for(uint32_t* word) {
   uint32_t value = __atomic_load_n(word, __ATOMIC_RELAXED);
   for (;;) {
@@ -162,8 +162,8 @@ static int try_lock(pthread_mutex_t* mutex) {
 }
 
 /* 0, EOWNERDEAD, ETIMEDOUT, EDEADLK, another errno of a mutex that was overwritten; -1: a signal handler has raised.
- * `signals`: their handlers are run. pthread's own call cannot be interrupted, and with a time limit it would be none
- * that the watch could judge. */
+ * `signals`: runs their handlers. pthread's own call cannot be interrupted, and the watch could not judge one with a
+ * time limit. */
 static int lock_mutex(pthread_mutex_t* mutex, int64_t deadline, bool signals) {
   uint32_t* word = mprun_sync_word(mutex);
   int failed = try_lock(mutex);
@@ -181,11 +181,11 @@ static int lock_mutex(pthread_mutex_t* mutex, int64_t deadline, bool signals) {
     if (slept != -1) failed = pthread_mutex_trylock(mutex);
   }
   if (failed != EBUSY) {
-    /* Others may still sleep, of whom the word says nothing any more. */
+    /* Other threads may still sleep, and the word no longer says so. */
     if (failed == 0 || failed == EOWNERDEAD) __atomic_fetch_or(word, FUTEX_WAITERS, __ATOMIC_SEQ_CST);
     return failed;
   }
-  if (mark_waited_for(word) == 0) sync_wake(word, 1); /* a wake-up may have been ours: it is another's now */
+  if (mark_waited_for(word) == 0) sync_wake(word, 1); /* a wake-up may have come here: pass it on */
   return slept;
 }
 
@@ -203,7 +203,7 @@ int sync_acquire(struct mprun_sync_lock* lock, int64_t deadline) {
 
 bool sync_let_go(struct mprun_sync_lock* lock) {
   const uint32_t word = __atomic_load_n(mprun_sync_word(&lock->mutex), __ATOMIC_RELAXED);
-  if (own_tid == 0 || (pid_t)(word & FUTEX_TID_MASK) != own_tid) return false; /* who took it is signed, and known */
+  if (own_tid == 0 || (pid_t)(word & FUTEX_TID_MASK) != own_tid) return false; /* a thread that took it has signed it */
   __atomic_store_n(&lock->holder.pid, 0, __ATOMIC_RELEASE);
   return pthread_mutex_unlock(&lock->mutex) == 0;
 }

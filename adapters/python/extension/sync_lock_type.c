@@ -1,4 +1,4 @@
-/* A lock between the processes of a job, as programs use it. */
+/* The lock between the processes of a job that programs use. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -23,18 +23,18 @@ static int init(PyObject* self, PyObject* args, PyObject* kwargs) {
 /* "worker 3 (pid 4711), task 17". */
 static PyObject* describe(const struct mprun_sync_holder* holder) {
   if (holder->pid == 0) return PyUnicode_FromString("a process that ended just when it took it, or let it go");
-  char who[64];
+  char name[64];
   const char* role = holder->role == MPRUN_SYNC_RANK ? "rank" : "worker";
   if (holder->role == MPRUN_SYNC_PROCESS) {
-    snprintf(who, sizeof who, "process %d", (int)holder->pid);
+    snprintf(name, sizeof name, "process %d", (int)holder->pid);
   } else {
-    snprintf(who, sizeof who, "%s %d (pid %d)", role, (int)holder->number, (int)holder->pid);
+    snprintf(name, sizeof name, "%s %d (pid %d)", role, (int)holder->number, (int)holder->pid);
   }
-  if (holder->task < 0 || holder->role == MPRUN_SYNC_RANK) return PyUnicode_FromString(who);
-  return PyUnicode_FromFormat("%s, task %lld", who, (long long)holder->task);
+  if (holder->task < 0 || holder->role == MPRUN_SYNC_RANK) return PyUnicode_FromString(name);
+  return PyUnicode_FromFormat("%s, task %lld", name, (long long)holder->task);
 }
 
-/* True, False: it was not to be had in time; NULL. */
+/* True; False: not available in time; NULL. */
 static PyObject* take(PyObject* self, bool block, PyObject* timeout) {
   struct mprun_sync_lock* lock = sync_body(self);
   int64_t deadline;
@@ -107,7 +107,7 @@ static PyMethodDef methods[] = {
      "`timeout` seconds. False: another has it. Raises RuntimeError where the thread has it already."},
     {"release", release, METH_NOARGS,
      "release()\n\nLets the next one have it. Raises RuntimeError where the calling thread does not hold it."},
-    {"locked", is_locked, METH_NOARGS, "locked() -> bool\n\nWhether anybody has it at the moment."},
+    {"locked", is_locked, METH_NOARGS, "locked() -> bool\n\nWhether a thread has it at the moment."},
     {"__enter__", enter, METH_NOARGS, NULL},
     {"__exit__", leave, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -116,8 +116,9 @@ static PyMethodDef methods[] = {
 static PyGetSetDef attributes[] = {
     {"name", sync_name_of, NULL, "The name by which all processes of the job find it.", NULL},
     {"dead_holder", dead_holder, NULL,
-     "Who died with the lock before its present, or else last, holder got it: \"worker 3 (pid 4711), task 17\". None:\n"
-     "it was released in order. What the lock protects may be half done if there was one.",
+     "The process that died with the lock before its present, or else last, holder got it:\n"
+     "\"worker 3 (pid 4711), task 17\". None: it was released in order. What the lock protects may be half done if "
+     "there was one.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -9,27 +9,27 @@
 
 #include "sync_lock.h"
 
-/* Of this process and those that it forks. */
+/* The memory of this process and those that it forks. */
 static struct mprun_sync* memory;
 static bool unwatched;
 static bool damaged; /* the lock of the memory could not be taken */
 
-/* What is before every allocation. */
+/* The header of every allocation. */
 struct block {
-  uint64_t next; /* of the free ones */
+  uint64_t next; /* in the free list */
   uint32_t size_class;
   uint32_t unused;
 };
 
 /* --- finding it --- */
 
-/* The path may be another's file, if mprun is no more: nothing is opened that could block, and only our memory used. */
+/* If mprun has ended, the path may name another file: no open may block, and only memory of a job is used. */
 static struct mprun_sync* map_job(const char* path) {
   const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return NULL;
   struct stat info;
   void* mapped = MAP_FAILED;
-  const int seals = fcntl(fd, F_GET_SEALS); /* an error for what is no memory file */
+  const int seals = fcntl(fd, F_GET_SEALS); /* fails for what is not a memory file */
   const bool is_sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && fstat(fd, &info) == 0;
   if (is_sealed && (uint64_t)info.st_size >= MPRUN_SYNC_LEAST_BYTES) {
     mapped = mmap(NULL, (size_t)info.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -90,7 +90,7 @@ static bool enter_memory(void) {
 
 /* --- allocating: under memory->lock --- */
 
-/* Four sizes to every power of two, from 64 bytes on. */
+/* Four size classes for every power of two, from 64 bytes on. */
 static uint64_t size_of_class(uint32_t number) { return (uint64_t)(4 + number % 4) << (4 + number / 4); }
 
 static uint32_t class_for(uint64_t size) {
@@ -157,7 +157,7 @@ static const char* const kinds[] = {"?", "counter", "lock", "barrier", "queue", 
 
 static const char* kind_name(uint32_t kind) { return kinds[kind < sizeof kinds / sizeof *kinds ? kind : 0]; }
 
-/* Names are never taken away, so that they can be read while others are added. */
+/* Names are never removed, so that they can be read while others are added. */
 static struct mprun_sync_name* find_name(const char* name) {
   uint32_t used = __atomic_load_n(&memory->used, __ATOMIC_ACQUIRE);
   if (used > MPRUN_SYNC_NAMES) used = MPRUN_SYNC_NAMES;
@@ -167,8 +167,8 @@ static struct mprun_sync_name* find_name(const char* name) {
   return NULL;
 }
 
-/* Under memory->lock. 0; ENOSPC: there are too many; ENOMEM: there is no room; or why the body could not be made. What
- * a maker leaves behind when it dies here is an allocation, and no name. */
+/* Under memory->lock. 0; ENOSPC: there are too many; ENOMEM: there is no room; or why the body could not be made. A
+ * process that dies here leaves an allocation, and no name. */
 static int add_name(const char* name, const struct sync_wanted* wanted) {
   const uint32_t used = memory->used;
   if (used >= MPRUN_SYNC_NAMES) return ENOSPC;
@@ -199,7 +199,7 @@ static PyObject* cannot_add(int failed, uint64_t size) {
   return PyErr_SetFromErrno(PyExc_OSError);
 }
 
-/* NULL with ValueError: it cannot be the name of anything. */
+/* NULL with ValueError: it cannot be a name. */
 static const char* check_name(PyObject* name) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(name, &size);

@@ -9,7 +9,7 @@
 
 #include "wire/sync.h"
 
-/* An object of Python's that stands for a named one. */
+/* A Python object that stands for a named one. */
 struct sync_object {
   PyObject head; /* a type made from a spec has no PyObject_HEAD of its own */
   PyObject* name;
@@ -19,38 +19,38 @@ struct sync_object {
 struct sync_wanted {
   uint32_t kind;
   size_t size;  /* of a new one */
-  size_t least; /* of one that somebody else has made */
+  size_t least; /* of one that another process has made */
   /* Fills in a new body, which is all zeros. 0, or an errno. NULL: zeros will do. */
   int (*make)(void* body, const void* argument);
   const void* argument;
 };
 
-/* Lets the object stand for the one of that name, made if it is not there yet; -1 with an exception: the name cannot be
- * one, or is that of another kind (TypeError), or there is no room (MemoryError), or no job's memory where it should
- * be. */
+/* Binds the object to the one of that name, which is made if it is not there yet. -1 with an exception: the name is
+ * invalid, or belongs to another kind (TypeError), or there is no room (MemoryError), or the job's memory is not where
+ * it should be. */
 int sync_bind(PyObject* self, PyObject* name, const struct sync_wanted* wanted);
-/* NULL with RuntimeError: it stands for none. */
+/* NULL with RuntimeError: it is bound to none. */
 void* sync_body(PyObject* self);
 
-/* Whether nobody watches over the memory: outside of mprun, where it is shared with what this process forks. */
+/* Whether the memory is not watched: outside of mprun, where it is shared with what this process forks. */
 bool sync_is_unwatched(void);
 
-/* An offset of `size` bytes, aligned to 16, of any content; 0: there is no room, or the memory is damaged. */
+/* Returns the offset of `size` bytes, aligned to 16, of any content; 0: there is no room, or the memory is damaged. */
 uint64_t sync_allocate(uint64_t size);
-/* Raises MemoryError for that, or RuntimeError. NULL. Like all that raises, not to be called under a lock: an exception
- * is an object, and the garbage collection that making it may start runs any code. */
+/* Raises MemoryError for that, or RuntimeError. NULL. Like all functions that raise, not to be called under a lock:
+ * making an exception may start a garbage collection, which may run any code. */
 PyObject* sync_no_room(uint64_t size);
-/* In damaged memory it does nothing. */
+/* Frees an allocation; does nothing in damaged memory. */
 void sync_release(uint64_t offset);
 
 /* Where `size` bytes at an offset lie; NULL if they are outside of the memory, or of what may be allocated. */
 void* sync_at(uint64_t offset, uint64_t size);
 uint64_t sync_offset_of(const void* place);
 
-/* Raises RuntimeError: what is in the memory makes no sense. NULL. */
+/* Raises RuntimeError: the memory holds nonsense. NULL. */
 PyObject* sync_damaged(void);
 
-/* Parts that all the types have. sync_make_type(): a new reference; NULL with an exception. */
+/* Common to all the types. sync_make_type(): a new reference; NULL with an exception. */
 PyObject* sync_make_type(const char* name, initproc init, PyMethodDef* methods, PyGetSetDef* attributes);
 void sync_dealloc(PyObject* self);
 PyObject* sync_name_of(PyObject* self, void* unused);

@@ -1,6 +1,6 @@
 #include "sync_pieces.h"
 
-/* Letting go of the GIL costs more than copying less than that. */
+/* Releasing the GIL costs more than copying less than that. */
 enum { LONG_COPY = 64 * 1024 };
 
 void sync_copy(char* to, const char* from, size_t size) {

@@ -1,4 +1,4 @@
-/* A value as mprun.sync_values encodes it: a list of bytes-like pieces that lie one behind the other in shared memory.
+/* A value as mprun.sync_values encodes it: a list of bytes-like pieces that lie one after the other in shared memory.
  * Used by queue and dict. */
 #ifndef MPRUN_EXTENSION_SYNC_PIECES_H
 #define MPRUN_EXTENSION_SYNC_PIECES_H
@@ -11,10 +11,10 @@ struct sync_pieces {
   uint64_t size; /* of all */
 };
 
-/* `given`: bytes, or a list of what has a buffer. -1 with an exception. */
+/* `given`: bytes, or a list of objects that have a buffer. -1 with an exception. */
 int sync_pieces_open(struct sync_pieces* pieces, PyObject* given);
 void sync_pieces_close(struct sync_pieces* pieces);
-/* Copies them all; the GIL is released while that takes long. */
+/* Copies all pieces; releases the GIL for long ones. */
 void sync_pieces_copy(const struct sync_pieces* pieces, char* to);
 void sync_copy(char* to, const char* from, size_t size);
 

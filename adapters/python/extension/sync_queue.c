@@ -1,5 +1,5 @@
-/* Items in the order in which they came, between the processes of a job: a list in their shared memory. An item is put
- * by the one store that lets the list reach it, and taken by the one that lets the list begin behind it. */
+/* A first-in, first-out queue between the processes of a job: a list in their shared memory. One store puts an item, by
+ * making the list reach it; one store takes it, by making the list begin after it. */
 #include <errno.h>
 
 #include "sync_lock.h"
@@ -41,7 +41,7 @@ static struct item* item_at(uint64_t offset) {
   return item != NULL && sync_at(offset, sizeof *item + item->size) != NULL ? item : NULL;
 }
 
-/* What is told of the list is counted anew where its last user died before he did so. False: the lock is damaged. */
+/* Takes the lock. If its last holder died, finds the list's end and counts it again. False: the lock is damaged. */
 static bool enter(struct mprun_sync_queue* queue) {
   const enum sync_entry entry = sync_enter(&queue->lock);
   if (entry != SYNC_RECOVERED) return entry == SYNC_ENTERED;
@@ -79,7 +79,7 @@ static struct item* take_first(struct mprun_sync_queue* queue) {
 
 /* --- waiting --- */
 
-/* Takes the lock when there is room, or an item. 1; 0: not in time; -1: an exception is set, by a signal handler or of
+/* Takes the lock when there is room, or an item. 1; 0: not in time; -1: an exception is set, by a signal handler or for
  * the damaged lock. */
 static int enter_when(struct mprun_sync_queue* queue, bool wants_room, int64_t deadline) {
   uint32_t* sequence = wants_room ? &queue->room : &queue->items;
@@ -93,7 +93,7 @@ static int enter_when(struct mprun_sync_queue* queue, bool wants_room, int64_t d
     if (wants_room ? !is_full(queue) : queue->first != 0) return 1;
     sync_leave(&queue->lock);
     if (slept != 0) {
-      sync_notify(sequence); /* a wake-up may have been ours, and is another's now */
+      sync_notify(sequence); /* a wake-up may have come here: pass it on */
       return slept == ETIMEDOUT ? 0 : -1;
     }
     if (deadline == 0) return 0;
@@ -155,7 +155,7 @@ static PyObject* get_bytes(PyObject* self, PyObject* args) {
   const int entered = enter_when(queue, false, block ? deadline : 0);
   if (entered < 0) return NULL;
   if (entered == 0) Py_RETURN_NONE;
-  /* Room for it first: an item that is taken must not get lost for want of memory. */
+  /* Allocates first: an item that is taken must not get lost for lack of memory. */
   const struct item* first = item_at(queue->first);
   const Py_ssize_t size = first != NULL ? (Py_ssize_t)first->size : 0;
   PyObject* bytes = first != NULL ? PyByteArray_FromStringAndSize(NULL, size) : NULL;

@@ -1,4 +1,4 @@
-/* The types below mprun.counter, lock, barrier, queue and dict. Each: a new reference; NULL with an exception set. */
+/* The base types of mprun.counter, lock, barrier, queue and dict. Each: a new reference; NULL with an exception set. */
 #ifndef MPRUN_EXTENSION_SYNC_TYPES_H
 #define MPRUN_EXTENSION_SYNC_TYPES_H
 

@@ -20,7 +20,7 @@ struct task_loop {
   struct mprun_claim_slot* claims;
   enum call_style style;
   PyObject *function, *decode, *encode, *describe, *before;
-  PyObject *environ, *task_key, *attempt_key; /* the dict behind os.environ */
+  PyObject *environ, *task_key, *attempt_key; /* the dict that os.environ wraps */
   struct byte_buffer out;
 };
 
@@ -30,7 +30,7 @@ static char attempt_variable[40] = "MPRUN_ATTEMPT=";
 
 struct task_loop_place task_loop_current = {-1, 0};
 
-/* Set in a process that a task forked and that came back here: it must not go on as a second worker. */
+/* Set in a process that a task forked: if it comes back here, it must not go on as a second worker. */
 static volatile int is_copy = 0;
 
 static void mark_copy(void) { is_copy = 1; }
@@ -67,7 +67,7 @@ static int read_exactly(int fd, void* data, size_t size) {
   return 1;
 }
 
-/* Held while a frame is written: threads that write at once would mix theirs. A forked process has its own. */
+/* Held while a frame is written: threads that write at once would mix their frames. A forked process has its own. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
 /* Context: child after fork. The thread that wrote is not in this process. */
@@ -75,7 +75,7 @@ static void forget_writer(void) { writing = (pthread_mutex_t)PTHREAD_MUTEX_INITI
 
 void protect_frames(void) { pthread_atfork(NULL, NULL, forget_writer); }
 
-/* The writer needs the GIL to go on, so whoever waits for it gives the GIL away. */
+/* The writer needs the GIL to go on, so a thread that waits for it releases the GIL. */
 static void begin_writing(void) {
   if (pthread_mutex_trylock(&writing) == 0) return;
   Py_BEGIN_ALLOW_THREADS;
@@ -83,7 +83,7 @@ static void begin_writing(void) {
   Py_END_ALLOW_THREADS;
 }
 
-/* Writes a whole frame, as one. Signal handlers run after it: they may raise, or write a frame themselves. Small writes
+/* Writes a whole frame at once. Signal handlers run after it: they may raise, or write a frame themselves. Small writes
  * to a pipe with room keep the GIL: releasing it costs more. */
 static int write_whole(int fd, const char* data, size_t size) {
   int error_number = 0;
@@ -155,7 +155,7 @@ PyObject* write_frame(PyObject* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-/* Tells the environment which task runs: getenv and os.environ alike. */
+/* Sets the task's number and attempt in the environment, for getenv and os.environ alike. */
 static int name_task(struct task_loop* loop, const struct mprun_task* task) {
   task_loop_current = (struct task_loop_place){(int64_t)task->task, task->attempt};
   char* number = task_variable + strlen("MPRUN_TASK=");
@@ -172,7 +172,7 @@ static int name_task(struct task_loop* loop, const struct mprun_task* task) {
   return failed ? -1 : 0;
 }
 
-/* Calls the function in the asked style; NULL with the exception set. */
+/* Calls the function in the requested style; NULL with the exception set. */
 static PyObject* call_function(struct task_loop* loop, PyObject* input) {
   if (loop->style == CALL_ITEM) return PyObject_CallFunctionObjArgs(loop->function, input, NULL);
   if (loop->style == CALL_KWARGS) {
@@ -208,7 +208,7 @@ static int append_bytes(struct byte_buffer* out, PyObject* bytes) {
   return byte_buffer_append(out, data, (size_t)size);
 }
 
-/* Appends what encode makes of the value: JSON, or a pair of what it says of its tensors, whose size goes into
+/* Appends what encode makes of the value: JSON, or a pair of the claims about its tensors, whose size goes into
  * `*tensors`, and JSON. */
 static int append_value(struct task_loop* loop, PyObject* value, const struct mprun_task* task, PyObject* input,
                         uint32_t* tensors) {
@@ -307,7 +307,7 @@ static int run_chunk(struct task_loop* loop, PyObject* payload) {
   return failed ? -1 : 0;
 }
 
-/* 1: told to stop, 0: the supervisor is gone, -1: error set. */
+/* 1: asked to stop, 0: the supervisor is gone, -1: error set. */
 static int serve(struct task_loop* loop) {
   for (;;) {
     struct mprun_frame header;
@@ -321,7 +321,7 @@ static int serve(struct task_loop* loop) {
   }
 }
 
-/* The dict behind os.environ, so that a task's number costs no Python call; without it, NULL. */
+/* The dict that os.environ wraps, so that a task's number costs no Python call; NULL if there is none. */
 static PyObject* environ_dict(void) {
   PyObject* os = PyImport_ImportModule("os");
   PyObject* mapping = os ? PyObject_GetAttrString(os, "environ") : NULL;
@@ -353,7 +353,7 @@ PyObject* run_tasks(PyObject* self, PyObject* args) {
   loop.attempt_key = PyBytes_FromString("MPRUN_ATTEMPT");
   const int stopped = serve(&loop);
   task_loop_current.task = -1;
-  /* What follows the last task is no task's: its name goes, and putenv must not keep this memory. */
+  /* After the last task no task runs: its name goes, and putenv must not keep this memory. */
   unsetenv("MPRUN_TASK");
   unsetenv("MPRUN_ATTEMPT");
   Py_XDECREF(loop.environ);

@@ -19,7 +19,7 @@ extern struct task_loop_place task_loop_current;
  * See the docstring in module.c. */
 PyObject* run_tasks(PyObject* self, PyObject* args);
 
-/* Once, before any frame: those of several threads do not mix, and a fork while one is written harms no one. */
+/* Called once, before any frame: frames of several threads do not mix, and a fork while one is written does no harm. */
 void protect_frames(void);
 
 /* write_frame(fd, type, payload: bytes): one frame, written whole. */

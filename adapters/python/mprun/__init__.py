@@ -1,5 +1,5 @@
-"""What a program may ask of mprun: a task function, a rank, or any Python below it. A script runs without mprun, too:
-it then is rank 0 of 1, its results go nowhere, and nobody watches its deadlines."""
+"""What mprun offers a program: a task function, a rank, or any Python below it. A script runs without mprun, too: it is
+then rank 0 of 1, its results go nowhere, and its deadlines are not watched."""
 from __future__ import annotations
 
 import os
@@ -13,11 +13,11 @@ __all__ = ["deadline", "rank", "world_size", "result", "shared", "counter", "loc
 #: The tensors that the job's spec names in its field "shared", by name.
 shared = SharedTensors()
 
-# What is loaded when it is first asked for: `import mprun` costs nothing but the extension.
+# Loaded on first use: `import mprun` loads only the extension.
 # `dict` is not in __all__: it would hide Python's own.
 _SYNC = {"counter": "Counter", "lock": "Lock", "barrier": "Barrier", "queue": "Queue", "dict": "Dict"}
 
-# Set by mprun.rank in a rank process: takes the value to the supervisor.
+# Set by mprun.rank_main in a rank process: sends the value to the supervisor.
 _deliver: Callable[[Any], None] | None = None
 
 
@@ -35,7 +35,7 @@ def result(value: Any) -> None:
     """Makes `value` this rank's result; of several calls the last one counts. Any thread may call it; in a process
     that the rank has started it does nothing.
 
-    Raises TypeError where the value cannot be kept: neither JSON nor tensors are in it.
+    Raises TypeError if the value cannot be kept: it holds something that is neither JSON nor a tensor.
     """
     if _deliver is not None:
         _deliver(value)

@@ -1,4 +1,4 @@
-# Types of what a program may ask of mprun, for editors and type checkers.
+# Types of what mprun offers a program, for editors and type checkers.
 from typing import Any
 
 from mprun._mprun import deadline as deadline

@@ -1,4 +1,4 @@
-# Types of the C extension, as far as programs meet them.
+# Types of the C extension, as far as programs use them.
 from types import TracebackType
 from typing import Any, Self
 
@@ -60,4 +60,4 @@ class SyncDict:
     def __len__(self) -> int: ...
     def clear(self) -> None: ...
 
-def __getattr__(name: str) -> Any: ...  # what only mprun's own parts use
+def __getattr__(name: str) -> Any: ...  # used only by mprun itself

@@ -1,6 +1,6 @@
-"""The arrays that a job has as inputs: files that a worker maps, and the rows of them that a task is given.
+"""The arrays that a job has as inputs: a worker maps the files, and a task is given rows of them.
 
-mprun has read the headers before the launch; here is what needs numpy. Nothing is copied, no pickle is ever read.
+mprun has read the headers before the launch; this module does what needs numpy. It copies nothing and reads no pickle.
 """
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any, Callable, NamedTuple
 
 from mprun.process import StartFailure
 
-#: Longest header of a .npy file that mprun lets pass, as core/job/npy_header.h has it; numpy's own limit is lower.
+#: Longest header of a .npy file that mprun accepts, as in core/job/npy_header.h; numpy's own limit is lower.
 LONGEST_NPY_HEADER = 64 * 1024
 
-#: What a task is told to take: a row, or the rows from the first number to the second one.
+#: What a task takes: a row, or the rows from the first number to the second one.
 Place = int | list[int]
 
 
@@ -31,7 +31,7 @@ class Stored(NamedTuple):
 
 
 def wrap(function: Callable[..., Any], config: dict[str, Any]) -> Callable[[Any], Any]:
-    """The function, called with arrays in place of what a task has as its input."""
+    """The function, called with arrays in place of the task's input."""
     try:
         import numpy  # noqa: F401
     except ImportError as error:
@@ -56,7 +56,7 @@ def cut(array: Any, place: Place) -> Any:
 
 
 def map_all(stored: list[Stored]) -> dict[str, Any]:
-    """Maps every file once; what cannot be mapped ends the start."""
+    """Maps every file once; a file that cannot be mapped fails the start."""
     memories: dict[str, Any] = {}
     mapped = {}
     for array in stored:
@@ -96,7 +96,7 @@ def view(array: Stored, memories: dict[str, Any]) -> Any:
 
 
 class PrivateRows:
-    """Rows of a BF16 tensor, of which numpy knows nothing, as torch tensors.
+    """Rows of a BF16 tensor, which numpy does not have, as torch tensors.
 
     torch has no read-only tensors. So every task gets a mapping of its own, private to it: the pages are those of the
     file until the task writes to them, and what it writes never reaches the file or another task.
@@ -105,14 +105,14 @@ class PrivateRows:
     def __init__(self, array: Stored) -> None:
         try:
             import torch
-        except (ImportError, OSError) as error:  # OSError: a library of torch's is not there
+        except (ImportError, OSError) as error:  # OSError: a library of torch is missing
             message = (
                 f"the tensor {array.name!r} of {array.path} is BF16, which numpy does not have and torch does, but "
                 f"torch cannot be imported ({error}): install it, or save the tensor as F32"
             )
             raise StartFailure("inputs", message, error) from error
         self.torch = torch
-        self.file = open(array.path, "rb", buffering=0)  # kept: whoever replaces the file must not change our rows
+        self.file = open(array.path, "rb", buffering=0)  # kept open: replacing the file must not change the rows
         self.offset, self.shape = array.offset, array.shape[1:]
         self.row_elements = math.prod(self.shape)
 

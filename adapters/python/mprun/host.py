@@ -1,7 +1,7 @@
 """The host of start methods fork and forkserver: loads once, then forks every worker on request.
 
-It sends a pidfd of each worker, since its own pid for it may be a number of another PID namespace. It reports the end
-of each worker and reaps it only when the supervisor says that it has seen it: until then its process group is its own.
+It sends a pidfd of each worker, since the pid it knows may be a number of another PID namespace. It reports the end of
+each worker and reaps it only when the supervisor has confirmed that: until then its process group is its own.
 """
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Host:
         self.poll = select.poll()
         self.poll.register(self.control, select.POLLIN)
         self.children: dict[int, int] = {}  # pidfd -> pid
-        # One pidfd a worker: the limit is raised for the host alone, its workers get theirs back.
+        # One pidfd per worker: raises the limit for the host alone; its workers get the old one back.
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files[1], self.open_files[1]))
 
@@ -79,7 +79,7 @@ class Host:
         return parts
 
     def serve(self) -> None:
-        """Forks on request until told to stop; each child goes off to its work and does not come back."""
+        """Forks on request until asked to stop; each child goes to its work and does not return."""
         while True:
             for fd, _ in self.poll.poll():
                 if fd in self.children:
@@ -119,7 +119,7 @@ class Host:
             pass  # the child was faster, or is gone already
         try:
             pidfd = os.pidfd_open(pid)
-        except OSError as error:  # its end could not be seen
+        except OSError as error:  # without it the end could not be seen
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             self.refuse(request, error)
@@ -129,7 +129,7 @@ class Host:
         self.send_with_pidfd(FORKED, {"slot": request["slot"], "pid": pid}, pidfd)
 
     def become_child(self, request: dict[str, Any], passed: list[int]) -> NoReturn:
-        """Context: child after fork. Drops what is the host's and takes what is its own."""
+        """Context: child after fork. Drops what belongs to the host and takes what belongs to the child."""
         channel, results, out, err = passed
         os.setpgid(0, 0)
         for fd in self.children:
@@ -148,7 +148,7 @@ class Host:
         start.role = "rank" if not start.function else "worker"
         start.slot = request["slot"]
         if start.forked and mprun_fork.is_on("torch"):
-            torch_adapter.hide_accelerators()  # forked workers are asked for with the device cpu only
+            torch_adapter.hide_accelerators()  # forked workers are only requested with the device cpu
         self.become(start, Channels(channel, results, self.fds.claims))
 
     def report_end(self, pidfd: int) -> None:
@@ -177,7 +177,7 @@ class Host:
 
 
 def run(start: Start, fds: Channels, become: Become) -> None:
-    """Loads what workers share, then serves forks until told to stop. Children end in `become`."""
+    """Loads what workers share, then serves forks until asked to stop. Children end in `become`."""
     for name in start.preload:
         tell_stage(fds, f"importing {name}")
         script.load_preload(name)
@@ -189,8 +189,8 @@ def run(start: Start, fds: Channels, become: Become) -> None:
     if not _mprun.wants_clean_thread():
         host.serve()
         return
-    # An OpenMP library that cannot be paused is loaded: this thread may have a team of it, a new one has not. It
-    # serves to the end, because its children die with it (PR_SET_PDEATHSIG is about the thread that forked).
+    # An OpenMP library that cannot be paused is loaded: this thread may have a team of it, a new one has none. The
+    # new one serves to the end, because its children die with it (PR_SET_PDEATHSIG depends on the thread that forked).
     failures: list[BaseException] = []
     thread = threading.Thread(target=serve_from_clean_thread, args=(host, failures), name="mprun-host")
     thread.start()
@@ -200,7 +200,7 @@ def run(start: Start, fds: Channels, become: Become) -> None:
 
 
 def require_pidfds() -> None:
-    """Fails the start where the kernel has none: mprun could not tell a worker from another process of its number."""
+    """Fails the start if the kernel has none: mprun could not tell a worker from another process with its pid."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Tensors of different shapes made alike, for the names in "output.pad": each stands at the beginning of a row."""
+"""Pads tensors of different shapes, for the names in "output.pad": each is at the beginning of a row."""
 from __future__ import annotations
 
 import math
@@ -8,9 +8,9 @@ from mprun.tensors import Tensor, TensorError
 
 
 def pad(tensor: Tensor, shape: Sequence[int], fill: float | str) -> Tensor | None:
-    """A copy with that shape, `fill` behind the tensor's own elements; None: it is larger, or has other axes.
+    """A copy with that shape, `fill` after the tensor's own elements; None: it is larger, or has other axes.
 
-    Raises TensorError where its dtype has no such number.
+    Raises TensorError if its dtype has no such number.
     """
     if len(tensor.shape) != len(shape) or any(own > most for own, most in zip(tensor.shape, shape)):
         return None
@@ -27,7 +27,7 @@ def pad(tensor: Tensor, shape: Sequence[int], fill: float | str) -> Tensor | Non
 
 
 def holds(numpy: Any, dtype: Any, number: float) -> bool:
-    """Whether a dtype has a number, floats as near as they come."""
+    """Whether a dtype has a number; a float may be rounded."""
     if dtype.kind in "fc":
         return not math.isfinite(number) or abs(number) <= numpy.finfo(dtype).max
     if dtype.kind not in "biu" or not math.isfinite(number) or number != int(number):

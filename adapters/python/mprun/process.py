@@ -1,4 +1,4 @@
-"""The life of a process that mprun started: read the START frame, become host, worker or rank, end."""
+"""The life of a process that mprun started: it reads the START frame, becomes host, worker or rank, and ends."""
 from __future__ import annotations
 
 import atexit
@@ -23,7 +23,7 @@ EXIT_CHANNEL_LOST = 86
 
 
 class StartFailure(Exception):
-    """What the user's code or spec made impossible: named stage, shown to the user with its traceback."""
+    """A start that the user's code or spec made impossible; the user sees the stage and the traceback."""
 
     def __init__(self, stage: str, message: str, cause: BaseException | None = None) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class Channels:
 
 
 def run(channel: int, results: int, claims: int) -> int:
-    """Serves as whatever the supervisor asks for; returns the exit code of a process that may end normally."""
+    """Serves as what the supervisor asks for; returns the exit code of a process that may end normally."""
     frame = _mprun.read_frame(channel)
     if frame is None:
         return 0
@@ -111,12 +111,12 @@ def prepare_path(script: str, args: list[str]) -> None:
 
 
 def tell_stage(fds: Channels, text: str) -> None:
-    """Tells the supervisor what this process is at before it can serve: it may take long."""
+    """Reports to the supervisor what this process does before it can serve, which may take long."""
     _mprun.write_frame(fds.results, STAGE, text.encode(errors="backslashreplace"))
 
 
 def report_failure(fds: Channels, failure: StartFailure) -> int:
-    """Tells the supervisor why this process cannot serve."""
+    """Reports to the supervisor why this process cannot serve."""
     cause = failure.cause
     trace = None
     if cause is not None:
@@ -124,14 +124,14 @@ def report_failure(fds: Channels, failure: StartFailure) -> int:
         print(trace, file=sys.stderr, end="")
     else:
         print(failure.message, file=sys.stderr)
-    told = {
+    report = {
         "stage": failure.stage,
         "type": type(cause).__name__ if cause is not None else "",
         "message": failure.message,
         "traceback": trace,
         "python": sys.executable,
     }
-    _mprun.write_frame(fds.results, START_FAILED, json.dumps(told).encode())
+    _mprun.write_frame(fds.results, START_FAILED, json.dumps(report).encode())
     return EXIT_START_FAILED
 
 

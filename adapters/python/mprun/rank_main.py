@@ -16,7 +16,7 @@ from mprun.tensor_files import TensorFiles
 
 
 def send_result(fds: Channels, encoded: bytes | tuple[bytes, bytes], failed: bool) -> None:
-    """Writes a RESULT frame: position 0, as a rank is one task. Of a process that the rank has forked, none."""
+    """Writes a RESULT frame: position 0, as a rank is one task. A process that the rank has forked writes none."""
     if not fds.are_ours():
         return
     claims, payload = encoded if isinstance(encoded, tuple) else (b"", encoded)

@@ -1,7 +1,7 @@
 """The tensors that all processes of a job share: `mprun.shared`, in workers, ranks and any Python below them.
 
-mprun tells by MPRUN_SHARED what there is and where: in one memory file, which is mapped when the first tensor is
-wanted, once in each process; a forked child keeps the mapping of its parent.
+MPRUN_SHARED lists the tensors and their places in one memory file. Each process maps the file once, when it first uses
+a tensor; a forked child keeps the mapping of its parent.
 """
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SharedTensors(Mapping[str, Any]):
         return self._all
 
     def _memory(self, path: str) -> Any:
-        """The mapped file. Without a lock, which a fork could leave locked: of two threads the first one counts."""
+        """The mapped file. Uses no lock, which a fork could leave locked: of two threads the first one wins."""
         if path not in self._memories:
             self._memories.setdefault(path, _map(path))
         return self._memories[path]

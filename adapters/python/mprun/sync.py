@@ -1,11 +1,11 @@
-"""What the processes of a job share by name: counter, lock, barrier, queue and dict.
+"""Objects that the processes of a job share by name: counter, lock, barrier, queue and dict.
 
-All lie in memory that mprun has made for the job; no process serves them. Whoever says a name first makes the object;
-it lives as long as the job. Every process below mprun finds it: workers and ranks of all start methods, and what they
-start. Outside of mprun, an object is shared with the processes that are forked after its first use.
+All lie in memory that mprun has made for the job; no process serves them. The first use of a name makes the object,
+which lives as long as the job. Every process below mprun finds it: workers and ranks of all start methods, and what
+they start. Outside of mprun, an object is shared with the processes that are forked after its first use.
 
 A process may be killed at any instruction: what it was changing is changed or not, never half, and a lock that it held
-goes to the next one, which can ask who died.
+goes to the next thread, which can find out which holder died.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Lock(_mprun.SyncLock):
 
     lock(name): the lock of that name. Raises TypeError where something of another kind has the name.
 
-    Who holds it may die: the next one gets it, and finds who that was in `dead_holder`.
+    If its holder dies, the next thread gets it, and finds the dead holder in `dead_holder`.
     """
 
     __slots__ = ()
@@ -58,7 +58,7 @@ class Barrier(_mprun.SyncBarrier):
     barrier(name="barrier", parties=None): the barrier of that name, for as many as there are ranks or workers. Raises
     ValueError where it was made for another number of parties, or `parties` is not from 1 to 4096.
 
-    It can be used again and again. Who dies while it waits has not arrived.
+    It can be used again and again. A process that dies while it waits has not arrived.
     """
 
     __slots__ = ()
@@ -67,10 +67,10 @@ class Barrier(_mprun.SyncBarrier):
         super().__init__(name, mprun.world_size() if parties is None else parties)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits until all parties do; returns the number of this one's arrival, from 0 to parties - 1.
+        """Waits until all parties wait; returns the number of this one's arrival, from 0 to parties - 1.
 
-        Raises threading.BrokenBarrierError where somebody has waited for longer than its `timeout` (seconds), or called
-        abort(): in all who wait, and all who come before reset().
+        Raises threading.BrokenBarrierError if a party waits longer than its `timeout` (seconds), or calls abort(): in
+        all parties that wait, and all that arrive before reset().
         """
         index = self._wait(timeout)
         if index is None:
@@ -91,22 +91,22 @@ class Queue(_mprun.SyncQueue):
     queue(name, maxsize=0): the queue of that name; not more than `maxsize` items fit, 0 for as many as there is memory
     for (256 MiB for all queues and dicts of a job). Raises ValueError where it was made with another maxsize.
 
-    An item is put whole or not at all. One that a process has got is lost with it. Items are copies: None, booleans,
-    numbers, strings, bytes, numpy arrays, torch tensors on the CPU, and lists, tuples and dicts of these.
+    An item is put whole or not at all. If a process dies, the items that it has taken are lost. Items are copies: None,
+    booleans, numbers, strings, bytes, numpy arrays, torch tensors on the CPU, and lists, tuples and dicts of these.
     """
 
     __slots__ = ()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Puts an item; where it is full waits for room, for ever or `timeout` seconds, then raises queue.Full.
+        """Puts an item. If the queue is full, waits for room, for ever or `timeout` seconds, then raises queue.Full.
 
-        Raises TypeError for an item of another type, MemoryError where the memory is full.
+        Raises TypeError for an item of another type, MemoryError if the memory is full.
         """
         if not self._put(encode(item), block, timeout):
             raise Full
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Takes the first item; where there is none waits, for ever or `timeout` seconds, then raises queue.Empty."""
+        """Takes the first item. If there is none, waits, for ever or `timeout` seconds, then raises queue.Empty."""
         raw = self._get(block, timeout)
         if raw is None:
             raise Empty
@@ -144,9 +144,8 @@ class Dict(_mprun.SyncDict):
 
     dict(name): the dict of that name. Raises TypeError where something of another kind has the name.
 
-    Every single operation happens at once, setdefault() and pop() among them; update() is one for each key. Iteration
-    is over what was there when it began. Values are copies, of the types that a queue takes: to change one, store it
-    again.
+    Every single operation is atomic, including setdefault() and pop(); update() is one for each key. Iteration is over
+    what was there when it began. Values are copies, of the types that a queue takes: to change one, store it again.
     Keys are str, int, float, bool, None and tuples of these; those that are equal are one key (True is 1).
     """
 
@@ -185,12 +184,12 @@ class Dict(_mprun.SyncDict):
         return default if raw is None else decode(raw)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        """The value of the key, which becomes `default` if it has none; no other process comes in between."""
+        """The value of the key, which becomes `default` if it has none, in one atomic step."""
         raw = self._setdefault(encode_key(key), encode(default))
         return default if raw is None else decode(raw)
 
     def pop(self, key: Any, default: Any = _MISSING) -> Any:
-        """Takes the key away and returns its value, to one process only; `default`, or KeyError, if it is not there."""
+        """Removes the key and returns its value, to one process only; `default`, or KeyError, if it is not there."""
         raw = self._pop(encode_key(key))
         if raw is not None:
             return decode(raw)
@@ -199,7 +198,7 @@ class Dict(_mprun.SyncDict):
         return default
 
     def popitem(self) -> tuple[Any, Any]:
-        """Takes the key away that came last; raises KeyError where there is none."""
+        """Removes the key that was added last; raises KeyError if there is none."""
         while True:
             keys = self.keys()
             if not keys:
@@ -209,18 +208,18 @@ class Dict(_mprun.SyncDict):
                 return keys[-1], decode(raw)
 
     def update(self, other: Any = (), /, **more: Any) -> None:
-        """Sets every key of a mapping, or of (key, value) pairs; each of them at once."""
+        """Sets every key of a mapping, or of (key, value) pairs; each of them atomically."""
         if hasattr(other, "keys"):
             other = [(key, other[key]) for key in other.keys()]
         for key, value in (*other, *more.items()):
             self[key] = value
 
     def keys(self) -> list[Any]:
-        """The keys that are there now, in the order in which they came."""
+        """The keys that are there now, in the order in which they were added."""
         return [decode_key(key) for key, _ in self._entries(False)]
 
     def values(self) -> list[Any]:
-        """The values that are there now, in the order in which their keys came."""
+        """The values that are there now, in the order in which their keys were added."""
         return [decode(value) for _, value in self._entries(True)]
 
     def items(self) -> list[tuple[Any, Any]]:

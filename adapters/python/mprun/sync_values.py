@@ -1,4 +1,4 @@
-"""Values and keys of mprun.queue and mprun.dict as bytes: JSON text, and the bytes of arrays behind it. No pickle.
+"""Values and keys of mprun.queue and mprun.dict as bytes: JSON text, and the bytes of arrays after it. No pickle.
 
 A value is 8 bytes, the size of the text, then the text, then the blocks it refers to, each at a multiple of 64 bytes.
 In the text, what JSON does not know is an object with one member: {"t": [..]} a tuple, {"d": {..}} a dict with string
@@ -46,7 +46,7 @@ def pieces_of(text: str, blocks: list[Any]) -> list[Any]:
 
 
 class Encoder:
-    """Takes the arrays and bytes of one value apart from it."""
+    """Separates the arrays and bytes of one value from it."""
 
     def __init__(self) -> None:
         self.blocks: list[Any] = []
@@ -95,7 +95,7 @@ class Encoder:
 
 
 def refuse(value: Any) -> NoReturn:
-    """Raises TypeError with the way out."""
+    """Raises TypeError that says what to do instead."""
     kind = type(value)
     for plain in (dict, list, tuple, str, int, float, bytes):
         if isinstance(value, plain):
@@ -104,12 +104,12 @@ def refuse(value: Any) -> NoReturn:
                 + MAY_HOLD
             )
     cure = {"set": "sorted(...)", "frozenset": "sorted(...)", "bytearray": "bytes(...)"}.get(kind.__name__)
-    told = f"convert it with {cure}" if cure else "pass what it is made of"
-    raise TypeError(f"a {kind.__name__} cannot be passed between processes: {told}; {MAY_HOLD}")
+    advice = f"convert it with {cure}" if cure else "pass what it is made of"
+    raise TypeError(f"a {kind.__name__} cannot be passed between processes: {advice}; {MAY_HOLD}")
 
 
 def decode(raw: bytearray) -> Any:
-    """The value again; its arrays lie in `raw`, which is theirs from now on."""
+    """The decoded value; its arrays lie in `raw`, which belongs to them from now on."""
     size = int.from_bytes(raw[:HEADER], "little")
     text = raw[HEADER : HEADER + size].decode()
     if not text.startswith(("{", "[")):
@@ -119,7 +119,7 @@ def decode(raw: bytearray) -> Any:
 
 
 class Decoder:
-    """Puts one value together again."""
+    """Rebuilds one value."""
 
     def __init__(self, raw: bytearray, blocks: int) -> None:
         self.raw, self.blocks = raw, blocks
@@ -156,7 +156,7 @@ class Decoder:
 
 
 def encode_key(key: Any) -> bytes:
-    """The key as bytes: the same for keys that Python holds equal (1, 1.0 and True); raises TypeError."""
+    """The key as bytes: the same for keys that Python considers equal (1, 1.0 and True); raises TypeError."""
     if type(key) is str:
         return b"s" + key.encode("utf-8", "surrogatepass")
     return b"j" + json.dumps(canonical(key), separators=(",", ":")).encode()

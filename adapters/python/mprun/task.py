@@ -25,7 +25,7 @@ class TaskValueError(TypeError):
 
 
 def encode(value: Any) -> bytes:
-    """The value as UTF-8 JSON; raises TaskValueError with the cure where it is none, HoldsTensor for a tensor."""
+    """The value as UTF-8 JSON; raises TaskValueError with the cure if that fails, HoldsTensor for a tensor."""
     try:
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=plain)
@@ -44,7 +44,7 @@ def encode(value: Any) -> bytes:
 
 
 def plain(value: Any) -> Any:
-    """json's hook for what it does not know: numpy scalars count as the numbers they are."""
+    """json's hook for types it does not know: numpy scalars count as numbers."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         item = value.item()
@@ -87,7 +87,7 @@ def describe(error: BaseException) -> bytes:
 
 
 def mix(seed: int, number: int) -> int:
-    """A 64-bit seed of its own for each number (the finaliser of splitmix64)."""
+    """A separate 64-bit seed for each number (the finaliser of splitmix64)."""
     word = (seed + (number + 1) * 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
@@ -95,7 +95,7 @@ def mix(seed: int, number: int) -> int:
 
 
 class SeedOnImport:
-    """A finder of modules that seeds numpy and torch when they are imported later than the seed was planted."""
+    """A module finder that seeds numpy and torch when they are imported after the seed was planted."""
 
     def __init__(self) -> None:
         self.seed = 0
@@ -120,7 +120,7 @@ on_import: SeedOnImport | None = None
 
 
 def plant_seed(seed: int) -> None:
-    """Seeds random, numpy's global generator and torch's: those that are loaded now, the others when they are."""
+    """Seeds random, numpy's global generator and torch's: loaded ones now, the others when they are imported."""
     global on_import
     if on_import is None:
         on_import = SeedOnImport()

@@ -1,8 +1,8 @@
 """The tensors that tasks return, in tensors/ of the run directory.
 
-Tensors of one name, dtype and shape are gathered: every task writes its rows of NAME.npy, straight from the tensor's
-memory. What does not fit goes to TASK.safetensors. mprun checks what a result says of it (core/record/tensor_files.h)
-and ends the files when the job is over.
+Tensors of one name, dtype and shape are gathered: every task writes its rows of NAME.npy, directly from the tensor's
+memory. Others go to TASK.safetensors. mprun checks what a result claims about them (core/record/tensor_files.h) and
+completes the files when the job is over.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_TENSORS = 1000
 LONGEST_NAME = 200
 #: The largest number of rows, in digits: what a header has room for.
 ROW_DIGITS = 20
-#: Of most machines; numpy reads no header that is much longer.
+#: The page size of most machines; numpy reads no header that is much longer.
 PAGE = 4096
 LONGEST_SAFETENSORS_HEADER = 8 * 1024 * 1024
 DEEP = "the value holds a tensor inside of a member; return it as the value itself, or in one dict, list or tuple"
@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
     begin: int
     end: int
-    total: int  # of the file; 0: nobody knows yet
+    total: int  # of the file; 0: not known yet
     row_bytes: int
     header: bytes
     is_batch: bool  # the tensor's first axis is that of the file
@@ -56,7 +56,7 @@ class Rows(NamedTuple):
 def npy_header(dtype: str, rows: int, row_shape: Sequence[int], row_bytes: int) -> bytes:
     """The header of a .npy file, with room for any number of rows. core/record/tensor_files.cc writes the same.
 
-    Where rows may be whole pages the data begins on one: memory is copied faster so.
+    If a row has the size of a page or more, the data begins on a page: that speeds up copying.
     """
 
     def text(count: int) -> str:
@@ -64,13 +64,13 @@ def npy_header(dtype: str, rows: int, row_shape: Sequence[int], row_bytes: int) 
         return f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({shape}{'' if row_shape else ','}), }}"
 
     prefix = 10
-    unit = PAGE if row_bytes >= PAGE else 64  # which the format asks for
+    unit = PAGE if row_bytes >= PAGE else 64  # the format asks for 64
     length = (prefix + len(text(0)) + ROW_DIGITS) // unit * unit + unit - prefix
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + text(rows).ljust(length - 1).encode() + b"\n"
 
 
 def write_all(fd: int, memory: memoryview, offset: int) -> None:
-    """Writes all bytes at an offset; the GIL is free meanwhile."""
+    """Writes all bytes at an offset; releases the GIL meanwhile."""
     done = 0
     while done < len(memory):
         done += os.pwrite(fd, memory[done:], offset + done)
@@ -94,7 +94,7 @@ def check_name(name: Any) -> str:
 
 
 def members(value: Any) -> Iterator[tuple[Any, Any]]:
-    """What may be a tensor in a value: (key, member)."""
+    """The members of a value that may be tensors: (key, member)."""
     if isinstance(value, dict):
         yield from value.items()
     elif isinstance(value, (list, tuple)):
@@ -123,7 +123,7 @@ class TensorFiles:
         self.folder, self.format, self.tasks, self.rows, self.pad = folder, format, tasks, rows, pad
 
     def encode(self, value: Any, task: int, input: Any) -> bytes | tuple[bytes, bytes]:
-        """The value as JSON; where it holds tensors they are written, and what is said of them comes first."""
+        """The value as JSON. If it holds tensors, writes them, and the claims about them come first."""
         try:
             return tasks.encode(value)
         except HoldsTensor:
@@ -174,8 +174,8 @@ class TensorFiles:
         return None
 
     def ways(self, named: Named, task: int, input: Any) -> tuple[Tensor, list[Rows]]:
-        """The tensor as it is written, and how a file may hold it. One as long as the task's batch is taken for a batch
-        of rows, unless the file that is there says otherwise; one that is padded has as many axes as it has."""
+        """The tensor as it is written, and how a file may hold it. One as long as the task's batch counts as a batch of
+        rows, unless an existing file says otherwise; for one that is padded, the number of axes decides."""
         tensor, padding = named.tensor, self.pad.get(named.name)
         batch = input if self.rows is not None and isinstance(input, list) else None
         is_batch = batch is not None and tensor.shape[:1] == (batch[1] - batch[0],)
@@ -188,7 +188,7 @@ class TensorFiles:
         return padded, [self.batch_rows(padded, input) if is_batch else self.task_row(padded, task)]
 
     def batch_rows(self, tensor: Tensor, batch: list[int]) -> Rows:
-        """The tensor as rows of its own for each row of the task's batch, [begin, end)."""
+        """The tensor as one row for each row of the task's batch, [begin, end)."""
         row_bytes = len(tensor.memory) // tensor.shape[0]
         header = npy_header(tensor.npy, self.rows or 0, tensor.shape[1:], row_bytes)
         return Rows(batch[0], batch[1], self.rows or 0, row_bytes, header, is_batch=True)
@@ -200,7 +200,7 @@ class TensorFiles:
         return Rows(task, task + 1, self.tasks or 0, size, header, is_batch=False)
 
     def open_gathered(self, file: str, rows: Rows) -> int:
-        """Opens NAME.npy for writing; whoever is first makes it, whole and, where that can be had, with space for all rows."""
+        """Opens NAME.npy for writing; the first process makes it, whole and, if possible, with space for all rows."""
         path = os.path.join(self.folder, file)
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
@@ -210,7 +210,7 @@ class TensorFiles:
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         temporary = os.path.join(self.folder, f".{file}.{os.getpid()}.tmp")
         try:
-            lock(folder)  # or workers that start together would reserve the space many times over
+            lock(folder)  # else workers that start together would reserve the space many times over
             try:
                 return os.open(path, flags)
             except FileNotFoundError:
@@ -223,7 +223,7 @@ class TensorFiles:
             except BaseException as error:
                 os.close(fd)
                 os.unlink(temporary)
-                if isinstance(error, FileExistsError):  # somebody without a lock was faster
+                if isinstance(error, FileExistsError):  # a process without a lock was faster
                     return os.open(path, flags)
                 raise
             return fd
@@ -232,7 +232,7 @@ class TensorFiles:
             os.close(folder)
 
     def write_apart(self, task: int, apart: list[Named]) -> None:
-        """Writes tensors that fit nowhere else to TASK.safetensors, which is there whole or not at all."""
+        """Writes tensors that fit nowhere else to TASK.safetensors, which appears whole or not at all."""
         file = f"{task}.safetensors"
         apart.sort(key=lambda named: -named.tensor.item_bytes)  # so that each begins where its items are aligned
         header: dict[str, Any] = {}
@@ -267,11 +267,11 @@ class TensorFiles:
             raise explain(error, file, size) from None
 
     def why_nowhere(self, named: Named) -> str:
-        """Why a tensor is kept neither in a .npy nor in a .safetensors file, for people."""
-        told = f"the tensor {named.name!r} of shape {list(named.tensor.shape)} and dtype {named.tensor.dtype()} "
+        """Why a tensor is kept neither in a .npy nor in a .safetensors file, as a human-readable text."""
+        subject = f"the tensor {named.name!r} of shape {list(named.tensor.shape)} and dtype {named.tensor.dtype()} "
         if self.format != "npy":
-            return told + 'cannot be in a .safetensors file: convert it, or use "output": {"tensors": "npy"}'
-        return told + (
+            return subject + 'cannot be in a .safetensors file: convert it, or use "output": {"tensors": "npy"}'
+        return subject + (
             f"does not fit tensors/{named.name}.npy, which holds those of other tasks, and .safetensors files, which "
             "take what does not fit, have no such dtype: return the same shape and dtype from every task, or convert it"
         )
@@ -293,7 +293,7 @@ def replace(value: Any, references: dict[Any, Any]) -> Any:
 
 
 def make_file(path: str) -> int:
-    """A new file of ours; one that a dead process of our pid has left is not used again."""
+    """A new file; replaces one that a dead process with this pid has left."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o666)
@@ -303,7 +303,7 @@ def make_file(path: str) -> int:
 
 
 def publish(temporary: str, path: str) -> None:
-    """Gives a file its name, unless that is taken; where there are no hard links the lock has to do."""
+    """Gives a file its name, unless that is taken; without hard links only the lock prevents a conflict."""
     try:
         os.link(temporary, path)
     except OSError as error:
@@ -315,7 +315,7 @@ def publish(temporary: str, path: str) -> None:
 
 
 def lock(folder: int) -> None:
-    """Waits until no other worker makes a file in the folder; goes on where the file system knows no locks."""
+    """Waits until no other worker makes a file in the folder; goes on if the file system has no locks."""
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
     except OSError as error:
@@ -324,8 +324,8 @@ def lock(folder: int) -> None:
 
 
 def explain(error: OSError, file: str, size: int) -> OSError:
-    """The same error, with the file in the words of people and what to do."""
-    told = f"cannot write tensors/{file}: {os.strerror(error.errno or 0)}"
+    """The same error with a human-readable message: the file, and what to do."""
+    message = f"cannot write tensors/{file}: {os.strerror(error.errno or 0)}"
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        told += f"; all of it takes {size} bytes: free some space there, or choose another place with --output"
-    return OSError(error.errno, told)
+        message += f"; all of it takes {size} bytes: free some space there, or choose another place with --output"
+    return OSError(error.errno, message)

@@ -1,22 +1,22 @@
-"""Tensors among the values of tasks: what counts as one, and the memory behind it.
+"""Tensors among the values of tasks: what counts as one, and its memory.
 
-Neither numpy nor torch is imported here, nor what else takes time to: there is a value of theirs only where the program
-has done so.
+Imports neither numpy nor torch, nor anything else that takes time: a value of theirs exists only if the program has
+imported them.
 """
 from __future__ import annotations
 
 import sys
 from typing import Any, NamedTuple
 
-#: What torch's dtypes are called in .npy files; those that such files do not know are in NOT_IN_NPY.
+#: The names of torch's dtypes in .npy files; NOT_IN_NPY has those that such files do not have.
 TORCH_DTYPES = {
     "bool": "|b1", "uint8": "|u1", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
     "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "float16": "<f2", "float32": "<f4", "float64": "<f8",
     "complex64": "<c8", "complex128": "<c16",
 }
-#: What .npy files do not know, as .safetensors files call it.
+#: The dtypes that .npy files do not have, by their names in .safetensors files.
 NOT_IN_NPY = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
-#: What .safetensors files call the dtypes of .npy files that they know.
+#: The names in .safetensors files of the dtypes of .npy files.
 SAFETENSORS_DTYPES = {
     "|b1": "BOOL", "|u1": "U8", "|i1": "I8", "<i2": "I16", "<u2": "U16", "<f2": "F16", "<i4": "I32", "<u4": "U32",
     "<f4": "F32", "<i8": "I64", "<u8": "U64", "<f8": "F64",
@@ -30,7 +30,7 @@ class TensorError(TypeError):
 
 
 class HoldsTensor(Exception):
-    """What was to become JSON is, or holds, a tensor."""
+    """The value that should become JSON is, or holds, a tensor."""
 
 
 class Tensor(NamedTuple):
@@ -43,12 +43,12 @@ class Tensor(NamedTuple):
     memory: memoryview  # of bytes, one-dimensional
 
     def dtype(self) -> str:
-        """The dtype for people."""
+        """The dtype, human-readable."""
         return self.npy or self.safetensors
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether the value is an array that a file may keep; whether it can be read is not asked yet."""
+    """Whether the value is an array that a file may keep; whether it can be read is not checked yet."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None and isinstance(value, getattr(numpy, "ndarray", ())):
         return True
@@ -58,7 +58,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def is_buffer(value: Any) -> bool:
-    """Whether it is one of Python's own arrays; bytes are text to many and stay refused."""
+    """Whether it is one of Python's own arrays; bytes are often text and stay refused."""
     array, ctypes = sys.modules.get("array"), sys.modules.get("ctypes")
     if isinstance(value, memoryview) or (array is not None and isinstance(value, array.array)):
         return True

@@ -35,7 +35,7 @@ loaded: ModuleType | None = None
 
 
 def run(start: Start, fds: Channels) -> int:
-    """Serves tasks until told to stop; returns the exit code."""
+    """Serves tasks until asked to stop; returns the exit code."""
     if start.seed is None:
         task.plant_seed(int.from_bytes(os.urandom(8), "little"))  # or forked workers would all draw what the host would have drawn next
     module = loaded if loaded is not None else load(start, fds)

@@ -1,24 +1,24 @@
-"""The Python side of the fork hooks: runtimes that can only be made safe in Python. Loaded by our sitecustomize at
+"""The Python side of the fork hooks: runtimes that can only be made safe in Python. Loaded by mprun's sitecustomize at
 the first fork of a process that has one of them, in any Python from 3.7.
 
 An adapter is a module of this package, named after the module it is for, with any of `prepare()`, `parent()` and
-`child()`, in the order of os.register_at_fork. A failure in one is told to mprun and never reaches the program.
+`child()`, in the order of os.register_at_fork. A failure in one is reported to mprun and never reaches the program.
 """
 import importlib
 import os
 import sys
 
-#: Adapter name -> the modules any of which calls for it. Order of registration: the last prepares first.
+#: Adapter name -> the modules, any of which needs it. Order of registration: the last prepares first.
 ADAPTERS = {"seeds": ("numpy", "torch"), "torch": ("torch",), "mindspore": ("mindspore",), "opencv": ("cv2",)}
 #: Off unless MPRUN_ADAPTERS says +NAME.
 OPT_IN = ("seeds",)
 
 _loaded = {}  # adapter name -> module, of those that prepared at least once
-_prepared = []  # adapters that prepared for the fork in flight, in order of registration
+_prepared = []  # adapters that prepared for the current fork, in order of registration
 
 
 def is_on(name):
-    """Whether MPRUN_ADAPTERS leaves the adapter on, or switched one of OPT_IN on; the preload library reads it by the same rules."""
+    """Whether MPRUN_ADAPTERS leaves the adapter on, or switches one of OPT_IN on; as the preload library reads it."""
     on = name not in OPT_IN
     for word in os.environ.get("MPRUN_ADAPTERS", "").replace(",", " ").split():
         if word.lstrip("+-") in (name, "all"):
@@ -40,7 +40,7 @@ def run(half):
 
 
 def _call(name, half):
-    """Calls one adapter; False if it failed, which mprun is told."""
+    """Calls one adapter; False if it failed, which is reported to mprun."""
     try:
         if name not in _loaded:
             _loaded[name] = importlib.import_module("mprun_fork." + name + "_adapter")
@@ -54,7 +54,7 @@ def _call(name, half):
 
 
 def note(adapter, text):
-    """Tells mprun something a person should know; core/wire/notes.h listens."""
+    """Sends mprun a message for the user; core/wire/notes.h listens."""
     address = os.environ.get("MPRUN_NOTES")
     if not address:
         return

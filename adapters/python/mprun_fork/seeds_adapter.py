@@ -1,6 +1,6 @@
-"""Random numbers of a forked child's own, for a program that asks (MPRUN_ADAPTERS=+seeds): without it the child goes
-on where its parent stood in numpy's and torch's global generators, and siblings draw the same numbers (numpy issue
-9650, pytorch issue 5059). Python's own `random` reseeds itself. A job's workers are always seeded.
+"""Gives a forked child its own random numbers, for a program that asks (MPRUN_ADAPTERS=+seeds): without it the child
+continues numpy's and torch's global generators of its parent, and siblings draw the same numbers (numpy issue 9650,
+pytorch issue 5059). Python's own `random` reseeds itself. A job's workers are always seeded.
 """
 import sys
 

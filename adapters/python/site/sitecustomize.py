@@ -1,6 +1,6 @@
-"""Runs at the start of every Python below mprun: arranges for the Python side of the fork hooks, then hands over to
-the sitecustomize that would have run without us. Costs a program that never forks a few microseconds, and must
-work, or do nothing, under any Python: it never breaks one.
+"""Runs at the start of every Python below mprun: registers the Python side of the fork hooks, then hands over to the
+sitecustomize that would have run without mprun. Costs a program that never forks a few microseconds, and must work, or
+do nothing, under any Python: it never breaks one.
 """
 import sys
 
@@ -23,7 +23,7 @@ def _adapt(here):
     import os
 
     if sys.version_info < (3, 7) or not hasattr(os, "register_at_fork"):
-        return  # the preload library does what can be done without us
+        return  # the preload library does what can be done without this
 
     # The runtimes that need anything done in Python; the rest is the preload library's.
     runtimes = ("torch", "mindspore", "cv2")
@@ -42,9 +42,9 @@ def _adapt(here):
 
 
 def _offer_mprun(here):
-    """Makes `import mprun` work, and shadows nothing: asked only when nobody else has such a module."""
+    """Makes `import mprun` work, and shadows nothing: asked only when no other finder has such a module."""
     if sys.version_info < (3, 11):
-        return  # its extension cannot be loaded there, and the oldest know other kinds of finders
+        return  # its extension cannot be loaded there, and the oldest use other kinds of finders
 
     class Finder:
         @staticmethod
@@ -60,7 +60,7 @@ def _offer_mprun(here):
 
 
 def _load(here):
-    """Our package of Python adapters, loaded by its file: nothing is added to sys.path."""
+    """The package of Python adapters, loaded by its file: nothing is added to sys.path."""
     import importlib.util
     import os
 

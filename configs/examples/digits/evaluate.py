@@ -33,7 +33,7 @@ def setup() -> None:
 
 
 def evaluate(start: int) -> dict[str, Any]:
-    """Classifies one batch; the digest tells whether two runs agree to the last bit."""
+    """Classifies one batch; the digest shows whether two runs agree to the last bit."""
     batch = slice(start, start + BATCH)
     with torch.no_grad():
         logits = _net(to_tensor(_images[batch])).numpy()

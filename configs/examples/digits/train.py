@@ -40,7 +40,7 @@ def accuracy(net: nn.Module, images: torch.Tensor, labels: torch.Tensor) -> floa
 
 
 def main() -> None:
-    """Trains on three quarters of the images, tells both accuracies, saves the weights."""
+    """Trains on three quarters of the images, prints both accuracies, saves the weights."""
     parser = argparse.ArgumentParser(description="Train the digits net from a fixed seed.")
     parser.add_argument(
         "--output",

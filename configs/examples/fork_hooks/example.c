@@ -1,4 +1,4 @@
-/* A runtime with a thread of its own, and the fork hook that lets it live through fork().
+/* A runtime with a thread of its own, and the fork hook that lets it survive fork().
  *
  * The pool has one worker thread, which squares one number at a time. A forked child has a copy of the pool's memory
  * but not of its thread: without the hook its first request would wait for ever. */
@@ -64,8 +64,8 @@ static long square(struct pool* pool, long number) {
   return answer;
 }
 
-static void say(const char* who, struct pool* pool, long number) {
-  printf("%s: %ld\n", who, square(pool, number));
+static void say(const char* label, struct pool* pool, long number) {
+  printf("%s: %ld\n", label, square(pool, number));
   fflush(stdout);
 }
 

@@ -1,4 +1,4 @@
-"""One point of a hyper-parameter grid: trains a small net and says how well it does."""
+"""One point of a hyper-parameter grid: trains a small net and returns how well it does."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def train(model: nn.Linear, images: torch.Tensor, labels: torch.Tensor) -> None:
 
 
 def accuracy(model: nn.Linear, images: torch.Tensor, labels: torch.Tensor) -> float:
-    """The part of the images that it tells right."""
+    """The share of the images that it classifies correctly."""
     with torch.no_grad():
         return (model(images).argmax(1) == labels).float().mean().item()
 
@@ -64,7 +64,7 @@ def train_without(fold: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """A rank: trains the one model on its share of the images, beside all others (Hogwild)."""
+    """A rank: trains the one model on its share of the images, at the same time as all others (Hogwild)."""
     rank, ranks = mprun.rank(), mprun.world_size()
     torch.manual_seed(rank)
     images, labels = load_digits()
@@ -72,9 +72,9 @@ def main() -> None:
     mine = (torch.arange(len(images)) % ranks == rank) & ~held_out
     model = classifier(mprun.shared["weight"], mprun.shared["bias"])
     train(model, images[mine], labels[mine])
-    told = accuracy(model, images[held_out], labels[held_out])
-    print(f"rank {rank} of {ranks}: {told:.3f} of the held-out images are right")
-    mprun.result({"rank": rank, "accuracy": told})
+    share_correct = accuracy(model, images[held_out], labels[held_out])
+    print(f"rank {rank} of {ranks}: {share_correct:.3f} of the held-out images are right")
+    mprun.result({"rank": rank, "accuracy": share_correct})
 
 
 if __name__ == "__main__":

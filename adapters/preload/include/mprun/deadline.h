@@ -1,14 +1,14 @@
-/* Deadlines: the watchdog of a thread around a piece of work. Public C interface of mprun.
+/* Deadlines: a watchdog around a piece of a thread's work. Public C interface of mprun.
  *
  *     struct mprun_deadline load;
  *     mprun_begin_deadline(&load, 30, "loading shard 7");
  *     ...
  *     mprun_end_deadline(&load);
  *
- * Where the end has not come when the time is over, mprun tells so, names the label and where the thread is, and acts
- * as its --on-hang says. The thread itself is never interrupted, and pays less than 100 ns. A thread may have several
- * at once, which end in any order. Without mprun around the program both do nothing. Not for signal handlers. Nothing
- * has to be linked (dlsym() is in libc since glibc 2.34).
+ * If the work has not ended in time, mprun reports the label and where the thread is, and acts as its --on-hang says.
+ * The thread itself is never interrupted, and pays less than 100 ns. A thread may have several deadlines at once, which
+ * end in any order. Outside of mprun both functions do nothing. Not for signal handlers. Nothing has to be linked
+ * (dlsym() is in libc since glibc 2.34).
  */
 #ifndef MPRUN_DEADLINE_H
 #define MPRUN_DEADLINE_H
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* One deadline; the caller's memory, which must stay where it is until the end. Its fields are mprun's. */
+/* One deadline, in the caller's memory, which must not move until the end. Its fields belong to mprun. */
 struct mprun_deadline {
   struct mprun_deadline *before, *next; /* the others of its thread */
   int64_t due, limit;                   /* nanoseconds; due: CLOCK_MONOTONIC */
@@ -30,7 +30,7 @@ struct mprun_deadline {
   int32_t process, line;
 };
 
-/* Where the preload library has a function; NULL without mprun. Looked for once. */
+/* A function of the preload library; NULL without mprun. Looked up once. */
 static inline void* mprun_find_deadline_function(const char* name, void** found) {
   static char none;
   void* symbol = __atomic_load_n(found, __ATOMIC_ACQUIRE);
@@ -42,9 +42,9 @@ static inline void* mprun_find_deadline_function(const char* name, void** found)
   return symbol == &none ? NULL : symbol;
 }
 
-/* Begins: the calling thread wants to be done in `seconds`, which is more than 0. `label` says with what, in at most 40
- * bytes; it is not copied, and may be NULL. 0, or EINVAL, ENOSYS (not under mprun), ENOSPC (4095 threads have
- * deadlines); in any case it may be ended. */
+/* Begins a deadline: the calling thread has to be done in `seconds`, which is more than 0. `label` names the work, in
+ * at most 40 bytes; it is not copied, and may be NULL. Returns 0, or EINVAL, ENOSYS (not under mprun), ENOSPC (4095
+ * threads have deadlines); the deadline may be ended in any case. */
 static inline int mprun_begin_deadline(struct mprun_deadline* deadline, double seconds, const char* label) {
   static void* found;
   void* const symbol = mprun_find_deadline_function("mprun_deadline_begin", &found);
@@ -55,7 +55,7 @@ static inline int mprun_begin_deadline(struct mprun_deadline* deadline, double s
   return begin(deadline, seconds, label);
 }
 
-/* Ends what mprun_begin_deadline() began, on any thread. Once more, or in a forked child, it does nothing. */
+/* Ends what mprun_begin_deadline() began, on any thread. A second call, or one in a forked child, does nothing. */
 static inline void mprun_end_deadline(struct mprun_deadline* deadline) {
   static void* found;
   void (*end)(struct mprun_deadline*) = NULL;

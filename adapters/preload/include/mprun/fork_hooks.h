@@ -1,9 +1,8 @@
 /* Hooks around fork() for a runtime with threads or locks of its own. Public C interface of mprun.
  *
- * A library that cannot live through fork() registers what has to happen around it. Under mprun every
- * process of a job runs the hooks at each fork(), whoever calls it; without mprun registering does nothing
- * and returns ENOSYS. Nothing has to be linked (dlsym() is in libc since glibc 2.34): mprun's preload library brings
- * the functions along.
+ * A library that cannot survive fork() registers what has to happen around it. Under mprun every process of a job
+ * runs the hooks at each fork(), from any caller; without mprun, registering does nothing and returns ENOSYS. Nothing
+ * has to be linked (dlsym() is in libc since glibc 2.34): mprun's preload library has the functions.
  *
  *     static int stop(void* pool, int64_t deadline) { return pool_stop(pool, deadline) ? 0 : ETIMEDOUT; }
  *     static void start(void* pool) { pool_start(pool); }
@@ -14,9 +13,9 @@
  *     hook.data = pool;
  *     mprun_add_fork_hook(&hook);
  *
- * Order: prepare runs last registered first; parent and child run first registered first. The parent half also
- * runs when fork() fails. A hook whose prepare failed gets neither of the other calls for that fork. Two threads
- * that fork at once run the hooks at once. A fork() inside a hook runs no hooks.
+ * Order: prepare runs in reverse order of registration, parent and child in order of registration. The parent half
+ * also runs when fork() fails. A hook whose prepare failed gets neither of the other calls for that fork. Two threads
+ * that fork at the same time run the hooks at the same time. A fork() inside a hook runs no hooks.
  */
 #ifndef MPRUN_FORK_HOOKS_H
 #define MPRUN_FORK_HOOKS_H
@@ -48,23 +47,24 @@ struct mprun_fork_hook {
   void* data;
   unsigned deadline_ms; /* for prepare; 0: 1000 */
   enum mprun_fork_verdict on_failure;
-  int only_with_threads; /* not 0: leave it out while the process has one thread only */
+  int only_with_threads; /* not 0: skip it while the process has only one thread */
 };
 
 #define MPRUN_FORK_HOOK_INIT(hook_name) \
   { sizeof(struct mprun_fork_hook), (hook_name), NULL, NULL, NULL, NULL, 0, MPRUN_FORK_GOES_ON, 0 }
 
-/* Registers a copy of `hook`. 0, or EINVAL (no name, wrong size), ENOSPC (64 are there), ENOSYS (not under mprun). */
+/* Registers a copy of `hook`. 0, or EINVAL (no name, wrong size), ENOSPC (64 exist), ENOSYS (not under mprun). */
 static inline int mprun_add_fork_hook(const struct mprun_fork_hook* hook) {
-  /* By dlsym(), because a weak symbol is none where code is linked -no-pie. NULL is RTLD_DEFAULT. */
+  /* By dlsym(), because a weak symbol stays undefined in code that is linked -no-pie. NULL is RTLD_DEFAULT. */
   void* const symbol = dlsym(NULL, "mprun_register_fork_hook");
   int (*add)(const struct mprun_fork_hook*) = NULL;
   memcpy(&add, &symbol, sizeof add);
   return add != NULL ? add(hook) : ENOSYS;
 }
 
-/* Removes the hook of this name and data, the last registered of several: before its code is unloaded. A fork that
- * has already prepared it, on another thread or around this call, still calls its other half. 0, or ENOENT, ENOSYS. */
+/* Removes the hook of this name and data, of several the last registered. Call it before its code is unloaded. A fork
+ * that has already prepared it, on another thread or around this call, still calls its other half. 0, or ENOENT,
+ * ENOSYS. */
 static inline int mprun_remove_fork_hook(const char* name, void* data) {
   void* const symbol = dlsym(NULL, "mprun_unregister_fork_hook");
   int (*remove)(const char*, void*) = NULL;
