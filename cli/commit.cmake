@@ -1,5 +1,5 @@
-# Writes OUTPUT, which defines MPRUN_COMMIT: what SOURCE was built from, as git says; empty outside a repository. Run by
-# every build; leaves OUTPUT alone where nothing has changed.
+# Writes OUTPUT, which defines MPRUN_COMMIT: the commit that SOURCE was built from, according to git; empty outside a
+# repository. Run by every build; leaves OUTPUT alone if nothing has changed.
 cmake_minimum_required(VERSION 3.25)  # run with -P, it would have no policies
 set(commit "")
 find_package(Git QUIET)

@@ -41,7 +41,7 @@ int examine_this_machine(const CommandLine& line) {
   return is_fit(features) ? 0 : 1;
 }
 
-// The command line of the interpreter that imports the script as a job's host would, and the environment it would have.
+// The command line and environment of the interpreter that imports the script as a job's host would.
 Result<void> prepare_import(CommandLine* line, ProgramObserver* observer) {
   const auto installation = find_installation();
   if (!installation) return installation.error();
@@ -50,7 +50,7 @@ Result<void> prepare_import(CommandLine* line, ProgramObserver* observer) {
   const JobSpec& spec = resolved->spec;
   line->program = {spec.python, installation->importer, spec.script};
   line->program.insert(line->program.end(), spec.args.begin(), spec.args.end());
-  // The others were for the script's job.
+  // The other fields were for the script's job.
   Json adapters = line->layer.value.value("adapters", Json::object());
   line->layer.value = {{"adapters", std::move(adapters)}};
   line->layer.origins.clear();
@@ -73,7 +73,7 @@ int examine_program(CommandLine line, const Guard& guard) {
   }
   observer.environment["MPRUN_DOCTOR"] = "1";
   std::string& adapters = observer.environment["MPRUN_ADAPTERS"];
-  adapters += (adapters.empty() ? "+" : ",+") + std::string("doctor");  // even behind -all
+  adapters += (adapters.empty() ? "+" : ",+") + std::string("doctor");  // even after -all
   observer.take = [&](const AdapterNote& note) {
     if (examination.findings.take(note)) return true;
     examination.notes.push_back(to_string(note));

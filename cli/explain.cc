@@ -1,4 +1,4 @@
-// mprun explain: a page for each cause that the watch names (watch/cause_table.h); man/causes has them.
+// mprun explain: a page for each cause that the watch names (watch/cause_table.h); the pages are in man/causes.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

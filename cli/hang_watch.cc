@@ -17,7 +17,7 @@
 namespace mprun {
 namespace {
 
-/// When this program began: before all that it starts, and so before all that those make.
+/// When this program began: before all that it starts, and so before all that those processes make.
 const Nanos kBegun = wall_now();
 
 }  // namespace
@@ -84,7 +84,7 @@ std::string place_of(const Hang& hang, pid_t tid) {
   return {};
 }
 
-// A process whose own place says nothing, such as a shell, is stuck where the one is that it waits for.
+// A process without a place of its own, such as a shell, is stuck at the place of the one that it waits for.
 void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std::string>* places) {
   for (std::size_t depth = 0; depth < processes.size(); ++depth) {
     for (const HungProcess& process : processes) {
@@ -95,7 +95,7 @@ void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std:
   }
 }
 
-// Somebody waits for the end of something, which a program that idles until a signal ends it does not do.
+// A thread waits for the end of something. A program that idles until a signal ends it does not do that.
 bool joins(const Hang& hang) {
   if (!hang.join) return false;
   const std::string_view call = hang.join->call;
@@ -103,7 +103,7 @@ bool joins(const Hang& hang) {
          call == "pthread_join";
 }
 
-// What may be released by a signal or a client is told, if it cannot be idle, and left alone until it has stalled for
+// What a signal or a client may release is reported early only if it cannot be idle; else not until it has stalled for
 // long.
 bool may_be_idle(const Proof& proof, const Hang& hang) {
   const bool may_serve = proof.needs_no_signal || proof.needs_no_client;
@@ -112,7 +112,7 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
 
 }  // namespace
 
-// Of the processes that have no preload library, only the watch can tell that they are there, and how they end.
+// Only the watch sees the processes that have no preload library, and how they end.
 void HangWatch::take(const Sample& sample) {
   for (const pid_t pid : sample.ended) history_->meet(pid);
   pid_t last = 0;
@@ -126,7 +126,7 @@ void HangWatch::take(const Sample& sample) {
   }
 }
 
-// Of one that stays: many a program is out of sight for a moment, while it starts.
+// Only of a process that stays hidden: many programs are hidden for a moment while they start.
 void HangWatch::warn_of_hidden(Nanos now) {
   if (warned_of_hidden_ || hidden_ == 0 || now - hidden_since_ < kHiddenForLong) return;
   const pid_t pid = std::exchange(hidden_, 0);
@@ -138,7 +138,7 @@ void HangWatch::warn_of_hidden(Nanos now) {
              "; hangs of it, and of those that wait for it, cannot be proved: " + problem.cure;
 }
 
-HangMonitor::Finding HangWatch::tell(const Hang& hang) {
+HangMonitor::Finding HangWatch::report(const Hang& hang) {
   text_ = hang_text(hang);
   verdict_ = to_string(hang.verdict);
   cause_ = hang.cause.id;
@@ -158,12 +158,12 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   warn_of_hidden(now);
   if (!proof) return look_at_deadlines(now);
   const Hang hang = explain(&*proof, proc_.get(), *history_, now);
-  // Of a part of a program that no rule knows it cannot be said that it is wrong: perhaps it is meant to wait until it
-  // is killed. In a job it is known: a worker has a task.
+  // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
+  // it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
   if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle && !in_job) return std::nullopt;
   if (proof->is_early && may_be_idle(*proof, hang)) return std::nullopt;
-  Finding finding = tell(hang);
+  Finding finding = report(hang);
   finding.of_all = hang.verdict == HangVerdict::kStalled && !proof->is_early;
   if (hang.verdict == HangVerdict::kStalled) return finding;
   for (const pid_t pid : proof->judgement.cannot_return) finding.stuck[pid];
@@ -176,14 +176,14 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   return finding;
 }
 
-// Whoever set the deadline, those above it have to do with what is to be done about it.
+// A deadline concerns the process that has set it, and all above that.
 std::optional<HangMonitor::Finding> HangWatch::look_at_deadlines(Nanos now) {
   const auto passed = deadlines_->look(now);
   if (!passed) return std::nullopt;
   const PassedLimit limit{passed->label, to_seconds(passed->limit), passed->pid, passed->tid};
   const Hang hang = explain_overdue(
       limit, proc_.get(), [this] { return boundary(); }, *history_);
-  Finding finding = tell(hang);
+  Finding finding = report(hang);
   const std::string place = place_of(hang, passed->tid);
   pid_t above = passed->pid;
   for (int depth = 0; depth < kMostAncestors && above > 1 && above != getpid(); ++depth) {
@@ -199,7 +199,7 @@ std::optional<HangMonitor::Finding> HangWatch::look_at_deadlines(Nanos now) {
 HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& label, double seconds) {
   const Hang hang = explain_overdue(
       {label, seconds, pid, pid}, proc_.get(), [this] { return boundary(); }, *history_);
-  Finding finding = tell(hang);
+  Finding finding = report(hang);
   finding.stuck[pid] = place_of(hang, pid);
   return finding;
 }
@@ -220,7 +220,7 @@ void HangWatch::write(const Hang& hang) {
   std::error_code error;
   std::filesystem::create_directory(run_dir_ + "/hangs", error);
   std::string name;
-  do {  // there may be some of an earlier session
+  do {  // there may be files of an earlier session
     name = "hangs/" + std::to_string(++count_);
   } while (std::filesystem::exists(run_dir_ + "/" + name + ".json", error));
   file_ = name + ".json";

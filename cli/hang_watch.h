@@ -1,6 +1,5 @@
-// HangWatch: the watch over what mprun started, as a run uses it: hears of forks and ends, looks when it is time to,
-// explains what was found and writes it to files. What is then done about a hang is the caller's. Lives in the
-// supervisor's process.
+// HangWatch: watches what mprun started, for a run: receives notes of forks and ends, looks when it is due, explains
+// what it finds and writes it to files. The caller decides what to do about a hang. Lives in the supervisor's process.
 #pragma once
 
 #include "job/spec.h"
@@ -19,7 +18,7 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const Guard& guard,
                                                                  std::string run_dir);
 
-  /// For MPRUN_DEADLINES of what is started.
+  /// The value of MPRUN_DEADLINES for what is started.
   [[nodiscard]] std::string deadlines() const { return deadlines_->path(); }
   /// What all threads below do or wait for, as `mprun inspect` prints it. Takes up to a second.
   [[nodiscard]] std::string inspect();
@@ -30,7 +29,7 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
   void expect(const Outlook& outlook) override { outlook_ = outlook; }
-  /// The memory that the processes below share; it outlives the watch.
+  /// The memory that the processes below share; it must outlive the watch.
   void watch_sync(const SyncSegment* sync) { sync_ = sync; }
   void expect_end(pid_t pid) override { history_->expect_end(pid); }
   [[nodiscard]] std::optional<std::string> take_warning() override { return std::exchange(warning_, std::nullopt); }
@@ -40,7 +39,7 @@ class HangWatch : public HangMonitor {
       : policy_(std::move(policy)), run_dir_(std::move(run_dir)), guard_(guard), proc_(live_proc()) {}
   [[nodiscard]] TreeBoundary boundary();
   [[nodiscard]] std::optional<Finding> look_at_deadlines(Nanos now);
-  [[nodiscard]] Finding tell(const Hang& hang);
+  [[nodiscard]] Finding report(const Hang& hang);
   void take(const Sample& sample);
   void warn_of_hidden(Nanos now);
   void write(const Hang& hang);
@@ -54,13 +53,13 @@ class HangWatch : public HangMonitor {
   std::optional<DeadlineWatch> deadlines_;
   const SyncSegment* sync_ = nullptr;
   Outlook outlook_;
-  int count_ = 0;            ///< hangs told so far
+  int count_ = 0;            ///< hangs reported so far
   std::string text_, file_;  ///< of the last one
   std::string verdict_, cause_;
   std::optional<std::string> warning_;
   bool sees_nothing_ = false;
   Nanos rests_until_ = 0;  ///< where it sees nothing
-  pid_t hidden_ = 0;       ///< a process that may not be looked at; 0: none
+  pid_t hidden_ = 0;       ///< a process that mprun may not look at; 0: none
   Nanos hidden_since_ = 0;
   bool warned_of_hidden_ = false;
 };

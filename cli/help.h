@@ -1,11 +1,11 @@
-// What mprun says of its own use. Called by cli/options; owns nothing.
+// The help texts of mprun. Called by cli/options; owns nothing.
 #pragma once
 
 #include <string>
 
 namespace mprun {
 
-/// For `mprun --help`: what people need first, on a screen of 24 lines and 80 columns.
+/// For `mprun --help`: what users need first, on a screen of 24 lines and 80 columns.
 [[nodiscard]] std::string short_help();
 
 /// For `mprun --help-all`: every form of the command line, then `options`, CLI11's list of them.

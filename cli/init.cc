@@ -1,5 +1,4 @@
-// mprun init: a first spec for a script. What the script has is read by Python's own parser
-// (adapters/python/init_spec.py).
+// mprun init: writes a first spec for a script. Python's own parser reads the script (adapters/python/init_spec.py).
 #include <unistd.h>
 
 #include <cerrno>

@@ -10,7 +10,7 @@ namespace mprun {
 
 namespace {
 
-// Without /proc, what the kernel was told to execute.
+// Without /proc: the path that the kernel was asked to execute.
 std::filesystem::path own_executable() {
   std::error_code error;
   auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -27,8 +27,7 @@ Result<Installation> find_installation() {
   const auto folder = program.parent_path().parent_path() / "lib/mprun";
   Installation found;
   found.bootstrap = folder / "python/bootstrap.py";
-  // LD_PRELOAD and PYTHONPATH know no way to quote a blank or a colon: there the way leads through a descriptor of
-  // ours.
+  // LD_PRELOAD and PYTHONPATH cannot quote a blank or a colon: then the path leads through a descriptor of ours.
   std::string plain = folder;
   if (plain.find_first_of(" :") != std::string::npos) {
     found.folder = open_fd(plain, O_PATH | O_DIRECTORY);

@@ -1,4 +1,4 @@
-// Where this mprun's own files are: relative to its executable, in a build tree and installed alike.
+// Finds this mprun's own files: relative to its executable, in a build tree and installed alike.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Installation {
   std::string bootstrap;  ///< python/bootstrap.py: what mprun's own interpreters run
   std::string importer;   ///< python/import_script.py: what `mprun doctor SCRIPT.py` runs
   AdapterFiles adapters;
-  Fd folder;  ///< what `adapters` leads through where the path itself cannot be used; to be kept open
+  Fd folder;  ///< `adapters` leads through it where the path itself cannot be used; must be kept open
 };
 
 [[nodiscard]] Result<Installation> find_installation();

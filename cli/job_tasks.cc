@@ -18,9 +18,9 @@
 namespace mprun {
 namespace {
 
-/// Standard input may not have anything yet: waits for it, or for the signal that ends the waiting. If it `tells`,
-/// people hear that after a while, and then ever more rarely. Returns the signal, 0 if there is something to read.
-int wait_for_input(int fd, const Guard& guard, bool tells) {
+/// Waits until standard input has data or a signal ends the wait. If `reports_wait`, says so on standard error after a
+/// while, and then ever more rarely. Returns the signal, 0 if there is data.
+int wait_for_input(int fd, const Guard& guard, bool reports_wait) {
   constexpr Nanos kLongestSilence = 300 * kNanosPerSecond;
   Nanos silence = (isatty(STDERR_FILENO) != 0 ? 1 : 10) * kNanosPerSecond;
   sigset_t set;
@@ -29,7 +29,7 @@ int wait_for_input(int fd, const Guard& guard, bool tells) {
   const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
   std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
   const auto wait = [&] {
-    const int milliseconds = tells ? static_cast<int>(silence / kNanosPerMilli) : -1;
+    const int milliseconds = reports_wait ? static_cast<int>(silence / kNanosPerMilli) : -1;
     return uninterrupted([&] { return poll(waits.data(), waits.size(), milliseconds); });
   };
   TextBacklog words(STDERR_FILENO);
@@ -61,7 +61,7 @@ Result<Tasks> open_tasks(const JobSpec& spec) {
     return tasks;
   }
   tasks.mine = tasks_of(*spec.shard, tasks.all);
-  if (tasks.mine.step > 1) return tasks;  // all are read, and those of others passed over
+  if (tasks.mine.step > 1) return tasks;  // all inputs are read, and those of other shards skipped
   tasks.first = tasks.mine.begin;
   tasks.inputs = open_part(std::move(tasks.inputs), tasks.mine);
   return tasks;
@@ -100,7 +100,7 @@ std::string describe_shard(const JobSpec& spec, const Tasks& tasks) {
          (most == 1 ? "one task" : "at most " + std::to_string(most) + " tasks");
 }
 
-Result<FirstInput> pull_first(const Tasks& tasks, const RowSet& ended, const Guard& guard, bool tells,
+Result<FirstInput> pull_first(const Tasks& tasks, const RowSet& ended, const Guard& guard, bool reports_wait,
                               int* stopped_by) {
   FirstInput first{tasks.first, ""};
   InputSource* const inputs = tasks.inputs.get();
@@ -121,7 +121,7 @@ Result<FirstInput> pull_first(const Tasks& tasks, const RowSet& ended, const Gua
         return usage_error(
             "the inputs are empty: there is no task to run\n  check \"inputs\" of the spec, or what is piped in");
       case InputSource::Pull::kWait:
-        *stopped_by = wait_for_input(inputs->wait_fd(), guard, tells);
+        *stopped_by = wait_for_input(inputs->wait_fd(), guard, reports_wait);
         if (*stopped_by != 0) return internal_error("stopped while waiting for the first input");
     }
   }

@@ -93,7 +93,7 @@ MachineFeature examine_python(const CommandLine& line, const Installation& insta
   return feature;
 }
 
-// Asks the loader itself, as it would be asked for LD_PRELOAD.
+// Asks the loader itself, as for LD_PRELOAD.
 MachineFeature examine_libomp() {
   MachineFeature feature{"libomp", false, false, "not installed",
                          "may be put in the place of a libgomp that makes trouble"};
@@ -103,7 +103,7 @@ MachineFeature examine_libomp() {
     link_map* map = nullptr;
     feature.ok = true;
     feature.value = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : name;
-    return feature;  // and stays loaded: libomp does not like to go
+    return feature;  // and stays loaded: libomp does not unload well
   }
   return feature;
 }

@@ -1,4 +1,4 @@
-// What this machine offers to mprun: the interpreter, the adapters' files, features of the kernel. For `mprun doctor`.
+// Examines what this machine offers: the interpreter, the adapters' files, features of the kernel. For `mprun doctor`.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,13 +12,13 @@
 
 namespace mprun {
 
-/// Tries everything out, in about the time that the interpreter takes to start.
+/// Tries everything, in about the time that the interpreter takes to start.
 [[nodiscard]] std::vector<MachineFeature> examine_machine(const CommandLine& line, const Installation& installation);
 
-/// How much of CPUs, memory, processes and files jobs can have here, and what that means for them.
+/// How many CPUs, processes and files and how much memory jobs can have here, and what that means for them.
 [[nodiscard]] std::vector<MachineFeature> examine_limits();
 
-/// The descriptors that mprun needs with so many workers, and the workers that so many descriptors are enough for.
+/// The descriptors that mprun needs for so many workers, and the workers that so many descriptors suffice for.
 [[nodiscard]] std::uint64_t open_files_for(std::uint64_t workers);
 [[nodiscard]] std::uint64_t most_workers(rlim_t open_files);
 

@@ -1,4 +1,4 @@
-// How much of CPUs, memory, processes and files jobs can have here.
+// How many CPUs, processes and files and how much memory jobs can have here.
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 namespace mprun {
 namespace {
 
-// Descriptors mprun itself needs beside those of its workers, and those while one worker starts.
+// Descriptors of mprun itself, apart from those of its workers, and those needed while one worker starts.
 constexpr std::uint64_t kOwnDescriptors = 32;
 constexpr std::uint64_t kDescriptorsPerWorker = 2;
 // Jobs with fewer workers are common.
@@ -87,7 +87,7 @@ MachineFeature open_files() {
   return feature;
 }
 
-/// Processes and threads, by the user's limit, which root does not have, and those of control groups.
+/// Processes and threads, by the user's limit, which does not apply to root, and by those of control groups.
 MachineFeature processes() {
   std::uint64_t most = geteuid() == 0 ? kUnlimited : limits_of(RLIMIT_NPROC).rlim_cur;
   std::string source = "of the user (ulimit -u)";

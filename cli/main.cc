@@ -1,4 +1,4 @@
-// mprun: the composition root. Parses the command line, then works behind a guard (launch/guard.h).
+// mprun: the composition root. Parses the command line, then works under a guard (launch/guard.h).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -65,7 +65,7 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
     return exit->exit_code;
   }
   const auto& line = std::get<CommandLine>(parsed);
-  signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error we handle, not our end
+  signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error that we handle, not our end
   if (line.subcommand == Subcommand::kProgram) {
     return run_guarded(inheritance, true, [&](const Guard& guard) { return run_program(line, guard); });
   }
@@ -132,8 +132,8 @@ Result<Resolved> resolve_command_line(const CommandLine& line) {
 
 namespace {
 
-// Called by operator new. Nothing that takes memory works any more, least of all telling of it: what has been heard is
-// in the files up to the last pulse, and the guard ends whatever runs.
+// Called by operator new. Nothing that allocates works any more, not even a report. What was received is in the files
+// up to the last pulse, and the guard ends whatever runs.
 [[noreturn]] void end_without_memory() {
   constexpr std::string_view kWords =
       "mprun: memory has run out; what was running is ended, what is recorded stays (mprun resume goes on)\n";
@@ -141,12 +141,12 @@ namespace {
   _exit(125);
 }
 
-/// A file that we open must not get the number of a standard descriptor that is closed: it would get our words. What is
-/// put in its place can be used as little, and programs get theirs closed.
+/// Keeps files that we open from getting the number of a closed standard descriptor: our messages would be written to
+/// them. The replacement is as unusable as a closed one, and programs get theirs closed.
 void fill_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
-    open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);  // the lowest number that is free
+    open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);  // the lowest free number
   }
 }
 
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   mprun::fill_standard_descriptors();
   try {
     return mprun::run({argv + 1, argv + argc}, inheritance);
-  } catch (const std::exception& error) {  // a fault of ours
+  } catch (const std::exception& error) {  // a bug of ours
     std::fprintf(stderr, "mprun: internal fault: %s\n", error.what());
     return 125;
   }

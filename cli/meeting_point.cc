@@ -18,7 +18,7 @@ bool resolves(const std::string& host) {
   return true;
 }
 
-/// "NodeAddr=10.0.0.1" of what scontrol shows of a node; empty if it shows none.
+/// "NodeAddr=10.0.0.1" from scontrol's description of a node; empty if it has none.
 std::string address_by_slurm(const std::string& host) {
   const auto shown = run_program_for_text({"scontrol", "-o", "show", "node", host});
   if (!shown || shown->exit_code != 0) return "";

@@ -11,7 +11,7 @@
 namespace mprun {
 namespace {
 
-// A file of that name, spec, script or program, is meant before a subcommand; a directory never.
+// A file of that name (spec, script or program) has precedence over a subcommand; a directory never has.
 bool is_file(const std::string& name) {
   std::error_code error;
   return std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
@@ -19,7 +19,7 @@ bool is_file(const std::string& name) {
 
 std::optional<EarlyExit> parse_words(const std::vector<std::string>& args, OptionParser* parser) {
   CommandLine& line = parser->line;
-  // What stands behind -- is a program's; what stands behind a script is the script's.
+  // Words after -- belong to a program; words after a script belong to the script.
   const auto dashes = std::find(args.begin(), args.end(), "--");
   Words words;
   if (dashes != args.end()) words.program.emplace(dashes + 1, args.end());
@@ -86,7 +86,7 @@ Place place_of(const CommandLine& line) {
   return kRunPlace;
 }
 
-// Whether a field has an effect on the job's kind is for resolve() to say.
+// resolve() checks whether a field has an effect on the job's kind.
 std::optional<EarlyExit> refuse_without_effect(const OptionParser& parser) {
   const Place here = place_of(parser.line);
   std::vector<std::pair<std::string, std::string>> given;  // name or pointer, and the option as it was typed

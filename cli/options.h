@@ -15,7 +15,7 @@ enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kRep
 
 /// Of `mprun submit`.
 struct Submission {
-  int nodes = 0;  ///< 0: not told
+  int nodes = 0;  ///< 0: not given
   std::string partition, time, account;
   std::vector<std::string> sbatch_options;
   bool wait = false, dry_run = false;
@@ -23,7 +23,7 @@ struct Submission {
 
 struct CommandLine {
   Subcommand subcommand = Subcommand::kRun;
-  std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has script and all
+  std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has the script and the rest
   std::vector<std::string> program;  ///< of `mprun -- COMMAND` and `mprun doctor -- COMMAND`
   pid_t pid = 0;                     ///< of `mprun inspect`
   std::string record;                ///< of `mprun inspect`: a file for what it has read
@@ -33,13 +33,13 @@ struct CommandLine {
   std::string cause;                 ///< of `mprun explain`; empty: all
   std::string html, trace, junit;    ///< of `mprun report`, `junit` of a job, too: files to be written
   Submission submission;             ///< of `mprun submit`
-  bool resume = false;               ///< go on in the run directory if it has a run
+  bool resume = false;               ///< continue the run in the run directory if there is one
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
   bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;
   bool log_events = false;  ///< -d events
 };
 
-/// What ends a run of mprun before it begins: --help, --version, or a command line that is wrong.
+/// What ends mprun before it begins: --help, --version, or an invalid command line.
 struct EarlyExit {
   int exit_code = 0;
   std::string text;  ///< for stdout if the code is 0, else for stderr

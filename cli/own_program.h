@@ -1,5 +1,5 @@
-// Short programs that mprun asks something (sbatch, scontrol, squeue): run to their end, their words read. Called by
-// cli/ where there is no job.
+// Short programs that mprun queries (sbatch, scontrol, squeue): it runs them to their end and reads their output.
+// Called by cli/ where there is no job.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct ProgramText {
   std::string out;    ///< what it wrote to stdout; its stderr is ours
 };
 
-/// `argv[0]` is looked for on PATH, and in the folders of daemons. kUsage errors: it is not there.
+/// Looks for `argv[0]` on PATH, and in the folders of daemons. kUsage errors: it does not exist.
 [[nodiscard]] Result<ProgramText> run_program_for_text(std::vector<std::string> argv);
 
 }  // namespace mprun

@@ -1,5 +1,5 @@
-// mprun -- COMMAND: runs a program (or N copies, as ranks) in the terminal it was started from, passes
-// signals on and its exit status through, and leaves nothing of it behind.
+// mprun -- COMMAND: runs a program (or N copies, as ranks) in the terminal it was started from, passes signals on and
+// its exit status through, and leaves nothing of it running.
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -69,8 +69,8 @@ class Program {
       return not_executable ? kNotExecutable : kNotFound;
     }
     if (auto taken = take_signals(); !taken) return report_error(taken.error());
-    // The program is in the process group of who called us. Were its parent in the same session, but in a group of its
-    // own, the kernel would take the program's end for that of a shell, and send SIGHUP to a group with a stopped
+    // The program is in the process group of mprun's caller. If its parent were in the same session, but in a group of
+    // its own, the kernel would take the program's end for that of a shell, and send SIGHUP to a group with a stopped
     // process in it, such as that of a script in CI (setpgid(2): orphaned process groups). So we join, and leave the
     // session.
     const bool joined = setpgid(0, guard_.process_group) == 0;
@@ -82,7 +82,7 @@ class Program {
       wait_for_all();
     }
     kill_descendants(kKillSeconds);
-    if (started) tell_notes();
+    if (started) take_notes();
     say_last_words();
     return code_;
   }
@@ -109,14 +109,14 @@ class Program {
     return {};
   }
 
-  // Of the death of whoever was to wake them, those who wait below hear nothing.
+  // Warns if a dead process was to wake others: those that wait get no notice of its death.
   void settle_locks() {
     for (const SyncLoss& loss : sync_->on_death()) {
       warn(one_line(to_string(loss), kMostText));
     }
   }
 
-  void tell_notes() {
+  void take_notes() {
     bool of_a_process = false;
     for (const AdapterNote& note : notes_->take()) {
       if (watch_->hear(note)) {
@@ -126,11 +126,10 @@ class Program {
       if (observer_ != nullptr && observer_->take(note)) continue;
       warn(one_line(to_string(note), kMostText));
     }
-    if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
+    if (of_a_process) settle_locks();  // the process may have ended already
   }
 
-  // The program has the same standard error, and whoever reads that may sleep: signals, limits and ends do not wait for
-  // it.
+  // The program has the same standard error, and its reader may sleep: signals, limits and ends do not wait for it.
   void say(const std::string& text) { words_.add("mprun: " + text + "\n"); }
   void warn(const std::string& text) {
     if (!quiet_) say("warning: " + text);
@@ -140,7 +139,7 @@ class Program {
     return "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ")";
   }
 
-  // Nothing is left below us but to be heard; what stops us now stops that.
+  // Nothing runs below us any more; only our output must still be read. A signal that stops us now stops that.
   void say_last_words() {
     if (!words_.is_waiting()) return;
     obey_signals();
@@ -174,7 +173,7 @@ class Program {
     }
     ranks_[pid] = rank;
     if (verbose_) say(copies_ == 1 ? "started pid " + std::to_string(pid) : rank_words(rank, pid) + " started");
-    // For where guard and supervisor are killed in one instant. Without the switch all else holds.
+    // In case guard and supervisor are killed in one instant. Without the switch all else holds.
     if (auto tied = kill_when_closed(pid)) switches_.push_back(std::move(*tied));
     return 0;
   }
@@ -195,10 +194,10 @@ class Program {
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
       const int pause = milliseconds_of_pause();
-      const int unheard = words_.is_waiting() ? STDERR_FILENO : -1;
+      const int unwritten = words_.is_waiting() ? STDERR_FILENO : -1;
       std::array<pollfd, 5> waits{pollfd{signals_.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
                                   pollfd{pause > 0 ? -1 : notes_->fd(), POLLIN, 0},
-                                  pollfd{pause > 0 ? -1 : watch_->fd(), POLLIN, 0}, pollfd{unheard, POLLOUT, 0}};
+                                  pollfd{pause > 0 ? -1 : watch_->fd(), POLLIN, 0}, pollfd{unwritten, POLLOUT, 0}};
       const int ready = poll(waits.data(), waits.size(), pause > 0 ? pause : milliseconds_to_wait());
       if (ready < 0 && errno != EINTR) {
         give_up("cannot wait for the program");
@@ -208,8 +207,8 @@ class Program {
         kill_descendants(kKillSeconds);
         _exit(128 + SIGKILL);
       }
-      if (ready > 0 && (waits[2].revents | waits[3].revents) != 0) heard_at_ = monotonic_now();
-      if (ready > 0 && waits[2].revents != 0) tell_notes();
+      if (ready > 0 && (waits[2].revents | waits[3].revents) != 0) last_arrival_ = monotonic_now();
+      if (ready > 0 && waits[2].revents != 0) take_notes();
       if (ready > 0 && waits[3].revents != 0) {
         watch_->take_ends();
         settle_locks();
@@ -229,7 +228,7 @@ class Program {
     signalfd_siginfo info{};
     ssize_t size = 0;
     while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info) {
-      if (!is_heard_by_program(info)) {
+      if (!has_reached_program(info)) {
         on_signal(static_cast<int>(info.ssi_signo));
       } else if (paused_ && stops_jobs(static_cast<int>(info.ssi_signo))) {
         guard_.process.signal(stopped_by_);  // one signal to it, if ours came before it had taken the terminal's
@@ -238,14 +237,15 @@ class Program {
     return size >= 0 || errno == EAGAIN;
   }
 
-  // The terminal has sent it to the program, too. Before we leave the program's process group it comes to us as well.
-  [[nodiscard]] bool is_heard_by_program(const signalfd_siginfo& info) const {
+  // True: the terminal has sent it to the program, too. Until we leave the program's process group it comes to us as
+  // well.
+  [[nodiscard]] bool has_reached_program(const signalfd_siginfo& info) const {
     if (info.ssi_code == SI_KERNEL) return true;
     return info.ssi_code == SI_QUEUE && info.ssi_int == kFromSharedTerminal &&
            info.ssi_pid == static_cast<std::uint32_t>(guard_.pid);
   }
 
-  // The program's end could not be seen any more: it is ended.
+  // The program's end can no longer be seen: it is ended.
   void give_up(const char* what) {
     const Error error = system_error(what, errno);
     say(error.message);
@@ -253,11 +253,11 @@ class Program {
     ranks_.clear();
   }
 
-  // A program that starts others all the time is heard of in batches: each time costs it processor time, too. They are
-  // short, because a box of notes may hold no more than ten.
+  // Notes of a program that starts others all the time are read in batches: each read costs it processor time, too. The
+  // pauses are short, because a box of notes may hold no more than ten.
   [[nodiscard]] int milliseconds_of_pause() const {
     if (observer_ != nullptr) return 0;
-    const Nanos left = heard_at_ + 2 * kNanosPerMilli - monotonic_now();
+    const Nanos left = last_arrival_ + 2 * kNanosPerMilli - monotonic_now();
     return static_cast<int>(std::clamp<Nanos>((left + kNanosPerMilli - 1) / kNanosPerMilli, 0, 2));
   }
 
@@ -267,12 +267,12 @@ class Program {
     return kill_at_ ? std::min(look, 100) : look;
   }
 
-  // What the watch cannot see.
+  // Warns of what the watch cannot see.
   void warn_of_access() {
     if (const auto warning = watch_->take_warning()) warn(*warning);
   }
 
-  // Tells of a hang; true: everything is to be ended.
+  // Reports a hang; true: everything is to be ended.
   bool is_hung() {
     const auto finding = watch_->look(monotonic_now());
     warn_of_access();
@@ -284,7 +284,7 @@ class Program {
     return true;
   }
 
-  // What is stuck below the program is its own affair, as long as it can go on itself.
+  // A hang below the program is its own affair, as long as the program can go on itself.
   [[nodiscard]] bool is_of_program(const HangMonitor::Finding& finding) const {
     return finding.of_all || std::any_of(ranks_.begin(), ranks_.end(),
                                          [&](const auto& rank) { return finding.stuck.count(rank.first) != 0; });
@@ -299,7 +299,7 @@ class Program {
     }
   }
 
-  // The shell looks at the guard. It stops when the program has stopped, not when that is asked for: the program may
+  // The shell looks at the guard, which stops when the program has stopped, not when that is requested: the program may
   // take its time, or ignore it. SIGCONT from the shell reaches the program through the guard again.
   void pause_guard() {
     const bool pauses = !ranks_.empty() && stopped_.size() == ranks_.size();
@@ -341,18 +341,18 @@ class Program {
   Fd folder_;
   Guard guard_;
   std::optional<rlimit> open_files_ =
-      raise_open_files();  ///< as they were: the watch needs many, the program gets its own
+      raise_open_files();  ///< the limits from before: the watch needs many, the program gets its own
   int copies_;
   int ports_;
   ProgramObserver* observer_;
   Environment environment_;
-  Nanos heard_at_ = 0;  ///< notes, or ends
+  Nanos last_arrival_ = 0;  ///< when notes or ends last arrived
   std::optional<NoteBox> notes_;
   TextBacklog words_{STDERR_FILENO};
   std::map<pid_t, int> ranks_;
   std::set<pid_t> stopped_;   ///< those of ranks_ that a shell would show as stopped jobs
   int stopped_by_ = 0;        ///< the last of their signals
-  bool paused_ = false;       ///< the guard is stopped, because all are
+  bool paused_ = false;       ///< the guard is stopped, because all ranks are
   std::vector<Fd> switches_;  ///< kill_when_closed(), one for each
   Fd signals_;
   std::optional<Nanos> kill_at_;

@@ -50,7 +50,7 @@ Error changes_error(const std::string& run_dir, const std::vector<std::string>& 
                      "\n  undo that; or go on with what is there now, and keep the results so far: --accept-changes");
 }
 
-/// What cannot be as it was, whatever the files say.
+/// Changes that cannot be avoided, whatever the files say.
 void add_losses(const JobSpec& spec, const EarlierSessions& earlier, std::vector<std::string>* changes) {
   if (earlier.origin.reads_stdin) {
     changes->emplace_back("the inputs came from standard input: they have to be piped in once more, all of them");
@@ -60,7 +60,7 @@ void add_losses(const JobSpec& spec, const EarlierSessions& earlier, std::vector
   }
 }
 
-/// The spec as it is now, if it is not the one that was recorded. nullopt: it is, or cannot be found any more.
+/// The current spec, if it differs from the recorded one. nullopt: it does not, or cannot be found any more.
 Result<std::optional<Resolved>> changed_spec(const CommandLine& line, const EarlierSessions& earlier) {
   const Provenance& origin = earlier.origin;
   if (origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return std::optional<Resolved>();
@@ -97,7 +97,7 @@ Provenance trace_provenance(const CommandLine& line, const JobSpec& spec, const 
   return origin;
 }
 
-/// The secrets that job.json does not keep, as they are in the spec that the run was made from.
+/// Takes the secrets that job.json does not keep from the spec that the run was made from.
 void take_secrets(const Provenance& origin, Json* recorded) {
   if (!recorded->contains("env") || origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return;
   const auto spec = read_document(origin.spec_path, origin.directory);
@@ -159,7 +159,7 @@ Result<Plan> plan_to_resume(const CommandLine& line) {
   return plan;
 }
 
-/// What is joined from shards later must not take the place of a run that is there already.
+/// A later merge of the shards must not replace a run that exists already.
 Result<void> check_directory_of_shards(const JobSpec& spec) {
   if (!spec.shard) return {};
   const std::filesystem::path all = std::filesystem::path(spec.output_dir).parent_path().parent_path();

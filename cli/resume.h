@@ -1,4 +1,4 @@
-// Going on with a run that was cut short: what was recorded of it, and whether it still is what it was made from.
+// Continues a run that was interrupted: what was recorded of it, and whether that still matches what it was made from.
 // Used by main (before anything is locked or launched) and by run_job.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace mprun {
 
-/// A job as it is to be run, and what its run directory has to remember of it.
+/// A job to run, and what its run directory must record about it.
 struct Plan {
   Resolved resolved;
   Provenance origin;
-  std::uint64_t certain = UINT64_MAX;  ///< KeepRule::certain, if it goes on
-  bool goes_on = false;                ///< with the run in resolved.spec.output_dir
-  bool changed = false;                ///< from what it was made from, and that was accepted
+  std::uint64_t certain = UINT64_MAX;  ///< KeepRule::certain, if it continues a run
+  bool goes_on = false;                ///< continues the run in resolved.spec.output_dir
+  bool changed = false;                ///< differs from what it was made from, and that was accepted
 };
 
-/// The job that the command line names: a new one, or with `mprun resume` or --resume one that is there. Errors:
-/// those of resolve(), no such run, changes that were not accepted.
+/// The job that the command line names: a new one, or with `mprun resume` or --resume an existing one. Errors: those of
+/// resolve(), no such run, changes that were not accepted.
 [[nodiscard]] Result<Plan> make_plan(const CommandLine& line);
 
 }  // namespace mprun

@@ -51,10 +51,10 @@ struct Records {
   OnDisk when = OnDisk::kNow;             ///< what resume needs, and what the job has left in the end
 
   [[nodiscard]] std::vector<Sink*> sinks() const {
-    // Tensors before the results that need them on disk.
+    // Tensors come before the results that need them on disk.
     std::vector<Sink*> sinks{journal.get(), tensors.get(), results.get(), joblog.get(),
                              summary.get(), report.get(),  usage.get()};
-    if (blocks) sinks.push_back(blocks.get());  // behind the results: a block is done when they have all
+    if (blocks) sinks.push_back(blocks.get());  // after the results: a block is done when they have all
     return sinks;
   }
   void warn(const std::vector<std::string>& warnings) const {
@@ -71,7 +71,7 @@ bool shows_progress(const JobSpec& spec, const CommandLine& line) {
   return spec.progress == ProgressMode::kAlways || (spec.progress == ProgressMode::kAuto && !line.quiet);
 }
 
-/// More workers than tasks, or than the system lets us have, is decided here.
+/// Decides what happens with more workers than tasks, or than the system allows.
 Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
   const auto total = inputs.total();
   if (spec->kind != JobKind::kRanks && total && *total < static_cast<std::uint64_t>(spec->processes)) {
@@ -102,14 +102,14 @@ CommandText command_text(const JobSpec& spec) {
   };
 }
 
-/// What earlier sessions have left; empty in a new run.
+/// What earlier sessions left; empty in a new run.
 struct Earlier {
   EarlierResults results;
   bool any = false;
   bool certain = false;  ///< the results are on disk, with their tensors
 };
 
-/// `tensors`: of the run, takes over what is done.
+/// `tensors`, those of the run, take over what is done.
 Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, const Tasks& tasks,
                              const RunDirectory& directory, TensorFiles* tensors) {
   const JobSpec& spec = plan.resolved.spec;
@@ -119,7 +119,7 @@ Result<Earlier> read_earlier(const CommandLine& line, const Plan& plan, const Ta
   rule.mine = tasks.mine;
   rule.failed = !line.retry_failed;
   if (spec.kind == JobKind::kRanks) rule.all_or_none = static_cast<std::uint64_t>(spec.processes);
-  // Ranks of other shards cannot begin anew without ours.
+  // Ranks of other shards cannot begin again without ours.
   if (rule.all_or_none && spec.shard.value_or(Shard{}).count > 1) rule.all_or_none = UINT64_MAX;
   rule.tensors_hold = [tensors](TaskId task, const Json& named) { return tensors->restore(task, named); };
   auto results = read_results(directory.file("results.jsonl"), rule);
@@ -167,7 +167,7 @@ Result<void> open_new_records(const JobSpec& spec, const RunDirectory& directory
   return {};
 }
 
-/// `*records` has the tensors already, and stays where it is.
+/// `*records` has the tensors already, and does not move.
 Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, const CommandLine& line, const Plan& plan,
                           const Earlier& earlier, const ShardTasks& tasks, const Guard& guard, Records* records) {
   TextOptions options = text_options(spec, STDERR_FILENO);
@@ -191,13 +191,13 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   auto opened = earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
                             : open_new_records(spec, directory, plan, results, records);
   if (!opened || records->when == OnDisk::kLater) return opened;
-  // Results that come to disk must find there what a later mprun needs to go on.
+  // What a later mprun needs to continue must be on disk before the first results are.
   records->journal->sync();
   if (records->journal->failure()) return *records->journal->failure();
   return directory.sync();
 }
 
-/// Where this shard runs, for people.
+/// A human-readable name of the place where this shard runs.
 std::string place_name(const Allocation& allocation) {
   std::array<char, HOST_NAME_MAX + 1> host{};
   if (!allocation.node.empty() || gethostname(host.data(), host.size() - 1) != 0) return allocation.node;
@@ -215,7 +215,7 @@ std::string shown_path(const std::string& path) {
   return error || relative.string().rfind("../", 0) == 0 ? path : relative.string();
 }
 
-/// A file that cannot be written is better told before the job than after it.
+/// Reports before the job, not after it, that the file cannot be written.
 Result<void> check_junit(const std::string& path) {
   if (path.empty()) return {};
   std::error_code error;
@@ -270,7 +270,7 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   return code;
 }
 
-/// Nothing is left to be run: the records are all that may have to be finished.
+/// Nothing is left to run: at most the records must be finished.
 int close_finished(const Records& records, const Earlier& earlier, const RunDirectory& directory,
                    const CommandLine& line) {
   JobOutcome outcome;

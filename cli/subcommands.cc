@@ -13,7 +13,7 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// REST has one word beside options, `what`, on any side of it; it becomes `*found`.
+// REST has one word among options, `what`, in any position; it becomes `*found`.
 std::optional<EarlyExit> parse_one_word(const Words& words, const std::string& what, OptionParser* parser,
                                         std::string* found) {
   Words inner = words;
@@ -29,7 +29,7 @@ std::optional<EarlyExit> parse_one_word(const Words& words, const std::string& w
 
 std::optional<EarlyExit> parse_doctor(const Words& words, OptionParser* parser) {
   CommandLine& line = parser->line;
-  if (auto exit = parser->parse(words.rest)) return exit;  // options may stand behind the word too
+  if (auto exit = parser->parse(words.rest)) return exit;  // options may follow the word too
   std::vector<std::string> inner = parser->remaining();
   std::vector<std::string> options = words.options;
   options.insert(options.end(), words.rest.begin(), words.rest.end() - static_cast<std::ptrdiff_t>(inner.size()));
@@ -67,17 +67,17 @@ std::optional<EarlyExit> parse_init(const Words& words, OptionParser* parser) {
   return parse_one_word(words, "SCRIPT.py", parser, &parser->line.script);
 }
 
-// Options may stand on all sides; a PID with a sign shall not be taken for one.
+// Options may stand on all sides; a PID with a sign is not an option.
 std::optional<EarlyExit> parse_inspect(const Words& words, OptionParser* parser) {
   CommandLine& line = parser->line;
   if (auto exit = parser->parse(words.rest)) return exit;
   const std::vector<std::string> inner = parser->remaining();
   if (inner.empty()) return wrong("inspect: name the PID of a process");
   const std::string& target = inner.front();
-  const auto behind = words.rest.end() - static_cast<std::ptrdiff_t>(inner.size());
+  const auto word_at = words.rest.end() - static_cast<std::ptrdiff_t>(inner.size());
   std::vector<std::string> options = words.options;
-  options.insert(options.end(), words.rest.begin(), behind);
-  options.insert(options.end(), behind + 1, words.rest.end());
+  options.insert(options.end(), words.rest.begin(), word_at);
+  options.insert(options.end(), word_at + 1, words.rest.end());
   const bool is_option = target.size() > 1 && target.front() == '-' && target.find_first_of("0123456789") != 1;
   if (is_option) return wrong("unknown option " + target);
   const char* end = target.data() + target.size();
@@ -117,7 +117,7 @@ struct Entry {
   const char* word;
   Subcommand subcommand;
   std::optional<EarlyExit> (*parse)(const Words&, OptionParser*);
-  const char* instead_of_program;  ///< what it is about; null: a program behind -- is, too
+  const char* instead_of_program;  ///< what the subcommand takes; null: a program after --, too
 };
 
 constexpr std::array kEntries = {
@@ -155,8 +155,8 @@ std::optional<EarlyExit> step_over_word(const std::string& what, OptionParser* p
   if (auto exit = parser->parse(words->rest)) return exit;
   const std::vector<std::string> inner = parser->remaining();
   if (inner.empty()) return wrong("`mprun " + words->word + "` needs a " + what);
-  const auto behind = words->rest.end() - static_cast<std::ptrdiff_t>(inner.size());
-  words->options.insert(words->options.end(), words->rest.begin(), behind);
+  const auto word_at = words->rest.end() - static_cast<std::ptrdiff_t>(inner.size());
+  words->options.insert(words->options.end(), words->rest.begin(), word_at);
   words->word = inner.front();
   words->rest.assign(inner.begin() + 1, inner.end());
   return std::nullopt;

@@ -1,4 +1,4 @@
-// The words that mprun knows beside specs, scripts and programs: doctor, init, inspect, merge, report, resume, submit.
+// The words that mprun knows besides specs, scripts and programs: doctor, init, inspect, merge, report, resume, submit.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,12 @@ struct Words {
 };
 
 [[nodiscard]] bool is_subcommand(const std::string& word);
-/// Reads all into the parser's line. Empty: go on; else the exit that follows.
+/// Reads everything into the parser's line. Empty: go on; else the exit that follows.
 [[nodiscard]] std::optional<EarlyExit> parse_subcommand(const Words& words, OptionParser* parser);
 
 /// A spec in a file, or on standard input.
 [[nodiscard]] bool is_spec(const std::string& target);
-/// `mprun OPTIONS run REST`, where REST names `what`, with options before it perhaps: that becomes the word.
+/// `mprun OPTIONS run REST`, where REST names `what`, possibly after options: that becomes the word.
 [[nodiscard]] std::optional<EarlyExit> step_over_word(const std::string& what, OptionParser* parser, Words* words);
 
 }  // namespace mprun

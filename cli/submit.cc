@@ -26,7 +26,7 @@ std::string own_path() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : "mprun";
 }
 
-/// mprun as each node is to start it: what this command line sets, said in one way.
+/// The mprun command that each node runs: all that this command line sets, in one form.
 std::vector<std::string> command_on_nodes(const CommandLine& line, const std::string& run_dir) {
   std::vector<std::string> words = {own_path()};
   if (line.quiet) words.emplace_back("-q");
@@ -43,7 +43,7 @@ std::vector<std::string> command_on_nodes(const CommandLine& line, const std::st
     words.emplace_back("--set");
     words.push_back(key + "=" + line.layer.value.at(Json::json_pointer(pointer)).dump());
   }
-  // A step of one task says nothing of shards.
+  // In a step of one task Slurm says nothing of shards.
   if (line.submission.nodes == 1) words.insert(words.end(), {"--shard", "1/1"});
   std::error_code error;
   words.insert(words.end(), {"--output", run_dir, std::filesystem::absolute(line.spec_path, error).string()});
@@ -67,7 +67,7 @@ BatchJob batch_job(const CommandLine& line, const JobSpec& spec, const std::stri
   return job;
 }
 
-/// A run that is there goes on with as many shards as it was begun with.
+/// An existing run continues with as many shards as it was begun with.
 Result<void> check_shards(const std::string& run_dir, int nodes) {
   std::error_code error;
   if (run_dir.empty() || !std::filesystem::exists(run_dir + "/shards", error)) return {};
@@ -107,10 +107,10 @@ int submit(const CommandLine& line) {
       !written) {
     return report_error(written.error());
   }
-  const auto told = run_program_for_text({"sbatch", "--parsable", script});
-  if (!told) return report_error(told.error());
-  if (told->exit_code != 0) return report_error(launch_error("sbatch has refused the job; its script is " + script));
-  const std::string number = told->out.substr(0, told->out.find_first_of(";\n"));
+  const auto sent = run_program_for_text({"sbatch", "--parsable", script});
+  if (!sent) return report_error(sent.error());
+  if (sent->exit_code != 0) return report_error(launch_error("sbatch has refused the job; its script is " + script));
+  const std::string number = sent->out.substr(0, sent->out.find_first_of(";\n"));
   std::printf("%s\n", number.c_str());
   std::fflush(stdout);
   if (!line.quiet) std::fprintf(stderr, "mprun: job %s; results will be below %s\n", number.c_str(), run_dir->c_str());

@@ -19,19 +19,19 @@
 namespace mprun {
 namespace {
 
-// Between two looks at the files: for each shard that is one of thousands of them a little longer.
+// Time between two looks at the files: a little longer for each shard, as there may be thousands.
 constexpr Nanos kLook = 500 * kNanosPerMilli, kLookPerShard = 5 * kNanosPerMilli;
-// Between two questions to the batch system, which has many others to serve.
+// Time between two queries of the batch system, which has many others to serve.
 constexpr Nanos kAsk = 5 * kNanosPerSecond;
-// Answers in a row that know nothing of the job: while it is requeued there may be one.
+// Answers in a row without the job: while it is requeued there may be one.
 constexpr int kMostUnknown = 2;
 
-/// Whether no process of ours is left in the job, and none to come. `all_ended`: by the shards' files; the end of the
-/// batch script is enough then, what the nodes tidy up afterwards may take minutes. `*unknown` counts answers that name
-/// no state.
+/// Whether no process of ours is left in the job, and none will come. `all_ended`: according to the shards' files. The
+/// end of the batch script is enough then, as the nodes may take minutes to clean up. `*unknown` counts answers without
+/// a state.
 bool is_over(const std::string& batch_job, bool all_ended, int* unknown) {
-  const auto told = run_program_for_text({"squeue", "-h", "-t", "all", "-o", "%T", "-j", batch_job});
-  const std::string state = told && told->exit_code == 0 ? told->out.substr(0, told->out.find('\n')) : "";
+  const auto queue = run_program_for_text({"squeue", "-h", "-t", "all", "-o", "%T", "-j", batch_job});
+  const std::string state = queue && queue->exit_code == 0 ? queue->out.substr(0, queue->out.find('\n')) : "";
   if (state.empty()) return ++*unknown >= kMostUnknown;
   *unknown = 0;
   if (state == "COMPLETING") return all_ended;
@@ -43,7 +43,7 @@ bool is_over(const std::string& batch_job, bool all_ended, int* unknown) {
 class Line {
  public:
   explicit Line(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
-  /// On a terminal the line is written over; elsewhere a line is written where shards have begun or ended.
+  /// On a terminal the line is overwritten; elsewhere a line is written when shards have begun or ended.
   void show(const std::string& text) {
     if (quiet_ || text == last_) return;
     const auto shards = text.find("; ");
@@ -56,7 +56,7 @@ class Line {
       std::fprintf(stderr, "%s\n", text.c_str());
     }
   }
-  /// Something of its own, that stays.
+  /// Writes a separate line, which stays.
   void say(const std::string& text) {
     std::fprintf(stderr, "%s%s\n", terminal_ && !last_.empty() ? "\r\033[K" : "", text.c_str());
     last_.clear();
@@ -69,7 +69,7 @@ class Line {
 
 enum class Choice { kWait, kDetach, kCancel };
 
-/// What who has pressed Ctrl-C wants; who cannot be asked leaves the job alone.
+/// What the user wants after Ctrl-C. If there is no terminal to ask at, the job is left alone.
 Choice ask(Line* line, const sigset_t& signals) {
   if (isatty(STDIN_FILENO) != 1) return Choice::kDetach;
   line->say("d: leave it running, c: cancel it, Enter: go on waiting");
@@ -86,7 +86,7 @@ Choice ask(Line* line, const sigset_t& signals) {
   }
 }
 
-/// As long as it lives its signals wait to be asked for; what comes later ends mprun as it ends anybody.
+/// While this lives, its signals stay pending until they are asked for; afterwards they end mprun.
 class WaitingSignals {
  public:
   WaitingSignals() {

@@ -1,4 +1,5 @@
-// What is in a file of arrays. Called when the inputs and the shared tensors of a job are resolved; reads headers only.
+// Reads what a file of arrays holds. Called when the inputs and the shared tensors of a job are resolved; reads headers
+// only.
 #pragma once
 
 #include <string>
@@ -21,11 +22,11 @@ namespace mprun::job {
 /// The array of a .npy file, without a name. kUsage errors begin with the path.
 [[nodiscard]] Result<InputArray> read_npy_file(const std::string& path);
 
-/// The name of a keyword argument and of the tensor that it gets.
+/// The name of a keyword argument, and of the tensor passed in it.
 using TensorArgument = std::pair<std::string, std::string>;
 
-/// The tensors of a .safetensors file that are asked for; all of them, each under its own name, if none is.
-/// kUsage errors begin with the path.
+/// The requested tensors of a .safetensors file; all of them, each under its own name, if none is requested. kUsage
+/// errors begin with the path.
 [[nodiscard]] Result<std::vector<InputArray>> read_safetensors_file(const std::string& path,
                                                                     const std::vector<TensorArgument>& wanted);
 

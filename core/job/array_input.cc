@@ -9,8 +9,8 @@ namespace mprun::job {
 
 namespace {
 
-/// Gives row numbers only: the workers map the files and cut their rows out of them. With several files they count on
-/// from one file to the next, and no batch has rows of two.
+/// Gives row numbers only: the workers map the files and read their rows from them. With several files the numbers go
+/// on from one file to the next, and no batch has rows of two files.
 class RowSource final : public InputSource {
  public:
   RowSource(std::vector<std::int64_t> ends, std::optional<std::int64_t> batch) : ends_(std::move(ends)), batch_(batch) {
@@ -44,14 +44,14 @@ class RowSource final : public InputSource {
   }
 
  private:
-  std::vector<std::int64_t> ends_;  ///< for each file the first row behind it
+  std::vector<std::int64_t> ends_;  ///< for each file one past its last row
   std::optional<std::int64_t> batch_;
   std::uint64_t total_ = 0;
   std::size_t file_ = 0;
   std::int64_t next_ = 0;
 };
 
-/// Gives the names of files, each of which is a task.
+/// Gives the names of files; each file is a task.
 class FileSource final : public InputSource {
  public:
   explicit FileSource(std::vector<InputArray> arrays) : arrays_(std::move(arrays)) {}
@@ -76,9 +76,9 @@ SourceResult open_arrays(const ArraysInput& input) {
   std::vector<std::int64_t> ends;
   std::int64_t end = 0;
   for (const InputArray& array : input.arrays) {
-    end += array.rows;  // resolve() has seen to it that this is a number of 63 bits
+    end += array.rows;  // resolve() has checked that this fits into 63 bits
     ends.push_back(end);
-    if (!input.one_by_one) break;  // the others have as many
+    if (!input.one_by_one) break;  // the other arrays have as many
   }
   return std::unique_ptr<InputSource>(std::make_unique<RowSource>(std::move(ends), input.batch));
 }

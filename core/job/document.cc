@@ -24,8 +24,8 @@ using job::CountingIterator;
 
 constexpr std::size_t kMaxDepth = 200;
 
-/// Builds the value as nlohmann's own DOM parser would, and refuses what that one lets pass: a key
-/// that stands twice, integers that lose digits, nesting deep enough to exhaust the stack later.
+/// Builds the value as nlohmann's own DOM parser would, and refuses what that parser accepts: duplicate keys, integers
+/// that lose digits, nesting deep enough to exhaust the stack later.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string_view text, const std::size_t& consumed) : text_(text), consumed_(consumed) {}

@@ -1,5 +1,5 @@
-// Document: a JSON text together with where it came from, so that errors can name file and line.
-// Made by cli/ (files, command line) and read by resolve(). Owns text and value.
+// Document: a JSON text and where it came from, so that errors can name file and line. Made by cli/ (files, command
+// line) and read by resolve(). Owns text and value.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace mprun {
 
-/// The name of a document that was read from standard input.
+/// The name of a document that is read from standard input.
 inline constexpr const char* kStdinName = "standard input";
 
 struct Document {
@@ -21,8 +21,8 @@ struct Document {
   Json value = Json::object();
   /// For the command line: JSON pointer → the option as typed ("--set limits.task_seconds=x").
   std::vector<std::pair<std::string, std::string>> origins;
-  /// Fields without an effect on the job are left out, where they are errors else: it serves many jobs, as the user's
-  /// configuration does, or is the record of a run.
+  /// Fields without an effect on the job are dropped; otherwise they are errors. True for a document that serves many
+  /// jobs, like the user's configuration, or is the record of a run.
   bool lenient = false;
 };
 
@@ -33,7 +33,7 @@ struct Document {
 /// The same for a text already in memory.
 [[nodiscard]] Result<Document> parse_document(std::string name, std::string base_dir, std::string text);
 
-/// The line (from 1) on which the value at `pointer` stands, 0 if there is no text.
+/// The line (from 1) of the value at `pointer`, 0 if there is no text.
 [[nodiscard]] int line_of(const Document& document, const std::string& pointer);
 
 /// "job.json:7" or "the command line (--set x=1)": how messages name a place.

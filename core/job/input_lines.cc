@@ -21,11 +21,11 @@ ssize_t read_at(int fd, bool regular, char* to, std::size_t size, std::uint64_t 
   return uninterrupted([&] { return regular ? pread(fd, to, size, static_cast<off_t>(offset)) : read(fd, to, size); });
 }
 
-/// Whether read() would return at once. O_NONBLOCK would do as well, but it changes standard input for
-/// every process that shares it.
+/// Whether read() would return at once. O_NONBLOCK would work too, but changes standard input for every process that
+/// shares it.
 bool is_ready(int fd) {
   pollfd entry{fd, POLLIN, 0};
-  return uninterrupted([&] { return poll(&entry, 1, 0); }) != 0;  // where it cannot be asked, read() will tell
+  return uninterrupted([&] { return poll(&entry, 1, 0); }) != 0;  // if poll() fails, read() will report why
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// InputLines: the lines of a file, pipe or standard input, one by one with a buffer of constant size.
-// Used by the inputs `lines` and `jsonl`; owns the file unless it is standard input.
+// InputLines: the lines of a file, pipe or standard input, one by one, with a buffer of constant size. Used by the
+// inputs `lines` and `jsonl`; owns the file unless it is standard input.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class InputLines {
   enum class Next {
     kLine,     ///< `line` is the next one, without its newline; valid until the next call
     kEnd,      ///< no more
-    kWait,     ///< a pipe has nothing yet
+    kWait,     ///< a pipe has no data yet
     kTooLong,  ///< a line of more than kLongestLine bytes was skipped
-    kFailed,   ///< reading failed, see failure(); the end follows
+    kFailed,   ///< reading failed, see failure(); kEnd follows
   };
   static constexpr std::size_t kLongestLine = std::size_t{1} << 30U;
 
@@ -26,15 +26,15 @@ class InputLines {
   [[nodiscard]] static Result<InputLines> open(const std::string& path, std::size_t longest = kLongestLine);
 
   [[nodiscard]] Next next(std::string_view* line);
-  /// The number of the line that next() gave last, from 1.
+  /// The number of the last line that next() returned, from 1.
   [[nodiscard]] std::uint64_t number() const { return number_; }
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
-  /// Whether it is a regular file, which can be read twice and never waits.
+  /// Whether it is a regular file, which can be read twice and never makes the reader wait.
   [[nodiscard]] bool is_regular() const { return regular_; }
   /// The descriptor to wait on; -1 for a regular file.
   [[nodiscard]] int wait_fd() const { return regular_ ? -1 : descriptor(); }
-  /// Counts the lines of a regular file by a scan for newlines; what is appended to it later is not read.
+  /// Counts the lines of a regular file by a scan for newlines; lines appended to it later are not read.
   [[nodiscard]] Result<std::uint64_t> count();
   /// Goes back to the first line of a regular file.
   void rewind();

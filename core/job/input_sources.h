@@ -1,4 +1,4 @@
-// The openers of each kind of inputs, one file each. Private to core/job; open_inputs() calls them.
+// The functions that open each kind of inputs, one file each. Private to core/job; open_inputs() calls them.
 #pragma once
 
 #include <memory>

@@ -52,7 +52,7 @@ class RangeSource final : public InputSource {
   void skip(std::uint64_t count) override {
     const std::uint64_t steps = std::min(count, count_ - given_);
     given_ += steps;
-    // Modulo 2^64 this is what that many additions come to.
+    // The same as that many additions modulo 2^64.
     next_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(next_) + steps * static_cast<std::uint64_t>(step_));
   }
   [[nodiscard]] std::optional<std::uint64_t> total() const override { return count_; }
@@ -198,7 +198,7 @@ void InputSource::skip(std::uint64_t count) {
   for (; count > 0; --count) {
     passed.clear();
     const Pull pulled = pull(&passed);
-    if (pulled == Pull::kEnd || pulled == Pull::kWait) return;  // what waits has no known end, and is not cut up
+    if (pulled == Pull::kEnd || pulled == Pull::kWait) return;  // waiting inputs have no known end, and are not split
   }
 }
 

@@ -20,7 +20,7 @@ std::string describe_fault(const std::string& name, std::uint64_t line, const Sy
   return words + (fault.at_end ? "half a JSON value: the line ends in the middle" : fault.cause);
 }
 
-/// A line of jsonl without the white space around it and without a byte order mark; empty if it is blank.
+/// A line of jsonl without surrounding white space and byte order mark; empty if it is blank.
 std::string_view trimmed(std::string_view line, std::uint64_t number) {
   if (number == 1 && line.substr(0, 3) == "\xEF\xBB\xBF") line.remove_prefix(3);
   const std::size_t first = line.find_first_not_of(" \t\r");

@@ -1,4 +1,5 @@
-// Json, whole: for all who make, read or copy a value. What only names the type includes job/json_fwd.h.
+// Json, the full definition: for files that make, read or copy a value. Files that only name the type use
+// job/json_fwd.h.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@ extern template class nlohmann::basic_json<nlohmann::ordered_map>;  // compiled 
 
 namespace mprun {
 
-/// The value of a JSON text; `is_discarded()` if it is none.
+/// The value of a JSON text; `is_discarded()` if the text is invalid.
 [[nodiscard]] Json parse_json(std::string_view text);
 
 }  // namespace mprun

@@ -46,7 +46,7 @@ class Check {
 
   [[nodiscard]] char closing() const { return open_.back() == '{' ? '}' : ']'; }
 
-  // Behind a value, or at the end of an empty object or array: what is closed, up to where the next value begins.
+  // After a value, or at the end of an empty object or array: closes what ends here, up to where the next value begins.
   bool leave_ended() {
     skip_space();
     while (!open_.empty()) {
@@ -151,7 +151,7 @@ class Check {
     return true;
   }
 
-  // One character of UTF-8 beyond ASCII, in its shortest form and no surrogate.
+  // One UTF-8 character beyond ASCII, in its shortest form and not a surrogate.
   bool multibyte(unsigned char first) {
     const std::ptrdiff_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
     if (first < 0xc2 || first > 0xf4 || end_ - at_ < size) return false;
@@ -172,7 +172,7 @@ class Check {
 
   const char* at_;
   const char* end_;
-  std::string open_;     ///< the brackets that are not closed
+  std::string open_;     ///< the brackets not yet closed
   bool closed_ = false;  ///< the one just opened is empty
 };
 

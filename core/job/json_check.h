@@ -1,5 +1,5 @@
-// Whether a text is one whole JSON value: what a worker says is its result goes into results.jsonl as it is. Called by
-// the worker pools for every result, so it is one pass that builds nothing; owns nothing.
+// Checks that a text is one whole JSON value: the text that a worker reports as its result goes into results.jsonl
+// unchanged. The worker pools call it for every result, so it makes one pass and builds nothing; owns nothing.
 #pragma once
 
 #include <string_view>

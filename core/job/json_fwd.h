@@ -1,5 +1,5 @@
-// Json, declared and no more, for headers that only name it: the whole library takes a second to compile.
-// Who makes, reads or copies a value includes job/json.h.
+// Json, declared only, for headers that just name it: the whole library takes a second to compile. Files that make,
+// read or copy a value include job/json.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -17,7 +17,7 @@ std::string_view after(std::string_view text, std::string_view mark) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Where the token begins that the parser could not take; nlohmann says only where it stopped reading.
+/// Where the token begins that the parser did not accept; nlohmann only reports where it stopped reading.
 std::size_t token_start(std::string_view text, std::size_t bytes_read, const std::string& last_token,
                         std::string_view cause) {
   const auto says = [&](std::string_view words) { return cause.find(words) != std::string_view::npos; };
@@ -31,7 +31,7 @@ std::size_t token_start(std::string_view text, std::size_t bytes_read, const std
   return start;
 }
 
-/// Common mistakes of people who write JSON as Python or JavaScript; empty if none of them is at `offset`.
+/// Common mistakes of users who write JSON as Python or JavaScript; empty if there is none at `offset`.
 std::string known_mistake(std::string_view text, std::size_t offset) {
   const std::string_view rest = text.substr(offset);
   const char c = rest.empty() ? '\0' : rest.front();

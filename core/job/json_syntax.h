@@ -1,5 +1,5 @@
-// What is wrong with a text that is not JSON, in words a person can use: position and cause.
-// Called by the document reader and by the inputs, for each line of a jsonl file; owns nothing.
+// Explains in plain words what is wrong with a text that is not JSON: position and cause. Called by the document
+// reader, and by the inputs for each line of a jsonl file; owns nothing.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace mprun::job {
 
 struct SyntaxFault {
-  std::size_t offset = 0;  ///< into the text, where the fault shows; its size if the text ends too early
+  std::size_t offset = 0;  ///< into the text, of the fault; its size if the text ends too early
   std::string cause;
   bool at_end = false;  ///< the text ends in the middle of a value
 };

@@ -42,7 +42,7 @@ void append_unicode_escape(std::string* out, unsigned code) {
   for (int shift = 12; shift >= 0; shift -= 4) *out += kHexDigits[(code >> static_cast<unsigned>(shift)) & 0xFU];
 }
 
-/// Appends one byte that cannot stand as it is.
+/// Appends one byte that must be escaped.
 void append_escaped(std::string* out, unsigned byte) {
   switch (byte) {
     case '"':
@@ -98,7 +98,7 @@ void append_utf8(std::string* out, std::uint32_t code) {
   }
 }
 
-/// Appends what a \uXXXX at `at` (behind the u) stands for and returns the bytes it takes.
+/// Appends what the \uXXXX with its digits at `at` means, and returns the bytes it takes.
 std::size_t append_unicode(std::string* out, std::string_view text, std::size_t at) {
   const std::uint32_t code = hex_at(text, at);
   if (code > 0xFFFF) return 0;

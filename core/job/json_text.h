@@ -1,6 +1,6 @@
-// JSON texts of byte strings and back. Bytes that are not UTF-8 become \udc80 to \udcff, as Python's
-// surrogateescape has it, so that a worker or a command gets the very bytes of a file name or line.
-// Used by the inputs and by the command launcher; owns nothing.
+// Converts byte strings to JSON texts and back. Bytes that are not UTF-8 become \udc80 to \udcff, as in Python's
+// surrogateescape, so that a worker or a command gets the exact bytes of a file name or line. Used by the inputs and by
+// the command launcher; owns nothing.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ Error error_in(const Document& document, const std::string& pointer, const std::
   return usage_error(place_of(document, pointer) + ": " + pointer + ": " + words);
 }
 
-/// "file.py:function" in `script` becomes the two fields.
+/// Splits "file.py:function" in `script` into the two fields.
 Result<void> split_script(const Document& document, Json* fields) {
   const auto script = fields->find("script");
   if (script == fields->end()) return {};
@@ -171,7 +171,7 @@ std::string Layers::highest_name() const { return documents_->back().name; }
 Error Layers::error(const std::string& pointer, const std::string& words) const {
   const Document* document = owner(pointer);
   if (document == nullptr || document->name == kDefaultsName) return usage_error(pointer + ": " + words);
-  // a function named by "file.py:function" stands in script
+  // a function named by "file.py:function" is in script
   const bool in_script = pointer == "/function" && !document->value.contains("function");
   return error_in(*document, in_script ? "/script" : pointer, words);
 }

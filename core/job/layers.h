@@ -1,5 +1,5 @@
-// Layers: the documents of one job merged into one value, with the memory of who set what.
-// Made and used by resolve(); borrows the documents and owns the merged value.
+// Layers: the documents of one job merged into one value, which records the document that set each part. Made and used
+// by resolve(); borrows the documents and owns the merged value.
 #pragma once
 
 #include <map>
@@ -22,27 +22,27 @@ class Layers {
   [[nodiscard]] static Result<Layers> merge(const std::vector<Document>& documents);
 
   [[nodiscard]] const Json& value() const { return value_; }
-  /// The value at a pointer; null if it is not there.
+  /// The value at a pointer; null if there is none.
   [[nodiscard]] const Json* find(const std::string& pointer) const;
-  /// Puts a resolved value at a pointer; who set it stays.
+  /// Puts a resolved value at a pointer; its owner stays.
   void put(const std::string& pointer, Json value);
-  /// Removes the value at a pointer, and who set it.
+  /// Removes the value at a pointer, and its owner.
   void erase(const std::string& pointer);
-  /// Moves the merged value out; only who set what remains.
+  /// Moves the merged value out; only the owners remain.
   [[nodiscard]] Json take_value() { return std::move(value_); }
 
-  /// The document that has set the value at `pointer` or around it; null if none has.
+  /// The document that set the value at `pointer` or around it; null if none did.
   [[nodiscard]] const Document* owner(const std::string& pointer) const;
   /// The rank of that document among the layers; -1 if there is none.
   [[nodiscard]] int rank(const std::string& pointer) const;
-  /// Whether a person has set it: the file or command line, not the defaults.
+  /// Whether the user set it, in a file or on the command line, rather than the defaults.
   [[nodiscard]] bool is_set(const std::string& pointer) const;
 
-  /// The document, of this rank or higher and not lenient, that has set the value at `pointer` or a part of it; null if
-  /// none has.
+  /// The document, of this rank or higher and not lenient, that set the value at `pointer` or a part of it; null if
+  /// none did.
   [[nodiscard]] const Document* strict_owner(const std::string& pointer, int rank) const;
 
-  /// Whether the document that has set `pointer` holds a number there.
+  /// Whether the document that set `pointer` has a number there.
   [[nodiscard]] bool sets_number(const std::string& pointer) const;
   /// Whether one of the documents came from standard input.
   [[nodiscard]] bool reads_stdin() const;

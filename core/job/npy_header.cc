@@ -21,7 +21,7 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-/// The sizes that the elements of a kind of numpy's can have; of texts and bytes: any up to 1 GiB.
+/// Whether numpy's elements of that kind can have this size; texts and bytes: any up to 1 GiB.
 bool is_size_of(char kind, std::uint64_t bytes) {
   constexpr std::uint64_t kMost = 1U << 30U;
   const auto one_of = [bytes](std::initializer_list<std::uint64_t> sizes) {
@@ -100,7 +100,7 @@ class LiteralReader {
   }
 
   [[nodiscard]] bool holds_objects() const { return objects_; }
-  /// The first dtype that numpy does not have; empty: none.
+  /// The first dtype that numpy does not know; empty: none.
   [[nodiscard]] const std::string& unknown() const { return unknown_; }
 
  private:
@@ -115,7 +115,7 @@ class LiteralReader {
     rest_.remove_prefix(token.size());
     return true;
   }
-  /// What stands between quotes, escapes as they are.
+  /// The text between quotes, escapes unchanged.
   std::optional<std::string_view> text() {
     if (!peek('\'') && !peek('"')) return std::nullopt;
     const char quote = rest_.front();
@@ -166,7 +166,7 @@ class LiteralReader {
       const auto [end, fault] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), length);
       if (fault != std::errc() || length < 0) return false;
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-      take("L");  // Python 2 wrote long integers so
+      take("L");  // Python 2 wrote long integers this way
       shape->push_back(length);
       if (!take(",") && !peek(')')) return false;
     }

@@ -8,7 +8,7 @@ namespace {
 struct Row {
   std::string_view option;
   Places places;
-  bool only_how = false;  ///< it says how tasks are run, not what is run: where it has no effect it can be left out
+  bool only_how = false;  ///< it says how tasks are run, not what is run: where it has no effect it can be dropped
 };
 
 constexpr Places kRun = kRunPlace | kRunWithResumePlace;
@@ -18,7 +18,7 @@ constexpr Places kDoctor = kDoctorPlace | kDoctorScriptPlace | kDoctorProgramPla
 constexpr Places kPython = kFunctionPlace | kScriptRanksPlace;
 constexpr Places kTasks = kFunctionPlace | kCommandPlace;
 
-// A field that is not here has an effect in every job. The manuals say the same (mprun.1, mprun-job.5).
+// A field that is not listed has an effect in every job. The manuals say the same (mprun.1, mprun-job.5).
 constexpr std::array kFields = {
     Row{"/script", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/function", kJob | kFunctionPlace},
@@ -81,7 +81,7 @@ struct Name {
   std::string_view words;
 };
 
-// A name for several places stands in front of theirs.
+// A name for several places comes before their own.
 constexpr std::array kNames = {
     Name{kJob, "a job"},
     Name{kRun, "`mprun run`"},
@@ -105,7 +105,7 @@ constexpr std::array kNames = {
     Name{kScriptRanksPlace | kProgramRanksPlace, "ranks"},
 };
 
-// A field's row is also its members'.
+// A field's row also covers its members.
 bool covers(std::string_view row, std::string_view option) {
   return option.substr(0, row.size()) == row && (option.size() == row.size() || option[row.size()] == '/');
 }

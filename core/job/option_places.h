@@ -1,5 +1,5 @@
-// Where each option of the command line and each field of a spec has an effect: the one table of it, and the words by
-// which one that has none is refused. Read by cli/ (subcommands) and by resolve() (kinds of jobs). Pure.
+// The one table of where each option of the command line and each field of a spec has an effect, and the words that
+// refuse an option without an effect. Read by cli/ (subcommands) and by resolve() (kinds of jobs). Pure.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ enum Place : Places {
   kFunctionPlace = 1U << 16U,
   kCommandPlace = 1U << 17U,
   kScriptRanksPlace = 1U << 18U,
-  kProgramRanksPlace = 1U << 19U,  ///< of an executable that is no .py file
+  kProgramRanksPlace = 1U << 19U,  ///< of an executable that is not a .py file
 };
 inline constexpr Places kKindPlaces = 0xf0000U;
 
-/// Where an option ("--json") or a field ("/limits/task_seconds") has an effect. A field without a line in the table
-/// has one in every job, an option has none at all.
+/// Where an option ("--json") or a field ("/limits/task_seconds") has an effect. A field that is not in the table has
+/// one in every job, an option has none at all.
 [[nodiscard]] Places places_of(std::string_view option);
 
 struct FieldWithoutEffect {
   std::string field;      ///< a JSON pointer
-  bool only_how = false;  ///< it says how tasks are run, not what is run: left out with a warning, not refused
+  bool only_how = false;  ///< it says how tasks are run, not what is run: dropped with a warning, not refused
 };
 /// The fields that have no effect on this kind of job.
 [[nodiscard]] std::vector<FieldWithoutEffect> fields_without_effect(Place kind);

@@ -1,6 +1,6 @@
 // Which variables of "env" are secrets ("redact" of the spec): their values go to the processes of the job and nowhere
-// else. job.json keeps kRedacted in their place, and whoever reads it back takes the values from the environment anew.
-// Called by resolve(); owns nothing.
+// else. job.json keeps kRedacted in their place; a later mprun takes the values from its environment again. Called by
+// resolve(); owns nothing.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace mprun::job {
 
-/// What stands for a value that is not told.
+/// Stands for a secret value.
 inline constexpr const char* kRedacted = "***";
 
-/// Whether a variable is one that a pattern of "redact" names: * and ? as in file names, upper case as lower.
+/// Whether a pattern of "redact" matches a variable: * and ? as in file names, ignoring case.
 [[nodiscard]] bool is_redacted(const std::vector<std::string>& patterns, const std::string& name);
 
 /// Replaces the redacted values in "env" of a merged spec.
@@ -22,7 +22,7 @@ void redact_env(const std::vector<std::string>& patterns, Json* merged);
 
 struct Resolving;
 
-/// Gives variables whose value is kRedacted that of mprun's own environment; an error if it has none.
+/// Gives variables whose value is kRedacted the value from mprun's own environment; an error if it has none.
 [[nodiscard]] Result<void> restore_redacted(Resolving& job);
 
 }  // namespace mprun::job

@@ -28,7 +28,7 @@ bool is_directory(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// No text that goes to the kernel may hold a NUL.
+/// Refuses texts that hold a NUL, which the kernel does not accept.
 Result<void> refuse_nul(const Layers& layers, const Json& value, const Json::json_pointer& at) {
   if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos) {
     return layers.error(at.to_string(), "contains a NUL character");
@@ -74,7 +74,7 @@ Result<void> resolve_limits(const Layers& layers, Limits* limits) {
   return {};
 }
 
-// Less than an interpreter needs would end every worker at once; more than there is would never be noticed in time.
+// A limit below an interpreter's needs would end every worker at once; one above the memory would be noticed too late.
 Result<void> resolve_memory_limit(Resolving& job) {
   const std::string pointer = "/limits/memory_per_worker";
   const Json* const value = job.layers.find(pointer);
@@ -149,7 +149,7 @@ std::vector<std::string> switched_off(const Json* adapters) {
   return names;
 }
 
-/// The fields that need no look at the machine beyond its number of CPUs.
+/// Resolves the fields that need no look at the machine beyond its number of CPUs.
 void resolve_plain(Resolving& job) {
   Layers& layers = job.layers;
   JobSpec& spec = job.spec;
@@ -242,7 +242,7 @@ Result<void> resolve_directories(Resolving& job) {
   return {};
 }
 
-/// The stem of the spec file, else of the script or program; only characters that suit a directory.
+/// The stem of the spec file, else of the script or program; only characters that are safe in a directory name.
 std::string job_name(const std::vector<Document>& documents, const JobSpec& spec) {
   std::string file = spec.script.empty() && !spec.command.empty() ? spec.command.front() : spec.script;
   for (const Document& document : documents) {
@@ -359,7 +359,7 @@ Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings
     std::vector<Document> with_defaults = {default_layer()};
     with_defaults.insert(with_defaults.end(), layers.begin(), layers.end());
     return resolve_complete(with_defaults, around);
-  } catch (const std::exception& error) {  // nlohmann or filesystem, which the checks above should not let happen
+  } catch (const std::exception& error) {  // nlohmann or filesystem; the checks above should prevent it
     return internal_error(std::string("the job spec could not be resolved: ") + error.what());
   }
 }
@@ -411,7 +411,7 @@ std::string Resolving::path_from_owner(const std::string& pointer, const std::st
 
 std::string absolute_path(const std::string& base, const std::string& path) {
   std::filesystem::path full = std::filesystem::path(base) / path;
-  // behind a symbolic link "x/.." is another directory than x's: only paths without ".." can be tidied by their text
+  // If x is a symbolic link, "x/.." is not x's directory: only paths without ".." can be normalized by their text.
   const bool has_parent = std::find(full.begin(), full.end(), "..") != full.end();
   return has_parent ? full.string() : full.lexically_normal().string();
 }

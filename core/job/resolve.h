@@ -1,6 +1,6 @@
-// From layers of JSON to one JobSpec: built-in defaults < user config < spec file < command line.
-// Called once by cli/ before anything is launched. Every error is Fault::kUsage and names layer
-// (file and line), JSON pointer, what was found, what is allowed and the nearest known name.
+// From layers of JSON to one JobSpec: built-in defaults < user config < spec file < command line. Called once by cli/
+// before anything is launched. Every error is Fault::kUsage and names layer (file and line), JSON pointer, what was
+// found, what is allowed and the nearest known name.
 #pragma once
 
 #include <limits>
@@ -15,16 +15,16 @@
 
 namespace mprun {
 
-/// What the machine offers; injected so that tests need no such machine.
+/// What the machine offers; passed in, so that tests need no such machine.
 struct Surroundings {
   std::string current_directory;            ///< absolute
   std::map<std::string, std::string> env;   ///< mprun's own environment
-  int usable_cpus = 1;                      ///< see procfs/cpu_room.h; fewer where a batch system gave fewer
-  std::string cpus_source = "usable CPUs";  ///< what says so
-  std::string device_root = "/dev";         ///< where nvidia0, davinci0 are looked for
+  int usable_cpus = 1;                      ///< see procfs/cpu_room.h; fewer if a batch system assigned fewer
+  std::string cpus_source = "usable CPUs";  ///< where the number comes from
+  std::string device_root = "/dev";         ///< where to look for nvidia0, davinci0
   bool stdin_is_terminal = false;
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used
-  std::string memory_source;                                               ///< what says so, for messages
+  std::string memory_source;                                               ///< where that comes from, for messages
   Allocation allocation;                                                   ///< recognise() of `env`
 };
 
@@ -38,23 +38,23 @@ struct Decision {
 // Its implicit move moves nlohmann values, which clang-tidy cannot see through.
 struct Resolved {  // NOLINT(bugprone-exception-escape)
   JobSpec spec;
-  Json merged;                        ///< the merged JSON, as `job.json` of the run directory keeps it: without secrets
+  Json merged;                        ///< the merged JSON that `job.json` of the run directory keeps: without secrets
   std::vector<Decision> decisions;    ///< in schema order
-  std::vector<std::string> warnings;  ///< what of it has no effect
+  std::vector<std::string> warnings;  ///< parts without an effect
 };
 
-/// Validates every layer by the schema, merges them (lowest first) and checks what one schema
-/// cannot say: script or command, files that exist, devices that are there.
+/// Validates every layer against the schema, merges them (lowest first) and checks what a schema cannot express: script
+/// or command, files that exist, devices that exist.
 [[nodiscard]] Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around);
 
-/// All of the spec that concerns a program behind --.
+/// The part of the spec that applies to a program after --.
 struct ProgramSpec {
   int copies = 1;
   std::vector<std::string> adapters_off;
   WatchPolicy watch;
 };
 
-/// From the command line's layer, checked by the schema; it has fields that have an effect on a program only.
+/// From the command line's layer, checked against the schema; it has only fields that have an effect on a program.
 [[nodiscard]] Result<ProgramSpec> resolve_program(const Document& layer, const std::string& current_directory);
 
 /// The lowest layer: the `default` keywords of the schema.

@@ -14,14 +14,14 @@ namespace {
 
 enum class PathKind { kFile, kFolder, kPattern };
 
-/// A file or folder that is there is meant itself, whatever its name; else the name may be a pattern.
+/// An existing file or folder is taken itself, whatever its name; otherwise the name may be a pattern.
 PathKind kind_of(const std::string& path, const std::string& found) {
   struct stat status {};
   if (stat(path.c_str(), &status) == 0) return S_ISDIR(status.st_mode) ? PathKind::kFolder : PathKind::kFile;
   return found.find_first_of("*?[") == std::string::npos ? PathKind::kFile : PathKind::kPattern;
 }
 
-/// A path of the spec, absolute and put back into it.
+/// Makes a path of the spec absolute and puts it back.
 Result<std::string> take_path(Resolving& job, const std::string& pointer) {
   const std::string found = job.text(pointer);
   if (found.find('\0') != std::string::npos) return job.layers.error(pointer, "contains a NUL character");
@@ -35,7 +35,7 @@ Error no_rows(const Resolving& job, const std::string& pointer, const InputArray
                                                                      : ": has no inputs: the array has no rows"));
 }
 
-/// The files of a folder or pattern: tasks are the files, or batches of their rows.
+/// Adds the files of a folder or pattern: tasks are the files, or batches of their rows.
 Result<void> add_files(Resolving& job, const std::string& pattern, ArraysInput* inputs) {
   const std::string pointer = "/inputs/npy";
   Result<std::vector<std::string>> paths = match_files(pattern);
@@ -102,7 +102,7 @@ Result<void> add_npy(Resolving& job, ArraysInput* inputs) {
   return add_file(job, pointer, *path, "", inputs);
 }
 
-/// `tensors`: a list of names, or an object of argument and tensor.
+/// Reads `tensors`: a list of names, or an object of arguments and tensors.
 Result<std::vector<TensorArgument>> read_tensors(const Resolving& job) {
   std::vector<TensorArgument> wanted;
   const std::string pointer = "/inputs/tensors";
@@ -136,7 +136,7 @@ Result<void> add_tensors(Resolving& job, ArraysInput* inputs) {
   return {};
 }
 
-/// Every task gets the same rows of all arrays.
+/// Checks that all arrays have the same rows, as every task gets the same rows of each.
 Result<void> check_rows(const Resolving& job, const std::string& pointer, const std::vector<InputArray>& arrays) {
   const InputArray& first = arrays.front();
   const auto other =
@@ -154,7 +154,8 @@ Result<void> check_rows(const Resolving& job, const std::string& pointer, const 
   return job.layers.error(pointer, first.path + ": has no inputs: the tensors have no rows");
 }
 
-/// Named arrays are keyword arguments, an array without a name is the one argument: `call` may say so, nothing else.
+/// Named arrays are keyword arguments, an array without a name is the only argument: `call` may say that and nothing
+/// else.
 Result<void> settle_call(Resolving& job, bool named) {
   if (job.spec.kind != JobKind::kFunction) return {};
   const std::string found = job.text("/call");
@@ -202,7 +203,7 @@ std::string describe_arrays(const ArraysInput& inputs) {
   for (std::size_t i = 0; i < arrays.size() && i < kMostShown; ++i) {
     const InputArray& array = arrays[i];
     if (i > 0) words += ", ";
-    if (!array.dtype.empty()) {  // a tensor: all are of one file
+    if (!array.dtype.empty()) {  // a tensor: all are in one file
       words += (i == 0 ? array.path + ": " : "") + clip(array.name);
     } else {
       words += (array.name.empty() ? "" : array.name + ": ") + array.path;

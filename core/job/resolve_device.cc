@@ -14,8 +14,8 @@ namespace {
 struct DeviceFamily {
   DeviceKind kind;
   const char* name;      ///< for messages
-  const char* node;      ///< of the files in /dev, before the index
-  const char* variable;  ///< that restricts what a process sees
+  const char* node;      ///< prefix of the files in /dev, before the index
+  const char* variable;  ///< restricts which devices a process sees
 };
 
 constexpr DeviceFamily kCuda = {DeviceKind::kCuda, "CUDA", "nvidia", "CUDA_VISIBLE_DEVICES"};

@@ -14,7 +14,7 @@ constexpr std::array<const char*, 8> kKinds = {"items", "range",       "lines", 
 
 bool is_arrays(const std::string& kind) { return kind == "npy" || kind == "safetensors"; }
 
-/// The one kind of inputs that is given.
+/// The one kind of inputs that is set.
 Result<std::string> only_kind(const Resolving& job) {
   const Json& inputs = *job.layers.find("/inputs");
   std::string kind;
@@ -45,7 +45,7 @@ Result<RangeInput> read_range(const Resolving& job, const Json& value) {
   return range;
 }
 
-/// Standard input has one reader and no prompt.
+/// Checks standard input, which has one reader and no prompt.
 Result<void> check_stdin(const Resolving& job, const std::string& pointer) {
   if (job.layers.reads_stdin()) {
     return job.layers.error(pointer, "standard input is read for the job spec already; give the inputs as a file");
@@ -72,7 +72,7 @@ Result<std::string> read_path(Resolving& job, const std::string& kind) {
   return path;
 }
 
-/// With `call` args or kwargs an input must be a list or an object: what can be known of that now.
+/// With `call` args or kwargs an input must be a list or an object: checks what can be known now.
 Result<void> check_call(const Resolving& job, const std::string& kind) {
   const std::string call = job.text("/call");
   if (job.spec.kind != JobKind::kFunction || call == "item" || kind == "jsonl") return {};

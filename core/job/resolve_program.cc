@@ -27,15 +27,15 @@ const char* describe_kind(Place kind) {
   }
 }
 
-/// What to do instead; empty where nothing is near.
+/// What to do instead; empty if there is no hint.
 std::string cure(Place kind, const std::string& field) {
   if (kind == kCommandPlace && field == "/args") return "\n  write the arguments into the command";
   if (kind != kScriptRanksPlace) return "";
   return "\n  to call a function of it once per task, name the function to call: \"function\": \"...\"";
 }
 
-/// Fields without an effect on this kind of job are left out. Where they are set for it, and not in a layer below the
-/// one that names the program: an error if they say what is run, a warning if they only say how.
+/// Drops fields without an effect on this kind of job. If they are set for it, and not in a layer below the one that
+/// names the program: an error if they say what is run, a warning if they only say how.
 Result<void> refuse_without_effect(Resolving& job, Place kind, const char* program) {
   const int program_rank = job.layers.rank(program);
   for (const auto& [field, only_how] : fields_without_effect(kind)) {

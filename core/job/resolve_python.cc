@@ -14,7 +14,7 @@ bool is_executable(const std::string& path) {
 }
 
 /// The file that a shell would execute for `name`; "" if there is none. An empty entry of PATH, which to a shell is the
-/// current directory, is none: nobody asks for that one by a forgotten colon.
+/// current directory, is skipped: it is most likely a stray colon.
 std::string find_on_path(const Resolving& job, const std::string& name) {
   const std::string* variable = job.variable("PATH");
   const std::string path = variable == nullptr ? "/usr/local/bin:/usr/bin:/bin" : *variable;

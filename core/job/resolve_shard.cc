@@ -4,7 +4,7 @@
 namespace mprun::job {
 namespace {
 
-/// The directory of the whole run, the same for all shards without a word between them.
+/// The directory of the whole run, which all shards find without communication.
 Result<std::string> directory_of_all(const Resolving& job, bool* goes_on) {
   const Allocation& place = job.around.allocation;
   *goes_on = true;
@@ -16,7 +16,7 @@ Result<std::string> directory_of_all(const Resolving& job, bool* goes_on) {
   return absolute_path(job.around.current_directory, "runs/" + job.spec.name + "/" + place.run_name);
 }
 
-/// What cannot be shared while it runs.
+/// Refuses jobs that shards cannot share while they run.
 Result<void> resolve_balance(Resolving& job) {
   JobSpec& spec = job.spec;
   spec.balance = job.text("/balance") == "dynamic" ? Balance::kDynamic : Balance::kStatic;

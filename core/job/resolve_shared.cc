@@ -14,9 +14,9 @@ namespace mprun::job {
 
 namespace {
 
-constexpr std::uint64_t kPage = 4096;      // tensors begin at pages of their own
-constexpr std::size_t kMostAxes = 32;      // numpy has no more
-constexpr std::size_t kMostTensors = 400;  // processes learn of all of them in one variable, which may have 128 KiB
+constexpr std::uint64_t kPage = 4096;      // each tensor begins on its own page
+constexpr std::size_t kMostAxes = 32;      // numpy's limit
+constexpr std::size_t kMostTensors = 400;  // one variable describes all of them to processes, and may have 128 KiB
 constexpr auto kMostBytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 /// One tensor of the field, while it is resolved.
@@ -32,7 +32,7 @@ struct Entry {
   }
 };
 
-/// The one of `npy`, `safetensors` and `shape` that is given, and no field of another one.
+/// The one of `npy`, `safetensors` and `shape` that is set; refuses fields of the others.
 Result<std::string> only_source(const Entry& entry) {
   std::string source;
   for (const char* key : {"npy", "safetensors", "shape"}) {
@@ -118,7 +118,7 @@ Result<void> read_shape(Entry& entry) {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return Json(shape).dump(); }
 
-/// Its bytes, and its place behind `*end`.
+/// Sets its size, and its place after `*end`.
 Result<void> place(Entry& entry, const std::string& source, std::uint64_t* end) {
   SharedTensor& tensor = entry.tensor;
   if (tensor.shape.size() > kMostAxes) {
@@ -126,7 +126,7 @@ Result<void> place(Entry& entry, const std::string& source, std::uint64_t* end) 
                                            std::to_string(kMostAxes));
   }
   const std::uint64_t item_bytes = find_dtype(tensor.dtype)->bytes;
-  std::vector<std::int64_t> lengths = tensor.shape;  // numpy refuses what overflows even beside a length of 0
+  std::vector<std::int64_t> lengths = tensor.shape;  // numpy refuses an overflow even with a length of 0
   std::replace(lengths.begin(), lengths.end(), std::int64_t{0}, std::int64_t{1});
   const std::optional<std::uint64_t> most = array_bytes(item_bytes, lengths);
   if (!most || *most > kMostBytes) {

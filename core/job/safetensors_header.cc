@@ -35,7 +35,7 @@ Error damaged(const std::string& words) { return usage_error("has a damaged head
 
 std::string named(const SafeTensor& tensor) { return "the tensor " + in_quotes(clip(tensor.name)); }
 
-/// A JSON list of lengths or offsets, none of them negative.
+/// A JSON list of non-negative lengths or offsets.
 std::optional<std::vector<std::int64_t>> read_numbers(const Json& entry, const char* key) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) return std::nullopt;
@@ -80,7 +80,7 @@ Result<SafeTensor> read_tensor(const std::string& name, const Json& entry, std::
                  std::to_string(end - begin) + " apart");
 }
 
-/// Every byte behind the header must belong to exactly one tensor.
+/// Checks that every byte after the header belongs to exactly one tensor.
 Result<void> check_places(std::vector<SafeTensor> tensors, std::uint64_t data, std::uint64_t file_size) {
   std::sort(tensors.begin(), tensors.end(), [](const SafeTensor& a, const SafeTensor& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -108,7 +108,7 @@ Result<void> check_metadata(const Json& value) {
   return damaged("__metadata__ is no object of texts");
 }
 
-/// The JSON text of the header.
+/// The JSON text in the header.
 Result<std::string_view> header_text(std::string_view head, std::uint64_t file_size) {
   if (head.size() < kLengthBytes) return usage_error("is cut off inside its header");
   std::uint64_t length = 0;

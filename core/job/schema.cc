@@ -16,7 +16,7 @@ std::string dumped(const Json& object, const char* key) {
   return found == object.end() ? std::string() : found->dump();
 }
 
-/// The word of a pattern that allows one word only, such as "^auto$".
+/// The only word that a pattern such as "^auto$" allows.
 std::string word_of_pattern(const Json& subschema) {
   const std::string pattern = subschema.value("pattern", "");
   if (pattern.size() < 3 || pattern.front() != '^' || pattern.back() != '$') return {};
@@ -73,7 +73,7 @@ std::vector<std::string> types_of(const Json& subschema) {
   return type->get<std::vector<std::string>>();
 }
 
-/// Whether a POSIX regular expression, as which our patterns of property names can be read, fits `name`.
+/// Whether `name` matches a POSIX regular expression; our patterns of property names can be read as such.
 bool matches(const std::string& pattern, const std::string& name) {
   regex_t compiled{};
   if (regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) return false;

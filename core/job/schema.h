@@ -1,5 +1,5 @@
-// The job schema (configs/job.schema.json, embedded at build time): its defaults, its parts, and
-// what they allow in words. Called by the validation and by default_layer(); owns the schema, which never changes.
+// The job schema (configs/job.schema.json, embedded at build time): its defaults, its parts, and descriptions of what
+// they allow. Called by the validation and by default_layer(); owns the schema, which never changes.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace mprun::job {
 /// The text of configs/job.schema.json; defined in a generated file.
 extern const std::string_view kSchemaText;
 
-/// The same as a value, parsed once.
+/// The same text as a value, parsed once.
 [[nodiscard]] const Json& schema_json();
 
-/// The subschema for the value at a path of keys and indices; null if the schema knows no such value.
+/// The subschema for the value at a path of keys and indices; null if the schema has none.
 [[nodiscard]] const Json* subschema_at(const Json& schema, const std::vector<std::string>& path);
 
 /// The `default` keywords of a schema and of its properties, as one value; null if there are none.
@@ -31,7 +31,7 @@ extern const std::string_view kSchemaText;
 /// The names of an object's properties.
 [[nodiscard]] std::vector<std::string> property_names(const Json& subschema);
 
-/// The texts a subschema names: its enum, the word of its pattern, its examples.
+/// The texts that a subschema names: its enum, the word of its pattern, its examples.
 [[nodiscard]] std::vector<std::string> known_texts(const Json& subschema);
 
 }  // namespace mprun::job

@@ -1,6 +1,6 @@
-// JobSpec: one job, fully resolved: every field has its final value and every path is absolute.
-// Made by resolve() from the layers (defaults, user config, spec file, command line); read by the
-// supervisor, the launchers and the records. Plain data, owns all it names.
+// JobSpec: one job, fully resolved: every field has its final value and every path is absolute. Made by resolve() from
+// the layers (defaults, user config, spec file, command line); read by the supervisor, the launchers and the records.
+// Plain data, owns everything it names.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class JobKind {
 };
 enum class StartMethod { kFork, kSpawn, kForkserver };
 enum class Order { kInput, kCompletion };
-/// How far the results on disk may be behind those that arrived, should the machine lose its power.
+/// How far the results on disk may lag behind those that arrived, if the machine loses power.
 enum class Durability {
   kNone,   ///< as far as the kernel likes
   kBatch,  ///< a second or 1,000 results, and what arrives while the disk writes
@@ -33,12 +33,12 @@ enum class Durability {
 };
 enum class CallStyle { kItem, kArgs, kKwargs };
 enum class DeviceKind { kCpu, kCuda, kAscend };
-/// How the tensors that tasks return are kept.
+/// How tensors returned by tasks are kept.
 enum class TensorFormat {
   kNpy,          ///< gathered, one .npy for each name; what does not fit goes to a .safetensors file
   kSafetensors,  ///< one .safetensors file a task
 };
-/// Tensors of one name that may differ in shape: each is put into a row of this shape.
+/// Tensors of one name may differ in shape: each is put into a row of this shape.
 struct Padding {
   std::vector<std::int64_t> shape;
   std::string fill;  ///< JSON: a number, or "NaN", "Infinity", "-Infinity"
@@ -63,24 +63,24 @@ struct RetryPolicy {
 struct Limits {
   std::optional<double> task_seconds;              ///< one attempt of one task
   std::optional<double> job_seconds;               ///< the whole job
-  double join_seconds = 30;                        ///< a worker that was told to end
+  double join_seconds = 30;                        ///< for a worker to end after it was asked to
   double grace_seconds = 5;                        ///< between TERM and KILL
   double heartbeat_seconds = 60;                   ///< without one a shard counts as dead (Balance::kDynamic)
-  std::optional<int> tasks_per_worker;             ///< then the worker is replaced
+  std::optional<int> tasks_per_worker;             ///< the worker is then replaced
   std::optional<std::uint64_t> memory_per_worker;  ///< bytes of its own, with its descendants; more: it is ended
 };
 
 enum class OnHang {
-  kRetry,   ///< the stuck worker is ended, its task tried again by a fresh one
-  kKill,    ///< everything is ended, mprun exits with 124
-  kReport,  ///< it is told, and all goes on
+  kRetry,   ///< the stuck worker is ended, and a new one tries its task again
+  kKill,    ///< everything is ended, and mprun exits with 124
+  kReport,  ///< the hang is reported, and everything goes on
 };
 
-/// What is done about a hang.
+/// What to do about a hang.
 struct WatchPolicy {
   OnHang on_hang = OnHang::kReport;
-  double stall_seconds = 300;  ///< nothing moved for so long: told, though nothing is proved
-  std::string hang_report;     ///< absolute path of one more JSON report; empty: none
+  double stall_seconds = 300;  ///< all threads stood still for so long: reported, though nothing is proved
+  std::string hang_report;     ///< absolute path of an additional JSON report; empty: none
 };
 
 /// Where tasks come from; paths are absolute, "-" is standard input.
@@ -107,7 +107,7 @@ struct InputArray {
   std::string name;       ///< of the keyword argument; empty: the array is the only argument
   std::string path;       ///< absolute
   std::int64_t rows = 0;  ///< of its first axis, as its header said when the job was resolved
-  std::string dtype;      ///< of a tensor: as numpy writes it ("<f4"), or "bfloat16"; empty: a .npy file, which says it
+  std::string dtype;      ///< of a tensor: as numpy writes it ("<f4"), or "bfloat16"; empty: a .npy file, which has it
   std::vector<std::int64_t> shape;  ///< of a tensor
   std::uint64_t offset = 0;         ///< of a tensor's first byte, in the file
 };
@@ -119,7 +119,7 @@ struct ArraysInput {
 using InputSpec =
     std::variant<std::monostate, ItemsInput, RangeInput, LinesInput, JsonlInput, GlobInput, GridInput, ArraysInput>;
 
-/// A CPU tensor that all processes of the job map and may write to: a part of one memory file.
+/// A CPU tensor that all processes of the job map and may write to: part of one memory file.
 struct SharedTensor {
   std::string name;                 ///< a plain file name
   std::string dtype;                ///< as numpy writes it ("<f4", "|b1"), or "bfloat16"
@@ -127,8 +127,8 @@ struct SharedTensor {
   bool fortran_order = false;
   std::uint64_t bytes = 0;
   std::uint64_t offset = 0;       ///< of its first byte in the memory file; a multiple of the page size
-  std::string path;               ///< absolute, of the file with what it holds at first; empty: zeros
-  std::uint64_t path_offset = 0;  ///< of the first byte there
+  std::string path;               ///< absolute, of the file with its initial values; empty: zeros
+  std::uint64_t path_offset = 0;  ///< of the first byte in that file
 };
 
 struct JobSpec {
@@ -144,7 +144,7 @@ struct JobSpec {
   std::string python;  ///< absolute path or a name found on PATH; empty if none is needed
   std::vector<std::string> args;
   std::map<std::string, std::string> env;  ///< added to mprun's own environment
-  std::vector<std::string> redact;         ///< patterns of names in `env` whose values nobody is told
+  std::vector<std::string> redact;         ///< patterns of names in `env` whose values are kept secret
   std::string working_directory;           ///< absolute; where workers start
   std::string setup;
   std::string worker_setup;
@@ -162,18 +162,18 @@ struct JobSpec {
   Limits limits;
   WatchPolicy watch;
   int threads_per_worker = 1;
-  bool threads_explicit = false;          ///< threads_per_worker was asked for: it beats OMP_NUM_THREADS and friends
-  bool goes_on = false;                   ///< if there is a run in output_dir, this is its continuation
+  bool threads_explicit = false;          ///< threads_per_worker was set: it overrides OMP_NUM_THREADS and the like
+  bool goes_on = false;                   ///< if there is a run in output_dir, this continues it
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
   std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>
-  std::string results;                    ///< extra copy in the asked order: absolute path, "-" stdout, empty none
+  std::string results;                    ///< extra copy in the requested order: absolute path, "-" stdout, empty none
   TensorFormat tensors = TensorFormat::kNpy;
   ProgressMode progress = ProgressMode::kAuto;
   ViewMode view = ViewMode::kSummary;
-  std::map<std::string, Padding> pad;  ///< by the name of the tensors
-  std::optional<Shard> shard;          ///< of several mprun; output_dir is the shard's own then
-  Balance balance = Balance::kStatic;  ///< of tasks between shards
-  Allocation allocation;               ///< where mprun stands
+  std::map<std::string, Padding> pad;  ///< by name of the tensors
+  std::optional<Shard> shard;          ///< of several mprun; output_dir is then the shard's own
+  Balance balance = Balance::kStatic;  ///< how tasks are balanced between shards
+  Allocation allocation;               ///< where mprun runs
 };
 
 [[nodiscard]] const char* to_string(StartMethod method);

@@ -9,7 +9,7 @@ namespace mprun::job {
 
 namespace {
 
-/// Follows a pointer through the text: `matched_` of its tokens lead to the container that is open.
+/// Follows a pointer through the text: `matched_` of its tokens lead to the open container.
 class Finder final : public nlohmann::json_sax<Json> {
  public:
   Finder(const std::size_t& consumed, std::vector<std::string> tokens)
@@ -46,7 +46,7 @@ class Finder final : public nlohmann::json_sax<Json> {
     return false;
   }
 
-  /// Called at every value: says whether the search goes on.
+  /// Called at every value: returns whether the search goes on.
   bool value(std::size_t at) {
     if (depth_ == matched_ && in_array_) {
       const bool here = std::to_string(index_) == tokens_[matched_ - 1];
@@ -84,14 +84,14 @@ class Finder final : public nlohmann::json_sax<Json> {
 
   bool close() {
     --depth_;
-    return depth_ + 1 > matched_;  // the container on the path ends: what was sought is not in it
+    return depth_ + 1 > matched_;  // the container on the path ends: the wanted value is not in it
   }
 
   const std::size_t& consumed_;
   std::vector<std::string> tokens_;
   std::size_t depth_ = 0;    ///< containers open
-  std::size_t matched_ = 0;  ///< of these the outermost that lie on the path
-  bool on_path_ = false;     ///< the next value is the one the path goes through
+  std::size_t matched_ = 0;  ///< the number of them, from the outermost, that lie on the path
+  bool on_path_ = false;     ///< the path goes through the next value
   bool in_array_ = false;    ///< the innermost container on the path is an array,
   std::size_t index_ = 0;    ///< and this is its next element
 };
@@ -148,7 +148,7 @@ int find_line(std::string_view text, const std::string& pointer) {
     const CountingIterator last(text.data() + text.size(), &consumed);
     Json::sax_parse(first, last, &finder);
     return finder.offset == std::string::npos ? 0 : position_in(text, finder.offset).line;
-  } catch (const Json::exception&) {  // no JSON pointer
+  } catch (const Json::exception&) {  // not a JSON pointer
     return 0;
   }
 }

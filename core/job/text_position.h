@@ -1,5 +1,5 @@
-// Where in a JSON text something stands: offsets to lines, and JSON pointers to lines by reading
-// the text again, so that nothing is recorded per value. Used by the document reader; owns nothing.
+// Finds places in a JSON text: offsets to lines, and JSON pointers to lines by reading the text again, so that nothing
+// is recorded per value. Used by the document reader; owns nothing.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace mprun::job {
 
-/// Reads a text and tells through a counter how far the parser has come.
+/// Reads a text and reports through a counter how far the parser has come.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -45,10 +45,10 @@ struct TextPosition {
 
 [[nodiscard]] TextPosition position_in(std::string_view text, std::size_t offset);
 
-/// The line around `offset`, at most about 76 bytes of it, and below it a caret; two lines, indented.
+/// The line around `offset`, at most about 76 bytes of it, with a caret below it; two lines, indented.
 [[nodiscard]] std::string show_position(std::string_view text, std::size_t offset);
 
-/// The line (from 1) of the value that a JSON pointer names, for a member that of its key; 0 if it is not there.
+/// The line (from 1) of the value that a JSON pointer names, for a member that of its key; 0 if there is none.
 [[nodiscard]] int find_line(std::string_view text, const std::string& pointer);
 
 }  // namespace mprun::job

@@ -30,7 +30,7 @@ struct Finding {
   std::string words;
 };
 
-/// The job schema as valijson wants it, and valijson's validator with the patterns it has compiled.
+/// The job schema for valijson, and valijson's validator with its compiled patterns.
 struct Checker {
   Checker() {
     const auto plain = nlohmann::json::parse(kSchemaText);
@@ -47,8 +47,8 @@ Checker& checker() {
   return made;
 }
 
-/// The same value for valijson, whose adapter knows nlohmann::json only. What the schema does not look into
-/// (the elements of inputs.items, of which there may be millions) is left out.
+/// The same value for valijson, whose adapter knows nlohmann::json only. Parts that the schema does not check (the
+/// elements of inputs.items, of which there may be millions) are left out.
 nlohmann::json to_checkable(const Json& value, const Json* schema) {
   if (value.is_object()) {
     nlohmann::json result = nlohmann::json::object();
@@ -106,7 +106,7 @@ std::vector<std::size_t> order_of(const Json& root, const Path& path) {
   return order;
 }
 
-/// What the user may have meant by `value`; empty if there is nothing near.
+/// What the user may have meant by `value`; empty if nothing is near.
 std::string suggestion(const Json& value, const Json& schema) {
   const bool wants_number = allows_type(schema, "integer") || allows_type(schema, "number");
   if (value.is_string()) {
@@ -117,7 +117,7 @@ std::string suggestion(const Json& value, const Json& schema) {
     const std::optional<std::string> near = nearest_name(text, known_texts(schema));
     return near && *near != text ? in_quotes(*near) : std::string();
   }
-  constexpr double kExact = 9007199254740992.0;  // 2^53: below it doubles are whole numbers exactly
+  constexpr double kExact = 9007199254740992.0;  // 2^53: below it doubles represent whole numbers exactly
   if (value.is_number_float() && allows_type(schema, "integer")) {
     const double number = value.get<double>();
     if (std::trunc(number) == number && std::fabs(number) < kExact) {
@@ -158,7 +158,7 @@ Path path_of(const valijson::ValidationResults::Error& error) {
   return path;
 }
 
-/// A variable by its name; which more the spec wants kept from messages is not known yet.
+/// A variable, judged by its name; it is not known yet which others the spec wants to keep out of messages.
 bool is_secret(const Path& path, const Json& schema) {
   if (path.size() < 2 || path[0] != "env") return false;
   return is_redacted(defaults_of(schema).at("redact").get<std::vector<std::string>>(), path[1]);
@@ -169,7 +169,7 @@ std::vector<Finding> collect(valijson::ValidationResults* results, const Json& r
   std::set<Path> seen;
   valijson::ValidationResults::Error error;
   while (results->popError(error) && findings.size() <= kMostFindings * kMostFindings) {
-    // valijson also tells every parent that a child of it failed
+    // valijson also reports to every parent that a child failed
     if (error.description.rfind("Failed to validate", 0) == 0) continue;
     Path path = path_of(error);
     const Json* value = value_at(root, path);

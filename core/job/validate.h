@@ -1,5 +1,5 @@
-// Validation of one layer by the job schema: valijson gives the verdict and the places, the words
-// are ours. Called by resolve(), once for each layer; owns nothing.
+// Validates one layer against the job schema: valijson gives the verdict and the places, the messages are ours. Called
+// by resolve(), once for each layer; owns nothing.
 #pragma once
 
 #include "base/result.h"
@@ -8,7 +8,7 @@
 
 namespace mprun::job {
 
-/// Checks a document by `schema`. The kUsage error has up to five findings in the order of the text.
+/// Checks a document against `schema`. The kUsage error has up to five findings in the order of the text.
 [[nodiscard]] Result<void> validate(const Document& document, const Json& schema);
 
 }  // namespace mprun::job

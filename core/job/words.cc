@@ -12,7 +12,7 @@ namespace mprun::job {
 
 namespace {
 
-constexpr std::size_t kLongestName = 100;  // longer ones are no typing errors and would cost a large table
+constexpr std::size_t kLongestName = 100;  // longer ones are not typing errors, and would need a large table
 
 std::size_t typing_errors(std::string_view a, std::string_view b) {
   const std::size_t width = b.size() + 1;

@@ -1,5 +1,5 @@
-// Words for messages of core/job: what was found, what is allowed, which known name is near.
-// Called by the validation and the resolver; owns nothing.
+// Words for messages of core/job: what was found, what is allowed, which known name is near. Called by the validation
+// and the resolver; owns nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mprun::job {
 
-/// `text` in at most `limit` bytes, cut in the middle of no UTF-8 character and marked with "...".
+/// `text` in at most `limit` bytes, not cut within a UTF-8 character, and marked with "...".
 [[nodiscard]] std::string clip(std::string_view text, std::size_t limit = 60);
 
 /// A value as a message shows it: its JSON text without newlines, at most about 60 bytes.
@@ -27,7 +27,7 @@ namespace mprun::job {
 /// Names joined by ", ".
 [[nodiscard]] std::string comma_list(const std::vector<std::string>& names);
 
-/// The known name that differs from `name` by the fewest typing errors, if by few enough (Damerau-Levenshtein).
+/// The known name that differs from `name` by the fewest typing errors, if they are few enough (Damerau-Levenshtein).
 [[nodiscard]] std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& known);
 
 /// Whether `text` can be the name of a Python function; bytes from 0x80 on count as letters.
@@ -40,7 +40,7 @@ namespace mprun::job {
 /// more.
 [[nodiscard]] std::optional<std::uint64_t> size_bytes(const Json& value);
 
-/// A size for people: "17 bytes", "2.3 GiB".
+/// A human-readable size: "17 bytes", "2.3 GiB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 }  // namespace mprun::job

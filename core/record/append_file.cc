@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kKeptCapacity = std::size_t{1} << 20;  // a huge value must not pin its memory for the whole job
 
-/// Waits until a non-blocking fd (somebody else's standard output) takes data again.
+/// Waits until a non-blocking fd (an inherited standard output) takes data again.
 void wait_writable(int fd) {
   pollfd waited{fd, POLLOUT, 0};
   uninterrupted([&] { return poll(&waited, 1, -1); });
@@ -37,7 +37,7 @@ std::string write_failure_text(const std::string& path, int error_number, const 
 }
 
 Result<AppendFile> AppendFile::create(const std::string& path, const char* option) {
-  // Read as well: lines are read back to put them in order. A FIFO opened so would never see its reader.
+  // Opened for reading too: lines are read back to put them in order. A FIFO opened so would never see its reader.
   struct stat info {};
   const bool plain = stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
   const int access = plain ? O_RDWR : O_WRONLY;
@@ -95,7 +95,7 @@ bool AppendFile::flush() {
 }
 
 void AppendFile::flush_ready() {
-  // A pipe that polls writable takes PIPE_BUF bytes without blocking, and no more for sure.
+  // A pipe that polls writable is sure to take PIPE_BUF bytes without blocking, but no more.
   std::size_t done = 0;
   for (pollfd ready{fd_.get(), POLLOUT, 0}; !failure_ && done < buffer_.size() && poll(&ready, 1, 0) == 1;) {
     const ssize_t count =

@@ -1,9 +1,9 @@
-// AppendFile: a file that only grows, written in large pieces, which remembers its first failure.
-// Used by the results and joblog writers in mprun (one thread); owns the fd and one reused buffer.
+// AppendFile: a file that only grows, is written in large pieces, and remembers its first failure. Used by the results
+// and joblog writers in mprun (one thread); owns the fd and one reused buffer.
 //
-// Lines are appended straight to buffer(); end_line() writes it out once it is large. After a failure
-// nothing more is written and what is appended is dropped, so that callers check once per pulse, not
-// once per line. Writing to a pipe needs SIGPIPE to be ignored, and blocks while the pipe is full.
+// Lines are appended straight to buffer(); end_line() writes it out once it is large. After a failure nothing more is
+// written and appended data is dropped, so that callers check once per pulse, not once per line. Writing to a pipe
+// needs SIGPIPE to be ignored, and blocks while the pipe is full.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ class AppendFile {
 
   /// Creates or empties the file; `option` is the command-line option that error messages name as the cure.
   [[nodiscard]] static Result<AppendFile> create(const std::string& path, const char* option);
-  /// Opens a file that is there, to go on behind its first `bytes`; the rest is cut off.
+  /// Opens an existing file to continue after its first `bytes`; the rest is cut off.
   [[nodiscard]] static Result<AppendFile> reopen(const std::string& path, std::uint64_t bytes, const char* option);
   /// Takes over an open fd (standard output), which is only ever written to.
   AppendFile(Fd fd, std::string path, const char* option);
 
-  /// Where callers append; holds what is not written yet.
+  /// Where callers append; holds what is not yet written.
   [[nodiscard]] std::string& buffer() { return buffer_; }
   /// Marks the end of what was appended; writes the buffer out if it is large.
   void end_line() {
@@ -40,7 +40,7 @@ class AppendFile {
   }
   /// Writes all that is buffered; false if the file has failed, now or before.
   bool flush();
-  /// Writes only what the fd takes without blocking: for a standard output that somebody may not read.
+  /// Writes only what the fd takes without blocking: for a standard output that may have no active reader.
   void flush_ready();
 
   /// Bytes in the file, buffered ones included.
@@ -49,7 +49,7 @@ class AppendFile {
   [[nodiscard]] std::uint64_t written() const { return written_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Makes a failure of the disk below the file one of the file's own.
+  /// Records a failure of the disk as a failure of this file.
   void fail(int error_number);
   /// The first failure, with what to do about it.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }

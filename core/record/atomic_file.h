@@ -1,4 +1,4 @@
-// Files that take their name when they are whole, so that a name stands for all of a file or for what had it before.
+// Files that get their name only when complete: a name refers to the whole new file, or to what had the name before.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@
 
 namespace mprun {
 
-/// When what a call writes has to be on disk: as soon as the kernel likes, or when the call returns.
+/// When the data of a call must be on disk: whenever the kernel writes it back, or before the call returns.
 enum class OnDisk : std::uint8_t { kLater, kNow };
 
 [[nodiscard]] constexpr OnDisk on_disk(Durability durability) {
   return durability == Durability::kNone ? OnDisk::kLater : OnDisk::kNow;
 }
 
-/// Renames a file that is written under a name beside it to `path`. kNow: its bytes are on disk before the name is
-/// taken, and the name is when this returns. On failure it is removed.
+/// Renames a file that was written under another name in the same directory to `path`. kNow: its bytes are on disk
+/// before the rename, and the name is on disk when this returns. On failure the file is removed.
 [[nodiscard]] Result<void> take_name(AppendFile* file, const std::string& path, OnDisk when);
 
-/// Writes `text` to PATH.tmp, which then takes the name `path`; on failure neither is left behind.
+/// Writes `text` to PATH.tmp, then renames it to `path`; on failure neither file is left.
 [[nodiscard]] Result<void> write_atomically(const std::string& path, std::string_view text, OnDisk when);
 
-/// The document indented by two, with a final newline; bytes that are no UTF-8 become U+FFFD.
+/// The document indented by two spaces, with a final newline; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string indented(const Json& document);
 
 }  // namespace mprun

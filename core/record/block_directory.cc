@@ -29,13 +29,13 @@ Error cannot_make(const std::string& path, int error_number) {
                      "; choose another place with --output");
 }
 
-/// Whoever has made the directory `path`, its name is on disk when this returns.
+/// Brings the name of the directory `path` to disk, whichever process made the directory.
 Result<void> keep_name(const std::string& path) {
   const int failed = sync_directory(fs::path(path).parent_path());
   return failed == 0 ? Result<void>() : cannot_make(path, failed);
 }
 
-/// Makes the directory `path` as `fill` fills it, unless it is there; `ours` is a name beside it that nobody else uses.
+/// Makes the directory `path` and has `fill` fill it, unless it exists; `ours` is a name next to it that only we use.
 Result<void> make_whole(const std::string& path, const std::string& ours,
                         const std::function<Result<void>(const std::string&)>& fill) {
   std::error_code error;
@@ -47,7 +47,7 @@ Result<void> make_whole(const std::string& path, const std::string& ours,
   const int error_number = errno;
   const bool there = error_number == ENOTEMPTY || error_number == EEXIST || fs::exists(path, error);
   if (!there) return cannot_make(path, error_number);
-  fs::remove_all(ours, error);  // another one was quicker
+  fs::remove_all(ours, error);  // another process was quicker
   return keep_name(path);
 }
 
@@ -146,18 +146,18 @@ Result<DoneBlocks> BlockDirectory::look_at_all() const {
   return found;
 }
 
-// A network file system may have done what was asked, lost its answer, and found nothing when asked once more: then the
-// name that is ours alone is there.
+// A network file system may have renamed the file, lost its answer, and found nothing when the request was repeated.
+// Then the new name, which only we use, exists.
 bool BlockDirectory::rename(std::uint64_t share, const BlockName& from, const BlockName& to) const {
   const std::string path = folder(share) + "/";
   const bool renamed = std::rename((path + to_string(from)).c_str(), (path + to_string(to)).c_str()) == 0;
   if (!renamed && (to.state == BlockState::kFree || !has(share, to))) return false;
-  // What it counts for is on disk already. Should the name fail to follow, the block is held by the same shard.
+  // The results it stands for are on disk already. If the name does not get there, this shard still holds the block.
   if (to.state == BlockState::kDone) (void)sync_directory(path);
   return true;
 }
 
-// open(2) asks the server of a network file system, where stat(2) may answer from memory.
+// open(2) asks the server of a network file system; stat(2) may answer from a cache.
 bool BlockDirectory::has(std::uint64_t share, const BlockName& name) const {
   return static_cast<bool>(open_fd(folder(share) + "/" + to_string(name), O_RDONLY));
 }
@@ -167,7 +167,7 @@ std::string BlockDirectory::heartbeat_path(std::uint64_t shard) const {
 }
 
 void BlockDirectory::beat(std::string_view text) const {
-  // A heartbeat that cannot be written is one that has stopped: others act on that.
+  // A heartbeat that cannot be written has stopped, as far as other shards can see. They act on that.
   (void)write_atomically(heartbeat_path(shard_), text, OnDisk::kLater);
 }
 

@@ -6,11 +6,11 @@
 namespace mprun {
 namespace {
 
-// Heartbeats in the time after which they are missed.
+// Heartbeats in the time after which a silent shard counts as dead.
 constexpr Nanos kBeatsInPatience = 10;
-// Between two looks for a block; with many shards longer, or those that wait would load the file system.
+// Time between two searches for a block. It grows with the shards, or those that wait would load the file system.
 constexpr Nanos kLook = 500 * kNanosPerMilli, kLookPerShard = 5 * kNanosPerMilli;
-// Shares that are looked at, in one look, without finding a block.
+// Shares that one search visits without finding a block.
 constexpr int kMostVisits = 8;
 
 }  // namespace
@@ -27,7 +27,7 @@ ClaimedBlocks::ClaimedBlocks(BlockDirectory directory, Options options)
 Result<std::unique_ptr<ClaimedBlocks>> ClaimedBlocks::open(BlockDirectory directory, Options options) {
   // Not make_unique: the constructor is private.
   std::unique_ptr<ClaimedBlocks> blocks(new ClaimedBlocks(std::move(directory), std::move(options)));
-  blocks->tick(monotonic_now());  // they shall know that we live before we have anything
+  blocks->tick(monotonic_now());  // other shards must see us alive before we hold anything
   if (blocks->options_.goes_on) {
     if (auto found = blocks->find_own(); !found) return found.error();
   }
@@ -39,7 +39,7 @@ Result<std::unique_ptr<ClaimedBlocks>> ClaimedBlocks::open(BlockDirectory direct
   return blocks;
 }
 
-// What an earlier session held, and what it had done if results have gone since, or failures are to be tried again.
+// Takes back what an earlier session held, and what it had done if results are missing since or failures are retried.
 Result<void> ClaimedBlocks::find_own() {
   for (std::uint64_t share = 0; share < share_done_.size(); ++share) {
     if (directory_.cutting().blocks_in(share) == 0) continue;
@@ -119,7 +119,7 @@ bool ClaimedBlocks::find_block(Nanos now) {
   return false;
 }
 
-// True: a block of this share is ours.
+// True: this shard now holds a block of the share.
 bool ClaimedBlocks::visit(std::uint64_t share, Nanos now, std::set<std::uint64_t>* holders) {
   auto blocks = directory_.list(share);
   if (blocks && blocks->empty()) {
@@ -143,7 +143,7 @@ bool ClaimedBlocks::visit(std::uint64_t share, Nanos now, std::set<std::uint64_t
   return std::any_of(blocks->begin(), blocks->end(), [&](const BlockName& name) { return claim(share, name, now); });
 }
 
-// Free ones, those of silent shards, and our own of which we do not know: their rename was answered wrongly.
+// Claims a free block, one of a silent shard, or one of ours that we do not know of as its rename was answered wrongly.
 bool ClaimedBlocks::claim(std::uint64_t share, const BlockName& seen, Nanos now) {
   const BlockId block{share, seen.index};
   if (seen.state == BlockState::kDone) return false;
@@ -193,7 +193,7 @@ void ClaimedBlocks::tick(Nanos now) {
   look_after_own();
 }
 
-// Only what is on disk is done: nobody runs it again.
+// A block is done only when its results are on disk: no shard runs it again.
 void ClaimedBlocks::finish_blocks() {
   if (finished_.empty() || !options_.make_durable()) return;
   for (const BlockId block : std::exchange(finished_, {})) {
@@ -206,7 +206,7 @@ void ClaimedBlocks::finish_blocks() {
   next_look_ = 0;
 }
 
-// Of a block that another shard has taken no more tasks are begun.
+// Stops giving out tasks of blocks that another shard has taken.
 void ClaimedBlocks::look_after_own() {
   for (const auto& [block, claim] : claims_) {
     if (claim.hold == Hold::kHeld && !directory_.has(block.share, own(BlockState::kHeld, block))) lose(block);

@@ -1,10 +1,10 @@
-// ClaimedBlocks: the tasks of one shard where shards share them while they run (`--balance dynamic`): claims a block
-// when the supervisor asks for a task and none is left, says of each whose tasks have all ended that it is done, and
-// takes over those of shards whose heartbeats have stopped. Used by mprun's one thread; owns the open inputs and a few
+// ClaimedBlocks: the tasks of one shard where shards share them while they run (`--balance dynamic`). It claims a block
+// when the supervisor asks for a task and none is left, marks a block as done when all its tasks have ended, and takes
+// over the blocks of shards whose heartbeats have stopped. Used by mprun's one thread; owns the open inputs and a few
 // words a block.
 //
-// It believes in nothing but its own renames: what a listing shows may be late, and is only where to try next. A block
-// that another shard has taken away is lost: what this one has of it does not count, merge sees to that.
+// It relies only on its own renames: a listing may be out of date, and only suggests where to try next. A block that
+// another shard has taken away is lost: what this shard has of it does not count, and merge leaves it out.
 #pragma once
 
 #include <deque>
@@ -26,11 +26,11 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
  public:
   struct Options {
     Shard shard;
-    Nanos patience = 60 * kNanosPerSecond;  ///< a heartbeat that stands still for so long has stopped
+    Nanos patience = 60 * kNanosPerSecond;  ///< a heartbeat that has not changed for so long has stopped
     const RowSet* ended = nullptr;          ///< tasks that this shard has ended in earlier sessions
-    bool goes_on = false;                   ///< there was one
-    std::function<Result<std::unique_ptr<InputSource>>()> open_inputs;  ///< of the whole job, from the first on
-    std::function<bool()> make_durable;  ///< has all results so far on disk when it returns; false: they are not
+    bool goes_on = false;                   ///< there was an earlier session
+    std::function<Result<std::unique_ptr<InputSource>>()> open_inputs;  ///< of the whole job, from the first input on
+    std::function<bool()> make_durable;  ///< brings all results so far to disk; false: that failed
     Nanos session = 0;                   ///< differs from one session of a shard to the next
   };
   [[nodiscard]] static Result<std::unique_ptr<ClaimedBlocks>> open(BlockDirectory directory, Options options);
@@ -43,12 +43,12 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
   /// Counts the tasks that end.
   void on_event(const JobEvent& event) override;
 
-  /// This session ends: blocks that it has begun wait for the next one, or for others who need not wait for us; the
-  /// rest is free again.
+  /// Ends this session. Blocks that it has begun stay for the next session, or for other shards, which need not wait
+  /// for us; the rest becomes free again.
   void leave();
-  /// Why blocks can be claimed no more.
+  /// Why no more blocks can be claimed.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  /// What a person should know since the last call: blocks taken over, blocks lost.
+  /// Warnings since the last call: blocks taken over, blocks lost.
   [[nodiscard]] std::vector<std::string> take_warnings();
 
  private:
@@ -56,8 +56,8 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
   struct Claim {
     Hold hold = Hold::kHeld;
     ShardTasks tasks;
-    TaskId next = 0;         ///< the first that was not given out
-    std::uint64_t left = 0;  ///< that have not ended
+    TaskId next = 0;         ///< the first task that was not given out
+    std::uint64_t left = 0;  ///< tasks that have not ended
   };
   struct Look {
     Nanos at = 0;
@@ -80,19 +80,19 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
   BlockDirectory directory_;
   Options options_;
   Heartbeats heartbeats_;
-  Nanos pause_;  ///< between two looks for a block while none is to be had
+  Nanos pause_;  ///< between two searches for a block while there is none
   std::map<BlockId, Claim> claims_;
-  std::deque<BlockId> queue_;      ///< with tasks to be given out
-  std::vector<BlockId> finished_;  ///< all their tasks have ended, and the directory does not know yet
+  std::deque<BlockId> queue_;      ///< blocks with tasks to give out
+  std::vector<BlockId> finished_;  ///< all their tasks have ended, but the directory does not say so yet
   std::vector<bool> share_done_;
   std::size_t shares_done_ = 0;
-  std::uint64_t cursor_;  ///< the share that is looked at next
+  std::uint64_t cursor_;  ///< the next share to visit
   std::map<std::uint64_t, Look> looks_;
-  std::set<std::uint64_t> holders_;  ///< shards that hold blocks, as the last look has shown
+  std::set<std::uint64_t> holders_;  ///< shards that held blocks at the last search
   Nanos next_look_ = 0, next_beat_ = 0;
   std::uint64_t beats_ = 0;
   std::unique_ptr<InputSource> inputs_;
-  TaskId next_input_ = 0;  ///< whose input inputs_ gives next
+  TaskId next_input_ = 0;  ///< the task whose input inputs_ gives next
   std::optional<Error> failure_;
   std::vector<std::string> warnings_;
 };

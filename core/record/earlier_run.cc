@@ -24,13 +24,13 @@
 namespace mprun {
 namespace {
 
-// What is beyond these was not written by an mprun, and is as nothing.
+// Values beyond these were not written by an mprun, and are ignored.
 constexpr std::int64_t kLatestSecond = INT64_MAX / kNanosPerSecond - 1;  // since 1970
 constexpr int kMostSessions = 100'000'000;
 constexpr double kMostSeconds = 1e9;  // of one session
 
-/// Python writes a byte of a file name that is no UTF-8 as half a surrogate pair: JSON, which the parser refuses. What
-/// we look for has none, so they are all replaced.
+/// Python writes a byte of a file name that is not UTF-8 as half of a surrogate pair, which the JSON parser refuses.
+/// All of them are replaced: what we look for has none.
 std::string without_surrogates(std::string_view line) {
   constexpr char kEscape = '\\';
   constexpr std::size_t kDigits = 4;
@@ -50,7 +50,7 @@ void drop(EarlierResults* results, std::uint64_t begin, std::uint64_t end) {
   }
 }
 
-/// 0 for what is no time of this mprun's life.
+/// 0 for anything but a valid time.
 Nanos nanos_of(const Json& text) {
   std::tm parts{};
   if (!text.is_string()) return 0;
@@ -63,14 +63,14 @@ Nanos nanos_of(const Json& text) {
   return seconds * kNanosPerSecond + from_seconds(fraction);
 }
 
-/// Nothing, unless it is a whole number of at least 1 that leaves room for more.
+/// nullopt unless it is a whole number of at least 1 that leaves room for more.
 std::optional<int> session_number(const Json& number) {
   if (!number.is_number_integer()) return std::nullopt;
   const auto session = number.get<std::int64_t>();
   return session >= 1 && session <= kMostSessions ? std::optional(static_cast<int>(session)) : std::nullopt;
 }
 
-/// Why a line does not begin a journal that this mprun can go on with; nullopt: it does.
+/// Why a line does not begin a journal that this mprun can continue; nullopt: it does.
 std::optional<Error> check_first_line(const std::string& path, const Json& line) {
   if (!line.is_object() || !line.contains("journal")) {
     return usage_error(path + " does not begin as a journal does: the run cannot be resumed");
@@ -87,7 +87,7 @@ std::optional<Error> check_first_line(const std::string& path, const Json& line)
   return std::nullopt;
 }
 
-// One line of the journal, told as the event it was. Views in the event are into `line`.
+// Replays one line of the journal as the event that it records. Views in the event point into `line`.
 void replay_line(const Json& line, const std::function<void(const JobEvent&)>& replay) {
   const auto text = [](const Json& object, const char* key) -> std::string_view {
     return object.at(key).get_ref<const std::string&>();
@@ -181,7 +181,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   EarlierSessions found;
   std::optional<Error> fault;
   const auto take = [&](std::string_view text, std::uint64_t offset) {
-    // To nlohmann the first zero is the end of the text, whatever a power cut has left behind it.
+    // To nlohmann the first zero byte ends the text, whatever a power cut left after it.
     const Json line = is_json(text) ? parse_json(text) : Json(Json::value_t::discarded);
     if (fault || (line.is_discarded() && offset != 0)) return;
     if (offset == 0) {
@@ -217,7 +217,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
       }
       replay_line(line, replay);
     } catch (const Json::exception&) {
-      return;  // a line that was half overwritten by a power cut: nothing but an entry of the summary
+      return;  // a line that a power cut half overwrote: only an entry of the summary is lost
     }
   };
   const auto bytes = for_each_line(path, take);

@@ -25,7 +25,7 @@ void cut_command(std::string& out, std::size_t begin) {
   out += "...";
 }
 
-/// Replaces what would break the table, from `begin` on, by two characters each; may end after the longest command.
+/// Escapes what would break the table, from `begin` on, as two characters each; may stop after the longest command.
 void escape_command(std::string& out, std::size_t begin) {
   const auto breaks = [](char c) { return c == '\t' || c == '\n' || c == '\r'; };
   if (std::none_of(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), breaks)) return;
@@ -41,7 +41,7 @@ void escape_command(std::string& out, std::size_t begin) {
   }
 }
 
-/// A task that did not succeed never has Exitval 0 and Signal 0; -1 is what GNU parallel gives a job it stopped.
+/// A task that did not succeed never has Exitval 0 and Signal 0; GNU parallel gives -1 to a job that it stopped.
 [[nodiscard]] int exit_value(const TaskEnded& ended) {
   if (ended.end.exit_code != 0 || ended.end.signal != 0) return ended.end.exit_code;
   switch (ended.status) {

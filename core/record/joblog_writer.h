@@ -1,5 +1,5 @@
-// JoblogWriter: joblog.tsv with GNU parallel's nine columns, so that tools made for `parallel --joblog` read it.
-// A Sink in mprun's one thread; owns the file. Lines are in the order of completion, as GNU parallel's are.
+// JoblogWriter: joblog.tsv with GNU parallel's nine columns, so that tools made for `parallel --joblog` read it. A Sink
+// in mprun's one thread; owns the file. Lines are in the order of completion, as in GNU parallel.
 #pragma once
 
 #include <functional>
@@ -26,14 +26,14 @@ class JoblogWriter : public Sink {
   /// Creates the file with its header line; kUsage if it cannot be written.
   [[nodiscard]] static Result<std::unique_ptr<JoblogWriter>> open(const std::string& path, CommandText command);
 
-  /// Goes on behind the whole lines of an earlier session; a new file if there are none.
+  /// Continues after the whole lines of an earlier session; creates the file if there are none.
   [[nodiscard]] static Result<std::unique_ptr<JoblogWriter>> reopen(const std::string& path, CommandText command);
 
   /// Appends the line of a TaskEnded; writes out what is buffered at a Pulse; ignores the rest.
   void on_event(const JobEvent& event) override;
   /// Writes out all that is buffered; false if the file has failed, now or before.
   bool flush() { return file_.flush(); }
-  /// Brings it to disk as well; a power cut may have lines of it, while the job runs, that it leaves in results.jsonl.
+  /// Also brings it to disk. While the job runs, a power cut may take lines of it that results.jsonl keeps.
   bool sync();
   /// The first failure: lines are missing from joblog.tsv, results are not.
   [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }
@@ -49,7 +49,7 @@ class JoblogWriter : public Sink {
 /// The Command of a function job: `script.py:function INPUT`; of ranks: `script.py`.
 [[nodiscard]] CommandText function_command_text(const JobSpec& spec);
 
-/// Appends a word as a POSIX shell would need it: quoted only if it must be.
+/// Appends a word as a POSIX shell needs it: quoted only if necessary.
 void append_shell_word(std::string* out, std::string_view word);
 
 }  // namespace mprun

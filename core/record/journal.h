@@ -1,11 +1,10 @@
-// Journal: journal.jsonl, what a run must remember beside its results so that another mprun can finish it: what it was
+// Journal: journal.jsonl, which records what another mprun needs to finish the run, apart from its results: what it was
 // made from, and what became of processes, attempts, warnings and hangs. A Sink in mprun's one thread; owns the file.
 //
 //   {"journal":1,"mprun":"0.1.0","started":"..","origin":{..}}                          the first line
 //   {"session":2,"started":"..","certain":4096}                                         each mprun that worked on it
 //   {"place":{"node":"n1","batch_job":"12"}}                                            of a session of a shard
-//   {"certain":4096}                                        so many bytes of results.jsonl, and their tensors, are on
-//   disk
+//   {"certain":4096}                                     so many bytes of results.jsonl, with their tensors, on disk
 //   {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
 //   {"ended":{"exit_code":130,"seconds":1.5,"on_disk":true}}                            the end of a session
 #pragma once
@@ -27,32 +26,32 @@ namespace mprun {
 inline constexpr int kJournalVersion = 1;
 inline constexpr const char* kJournalName = "journal.jsonl";
 
-/// Another one after each start of the machine; empty where the kernel does not say.
+/// A different text after each start of the machine; empty where the kernel does not say.
 [[nodiscard]] std::string boot_id();
 
 class Journal : public Sink {
  public:
   /// Begins the journal of a new run.
   [[nodiscard]] static Result<std::unique_ptr<Journal>> create(const std::string& path, const Provenance& origin);
-  /// How a session begins that goes on.
+  /// How a session that continues a run begins.
   struct Session {
     std::uint64_t bytes = 0;             ///< of the journal so far; the rest of the file is cut off
     int number = 0;                      ///< from 2
     std::uint64_t certain = 0;           ///< bytes of results.jsonl that are on disk, with the tensors that they name
-    const Provenance* origin = nullptr;  ///< told anew if it is another now
+    const Provenance* origin = nullptr;  ///< recorded again if it has changed
   };
   [[nodiscard]] static Result<std::unique_ptr<Journal>> reopen(const std::string& path, const Session& session);
 
-  /// Appends what is not in the results; writes out at a Pulse.
+  /// Appends events that are not in the results; writes them out at a Pulse.
   void on_event(const JobEvent& event) override;
-  /// Where this session runs: the name of the node, and the batch job if there is one.
+  /// Records where this session runs: the name of the node, and the batch job if there is one.
   void tell_place(const std::string& node, const std::string& batch_job);
-  /// So many bytes of results.jsonl are on disk, and the tensors that they name. Returns the file to be synced next, as
-  /// only then this is certain too; -1 after a failure.
+  /// Records that so many bytes of results.jsonl, and the tensors that they name, are on disk. Returns the file to sync
+  /// next, as only then this record is certain too; -1 after a failure.
   int tell_certain(std::uint64_t bytes);
-  /// Brings what it has so far to disk; see failure().
+  /// Brings everything so far to disk; see failure().
   void sync();
-  /// The last line of a session. kNow: all results and their tensors are on disk, and this is when it returns.
+  /// Writes the last line of a session. kNow: results and tensors are on disk, and so is this line when this returns.
   void end(int exit_code, double seconds, OnDisk when);
   [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }
 

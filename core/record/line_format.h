@@ -1,5 +1,5 @@
-// Numbers and literals into a char array, for the lines of results.jsonl and joblog.tsv: a million
-// lines a second leave no time for streams or locales. Private to core/record; owns nothing.
+// Writes numbers and literals into a char array, for the lines of results.jsonl and joblog.tsv: a million lines a
+// second leave no time for streams or locales. Private to core/record; owns nothing.
 #pragma once
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// LineOffsets: where the line of each task is in results.jsonl, 8 bytes a task. Tasks that are far apart, as those of a
-// shard that helps others, cost no room for what lies between. Used by ResultsWriter.
+// LineOffsets: the offset of each task's line in results.jsonl, 8 bytes a task. Tasks that are far apart, like those of
+// a shard that helps others, cost no memory for the gap between them. Used by ResultsWriter.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class LineOffsets {
     const auto page = pages_.find(index / kPage);
     return page == pages_.end() ? kAbsent : page->second[index % kPage];
   }
-  /// Behind the last index that was set.
+  /// One past the last index that was set.
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// Calls `take` with each offset that was set, in the order of the indices, until it returns false.
   template <typename Take>

@@ -42,7 +42,7 @@ std::size_t LineReader::copy_bytes(int fd, std::uint64_t offset, std::size_t mos
 }
 
 bool LineReader::load(int fd, std::uint64_t offset) {
-  // A window that begins some way before what is wanted has all lines that are less than that way out of order.
+  // A window that begins some way before the wanted line also holds lines that are out of order by less than that.
   const std::size_t way = most_ / 4;
   const bool near = wanted_ != 0 && offset + way >= begin_ && offset < begin_ + length_ + way;
   goes_back_ = near && (goes_back_ || offset < begin_);

@@ -16,7 +16,7 @@ class LineReader {
   static constexpr std::size_t kSmallestWindow = std::size_t{4} * 1024;
   static constexpr std::size_t kLargestWindow = std::size_t{256} * 1024;
 
-  /// `most`: bytes of the window, however sequential the reads are.
+  /// `most`: bytes of the window at most, however sequential the reads are.
   explicit LineReader(std::size_t most = kLargestWindow) : most_(most) {}
 
   /// Appends the line that begins at `offset`, newline included, to `to`; false: it has no end, or cannot be read.
@@ -41,7 +41,7 @@ class LineReader {
 };
 
 /// Calls `take` with every whole line of a regular file, without its newline, and with its offset; returns the bytes of
-/// whole lines. kUsage errors: it is not there, or is no such file; others: it cannot be read.
+/// whole lines. kUsage errors: the file does not exist, or is not a regular file; others: it cannot be read.
 [[nodiscard]] Result<std::uint64_t> for_each_line(const std::string& path,
                                                   const std::function<void(std::string_view, std::uint64_t)>& take);
 

@@ -33,7 +33,7 @@ namespace {
 
 std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-/// A file that takes its name when it is whole.
+/// A file that gets its name when it is complete.
 class NewFile {
  public:
   static Result<NewFile> create(const std::string& path, OnDisk when) {
@@ -52,7 +52,7 @@ class NewFile {
   OnDisk when_;
 };
 
-/// Workers are numbered on from shard to shard, as ranks are.
+/// Workers are numbered consecutively from shard to shard, as ranks are.
 std::vector<int> first_workers_of(const std::vector<ShardRun>& shards) {
   std::vector<int> first;
   int next = 0;
@@ -64,13 +64,13 @@ std::vector<int> first_workers_of(const std::vector<ShardRun>& shards) {
   return first;
 }
 
-/// Where the task of a joblog's line was; `host`: where the column Host begins.
+/// The node of the task of a joblog line; `host`: where the column Host begins.
 const std::string& node_of(const ShardRun& shard, std::string_view line, std::size_t host) {
   if (shard.places.size() < 2) return shard.node;
   return shard.node_at(utc_text(from_seconds(std::strtod(std::string(line.substr(host + 3)).c_str(), nullptr))));
 }
 
-// The column Host has the node, as with GNU parallel.
+// The column Host holds the node, as in GNU parallel.
 Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const DoneBlocks* done, const std::string& path,
                            OnDisk when) {
   auto joblog = NewFile::create(path, when);
@@ -99,7 +99,7 @@ Result<void> merge_joblogs(const std::vector<ShardRun>& shards, const DoneBlocks
   return joblog->finish();
 }
 
-/// The file of a hang, and others, as they are found from the whole run's directory.
+/// The path of a file, such as that of a hang, relative to the whole run's directory.
 std::string below(const ShardRun& shard, const std::string& file) {
   return file.empty() ? "" : "shards/" + folder_of(shard.shard) + "/" + file;
 }
@@ -109,14 +109,14 @@ void number_worker(Json* object, int first_worker) {
   if (worker >= 0) (*object)["worker"] = worker + first_worker;
 }
 
-/// A line of a shard's journal that belongs into that of the whole run.
+/// Appends a line of a shard's journal to that of the whole run, if it belongs there.
 void append_event(const ShardRun& shard, int first_worker, Json event, AppendFile* out) {
   for (const char* const key : {"process", "retried", "notice", "hang"}) {
     if (!event.contains(key) || !event[key].is_object()) continue;
-    Json& told = event[key];
-    number_worker(&told, first_worker);
-    if (told.contains("file")) told["file"] = below(shard, told.value("file", ""));
-    if (told.contains("text")) told["text"] = shard.name() + ": " + told.value("text", "");
+    Json& fields = event[key];
+    number_worker(&fields, first_worker);
+    if (fields.contains("file")) fields["file"] = below(shard, fields.value("file", ""));
+    if (fields.contains("text")) fields["text"] = shard.name() + ": " + fields.value("text", "");
     out->append(line_of(event));
   }
 }
@@ -145,7 +145,7 @@ Result<void> merge_journals(const std::vector<ShardRun>& shards, const std::vect
   return journal->finish();
 }
 
-/// What all shards came to: the gravest of their exit codes.
+/// The outcome of all shards: the gravest of their exit codes.
 int exit_code_of(const std::vector<ShardRun>& shards) {
   constexpr std::array kGravest = {125, 3, 124, 1};
   int code = 0;
@@ -184,18 +184,18 @@ void add_lists(const ShardRun& shard, int first_worker, Json* summary) {
   }
 }
 
-/// What the journal of a shard tells that has left no summary: it was killed, or still runs.
+/// The summary of a shard that has written none, from its journal: it was killed, or still runs.
 Result<Json> summary_so_far(const ShardRun& shard) {
   Summary summary(JobSpec(), 0);
   const auto sessions = read_journal(shard.path, [&summary](const JobEvent& event) { summary.on_event(event); });
   if (!sessions) return sessions.error();
   summary.go_on({}, *sessions);
-  Json told = summary.to_json(0, 0);
-  told["sessions"] = sessions->sessions;
-  return told;
+  Json json = summary.to_json(0, 0);
+  json["sessions"] = sessions->sessions;
+  return json;
 }
 
-/// All of it but the tensors and the counts of what the results show.
+/// The whole summary except for the tensors and the counts that the results show.
 Json merge_summaries(const std::vector<ShardRun>& shards, const std::vector<int>& first_workers) {
   Json summary = *shards.front().summary;
   summary.erase("command_exits");
@@ -226,7 +226,7 @@ void put_counts(const MergedResults& results, Json* summary) {
   (*summary)["tasks_per_second"] = seconds > 0 ? static_cast<double>(done) / seconds : 0.0;
 }
 
-/// With a journal the directory is a run that can be resumed, which it is not while parts of it are missing.
+/// A directory with a journal is a run that can be resumed; this one cannot be while parts of it are missing.
 Result<void> remove_journal(const std::string& run_dir, OnDisk when) {
   const std::string path = run_dir + "/" + kJournalName;
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return system_error("cannot remove " + path, errno);
@@ -234,7 +234,7 @@ Result<void> remove_journal(const std::string& run_dir, OnDisk when) {
   return failed == 0 ? Result<void>() : system_error("cannot remove " + path, failed);
 }
 
-/// `done`: where shards have claimed blocks, who has done which; else nullptr.
+/// `done`: which shards have done the blocks, if blocks were claimed; else nullptr.
 Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& shards, const DoneBlocks* done) {
   const auto path = [&run_dir](const char* name) { return run_dir + "/" + name; };
   const std::vector<int> first_workers = first_workers_of(shards);
@@ -265,7 +265,7 @@ Result<MergedRun> join(const std::string& run_dir, const std::vector<ShardRun>& 
   Json summary = merge_summaries(shards, first_workers);
   put_counts(*merged, &summary);
   summary["tensors"] = tensors->to_json();
-  if (done != nullptr) summary["exit_code"] = merged->failed > 0 ? 1 : 0;  // all is done, whatever became of a shard
+  if (done != nullptr) summary["exit_code"] = merged->failed > 0 ? 1 : 0;  // all is done, however a shard ended
   Json spec = shards.front().spec;
   spec.erase("shard");
   if (auto written = write_atomically(path("job.json"), indented(spec), when); !written) return written.error();
@@ -296,7 +296,7 @@ std::vector<std::string> unfinished_blocks(const std::vector<ShardRun>& shards, 
   return lines;
 }
 
-/// Where all blocks are done, a shard may be missing or have come to a bad end: that is told, and no fault.
+/// If all blocks are done, a shard may be missing or have failed: that is a warning, not an error.
 Result<void> leave_out_missing(const DoneBlocks& done, std::vector<ShardRun>* shards,
                                std::vector<std::string>* warnings) {
   if (shards->size() != done.cutting.shards) {

@@ -12,7 +12,7 @@
 namespace mprun {
 namespace {
 
-// Bytes of all windows together that look at results of shards.
+// Total bytes of the windows through which results of shards are read.
 constexpr std::size_t kAllWindows = std::size_t{64} << 20U;
 
 /// The results of one shard that count, in the order of their tasks.
@@ -21,7 +21,7 @@ class Cursor {
   Cursor(const ShardRun& shard, const DoneBlocks* done, std::size_t window)
       : path_(shard.path + "/results.jsonl"), shard_(shard.shard.index), done_(done), reader_(std::in_place, window) {}
 
-  /// Looks once at all lines: whether they are in order, and which comes first. False: there are none.
+  /// Scans all lines once: whether they are in order, and which comes first. False: there are none.
   [[nodiscard]] Result<bool> prepare() {
     std::optional<TaskId> last;
     inode_ = inode_of(open_fd(path_, O_RDONLY | O_NOFOLLOW));
@@ -43,7 +43,7 @@ class Cursor {
   [[nodiscard]] const ResultLine& line() const { return *line_; }
   [[nodiscard]] bool has_begun() const { return line_.has_value(); }
 
-  /// False: there are no more.
+  /// False: there are no more lines.
   [[nodiscard]] Result<bool> next() {
     if (!ordered_ && !line_) {
       if (auto indexed = make_index(); !indexed) return indexed.error();
@@ -75,11 +75,11 @@ class Cursor {
     return false;
   }
 
-  /// The lines of others come first: thousands of files cannot be open at once.
+  /// Closes the file while lines of other shards come first: thousands of files cannot be open at once.
   void rest() { file_.reset(); }
 
  private:
-  /// Of a file in another order; it lives from the first line to the last.
+  /// Indexes a file that is in another order; the index lives from the first line to the last.
   [[nodiscard]] Result<void> make_index() {
     const auto read = for_each_line(path_, [this](std::string_view text, std::uint64_t offset) {
       if (const auto line = split_result_line(text); line && counts(*line)) index_.emplace_back(line->task, offset);
@@ -123,7 +123,7 @@ void append_line(std::string_view text, const ResultLine& line, int first_worker
 Result<MergedResults> merge_results(
     const std::vector<ShardRun>& shards, const std::vector<int>& first_workers, const DoneBlocks* done, AppendFile* out,
     const std::function<Result<void>(std::size_t shard, std::string_view text, const ResultLine& line)>& take) {
-  using Next = std::pair<TaskId, std::size_t>;  // whose line comes next in which shard
+  using Next = std::pair<TaskId, std::size_t>;  // the task whose line comes next, and its shard
   std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
   std::vector<Cursor> cursors;
   const std::size_t window = std::clamp(kAllWindows / std::max<std::size_t>(1, shards.size()),
@@ -136,7 +136,7 @@ Result<MergedResults> merge_results(
   }
   MergedResults merged;
   TaskId expected = 0;
-  std::size_t last = 0;  // the shard whose line was last
+  std::size_t last = 0;  // the shard of the last line
   while (!queue.empty()) {
     const std::size_t shard = queue.top().second;
     queue.pop();

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20U;
 
-/// The begin of a gathered file of one shard.
+/// The beginning of a gathered file of one shard.
 struct TensorHead {
   std::string text;  ///< the whole header
   job::NpyHeader header;
@@ -52,7 +52,7 @@ bool same_rows(const job::NpyHeader& one, const job::NpyHeader& other) {
          std::equal(one.shape.begin() + 1, one.shape.end(), other.shape.begin() + 1);
 }
 
-/// Within the file system where it can be done there.
+/// Copies within the file system where it can.
 bool copy_bytes(int from, int to, std::uint64_t at, std::uint64_t bytes) {
   std::string buffer;
   for (std::uint64_t done = 0; done < bytes;) {
@@ -91,8 +91,8 @@ Result<MergedTensors> MergedTensors::begin(const std::string& run_dir, const std
   return merged;
 }
 
-// The file is made with the header of the shard that has the most rows: where nobody knew how many there are, each has
-// as many as its last task needs.
+// The file gets the header of the shard with the most rows: where their number was not known, each shard has as many as
+// its last task needs.
 Result<MergedTensors::Gathered*> MergedTensors::gathered(const std::string& name) {
   if (const auto known = gathered_.find(name); known != gathered_.end()) return &known->second;
   std::optional<TensorHead> longest;
@@ -113,7 +113,7 @@ Result<MergedTensors::Gathered*> MergedTensors::gathered(const std::string& name
   file.data_offset = longest->header.data_offset;
   file.row_bytes = longest->header.item_bytes;
   for (std::size_t i = 1; i < longest->header.shape.size(); ++i) {
-    file.row_bytes *= static_cast<std::uint64_t>(longest->header.shape[i]);  // of a file that is as large as it says
+    file.row_bytes *= static_cast<std::uint64_t>(longest->header.shape[i]);  // no overflow: the file is this large
   }
   const std::string path = folder_ + "/" + name + ".npy";
   auto to = open_file(path, O_RDWR | O_CREAT | O_EXCL, 0666);

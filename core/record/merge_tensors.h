@@ -1,5 +1,5 @@
 // MergedTensors: the tensors of all shards in one folder. Used by merge.cc. Gathered files are copied row by row, as
-// results name them; a task's own file gets a second name where the file system can, else it is copied.
+// results name them. A task's own file gets a second name where the file system can do that, else it is copied.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ namespace mprun {
 
 class MergedTensors {
  public:
-  /// Takes the place of what an earlier merge has left in `run_dir`. `shards` outlives this.
+  /// Replaces what an earlier merge left in `run_dir`. `shards` must outlive this object.
   [[nodiscard]] static Result<MergedTensors> begin(const std::string& run_dir, const std::vector<ShardRun>& shards);
 
-  /// Copies what a result names (its field "tensors"). Errors: it is not there; tensors of one name that differ.
+  /// Copies what a result names (its field "tensors"). Errors: it does not exist; tensors of one name differ.
   [[nodiscard]] Result<void> take(std::size_t shard, TaskId task, const Json& tensors);
-  /// Ends the files; what could not be done is for people. kNow: they are on disk when this returns.
+  /// Ends the files; returns human-readable warnings. kNow: the files are on disk when this returns.
   [[nodiscard]] Result<std::vector<std::string>> finish(OnDisk when);
   /// As TensorFiles::to_json().
   [[nodiscard]] Json to_json() const { return files_.to_json(); }
 
  private:
-  /// One NAME.npy: where it goes, and rows that are still to be copied from one shard.
+  /// One NAME.npy: where it goes, and the rows still to be copied from one shard.
   struct Gathered {
     Fd to;
     std::uint64_t data_offset = 0, row_bytes = 0;

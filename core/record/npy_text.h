@@ -1,5 +1,5 @@
-// The header that a .npy file of version 1.0 begins with, as mprun writes it. Used for the tensors that tasks return
-// and for shared ones; owns nothing.
+// The header of a .npy file of version 1.0, as mprun writes it. Used for the tensors that tasks return and for shared
+// ones; owns nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct NpyText {
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
 
-  /// As many bytes as are asked for; empty if these are too few.
+  /// Of exactly that many bytes; empty if these are too few.
   [[nodiscard]] std::string of_length(std::size_t bytes) const;
-  /// As short as it can be, ending at a multiple of 64, where numpy has its data begin.
+  /// As short as possible, ending at a multiple of 64, where numpy begins the data.
   [[nodiscard]] std::string aligned() const;
 
  private:

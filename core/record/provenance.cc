@@ -22,7 +22,7 @@ namespace mprun {
 namespace {
 
 constexpr std::uint64_t kMostHashed = std::uint64_t{8} << 20U;
-// Names of input files that are marked one by one; more of them are marked together.
+// Input files that are fingerprinted one by one; further ones are fingerprinted together.
 constexpr std::size_t kMostMarks = 64;
 
 Fingerprint fingerprint_of(std::string what, const std::string& path) {
@@ -57,7 +57,7 @@ struct InputPaths {
   }
 };
 
-/// What a pattern finds: the names are the inputs.
+/// The fingerprint of what a pattern finds: the names are the inputs.
 Fingerprint mark_names(const JobSpec& spec) {
   Fingerprint mark{"the files that inputs.glob finds", std::get<GlobInput>(spec.inputs).pattern, 0, 0, ""};
   auto source = open_inputs(spec);
@@ -123,10 +123,10 @@ Provenance provenance_of(const JobSpec& spec, const std::string& spec_path, std:
 std::vector<std::string> changed_files(const Provenance& then, const Provenance& now) {
   std::map<std::string, const Fingerprint*> known;  // one file may be script, input and shared tensor
   for (const Fingerprint& mark : then.files) known[mark.path] = &mark;
-  std::set<std::string> told;
+  std::set<std::string> seen;
   std::vector<std::string> changes;
   for (const Fingerprint& mark : now.files) {
-    if (!told.insert(mark.path).second) continue;
+    if (!seen.insert(mark.path).second) continue;
     const auto it = known.find(mark.path);
     if (it == known.end()) {
       changes.push_back(mark.what + " " + mark.path + " was not there");
@@ -136,7 +136,7 @@ std::vector<std::string> changed_files(const Provenance& then, const Provenance&
     }
   }
   for (const auto& [path, mark] : known) {
-    if (told.count(path) == 0) changes.push_back(mark->what + " " + path + " is no longer used");
+    if (seen.count(path) == 0) changes.push_back(mark->what + " " + path + " is no longer used");
   }
   return changes;
 }

@@ -5,7 +5,7 @@
 namespace mprun {
 namespace {
 
-// Takes `key` and the number behind it off the front of `*rest`.
+// Takes `key` and the number after it off the front of `*rest`.
 template <typename Number>
 bool take_number(std::string_view* rest, std::string_view key, Number* number) {
   if (rest->substr(0, key.size()) != key) return false;
@@ -39,7 +39,7 @@ std::optional<ResultLine> split_result_line(std::string_view line) {
   ResultLine result;
   std::string_view rest = line;
   if (!take_number(&rest, R"({"task":)", &result.task) || !take_status(&rest, &result)) return std::nullopt;
-  const std::size_t tail = rest.rfind(kTail);  // behind it are only numbers
+  const std::size_t tail = rest.rfind(kTail);  // only numbers follow
   if (tail == rest.npos) return std::nullopt;
   result.payload = rest.substr(0, tail);
   rest.remove_prefix(tail);

@@ -1,5 +1,5 @@
-// ResultLine: one line of results.jsonl, as ResultsWriter writes it, taken apart without parsing its value. For what
-// reads run directories; owns nothing.
+// ResultLine: one line of results.jsonl, as ResultsWriter writes it, split without parsing its value. For readers of
+// run directories; owns nothing.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ struct ResultLine {
   int worker = 0;
   int attempt = 1;
   double start = 0;    ///< seconds since 1970
-  double seconds = 0;  ///< it took
+  double seconds = 0;  ///< duration
 };
-/// nullopt: not a line of ResultsWriter. It may still be torn within the value.
+/// nullopt: not a line of ResultsWriter. The value of any other line may still be torn.
 [[nodiscard]] std::optional<ResultLine> split_result_line(std::string_view line);
 
 }  // namespace mprun

@@ -31,14 +31,14 @@ namespace {
   return AppendFile{Fd(fd), "standard output", "--results"};
 }
 
-/// Appends JSON text as one line: a line break in JSON is only ever white space between tokens.
+/// Appends JSON text as one line: line breaks in JSON are only ever white space between tokens.
 void append_json(std::string& out, std::string_view text, std::string_view if_empty) {
   const std::size_t begin = out.size();
   out.append(text.empty() ? if_empty : text);
   for (std::size_t at = out.find('\n', begin); at != out.npos; at = out.find('\n', at)) out[at] = ' ';
 }
 
-/// Writes the file anew without the lines that do not count; as it was, should that fail.
+/// Rewrites the file without the lines that do not count; if that fails, the file stays as it was.
 [[nodiscard]] Result<void> leave_out(const std::string& path, const EarlierResults& earlier, OnDisk when) {
   if (earlier.dropped.empty()) return {};
   const auto from = open_file(path, O_RDONLY);
@@ -165,7 +165,7 @@ bool ResultsWriter::write_out() {
   return journal_.flush();
 }
 
-// Begins to bring to disk what has arrived, unless the disk is still busy with what came before; `now` waits for it.
+// Begins to bring new results to disk, unless the disk is still busy with earlier ones; `now` waits for it.
 void ResultsWriter::make_durable(bool now) {
   if (!settle(now)) return;
   std::vector<Fd> files = written_files_ ? written_files_() : std::vector<Fd>();
@@ -183,7 +183,7 @@ bool ResultsWriter::make_durable() {
   return !failure();
 }
 
-// False: a sync is under way; `now` waits for its end. What has come to disk then is told, and that brought to disk.
+// False: a sync is under way; `now` waits for its end. Records what is then on disk, and brings the record to disk.
 bool ResultsWriter::settle(bool now) {
   for (;;) {
     if (now) sync_.wait();
@@ -208,7 +208,7 @@ void ResultsWriter::append_task(const TaskEnded& ended) {
   if (journal_.buffer().size() >= AppendFile::kFlushBytes || failure()) write_out();
 }
 
-// Hands the copy what it may have now, as long as somebody takes it: what nobody reads stays on disk.
+// Gives the copy what it may have now, as long as its reader takes it; what is not read stays on disk.
 void ResultsWriter::feed_copy() {
   last_fed_ = journal_.size();
   write_out();
@@ -219,7 +219,7 @@ void ResultsWriter::feed_copy() {
   check_copy();
 }
 
-// Appends lines until a buffer is full; false if nothing is there to be copied.
+// Appends lines until a buffer is full; false if there is nothing to copy.
 bool ResultsWriter::fill_copy() {
   std::string& out = copy_->buffer();
   if (order_ == Order::kCompletion && out.size() < AppendFile::kFlushBytes) {
@@ -265,7 +265,7 @@ void ResultsWriter::remember(TaskId task, std::uint64_t offset) {
   offsets_.set(index, offset);
 }
 
-// Lines that could not be written any more (see AppendFile) lie past the end, and so does what is absent.
+// Lines that could not be written (see AppendFile) lie past the end, and so do absent ones.
 bool ResultsWriter::present(std::uint64_t offset) const { return offset < journal_.size(); }
 
 void ResultsWriter::check_copy() {

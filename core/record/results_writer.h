@@ -1,12 +1,12 @@
-// ResultsWriter: the journal of a run, results.jsonl, one line a task, and the copy `--results` asks for.
-// A Sink in mprun's one thread; owns both files. Lines go to the journal in the order of completion;
-// for `order: input` finish() puts the file in input order, and the copy holds a line back (on disk, not
-// in memory: 8 bytes a task) until all earlier tasks are there.
+// ResultsWriter: the journal of a run, results.jsonl, one line a task, and the copy that `--results` asks for. A Sink
+// in mprun's one thread; owns both files. Lines go to the journal in the order of completion. For `order: input`,
+// finish() puts the file in input order, and the copy holds a line back (on disk, not in memory: 8 bytes a task) until
+// all earlier tasks are there.
 //
-// Results are written out at every Pulse, so that a killed mprun loses none that arrived earlier; the disk follows as
-// JobSpec::durability says. reopen() goes on with the file of a run that was cut short.
+// Results are written out at every Pulse, so a killed mprun loses none that arrived earlier; the disk follows as
+// JobSpec::durability says. reopen() continues the file of a run that was interrupted.
 //
-// The caller checks failure() at each pulse and stops the job, and prints what take_warnings() gives.
+// The caller checks failure() at each pulse and then stops the job, and prints what take_warnings() returns.
 #pragma once
 
 #include <cstdint>
@@ -32,26 +32,25 @@ struct ResultsOptions {
   Order order = Order::kInput;
   std::string copy;  ///< JobSpec::results: a path, "-" for standard output, empty for none
   Durability durability = Durability::kNone;
-  /// Files and directories that have to be on disk before the results that come next: what was changed since the last
-  /// call.
+  /// Files and directories that must be on disk before the next results: those changed since the last call.
   std::function<std::vector<Fd>()> written_files = {};
-  /// Called before lines are written: what has to be on file whenever they are.
+  /// Called before lines are written, to write out what must be on file before them.
   std::function<void()> before_writing = {};
-  /// Told now and then, in jobs with such files: so many bytes of results.jsonl are on disk, and the files they need.
-  /// Returns the file that this was written to, to be synced in its turn, or -1.
+  /// Called now and then, in jobs with such files: so many bytes of results.jsonl, and the files they need, are on
+  /// disk. Returns the file in which this was recorded, which is synced next, or -1.
   std::function<int(std::uint64_t bytes)> certain = {};
-  ShardTasks tasks = {};  ///< that this run has
+  ShardTasks tasks = {};  ///< the tasks of this run
 };
 
 class ResultsWriter : public Sink {
  public:
-  /// For Durability::kBatch: results and time that may pass before the disk is asked.
+  /// For Durability::kBatch: results and time that may pass before a sync.
   static constexpr std::uint64_t kMostUnsynced = 1000;
   static constexpr Nanos kSyncEvery = 800 * kNanosPerMilli;
 
   /// Creates both files, emptied; a file that cannot be written is a kUsage error.
   [[nodiscard]] static Result<std::unique_ptr<ResultsWriter>> open(const ResultsOptions& options);
-  /// Goes on behind the results of earlier sessions, without the lines that do not count.
+  /// Continues after the results of earlier sessions, without the lines that do not count.
   [[nodiscard]] static Result<std::unique_ptr<ResultsWriter>> reopen(const ResultsOptions& options,
                                                                      const EarlierResults& earlier);
 
@@ -63,14 +62,14 @@ class ResultsWriter : public Sink {
   [[nodiscard]] std::uint64_t bytes() const { return journal_.size(); }
   /// Brings all results so far, and the files they need, to disk, whatever the durability; false: it failed.
   [[nodiscard]] bool make_durable();
-  /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the asked order; call it once, last.
-  /// On failure the file stays whole, in the order of completion, and take_warnings() says why.
-  /// `deliver`: wait for the reader of the copy; else the copy ends where he stopped reading.
+  /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the requested order; call it once, last.
+  /// On failure the file stays whole, in the order of completion, and take_warnings() says why. `deliver`: wait for the
+  /// reader of the copy; else the copy ends where its reader stopped.
   void finish(bool deliver = true);
 
   /// The first failure of results.jsonl: results are being lost, the job should stop.
   [[nodiscard]] const std::optional<Error>& failure() const { return journal_.failure(); }
-  /// What a person should know since the last call: the copy stopped, the file could not be put in order.
+  /// Warnings since the last call: the copy stopped, the file could not be put in order.
   [[nodiscard]] std::vector<std::string> take_warnings();
 
  private:
@@ -98,11 +97,11 @@ class ResultsWriter : public Sink {
   std::function<std::vector<Fd>()> written_files_;
   std::function<void()> before_writing_;
   std::function<int(std::uint64_t)> certain_;
-  std::uint64_t syncing_ = 0;  ///< bytes that will be certain when sync_ is idle; 0: nobody wants to know
-  bool has_files_ = false;     ///< results have needed files so far
+  std::uint64_t syncing_ = 0;  ///< bytes that will be certain when sync_ is idle; 0: not needed
+  bool has_files_ = false;     ///< results so far have needed files
   FileSync sync_;
   std::uint64_t unsynced_ = 0;  ///< results since the last sync began
-  Nanos synced_ = 0;            ///< when that was
+  Nanos synced_ = 0;            ///< when that sync began
   LineReader reader_;
   ShardTasks tasks_;
   LineOffsets offsets_;            ///< of the lines of tasks_, one after the other; only for Order::kInput

@@ -1,4 +1,4 @@
-// RunDetails: what a run directory tells beside its RunRecord and only the page of `mprun report` shows: the reports of
+// RunDetails: what a run directory records beyond its RunRecord, for the page of `mprun report` only: the reports of
 // hangs, and CPU and memory over time.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace mprun {
 
-/// A hang as hangs/N.json and hangs/N.txt have it.
+/// A hang as recorded in hangs/N.json and hangs/N.txt.
 // Its implicit move moves a nlohmann value, which clang-tidy cannot see through.
 struct HangFile {    // NOLINT(bugprone-exception-escape)
   Json report;       ///< null if it cannot be read
-  std::string text;  ///< the same
+  std::string text;  ///< empty if it cannot be read
 };
 
 struct RunDetails {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kPublic = 0777;  // less the umask
 constexpr int kMostSuffixes = 10'000;
-// What there may be before the journal has its first line.
+// Files that may exist before the journal has its first line.
 constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results.jsonl", "joblog.tsv", kJournalName};
 
 [[nodiscard]] Error cannot_create(const std::string& path, int error_number) {
@@ -46,7 +46,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return text;
 }
 
-/// The name of a directory that was just made is on disk when this returns.
+/// Brings the name of a new directory to disk (kNow).
 [[nodiscard]] Result<void> keep_name(const fs::path& directory, OnDisk when) {
   const int failed = when == OnDisk::kNow ? sync_directory(directory.parent_path()) : 0;
   if (failed != 0) return cannot_create(directory.string(), failed);
@@ -62,8 +62,8 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return keep_name(parent, when);
 }
 
-/// The directories of a shard that stand above its own, as private as that; the other shards make them too, and whoever
-/// finds one cannot know that its name is on disk.
+/// Makes the directories above a shard's own, as private as that. Other shards make them too, and a process that finds
+/// one cannot know whether its name is on disk.
 [[nodiscard]] Result<void> create_for_all(const fs::path& shard, OnDisk when) {
   const fs::path shards = shard.parent_path();
   if (Result<void> made = create_parents(shards.parent_path(), when); !made) return made;
@@ -74,7 +74,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return {};
 }
 
-/// One file name, whatever the job is called.
+/// The job's name as a single file name.
 [[nodiscard]] std::string name_of(const JobSpec& spec) {
   std::string name = spec.name;
   for (char& c : name) {
@@ -83,7 +83,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return name.empty() || name == "." || name == ".." ? "job" : name;
 }
 
-/// Makes runs/<name>/<timestamp>[-N]; mkdir decides which of two runs in the same second gets which.
+/// Makes runs/<name>/<timestamp>[-N]; mkdir decides which of two runs in the same second gets which name.
 [[nodiscard]] Result<std::string> create_default(const JobSpec& spec, OnDisk when) {
   std::error_code failed;
   const fs::path current = fs::current_path(failed);
@@ -98,7 +98,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return cannot_create(base, EEXIST);
 }
 
-/// Makes the directory the user named; an empty one that is there is taken. `created` says which.
+/// Makes the directory that the user named, or takes it if it is empty. `created` says which.
 [[nodiscard]] Result<std::string> create_named(const fs::path& asked, OnDisk when, bool* created) {
   fs::path path = asked.lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
@@ -118,7 +118,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return path.string();
 }
 
-/// Points `latest` beside the directory to it, in one step; the errno of a failure, or 0.
+/// Points `latest`, next to the directory, to it in one step; returns an errno, or 0.
 [[nodiscard]] int point_latest(const fs::path& directory) {
   const std::string name = directory.filename().string();
   const std::string temporary = (directory.parent_path() / (".latest-" + name)).string();
@@ -131,7 +131,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return error_number;
 }
 
-/// Keeps other mpruns out, until the descriptor is closed by all who have it.
+/// Locks out other mpruns until every copy of the descriptor is closed.
 [[nodiscard]] Result<Fd> lock_directory(const std::string& path) {
   Fd fd = open_fd(path, O_RDONLY | O_DIRECTORY);
   if (!fd) return usage_error("cannot open the run directory " + path + ": " + std::strerror(errno));
@@ -143,14 +143,14 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 [[nodiscard]] Result<void> fill(const std::string& path, const Json& merged, OnDisk when) {
   const std::string logs = path + "/logs";
   if (mkdir(logs.c_str(), kPrivateFolder) != 0) return cannot_create(logs, errno);
-  // That of one that was there as well: who made it may not have waited for the disk.
+  // Also that of a directory that existed: the process that made it may not have waited for the disk.
   if (Result<void> kept = keep_name(path, when); !kept) return kept;
   Result<void> written = write_atomically(path + "/job.json", indented(merged), when);
   if (!written) return usage_error(std::move(written).error().message);
   return {};
 }
 
-/// The journal has a whole line, or cannot be read and may have one.
+/// True: the journal has a whole line, or cannot be read and may have one.
 [[nodiscard]] bool may_have_a_line(const fs::path& journal) {
   std::ifstream file(journal, std::ios::binary);
   if (!file.is_open()) {
@@ -162,7 +162,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
   return file.bad() || !file.eof();
 }
 
-/// No line of a journal, which is written last before anything is launched, and nothing of somebody else.
+/// True: the journal, which gets its line last before a launch, has none, and all files are those of an unstarted run.
 [[nodiscard]] bool is_unborn(const fs::path& path) {
   std::error_code failed;
   bool ours = fs::exists(path / "logs", failed);
@@ -211,7 +211,7 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
 Result<std::string> RunDirectory::create_for_shards(const JobSpec& spec) {
   if (spec.output_dir.empty()) {
     auto made = create_default(spec, OnDisk::kLater);
-    if (made) (void)point_latest(*made);  // nothing but a convenience
+    if (made) (void)point_latest(*made);  // only a convenience
     return made;
   }
   if (auto made = create_parents(spec.output_dir, OnDisk::kLater); !made) return made.error();
@@ -225,7 +225,7 @@ Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
   if (!lock) return lock.error();
   const std::string logs = path + "/logs";
   if (mkdir(logs.c_str(), kPrivateFolder) != 0 && errno != EEXIST) return cannot_create(logs, errno);
-  if (unlink((path + "/summary.json").c_str()) != 0 && errno != ENOENT) {  // of a session that is not the last one
+  if (unlink((path + "/summary.json").c_str()) != 0 && errno != ENOENT) {  // of an earlier session
     return usage_error("cannot write to the run directory " + path + ": " + std::strerror(errno));
   }
   return RunDirectory(path, std::move(*lock));

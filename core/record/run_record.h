@@ -1,5 +1,5 @@
-// RunRecord: what a run directory tells about a run, whether it has ended, still runs or was killed. Read by `mprun
-// report` from job.json, journal.jsonl, results.jsonl and summary.json; owns some 40 bytes for every attempt.
+// RunRecord: what a run directory records of a run that has ended, still runs or was killed. Read by `mprun report`
+// from job.json, journal.jsonl, results.jsonl and summary.json; owns some 40 bytes for every attempt.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
   enum class End { kOk, kFailed, kCancelled, kRetried };
   struct Attempt {
     TaskId task = 0;
-    double start = 0, seconds = 0;  ///< since 1970; it took
+    double start = 0, seconds = 0;  ///< since 1970; duration
     int worker = 0;
     int attempt = 1;
     End end = End::kOk;
@@ -50,8 +50,8 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
   int sessions = 0;
   double started = 0;                  ///< of the first session, seconds since 1970
   std::optional<double> seconds;       ///< of all sessions; nullopt: the last has not ended, or was killed
-  std::optional<int> exit_code;        ///< the same
-  std::optional<std::uint64_t> total;  ///< of tasks, where summary.json knows
+  std::optional<int> exit_code;        ///< nullopt: the same
+  std::optional<std::uint64_t> total;  ///< number of tasks, if summary.json has it
   std::vector<Attempt> attempts;       ///< in the order in which they were recorded
   std::vector<Failure> failures;       ///< the first kMostFailures
   std::vector<Process> processes;
@@ -63,7 +63,7 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
   static constexpr std::size_t kMostFailures = 10'000;
 };
 
-/// kUsage errors: no run directory, or one of another version.
+/// kUsage errors: not a run directory, or one of another version.
 [[nodiscard]] Result<RunRecord> read_run(const std::string& run_dir);
 
 }  // namespace mprun

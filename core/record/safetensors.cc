@@ -13,7 +13,7 @@
 namespace mprun {
 namespace {
 
-// Of the format's dtypes those that mprun's workers write.
+// The dtypes of the format that mprun's workers write.
 constexpr std::array<std::pair<std::string_view, std::uint64_t>, 15> kItemBytes{{
     {"BOOL", 1},
     {"U8", 1},
@@ -32,13 +32,13 @@ constexpr std::array<std::pair<std::string_view, std::uint64_t>, 15> kItemBytes{
     {"F64", 8},
 }};
 
-/// A whole number of the header; nullopt for anything else.
+/// A whole number in the header; nullopt for anything else.
 std::optional<std::uint64_t> number(const Json& value) {
   if (!value.is_number_unsigned()) return std::nullopt;
   return value.get<std::uint64_t>();
 }
 
-/// The bytes that dtype and shape of an entry ask for.
+/// The bytes that dtype and shape of an entry need.
 std::optional<std::uint64_t> bytes_asked(const Json& entry) {
   if (!entry.contains("dtype") || !entry.contains("shape") || !entry["dtype"].is_string()) return std::nullopt;
   std::uint64_t bytes = 0;
@@ -53,7 +53,7 @@ std::optional<std::uint64_t> bytes_asked(const Json& entry) {
   return bytes;
 }
 
-/// Whether the entry's place is as large as its shape and inside the data.
+/// Whether the entry's range is as large as its shape needs, and inside the data.
 bool is_whole(const Json& entry, std::uint64_t data_bytes) {
   if (!entry.is_object()) return false;
   const auto asked = bytes_asked(entry);

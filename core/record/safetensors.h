@@ -1,5 +1,5 @@
 // The header of a .safetensors file: 8 bytes of length, JSON that names tensors with dtype, shape and place, the data.
-// Used by TensorFiles to see whether a worker wrote what it claims (nothing in the file is believed), and by
+// Used by TensorFiles to check that a worker wrote what it claims (nothing in the file is trusted), and by
 // SharedTensors to write one.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace mprun {
 
-/// Longer headers are refused: mprun reads them between its other work.
+/// Longer headers are refused: mprun reads headers between its other work.
 inline constexpr std::size_t kLongestSafetensorsHeader = std::size_t{8} * 1024 * 1024;
 
 /// The only tensor of a file.
@@ -21,10 +21,10 @@ struct SafetensorsEntry {
   std::uint64_t bytes = 0;
 };
 
-/// What is in front of the tensor's bytes: length and JSON, a multiple of 8 bytes.
+/// All that precedes the tensor's bytes: length and JSON, a multiple of 8 bytes.
 [[nodiscard]] std::string safetensors_header(const SafetensorsEntry& entry);
 
-/// Why `fd`, a regular file, does not hold the tensors of these names whole; nullopt if it does.
+/// Why `fd`, a regular file, does not hold the whole tensors of these names; nullopt if it does.
 [[nodiscard]] std::optional<std::string> safetensors_fault(int fd, const std::vector<std::string_view>& names);
 
 }  // namespace mprun

@@ -16,11 +16,11 @@
 namespace mprun {
 namespace {
 
-// Results that one look takes, about half a second: who runs it must hear of Ctrl-C meanwhile.
+// Bytes of results that one call reads, about half a second: its caller must notice Ctrl-C in between.
 constexpr std::uint64_t kMostAtOnce = std::uint64_t{64} << 20U;
 
-/// Tells of each whole line behind `*offset` and moves it there, for so many bytes. False: it is another file now, or
-/// was cut, as results are when they are put in order: begin anew.
+/// Passes each whole line after `*offset` to `take`, moves `*offset` after it, and reads `*most` bytes at most. False:
+/// the file was replaced, or was cut, as results are when they are put in order: begin again.
 bool read_on(const std::string& path, std::uint64_t* offset, ino_t* inode, std::uint64_t* most,
              const std::function<void(std::string_view)>& take) {
   const Fd file = open_fd(path, O_RDONLY | O_NOFOLLOW);
@@ -132,7 +132,7 @@ std::string ShardProgress::line(std::uint64_t total) const {
     if (state.ended) ++ended;
   }
   const std::uint64_t most =
-      total > 0 ? total : UINT64_MAX;  // of a task that was taken over two shards may have a result
+      total > 0 ? total : UINT64_MAX;  // two shards may have a result of a task that was taken over
   std::string text =
       std::to_string(std::min(done(), most)) + (total > 0 ? " of " + std::to_string(total) : "") + " tasks";
   if (failed > 0) text += ", " + std::to_string(failed) + " failed";

@@ -1,5 +1,5 @@
-// ShardProgress: how far the shards of a run are, as their growing files say. Read again and again by `mprun submit
-// --wait`; owns a few words a shard, and reads only what is new.
+// ShardProgress: how far the shards of a run are, according to their growing files. `mprun submit --wait` reads it
+// again and again; owns a few words a shard, and reads only what is new.
 #pragma once
 
 #include <sys/types.h>
@@ -19,21 +19,21 @@ class ShardProgress {
   struct State {
     std::uint64_t done = 0, failed = 0;  ///< tasks
     std::string node;                    ///< of its session in the batch job
-    bool begun = false, ended = false;   ///< that session
-    bool stopped = false;                ///< it has ended by a signal: the batch job may begin anew
+    bool begun = false, ended = false;   ///< whether that session has
+    bool stopped = false;                ///< it has ended by a signal: the batch job may begin again
   };
-  /// `batch_job`: only its sessions count as begun and ended; the tasks that others have done count all the same.
+  /// `batch_job`: only its sessions count as begun and ended; tasks that other sessions have done count too.
   ShardProgress(const std::string& run_dir, std::uint64_t shards, std::string batch_job);
 
-  /// Reads what has been written since the last call. A line for people about each hang that was found meanwhile.
+  /// Reads what was written since the last call. Returns a human-readable line for each hang that was found meanwhile.
   [[nodiscard]] std::vector<std::string> update();
-  /// There was more to read than one call takes.
+  /// Whether there was more to read than one call takes.
   [[nodiscard]] bool is_behind() const { return behind_; }
   [[nodiscard]] const std::vector<State>& states() const { return states_; }
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool any_stopped() const;
   [[nodiscard]] std::uint64_t done() const;
-  /// "450 of 1797 tasks, 2 failed; 4 shards: 3 running, 1 ended"; `total`: of the tasks, 0 where nobody knows.
+  /// "450 of 1797 tasks, 2 failed; 4 shards: 3 running, 1 ended"; `total`: number of tasks, 0 if unknown.
   [[nodiscard]] std::string line(std::uint64_t total) const;
 
  private:
@@ -41,7 +41,7 @@ class ShardProgress {
     std::string folder;
     std::uint64_t results = 0, journal = 0;  ///< bytes that have been read
     ino_t results_inode = 0, journal_inode = 0;
-    bool mine = false;  ///< the session that writes the journal now is the batch job's
+    bool mine = false;  ///< the session that writes the journal now belongs to the batch job
   };
   void read_results(std::size_t shard, std::uint64_t* most);
   void read_journal(std::size_t shard, std::vector<std::string>* hangs);

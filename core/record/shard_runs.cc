@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The nodes of all sessions, as the lines about them name them.
+/// The nodes of all sessions.
 Result<std::vector<ShardRun::Place>> places_of(const std::string& path) {
   std::vector<ShardRun::Place> places;
   std::string started;
@@ -35,7 +35,7 @@ Result<std::vector<ShardRun::Place>> places_of(const std::string& path) {
   return places;
 }
 
-/// Nullopt: there is none, or none that is whole.
+/// nullopt: there is none, or it is not complete.
 Result<std::optional<Json>> read_summary(const std::string& path) {
   const Fd file = open_fd(path, O_RDONLY | O_NOFOLLOW);
   if (!file && errno == ENOENT) return std::optional<Json>();
@@ -51,7 +51,7 @@ std::uint64_t count_of(const Json& summary, const char* name) {
   return counts.contains(name) && counts[name].is_number_unsigned() ? counts[name].get<std::uint64_t>() : 0;
 }
 
-/// Why what it has is not the whole shard; empty if it is.
+/// Why its summary does not cover the whole shard; empty if it does.
 std::string unfinished(const std::optional<Json>& summary) {
   if (!summary) return "has not ended: it still runs, or was killed";
   const std::uint64_t missing = count_of(*summary, "not_run") + count_of(*summary, "cancelled");

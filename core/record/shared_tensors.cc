@@ -26,7 +26,7 @@ namespace mprun {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::size_t kLongestVariable = std::size_t{96} * 1024;  // the kernel takes 128 KiB, the name included
+constexpr std::size_t kLongestVariable = std::size_t{96} * 1024;  // the kernel takes 128 KiB, including the name
 constexpr std::uint64_t kHeaderRoom = 4096;                       // of a saved file, generously
 constexpr const char* kBfloat16 = "bfloat16";
 
@@ -38,14 +38,14 @@ std::uint64_t bytes_to_save(const std::vector<SharedTensor>& tensors) {
   return bytes;
 }
 
-/// The end of the last tensor, a whole number of pages and at least one: nobody can map nothing.
+/// The end of the last tensor, a whole number of pages and at least one: an empty mapping is not possible.
 std::uint64_t memory_bytes(const std::vector<SharedTensor>& tensors) {
   std::uint64_t end = 1;
   for (const SharedTensor& tensor : tensors) end = std::max(end, tensor.offset + tensor.bytes);
   return (end + kPage - 1) / kPage * kPage;
 }
 
-/// The directory itself, or the nearest one around it that is there.
+/// The directory itself, or the nearest existing one above it.
 std::string existing_part(const std::string& directory) {
   std::filesystem::path path(directory);
   std::error_code failed;
@@ -53,7 +53,7 @@ std::string existing_part(const std::string& directory) {
   return path.string();
 }
 
-/// What can be known now of the end: whether the files have room, and may be that large.
+/// Checks what can be known now: whether there is room for the saved files, and whether they may be that large.
 Result<void> check_room(const std::vector<SharedTensor>& tensors, const std::string& output_dir) {
   const std::uint64_t needed = bytes_to_save(tensors);
   const rlimit limit = limits_of(RLIMIT_FSIZE);
@@ -174,7 +174,7 @@ Result<void> SharedTensors::save(const std::string& run_dir, OnDisk when) {
 // 0 or an errno.
 int SharedTensors::save_one(const SharedTensor& tensor, int folder, const std::string& file, OnDisk when) const {
   const std::string header = header_of(tensor);
-  const std::string temporary = "." + file + ".tmp";  // no tensor's name begins so
+  const std::string temporary = "." + file + ".tmp";  // no tensor's name begins with a dot
   unlinkat(folder, temporary.c_str(), 0);
   const Fd opened = open_fd_at(folder, temporary, O_WRONLY | O_CREAT | O_EXCL);
   if (!opened) return errno;

@@ -1,6 +1,6 @@
-// SharedTensors: the tensors that all processes of a job share, and what becomes of them. Made by cli/ before anything
-// is launched; owns one sealed memory file, which holds all of them and is never mapped here: what the processes do to
-// it cannot harm mprun. They find it by MPRUN_SHARED, through /proc.
+// SharedTensors: the tensors that all processes of a job share, and how they are saved. Made by cli/ before anything is
+// launched; owns one sealed memory file that holds all of them. mprun never maps it: what the processes do to it cannot
+// harm mprun. They find it by MPRUN_SHARED, through /proc.
 #pragma once
 
 #include <string>
@@ -15,22 +15,22 @@
 namespace mprun {
 
 /// The variable by which processes find the tensors: JSON, {"NAME": {"path", "offset", "dtype", "shape",
-/// "fortran_order"}}, `path` being the same for all.
+/// "fortran_order"}}; `path` is the same for all.
 inline constexpr const char* kSharedVariable = "MPRUN_SHARED";
 
 class SharedTensors {
  public:
-  /// Fills a memory file with what the tensors hold at first. `output_dir` is where they will be saved, and need not be
-  /// there. kUsage errors: a file that became shorter, no space for saving them, more than one variable can tell.
+  /// Fills a memory file with the initial values of the tensors. `output_dir` is where they will be saved, and need not
+  /// exist yet. kUsage errors: a file that became shorter, no space to save them, more than one variable can hold.
   [[nodiscard]] static Result<SharedTensors> create(const std::vector<SharedTensor>& tensors,
                                                     const std::string& output_dir);
 
   /// The value of MPRUN_SHARED; empty if there are no tensors.
   [[nodiscard]] std::string variable() const;
   /// Writes them as shared/NAME.npy (bfloat16: NAME.safetensors) below `run_dir`, each whole or not at all. Called when
-  /// no process is left that could write to them. Goes on behind a failure, and returns the first one.
+  /// no process is left that could write to them. Continues after a failure, and returns the first one.
   [[nodiscard]] Result<void> save(const std::string& run_dir, OnDisk when);
-  /// Those that were saved: [{name, path, dtype, shape}], `path` from the run directory.
+  /// The saved tensors: [{name, path, dtype, shape}], `path` relative to the run directory.
   [[nodiscard]] const Json& to_json() const { return saved_; }
 
  private:

@@ -1,5 +1,5 @@
-// Summary: summary.json, what a run came to. A Sink in mprun's one thread that counts; owns 16 bytes for
-// every process that worked (commands, one per task, are only counted) and the warnings and errors told.
+// Summary: summary.json, the outcome of a run. A Sink in mprun's one thread that counts; owns 16 bytes for every
+// process that worked (commands, one per task, are only counted), and the reported warnings and errors.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct TaskCounts {
   std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
 
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
-  /// Tasks that never began; nullopt if cause of death unknown many there are.
+  /// Tasks that never began; nullopt if it is unknown how many there are.
   [[nodiscard]] std::optional<std::uint64_t> not_run() const {
     if (!total) return std::nullopt;
     return *total > done() ? *total - done() : 0;
@@ -42,10 +42,10 @@ class Summary : public Sink {
 
   void on_event(const JobEvent& event) override;
 
-  /// Takes over what earlier sessions came to. Their processes, retries, warnings and hangs are told as events.
+  /// Takes over the outcome of earlier sessions. Their processes, retries, warnings and hangs are replayed as events.
   void go_on(const Counts& counts, const EarlierSessions& sessions);
 
-  /// The counts so far; `total` is what the last Pulse said.
+  /// The counts so far; `total` comes from the last Pulse.
   [[nodiscard]] const TaskCounts& counts() const { return counts_; }
   /// What became of the tensors that tasks returned: TensorFiles::to_json().
   void set_tensors(Json tensors) { tensors_ = std::move(tensors); }
@@ -53,7 +53,7 @@ class Summary : public Sink {
   void set_shared(Json shared) { shared_ = std::move(shared); }
   /// The document; `seconds`: how long this session took.
   [[nodiscard]] Json to_json(int exit_code, double seconds) const;
-  /// Writes the document to `path`, which afterwards holds it entirely or is as before.
+  /// Writes the document to `path`, which afterwards holds all of it or is unchanged.
   [[nodiscard]] Result<void> write(const std::string& path, int exit_code, double seconds, OnDisk when) const;
 
  private:

@@ -54,14 +54,14 @@ std::optional<std::uint64_t> row_bytes_of(const job::NpyHeader& header) {
   return bytes;
 }
 
-/// The header of a file with that many rows, as long as it was; empty if it has become longer than that.
+/// The header of a file with that many rows, as long as it was; empty if it would be longer.
 std::string header_text(const job::NpyHeader& header, std::string_view dtype, std::uint64_t rows) {
   std::vector<std::int64_t> shape = header.shape;
   shape.front() = static_cast<std::int64_t>(rows);
   return NpyText{dtype, false, std::move(shape)}.of_length(header.data_offset);
 }
 
-/// Makes a part of the file read as zeros, and gives its space back where the file system can.
+/// Makes a part of the file read as zeros, and frees its space where the file system can.
 bool clear(int fd, std::uint64_t from, std::uint64_t bytes) {
   const auto at = static_cast<off_t>(from);
   if (bytes == 0) return true;
@@ -132,7 +132,7 @@ std::optional<std::string> TensorFiles::check_rows(std::string_view input, const
   return check_file(*found, claim);
 }
 
-// The rows of the claim lie within the file that was found when its first one was claimed.
+// Checks that the claimed rows lie within the file, and that the file is still that of its first claim.
 std::optional<std::string> TensorFiles::check_file(Gathered* gathered_file, const TensorClaim& claim) {
   const Gathered& gathered = *gathered_file;
   const std::string name(claim.name);
@@ -221,7 +221,7 @@ std::vector<Fd> TensorFiles::take_written() {
   return written;
 }
 
-// Workers make the folder.
+// Workers make these folders.
 void TensorFiles::take_folders(std::vector<Fd>* written) {
   for (const char* const folder : {".", ".."}) {
     if (folder == std::string_view("..") && std::exchange(named_, true)) continue;
@@ -229,7 +229,7 @@ void TensorFiles::take_folders(std::vector<Fd>* written) {
   }
 }
 
-// What the task that has ended well claimed is done.
+// Counts as done what the task that has ended well claimed.
 void TensorFiles::count_pending() {
   for (const auto& [gathered, rows] : pending_->rows) {
     gathered->done.add(rows.first, rows.second);
@@ -250,7 +250,7 @@ std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::st
   errno = 0;
   if (fstat(opened->get(), &info) == 0) pending_->own_bytes = static_cast<std::uint64_t>(info.st_size);
   const auto fault = safetensors_fault(opened->get(), names);
-  if (fault && errno == EIO) note_error(errno);  // parsing numbers sets others
+  if (fault && errno == EIO) note_error(errno);  // parsing numbers sets other values
   return fault ? std::optional(shown(file) + " " + *fault) : std::nullopt;
 }
 
@@ -260,13 +260,13 @@ bool TensorFiles::open_folder() {
   return static_cast<bool>(folder_);
 }
 
-// A call on a file has failed; these errors say that it is not one of ours.
+// A call on a file has failed; these errors mean that it is not one of ours.
 void TensorFiles::note_error(int error_number) {
   constexpr std::array kNotOurs = {ENOENT, ENOTDIR, ELOOP, ENXIO, EISDIR};
   if (std::find(kNotOurs.begin(), kNotOurs.end(), error_number) == kNotOurs.end()) first_error_ = error_number;
 }
 
-// A FIFO must not make mprun wait, a symbolic link not lead it elsewhere.
+// A FIFO must not make mprun wait, and a symbolic link must not lead it elsewhere.
 Result<Fd> TensorFiles::open_one(const std::string& file, int access) {
   Fd fd = open_fd_at(folder_.get(), file, access | O_NOFOLLOW | O_NONBLOCK);
   if (!fd) note_error(errno);
@@ -377,7 +377,7 @@ void TensorFiles::remove_leftovers() const {
   }
 }
 
-// A power cut may leave the name of a file and not its header: workers would write no row there. No result needs it.
+// A power cut may leave the name of a file without its header: workers could write no row there. No result needs it.
 void TensorFiles::remove_broken() {
   for (const std::string& file : names()) {
     if (!file.ends_with(kNpy)) continue;

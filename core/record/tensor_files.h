@@ -1,8 +1,8 @@
-// TensorFiles: the tensors that tasks return, in tensors/ of the run directory. Workers write the files; this class, in
-// mprun's one thread, checks what each result claims, knows which rows are done, and ends the files when the job is
-// over. Owns the folder's descriptor and a few words for each file and each run of rows.
+// TensorFiles: the tensors that tasks return, in tensors/ of the run directory. Workers write the files. This class, in
+// mprun's one thread, checks what each result claims, knows which rows are done, and finishes the files at the end of
+// the job. Owns the folder's descriptor and a few words for each file and each range of rows.
 //
-// A row counts as done only by a result that arrived and whose claims held. All others are zeros in the end, whatever a
+// A row counts as done only if a result arrived and its claims held. All other rows are zeros in the end, whatever a
 // dying worker may have left there.
 #pragma once
 
@@ -31,26 +31,26 @@ class TensorFiles : public Sink {
   /// `tasks`, `rows`: InputSource::total() and rows().
   TensorFiles(const std::string& run_dir, std::optional<std::uint64_t> tasks, std::optional<std::uint64_t> rows);
 
-  /// Why the claims of a task that has returned (TaskReport::tensors) do not hold, for people; nullopt: they do, and
-  /// count when the task is told to have ended well.
+  /// Why the claims of a task that has returned (TaskReport::tensors) do not hold, human-readable; nullopt: they hold,
+  /// and count when an event says that the task ended well.
   [[nodiscard]] std::optional<std::string> check(TaskId task, std::string_view input, std::string_view claims);
   void on_event(const JobEvent& event) override;
 
-  /// Counts what a result of an earlier session names (its field "tensors") as done, if it is still there; false if it
-  /// is not. Before any check().
+  /// Counts what a result of an earlier session names (its field "tensors") as done, if it still exists; false if it
+  /// does not. Call it before any check().
   [[nodiscard]] bool restore(TaskId task, const Json& tensors);
-  /// Puts the headers of all restored files back to what workers expect of a job that runs. Also fails if restore()
-  /// could not look at a file that may be there: what it holds is not to be done again. True: there are tensors,
-  /// and all that was restored is on disk.
+  /// Gives all restored files the headers that workers expect while a job runs. Also fails if restore() could not look
+  /// at a file that may exist: what it holds must not be done again. True: there are tensors, and all that was restored
+  /// is on disk.
   [[nodiscard]] Result<bool> go_on();
-  /// Of all tensors of tasks that have ended well.
+  /// Of all tensors of tasks that ended well.
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// The files that were written by tasks which ended since the last call, and by finish(), to be brought to disk, and
-  /// the directories in which they were made.
+  /// The files written by tasks that ended since the last call, and by finish(), to be brought to disk, and the
+  /// directories in which they were made.
   [[nodiscard]] std::vector<Fd> take_written();
 
   /// Gives every gathered file its number of rows and zeros where none was done; removes what dead workers left. Call
-  /// it once, when nobody writes any more. What could not be done is for people.
+  /// it once, when no process writes any more. Returns human-readable warnings.
   [[nodiscard]] std::vector<std::string> finish();
   /// For summary.json: name, file, dtype, shape, rows_done and rows_missing of each gathered file; the number of tasks
   /// with a file of their own. Call it after finish().
@@ -64,14 +64,14 @@ class TensorFiles : public Sink {
     std::uint64_t row_bytes = 0;
     ino_t inode = 0;
     RowSet done;
-    std::uint64_t rows = 0;  ///< in the end; before that what its maker was told, 0 where nobody knows
+    std::uint64_t rows = 0;  ///< in the end; before that the number its maker was given, 0 if unknown
     bool written = false;    ///< since take_written()
     bool named = false;      ///< take_written() has seen it
   };
   /// What the task that has just returned claims.
   struct Pending {
     TaskId task = 0;
-    std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< of which file which
+    std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< file and range of rows
     bool own_file = false;
     std::uint64_t own_bytes = 0;  ///< of that file
   };
@@ -98,12 +98,12 @@ class TensorFiles : public Sink {
   std::optional<Pending> pending_;
   std::uint64_t own_files_ = 0, bytes_ = 0;
   std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
-  std::uint64_t ended_ = 0;          ///< behind the last task that ended
+  std::uint64_t ended_ = 0;          ///< one past the last task that ended
   bool named_ = false;               ///< take_written() has seen the folder
-  int first_error_ = 0;              ///< errno: files may be there, and could not be looked at
+  int first_error_ = 0;              ///< errno: files may exist, but could not be looked at
 };
 
-/// Whether mprun lets a tensor have this name: a plain file name of at most 200 bytes that is not hidden.
+/// Whether mprun accepts this name for a tensor: a plain file name of at most 200 bytes that is not hidden.
 [[nodiscard]] bool is_tensor_name(std::string_view name);
 
 }  // namespace mprun

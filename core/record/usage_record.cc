@@ -26,7 +26,7 @@ std::optional<Seen> seen_of(const Json& entry) {
   return possible && std::isfinite(seen.cpu_seconds + seen.bytes) ? std::optional(seen) : std::nullopt;
 }
 
-// Puts looks together to steps, twice as many to one whenever there are too many steps.
+// Combines looks into steps, and doubles the looks in a step whenever there are too many steps.
 class Reader {
  public:
   explicit Reader(const std::vector<double>& sessions) : sessions_(sessions) {}

@@ -1,10 +1,10 @@
 // UsageRecord: CPU and memory of a run's workers over time, for the page of `mprun report`; read from usage.jsonl of a
-// run directory, a line for every look at them:
+// run directory, one line for every look at the workers:
 //
 //   {"at": seconds since 1970, "workers": [[worker, CPU seconds used in this session, bytes of PSS], ...]}
 //
-// The seconds may begin from 0 again where another process has come in the worker's place.
-// Owns at most kMostCells pairs of numbers, however long the run: looks are put together where there are more.
+// The seconds restart from 0 where another process has taken the worker's place. Owns at most kMostCells pairs of
+// numbers, however long the run: if there are more looks, several become one.
 #pragma once
 
 #include <map>
@@ -19,12 +19,12 @@ struct UsageRecord {
     double cpu_seconds = 0;  ///< used in the step
     double bytes = 0;        ///< the most that a look of the step found
   };
-  /// What happened from one look to another.
+  /// What happened between two looks.
   struct Step {
-    double begin = 0, end = 0;  ///< since 1970; the first of a session begins with it
+    double begin = 0, end = 0;  ///< since 1970; the first step of a session begins with it
     double bytes = 0;           ///< of all workers together, the most that a look found
     std::map<int, Use> workers;
-    bool first = false;  ///< of a session: nobody looked before it
+    bool first = false;  ///< of a session: no look came before it
   };
   std::vector<Step> steps;  ///< in order of time
 
@@ -32,8 +32,8 @@ struct UsageRecord {
   static constexpr std::size_t kMostSteps = 2'000;
 };
 
-/// nullopt: nothing was recorded. `sessions`: when each began, ascending. Lines that are torn or say something else are
-/// passed over.
+/// nullopt: nothing was recorded. `sessions`: when each began, ascending. Lines that are torn or hold something else
+/// are skipped.
 [[nodiscard]] std::optional<UsageRecord> read_usage(const std::string& run_dir, const std::vector<double>& sessions);
 
 }  // namespace mprun

@@ -1,4 +1,4 @@
-// whole_number: numbers of files that are read again. For what reads run directories; owns nothing.
+// whole_number: numbers in files that are read back. For readers of run directories; owns nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace mprun {
 
-/// A whole number that a T can hold. Throws a Json::exception for all else: nlohmann converts 1e300 to an int, too.
+/// A whole number that a T can hold. Throws a Json::exception for anything else: nlohmann converts 1e300 to an int,
+/// too.
 template <typename T>
 [[nodiscard]] T whole_number(const Json& json) {
   if (json.is_number_unsigned()) {

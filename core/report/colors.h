@@ -1,4 +1,4 @@
-// What a terminal is sent to change how the text that follows looks (ECMA-48, SGR).
+// Control sequences that change how the following text looks on a terminal (ECMA-48, SGR).
 #pragma once
 
 #include <string_view>

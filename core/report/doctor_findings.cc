@@ -49,7 +49,7 @@ ForkVerdict libgomp_verdict(const RuntimeCopy& copy) {
   return {AtFork::kAtRisk, why + ": a child that uses OpenMP hangs"};
 }
 
-// Threads of an OpenMP that is a library of its own: the verdict of that library counts.
+// For a runtime that uses the threads of a separate OpenMP library: the verdict of that library counts.
 ForkVerdict borrowed_openmp(const ExaminedProcess& process, const std::string& who) {
   for (const RuntimeCopy& copy : process.runtimes) {
     if (copy.kind == "libgomp") {
@@ -155,31 +155,31 @@ bool DoctorFindings::take(const AdapterNote& note) {
 }
 
 bool DoctorFindings::take_process(const std::vector<std::string>& fields) {
-  ExaminedProcess told;
-  if (fields.size() != 7 || !read_number(fields[1], &told.pid) || !read_number(fields[3], &told.threads) ||
-      !read_number(fields[4], &told.announced)) {
+  ExaminedProcess noted;
+  if (fields.size() != 7 || !read_number(fields[1], &noted.pid) || !read_number(fields[3], &noted.threads) ||
+      !read_number(fields[4], &noted.announced)) {
     return false;
   }
-  told.forked = fields[2] == "fork";
-  told.program = fields[5];
-  told.command = fields[6];
+  noted.forked = fields[2] == "fork";
+  noted.program = fields[5];
+  noted.command = fields[6];
   const auto known = std::find_if(processes_.begin(), processes_.end(), [&](const ExaminedProcess& process) {
-    return process.pid == told.pid && process.program == told.program;
+    return process.pid == noted.pid && process.program == noted.program;
   });
   if (known == processes_.end()) {
-    processes_.push_back(std::move(told));
+    processes_.push_back(std::move(noted));
     return true;
   }
-  known->forked |= told.forked;
-  known->threads = std::max(known->threads, told.threads);
-  known->announced = std::max(known->announced, told.announced);
+  known->forked |= noted.forked;
+  known->threads = std::max(known->threads, noted.threads);
+  known->announced = std::max(known->announced, noted.announced);
   return true;
 }
 
 bool DoctorFindings::take_runtime(const std::vector<std::string>& fields) {
   int pid = 0;
   if (fields.size() != 9 || !read_number(fields[1], &pid)) return false;
-  // After an exec the pid is another program's: the last that was told is meant.
+  // After an exec the pid belongs to another program: the last one noted is meant.
   const auto process = std::find_if(processes_.rbegin(), processes_.rend(),
                                     [pid](const ExaminedProcess& known) { return known.pid == pid; });
   if (process == processes_.rend()) return false;

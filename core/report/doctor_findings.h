@@ -1,5 +1,5 @@
-// DoctorFindings: what `mprun doctor` learns from the processes of a program, out of the notes that the adapter library
-// sends under MPRUN_DOCTOR (adapters/preload/doctor.c), and what it means for a fork(). Filled by cli/doctor while the
+// DoctorFindings: what `mprun doctor` learns of the processes of a program from the notes that the adapter library
+// sends under MPRUN_DOCTOR (adapters/preload/doctor.c), and what it means for a fork(). cli/doctor fills it while the
 // program runs; owns everything. Pure: no system calls.
 #pragma once
 
@@ -10,15 +10,15 @@
 
 namespace mprun {
 
-/// Whether an adapter works in a process. kAbsent: it is a module of Python, and this Python was started with -I, -E or
-/// -S, which leave it out.
+/// Whether an adapter works in a process. kAbsent: it is a Python module, and this Python was started with -I, -E or
+/// -S, which skip it.
 enum class AdapterState { kOn, kOff, kAbsent };
 
 /// One copy of a runtime in one process.
 struct RuntimeCopy {
   std::string kind;     ///< "libgomp", "openblas-pthread", ...: the table in adapters/preload/runtimes.c
   std::string path;     ///< the object that holds it
-  std::string adapter;  ///< which one is for it; empty: none is
+  std::string adapter;  ///< which adapter handles it; empty: none does
   AdapterState adapter_state = AdapterState::kOn;
   bool can_pause = false;  ///< it has omp_pause_resource_all
   bool team = false;       ///< libgomp: a team of threads waited in it
@@ -29,28 +29,28 @@ struct ExaminedProcess {
   int pid = 0;
   std::string program;  ///< the executable file
   std::string command;  ///< its command line, shortened
-  bool forked = false;  ///< false: what is told holds for its end
+  bool forked = false;  ///< false: the notes describe its end
   unsigned threads = 1;
   std::vector<RuntimeCopy> runtimes;
-  std::size_t announced = 0;  ///< how many runtimes it had; more than there are: notes were lost
+  std::size_t announced = 0;  ///< number of runtimes it had; more than there are: notes were lost
 };
 
-/// What a fork() means for what uses the runtime in the child.
+/// What a fork() means for the child's use of the runtime.
 enum class AtFork {
   kSafe,      ///< nothing has to be done
   kMadeSafe,  ///< an adapter does it
-  kUnclear,   ///< nobody can tell from outside whether it has threads, and there is no adapter
+  kUnclear,   ///< it cannot be seen from outside whether it has threads, and there is no adapter
   kAtRisk,    ///< the child hangs or fails
 };
 
 struct ForkVerdict {
   AtFork at_fork = AtFork::kSafe;
-  std::string explanation;  ///< one sentence for people
+  std::string explanation;  ///< human-readable, one sentence
 };
 
 class DoctorFindings {
  public:
-  /// Takes a note of adapter "doctor"; false, and nothing done, if it is another's or makes no sense.
+  /// Takes a note of adapter "doctor"; false, and nothing is done, if it is another's or malformed.
   bool take(const AdapterNote& note);
 
   /// The programs that ran with the adapters in them, in order of their start.

@@ -1,4 +1,4 @@
-// What `mprun doctor` prints, as text for people and as JSON. Pure functions; called once by cli/doctor.
+// The output of `mprun doctor`, as human-readable text and as JSON. Pure functions; called once by cli/doctor.
 #pragma once
 
 #include <string>
@@ -10,29 +10,29 @@
 
 namespace mprun {
 
-/// One thing that mprun uses of this machine.
+/// One feature of this machine that mprun uses.
 struct MachineFeature {
   std::string name;     ///< "pidfd_open"
   bool ok = true;       ///< it is there and works
   bool needed = true;   ///< mprun does not work without it
   std::string value;    ///< "yes", "6.18.5", a path, or what is wrong
   std::string use;      ///< what mprun uses it for
-  std::string limit{};  ///< what that means for jobs, where it limits them: a sentence
+  std::string limit{};  ///< what that means for jobs, if it limits them: a sentence
 };
 
 /// The text of `mprun doctor`: a line for each feature, what is missing, and what limits jobs here.
 [[nodiscard]] std::string machine_text(const std::vector<MachineFeature>& features);
 [[nodiscard]] Json machine_json(const std::vector<MachineFeature>& features);
-/// Whether all that mprun needs is there.
+/// Whether everything that mprun needs is there.
 [[nodiscard]] bool is_fit(const std::vector<MachineFeature>& features);
 
-/// What a program, or the import of a script, came to.
+/// The outcome of a program, or of the import of a script.
 struct Examination {
   std::string subject;    ///< the command line, or the script
   bool imported = false;  ///< the subject is a script that was imported
   int exit_code = 0;      ///< as a shell would give it
   DoctorFindings findings;
-  std::vector<std::string> notes;  ///< what the adapters had to say
+  std::vector<std::string> notes;  ///< what the adapters reported
 };
 
 /// The text of `mprun doctor -- COMMAND` and `mprun doctor SCRIPT.py`.

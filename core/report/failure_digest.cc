@@ -9,7 +9,7 @@
 namespace mprun {
 namespace {
 
-constexpr std::size_t kMostTypes = 200;  // a job that makes up types must not fill the memory
+constexpr std::size_t kMostTypes = 200;  // a job that invents types must not fill the memory
 constexpr std::string_view kOtherTypes = "other errors";
 
 /// The value of a leading "type" member, without parsing the rest; empty if it is not that simple.

@@ -1,5 +1,5 @@
-// FailureDigest: failed tasks grouped by the type of their error, each with its first example.
-// Used by TextReport and the reports of runs; owns one small record a type, however many tasks fail.
+// FailureDigest: failed tasks grouped by the type of their error, each with its first example. Used by TextReport and
+// the reports of runs; owns one small record a type, however many tasks fail.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace mprun {
 
-/// What a person needs of an error object {type, message, traceback}; printable single lines.
+/// The useful parts of an error object {type, message, traceback}; printable single lines.
 struct FailureText {
   std::string type;     ///< "Error" if the object names none
   std::string message;  ///< may be empty
@@ -22,10 +22,10 @@ struct FailureText {
   [[nodiscard]] std::string headline() const { return message.empty() ? type : type + ": " + message; }
 };
 
-/// Reads the JSON text of an error; anything else than such an object becomes the message itself.
+/// Reads the JSON text of an error; anything but such an object becomes the message itself.
 [[nodiscard]] FailureText read_failure(std::string_view error);
 
-/// Its traceback, else the end of a command's log or standard error; a text that is no error object is all there is.
+/// Its traceback, else the end of a command's log or standard error; the whole text if it is not an error object.
 [[nodiscard]] std::string traceback_of(std::string_view error);
 
 struct FailureGroup {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostLabel = 60;
 
-// The inside of a quoted string of the dot language; an escape there would otherwise be obeyed ("\N", "\l").
+// The inside of a quoted string of the dot language, in which escapes ("\N", "\l") would otherwise be obeyed.
 [[nodiscard]] std::string quoted(const std::string& text) {
   std::string out;
   for (const char c : one_line(text, kMostLabel)) {

@@ -30,7 +30,7 @@ constexpr std::size_t kMostText = 4096;  // bytes of one text: a command line ma
 }
 
 [[nodiscard]] Json wait_json(const ThreadWait& wait) {
-  if (wait.kind.empty()) return nullptr;  // it runs, or nobody could tell
+  if (wait.kind.empty()) return nullptr;  // it runs, or its wait is unknown
   Json json{{"kind", text_json(wait.kind)},
             {"timed", wait.timed},
             {"object", text_json(wait.object)},

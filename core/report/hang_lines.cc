@@ -15,7 +15,7 @@ constexpr std::size_t kMostFile = 48;
 constexpr std::size_t kMostName = 64;
 constexpr std::size_t kMostWakers = 3;
 
-// Frames of the interpreter and of libc say nothing that the wait and the Python frames do not.
+// Frames of the interpreter and of libc add nothing to the wait and the Python frames.
 [[nodiscard]] bool is_plumbing(const std::string& frame) {
   return frame.find("python") != frame.npos || frame.find("(libc.so") != frame.npos ||
          frame.find("(libpthread") != frame.npos || frame.find("+0x") != frame.npos || frame.starts_with("0x");

@@ -1,4 +1,4 @@
-// The parts of a hang report's text: threads, frames, processes in a few words each. Pure; private to core/report.
+// The parts of a hang report's text: short descriptions of threads, frames, processes. Pure; private to core/report.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace mprun {
 
-/// True where the verdict says that what is blocked for ever is so for sure.
+/// True if the verdict proves that what is blocked for ever is so.
 [[nodiscard]] bool is_proved(HangVerdict verdict);
 
 /// "2.1 s"; "61 s" from ten seconds on.
 [[nodiscard]] std::string seconds_text(double seconds);
 
-/// Safe to print, and short: the end of a path is what tells.
+/// Safe to print, and short: keeps the end of a path, which identifies the file.
 [[nodiscard]] std::string file_text(const std::string& file);
 
 /// "multiprocessing.pool.Pool.join at train.py:23".
@@ -30,7 +30,7 @@ namespace mprun {
 /// "102, 103, 104 and 60 more".
 [[nodiscard]] std::string pids_text(const std::vector<pid_t>& pids, std::size_t most);
 
-/// Words in lines of at most `columns`, the first line begins with `first`, the others with as many blanks.
+/// Words in lines of at most `columns`; the first line begins with `first`, the others with as many blanks.
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& first, const std::string& text, std::size_t columns);
 
 }  // namespace mprun

@@ -23,13 +23,13 @@ constexpr std::size_t kMostSentence = 280;
 
 using Lines = std::vector<std::string>;
 
-// How much is told of each process.
+// How much the tree shows of each process.
 struct Detail {
   std::size_t threads, frames;
 };
 constexpr std::array<Detail, 6> kDetails{{{2, 4}, {2, 3}, {2, 2}, {1, 2}, {1, 1}, {1, 0}}};
 
-// Indented, and cut where it is too long.
+// Indented, and cut if it is too long.
 [[nodiscard]] std::string line_of(std::size_t indent, const std::string& text) {
   return std::string(indent, ' ') + one_line(text, kColumns - indent);
 }
@@ -71,7 +71,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   }
 }
 
-// The tree in as much detail as `most` lines hold.
+// The tree in as much detail as fits into `most` lines.
 [[nodiscard]] Lines tree_lines(const Hang& hang, std::size_t most) {
   const std::vector<HangNode> roots = hang_tree(hang);
   Lines lines;
@@ -86,7 +86,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return lines;
 }
 
-// Who cannot move, where no join is known.
+// The processes that cannot move, if no join is known.
 [[nodiscard]] std::string subject_text(const Hang& hang) {
   if (hang.processes.empty()) return "a process";
   const HungProcess& first = hang.processes.front();
@@ -95,7 +95,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   return text;
 }
 
-// Which threads cannot move, of processes that can.
+// The threads that cannot move, of processes that can.
 [[nodiscard]] std::string stuck_threads_text(const Hang& hang) {
   std::size_t count = 0;
   for (const HungProcess& process : hang.processes) count += process.threads.size() + process.threads_left_out;
@@ -114,14 +114,14 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   const std::string what = label.empty() ? subject_text(hang) : "\"" + label + "\"";
   Lines lines{fmt::format("mprun: overdue: {} has taken longer than its {}", what, seconds_text(hang.limit->seconds))};
   if (!hang.join) return lines;
-  // Without the name of a function what it waits for is told below.
+  // Without the name of a function, a later line says what it waits for.
   const bool has_name = hang.join->file.empty() || hang.join->call.find('.') != std::string::npos;
   lines.push_back(line_of(2, has_name ? "it is in " + join_text(*hang.join)
                                       : fmt::format("it is at {}:{}", file_text(hang.join->file), hang.join->line)));
   return lines;
 }
 
-// Who waits, or works, beside what is stuck, and until when.
+// Which process waits, or works, next to what is stuck, and until when.
 [[nodiscard]] std::string still_running_text(const StillRunning& running) {
   std::string text = fmt::format("pid {} ", running.pid);
   if (running.file.empty()) text += fmt::format("({}) ", one_line(running.command, kMostCommand));
@@ -179,7 +179,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
 // The deaths, the cause in a sentence, the cure.
 [[nodiscard]] Lines conclusion(const Hang& hang) {
   Lines lines;
-  // Who is late is late whoever has died.
+  // Overdue is overdue, whichever process has died.
   const std::size_t deaths = hang.verdict == HangVerdict::kOverdue ? 0 : hang.deaths.size();
   for (std::size_t i = 0; i < std::min(kMostDeaths, deaths); ++i) {
     const RecordedDeath& death = hang.deaths[i];

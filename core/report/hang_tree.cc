@@ -20,7 +20,7 @@ struct Graph {
   std::unordered_map<pid_t, Visit> visits;
 };
 
-// A text in which pids, addresses and the like are alike.
+// A text with pids, addresses and the like made equal.
 [[nodiscard]] std::string without_numbers(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -35,7 +35,7 @@ struct Graph {
   return out;
 }
 
-// What people would call the same: pids and addresses aside.
+// Equal for nodes that look the same to a user, apart from pids and addresses.
 [[nodiscard]] std::string signature(const Hang& hang, const HangNode& node) {
   std::string text = node.process->command + '\n' + without_numbers(node.why);
   text += node.process->forked ? "\nf" : "\ne";
@@ -50,7 +50,7 @@ struct Graph {
   return text;
 }
 
-// Puts equal nodes into the first of them.
+// Folds equal nodes into the first of them.
 [[nodiscard]] std::vector<HangNode> folded(const Hang& hang, std::vector<HangNode> nodes) {
   std::vector<HangNode> kept;
   std::unordered_map<std::string, std::size_t> places;
@@ -65,7 +65,7 @@ struct Graph {
   return kept;
 }
 
-// Marks what is reached from `root` by the shortest ways.
+// Marks the processes that are reached from `root`, by the shortest paths.
 void visit_from(pid_t root, Graph* graph) {
   std::deque<pid_t> queue{root};
   graph->visits[root];
@@ -94,7 +94,7 @@ void visit_from(pid_t root, Graph* graph) {
   return node;
 }
 
-// The join's process, those nobody waits for, the rest (circles).
+// The join's process, those that no process waits for, the rest (circles).
 [[nodiscard]] std::vector<pid_t> possible_roots(const Hang& hang) {
   std::unordered_set<pid_t> waited_for;
   for (const WaitEdge& edge : hang.edges) waited_for.insert(edge.to);

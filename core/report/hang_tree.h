@@ -1,5 +1,5 @@
-// The processes of a hang as a tree: from the one whose join waits along the edges to the stuck ones, with equal ones
-// put together. Pure; private to core/report.
+// The processes of a hang as a tree: from the one whose join waits, along the edges, to the stuck ones, with equal ones
+// folded. Pure; private to core/report.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace mprun {
 
-/// A process and those it waits for; stands for `alike` too, which look as it does with all that they wait for.
+/// A process and those it waits for; also stands for `alike`, which look the same, with all that they wait for.
 struct HangNode {
   const HungProcess* process = nullptr;
   std::string why;  ///< of the edge from the node above; empty: a root
@@ -17,12 +17,13 @@ struct HangNode {
   std::vector<HangNode> waits_for;
 };
 
-/// The tree, deepest kMostHangDepth; every process is in it once, by the shortest way. The join's process comes first.
+/// The tree, at most kMostHangDepth deep; every process is in it once, by the shortest path. The join's process comes
+/// first.
 [[nodiscard]] std::vector<HangNode> hang_tree(const Hang& hang);
 
 inline constexpr std::size_t kMostHangDepth = 8;
 
-/// The threads of a process, those a person should see first: the join's, then those blocked for ever, then others.
+/// The threads of a process, the most interesting first: the join's, then those blocked for ever, then others.
 [[nodiscard]] std::vector<const HungThread*> threads_by_interest(const Hang& hang, const HungProcess& process);
 
 /// True for the state "blocked for ever".

@@ -24,7 +24,7 @@ constexpr std::size_t kMostFrames = 6;
                      [](const HungThread& thread) { return is_stuck(thread) || has_ended(thread); });
 }
 
-// The hang alone, as a report of it holds.
+// The hang alone, as its report holds it.
 [[nodiscard]] Hang stuck_part(Hang hang) {
   auto& processes = hang.processes;
   const auto lives = [](const HungProcess& process) { return !is_stuck_whole(process); };
@@ -104,7 +104,7 @@ std::string inspect_text(const Inspection& inspection) {
   const Hang& hang = inspection.hang;
   std::string text = verdict_text(inspection) + "\n";
   for (const std::string& note : inspection.notes) append(&text, 2, "note: " + note);
-  // Of a part that nobody waits for, and that no rule knows, it cannot be said that it is wrong.
+  // A part that no process waits for, and that no rule knows, cannot be called wrong.
   const bool hangs = hang.verdict == HangVerdict::kDeadlock ||
                      (hang.verdict == HangVerdict::kPartialDeadlock && !hang.cause.looks_idle);
   if (hangs) text += "\n" + hang_text(stuck_part(hang));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kEraseLine = "\x1b[K", kEraseBelow = "\x1b[J";
 
-/// The character that begins at `at`, which moves behind it.
+/// The character that begins at `*at`, which moves past it.
 char32_t next_character(std::string_view text, std::size_t* at) {
   const auto byte = static_cast<unsigned char>(text[(*at)++]);
   char32_t character = byte < 0x80 ? byte : byte & (byte < 0xE0 ? 0x1FU : byte < 0xF0 ? 0x0FU : 0x07U);
@@ -42,7 +42,7 @@ std::string LiveView::draw(const Pulse& pulse, const Pace& pace, ScreenSize size
   const int rows_before = rows_at(size);
   style_.columns = size.columns;
   std::vector<std::string> lines;
-  constexpr int kRowsLeft = 2;  // the progress line, and one of what is above
+  constexpr int kRowsLeft = 2;  // the progress line, and one row of the text above
   if (mode_ == ViewMode::kWorkers) {
     lines = worker_table(workers_, {size.columns, size.rows - kRowsLeft, style_.color});
   }
@@ -70,7 +70,7 @@ std::string LiveView::erase(ScreenSize size) {
   return text;
 }
 
-// Row by row: a screen that is erased from its first row on is kept by tmux, among the lines that have left it.
+// Row by row: if a screen is erased from its first row on, tmux keeps it in its history.
 std::string LiveView::blank(ScreenSize size) const {
   std::string text = to_its_begin(size);
   const int below = std::min(rows_at(size), size.rows) - 1;
@@ -79,7 +79,7 @@ std::string LiveView::blank(ScreenSize size) const {
   return below > 0 ? text + "\x1b[" + std::to_string(below) + "A" : text;
 }
 
-// The cursor stands behind the last line.
+// The cursor is after the last line.
 std::string LiveView::to_its_begin(ScreenSize size) const {
   const int above = std::min(rows_at(size), size.rows) - 1;
   return above > 0 ? "\x1b[" + std::to_string(above) + "A\r" : "\r";

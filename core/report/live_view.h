@@ -1,10 +1,9 @@
-// LiveView: what stays at the bottom of a terminal while a job runs: the progress line and, where asked for, a table of
-// the workers above it. Used by TextReport, which writes what is made here, each piece in one go; owns what it last
-// drew.
+// LiveView: what stays at the bottom of a terminal while a job runs: the progress line and, if requested, a table of
+// the workers above it. Used by TextReport, which writes each text made here in one go; owns what it last drew.
 //
-// A new picture goes over the old one, so that nothing flickers; messages are written where it was, and it is drawn
-// again below them. When a terminal gets narrower, most break the lines that have become too long, and the picture then
-// takes more rows; others cut them off.
+// A new picture overwrites the old one, so that nothing flickers. Messages are written in its place, and it is drawn
+// again below them. When a terminal gets narrower, most break the lines that are too long, so that the picture takes
+// more rows; others cut them off.
 #pragma once
 
 #include <string>
@@ -20,14 +19,14 @@ namespace mprun {
 
 class LiveView {
  public:
-  /// `breaks_lines`: what the terminal does with lines that have become too long.
+  /// `breaks_lines`: whether the terminal breaks lines that have become too long.
   LiveView(ProgressStyle style, ViewMode mode, bool breaks_lines)
       : style_(std::move(style)), mode_(mode), breaks_lines_(breaks_lines) {}
 
   void see(const WorkersSeen& seen) { workers_.assign(seen.workers.begin(), seen.workers.end()); }
-  /// Puts a new picture in the place of the one that is shown.
+  /// Replaces the picture that is shown.
   [[nodiscard]] std::string draw(const Pulse& pulse, const Pace& pace, ScreenSize size);
-  /// Whole lines above the picture, if one is shown.
+  /// Puts whole lines above the picture, if one is shown.
   [[nodiscard]] std::string above(std::string_view lines, ScreenSize size);
   /// Removes the picture; empty if none is shown.
   [[nodiscard]] std::string erase(ScreenSize size);

@@ -8,7 +8,7 @@
 namespace mprun {
 namespace {
 
-constexpr std::size_t kMostProcesses = 200;  // of a hang, drawn
+constexpr std::size_t kMostProcesses = 200;  // of a hang, that are drawn
 
 std::int64_t microseconds(double seconds) { return std::llround(seconds * 1e6); }
 

@@ -1,4 +1,4 @@
-// The parts of a run's page that tell what went wrong: failures by cause, and hangs.
+// The parts of a run's page that show what went wrong: failures by cause, and hangs.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostCauses = 200;
 constexpr std::size_t kMostTracebacks = 20;     // of a cause
-constexpr std::size_t kMostTraceback = 20'000;  // bytes: its end is what matters
+constexpr std::size_t kMostTraceback = 20'000;  // bytes: its end is the important part
 constexpr std::size_t kMostNumbers = 500;       // of tasks without their tracebacks
 
 struct Cause {
@@ -22,7 +22,7 @@ struct Cause {
   std::vector<const RunRecord::Failure*> failures;
 };
 
-// By type of error, as run_text has them; the largest first.
+// By type of error, as in run_text; the largest first.
 std::vector<Cause> causes_of(const RunRecord& run) {
   std::map<std::string, std::vector<const RunRecord::Failure*>> by_type;
   for (const RunRecord::Failure& failure : run.failures) {
@@ -131,14 +131,14 @@ std::string failures(const RunRecord& run, const RunFigures& figures) {
   const auto causes = causes_of(run);
   if (causes.empty()) return "";
   std::string inside;
-  std::size_t told = 0;
+  std::size_t listed = 0;
   for (const Cause& cause : causes) {
     inside += one_cause(cause, &cause == &causes.front());
-    told += cause.failures.size();
+    listed += cause.failures.size();
   }
   const std::size_t all = figures.failed + figures.cancelled;
-  if (all > told) {
-    inside += fmt::format("<p class=\"note\">{} more failures are in <code>results.jsonl</code></p>\n", all - told);
+  if (all > listed) {
+    inside += fmt::format("<p class=\"note\">{} more failures are in <code>results.jsonl</code></p>\n", all - listed);
   }
   return fmt::format(
       "<section id=\"failures\" aria-labelledby=\"failures-name\"><h2 id=\"failures-name\">Failures by "

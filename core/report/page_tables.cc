@@ -12,7 +12,7 @@
 namespace mprun::page {
 namespace {
 
-constexpr std::size_t kMostRows = 1000;  // of a table; what is beyond is counted
+constexpr std::size_t kMostRows = 1000;  // of a table; further rows are counted
 
 std::string time_text(double seconds) {
   std::string text = brief_seconds(seconds);
@@ -20,7 +20,7 @@ std::string time_text(double seconds) {
   return micro == text.npos ? text : text.replace(micro, 2, "µs");
 }
 
-// The scripts make a button of it, which shows the task in the timeline.
+// The scripts turn it into a button that shows the task in the timeline.
 std::string task_cell(TaskId task, int attempt) {
   return fmt::format("<td class=\"number\" data-task=\"{0}\" data-attempt=\"{1}\">{0}</td>", task, attempt);
 }

@@ -9,7 +9,7 @@
 
 namespace mprun::page {
 
-/// Each is empty where there is nothing to tell.
+/// Each is empty if there is nothing to show.
 [[nodiscard]] std::string head(const RunRecord& run, const RunFigures& figures);
 [[nodiscard]] std::string figures(const RunRecord& run, const RunFigures& figures);
 [[nodiscard]] std::string failures(const RunRecord& run, const RunFigures& figures);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kSeconds = 10;
 constexpr double kPercentStep = 10;
-constexpr double kLongestSilence = 300;  // CI systems end what says nothing for ten minutes
+constexpr double kLongestSilence = 300;  // CI systems end jobs that print nothing for ten minutes
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// PlainProgress: progress in a pipe, a file or the log of a CI system: whole lines, now and then. Used by TextReport;
-// owns when it spoke last.
+// PlainProgress: progress for a pipe, a file or the log of a CI system: whole lines, now and then. Used by TextReport;
+// owns the time of its last line.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ namespace mprun {
 
 class PlainProgress {
  public:
-  /// `name`: of the job, printable; `processes`: for the first line, 0: not said.
+  /// `name`: of the job, printable; `processes`: for the first line, 0: left out.
   PlainProgress(std::string name, int processes) : name_(std::move(name)), processes_(processes) {}
 
-  /// The line that is due, without its newline. Where something is waited for, there is one after ten seconds of
+  /// The line that is due, without its newline. While something is waited for, a line comes after ten seconds of
   /// silence, and then ever more rarely.
   [[nodiscard]] std::optional<std::string> next(const Pulse& pulse, const Pace& pace);
 
@@ -30,7 +30,7 @@ class PlainProgress {
   double last_elapsed_ = 0;
   double last_percent_ = 0;
   std::optional<double> waiting_since_;
-  double patience_ = 0;  ///< seconds of silence that are borne now
+  double patience_ = 0;  ///< seconds of silence that are allowed now
 };
 
 }  // namespace mprun

@@ -21,7 +21,7 @@ constexpr int kSmallestBar = 12;
 constexpr int kLargestBar = 32;
 constexpr int kGap = 2;  // columns between two parts
 
-/// One part of the line; those with a lower `worth` go first.
+/// One part of the line; parts with a lower `worth` are dropped first.
 struct Part {
   std::string text;
   int width = 0;
@@ -65,14 +65,14 @@ enum PartIndex : std::size_t {
   return pulse.retried != 0 ? fmt::format("{} retried", pulse.retried) : "";
 }
 
-/// The phase, and what is waited for and for how long, where tasks do not just run.
+/// The phase, and what is waited for and for how long, unless tasks just run.
 [[nodiscard]] std::string phase_text(const Pulse& pulse, double doing_seconds) {
-  constexpr double kWorthTelling = 2;
+  constexpr double kWorthShowing = 2;
   std::string text = pulse.phase == "running" ? "" : std::string(pulse.phase);
   if (pulse.doing.empty()) return text;
   if (!text.empty()) text += ": ";
   text += one_line(pulse.doing);
-  if (doing_seconds >= kWorthTelling) text += " " + format_duration(std::floor(doing_seconds));
+  if (doing_seconds >= kWorthShowing) text += " " + format_duration(std::floor(doing_seconds));
   return text;
 }
 
@@ -152,7 +152,7 @@ std::string format_progress(const Pulse& pulse, const Pace& pace, const Progress
   parts[kBusy] = {busy_text(pulse), 0, 1, {}};
   for (std::size_t i = kCount; i < kParts; ++i) parts[i].width = columns_at_most(parts[i].text);
   if (parts[kCount].width + kGap + parts[kPhase].width > limit && pulse.phase != "running") {
-    parts[kPhase].text = pulse.phase;  // the whole of it finds no room
+    parts[kPhase].text = pulse.phase;  // the whole text does not fit
     parts[kPhase].width = static_cast<int>(pulse.phase.size());
   }
 
@@ -176,7 +176,7 @@ std::string format_progress_line(const Pulse& pulse, const Pace& pace, const std
 }
 
 std::string format_duration(double seconds) {
-  constexpr double kLongest = 1e9;  // 31 years: "never" would do as well
+  constexpr double kLongest = 1e9;  // 31 years: as good as never
   const auto whole = std::llround(std::clamp(seconds, 0.0, kLongest));
   if (whole < 60) return fmt::format("{}s", whole);
   if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);

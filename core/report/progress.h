@@ -1,5 +1,5 @@
-// The progress of a job as one line of text: what to show, how fast it goes, what fits. Pure functions of
-// their inputs, called by TextReport, which does the writing.
+// The progress of a job as one line of text: what to show, how fast it goes, what fits. Pure functions of their inputs,
+// called by TextReport, which writes the line.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ struct ProgressStyle {
   bool unicode = false;
 };
 
-/// What is known from the pulses before.
+/// What earlier pulses have shown.
 struct Pace {
   double rate = 0;           ///< tasks a second, 0 if unknown
-  double doing_seconds = 0;  ///< since when Pulse::doing has been what it is
+  double doing_seconds = 0;  ///< how long Pulse::doing has been the same
 };
 
-/// The live line, e.g. `digits  [==> ]  1234/1797  69%  3 failed  1 retried  512/s  ETA 2s  1.2 MiB  4/4 busy`: the
-/// less important parts go first where columns are few; it never takes more than columns - 1.
+/// The live line, e.g. `digits  [==> ]  1234/1797  69%  3 failed  1 retried  512/s  ETA 2s  1.2 MiB  4/4 busy`: if
+/// columns are few, the less important parts are dropped first; it never takes more than columns - 1.
 [[nodiscard]] std::string format_progress(const Pulse& pulse, const Pace& pace, const ProgressStyle& style);
 
 /// The same facts as one plain line without a bar: `digits: 720/1797 (40%), 3 failed, 512/s, ETA 2s, 4/4 busy`.
@@ -33,10 +33,10 @@ struct Pace {
 /// "2s", "3m20s", "1h05m", "2d03h".
 [[nodiscard]] std::string format_duration(double seconds);
 
-/// How long Pulse::doing has been what it is.
+/// How long Pulse::doing has been the same.
 class PhaseClock {
  public:
-  /// Told every pulse; seconds.
+  /// Call it at every pulse; returns seconds.
   double see(const Pulse& pulse) {
     if (doing_ != pulse.doing) {
       doing_ = pulse.doing;
@@ -53,12 +53,12 @@ class PhaseClock {
 /// "0.25/s", "3.4/s", "512/s", "12.3k/s", "1.2M/s".
 [[nodiscard]] std::string format_rate(double per_second);
 
-/// Throughput over the last few seconds; where too little ended in them, over the whole job.
+/// Throughput over the last few seconds, or over the whole job if too little ended in them.
 class RateWindow {
  public:
-  /// Told now and then (at most ten times a second): seconds since the job began, and tasks done so far.
+  /// Takes the seconds since the job began and the tasks done so far; call it at most ten times a second.
   void add(double elapsed, std::uint64_t done);
-  /// Tasks a second; 0 as long as nothing is known.
+  /// Tasks a second; 0 while it is unknown.
   [[nodiscard]] double per_second() const;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using Places = std::map<std::string_view, std::function<std::string()>>;
 
-// Puts what belongs there into each @name@ of the text. What was put there is not looked at again.
+// Replaces each @name@ of the text. Replacements are not searched again.
 std::string filled(std::string_view text, const Places& places) {
   std::string out;
   while (true) {
@@ -37,7 +37,7 @@ std::string title(const RunRecord& run, const RunFigures& figures) {
   return text;
 }
 
-// The library speaks of its licence in the page, as in a copy of it.
+// A page contains a copy of the library, so it contains the library's licence, too.
 std::string licence(const PageParts& parts) {
   if (parts.library.empty()) return "";
   return "<details><summary>This page contains d3, under this licence</summary><pre>" + escaped(parts.licence) +

@@ -1,7 +1,7 @@
-// The page of `mprun report --html`: one HTML file with all that run_text tells and more, readable without scripts, and
-// the data from which its scripts draw the timeline, histograms, CPU and memory, and who waits for whom. Pure; called
-// by cli/. What comes from the job (messages, names, tracebacks) is escaped here, and the page's policy executes
-// nothing but mprun's own scripts.
+// The page of `mprun report --html`: one HTML file with all that run_text shows and more, readable without scripts, and
+// the data from which its scripts draw the timeline, histograms, CPU and memory, and which process waits for which.
+// Pure; called by cli/. Texts from the job (messages, names, tracebacks) are escaped here, and the page's policy
+// executes only mprun's own scripts.
 #pragma once
 
 #include <string>

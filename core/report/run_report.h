@@ -1,4 +1,4 @@
-// What `mprun report` says of a run: a text for people, the timeline as Trace Event JSON (which Perfetto and
+// What `mprun report` prints about a run: a human-readable text, the timeline as Trace Event JSON (which Perfetto and
 // chrome://tracing open), and JUnit XML for CI systems; the page is in run_page.h. Pure functions of what was read;
 // called by cli/.
 #pragma once
@@ -13,8 +13,8 @@ namespace mprun {
 [[nodiscard]] std::string run_text(const RunRecord& run);
 
 /// Every attempt as a complete event ("ph":"X") on the track of its worker; times in microseconds from the first one.
-/// One that ends after the next one of its worker begins, by a rounding or another clock, is cut: Perfetto drops events
-/// that overlap on a track (perfetto.dev/docs/faq).
+/// An attempt that ends after its worker's next one begins, through rounding or another clock, is cut: Perfetto drops
+/// events that overlap on a track (perfetto.dev/docs/faq).
 [[nodiscard]] std::string run_trace(const RunRecord& run);
 
 /// A test suite with a test case for every task that ended; failed ones carry their error, cancelled ones are skipped.
@@ -33,9 +33,9 @@ struct RunFigures {
   std::vector<double> durations;       ///< of ended tasks, ascending; seconds
   std::vector<std::size_t> slowest;    ///< indices of attempts, the longest first
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
-  /// How much of the time between `begin` and `end` somebody was busy for so many seconds, in percent.
+  /// That many seconds as a percentage of the time between `begin` and `end`.
   [[nodiscard]] long percent(double seconds) const;
-  /// The same of all workers together.
+  /// The busy time of all workers together, as a percentage.
   [[nodiscard]] long percent_busy() const;
 };
 [[nodiscard]] RunFigures figures_of(const RunRecord& run);
@@ -45,7 +45,7 @@ struct RunFigures {
 
 /// "12us", "3.5ms", "1.50s", "3m20s".
 [[nodiscard]] std::string brief_seconds(double seconds);
-/// Of values in ascending order, of which there is at least one.
+/// Of values in ascending order; there is at least one.
 [[nodiscard]] double percentile(const std::vector<double>& ascending, double part);
 /// "ok", "failed", "cancelled", "tried again".
 [[nodiscard]] const char* end_name(RunRecord::End end);

@@ -1,4 +1,4 @@
-// What a terminal can do and how large it is, from the environment and the kernel. Used by TextReport; owns nothing.
+// The size and abilities of a terminal, from the environment and the kernel. Used by TextReport; owns nothing.
 #pragma once
 
 namespace mprun {
@@ -7,15 +7,16 @@ struct ScreenSize {
   int columns = 80, rows = 24;
 };
 
-/// As it is just now; 80 x 24 where nobody says.
+/// The current size; 80 x 24 if it is unknown.
 [[nodiscard]] ScreenSize screen_size(int fd);
-/// Whether it obeys control sequences (TERM).
+/// Whether the terminal obeys control sequences (TERM).
 [[nodiscard]] bool terminal_obeys();
 /// Whether it is a terminal, obeys, and NO_COLOR is not set.
 [[nodiscard]] bool takes_colors(int fd);
 /// By LC_ALL, LC_CTYPE, LANG.
 [[nodiscard]] bool locale_is_utf8();
-/// Whether lines that have become too long are broken when it gets narrower, as most do; else they are cut off.
+/// Whether the terminal breaks lines that have become too long when it gets narrower, as most do; else it cuts them
+/// off.
 [[nodiscard]] bool terminal_breaks_lines();
 
 }  // namespace mprun

@@ -21,7 +21,7 @@ constexpr int kMostOfAKind = 10;
 constexpr std::size_t kMostGroupsAtEnd = 3;
 constexpr double kSlotsPerSecond = 10;
 
-/// In the background a shell has the terminal, and its prompt is where the live line would be.
+/// In the background the shell has the terminal, and its prompt is where the live line would be.
 [[nodiscard]] bool has_terminal(const TextOptions& options) {
   const pid_t foreground = tcgetpgrp(options.fd);
   return options.process_group == 0 || foreground < 0 || foreground == options.process_group;
@@ -190,7 +190,7 @@ void TextReport::on_pulse(const Pulse& pulse) {
   if (!options_.terminal) {
     if (const auto text = plain_.next(pulse, pace)) line(*text);
   } else if (out_.takes_text() && has_terminal(options_)) {
-    // A terminal that is held (Ctrl-S) must not hold the job: it gets its picture later.
+    // A stopped terminal (Ctrl-S) must not stop the job: it gets its picture later.
     out_.add(view_.draw(pulse, pace, screen_size(options_.fd)));
   }
 }

@@ -1,9 +1,9 @@
-// TextReport: what a person sees on standard error while a job runs, and the few lines at its end.
-// A Sink in mprun's one thread, made by cli/; owns no fd, but while it lives all text for that fd goes
-// through it, because on a terminal it keeps a live view at the bottom.
+// TextReport: what a user sees on standard error while a job runs, and the few lines at its end. A Sink in mprun's one
+// thread, made by cli/; owns no fd. While it lives all text for that fd goes through it, because on a terminal it keeps
+// a live view at the bottom.
 //
-// On a terminal: messages above the live view. Elsewhere (plain): whole lines and no control characters.
-// An ended task that is ok costs nothing here: the counts come with the pulses.
+// On a terminal: messages above the live view. Elsewhere (plain): whole lines and no control characters. An ended task
+// that is ok costs nothing here: the counts come with the pulses.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace mprun {
 struct TextOptions {
   int fd = 2;
   std::string name;       ///< of the job
-  int processes = 0;      ///< for the first line; 0: not said
+  int processes = 0;      ///< for the first line; 0: left out
   bool terminal = false;  ///< a live view, else plain
   bool color = false;
   bool unicode = false;
@@ -33,20 +33,20 @@ struct TextOptions {
   bool verbose = false;                         ///< also every worker's start and end
   bool explain = false;                         ///< also the reasons of decisions
   ViewMode view = ViewMode::kSummary;
-  pid_t process_group = 0;  ///< that the terminal is lent to, for us; 0: it is always ours
+  pid_t process_group = 0;  ///< which has the terminal on our behalf; 0: it is always ours
 };
 
-/// The options for a job whose text goes to `fd`, by what that fd is, TERM, NO_COLOR and the locale; a terminal that
-/// also gets the results (`--results -`) has no live line. The caller sets quiet, verbose and explain.
+/// The options for a job whose text goes to `fd`, according to the type of that fd, TERM, NO_COLOR and the locale; a
+/// terminal that also gets the results (`--results -`) has no live line. The caller sets quiet, verbose and explain.
 [[nodiscard]] TextOptions text_options(const JobSpec& spec, int fd);
 
-/// What a job came to.
+/// The outcome of a job.
 struct FinalSummary {
   std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
-  std::optional<std::uint64_t> not_run;  ///< nullopt: nobody knows
+  std::optional<std::uint64_t> not_run;  ///< nullopt: unknown
   double seconds = 0;
   int exit_code = 0;
-  std::string results;  ///< where they are: a path as a person would type it
+  std::string results;  ///< where they are: a path as a user would type it
 };
 
 /// What an exit code of mprun means (mprun(1), EXIT STATUS), as half a sentence; empty for 0 and for unknown ones.
@@ -60,9 +60,9 @@ class TextReport : public Sink {
   TextReport& operator=(const TextReport&) = delete;
 
   void on_event(const JobEvent& event) override;
-  /// Prints text of others (whole lines, made printable) above the live view.
+  /// Prints other text (whole lines, made printable) above the live view.
   void print(std::string_view text);
-  /// Ends the live view and prints the final lines; waits until somebody has read them.
+  /// Ends the live view and prints the final lines; waits until their reader has taken them.
   void finish(const FinalSummary& summary);
 
  private:
@@ -82,7 +82,7 @@ class TextReport : public Sink {
 
   TextOptions options_;
   bool shows_progress_;
-  TextBacklog out_;              ///< a reader that sleeps must not hold the job
+  TextBacklog out_;              ///< a reader that sleeps must not stop the job
   std::int64_t last_slot_ = -1;  ///< of 100 ms, in which progress was shown
   int failures_shown_ = 0, retries_shown_ = 0, deaths_shown_ = 0;
   RateWindow rate_;

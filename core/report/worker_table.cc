@@ -18,9 +18,9 @@ using Row = std::array<std::string, kColumnCount>;
 
 constexpr Row::size_type kBetweenColumns = 2;
 constexpr std::array<std::string_view, kColumnCount> kHeadings = {"worker", "state", "task", "age", "CPU", "memory"};
-// From the least important one on.
+// The least important first.
 constexpr std::array<Column, kColumnCount> kFirstToGo = {kMemory, kCpu, kTask, kAge, kState, kWorker};
-// So that the columns do not move with every task.
+// Minimum widths, so that the columns do not move with every task.
 constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
 
 [[nodiscard]] const char* state_text(WorkerState state) {
@@ -50,7 +50,7 @@ constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
   return row;
 }
 
-/// Who is shown first where not all can be.
+/// Which workers are shown first if not all fit.
 [[nodiscard]] int urgency(WorkerState state) {
   switch (state) {
     case WorkerState::kStopped:
@@ -66,7 +66,7 @@ constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
   return 0;
 }
 
-/// The most urgent ones, by their numbers. Ages count in whole seconds: of short tasks it is always the same workers.
+/// The most urgent ones, by number. Ages count in whole seconds: with short tasks, always the same workers are shown.
 [[nodiscard]] std::vector<WorkerView> most_urgent(std::span<const WorkerView> workers, std::size_t most) {
   std::vector<WorkerView> chosen(workers.begin(), workers.end());
   if (chosen.size() <= most) return chosen;
@@ -79,7 +79,7 @@ constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
   return chosen;
 }
 
-/// Of each column; 0: it is left out.
+/// The width of each column; 0: it is left out.
 [[nodiscard]] std::array<std::size_t, kColumnCount> widths_of(const std::vector<Row>& rows, std::size_t limit) {
   std::array<std::size_t, kColumnCount> widths = kSmallest;
   for (const Row& row : rows) {

@@ -14,9 +14,9 @@ struct TableRoom {
   bool color = false;
 };
 
-/// A heading and a line a worker, by their numbers; none of them takes more than columns - 1. Where columns are few the
-/// less important ones are left out; where rows are few, the workers that have had their tasks for the shortest time:
-/// the last line says how many. Empty where there is no room for a worker at all.
+/// A heading and a line a worker, by number; no line takes more than columns - 1. If columns are few, the less
+/// important ones are left out. If rows are few, the workers that have had their tasks for the shortest time are left
+/// out, and the last line says how many. Empty if there is no room for a worker at all.
 [[nodiscard]] std::vector<std::string> worker_table(std::span<const WorkerView> workers, const TableRoom& room);
 
 /// "340M", "1.2G": bytes in five characters at most.

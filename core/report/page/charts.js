@@ -1,7 +1,7 @@
 // Histograms, and CPU and memory over time: small graphs in SVG.
 const kChart = {height: 190, top: 30, right: 14, bottom: 34, left: 52};
 
-/** An empty graph of the width there is; returns [d3 selection, width]. */
+/** An empty graph of the available width; returns [d3 selection, width]. */
 function freshChart(svg, height = kChart.height) {
   const width = Math.max(240, svg.parentElement.clientWidth);
   const chart = d3.select(svg).attr("viewBox", `0 0 ${width} ${height}`).attr("height", height);
@@ -9,7 +9,7 @@ function freshChart(svg, height = kChart.height) {
   return [chart, width];
 }
 
-/** Values into bins of equal width, or of equal ratio where they differ by much: [[from, to, count]]. */
+/** Puts values into bins of equal width, or of equal ratio if they differ by much: [[from, to, count]]. */
 function binned(values) {
   let least = Infinity;
   let most = 0;
@@ -59,7 +59,7 @@ function drawHistogram(svg, values, name) {
     .call(d3.axisLeft(y).tickValues(y.ticks(4).filter(Number.isInteger)).tickSize(-(width - left - right))
       .tickFormat(d3.format(",")))
     .call((axis) => axis.select(".domain").remove());
-  const height0 = (count) => Math.max(count ? 1.5 : 0, y(0) - y(count));  // one task is seen beside a million
+  const height0 = (count) => Math.max(count ? 1.5 : 0, y(0) - y(count));  // one task is visible next to a million
   chart.append("g").selectAll("rect").data(bins).enter().append("rect").attr("class", "bar")
     .attr("x", (bin) => x(bin[0]) + 0.5).attr("width", (bin) => Math.max(1, x(bin[1]) - x(bin[0]) - 1))
     .attr("y", (bin) => y(0) - height0(bin[2])).attr("height", (bin) => height0(bin[2]))
@@ -123,7 +123,7 @@ class UsageCharts {
     this.draw();
   }
 
-  /** [seconds, value] of the time that is shown, one for each of `most` parts of it: the greatest; null: a gap. */
+  /** [seconds, value] of the shown time, one for each of `most` parts of it: the greatest; null: a gap. */
   points(values, most, isMean) {
     const {steps} = this.usage;
     const [begin, end] = this.range;

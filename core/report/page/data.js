@@ -1,4 +1,4 @@
-// What the page has embedded (page_data() in run_page.h tells the format), unpacked into arrays.
+// The data embedded in the page (page_data() in run_page.h describes the format), unpacked into arrays.
 
 /** The bytes of a base64 text. */
 function bytesOf(base64) {
@@ -47,7 +47,7 @@ function unpackAttempts(count, base64) {
   return all;
 }
 
-/** How long each worker waited before each attempt: since its last one ended, or since mprun began. Seconds. */
+/** How long each worker waited before each attempt: since its previous one ended, or since mprun began. Seconds. */
 function queueTimes(attempts, sessions) {
   const waits = new Float64Array(attempts.count);
   for (const row of attempts.rows) {

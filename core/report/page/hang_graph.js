@@ -1,8 +1,8 @@
-// Who waits for whom in a hang: processes as boxes, in columns, and an arrow for each wait.
+// Which process waits for which in a hang: processes as boxes, in columns, and an arrow for each wait.
 const kBox = {width: 250, height: 74, across: 170, down: 22};
 const kMostBoxes = 40;
 
-/** The processes of a report, and those dead that somebody waits for, by pid: {pid, lines, kind}. */
+/** The processes of a report, and dead ones that a process waits for, by pid: {pid, lines, kind}. */
 function boxesOf(report) {
   const processes = Array.isArray(report.processes) ? report.processes : [];
   const boxes = new Map();
@@ -44,7 +44,7 @@ function howItDied(death) {
 /** A command line without the folders of its words. */
 const plainCommand = (command) => command.split(" ").map((word) => word.replace(/^\/.*\/(?=[^/]+$)/, "")).join(" ");
 
-/** Why an edge is there; that a process waits for the one it points to needs no numbers. */
+/** Why an edge exists; if a process waits for the end of the one it points to, numbers are not needed. */
 const plainReason = (why) => (/^process \d/.test(why) ? "its end" : why);
 
 /** Cuts the text of an SVG element until it is no wider. */
@@ -69,7 +69,7 @@ function edgesOf(report, boxes) {
   return [...pairs.values()].map(({from, to, whys}) => ({from, to, why: [...whys].join(", ")}));
 }
 
-/** Gives each box its column and row: behind who waits for it; in a circle the join that was reported is first. */
+/** Gives each box its column and row: after those that wait for it; in a circle the join that was reported is first. */
 function arrange(report, boxes, edges) {
   const waited = new Set(edges.filter((edge) => edge.from !== edge.to).map((edge) => edge.to));
   const first = report.join ? [report.join.pid] : [];
@@ -96,7 +96,7 @@ function arrange(report, boxes, edges) {
   return heights;
 }
 
-/** The path of an edge and where its words stand. */
+/** The path of an edge and the place of its text. */
 function route(from, to) {
   const {width, height} = kBox;
   const y = (box, part) => box.y + height * part;

@@ -1,4 +1,4 @@
-// Puts the parts together: reads the data, draws, and connects buttons, links and keys.
+// Connects the parts: reads the data, draws, and sets up buttons, links and keys.
 
 function addContents() {
   const nav = document.getElementById("contents");
@@ -48,7 +48,7 @@ function connectSearch(timeline) {
   });
 }
 
-/** What names a task elsewhere becomes a button that shows it in the timeline. */
+/** Turns the names of tasks elsewhere into buttons that show them in the timeline. */
 function connectTasks(timeline) {
   for (const place of document.querySelectorAll("[data-task]")) {
     const {task, attempt} = place.dataset;
@@ -89,7 +89,7 @@ function addLegend(timeline) {
 
 function start() {
   const data = JSON.parse(document.getElementById("data").textContent);
-  document.getElementById("data").textContent = "";  // what is unpacked is enough
+  document.getElementById("data").textContent = "";  // the unpacked data is enough
   const attempts = unpackAttempts(data.count, data.attempts);
   for (const part of document.querySelectorAll(".drawn")) part.hidden = false;
   if (!attempts.count) {

@@ -1,5 +1,5 @@
-// The timeline: a canvas with a row for each worker and a block for each attempt. What is narrower than kNarrow pixels
-// is added up: the colour of a column of pixels is how much of it the worker was busy, and marks of failures stay.
+// The timeline: a canvas with a row for each worker and a block for each attempt. Blocks narrower than kNarrow pixels
+// are added up: the colour of a column of pixels shows how much of it the worker was busy, and marks of failures stay.
 const kOutcomes = ["ok", "failed", "cancelled", "retried"];
 const kNarrow = 2;
 const kAxis = 24;
@@ -44,7 +44,7 @@ class Blocks {
     context.fillRect(x, y, width, height);
   }
 
-  /** Where blocks may be a pixel wide: a cross for what failed, a ring for what was tried again. */
+  /** For blocks that may be a pixel wide: a cross for a failure, a ring for an attempt that was tried again. */
   sign(outcome, x, y, height) {
     const context = this.context;
     const kind = kOutcomes[outcome];
@@ -72,7 +72,7 @@ class Blocks {
 }
 
 class Timeline {
-  /** `failures`: messages by "task/attempt". `onMove`: told [begin, end] in seconds whenever another part is shown. */
+  /** `failures`: messages by "task/attempt". `onMove`: called with the new [begin, end] in seconds. */
   constructor(attempts, span, failures, onMove) {
     Object.assign(this, {attempts, span: span || 1e-6, failures, onMove});
     this.box = document.getElementById("chart");
@@ -99,7 +99,7 @@ class Timeline {
     return found.sort((a, b) => attempts.begin[a] - attempts.begin[b]);
   }
 
-  /** Takes up the colours and the density of pixels that there are now. */
+  /** Adopts the current colours and pixel density. */
   restyle() {
     this.blocks = new Blocks(this.context);
     if (this.width) this.draw();
@@ -125,7 +125,7 @@ class Timeline {
   scale() { return d3.zoomTransform(this.canvas).rescaleX(this.base); }
   range() { return this.scale().domain(); }
 
-  /** Shows that time, or as much of it as there is. */
+  /** Shows that time, or as much of it as exists. */
   show(begin, end) {
     const k = Math.max(1, Math.min(this.span / (end - begin), this.zoom.scaleExtent()[1]));
     const length = this.span / k;
@@ -152,7 +152,7 @@ class Timeline {
     this.show(begin + by, end + by);
   }
 
-  /** Marks an attempt and brings it into sight, at least a few pixels wide. */
+  /** Marks an attempt and brings it into view, at least a few pixels wide. */
   mark(index) {
     const {begin, end} = this.attempts;
     this.marked = index;
@@ -274,7 +274,7 @@ class Timeline {
         const wide = Math.min(x1, width + 2) - from;
         blocks.block(outcome, from, y, wide > 3 ? wide - 1 : wide, height);
         if (wide > 36 && height >= 12) {
-          // The sign of the one before must not look as if it were of this one.
+          // The previous sign must not look as if it belonged to this block.
           const before = signs.length ? signs[signs.length - 1][1] + 8 : 0;
           labels.push([attempts.task[i], outcome, Math.max(from, before), from + wide - 6]);
         }
@@ -297,7 +297,7 @@ class Timeline {
     }
   }
 
-  /** Columns of pixels of which the worker was busy for a part, in eight steps of colour. */
+  /** Columns of pixels in which the worker was partly busy, in eight steps of colour. */
   drawBusy(busy, y, height) {
     const {context} = this;
     context.fillStyle = this.blocks.colours.ok;
@@ -347,7 +347,7 @@ class Timeline {
     context.fill();
   }
 
-  // --- what people do ---
+  // --- user input ---
 
   /** The attempt at a place of the canvas, or one within three pixels; -1: none. */
   at(px, py) {
