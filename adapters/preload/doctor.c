@@ -110,11 +110,11 @@ static void send_findings(const struct findings* findings, const char* when, uns
   const int pid = (int)getpid();
   read_field("/proc/self/exe", program, sizeof program);
   read_field("/proc/self/cmdline", command, sizeof command);
-  tell(kName, "process\t%d\t%s\t%u\t%zu\t%s\t%s", pid, when, threads, findings->count, program, command);
+  note_and_wait(kName, "process\t%d\t%s\t%u\t%zu\t%s\t%s", pid, when, threads, findings->count, program, command);
   for (size_t i = 0; i < findings->count; ++i) {
     const struct finding* finding = &findings->all[i];
     const bool can_pause = find_symbol(&finding->object, "omp_pause_resource_all") != NULL;
-    tell(kName, "runtime\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", pid, when, finding->kind->name, finding->kind->adapter,
+    note_and_wait(kName, "runtime\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", pid, when, finding->kind->name, finding->kind->adapter,
          adapter_state(finding->kind->adapter), can_pause ? "can-pause" : "cannot-pause",
          finding->team ? "team" : "no-team", *finding->object.path != '\0' ? finding->object.path : program);
   }
@@ -153,7 +153,7 @@ void register_doctor(void) {
   listening = true;
   char program[MOST_PROGRAM];
   read_field("/proc/self/exe", program, sizeof program);
-  tell(kName, "start\t%s", program);
+  note_and_wait(kName, "start\t%s", program);
   const struct mprun_fork_hook hook = {
       .size = sizeof hook, .name = kName, .prepare = examine_at_fork, .deadline_ms = 60000};
   register_adapter(&hook);

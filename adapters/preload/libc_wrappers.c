@@ -49,14 +49,14 @@ MPRUN_EXPORT int setitimer(__itimer_which_t which, const struct itimerval* new_v
 MPRUN_EXPORT int kill(pid_t pid, int number) {
   find_witnessed();
   const int failed = real.kill(pid, number);
-  if (failed == 0 && number == SIGTERM && pid > 0) tell_termination(pid);
+  if (failed == 0 && number == SIGTERM && pid > 0) note_termination(pid);
   return failed;
 }
 
 /* Reports the end of a reaped child, unless it exited with 0. */
 static pid_t reaped(pid_t pid, int status) {
   const bool by_signal = WIFSIGNALED(status);
-  if (pid > 0 && (by_signal || (WIFEXITED(status) && WEXITSTATUS(status) != 0))) tell_end(pid, status);
+  if (pid > 0 && (by_signal || (WIFEXITED(status) && WEXITSTATUS(status) != 0))) note_end(pid, status);
   return pid;
 }
 

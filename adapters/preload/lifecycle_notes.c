@@ -49,9 +49,9 @@ static void note_fork(void* data) {
   send_note(text, add_number(text, size, forking.threads), false);
 }
 
-void tell_termination(pid_t process) { note(kName, "term\t%d", (int)process); }
+void note_termination(pid_t process) { note(kName, "term\t%d", (int)process); }
 
-void tell_end(pid_t process, int status) { note(kName, "end\t%d\t%d", (int)process, status); }
+void note_end(pid_t process, int status) { note(kName, "end\t%d\t%d", (int)process, status); }
 
 void register_history(void) {
   if (*notes_address() == '\0') return;

@@ -63,7 +63,7 @@ void note(const char* adapter, const char* format, ...) {
   va_end(arguments);
 }
 
-void tell(const char* adapter, const char* format, ...) {
+void note_and_wait(const char* adapter, const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
   send_text(adapter, format, arguments, true);

@@ -69,7 +69,7 @@ void note(const char* adapter, const char* format, ...) __attribute__((format(pr
 /* Sends a complete note: the adapter, a newline, the text. */
 void send_note(const char* text, size_t size, bool wait);
 /* Like note(), but waits until mprun has room for it: a second at most, in all. For `mprun doctor`. */
-void tell(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void note_and_wait(const char* adapter, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 /* --- objects.c --- */
 
@@ -150,9 +150,9 @@ int exec_with_alarm(exec_function* exec, const char* program, char* const argv[]
 /* --- lifecycle_notes.c --- */
 
 /* Reports that `process` was sent SIGTERM. */
-void tell_termination(pid_t process);
+void note_termination(pid_t process);
 /* Reports that a child of this process did not exit with 0; `status` as by waitpid(). */
-void tell_end(pid_t process, int status);
+void note_end(pid_t process, int status);
 
 /* --- libc_wrappers.c --- */
 

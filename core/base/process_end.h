@@ -25,12 +25,12 @@ struct ProcessEnd {
   return end;
 }
 
-/// From what waitid(2) says of a child that has ended.
+/// From what waitid(2) reports about a child that has ended.
 [[nodiscard]] inline ProcessEnd end_from_info(const siginfo_t& info) {
   return info.si_code == CLD_EXITED ? ProcessEnd{info.si_status, 0} : ProcessEnd{0, info.si_status};
 }
 
-/// Whether somebody else may have ended it: by a signal that programs hardly ever die of by themselves.
+/// Whether a process outside may have ended it: programs hardly ever die of these signals by themselves.
 [[nodiscard]] inline bool may_be_from_outside(const ProcessEnd& end) {
   return end.signal == SIGKILL || end.signal == SIGTERM;
 }

@@ -9,14 +9,14 @@
 
 namespace mprun {
 
-/// What went wrong, by the exit codes of mprun(1), EXIT STATUS: who has to act on it.
+/// The kind of error, which says who has to act on it. Each is an exit code of mprun(1), EXIT STATUS.
 enum class Fault {
   kUsage,     ///< the command line, the job spec or an input is wrong: nothing was launched (exit 2)
   kLaunch,    ///< interpreter, import, setup or fork failed (exit 3)
   kInternal,  ///< the machine or mprun itself failed (exit 125)
 };
 
-/// An error a person can act on: `message` says what, where and what to do; it may have several lines.
+/// An error that a user can act on: `message` says what, where and what to do; it may have several lines.
 struct Error {
   Fault fault = Fault::kInternal;
   std::string message;

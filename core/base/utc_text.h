@@ -1,4 +1,4 @@
-// A moment as a text, as every record of mprun has it.
+// The text of a point in time, in the form that all records of mprun use.
 #pragma once
 
 #include <ctime>

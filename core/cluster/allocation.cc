@@ -9,7 +9,7 @@
 namespace mprun {
 namespace {
 
-// Below the ports that systems give away by themselves, above those of services.
+// Below the ephemeral ports, above those of services.
 constexpr std::uint64_t kFirstPort = 15'000, kPorts = 15'000;
 
 class Reader {
@@ -60,7 +60,7 @@ std::optional<Found> array_element(const Reader& env, std::string* fault) {
   return Found{{(*id - first) / step, *count}, "SLURM_ARRAY_TASK_ID"};
 }
 
-/// A task of what srun, mpirun or another launcher has started. A batch script has SLURM_PROCID as well, and is alone.
+/// One of the tasks that srun, mpirun or another launcher started. A batch script has SLURM_PROCID too, and is alone.
 std::optional<Found> launched(const Reader& env) {
   if (auto found = numbers(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")) return found;
   if (env.has("SLURM_STEP_ID")) {
@@ -71,7 +71,7 @@ std::optional<Found> launched(const Reader& env) {
   return numbers(env, "PMI_RANK", "PMI_SIZE");
 }
 
-/// An array whose elements are steps of several tasks each has all of them as shards.
+/// In an array whose elements are steps of several tasks each, every task is a shard.
 void find_shard(const Reader& env, Allocation* place) {
   const auto element = array_element(env, &place->shard_fault);
   const auto task = launched(env);
@@ -105,7 +105,7 @@ void find_run_name(const Reader& env, Allocation* place) {
   }
 }
 
-/// The first number of "4(x2),2", which is one for each node or run of nodes.
+/// The first number of "4(x2),2", a list with one number for each node or run of nodes.
 std::optional<int> first_number(const std::string& text) {
   int number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -129,7 +129,7 @@ std::uint64_t tasks_here(const Reader& env) {
   return 1;
 }
 
-// What --cpus-per-task asked for is the task's; else what the job has on the node is shared by its tasks there.
+// A task has the CPUs that --cpus-per-task asked for; else the job's tasks on the node share the job's CPUs there.
 void find_cpus(const Reader& env, Allocation* place) {
   const auto fits = [](std::uint64_t cpus) { return static_cast<int>(std::min<std::uint64_t>(cpus, 4096)); };
   const auto per_task = env.number("SLURM_CPUS_PER_TASK");
@@ -162,7 +162,7 @@ Allocation recognise(const Variables& environment) {
   const bool same_mpi_host =
       env.has("OMPI_COMM_WORLD_SIZE") && env.text("OMPI_COMM_WORLD_LOCAL_SIZE") == env.text("OMPI_COMM_WORLD_SIZE");
   place.one_host = hosts.size() == 1 || same_mpi_host;
-  // Steps of one job, and jobs that follow each other, get different ones.
+  // Steps of one job, and jobs that follow each other, get different ports.
   std::uint64_t number = env.number("SLURM_JOB_ID").value_or(0) * 7 + env.number("SLURM_STEP_ID").value_or(0);
   if (!place.slurm) {
     for (const char c : place.run_name) number = number * 31 + static_cast<unsigned char>(c);

@@ -1,5 +1,5 @@
-// Allocation: what the variables of a batch system or MPI launcher say of where mprun stands: which of how many it is,
-// what it was given, whom it works with. A pure function of the environment; called by cli/ and resolve().
+// Allocation: what the variables of a batch system or MPI launcher say about this mprun: which one of how many it is,
+// which resources it has, which hosts take part. A pure function of the environment; called by cli/ and resolve().
 #pragma once
 
 #include <map>
@@ -19,11 +19,11 @@ struct Allocation {
   bool same_after_requeue = false;  ///< run_name names the same run when the job is started once more
   bool slurm = false;               ///< in an allocation of Slurm, or in a step of one
   std::string job_id;               ///< Slurm's; of an array the array's own
-  std::string node;                 ///< of the cluster; empty: nobody says
+  std::string node;                 ///< of the cluster; empty: unknown
   std::optional<int> cpus;          ///< that mprun was given
   std::string cpus_source;
   bool uneven_cpus = false;  ///< other nodes of the allocation have other numbers of CPUs
-  std::string first_host;    ///< of all shards; empty: nobody says
+  std::string first_host;    ///< of all shards; empty: unknown
   bool one_host = false;     ///< all shards are on one host
   int master_port = 0;       ///< for the ranks of all shards, agreed by all of them; 0: there is none
 };
@@ -32,7 +32,7 @@ using Variables = std::map<std::string, std::string>;
 
 [[nodiscard]] Allocation recognise(const Variables& environment);
 
-/// Whether a variable says which of several processes one is: what mprun starts is none of them.
+/// Whether a variable numbers a process among several. That number does not hold for the processes that mprun starts.
 [[nodiscard]] bool names_a_place(std::string_view variable);
 
 }  // namespace mprun

@@ -6,7 +6,7 @@
 namespace mprun {
 namespace {
 
-/// Whether the options say themselves how much of a node is wanted.
+/// Whether the options themselves say how much of a node is wanted.
 bool says_how_much(const std::vector<std::string>& options) {
   return std::any_of(options.begin(), options.end(), [](const std::string& option) {
     for (const std::string_view name : {"--exclusive", "--cpus-per-task", "-c", "--oversubscribe", "-s", "--mincpus"}) {
@@ -16,7 +16,7 @@ bool says_how_much(const std::vector<std::string>& options) {
   });
 }
 
-/// sbatch takes words apart at blanks, and quotes as a shell does.
+/// sbatch splits words at blanks, and handles quotes as a shell does.
 std::string directive(const std::string& name, const std::string& value) {
   return value.empty() ? "" : "#SBATCH --" + name + "=" + shell_quoted(value) + "\n";
 }

@@ -21,7 +21,7 @@ struct BatchJob {
 /// The text of the script.
 [[nodiscard]] std::string batch_script(const BatchJob& job);
 
-/// `word` as a shell reads it back.
+/// `word`, quoted where a shell needs that to read it back.
 [[nodiscard]] std::string shell_quoted(const std::string& word);
 
 }  // namespace mprun

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kStates = {"free", "held", "done"};
 
-/// Which of `count` parts of [0, total) has `item`.
+/// Which of `count` parts of [0, total) contains `item`.
 std::uint64_t part_with(std::uint64_t item, std::uint64_t total, std::uint64_t count) {
   std::uint64_t low = 0;
   std::uint64_t high = count;
@@ -20,7 +20,7 @@ std::uint64_t part_with(std::uint64_t item, std::uint64_t total, std::uint64_t c
   return low;
 }
 
-/// A number behind a dot at the start of `*text`, which is taken off.
+/// Takes a dot and a number off the start of `*text`.
 std::optional<std::uint64_t> take_number(std::string_view* text) {
   std::uint64_t number = 0;
   if (text->empty() || text->front() != '.') return std::nullopt;
@@ -75,9 +75,9 @@ std::optional<BlockName> parse_block_name(std::string_view text) {
 }
 
 bool Heartbeats::has_stopped(std::uint64_t shard, std::string_view text, Nanos now) {
-  const auto [heard, first] = heard_.try_emplace(shard, Heard{std::string(text), now});
-  if (!first && heard->second.text != text) heard->second = {std::string(text), now};
-  return text == kLeft || now - heard->second.since >= patience_;
+  const auto [last, first] = last_.try_emplace(shard, Heartbeat{std::string(text), now});
+  if (!first && last->second.text != text) last->second = {std::string(text), now};
+  return text == kLeft || now - last->second.since >= patience_;
 }
 
 }  // namespace mprun

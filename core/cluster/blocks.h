@@ -1,6 +1,6 @@
-// Blocks: how the tasks of a job are cut where its shards claim them while they run (`--balance dynamic`), what the
-// names of blocks say, and whose heartbeat has stopped. Pure: every mprun finds the same cutting from the number of
-// tasks and of shards. record/block_directory.h has the files.
+// Blocks: how the tasks of a job are divided if its shards claim them while they run (`--balance dynamic`), what the
+// names of blocks say, and which heartbeats have stopped. Pure: every mprun derives the same division from the numbers
+// of tasks and shards. record/block_directory.h has the files.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ enum class Balance {
   kDynamic,  ///< shards claim blocks of tasks while they run
 };
 
-/// More would be more files, fewer a longer wait for the last one.
+/// More would mean more files, fewer a longer wait for the last block.
 inline constexpr std::uint64_t kBlocksPerShare = 32;
 
-/// Neighbouring tasks: the `index`th block of those that the shard `share` would have if nothing were balanced.
+/// Neighbouring tasks: the `index`th block of those that the shard `share` would have without balancing.
 struct BlockId {
   std::uint64_t share = 0;
   std::uint64_t index = 0;
@@ -42,7 +42,7 @@ struct Cutting {
   /// How many blocks a share has; none is empty.
   [[nodiscard]] std::uint64_t blocks_in(std::uint64_t share) const;
   [[nodiscard]] ShardTasks tasks_in(BlockId block) const;
-  /// Where a task of the job is.
+  /// The block that has a task of the job.
   [[nodiscard]] BlockId block_of(std::uint64_t task) const;
 };
 
@@ -52,30 +52,29 @@ enum class BlockState { kFree, kHeld, kDone };
 struct BlockName {
   BlockState state = BlockState::kFree;
   std::uint64_t index = 0;
-  std::uint64_t shard = 0;  ///< who holds it or has done it; free: nobody
+  std::uint64_t shard = 0;  ///< that holds it or has done it; unused for free
 };
 [[nodiscard]] std::string to_string(const BlockName& name);
 [[nodiscard]] std::optional<BlockName> parse_block_name(std::string_view text);
 
-/// What a shard writes as its last heartbeat: nobody has to wait until it counts as silent.
+/// A shard's last heartbeat: others need not wait until it counts as silent.
 inline constexpr std::string_view kLeft = "left\n";
 
-/// Whose heartbeats stand still, by the clock of the one who looks: the clocks of two nodes are never compared.
+/// Finds heartbeats that stand still, by the clock of the observer: the clocks of two nodes are never compared.
 class Heartbeats {
  public:
   explicit Heartbeats(Nanos patience) : patience_(patience) {}
 
-  /// `text` is what the heartbeat of `shard` reads now; true: it has been so for the whole of our patience, or is
-  /// kLeft.
+  /// `text` is the current heartbeat of `shard`. True: it has not changed for the whole of our patience, or is kLeft.
   [[nodiscard]] bool has_stopped(std::uint64_t shard, std::string_view text, Nanos now);
 
  private:
-  struct Heard {
+  struct Heartbeat {
     std::string text;
     Nanos since = 0;
   };
   Nanos patience_;
-  std::map<std::uint64_t, Heard> heard_;
+  std::map<std::uint64_t, Heartbeat> last_;
 };
 
 }  // namespace mprun

@@ -6,7 +6,7 @@
 namespace mprun {
 namespace {
 
-/// Where the entry that begins the list ends: at the next comma outside of brackets.
+/// Where the first entry of the list ends: at the next comma outside of brackets.
 std::size_t entry_end(std::string_view list) {
   int depth = 0;
   for (std::size_t i = 0; i < list.size(); ++i) {

@@ -7,7 +7,7 @@
 
 namespace mprun {
 
-/// The names, in the list's order, at most `most` of them; what is no such list gives what could be read of it.
+/// The names, in the list's order, at most `most` of them; of a malformed list, those that could be read.
 [[nodiscard]] std::vector<std::string> expand_hosts(std::string_view list, std::size_t most);
 
 }  // namespace mprun

@@ -5,7 +5,7 @@
 namespace mprun {
 namespace {
 
-/// floor(total * part / count) without its overflow.
+/// floor(total * part / count) without overflow.
 std::uint64_t share(std::uint64_t total, std::uint64_t part, std::uint64_t count) {
   return total / count * part + total % count * part / count;
 }

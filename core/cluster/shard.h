@@ -27,8 +27,8 @@ struct Shard {
 [[nodiscard]] std::string folder_of(Shard shard);
 
 /// The tasks of a shard, by their numbers in the whole job: every `step`th of [begin, end). Where the total is known
-/// they are neighbours, blocks that differ in size by one at most; else every count-th one, so that nobody has to know
-/// where the inputs end. Over all shards of a job each task is in exactly one.
+/// they are neighbours, blocks that differ in size by one at most; else every count-th one, so that no shard needs to
+/// know where the inputs end. Each task of a job is in exactly one shard.
 struct ShardTasks {
   std::uint64_t begin = 0;
   std::uint64_t end = UINT64_MAX;
@@ -38,7 +38,7 @@ struct ShardTasks {
     return task >= begin && task < end && (step == 1 || (task - begin) % step == 0);
   }
   [[nodiscard]] bool empty() const { return begin >= end; }
-  /// How many; nullopt: nobody knows.
+  /// How many; nullopt: not known.
   [[nodiscard]] std::optional<std::uint64_t> size() const;
 };
 

@@ -23,10 +23,11 @@ constexpr std::array kThreadVariables = {"OMP_NUM_THREADS",       "OPENBLAS_NUM_
                                          "BLIS_NUM_THREADS",      "NUMEXPR_NUM_THREADS",  "NUMBA_NUM_THREADS",
                                          "VECLIB_MAXIMUM_THREADS"};
 
-// glibc gives memory back to the kernel as soon as what is free at the end of the heap is more than twice the largest
-// block it ever mapped. For the tensors of a small net that may come after every batch, and the next one then takes all
-// its pages anew: a third of the time of batch evaluation, or none, as the heap happens to lie. So: the largest values
-// that glibc would find by itself for blocks, and 128 MiB kept at the end (mallopt(3); read by every glibc of 64 bits).
+// glibc returns memory to the kernel as soon as more is free at the end of the heap than twice the largest block it
+// ever mapped. With the tensors of a small net that may be after every batch, and the next one faults in all its pages
+// again: a third of the time of batch evaluation, or none, depending on the layout of the heap. So these set the
+// largest value that glibc would choose by itself for blocks, and keep 128 MiB at the end (mallopt(3); every 64-bit
+// glibc reads them).
 constexpr std::array<std::pair<const char*, const char*>, 2> kKeepMemory = {
     {{"MALLOC_MMAP_THRESHOLD_", "33554432"}, {"MALLOC_TRIM_THRESHOLD_", "134217728"}}};
 
@@ -47,14 +48,14 @@ Environment own_environment() {
     const auto equals = text.find('=');
     if (equals != std::string_view::npos) result.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
-  // Of another mprun, which examines us: what we start is ours to hear of.
+  // These belong to another mprun that examines us; the processes that we start report to us.
   for (const char* name : {"MPRUN_DOCTOR", MPRUN_DEADLINES_VARIABLE, MPRUN_SYNC_VARIABLE}) result.erase(name);
   return result;
 }
 
 Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir) {
   Environment result = base;
-  // What says which of several mprun is says nothing of who its children are.
+  // The variables that say which of several mpruns this is do not hold for its children.
   for (auto variable = result.begin(); variable != result.end();) {
     variable = names_a_place(variable->first) ? result.erase(variable) : std::next(variable);
   }

@@ -1,5 +1,5 @@
 // The environment of the processes a job starts: the user's own, what the spec adds, thread counts,
-// the device, and the variables that say who the process is. Used by launchers and worker pools.
+// the device, and the variables that identify the process. Used by launchers and worker pools.
 #pragma once
 
 #include <map>
@@ -21,18 +21,18 @@ struct AdapterFiles {
   std::string sync;       ///< SyncSegment::path(); empty: there is none
 };
 
-/// mprun's own environment, as what it starts inherits it.
+/// mprun's own environment, as its children inherit it.
 [[nodiscard]] Environment own_environment();
 
-/// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and its
-/// kin, unless the user set them and threads_per_worker was left to us), MPRUN_RUN_DIR, MPRUN_WORKERS.
+/// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and the
+/// like, unless the user set them and threads_per_worker was left to us), MPRUN_RUN_DIR, MPRUN_WORKERS.
 [[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
 
-/// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, the user's own behind it), MPRUN_NOTES,
+/// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, then the user's own), MPRUN_NOTES,
 /// MPRUN_DEADLINES, MPRUN_SYNC, and `off` ("libgomp", ...) as MPRUN_ADAPTERS.
 void add_adapters(Environment* environment, const AdapterFiles& files, const std::vector<std::string>& off);
 
-/// What is a slot's own: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all
+/// A slot's variables: MPRUN_WORKER and its device (MPRUN_DEVICE, MPRUN_DEVICE_INDEX and the variable that hides all
 /// others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).
 [[nodiscard]] Environment slot_environment(const JobSpec& spec, int slot);
 
@@ -40,18 +40,18 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
 /// by default, and fails where torch was built without it, as Debian's is.
 void add_rank_defaults(Environment* environment);
 
-/// What torchrun gives a rank: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK,
+/// torchrun's variables: RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, ROLE_RANK,
 /// ROLE_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. `local`: which of the `each` ranks that every shard has.
 [[nodiscard]] Environment rank_environment(int local, int each, int port, Shard shard = {},
                                            const std::string& address = "127.0.0.1");
-/// The same for a job; `port`: on the loopback, where all ranks are this mprun's.
+/// The same for a job; `port`: on the loopback, where all ranks belong to this mprun.
 [[nodiscard]] Environment rank_environment(const JobSpec& spec, int local, int port);
 
 /// A TCP port on the loopback that is free now.
 [[nodiscard]] int find_free_port();
 
-/// "NAME=value" strings of `base` with `more` laid over it: what mprun's own environment has, in that order, before the
-/// others.
+/// "NAME=value" strings of `base` overridden by `more`: variables of mprun's own environment first, in its order, then
+/// the others.
 [[nodiscard]] std::vector<std::string> flatten(const Environment& base, const Environment& more);
 
 }  // namespace mprun

@@ -36,20 +36,20 @@ void pass_on(const siginfo_t& got, bool terminal_shared, const ProcessRef& super
   }
 }
 
-// A program's supervisor asks for it when the program has stopped: whoever waits for us sees the same stop.
+// A program's supervisor asks for it when the program has stopped, so that our parent sees the same stop.
 void stop_by(int number) {
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, number);
   raise(number);
-  sigprocmask(SIG_UNBLOCK, &only, nullptr);  // here we stop, until somebody continues us
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);  // here we stop, until we are continued
   sigprocmask(SIG_BLOCK, &only, nullptr);
 }
 
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
   for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    if (info.si_status == asked) return 128 + asked;  // it takes these by default once its records are being closed
+    if (info.si_status == asked) return 128 + asked;  // these have their default action once it closes its records
   }
   std::fprintf(stderr, "mprun: the supervisor was ended by signal %d; everything it had started was killed\n",
                info.si_status);
@@ -63,7 +63,7 @@ int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
   for (;;) {
     siginfo_t got{};
     if (uninterrupted([&] { return sigwaitinfo(&set, &got); }) < 0) {
-      got.si_signo = SIGCHLD;  // we can pass no signal on any more, but still wait for its end
+      got.si_signo = SIGCHLD;  // we can forward no more signals, but still wait for its end
       siginfo_t ended{};
       uninterrupted([&] { return waitid(P_PID, id, &ended, WEXITED | WNOWAIT); });
     }
@@ -120,7 +120,7 @@ int run_guarded(const Inheritance& inheritance, bool terminal_shared,
     return cannot_begin;
   }
   become_subreaper();
-  signal(SIGCHLD, SIG_DFL);  // whoever ignores it when it starts us has no child that could be waited for
+  signal(SIGCHLD, SIG_DFL);  // if we had inherited it ignored, we could not wait for a child
   for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU}) {
     if (terminal_shared) signal(number, SIG_DFL);  // for stop_by()
   }
@@ -134,7 +134,7 @@ int run_guarded(const Inheritance& inheritance, bool terminal_shared,
   }
   if (supervisor == 0) {
     alive->theirs.reset();
-    setpgid(0, 0);  // not by the guard as well, which may come late and take us out of where we have gone since
+    setpgid(0, 0);  // not by the guard as well: it may be late and move us out of a group that we have joined since
     signal(SIGTTOU, SIG_IGN);  // we may write to the terminal although we are in no foreground group
     become_subreaper();
     return supervise(guard);

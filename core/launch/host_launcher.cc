@@ -14,11 +14,11 @@
 namespace mprun {
 namespace {
 
-// What hosts that die one after the other, with no task done between, may weigh before the job is given up: three that
-// died by themselves, or more of those that somebody else may have killed. Less than a slot may (Scheduler): workers
-// that were starting die with their host, and it is the host that is to be named.
+// The weight of hosts that die in a row, with no task done between, at which the job is given up: three that died by
+// themselves, or more of those that another process may have killed. It is less than for a slot (Scheduler): workers
+// that were starting die with their host, and the report shall name the host.
 constexpr int kMostHostDeaths = 15, kOwnHostDeath = 5, kOtherHostDeath = 1;
-// How long the end of a worker may be seen before whoever reaps it says how it ended.
+// How long the report of how a worker ended may take, after its end was seen.
 constexpr Nanos kReportPatience = kNanosPerSecond;
 // Forks asked for and not yet answered.
 constexpr std::size_t kMostForking = 16;
@@ -104,33 +104,33 @@ void HostLauncher::on_frame(const Frame& frame) {
     failed_ = true;
     listener_->on_launch_failed(explain_start_failure(frame.payload));
   } else if (frame.type == MPRUN_FORKED || frame.type == MPRUN_EXITED) {
-    const Json told = parse_json(frame.payload);
-    if (!told.is_object()) return;
-    const pid_t number = number_in(told, "pid", 0);
-    const int slot = number_in(told, "slot", -1);
+    const Json body = parse_json(frame.payload);
+    if (!body.is_object()) return;
+    const pid_t number = number_in(body, "pid", 0);
+    const int slot = number_in(body, "slot", -1);
     if (frame.type == MPRUN_FORKED && forking_.erase(slot) == 0) return;  // none that was asked for
     if (frame.type == MPRUN_EXITED) {
-      worker_exited(number, {number_in(told, "exit_code", 0), number_in(told, "signal", 0)});
+      worker_exited(number, {number_in(body, "exit_code", 0), number_in(body, "signal", 0)});
       send(MPRUN_REAP, {reinterpret_cast<const char*>(&number), sizeof number});
     } else if (number > 0) {
       add_worker(slot, number);
     } else {
-      listener_->on_launch_failed("the host cannot fork: " + text_in(told, "error", "unknown error"));
+      listener_->on_launch_failed("the host cannot fork: " + text_in(body, "error", "unknown error"));
     }
     if (ready_) send_waiting();
   }
 }
 
-// Neither side may ever wait for the other with both sockets full: forks are asked for a few at a time,
-// and a socket that takes no more is waited for in the loop.
+// Neither side may ever wait for the other with both sockets full: forks are requested a few at a time,
+// and the loop waits for a socket that is full.
 void HostLauncher::send_waiting() {
   while (ready_ && !waiting_.empty() && forking_.size() < kMostForking && !channel_->wants_to_write()) {
     const int slot = waiting_.front();
     const auto request = listener_->prepare_launch(slot);
     if (request) {
-      const Json told = {{"slot", slot}, {"env", request->environment}};
+      const Json body = {{"slot", slot}, {"env", request->environment}};
       const auto sent = channel_->send_with_fds(
-          MPRUN_FORK, told.dump(),
+          MPRUN_FORK, body.dump(),
           {request->channel.get(), request->results.get(), request->out.get(), request->err.get()});
       if (sent == FrameSender::Sent::kBusy) break;
       if (sent == FrameSender::Sent::kGone) {
@@ -155,13 +155,13 @@ void HostLauncher::send(std::uint16_t type, std::string_view payload) {
   channel_->flush() ? watch_channel() : lose_host();
 }
 
-// It can be told nothing any more. Mostly it is dying; the next one will do what is left.
+// The host can receive nothing any more. Usually it is dying; the next one does what is left.
 void HostLauncher::lose_host() {
   plan_.loop->remove(channel_->fd());
   if (!finishing_) signal_group(host_, SIGKILL);
 }
 
-// Nothing is believed of the process that a host names but what the kernel says of the pidfd it sent.
+// Of the process that a host names, only what the kernel says about the pidfd is trusted.
 Result<ProcessRef> HostLauncher::take_process(pid_t number) {
   if (passed_.empty()) return internal_error("it sent no pidfd");
   Fd pidfd = std::move(passed_.front());
@@ -188,7 +188,7 @@ void HostLauncher::add_worker(int slot, pid_t number) {
     listener_->on_launch_failed("the host did not report which worker it has forked: " + process.error().message);
     return;
   }
-  if (!*process) {  // it and its host have died, and somebody else has reaped it
+  if (!*process) {  // it and its host have died, and another process has reaped it
     listener_->on_process_gone(slot, {}, {0, SIGKILL});
     return;
   }
@@ -213,8 +213,8 @@ void HostLauncher::worker_gone(std::uint64_t id, ProcessEnd end) {
   listener_->on_process_gone(worker.slot, worker.process, end);
 }
 
-// Mostly its host says how it ended, or SIGCHLD does if the host has died. Neither comes where the host is stuck, or
-// where the first process of an inner PID namespace inherits the worker.
+// Usually its host reports how it ended, or SIGCHLD does if the host has died. Neither comes if the host is stuck, or
+// if the first process of an inner PID namespace inherits the worker.
 void HostLauncher::on_worker_ended(std::uint64_t id) {
   Worker& worker = workers_.at(id);
   plan_.loop->remove(worker.process.pidfd());
@@ -227,7 +227,7 @@ void HostLauncher::on_worker_ended(std::uint64_t id) {
 
 bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
   if (host_ && pid == host_.pid()) {
-    if (channel_) on_readable();  // what it said last
+    if (channel_) on_readable();  // the last frames it sent
     const bool expected = finishing_ || failed_;
     const bool was_ready = was_ready_;
     forget_host();
@@ -240,7 +240,7 @@ bool HostLauncher::child_gone(pid_t pid, ProcessEnd end) {
       }
     }
     if (expected) return true;
-    // One that dies while it loads the script would do so again, unless it was killed or others came so far.
+    // A host that dies while it loads the script would do so again, unless it was killed or another host has loaded it.
     const bool hopeless = !was_ready && !ever_ready_ && !may_be_from_outside(end);
     deaths_ += may_be_from_outside(end) ? kOtherHostDeath : kOwnHostDeath;
     if (deaths_ >= kMostHostDeaths || hopeless) {

@@ -1,9 +1,9 @@
 // Start methods fork and forkserver: a host, the user's own interpreter, forks every worker. The host
-// reports how workers end and keeps each unreaped until told, so that their process groups can be signalled.
-// A host that dies takes its workers along; a new one is started for what is asked next.
+// reports how workers end and reaps each only on request, so that their process groups can be signalled.
+// A host that dies takes its workers along; a new one is started for further launches.
 //
-// The host sends a pidfd with each worker. What it calls the worker may be a number of another PID namespace (an
-// interpreter that is a wrapper: unshare -pf, bwrap --unshare-pid), so that number is used only between the two of us.
+// The host sends a pidfd with each worker. Its number for the worker may belong to another PID namespace (an
+// interpreter that is a wrapper: unshare -pf, bwrap --unshare-pid), so only frames between mprun and the host use it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class HostLauncher : public Launcher {
  private:
   struct Worker {
     int slot = 0;
-    pid_t number = 0;  ///< what its host calls it; 0: that has ended
+    pid_t number = 0;  ///< its host's number for it; 0: that host has ended
     ProcessRef process;
     bool watched = false;  ///< the loop has its pidfd
   };

@@ -1,6 +1,6 @@
-// Launcher: starts Python processes for worker slots in one of the three ways, and tells when they
-// are there and when they are gone. Used by the worker pools; a process belongs to the launcher from
-// launch() to gone().
+// Launcher: starts Python processes for worker slots by one of the three start methods, and reports
+// when they exist and when they are gone. Used by the worker pools; a process belongs to the launcher
+// from launch() to on_process_gone().
 #pragma once
 
 #include <sys/types.h>
@@ -44,14 +44,14 @@ struct LaunchRequest {
 class LauncherListener {
  public:
   virtual ~LauncherListener() = default;
-  /// Opens what a new process of `slot` is connected by, just before it is launched: until then a slot that waits for
-  /// its host costs no descriptor. nullopt: it is not wanted any more.
+  /// Opens the connections of a new process of `slot` just before it is launched, so that a slot that waits for its
+  /// host costs no descriptors. nullopt: the process is not wanted any more.
   virtual std::optional<LaunchRequest> prepare_launch(int slot) = 0;
   virtual void on_launched(int slot, const ProcessRef& process) = 0;
-  /// The process of `slot` ended (none: it was never there); its process group can still be signalled during this call.
+  /// The process of `slot` ended (none: there never was one); its process group can still be signalled in this call.
   virtual void on_process_gone(int slot, const ProcessRef& process, ProcessEnd end) = 0;
   virtual void on_host_started(pid_t pid) = 0;
-  /// What the host's start is at, in its own words.
+  /// The current stage of the host's start, in its own words.
   virtual void on_host_stage(std::string_view text) = 0;
   virtual void on_host_gone(pid_t pid, ProcessEnd end, bool expected) = 0;
   /// Nothing can be launched any more; `reason` says why and what to do.
@@ -62,15 +62,15 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
   virtual void launch(int slot) = 0;
-  /// A child of ours ended (it is reaped after this call). False: it is none of this launcher's.
+  /// A child of ours ended (it is reaped after this call). False: it does not belong to this launcher.
   virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
-  /// A task has ended: what was launched is of use.
+  /// A task has ended, so launched processes do their work.
   virtual void task_done() {}
   /// No more launches will come: a host may end.
   virtual void finish() = 0;
   /// Forces a host to end.
   virtual void kill_host() = 0;
-  /// Whether a host is there (or is being started).
+  /// Whether a host runs (or is being started).
   [[nodiscard]] virtual bool has_host() const = 0;
 };
 
@@ -80,9 +80,9 @@ class Launcher {
 /// The START frame of a process: role is "host", "worker" or "rank".
 [[nodiscard]] std::string start_config(const LaunchPlan& plan, const std::string& role, int slot);
 
-/// What the processes of a job begin with, whoever has started mprun: they are in sessions of their own, and mprun ends
-/// them itself. So nothing is blocked, and what ends or stops a process does so, as SIGPIPE does. SIGHUP stays ignored
-/// where it is: nohup means it. Slurm sends SIGUSR1 and SIGUSR2 to every process of a step: they are ignored there.
+/// What the processes of a job begin with, however mprun was started: they have sessions of their own, and mprun ends
+/// them itself. So no signal is blocked, and those that end or stop a process do so, SIGPIPE too. SIGHUP stays ignored
+/// if it is: nohup means it. Slurm sends SIGUSR1 and SIGUSR2 to every process of a step: they are ignored there.
 [[nodiscard]] Inheritance job_inheritance(const JobSpec& spec);
 
 /// What bootstrap.py is started with: descriptors 3, 4 and 5 are channel, results and claims.
@@ -92,14 +92,14 @@ class Launcher {
 /// One error text for a Python that could not be executed.
 [[nodiscard]] std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure);
 
-/// A member of what a host or worker told, or `otherwise` where it told something else.
-[[nodiscard]] int number_in(const Json& told, const char* key, int otherwise);
-[[nodiscard]] std::string text_in(const Json& told, const char* key, const std::string& otherwise);
+/// A member of a frame's JSON from a host or worker; `otherwise` if it is missing or has another type.
+[[nodiscard]] int number_in(const Json& body, const char* key, int otherwise);
+[[nodiscard]] std::string text_in(const Json& body, const char* key, const std::string& otherwise);
 
-/// What a START_FAILED frame says, for people: message and traceback.
+/// The human-readable text of a START_FAILED frame: message and traceback.
 [[nodiscard]] std::string explain_start_failure(std::string_view payload);
 
-/// The supervisor's side of what connects it with a worker or rank.
+/// The supervisor's side of its connections with a worker or rank.
 struct WorkerChannels {
   FrameSender channel;
   Fd results;                   ///< non-blocking
@@ -112,7 +112,7 @@ struct WorkerChannels {
 /// Opens the log pair of a slot ("worker-3") for appending.
 [[nodiscard]] Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::string& name);
 
-/// The last lines (at most 10, at most 2 KiB) that were written to a log at or behind `offset`.
+/// The last lines (at most 10, at most 2 KiB) that were written to a log at or after `offset`.
 [[nodiscard]] std::string log_tail(const std::string& path, std::int64_t offset);
 
 }  // namespace mprun

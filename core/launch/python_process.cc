@@ -25,7 +25,7 @@ int null_device() {
   return device.get();
 }
 
-// What a process needs to know to put a task's tensors where they belong.
+// The settings by which a process puts a task's tensors where they belong.
 std::string tensors_config(const LaunchPlan& plan) {
   const auto number = [](std::optional<std::uint64_t> n) { return n ? std::to_string(*n) : std::string("null"); };
   std::string text = "{\"folder\":";
@@ -50,7 +50,7 @@ void append_array(std::string* text, const InputArray& array) {
   *text += Json(array.shape).dump() + ",\"offset\":" + std::to_string(array.offset) + "}";
 }
 
-/// What a worker maps; files that are tasks themselves are named by their inputs.
+/// The arrays that a worker maps; files that are tasks themselves are named by their inputs.
 void append_arrays(std::string* text, const InputSpec& inputs) {
   const auto* arrays = std::get_if<ArraysInput>(&inputs);
   if (arrays == nullptr) {
@@ -83,7 +83,7 @@ std::string start_config(const LaunchPlan& plan, const std::string& role, int sl
                  {"seed", spec.seed ? Json(*spec.seed) : Json()},
                  {"forked", spec.start_method == StartMethod::kFork}};
   std::string text = config.dump();
-  text.pop_back();  // what may hold any bytes (paths, arguments) is written as Python's surrogateescape has it
+  text.pop_back();  // values that may hold any bytes (paths, arguments) are written with Python's surrogateescape
   text += ",\"script\":";
   append_json_string(&text, spec.script);
   text += ",\"arrays\":";
@@ -119,14 +119,14 @@ SpawnPlan python_plan(const LaunchPlan& plan, const Environment& own, int channe
   return spawn;
 }
 
-int number_in(const Json& told, const char* key, int otherwise) {
-  const auto found = told.find(key);
-  return found != told.end() && found->is_number_integer() ? found->get<int>() : otherwise;
+int number_in(const Json& body, const char* key, int otherwise) {
+  const auto found = body.find(key);
+  return found != body.end() && found->is_number_integer() ? found->get<int>() : otherwise;
 }
 
-std::string text_in(const Json& told, const char* key, const std::string& otherwise) {
-  const auto found = told.find(key);
-  return found != told.end() && found->is_string() ? found->get<std::string>() : otherwise;
+std::string text_in(const Json& body, const char* key, const std::string& otherwise) {
+  const auto found = body.find(key);
+  return found != body.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
 std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& failure) {
@@ -138,16 +138,16 @@ std::string explain_spawn_failure(const LaunchPlan& plan, const SpawnFailure& fa
 }
 
 std::string explain_start_failure(std::string_view payload) {
-  const Json told = parse_json(payload);
-  if (!told.is_object()) return "a worker could not start, and did not say why";
-  std::string text = text_in(told, "message", "a worker could not start");
-  if (const std::string traceback = text_in(told, "traceback", ""); !traceback.empty()) {
+  const Json body = parse_json(payload);
+  if (!body.is_object()) return "a worker could not start, and did not say why";
+  std::string text = text_in(body, "message", "a worker could not start");
+  if (const std::string traceback = text_in(body, "traceback", ""); !traceback.empty()) {
     text += "\n" + traceback;
     while (!text.empty() && text.back() == '\n') text.pop_back();
   }
-  if (text_in(told, "stage", "") == "interpreter") text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
-  if (text_in(told, "type", "") == "ModuleNotFoundError") {
-    text += "\n  " + text_in(told, "python", "that Python") + " has no such module: install it there, or set " +
+  if (text_in(body, "stage", "") == "interpreter") text += "\n  set \"python\" (--python) to a CPython 3.11 or later";
+  if (text_in(body, "type", "") == "ModuleNotFoundError") {
+    text += "\n  " + text_in(body, "python", "that Python") + " has no such module: install it there, or set " +
             "\"python\" (--python) to one that has it";
   }
   return text;

@@ -24,11 +24,11 @@ enum class Helper {
   kNone,
   kTracker,       ///< of multiprocessing, or of joblib's loky
   kForkserver,    ///< of multiprocessing
-  kTorchTracker,  ///< of torch's sharing strategy file_system: first waits two seconds for somebody new
+  kTorchTracker,  ///< of torch's sharing strategy file_system: first waits two seconds for a new client
 };
 
 /// One whose command line is empty may be a tracker: it is between exec and its first instruction, or ending anyway.
-/// What a helper has forked looks like it and is none: the workers of a forkserver.
+/// A process that a helper has forked looks like it and is none: the workers of a forkserver.
 Helper helper_kind(pid_t pid) {
   const std::string arguments = command_line(pid);
   if (arguments.empty()) return Helper::kTracker;
@@ -41,8 +41,8 @@ Helper helper_kind(pid_t pid) {
   return tracker ? Helper::kTracker : Helper::kForkserver;
 }
 
-/// The seconds that a helper may take to end once nobody is left that could ask it for something. A second is enough
-/// even for a Python with torch, but on a machine with far more to do than CPUs nothing is.
+/// The seconds that a helper may take to end once no process is left that could ask it for something. A second is
+/// enough even for a Python with torch, but no time is enough on a machine that is far overloaded.
 double patience_with(Helper kind) {
   switch (kind) {
     case Helper::kNone:
@@ -73,12 +73,11 @@ void kill_group(const ProcessRef& leader) {
       others.push_back(std::move(one.process));
     }
   }
-  if (!spared) leader.signal_group(SIGKILL);  // nobody who forks meanwhile escapes
+  if (!spared) leader.signal_group(SIGKILL);  // no process that forks meanwhile escapes
   for (const ProcessRef& process : others) process.signal(SIGKILL);
 }
 
-/// What a process of an inner PID namespace leaves behind becomes the child of that namespace's first process, not
-/// ours.
+/// The orphans of a process in an inner PID namespace become children of that namespace's first process, not ours.
 bool has_inner_namespace(pid_t pid) {
   const auto proc = live_proc();
   const auto text = proc->read(std::to_string(pid) + "/status");
@@ -122,7 +121,7 @@ bool has_ended(pid_t child) {
 }
 
 constexpr Nanos kRestless = 5 * kNanosPerMilli;
-constexpr double kLongestPatience = 30;  // where others are started all the time
+constexpr double kLongestPatience = 30;  // while others are started all the time
 
 class Killer {
  public:
@@ -141,8 +140,8 @@ class Killer {
   }
 
  private:
-  /// Reaps what has ended; false: there is no child left, and so nobody below us. A number that is reaped may soon be
-  /// somebody else's.
+  /// Reaps what has ended; false: no child is left, and so no process below us. A reaped number may soon belong to
+  /// another process.
   bool reap() {
     pid_t pid = 0;
     while ((pid = uninterrupted([] { return waitpid(-1, nullptr, WNOHANG); })) > 0) {
@@ -155,7 +154,7 @@ class Killer {
     return pid == 0 || errno != ECHILD;
   }
 
-  /// Whether there was one to kill.
+  /// Whether there was a process to kill.
   bool kill_each(const std::vector<Descendant>& processes) {
     bool found = false;
     for (const Descendant& one : processes) {
@@ -173,15 +172,15 @@ class Killer {
     const Helper kind = helper_kind(pid);
     if (kind == Helper::kNone) return false;
     Helper& known = spared_.try_emplace(pid, kind).first->second;
-    if (kind != Helper::kTracker) known = kind;  // else it may be ending without a command line: it is what it was
+    if (kind != Helper::kTracker) known = kind;  // else it may be ending without a command line: its kind stays
     const Nanos late =
         std::min(last_kill_ + from_seconds(patience_with(known)), begun_ + from_seconds(kLongestPatience));
     deadline_ = std::max(deadline_, late + kNanosPerSecond);  // one that is late still has to be killed
     return monotonic_now() < late;
   }
 
-  // One that forks and exits all the time is found by no look at all of /proc, which takes long on a crowded machine.
-  // But it becomes our child each time: to be killed, or to be reaped if it was faster, and then the next is there.
+  // A process that forks and exits all the time is in no listing of /proc, which takes long on a crowded machine. But
+  // each of its children becomes ours: it is killed, or reaped if it exits first, and then the next one is there.
   void kill_restless() {
     last_restless_ = 0;
     reap();
@@ -195,7 +194,7 @@ class Killer {
   }
 
   Nanos begun_, last_kill_, deadline_;
-  Nanos last_restless_ = 0;  ///< when a child was found that no look at /proc had shown
+  Nanos last_restless_ = 0;  ///< when a child was found that no listing of /proc had shown
   int reaped_ = 0;           ///< of those that were killed
   std::set<pid_t> killed_;   ///< and are not reaped yet
   std::map<pid_t, Helper> spared_;

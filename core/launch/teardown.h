@@ -1,6 +1,6 @@
 // Ending and stopping everything a job started, grandchildren included. Called by the supervisor at
 // the end of a job and by the guard when the supervisor died. Works because both are subreapers:
-// whatever loses its parent becomes our child, so nothing below us can hide.
+// every process that loses its parent becomes our child, so none below us can hide.
 #pragma once
 
 #include "procfs/process_ref.h"

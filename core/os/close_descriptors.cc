@@ -11,14 +11,14 @@
 namespace mprun {
 namespace {
 
-// The number that a name of /proc/self/fd is; -1 for "." and "..".
+// The number of an entry of /proc/self/fd; -1 for "." and "..".
 int number_of(const char* name) {
   int number = name[0] == '.' ? -1 : 0;
   for (; number >= 0 && *name != '\0'; ++name) number = number * 10 + (*name - '0');
   return number;
 }
 
-// False: there is no such list. The kernel lists by number, so closing what has been listed hides nothing else.
+// False: there is no such list. The kernel lists in order of number, so closing a listed descriptor hides no other.
 bool close_listed(int first) {
   const int folder = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;

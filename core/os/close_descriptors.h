@@ -3,8 +3,8 @@
 
 namespace mprun {
 
-/// Closes every descriptor from `first` on. close_range(2) is there since Linux 5.9, and filters of system calls may
-/// not know it: else what /proc/self/fd lists is closed, and without /proc every number up to the limit of open files.
+/// Closes every descriptor from `first` on. Where close_range(2) is missing (before Linux 5.9, or refused by a system
+/// call filter), it closes what /proc/self/fd lists, and without /proc every number up to the limit of open files.
 /// Context: child between vfork and exec.
 void close_from(int first);
 

@@ -8,7 +8,7 @@
 namespace mprun {
 
 // The kernel signals the owner of a socket in mode O_ASYNC when its peer is closed (fcntl(2): F_SETOWN, F_SETSIG). But
-// all descriptors of a dying process are closed. So `theirs` is sent to `ours`, where nobody takes it: closing `ours`
+// a dying process closes all its descriptors. So `theirs` is sent to `ours` and never received there: closing `ours`
 // first hangs up `theirs`, and only then drops it.
 Result<Fd> kill_when_closed(pid_t pid) {
   auto pair = make_socket_pair();

@@ -104,7 +104,7 @@ bool pwrite_all(int fd, const void* from, std::size_t size, std::uint64_t at) {
   while (done < size) {
     const ssize_t n = uninterrupted(
         [&] { return pwrite(fd, static_cast<const char*>(from) + done, size - done, static_cast<off_t>(at + done)); });
-    if (n == 0) errno = EIO;  // else it would be tried for ever
+    if (n == 0) errno = EIO;  // no progress: a retry would loop for ever
     if (n <= 0) return false;
     done += static_cast<std::size_t>(n);
   }

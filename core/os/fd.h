@@ -53,13 +53,13 @@ struct SocketPair {
 [[nodiscard]] Result<Pipe> make_pipe();
 [[nodiscard]] Result<SocketPair> make_socket_pair();
 
-/// Sends `fd` over a connected socket, with one byte. A descriptor on its way is open. False with errno.
+/// Sends `fd` over a connected socket, with one byte. A descriptor in transit stays open. False with errno.
 [[nodiscard]] bool send_descriptor(int socket, int fd);
 
 /// The mode of a folder that only its owner may read.
 inline constexpr mode_t kPrivateFolder = 0700;
 
-/// open(2) and openat(2) with O_CLOEXEC, made again while a signal interrupts them. Empty on failure, with errno.
+/// open(2) and openat(2) with O_CLOEXEC, repeated while a signal interrupts them. Empty on failure, with errno.
 [[nodiscard]] Fd open_fd(const std::string& path, int flags, unsigned mode = 0666);
 [[nodiscard]] Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode = 0666);
 
@@ -68,13 +68,13 @@ inline constexpr mode_t kPrivateFolder = 0700;
 
 void set_nonblocking(int fd);
 
-/// What is still to be read from a blocking file descriptor; on failure errno is that of read().
+/// Reads a blocking file descriptor to its end; on failure errno is that of read().
 [[nodiscard]] Result<std::string> read_all(int fd);
 
 /// Writes all of `data` to a blocking file descriptor.
 [[nodiscard]] Result<void> write_all(int fd, std::string_view data);
 
-/// pread(2) until there are `size` bytes or the file ends: how many there are, or -1 with errno.
+/// Calls pread(2) until `size` bytes are read or the file ends; returns the number of bytes, or -1 with errno.
 [[nodiscard]] ssize_t pread_all(int fd, void* to, std::size_t size, std::uint64_t at);
 
 /// pwrite(2) of all `size` bytes; false with errno.

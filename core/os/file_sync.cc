@@ -75,7 +75,7 @@ void FileSync::next() {
   }
 }
 
-// Asks for the end of the current one; `wanted` 1 waits for it.
+// Takes the completion of the current sync; `wanted` 1 waits for it.
 void FileSync::take(long wanted) {
   io_event event{};
   timespec none{};

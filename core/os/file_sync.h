@@ -1,10 +1,10 @@
-// Bringing files to disk: fdatasync(2) of a file's bytes, fsync(2) of a directory's names (for which ext4 does nothing
-// on fdatasync). A file that cannot be synced at all (a pipe, some file systems) is as safe as it can be, and no
-// failure.
+// Brings files to disk: fdatasync(2) for the bytes of a file, fsync(2) for the names in a directory (for which ext4
+// does nothing on fdatasync). A file that cannot be synced at all (a pipe, some file systems) is as safe as it can be:
+// that is no failure.
 //
-// FileSync does so with some files, one after the other, while the caller goes on. Used by the records of mprun's
-// one thread: a disk takes milliseconds, and results arrive every few microseconds. By Linux AIO (io_submit(2);
-// fdatasync since 4.18), which needs no thread; where the kernel has none of it, start() waits.
+// FileSync syncs files one after the other while the caller goes on. The records use it on mprun's only thread: a
+// disk takes milliseconds, and results arrive every few microseconds. It uses Linux AIO (io_submit(2); fdatasync since
+// 4.18), which needs no thread. Where the kernel has no AIO, start() waits.
 #pragma once
 
 #include <linux/aio_abi.h>
@@ -17,9 +17,9 @@
 
 namespace mprun {
 
-/// Syncs a file or a directory; the errno of a failure, or 0.
+/// Syncs a file or a directory; returns the errno of a failure, or 0.
 [[nodiscard]] int sync_now(int fd);
-/// The same for the names in a directory, empty for the current one; one that may not be read cannot be synced.
+/// The same for the names in a directory (empty: the current one). One that may not be read is left unsynced.
 [[nodiscard]] int sync_directory(const std::string& path);
 
 class FileSync {
@@ -27,12 +27,12 @@ class FileSync {
   FileSync() = default;
   FileSync(const FileSync&) = delete;
   FileSync& operator=(const FileSync&) = delete;
-  /// Waits for what is under way.
+  /// Waits for syncs under way.
   ~FileSync();
 
-  /// Begins to sync these files in this order; only when idle. Descriptors of `owned` are closed when they are done.
+  /// Starts to sync these files in this order; only when idle. Closes each descriptor of `owned` when it is done.
   void start(std::vector<Fd> owned, int last);
-  /// True if nothing is under way (any more); begins with the next file when one is done.
+  /// True if no sync is under way; starts the next file when one is done.
   [[nodiscard]] bool idle();
   /// Waits until all is done.
   void wait();
@@ -45,10 +45,10 @@ class FileSync {
   void note(int failure);
 
   aio_context_t context_ = 0;
-  bool refused_ = false;  ///< the kernel does not do it
+  bool refused_ = false;  ///< the kernel refused AIO
   std::deque<Fd> owned_;
-  int last_ = -1;     ///< to be synced after those; -1: done
-  int current_ = -1;  ///< what the kernel works on; -1: nothing
+  int last_ = -1;     ///< synced after `owned_`; -1: done
+  int current_ = -1;  ///< the kernel is syncing it; -1: none
   iocb request_{};
   int error_number_ = 0;
 };

@@ -1,5 +1,5 @@
-// What exec hands on to a program and mprun changes for its own sake. main reads it before anything is changed, and
-// spawn_process gives it back to a program that is to run as without mprun; for the processes of a job it is made.
+// State that exec passes on to a program and that mprun changes for its own use. main reads it before any change, and
+// spawn_process restores it for a program that must run as it would without mprun. Processes of a job get their own.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@ struct Inheritance {
   SignalState signals;
   int parent_death_signal = SIGKILL;           ///< PR_SET_PDEATHSIG; 0: none
   int subreaper = 0;                           ///< PR_SET_CHILD_SUBREAPER
-  std::array<bool, 3> standard_descriptors{};  ///< which are open; for whoever plans descriptors
+  std::array<bool, 3> standard_descriptors{};  ///< which are open; for callers that plan descriptors
 };
 
-/// What this process has inherited, as long as nothing has been changed.
+/// What this process has inherited; to be called before anything is changed.
 [[nodiscard]] Inheritance read_inheritance();
 
 /// Whether this process ignores a signal.
 [[nodiscard]] bool is_ignored(int number);
 
-/// Takes on `signals`, for all signals that mprun changes in itself or resets in a job; the others are as they were.
+/// Applies `signals` to all signals that mprun changes in itself or resets in a job; the others stay as they were.
 /// False with errno. Context: child between vfork and exec.
 [[nodiscard]] bool take_on(const SignalState& signals);
 

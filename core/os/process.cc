@@ -27,7 +27,7 @@ struct Prepared {
   const char* directory = nullptr;
   const SpawnPlan* plan = nullptr;
   int first_free_fd = 3;
-  int failures = -1;  // the pipe for what goes wrong; exec closes it
+  int failures = -1;  // the pipe for failures; exec closes it
   pid_t parent = 0;
 };
 
@@ -56,7 +56,7 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
   _exit(127);
 }
 
-// Context: child between vfork and exec. Out of the way of every number that the child is to have.
+// Context: child between vfork and exec. Moves `fd` above every number that the child must have.
 int move_away(const Prepared& ready, int fd) {
   const int moved = fcntl(fd, F_DUPFD_CLOEXEC, ready.first_free_fd);
   if (moved < 0) fail(ready, "descriptors");
@@ -84,7 +84,7 @@ void move_descriptors(Prepared& ready) {
   close_from(ready.first_free_fd + 1);
 }
 
-// Context: child between vfork and exec. What is so already may be beyond what setrlimit allows (fs.nr_open).
+// Context: child between vfork and exec. Limits that are set already may exceed what setrlimit allows (fs.nr_open).
 bool limit_open_files(const rlimit& wanted) {
   rlimit now{};
   const bool same = getrlimit(RLIMIT_NOFILE, &now) == 0 && now.rlim_cur == wanted.rlim_cur;
@@ -110,7 +110,7 @@ bool limit_open_files(const rlimit& wanted) {
   fail(ready, "exec");
 }
 
-// Waits for the exec. Whether the child told of a failure instead, or cannot be heard.
+// Waits for the exec. True: the child reported a failure instead, or its report cannot be read.
 bool read_failure(int fd, SpawnFailure* failure) {
   std::size_t had = 0;
   ssize_t size = 0;
@@ -129,12 +129,12 @@ pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
     *failure = {"descriptors", E2BIG};
     return -1;
   }
-  auto told = make_pipe();
-  if (!told) {
+  auto report = make_pipe();
+  if (!report) {
     *failure = {"pipe", errno};
     return -1;
   }
-  Prepared ready = prepare(plan, told->write.get());
+  Prepared ready = prepare(plan, report->write.get());
   *failure = {};
   // vfork: the child borrows this memory until it execs, so no page table is copied. Nothing here relies on
   // that: valgrind and ThreadSanitizer make it a fork, so the child's errors come by a pipe.
@@ -144,9 +144,9 @@ pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure) {
     *failure = {"fork", errno};
     return -1;
   }
-  told->write.reset();
-  if (!read_failure(told->read.get(), failure)) return pid;
-  kill(pid, SIGKILL);  // it is ending, unless we could not hear what it said
+  report->write.reset();
+  if (!read_failure(report->read.get(), failure)) return pid;
+  kill(pid, SIGKILL);  // it is ending, unless we could not read its report
   uninterrupted([&] { return waitpid(pid, nullptr, 0); });
   return -1;
 }

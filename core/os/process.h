@@ -1,5 +1,5 @@
 // Starting and ending processes: spawn with everything prepared before the fork, signals, reaping.
-// Called by the supervisor and its launchers, who make a ProcessRef (core/procfs) of each child before it can be
+// Called by the supervisor and its launchers, which make a ProcessRef (core/procfs) of each child before it can be
 // reaped.
 #pragma once
 
@@ -26,7 +26,7 @@ struct SpawnPlan {
   bool close_others = true;              ///< also those mprun was started with, beyond the last of `fds`
   bool new_session = true;               ///< setsid: own process group, no terminal
   std::optional<pid_t> process_group;    ///< joined instead of a new session
-  std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to give back
+  std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to restore
   Inheritance inheritance;
 };
 
@@ -40,20 +40,20 @@ struct SpawnFailure {
 /// -1 and fills `failure`; nothing is left behind.
 [[nodiscard]] pid_t spawn_process(const SpawnPlan& plan, SpawnFailure* failure);
 
-/// The file that exec would run for `name`, searched in `path` (a PATH value) when it has no slash.
-/// An empty entry of it is no directory, as it
-/// would be to a shell. Empty: not found; `*not_executable` then tells whether a file was there without permission.
+/// The file that exec would run for `name`, searched in `path` (a PATH value) when it has no slash. Unlike in a shell,
+/// an empty entry of `path` is no directory. Empty: not found; `*not_executable` then says whether there was a file
+/// without permission.
 [[nodiscard]] std::string find_program(const std::string& name, const std::string& path, const std::string& directory,
                                        bool* not_executable);
 
 /// Makes orphaned descendants ours to reap (PR_SET_CHILD_SUBREAPER).
 void become_subreaper();
 
-/// getrlimit(2) of RLIMIT_...; no limits where they cannot be asked.
+/// getrlimit(2) of RLIMIT_...; no limits where it fails.
 [[nodiscard]] rlimit limits_of(int resource);
 
 /// Raises the soft limit of open files to the hard one and returns the limits as they were; nullopt: they cannot be
-/// asked, and are left alone.
+/// read, and are left alone.
 std::optional<rlimit> raise_open_files();
 
 }  // namespace mprun

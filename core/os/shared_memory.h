@@ -1,5 +1,5 @@
 // SharedMemory: an anonymous memory file of a fixed size, mapped here, that other processes can map too by its
-// descriptor. Sealed: nobody can shrink it, so that an access of ours never faults. Zeroed at first.
+// descriptor. It is sealed: no process can shrink it, so our accesses never fault. Zeroed at first.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace mprun {
 
-/// An anonymous memory file of a fixed size, zeroed, that nobody can shrink or enlarge. `name` is what /proc/PID/maps
-/// shows, behind "/memfd:".
+/// An anonymous memory file of a fixed size, zeroed, sealed against shrinking and growing. /proc/PID/maps shows `name`
+/// after "/memfd:".
 [[nodiscard]] Result<Fd> create_memory_file(const char* name, std::size_t bytes);
 
-/// How any process that may trace us can open a descriptor of ours, for as long as it is open.
+/// The path by which any process that may trace us can open a descriptor of ours, as long as it is open.
 [[nodiscard]] std::string path_of_descriptor(int fd);
 
 class SharedMemory {

@@ -20,8 +20,8 @@ bool is_writable(int fd, int milliseconds) {
   return uninterrupted([&] { return poll(&asked, 1, milliseconds); }) == 1 && asked.revents != 0;
 }
 
-// O_NONBLOCK belongs to an open file description, and that of a standard stream is shared with others. A pipe or a
-// terminal can be opened once more.
+// O_NONBLOCK belongs to an open file description, and that of a standard stream is shared with other processes. A pipe
+// or a terminal can be opened again.
 Fd open_again(int fd, mode_t mode) {
   if (!S_ISFIFO(mode) && isatty(fd) == 0) return {};
   return open_fd("/proc/self/fd/" + std::to_string(fd), O_WRONLY | O_NONBLOCK | O_NOCTTY);
@@ -49,7 +49,7 @@ void TextBacklog::add(std::string_view text) {
   send();
 }
 
-// Where nothing better is possible: what polls writable takes PIPE_BUF bytes, unless another one writes meanwhile.
+// The fallback: a descriptor that polls writable takes PIPE_BUF bytes, unless another process writes meanwhile.
 ssize_t TextBacklog::write_some(std::string_view text) const {
   if (own_) return write(own_.get(), text.data(), text.size());
   if (is_socket_) return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -83,7 +83,7 @@ void TextBacklog::finish() {
   left_out_ = 0;
   for (send(); is_waiting(); send()) {
     if (is_writable(fd_, -1)) continue;
-    (void)write_all(fd_, unsent_);  // poll fails: the write waits by itself
+    (void)write_all(fd_, unsent_);  // poll fails: the write itself waits
     give_up();
   }
 }

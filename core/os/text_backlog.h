@@ -1,7 +1,7 @@
-// TextBacklog: text for a descriptor whose reader may sleep, such as a standard error that mprun shares with a program,
-// a pager or a stopped terminal. What is not taken yet is kept, so that mprun never waits for the reader before its
-// end. Used in mprun's one thread by whoever writes there; borrows the descriptor, and owns one of its own to the same
-// file.
+// TextBacklog: text for a descriptor whose reader may be slow or stopped, such as a standard error that mprun shares
+// with a program, a pager or a stopped terminal. It keeps what is not taken yet, so that mprun waits for the reader
+// only at its end. Used by all that write there, on mprun's only thread. Borrows the descriptor, and owns another one
+// for the same file.
 #pragma once
 
 #include <string>
@@ -18,15 +18,15 @@ class TextBacklog {
   /// SIGPIPE has to be ignored.
   explicit TextBacklog(int fd);
 
-  /// Sends what is taken at once and keeps the rest. Beyond kMostBytes text is left out, and counted.
+  /// Sends what is taken at once and keeps the rest. Text beyond kMostBytes is dropped and counted.
   void add(std::string_view text);
   /// Sends what is taken now.
   void send();
-  /// Waits until the reader has taken all of it, or has gone; tells how many texts were left out.
+  /// Writes how many texts were dropped, and waits until the reader has taken everything or is gone.
   void finish();
-  /// Something is kept: worth to call send() once the descriptor is writable.
+  /// Some text is kept: call send() once the descriptor is writable.
   [[nodiscard]] bool is_waiting() const { return !unsent_.empty(); }
-  /// What is added now would be sent at once.
+  /// Whether text that is added now would be sent at once.
   [[nodiscard]] bool takes_text() const;
 
  private:
@@ -34,9 +34,9 @@ class TextBacklog {
   void give_up();
 
   int fd_;
-  Fd own_;  ///< a description of our own, which does not block; none: of a file, a socket, or one we may not open
+  Fd own_;  ///< our own non-blocking description; none for a file, a socket, or one we may not open
   bool is_socket_ = false;
-  bool broken_ = false;  ///< it takes nothing any more
+  bool broken_ = false;  ///< it takes no more text
   std::string unsent_;
   std::size_t left_out_ = 0;  ///< texts
 };

@@ -20,7 +20,7 @@ std::string file_contents(const std::string& path) {
   return text.str();
 }
 
-std::optional<std::uint64_t> number_behind(const std::string& text, std::string_view key) {
+std::optional<std::uint64_t> number_after(const std::string& text, std::string_view key) {
   for (TextScan scan(text); !scan.at_end();) {
     TextScan line(scan.line());
     std::uint64_t value = 0;

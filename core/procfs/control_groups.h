@@ -16,12 +16,12 @@ struct ControlGroup {
   bool unified = false;  ///< of version 2
 };
 
-/// Those that may account for our use of what `controller` ("memory", "cpu") controls, version 2 in each place where it
-/// may be mounted. `root`: where proc/ and sys/ are.
+/// The groups that may account for our use of what `controller` ("memory", "cpu") controls, version 2 in each place
+/// where it may be mounted. `root`: where proc/ and sys/ are.
 [[nodiscard]] std::vector<ControlGroup> control_groups(const std::string& root, std::string_view controller);
 
-/// The names of the group and of those around it, from the inside out; the last is empty: the hierarchy's root, which
-/// in a container may be the group itself.
+/// The names of the group and of its ancestors, innermost first; the last is empty: the hierarchy's root, which in a
+/// container may be the group itself.
 [[nodiscard]] std::vector<std::string> group_and_those_around(const ControlGroup& group);
 
 /// "/a/b", and "/" for the root.
@@ -30,7 +30,7 @@ struct ControlGroup {
 /// What can be read of a file.
 [[nodiscard]] std::string file_contents(const std::string& path);
 
-/// The number behind the word `key` at the beginning of a line.
-[[nodiscard]] std::optional<std::uint64_t> number_behind(const std::string& text, std::string_view key);
+/// The number after the word `key` at the beginning of a line.
+[[nodiscard]] std::optional<std::uint64_t> number_after(const std::string& text, std::string_view key);
 
 }  // namespace mprun

@@ -46,13 +46,13 @@ bool name_less(const std::string& a, const std::string& b) {
   return a < b;
 }
 
-/// What the kernel says of all UNIX sockets.
+/// What the kernel reports about all UNIX sockets.
 struct UnixSockets {
   std::vector<UnixSocket> all;
   std::map<std::uint64_t, std::uint64_t> awaited;  ///< of connections that were not accepted: (client, listener)
 };
 
-/// What one message of unix_diag says of one socket; nullopt if it is cut short. `awaited`: filled if it listens.
+/// What one message of unix_diag reports about one socket; nullopt if it is cut short. `awaited`: filled if it listens.
 std::optional<UnixSocket> decode_socket(const char* data, std::size_t size,
                                         std::map<std::uint64_t, std::uint64_t>* awaited) {
   unix_diag_msg head{};
@@ -124,7 +124,7 @@ class LiveProc : public ProcSource {
 
   std::optional<std::string> read(const std::string& path) override {
     if (!root_ || !is_below(path)) return std::nullopt;
-    // O_NONBLOCK: a path that leads to a FIFO shall not hold us.
+    // O_NONBLOCK: a path that leads to a FIFO must not block us.
     const Fd file = open_fd_at(root_.get(), path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
     if (!file) return std::nullopt;
     std::string text;
@@ -163,7 +163,7 @@ class LiveProc : public ProcSource {
       errno = 0;
     }
     if (errno != 0) return std::nullopt;
-    // Among our own descriptors is the one by which we have read.
+    // Our own descriptors include the one that the list was read from.
     if (path == std::to_string(getpid()) + "/fd" || path == "self/fd") std::erase(names, std::to_string(fd));
     std::sort(names.begin(), names.end(), name_less);
     return names;

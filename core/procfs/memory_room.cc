@@ -29,7 +29,7 @@ void look_at(const std::string& folder, const Names& names, const std::string& g
   const auto limit = number_in(folder + "/" + names.limit);
   const auto used = number_in(folder + "/" + names.used);
   if (!limit || !used || *limit >= kUnlimited) return;
-  const std::uint64_t cache = number_behind(file_contents(folder + "/memory.stat"), names.cache).value_or(0);
+  const std::uint64_t cache = number_after(file_contents(folder + "/memory.stat"), names.cache).value_or(0);
   const std::uint64_t kept = *used - std::min(*used, cache);
   const std::uint64_t left = *limit - std::min(*limit, kept);
   if (left >= room->bytes) return;
@@ -41,7 +41,7 @@ void look_at(const std::string& folder, const Names& names, const std::string& g
 
 MemoryRoom memory_room(const std::string& root) {
   MemoryRoom room{std::numeric_limits<std::uint64_t>::max(), ""};
-  const auto available = number_behind(file_contents(root + "/proc/meminfo"), "MemAvailable:");
+  const auto available = number_after(file_contents(root + "/proc/meminfo"), "MemAvailable:");
   if (available && *available < room.bytes / 1024) room = {*available * 1024, "MemAvailable in /proc/meminfo"};
   for (const ControlGroup& group : control_groups(root, "memory")) {
     const Names names = group.unified ? Names{"memory.max", "memory.current", "inactive_file"}

@@ -1,5 +1,5 @@
-// How much memory can still be used: by what the kernel has left, and by the limits of the control groups that this
-// process is in. Called by cli/ before a job is resolved; owns nothing.
+// How much memory can still be used, by what the kernel has left and by the limits of the control groups of this
+// process. Called by cli/ before a job is resolved; owns nothing.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace mprun {
 
 struct MemoryRoom {
-  std::uint64_t bytes = 0;  ///< the largest number where nothing says any
-  std::string source;       ///< whose word that is, for people: "MemAvailable", "the limit of the control group /a"
+  std::uint64_t bytes = 0;  ///< the largest number if there is no limit
+  std::string source;       ///< what limits it, human-readable: "MemAvailable", "the limit of the control group /a"
 };
 
-/// The smallest of the numbers there are; swap counts for nothing. `root`: where proc/ and sys/ are.
+/// The smallest of these numbers; swap does not count. `root`: where proc/ and sys/ are.
 [[nodiscard]] MemoryRoom memory_room(const std::string& root = "");
 
 }  // namespace mprun

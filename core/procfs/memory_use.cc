@@ -57,7 +57,7 @@ const MemoryUse::Seen* MemoryUse::walked(const StatLine& process, bool afresh) {
   return &(seen_[process.id] = seen);
 }
 
-// Not afresh: the most that it can be by what was seen when the pages were last walked through.
+// Not afresh: an upper bound, from what was seen when the pages were last walked through.
 std::uint64_t MemoryUse::own_bytes(const ProcessTable& table, const std::vector<pid_t>& family, bool afresh) {
   std::uint64_t bytes = 0, shared_files = 0;
   for (const pid_t pid : family) {

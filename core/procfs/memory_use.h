@@ -1,14 +1,14 @@
-// MemoryUse: how much memory the workers of a job use of their own, each with all its descendants. Asked a few times a
-// second by the supervisor, where a job limits it. Owns what it remembers of the processes between two looks.
+// MemoryUse: how much memory of their own the workers of a job use, each with all its descendants. The supervisor asks
+// a few times a second, if a job limits it. Owns what it remembers about the processes between two looks.
 //
-// Its own is what the kernel gets back when the worker ends: not what it shares with processes outside (a model that
-// was loaded before the fork), not files it has mapped. So a worker is charged the same whether it has siblings or not,
-// which its share in proportion (PSS) would not do: the last of eight forked workers would seem to grow to half the
-// model. Among a worker and its own descendants what they share counts in proportion, so that it counts once.
+// A worker's own memory is what the kernel gets back when it ends: not what it shares with processes outside (a model
+// that was loaded before the fork), not files it has mapped. So a worker is charged the same whether it has siblings or
+// not. Its proportional share (PSS) would not do that: the last of eight forked workers would seem to grow to half the
+// model. What a worker and its descendants share counts in proportion among them, so that it counts once.
 //
-// From cheap to dear: the resident pages of all, from the same line of /proc/PID/stat that says who descends from whom;
-// only where those pass the limit /proc/PID/smaps_rollup, for which the kernel walks through all pages (20 ms a GiB),
-// and not again before the process can have come near the limit: every new page costs it a fault.
+// It first adds up resident pages, which are in the same line of /proc/PID/stat as the parent. Only if those pass the
+// limit does it read /proc/PID/smaps_rollup, for which the kernel walks through all pages (20 ms a GiB), and not again
+// before the process can have come near the limit: every new page costs it a fault.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // How often the kernel has killed processes because memory ran out: those of our control groups, and all of the
-// machine. Asked by the supervisor when a job starts and when a worker is killed by a signal that nobody here has sent.
+// machine. Read by the supervisor when a job starts and when a worker is killed by a signal that mprun has not sent.
 // Owns nothing.
 #pragma once
 
@@ -10,10 +10,10 @@ namespace mprun {
 
 struct OomKills {
   std::uint64_t group = 0;    ///< of the control group that this process is in, and of those below it
-  std::uint64_t machine = 0;  ///< of all, since it was started
+  std::uint64_t machine = 0;  ///< of all, since it booted
 };
 
-/// 0 where nothing says any. `root`: where proc/ and sys/ are.
+/// 0 where there is no count. `root`: where proc/ and sys/ are.
 [[nodiscard]] OomKills oom_kills(const std::string& root = "");
 
 }  // namespace mprun

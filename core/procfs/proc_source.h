@@ -1,6 +1,6 @@
-// ProcSource: all that mprun learns about the processes it watches comes through here: the files of /proc, their
-// memory, the sockets that join them. Three kinds: the live system, a recording that answers what was once asked of the
-// live system, and one that makes such a recording while it is used. So a real hang can be judged again, in a test.
+// ProcSource: everything that mprun learns about watched processes comes through here: the files of /proc, their
+// memory, the sockets that connect them. Three kinds: the live system, a recording that repeats answers of the live
+// system, and a recorder that makes such a recording while it is used. So a real hang can be judged again in a test.
 // Nothing here changes or disturbs a watched process.
 #pragma once
 
@@ -38,19 +38,19 @@ class ProcSource {
  public:
   virtual ~ProcSource() = default;
 
-  /// The content of a file, named as below /proc ("12/task/13/syscall"); nullopt where it cannot be read, whole.
+  /// The content of a file, by its path below /proc ("12/task/13/syscall"); nullopt if it cannot be read as a whole.
   [[nodiscard]] virtual std::optional<std::string> read(const std::string& path) = 0;
-  /// What a symbolic link says ("12/fd/3", "12/exe").
+  /// The target of a symbolic link ("12/fd/3", "12/exe").
   [[nodiscard]] virtual std::optional<std::string> link(const std::string& path) = 0;
   /// The names in a folder, "." and ".." left out, sorted; numbers by their value. nullopt where it cannot be read.
   [[nodiscard]] virtual std::optional<std::vector<std::string>> list(const std::string& path) = 0;
   /// Copies `size` bytes at `address` of the process; false if not all of them can be read: `to` holds anything then.
   [[nodiscard]] virtual bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) = 0;
-  /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not tell.
+  /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not list them.
   [[nodiscard]] virtual std::optional<std::vector<UnixSocket>> unix_sockets() = 0;
   /// After which time reading or writing this socket ends by itself (the shorter of SO_RCVTIMEO and SO_SNDTIMEO); 0:
-  /// never; nullopt: not known. Takes a copy of the descriptor (pidfd_getfd) for as long as the question takes. A
-  /// recording only says whether there is a limit: its answer is 1.
+  /// never; nullopt: not known. Holds a copy of the descriptor (pidfd_getfd) during the call. A recording only
+  /// says whether there is a limit: its answer is 1.
   [[nodiscard]] virtual std::optional<Nanos> socket_time_limit(pid_t pid, int fd) = 0;
   /// Whether two processes have one address space (kcmp); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
@@ -65,8 +65,8 @@ class ProcSource {
   [[nodiscard]] virtual std::optional<NamedPipe> named_pipe(pid_t /*pid*/, const std::string& /*path*/) {
     return std::nullopt;
   }
-  /// The process that has changed a semaphore of a System V set last, perhaps ended since; 0: none that can be seen
-  /// here; nullopt: not known. Of our IPC namespace. Recordings keep none.
+  /// The process that last changed a semaphore of a System V set of our IPC namespace, perhaps ended since; 0: none
+  /// that can be seen here; nullopt: not known. Recordings keep none.
   [[nodiscard]] virtual std::optional<pid_t> semaphore_user(int /*set*/, unsigned /*number*/) { return std::nullopt; }
   /// Whether `folder`, as `pid` sees it, is ours and closed to all other users; nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> is_private_folder(pid_t /*pid*/, const std::string& /*folder*/) {
@@ -102,7 +102,7 @@ class ProcRecorder : public ProcSource {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Answers as recorded; what was never asked is answered as not readable. Errors: `recording` makes no sense.
+/// Answers as recorded; what was never asked cannot be read. Errors: `recording` makes no sense.
 [[nodiscard]] Result<std::unique_ptr<ProcSource>> recorded_proc(std::string_view recording);
 
 }  // namespace mprun

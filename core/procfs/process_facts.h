@@ -1,4 +1,4 @@
-// What the kernel says of one process or thread, as values: parsers of the files of /proc that the watch reads, each a
+// What the kernel says about a process or thread, as values: parsers of the files of /proc that the watch reads, each a
 // pure function of a text, and readers that fetch the text from a ProcSource. Formats: proc(5).
 #pragma once
 
@@ -13,7 +13,7 @@ namespace mprun {
 /// How /proc/PID/maps, exe and fd end the path of a file that has no name any more.
 inline constexpr std::string_view kDeleted = " (deleted)";
 
-/// From /proc/PID/task/TID/syscall. A line that is not "running" was taken while the thread was blocked, whole.
+/// From /proc/PID/task/TID/syscall. A line that is not "running" was taken, as a whole, while the thread was blocked.
 struct SyscallLine {
   bool running = true;       ///< nothing else is known
   std::int64_t number = -1;  ///< -1: blocked outside of a system call (a page fault, say)
@@ -35,10 +35,10 @@ struct StatLine {
   std::uint64_t cpu_ticks = 0;       ///< CPU time of it and of the children that it has waited for, in clock ticks
   std::uint64_t start_ticks = 0;     ///< since boot, in clock ticks
   std::uint64_t resident_pages = 0;  ///< of all kinds, shared ones too
-  int exit_code = 0;                 ///< as wait() gives it; of use in a zombie only; 0 for who may not trace it
+  int exit_code = 0;                 ///< as wait() gives it; of use in a zombie only; 0 if we may not trace it
 };
 [[nodiscard]] std::optional<StatLine> parse_stat(std::string_view text);
-/// For how long it has lived, in which the machine may have slept: up to a tick, of 10 ms, too much.
+/// How long it has lived, time in which the machine slept included; up to a tick, of 10 ms, too much.
 [[nodiscard]] Nanos age_of(const StatLine& stat);
 
 /// From /proc/PID/status, or /proc/PID/task/TID/status. Bit N-1 of a set: signal N.
@@ -73,7 +73,7 @@ struct FileLock {
   enum class Kind { kFlock, kPosix, kOpenFile, kLease } kind = Kind::kFlock;
   bool waiting = false;  ///< "->": this one waits for the lock of the last line with `waiting` unset
   bool exclusive = false;
-  pid_t holder = 0;  ///< -1: an open file description has it, of no one process
+  pid_t holder = 0;  ///< -1: an open file description holds it, no single process
   std::uint64_t device = 0, inode = 0;
   std::uint64_t begin = 0,
                 end = ~std::uint64_t{0};  ///< the bytes that are locked; the last one: to the end of the file
@@ -109,19 +109,19 @@ struct Descriptor {
   int number = -1;
   Kind kind = Kind::kOther;
   std::uint64_t inode = 0;       ///< kPipe, kSocket
-  std::string target;            ///< what its link says
+  std::string target;            ///< of its link
   std::uint64_t flags = 0;       ///< open(2): O_RDONLY, O_WRONLY, O_RDWR, O_NONBLOCK
-  std::uint64_t info_inode = 0;  ///< of any kind; 0: not told (before Linux 5.14). Eventfds and the like share one
+  std::uint64_t info_inode = 0;  ///< of any kind; 0: not known (before Linux 5.14). Eventfds and the like share one
   std::vector<int> watched;      ///< kEpoll: the descriptors in its set ("tfd:"), by their numbers when they were added
-  std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode: another one now is another file
+  std::vector<std::uint64_t> watched_inodes;  ///< of each of `watched`, as info_inode; if it changed, so has the file
   pid_t process = 0;                          ///< kPidfd: of which process; -1 when that has ended
   bool armed = false;              ///< kTimerfd: it will expire, or may. kIoUring: the kernel works for it, or may
   std::uint64_t requests = 0;      ///< kIoUring: that the kernel has taken so far, modulo 2^32
   std::uint64_t completed = 0;     ///< kIoUring: completions that the program has not fetched yet
   std::uint64_t on_their_way = 0;  ///< kSocket, of AF_UNIX: descriptors sent to it and not received yet
-  std::vector<FileLock> locks;     ///< that its open file has, or the process by it
+  std::vector<FileLock> locks;     ///< held by its open file, or by the process through it
   std::optional<std::uint32_t> terminal;  ///< of the master of a pseudo-terminal: N of its slave, /dev/pts/N
-  std::optional<std::uint64_t> event_id;  ///< kEventfd: the same in all who hold it; none before Linux 5.2
+  std::optional<std::uint64_t> event_id;  ///< kEventfd: the same in all processes that hold it; none before Linux 5.2
 };
 /// Fills `number`, `kind`, `inode` and `target` from a link of /proc/PID/fd.
 [[nodiscard]] Descriptor parse_descriptor(int number, std::string_view target);
@@ -134,7 +134,7 @@ void parse_descriptor_info(std::string_view text, Descriptor* descriptor);
 struct SysvObject {
   int id = -1;
   std::int32_t key = 0;  ///< by which others find it; 0: IPC_PRIVATE
-  /// Of a queue: who has sent to it and received from it last, perhaps ended since; 0: nobody.
+  /// Of a queue: the processes that last sent to it and received from it, perhaps ended since; 0: none.
   pid_t last_sender = 0, last_receiver = 0;
   std::int64_t changed = 0;  ///< seconds since the epoch: when it was made, or its owner, rights or values were set
   bool operator==(const SysvObject&) const = default;

@@ -1,5 +1,5 @@
 // ProcessMemory: typed reads of the memory of a watched process, with a limit on their sum, so that garbage and hostile
-// data cost a bounded time. Used by whoever follows pointers there (ELF tables, the structures of an interpreter).
+// data cost a bounded time. Used by readers that follow pointers there (ELF tables, the structures of an interpreter).
 #pragma once
 
 #include <type_traits>

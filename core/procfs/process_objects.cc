@@ -1,4 +1,4 @@
-// The part of process_facts.h that is about what processes hold: mappings, descriptors, locks of files.
+// The part of process_facts.h for what processes hold: mappings, descriptors, locks of files.
 #include <algorithm>
 #include <unordered_set>
 
@@ -34,7 +34,7 @@ std::optional<Mapping> parse_mapping(std::string_view line) {
   return mapping;
 }
 
-/// What a link of /proc/PID/fd says of a descriptor without a file, up to the inode if there is one.
+/// The link of /proc/PID/fd for a descriptor without a file, up to the inode if there is one.
 struct KindName {
   std::string_view name;
   Descriptor::Kind kind;
@@ -74,7 +74,7 @@ void take_watched(TextScan scan, Descriptor* descriptor) {
   }
 }
 
-/// What /proc/PID/fdinfo says of an io_uring: counters that only grow, modulo 2^32, then two lists.
+/// What /proc/PID/fdinfo says about an io_uring: counters that only grow, modulo 2^32, then two lists.
 class RingInfo {
  public:
   void take(TextScan line) {
@@ -96,8 +96,8 @@ class RingInfo {
     }
   }
 
-  /// Whether there are as many completions as requests, and none in the lists: of those who wait for a descriptor, and
-  /// of completions without room. Two kinds of request spoil the count: a timeout that repeats, and a message from
+  /// Whether there are as many completions as requests, and none in the lists: of requests that wait for a descriptor,
+  /// and of completions without room. Two kinds of request spoil the count: a timeout that repeats, and a message from
   /// another ring, which is a completion without a request here. Before Linux 5.16, which shows fewer counters, false.
   [[nodiscard]] bool is_idle() const {
     return all_known() && value(kSubmitted) == value(kTaken) && value(kTaken) == value(kCompleted) && has_no_thread_ &&
@@ -144,7 +144,7 @@ std::optional<FileLock::Kind> lock_kind(std::string_view word) {
   return std::nullopt;
 }
 
-/// "1: -> FLOCK  ADVISORY  WRITE 123 fd:01:5678 0 EOF". `waiting` is told of a line that makes no sense otherwise, too.
+/// "1: -> FLOCK  ADVISORY  WRITE 123 fd:01:5678 0 EOF". `waiting` is set even if the rest of the line makes no sense.
 std::optional<FileLock> parse_lock(std::string_view line, bool* waiting) {
   TextScan scan(line);
   scan.word();  // its position in the list
@@ -224,7 +224,7 @@ Descriptor parse_descriptor(int number, std::string_view target) {
 }
 
 void parse_descriptor_info(std::string_view text, Descriptor* descriptor) {
-  if (descriptor->kind == Descriptor::Kind::kTimerfd) descriptor->armed = true;  // until we are told otherwise
+  if (descriptor->kind == Descriptor::Kind::kTimerfd) descriptor->armed = true;  // unless the fields say otherwise
   bool value_zero = false;
   bool interval_zero = false;
   RingInfo ring;

@@ -18,8 +18,8 @@
 namespace mprun {
 namespace {
 
-// struct pidfd_info and PIDFD_GET_INFO of linux/pidfd.h, which older headers lack. Linux 6.13 tells by them a process's
-// numbers in the caller's PID namespace, Linux 6.15 how it ended, even after it was reaped.
+// struct pidfd_info and PIDFD_GET_INFO of linux/pidfd.h, which older headers lack. They give a process's numbers in the
+// caller's PID namespace (Linux 6.13), and how it ended, even after it was reaped (Linux 6.15).
 struct PidfdInfo {
   std::uint64_t mask = 0, cgroup = 0;
   std::uint32_t pid = 0, tgid = 0, ppid = 0;
@@ -70,20 +70,20 @@ std::optional<ProcessRef> ProcessRef::open(pid_t pid) {
   return ProcessRef(std::move(state));
 }
 
-Result<ProcessRef> ProcessRef::adopt(Fd pidfd, pid_t told) {
+Result<ProcessRef> ProcessRef::adopt(Fd pidfd, pid_t senders_pid) {
   State state;
   if (const auto info = ask_pidfd(pidfd.get(), kInfoPid)) {
     state.pid = static_cast<pid_t>(info->tgid);
   } else if (const auto number = pid_of_pidfd(pidfd.get())) {
     state.pid = *number;
   } else if (send_by_pidfd(pidfd.get(), 0, 0) == 0) {
-    state.pid = told;
+    state.pid = senders_pid;
     state.verified = false;
   }
   if (send_by_pidfd(pidfd.get(), 0, 0) != 0 && errno == ESRCH) return ProcessRef();
   state.pidfd = std::move(pidfd);
   if (state.pid <= 1 || state.pid == getpid()) {
-    return internal_error("pid " + std::to_string(told) + " is no process of mprun's PID namespace");
+    return internal_error("pid " + std::to_string(senders_pid) + " is no process of mprun's PID namespace");
   }
   return ProcessRef(std::move(state));
 }
@@ -93,7 +93,7 @@ bool ProcessRef::exists() const {
   if (state_->pidfd) {
     if (send_by_pidfd(pidfd(), 0, 0) == 0) return true;
     if (errno == ESRCH) return false;
-    // It may not be signalled, or a filter refuses the call. Until it has ended it has its number.
+    // We may not signal it, or a filter refuses the call. Until it has ended it has its number.
     const auto stat = has_ended() ? read_stat(pid()) : std::nullopt;
     return !has_ended() || (stat && stat->state == 'Z');
   }

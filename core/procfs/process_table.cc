@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostProcesses = 65536;  // of one worker
 
-// A zombie has ended, unless it is the first thread of a process in which others go on.
+// A zombie has ended, unless it is the first thread of a process whose other threads go on.
 bool has_ended(ProcSource* proc, const StatLine& stat) {
   if (stat.state == 'X') return true;
   if (stat.state != 'Z') return false;
@@ -79,7 +79,7 @@ std::vector<pid_t> ProcessTable::tree(pid_t root, bool with_root, std::vector<pi
   if (ended != nullptr) ended->clear();
   for (std::size_t i = 0; i < found.size(); ++i) {
     each_of(children_, found[i], [&](pid_t child) {
-      if (child == root) return;  // numbers given anew during the look may make a circle
+      if (child == root) return;  // numbers reused during the look may form a cycle
       if (!entry(child)->ended) {
         found.push_back(child);
       } else if (ended != nullptr) {

@@ -1,5 +1,5 @@
-// ProcessTable: all processes there are at one moment, from one line of /proc each, and who descends from whom. The one
-// reader of process trees: for teardown, for the memory and CPU time of workers, for the watch.
+// ProcessTable: all processes at one moment, from one line of /proc each, and how they descend from each other. The
+// only reader of process trees: for teardown, for the memory and CPU time of workers, for the watch.
 #pragma once
 
 #include <sys/types.h>
@@ -14,12 +14,12 @@ namespace mprun {
 
 class ProcessTable {
  public:
-  /// Lists them anew; those that have ended and that nobody has waited for are among them.
+  /// Lists them again; zombies are among them.
   void look(ProcSource* proc);
   /// nullptr: there is none.
   [[nodiscard]] const StatLine* find(pid_t pid) const;
-  /// A worker, first, with whoever descends from it, and whoever is in its process group: one whose parent has ended
-  /// descends from it no more. Empty if it is not there.
+  /// The worker, then its descendants and the processes of its group: one whose parent has ended descends from it no
+  /// more. Empty if the worker does not exist.
   [[nodiscard]] std::vector<pid_t> family(pid_t worker) const;
   /// The living descendants of `root`, parents before children, after `root` itself if `with_root`. `ended`: filled
   /// with the zombies among their children.
@@ -28,7 +28,7 @@ class ProcessTable {
  private:
   struct Entry {
     StatLine stat;
-    bool ended = false;  ///< a zombie, and not just the first thread of a process in which others go on
+    bool ended = false;  ///< a zombie, and not just the first thread of a process whose other threads go on
   };
   [[nodiscard]] const Entry* entry(pid_t pid) const;
   using Pairs = std::vector<std::pair<pid_t, pid_t>>;  ///< sorted

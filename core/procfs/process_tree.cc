@@ -62,8 +62,8 @@ std::vector<Descendant> hold_descendants() {
   return found;
 }
 
-// A parent's number is trusted if the child names it before and after it was opened: nobody is given to a parent that
-// is younger than itself, so it was one process all the time.
+// A parent's number is trusted if the child names it before and after it was opened: no process gets a parent that is
+// younger than itself, so it was one process all the time.
 bool may_descend_from_us(const ProcessRef& process) {
   if (const auto proc = live_proc(); !shows_our_numbers(proc.get())) return true;
   ProcessRef at = process;
@@ -71,14 +71,14 @@ bool may_descend_from_us(const ProcessRef& process) {
     const auto before = read_stat(at.pid());
     if (!before || !at.exists()) {
       if (at == process) return false;
-      at = process;  // an ancestor has ended: who is below it has another parent now
+      at = process;  // an ancestor has ended: its children have another parent now
       continue;
     }
     if (before->parent == getpid()) return true;
     if (before->parent <= 1) return false;
     const auto parent = ProcessRef::open(before->parent);
     const auto after = read_stat(at.pid());
-    if (parent && after && after->parent == before->parent) at = *parent;  // else it was given to another parent
+    if (parent && after && after->parent == before->parent) at = *parent;  // else it has got another parent
   }
   return false;
 }
@@ -100,7 +100,7 @@ std::vector<pid_t> children() {
   const std::string name = "/proc/self/task/" + std::to_string(gettid()) + "/children";
   const Fd file = open_fd(name, O_RDONLY);
   std::vector<pid_t> found;
-  std::array<char, 4096> text{};  // of more children the others come later
+  std::array<char, 4096> text{};  // further children come later
   const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : 0;
   const char* at = text.data();
   const char* end = at + std::max<ssize_t>(n, 0);

@@ -1,5 +1,5 @@
-// Who descends from this process, each held so that it can be signalled. Used when a job is stopped, continued or torn
-// down, and to check the processes that a host says it has forked.
+// The descendants of this process, each held so that it can be signalled. Used when a job is stopped, continued or torn
+// down, and to check the processes that a host reports as forked.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace mprun {
 
-/// Whether the numbers in /proc are those of our own PID namespace. Otherwise they are those of strangers.
+/// Whether the numbers in /proc are those of our own PID namespace. Otherwise they name other processes.
 [[nodiscard]] bool shows_our_numbers(ProcSource* proc);
 
 /// One process below us.
@@ -22,20 +22,20 @@ struct Descendant {
   pid_t group = 0;
 };
 
-/// All living descendants of this process, parents before children. Each was seen below us while it was held, so it is
-/// no stranger that got a number in between. One whose parent ends meanwhile may be missing: it becomes our child, as
-/// we are a subreaper, and the next call finds it.
+/// All living descendants of this process, parents before children. Each was seen below us while it was held, so none
+/// is another process that got a number in between. One whose parent ends meanwhile may be missing: it becomes our
+/// child, as we are a subreaper, and the next call finds it.
 [[nodiscard]] std::vector<Descendant> hold_descendants();
 
-/// Whether a process descends from this one; false if it is gone. Also true where /proc is missing or not ours, so that
-/// nobody can say.
+/// Whether a process descends from this one; false if it is gone. Also true where that is not known because /proc is
+/// missing or not ours.
 [[nodiscard]] bool may_descend_from_us(const ProcessRef& process);
 
 /// The children of the calling thread, ended ones too, in one short read; of very many the first. Empty where /proc
-/// does not tell.
+/// does not list them.
 [[nodiscard]] std::vector<pid_t> children();
 
-/// /proc/PID/stat of whoever has the number now.
+/// /proc/PID/stat of the process that has the number now.
 [[nodiscard]] std::optional<StatLine> read_stat(pid_t pid);
 
 /// The pid of a pidfd by /proc/self/fdinfo: 0 or less for a process that has none in our namespace, and for what is no

@@ -115,7 +115,7 @@ struct AnswerText {
   std::string operator()(bool yes) const { return yes ? ": yes\n" : ": no\n"; }
 };
 
-/// An entry before it is understood. The lines are without their "|".
+/// An entry before it is parsed. The lines are without their "|".
 struct Entry {
   std::string_view head;  ///< what was asked, and ":" with the answer after it, if there is one
   std::optional<std::string_view> inline_answer;
@@ -197,7 +197,7 @@ bool take_verb(TextScan* scan, std::string_view* verb, std::uint32_t* times) {
   return count.number(times) && count.at_end() && *times > 0;
 }
 
-/// Understands the question; `size` is of memory.
+/// Parses the question; `size` is set for memory.
 std::optional<std::string> parse_question(std::string_view verb, TextScan scan, std::size_t* size) {
   std::string question;
   if (verb == "read" || verb == "link" || verb == "list" || verb == "private") {

@@ -1,4 +1,4 @@
-// The text of a recording of /proc (proc_source.h): for people to read, edit and compare.
+// The text of a recording of /proc (proc_source.h), made to be read, edited and compared.
 //
 //   # A line like this, and an empty one, says nothing.
 //   read*3 12/task/13/syscall          the same answer three times, then the next one

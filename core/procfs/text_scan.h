@@ -1,5 +1,5 @@
-// TextScan: a cursor over a text of the kernel's (or of anybody else's), that takes words and numbers off its front.
-// Used by the parsers of this module. Owns nothing. Nothing it is given can make it read past the end.
+// TextScan: a cursor over a text from the kernel (or from any other source) that takes words and numbers off its front.
+// Used by the parsers of this module. Owns nothing. No text can make it read past the end.
 #pragma once
 
 #include <sys/types.h>

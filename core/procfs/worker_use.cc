@@ -42,20 +42,20 @@ double WorkerUse::cpu_at_end(pid_t worker) {
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   const auto before = times_.extract(worker);
   const Time time = before.empty() ? Time{} : before.mapped();
-  return seconds(std::max(time.told, stat ? stat->cpu_ticks + time.lost : 0));
+  return seconds(std::max(time.reported, stat ? stat->cpu_ticks + time.lost : 0));
 }
 
 double WorkerUse::cpu_of(const ProcessTable& table, const std::vector<pid_t>& family) {
   Time& time = times_[family.front()];
   std::uint64_t ticks = time.lost;
   for (const pid_t pid : family) ticks += table.find(pid)->cpu_ticks;
-  if (ticks < time.told && time.fell) {  // twice: it will not come back
-    time.lost += time.told - ticks;
-    ticks = time.told;
+  if (ticks < time.reported && time.fell) {  // twice: it will not come back
+    time.lost += time.reported - ticks;
+    ticks = time.reported;
   }
-  time.fell = ticks < time.told;
-  time.told = std::max(time.told, ticks);
-  return seconds(time.told);
+  time.fell = ticks < time.reported;
+  time.reported = std::max(time.reported, ticks);
+  return seconds(time.reported);
 }
 
 void WorkerUse::walk(const ProcessTable& table, const std::vector<pid_t>& processes) {

@@ -1,13 +1,13 @@
-// WorkerUse: the CPU time and the memory of workers, each with all its descendants. Asked about once a second by the
-// supervisor, for those who watch a job and for its records. Owns what it remembers of processes between two looks.
+// WorkerUse: the CPU time and the memory of workers, each with all its descendants. The supervisor asks about once a
+// second, for displays and for the records of a job. Owns what it remembers about processes between two looks.
 //
-// The CPU time is what the kernel counts: of a process that has ended, its parent has it as soon as it has waited for
-// it. One that mprun inherits takes its time along; what was told once is never told smaller.
+// The CPU time is what the kernel counts: the time of an ended process goes to its parent as soon as that has waited
+// for it. A process that mprun inherits takes its time along. A reported time never becomes smaller.
 //
-// The memory is the share in proportion (PSS), so that the workers' sum up to what all use together; of a process that
-// we may not look into, its resident pages. The kernel walks through all pages for it (20 ms a GiB): in each look
-// through so many at most, those first that were walked through longest ago; of the others what they had then, and what
-// has become resident since.
+// The memory is the proportional share (PSS), so that the workers' values add up to what all use together; for a
+// process that we may not look into, its resident pages. The kernel walks through all pages for PSS (20 ms a GiB), so
+// each look has a limit of pages, and begins with the processes that were walked through longest ago. For the others it
+// takes what they had then, and what has become resident since.
 #pragma once
 
 #include <sys/types.h>
@@ -31,17 +31,17 @@ class WorkerUse {
     std::uint64_t memory = 0;  ///< bytes
     bool stopped = false;      ///< by SIGSTOP, or a debugger
   };
-  /// Of those of `workers` (each the leader of a process group of its own) that are there; `table`: of now.
+  /// For those of `workers` (each the leader of a process group of its own) that exist; `table`: of now.
   [[nodiscard]] std::map<pid_t, Use> look(const ProcessTable& table, const std::vector<pid_t>& workers);
 
-  /// The seconds of CPU time of a worker that has ended and that nobody has waited for yet; of one that is gone
-  /// already, what was seen last. It is forgotten.
+  /// The seconds of CPU time of a worker that has ended and is not reaped yet; of one that is gone already, what was
+  /// seen last. Forgets the worker.
   [[nodiscard]] double cpu_at_end(pid_t worker);
 
  private:
   struct Time {
-    std::uint64_t told = 0, lost = 0;  ///< ticks; lost: of processes that nobody of the family has waited for
-    bool fell = false;                 ///< in the last look, when a process may just have been between two others
+    std::uint64_t reported = 0, lost = 0;  ///< ticks; lost: of processes that none of the family has waited for
+    bool fell = false;                     ///< in the last look, when a process may just have been between two others
   };
   struct Pages {  ///< of one process, when they were walked through
     std::uint64_t start_ticks = 0, resident_pages = 0, bytes = 0;

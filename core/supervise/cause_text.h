@@ -1,4 +1,4 @@
-// The words for a task that ended without a result of its own. Pure; used by the supervisor.
+// The texts for a task that ended without a result of its own. Pure; used by the supervisor.
 #pragma once
 
 #include <sys/types.h>
@@ -21,12 +21,11 @@ struct Death {
   ProcessEnd end;
   bool alone = false;  ///< it had been given nothing else
 };
-/// What several deaths say about the task: "; task 17 ended 2 workers (...): the task is at fault", with the
-/// reservation that there is where somebody else may have sent the signal. Empty where nothing can be said: one death,
-/// or never alone.
+/// What several deaths say about the task: "; task 17 ended 2 workers (...): the task is at fault", qualified where
+/// another process may have sent the signal. Empty where nothing can be said: one death, or never alone.
 [[nodiscard]] std::string blame_text(TaskId task, const std::vector<Death>& deaths);
 
-/// The error of a result line: type, message, traceback (null) and, where a worker was lost, its last words.
+/// The error of a result line: type, message, traceback (null) and, where a worker was lost, the end of its log.
 [[nodiscard]] std::string cause_json(Cause cause, const std::string& text, const std::string& log);
 
 }  // namespace mprun

@@ -55,7 +55,7 @@ std::vector<std::string> fill_command(const std::vector<std::string>& argv, std:
       filled.push_back(word);
       continue;
     }
-    std::string text = word;  // the input last: what it holds is not looked at again
+    std::string text = word;  // the input last: nothing in it is replaced
     replace_all(&text, "{#}", std::to_string(task));
     replace_all(&text, "{%}", std::to_string(slot));
     replace_all(&text, "{}", decode_json_text(input));
@@ -136,7 +136,7 @@ void CommandPool::spawn_failed(int number, const std::string& program, const Spa
   });
 }
 
-// The value of a command, or what is beside type and message of its error: exit code and output.
+// The value of a command, or what its error holds next to type and message: exit code and output.
 std::string CommandPool::describe(const Slot& slot, ProcessEnd end) const {
   const std::int64_t out_end = size_of(slot.out.get());
   const std::int64_t err_end = size_of(slot.err.get());

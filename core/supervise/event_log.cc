@@ -10,7 +10,7 @@
 namespace mprun {
 namespace {
 
-// --- what has which fields: said once, for both directions ---
+// --- the fields of each type, listed once for both directions ---
 
 template <typename V>
 void fields(V& v, Policy& p) {

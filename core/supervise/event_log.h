@@ -1,10 +1,10 @@
-// Event log: what the scheduler was told and what it answered, as text, so that what happened in a real run can be
+// Event log: the events that the scheduler received and the actions it returned, as text, so that a real run can be
 // replayed in tests/simulation. Written by the supervisor for `mprun -d events`; both directions are here. One session
 // of a job is
 //   mprun-events 2
 //   policy workers=2 process_per_task=0 ...
-//   81234567 InputsRead count=3 ended=1 first=0       an event, behind the monotonic time in nanoseconds
-//     Assign slot=0 tasks=0:1,1:1                     what was done about it; a task is NUMBER:ATTEMPT
+//   81234567 InputsRead count=3 ended=1 first=0       an event, after the monotonic time in nanoseconds
+//     Assign slot=0 tasks=0:1,1:1                     an action it caused; a task is NUMBER:ATTEMPT
 // A resumed run appends sessions to the same file. The last line may be torn: mprun may have been killed.
 #pragma once
 
@@ -30,7 +30,7 @@ struct TimedEvent {
 [[nodiscard]] std::string to_text(const TimedEvent& event);
 [[nodiscard]] std::string to_text(const Action& action);
 
-/// The other way round; all fields have to be there, in the order they are written. The error names the line's fault.
+/// The inverse; all fields must be there, in the order in which they are written. The error says what is wrong.
 [[nodiscard]] Result<Policy> parse_policy(std::string_view line);
 [[nodiscard]] Result<TimedEvent> parse_event(std::string_view line);
 [[nodiscard]] Result<Action> parse_action(std::string_view line);
@@ -38,12 +38,12 @@ struct TimedEvent {
 /// One scheduler step: the event's line and one for each action, each with its newline.
 [[nodiscard]] std::string step_text(const TimedEvent& event, const std::vector<Action>& actions);
 
-/// The file, written step by step: what a killed mprun has decided is in it.
+/// The file, written step by step, so that it holds what a killed mprun has decided.
 class EventLog {
  public:
   /// Opens `path` for appending and writes the head of a session.
   [[nodiscard]] static Result<EventLog> open(const std::string& path, const Policy& policy);
-  /// Has to be called before the actions are performed, which may change them.
+  /// To be called before the actions are performed, because that may change them.
   [[nodiscard]] Result<void> write(const TimedEvent& event, const std::vector<Action>& actions);
 
  private:

@@ -1,6 +1,6 @@
-// JobEvent: what happens in a job, told once to every Sink (records, terminal, explain).
-// The supervisor tells, sinks listen; they share these values and no state. Views are valid
-// during the call only.
+// JobEvent: what happens in a job, passed once to every Sink (records, terminal, explain).
+// The supervisor sends, sinks receive; they share these values and no state. Views are valid
+// only during the call.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class TaskStatus {
   kCancelled,  ///< stopped before it could finish: Ctrl-C, on_error stop, another rank failed
 };
 
-/// One task ended for good: told exactly once per task, in the order of completion.
+/// One task ended for good: sent exactly once per task, in the order of completion.
 struct TaskEnded {
   TaskId task = 0;
   TaskStatus status = TaskStatus::kOk;
@@ -51,7 +51,7 @@ struct TaskRetried {
 struct WorkerStarted {
   int worker = 0;
   std::int32_t pid = 0;
-  std::string_view role = "worker";  ///< as of WorkerEnded
+  std::string_view role = "worker";  ///< as in WorkerEnded
 };
 struct WorkerEnded {
   int worker = 0;
@@ -61,7 +61,7 @@ struct WorkerEnded {
   bool expected = true;  ///< false: it died
 };
 
-/// Something a person should read: a warning, or with `explain` the reason of a decision.
+/// Something the user should read: a warning, or with `explain` the reason of a decision.
 struct Notice {
   enum class Kind { kInfo, kWarning, kError, kExplain } kind = Kind::kInfo;
   std::string_view text;  ///< may have several lines
@@ -69,7 +69,7 @@ struct Notice {
 
 /// A hang was found, or what was found has changed.
 struct HangFound {
-  std::string_view text;     ///< for people, several lines, each with its newline; empty: there were enough like it
+  std::string_view text;     ///< human-readable, lines that end with newlines; empty: enough like it were reported
   std::string_view verdict;  ///< "deadlock", ...
   std::string_view cause;    ///< its stable id
   std::string_view file;     ///< of the whole report, relative to the run directory; empty: there is none
@@ -80,7 +80,7 @@ enum class WorkerState {
   kIdle,  ///< it waits for a task
   kBusy,
   kStopped,  ///< by SIGSTOP, or a debugger
-  kEnding,   ///< it was told to end
+  kEnding,   ///< it was asked to end
 };
 
 /// What a worker does, and what it uses together with all its descendants.
@@ -90,30 +90,30 @@ struct WorkerView {
   WorkerState state = WorkerState::kStarting;
   std::optional<TaskId> task;
   double task_seconds = 0;   ///< since the task began
-  double cpu = 0;            ///< seconds of CPU time, those before it in its place included
+  double cpu = 0;            ///< seconds of CPU time, earlier workers of the slot included
   double load = 0;           ///< CPUs it kept busy between the last two looks: 1 is one of them all the time
   std::uint64_t memory = 0;  ///< bytes: PSS, or resident where that may not be read
 };
 
-/// Told about ten times a second while the job runs.
+/// Sent about ten times a second while the job runs.
 struct WorkersSeen {
-  std::span<const WorkerView> workers;  ///< those that are there, by their numbers
-  /// Wall clock of the look that `cpu`, `load` and `memory` are from: about every second there is another.
+  std::span<const WorkerView> workers;  ///< those that exist, by their numbers
+  /// Wall clock of the look that `cpu`, `load` and `memory` are from; there is one about every second.
   Nanos measured = 0;
 };
 
-/// Told at least ten times a second while the job runs.
+/// Sent at least ten times a second while the job runs.
 struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
   std::optional<std::uint64_t> total;
   int busy = 0, workers = 0;
   double elapsed = 0;       ///< seconds since the job began
   std::string_view phase;   ///< "starting", "running", "finishing", "stopping", "finished"
-  std::string_view doing;   ///< what is waited for: "setup()", "waiting for worker 3 to start"; empty while tasks run
+  std::string_view doing;   ///< the current wait: "setup()", "waiting for worker 3 to start"; empty while tasks run
   std::uint64_t bytes = 0;  ///< of results and tensors that tasks of this session have brought
 };
 
-/// The job is about to be stopped (Ctrl-Z), and mprun with it.
+/// The job and mprun are about to be stopped (Ctrl-Z).
 struct Suspended {};
 
 using JobEvent =

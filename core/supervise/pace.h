@@ -1,5 +1,5 @@
-// Pace: how often the supervisor does what costs something whether or not anything happens. Pure; used by
-// supervisor.cc, and by tests/simulation, which counts what it comes to on a thousand nodes.
+// Pace: how often the supervisor does what costs time even if nothing happens. Pure; used by supervisor.cc, and by
+// tests/simulation, which counts the total of a thousand nodes.
 #pragma once
 
 #include <cstdint>

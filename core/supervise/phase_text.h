@@ -1,5 +1,5 @@
-// What a job waits for while no task runs, in words: a pure function of what the supervisor knows, called for every
-// pulse. Somebody who sees nothing move is told why.
+// What a job waits for while no task runs, as text: a pure function of what the supervisor knows, called for every
+// pulse, so that the user sees why nothing happens.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace mprun {
 
-/// How things stand.
+/// The state of the job.
 struct Standing {
   bool stopping = false;   ///< no more tasks are handed out
   bool done = false;       ///< no task is left
@@ -17,12 +17,12 @@ struct Standing {
   int processes = 0;       ///< of workers
   int starting = 0;        ///< workers that are not ready
   int first_starting = 0;  ///< one of them
-  bool host = false;       ///< a host is there
-  std::string_view stage;  ///< what the host, or that worker, said that it does: "importing job.py"
+  bool host = false;       ///< a host runs
+  std::string_view stage;  ///< what the host, or that worker, reports that it does: "importing job.py"
   bool needs_input = false, stdin_input = false;
-  std::uint64_t waiting_tasks = 0;  ///< read, and in nobody's hands
+  std::uint64_t waiting_tasks = 0;  ///< read, and handed to no worker
   bool needs_shared = false;        ///< other mpruns have all tasks that are left
-  std::string waits_for = {};       ///< which: "blocks of shard 3"; empty: nobody knows yet
+  std::string waits_for = {};       ///< which: "blocks of shard 3"; empty: not known yet
 };
 
 struct PhaseText {

@@ -100,7 +100,7 @@ std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
 void RankPool::on_channel(int number, std::uint32_t events) {
   Slot& slot = at(number);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-    plan_.loop->remove(slot.channel->fd());  // it has closed its end; epoll would say so for ever
+    plan_.loop->remove(slot.channel->fd());  // it has closed its end; epoll would report that for ever
   } else {
     flush(number);
   }
@@ -124,7 +124,7 @@ void RankPool::on_launched(int number, const ProcessRef& process) {
   }
   at(number).process = process;
   listener_->on_process_started(number, process.pid());
-  if (at(number).foreign) signal_group(process, SIGKILL);  // its pipe was faster than the word that it is there
+  if (at(number).foreign) signal_group(process, SIGKILL);  // its pipe was faster than the report of its launch
 }
 
 void RankPool::on_launch_failed(const std::string& reason) {
@@ -174,7 +174,7 @@ void RankPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
   if (!slot.running || !(slot.process == process)) return;
   if (process) kill_leftovers(process);
   drain(number);
-  // One that ended well has no frame begun: it would be a result that is lost, or bytes of somebody else.
+  // A rank that ended well leaves no partial frame: that would be a lost result, or bytes of another process.
   if (end.signal == 0 && end.exit_code == 0 && slot.reader.mid_frame()) slot.foreign = true;
   if (process) listener_->on_process_ended(number, process.pid(), "rank", end, true);
   end_rank(number, end);

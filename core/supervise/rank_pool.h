@@ -29,7 +29,7 @@ class RankPool : public WorkerPool, private LauncherListener {
   struct Slot {
     bool running = false;
     TaskAttempt task;
-    ProcessRef process;  ///< none: it is not there yet, or no more
+    ProcessRef process;  ///< none: it is not launched yet, or gone
     std::optional<FrameSender> channel;
     Fd results;
     FrameReader reader;

@@ -1,5 +1,5 @@
-// A RESULT frame (wire/protocol.h) taken apart and checked. Used by the worker pools of workers and ranks; the bytes
-// come from a process of the job and are believed only as far as they are checked.
+// Parses and checks a RESULT frame (wire/protocol.h). Used by the pools of workers and ranks; the bytes come from a
+// process of the job and are trusted only as far as they are checked.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace mprun {
 
-/// What a process did whose pipe holds anything else, for people.
+/// Says, human-readable, what a process did whose pipe holds anything else.
 inline constexpr std::string_view kWroteNoResult = "wrote something that is no result to mprun's pipe";
 
 /// Borrows from the payload.

@@ -8,10 +8,10 @@
 namespace mprun {
 namespace {
 
-// Workers that die while starting, one after the other, before the job is given up.
+// Workers that die while starting, in a row, before the job is given up.
 constexpr int kMostStartDeaths = 3;
 // The same for one slot, whatever others do, and for workers that die after they were ready but before they have begun
-// a task; of those that somebody else may have killed, more are borne.
+// a task; more are tolerated of those that another process may have killed.
 constexpr int kMostVainStarts = 20, kOwnVainStart = 7, kOtherVainStart = 1;
 
 }  // namespace
@@ -87,7 +87,7 @@ void Scheduler::on(const event::TaskDone& e) {
   pop_current(&worker);
   const double seconds = to_seconds(e.duration);
   average_ = average_ == 0 ? std::max(seconds, 1e-9) : average_ * 0.95 + seconds * 0.05;
-  // It may have raised because of our TERM, or because of that which has interrupted us as well.
+  // It may have raised because of our TERM, or because of the signal that has interrupted us as well.
   const bool interrupted = e.from_outside && stopping_ == Cause::kInterrupted;
   const Cause cause = worker.kill_cause == Cause::kNone && interrupted ? Cause::kInterrupted : worker.kill_cause;
   const Nanos running = e.duration;
@@ -111,7 +111,7 @@ void Scheduler::on(const event::WorkerGone& e) {
   const bool starting = worker.state == State::kStarting;
   const bool in_vain = worker.state != State::kRetiring && !worker.used && !e.started;
   const bool own = !e.from_outside || worker.kill_cause != Cause::kNone;
-  // Who interrupts a job may signal all its processes: that is no fault of the task.
+  // An interruption of a job may signal all its processes: that is no fault of the task.
   const bool interrupted = e.from_outside && stopping_ == Cause::kInterrupted;
   const Cause cause = worker.kill_cause != Cause::kNone ? worker.kill_cause
                       : interrupted                     ? Cause::kInterrupted
@@ -167,7 +167,7 @@ void Scheduler::on(const event::Interrupt& /*e*/) {
 
 void Scheduler::on(const event::WorkerHung& e) { kill_at_once(e.slot, Cause::kHang); }
 
-// At once: what grows by a gigabyte a second is not asked to end.
+// At once: a process that grows by a gigabyte a second is not asked to end.
 void Scheduler::on(const event::WorkerTooLarge& e) { kill_at_once(e.slot, Cause::kMemory); }
 
 void Scheduler::on(const event::JobHung& /*e*/) {
@@ -223,7 +223,7 @@ void Scheduler::settle(int slot) {
   const bool used_up = policy_.tasks_per_worker && worker.handed >= *policy_.tasks_per_worker;
   if (used_up || stopping_ != Cause::kNone || start_failed_ || !work_left()) {
     retire(slot);
-    if (!work_left() && stopping_ == Cause::kNone) {  // the last task is done: everyone may go
+    if (!work_left() && stopping_ == Cause::kNone) {  // the last task is done: all workers may end
       for (int other = 0; other < policy_.workers; ++other) {
         if (at(other).idle()) retire(other);
       }
@@ -297,7 +297,7 @@ void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause ca
 }
 
 // No more tasks are handed out; what runs may finish: after an error for as long as it takes, else until
-// stop_deadline_. Another cause may so bound the stop that an error began.
+// stop_deadline_. So another cause may set a limit to the stop that an error began.
 void Scheduler::stop(Cause cause) {
   if (stopping_ == cause || (stopping_ != Cause::kNone && stopping_ != Cause::kErrorStop)) return;
   stopping_ = cause;

@@ -1,16 +1,15 @@
 // Scheduler: every decision of a job, as a pure state machine: (state, event, now) -> actions. Which
 // worker gets which task, what a death means, when to stop. No clock, no process, no file: the shell
-// (supervisor.h) tells it what happened and does what it says, so that it can be tested and
-// simulated by the million. Owns the bookkeeping of tasks that are neither unread nor done.
+// (supervisor.h) passes events in and performs the actions, so that it can be tested and simulated
+// by the million. Owns the bookkeeping of tasks that are neither unread nor done.
 //
 // A slot's life:   absent -> starting -> ready -> retiring -> absent
 //   StartWorker        WorkerReady   Retire      WorkerGone
 // A worker that dies goes to absent from anywhere. Commands and ranks (one process a task) have
 // slots that are ready all the time; their processes begin with Assign and end with TaskDone.
 //
-// A task whose worker died is a suspect: it is tried again alone, by a worker that has nothing else in its hands, so
-// that a second death is its own and nobody else's work is in danger. After that second one it waits until the others
-// are done.
+// A task whose worker died is a suspect: it is tried again alone, by a worker that has no other task, so that a second
+// death is certainly its own and no other work is at risk. After that second death it waits until the others are done.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@ struct Counts {
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
 };
 
-/// What of the job spec steers the schedule.
+/// The parts of the job spec that steer the schedule.
 struct Policy {
   int workers = 1;
   bool process_per_task = false;  ///< commands and ranks
@@ -60,7 +59,7 @@ struct TaskAttempt {
   int attempt = 1;
 };
 
-/// Why a task ended that brought no result of its own, or why the job stopped.
+/// Why a task ended without a result of its own, or why the job stopped.
 enum class Cause {
   kNone,
   kDeath,
@@ -91,23 +90,23 @@ struct TaskDone {
   int slot = 0;
   bool failed = false;
   Nanos duration = 0;
-  bool from_outside = false;  ///< its process was ended by a signal that anybody may have sent
+  bool from_outside = false;  ///< its process was ended by a signal that any process may have sent
 };
-/// The worker's process is gone. `started`: its oldest task in flight had begun. `from_outside`: by a signal that
-/// anybody may have sent, or together with its host; a start that was ended so may well succeed the next time.
+/// The worker's process is gone. `started`: its oldest task in flight had begun. `from_outside`: by a signal that any
+/// process may have sent, or together with its host; a start that was ended so may well succeed the next time.
 struct WorkerGone {
   int slot = 0;
   bool started = false;
   bool from_outside = false;
 };
-/// A worker, or the host of all, said why it cannot start: trying again would not help.
+/// A worker, or the host of all, reported why it cannot start: trying again would not help.
 struct StartFailed {};
 /// The last `count` tasks in flight on `slot` will not be started by it.
 struct TakenBack {
   int slot = 0;
   std::uint32_t count = 0;
 };
-/// The worker can never move again: it is killed, and its task tried again.
+/// The worker can never go on: it is killed, and its task tried again.
 struct WorkerHung {
   int slot = 0;
 };
@@ -115,7 +114,7 @@ struct WorkerHung {
 struct WorkerTooLarge {
   int slot = 0;
 };
-/// The job is not to go on, because something in it never will.
+/// The job must end, because something in it can never go on.
 struct JobHung {};
 /// Ctrl-C or SIGTERM: the first stops handing out, the second kills.
 struct Interrupt {};
@@ -137,16 +136,16 @@ struct ReadInputs {
 struct StartWorker {
   int slot = 0;
 };
-/// Hand these to the worker, behind what it has.
+/// Hand these to the worker, after what it has.
 struct Assign {
   int slot = 0;
   std::vector<TaskAttempt> tasks;
 };
-/// Ask what the worker has not started back; answered by TakenBack at once.
+/// Take back what the worker has not started; answered by TakenBack at once.
 struct TakeBack {
   int slot = 0;
 };
-/// Tell the worker to finish and exit.
+/// Ask the worker to finish and exit.
 struct Retire {
   int slot = 0;
 };
@@ -161,7 +160,7 @@ struct EndTask {
   TaskAttempt task;
   TaskStatus status = TaskStatus::kOk;
   Cause cause = Cause::kNone;
-  Nanos running = 0;   ///< how long the attempt took, as far as the supervisor can tell
+  Nanos running = 0;   ///< how long the attempt took, as far as the supervisor knows
   bool alone = false;  ///< its worker had been given nothing else
 };
 /// The attempt failed and the task is put back.
@@ -169,7 +168,7 @@ struct RetryTask {
   int slot = 0;
   TaskAttempt task;
   Cause cause = Cause::kNone;
-  bool alone = false;  ///< as EndTask's, and so is
+  bool alone = false;  ///< as in EndTask, and so is
   Nanos running = 0;
 };
 }  // namespace action
@@ -195,7 +194,7 @@ class Scheduler {
   [[nodiscard]] std::optional<TaskAttempt> current(int slot) const;
   /// When that task began; the same clock as the `now` of step().
   [[nodiscard]] Nanos task_started(int slot) const { return at(slot).task_started; }
-  /// What the worker of a slot does, as far as is known here; nullopt: there is none.
+  /// What the worker of a slot does, as far as the scheduler knows; nullopt: there is none.
   [[nodiscard]] std::optional<WorkerState> state(int slot) const;
   [[nodiscard]] std::size_t in_flight(int slot) const { return at(slot).in_flight.size(); }
   /// Tasks that were read, have not ended and are in flight nowhere.
@@ -217,7 +216,7 @@ class Scheduler {
     bool killed = false;
     bool alone = false;       ///< it has a suspect, and gets nothing else
     bool used = false;        ///< it has ended a task
-    bool asked_back = false;  ///< TakenBack will tell what of its queue is no more its own
+    bool asked_back = false;  ///< TakenBack will say which part of its queue is no longer its own
     [[nodiscard]] bool idle() const {
       return state == State::kReady && in_flight.empty() && kill_cause == Cause::kNone;
     }
@@ -272,7 +271,7 @@ class Scheduler {
 
   Policy policy_;
   std::vector<Worker> workers_;
-  std::vector<int> vain_starts_;  ///< of each slot: what its workers weigh that have begun no task, one after the other
+  std::vector<int> vain_starts_;  ///< by slot: the weight of workers in a row that began no task
   std::vector<Action>* actions_ = nullptr;
   Nanos now_ = 0, begun_ = 0;
   std::deque<std::pair<TaskId, TaskId>> fresh_;  ///< runs of tasks that were read and never assigned: begin, end

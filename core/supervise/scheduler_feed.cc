@@ -1,4 +1,4 @@
-// What the scheduler hands out, to whom, how much of it, and what it takes back; scheduler.cc has the rest.
+// Which tasks the scheduler hands out, how many, to which workers, and which it takes back; scheduler.cc has the rest.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ std::size_t Scheduler::wanted_depth() const {
     depth = std::max(depth, 1 + static_cast<std::size_t>(ahead));
     if (inputs_ended_) depth = std::min<std::size_t>(depth, unassigned / (2 * workers_.size()) + 1);
   }
-  // Not all to the first of several idle workers: what the others then took back from it would be handed to it again.
+  // Not all to the first of several idle workers: the others would take tasks back, and it would get them again.
   const auto idle = std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.idle(); });
   if (idle > 1)
     depth = std::min<std::size_t>(depth, std::max<std::size_t>(1, unassigned / static_cast<std::size_t>(idle)));
@@ -117,7 +117,7 @@ std::uint64_t Scheduler::wanted_ahead() const {
 
 void Scheduler::read_ahead() {
   if (inputs_ended_ || reading_ || stopping_ != Cause::kNone) return;
-  // Those to be tried again later count too: else a job in which all fails would be read into memory as a whole.
+  // Tasks to be tried again later count too: else a job in which all fail would be read into memory as a whole.
   const std::uint64_t wanted = wanted_ahead();
   if (waiting() >= (wanted + 1) / 2) return;
   reading_ = true;

@@ -1,5 +1,5 @@
-// SharedTasks: where tasks come from that several mpruns share while they run, behind one interface for the supervisor.
-// They come in runs, in any order, and sometimes none is to be had until another mprun gives one back or has died.
+// SharedTasks: the supervisor's interface to the source of tasks that several mpruns share while they run. Tasks come
+// in runs, in any order, and sometimes none is available until another mprun gives one back or has died.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@ namespace mprun {
 class SharedTasks {
  public:
   virtual ~SharedTasks() = default;
-  /// The task whose input pull() gives next, which is ours from now on; nullopt: none is to be had now.
+  /// The task whose input pull() gives next, which is ours from now on; nullopt: none is available now.
   [[nodiscard]] virtual std::optional<TaskId> next(Nanos now) = 0;
   /// As InputSource::pull(); never waits.
   virtual InputSource::Pull pull(std::string* out) = 0;
   /// Every task of the whole job has ended, here or elsewhere.
   [[nodiscard]] virtual bool all_done() const = 0;
-  /// Called some times a second: tells the others that we live, and what is done.
+  /// Called some times a second: shows the others that we live, and what is done.
   virtual void tick(Nanos now) = 0;
-  /// Whom we wait for while next() gives nothing, for people: "blocks of shard 3"; empty: nobody that is known.
+  /// What we wait for while next() gives nothing, human-readable: "blocks of shard 3"; empty: not known.
   [[nodiscard]] virtual std::string waits_for() const = 0;
 };
 

@@ -20,10 +20,10 @@ namespace {
 
 constexpr timespec kBatchPause{0, 500'000};
 constexpr double kKillSeconds = 2;
-// From the warning of a batch system until all is killed: 30 s after its SIGTERM, Slurm does that, and files have to be
-// closed before.
+// From the warning of a batch system until we kill everything. Slurm does that 30 s after its SIGTERM, and files have
+// to be closed before.
 constexpr double kWarnedSeconds = 18;
-// For our own SIGTERM to arrive, when others have got theirs.
+// The time for our own SIGTERM to arrive, after another process got one.
 constexpr timespec kSameSignal{0, 100'000'000};
 
 std::string_view role_of(JobKind kind) {
@@ -39,7 +39,7 @@ Supervisor::Supervisor(Setup setup)
       usage_(proc_.get(), setup_.spec->processes) {
   policy_.earlier = setup_.earlier;
   policy_.shares_inputs = setup_.shared_tasks != nullptr;
-  if (policy_.shares_inputs) policy_.total.reset();  // cause of death unknown many will be ours
+  if (policy_.shares_inputs) policy_.total.reset();  // how many will be ours is not known
   next_input_ = setup_.first_task;
 }
 
@@ -51,7 +51,7 @@ Result<JobOutcome> Supervisor::run() {
   pulse();
   post(event::Begin{});
   loop_until_over();
-  tell_fatal();  // it may have come with the last event
+  report_fatal();  // it may have come with the last event
   JobOutcome outcome;
   outcome.exit_code = exit_code();
   outcome.counts = scheduler_->counts();
@@ -116,9 +116,9 @@ Result<void> Supervisor::prepare() {
 
 void Supervisor::loop_until_over() {
   const Nanos fresh_every = fresh_results_every(setup_.spec->shard.value_or(Shard{}).count);
-  std::optional<Nanos> give_up;  // with a fault of our own nobody's end may be seen any more
+  std::optional<Nanos> give_up;  // after a fault of our own we may see no process end any more
   while (!scheduler_->over()) {
-    if (auto waited = loop_->run_once(kTickEvery); !waited) {  // nobody can be heard any more
+    if (auto waited = loop_->run_once(kTickEvery); !waited) {  // no event can arrive any more
       fatal_ = waited.error();
       return;
     }
@@ -192,7 +192,8 @@ void Supervisor::perform(action::Retire& wanted) { pool_->retire(wanted.slot); }
 
 void Supervisor::perform(action::Signal& wanted) {
   const bool joins = wanted.cause == Cause::kJoinLimit;
-  if (wanted.signal == SIGTERM && (joins || wanted.cause == Cause::kTaskLimit)) tell_overdue(wanted.slot, wanted.cause);
+  if (wanted.signal == SIGTERM && (joins || wanted.cause == Cause::kTaskLimit))
+    report_overdue(wanted.slot, wanted.cause);
   if (wanted.signal == SIGTERM && joins) {
     notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, ""));
   }
@@ -202,12 +203,12 @@ void Supervisor::perform(action::Signal& wanted) {
   pool_->signal(wanted.slot, wanted.signal);
 }
 
-// --- what the pool tells ---
+// --- what the pool reports ---
 
 void Supervisor::on_gone(int slot, const Departure& gone) {
-  hear_of_the_end(gone.end);
+  await_own_sigterm(gone.end);
   gone_end_ = gone.end;
-  gone_why_ = gone.why.empty() ? "" : gone.why + memory_words(gone.end);
+  gone_why_ = gone.why.empty() ? "" : gone.why + memory_text(gone.end);
   gone_log_ = gone.log;
   const bool unused = held(slot).empty() || !gone.started;           // of use where the job ends because of such deaths
   if (!gone.why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
@@ -252,7 +253,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
   stages_.erase(slot);
   if (slot >= 0) stages_.erase(-1);
   hung_.erase(slot);
-  tell(WorkerStarted{slot, pid, slot < 0 ? "host" : role_of(setup_.spec->kind)});
+  publish(WorkerStarted{slot, pid, slot < 0 ? "host" : role_of(setup_.spec->kind)});
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
@@ -261,11 +262,11 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
   stages_.erase(slot);
   gone_pid_ = pid;
   if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
-  tell(WorkerEnded{slot, pid, role, end, expected});
+  publish(WorkerEnded{slot, pid, role, end, expected});
   settle_locks();
 }
 
-// Of the death of whoever was to wake them, those who wait below hear nothing.
+// Waiters below do not learn of the death of the process that was to wake them.
 void Supervisor::settle_locks() {
   if (setup_.sync == nullptr) return;
   for (const SyncLoss& loss : setup_.sync->on_death()) notice(Notice::Kind::kWarning, to_string(loss));
@@ -281,11 +282,11 @@ int Supervisor::exit_code() const {
   return scheduler_->counts().failed + scheduler_->counts().cancelled > 0 ? 1 : 0;
 }
 
-void Supervisor::tell(const JobEvent& event) {
+void Supervisor::publish(const JobEvent& event) {
   for (Sink* sink : setup_.sinks) sink->on_event(event);
 }
 
-void Supervisor::notice(Notice::Kind kind, std::string_view text) { tell(Notice{kind, text}); }
+void Supervisor::notice(Notice::Kind kind, std::string_view text) { publish(Notice{kind, text}); }
 
 // --- time and signals ---
 
@@ -308,15 +309,15 @@ void Supervisor::tick() {
   if (!fatal_ && setup_.failure) {
     fatal_ = setup_.failure();
   }
-  tell_fatal();
+  report_fatal();
   if (fatal_ && scheduler_->stopping() == Cause::kNone) {
     post(event::Interrupt{});
     post(event::Interrupt{});
   }
 }
 
-void Supervisor::tell_fatal() {
-  if (fatal_ && !std::exchange(fatal_told_, true)) notice(Notice::Kind::kError, fatal_->message);
+void Supervisor::report_fatal() {
+  if (fatal_ && !std::exchange(fatal_reported_, true)) notice(Notice::Kind::kError, fatal_->message);
 }
 
 void Supervisor::on_notes() {
@@ -328,7 +329,7 @@ void Supervisor::on_notes() {
       notice(Notice::Kind::kWarning, to_string(note));
     }
   }
-  if (of_a_process) settle_locks();  // it may have been short-lived, and is no more
+  if (of_a_process) settle_locks();  // it may have been short-lived, and be gone
 }
 
 void Supervisor::on_signals() {
@@ -351,7 +352,7 @@ void Supervisor::on_signals() {
       if (first) stop_signal_ = number;
       post(event::Interrupt{});
       wound_down_by_ = 0;
-      // Done before it is said: who reads it can rely on it.
+      // Done before it is reported, so that a reader can rely on it.
       notice(Notice::Kind::kWarning, first ? "stopping: running tasks may finish; once more kills them" : "killing");
     }
   }
@@ -363,8 +364,8 @@ void Supervisor::on_signals() {
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
 }
 
-// Told by a batch system before it ends the job, often more than once. Where that is at hand, running tasks end, what
-// is left is for the next session.
+// A batch system warns before it ends the job, often more than once. Running tasks end then; what is left is for the
+// next session.
 void Supervisor::on_warning(int number) {
   if (stop_signal_ != 0) return;
   stop_signal_ = number;
@@ -375,7 +376,7 @@ void Supervisor::on_warning(int number) {
 }
 
 // A worker may have died of a signal that is on its way to us as well.
-void Supervisor::hear_of_the_end(const ProcessEnd& end) {
+void Supervisor::await_own_sigterm(const ProcessEnd& end) {
   if (!setup_.in_batch_job || end.signal != SIGTERM || stop_signal_ != 0) return;
   sigset_t set;
   sigemptyset(&set);
@@ -383,7 +384,7 @@ void Supervisor::hear_of_the_end(const ProcessEnd& end) {
   if (sigtimedwait(&set, nullptr, &kSameSignal) == SIGTERM) on_warning(SIGTERM);
 }
 
-// Each child stays a zombie until all who know it have heard of its end: so no pid is reused too early.
+// Each child stays a zombie until every part that knows it has learned of its end, so that no pid is reused too early.
 void Supervisor::reap_children() {
   for (;;) {
     siginfo_t info{};
@@ -401,7 +402,7 @@ void Supervisor::reap_children() {
 }
 
 void Supervisor::pause_job() {
-  tell(Suspended{});
+  publish(Suspended{});
   const Nanos stopped = monotonic_now();
   signal_descendants(SIGSTOP);
   raise(SIGSTOP);

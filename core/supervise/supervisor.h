@@ -1,5 +1,5 @@
 // Supervisor: the thin shell around the scheduler. It reads inputs, holds those in flight, lets a pool
-// do what the scheduler decides, and tells the sinks. One thread, one event loop, no decisions.
+// do what the scheduler decides, and informs the sinks. One thread, one event loop, no decisions.
 #pragma once
 
 #include <deque>
@@ -56,13 +56,13 @@ class Supervisor : private WorkerPoolListener {
     std::vector<Sink*> sinks;
     Counts earlier;                                 ///< tasks that ended in earlier sessions
     std::function<bool(TaskId)> ended_earlier;      ///< which they are; not set: none
-    HangMonitor* watch = nullptr;                   ///< nullptr: nobody watches
+    HangMonitor* watch = nullptr;                   ///< nullptr: no watch
     SyncSegment* sync = nullptr;                    ///< nullptr: the processes share none
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
     std::function<std::uint64_t()> tensor_bytes;  ///< of all that held, in this session; not set: 0
-    std::function<void()> on_user_signal;         ///< SIGUSR1: somebody wants to know what the job does
+    std::function<void()> on_user_signal;         ///< SIGUSR1: a user asks what the job does
     std::string event_log;                        ///< where the scheduler's steps are written down; empty: nowhere
     std::optional<std::uint64_t> all_tasks;       ///< of all shards, where known
     SharedTasks* shared_tasks = nullptr;  ///< where tasks come from instead of `inputs`, if other mpruns run them too
@@ -80,7 +80,7 @@ class Supervisor : private WorkerPoolListener {
     std::string input;
   };
 
-  // What the pool tells.
+  // What the pool reports.
   void on_process_started(int slot, pid_t pid) override;
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
   void on_stage(int slot, std::string_view text) override;
@@ -106,26 +106,26 @@ class Supervisor : private WorkerPoolListener {
   void wind_down();
   void on_signals();
   void on_warning(int number);
-  void hear_of_the_end(const ProcessEnd& end);
-  void tell_fatal();
+  void await_own_sigterm(const ProcessEnd& end);
+  void report_fatal();
   void on_notes();
   void begin_memory_watch();
   void look_at_memory(Nanos now);
   void look_at_usage(Nanos now);
-  void tell_workers(Nanos now);
+  void report_workers(Nanos now);
   const ProcessTable& processes(Nanos now);
-  [[nodiscard]] std::string memory_words(ProcessEnd end);
+  [[nodiscard]] std::string memory_text(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
   void settle_locks();
   void act_on(const HangMonitor::Finding& finding);
-  void tell_overdue(int slot, Cause cause);
+  void report_overdue(int slot, Cause cause);
   void reap_children();
   void pause_job();
   void tick();
   void pulse(std::string_view end = "");
   [[nodiscard]] Standing standing() const;
-  void tell(const JobEvent& event);
+  void publish(const JobEvent& event);
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] InputSource::Pull pull_input(std::string* text);
@@ -158,27 +158,27 @@ class Supervisor : private WorkerPoolListener {
   Held ending_;                         ///< that task
   ProcessEnd gone_end_;
   pid_t gone_pid_ = 0;                           ///< of the process that ended last
-  std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, at the hands of tasks that have not ended
+  std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, caused by tasks that have not ended
   std::string gone_why_, gone_log_, start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;
-  std::map<int, std::string> stages_;  ///< of slots that start, -1: of the host: what they are at, in their words
+  std::map<int, std::string> stages_;  ///< of slots that start, -1: of the host: their current stage, in their words
   bool was_ready_ = false;             ///< any worker, ever
   std::uint64_t received_ = 0;         ///< bytes of results
   std::map<int, std::string>
       hung_;  ///< slots whose worker was killed because it hung, was too large, or took too long: why, or where
-  int overdue_told_ = 0;
+  int overdue_reports_ = 0;
   std::unique_ptr<ProcSource> proc_ = live_proc();
   ProcessTable processes_;
   Nanos listed_ = 0;
   Usage usage_;
-  Nanos next_usage_look_ = 0, last_told_ = 0;
+  Nanos next_usage_look_ = 0, last_report_ = 0;
   Nanos measured_ = 0;               ///< wall clock
   std::optional<MemoryUse> memory_;  ///< where a limit is set
   Nanos next_memory_look_ = 0;
   OomKills oom_kills_;  ///< when we looked last
   std::optional<Error> fatal_;
-  bool fatal_told_ = false;
+  bool fatal_reported_ = false;
   bool inputs_ended_ = false, waiting_for_input_ = false;
   std::uint64_t wanted_shared_ = 0;  ///< tasks that the scheduler waits for while other mpruns have them all
   std::uint64_t results_since_wait_ = 0;
@@ -188,7 +188,7 @@ class Supervisor : private WorkerPoolListener {
   Nanos wound_down_by_ = 0;
 };
 
-/// What of the spec steers the schedule; `total`: the number of inputs where it is known.
+/// The parts of the spec that steer the schedule; `total`: the number of inputs where it is known.
 [[nodiscard]] Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total);
 
 }  // namespace mprun

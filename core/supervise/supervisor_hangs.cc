@@ -24,7 +24,7 @@ bool Supervisor::may_start_another() const {
 }
 
 void Supervisor::act_on(const HangMonitor::Finding& finding) {
-  tell(finding.told);
+  publish(finding.told);
   const OnHang wanted = setup_.spec->watch.on_hang;
   if (wanted == OnHang::kReport) return;
   std::vector<int> stuck_slots;
@@ -38,7 +38,7 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
   if (wanted == OnHang::kKill) {
     const bool of_host =
         std::any_of(hosts_.begin(), hosts_.end(), [&](pid_t host) { return finding.stuck.count(host); });
-    // What is stuck below a worker that can go on is that worker's affair.
+    // Processes that are stuck below a worker that can go on are left to that worker.
     if (!finding.of_all && stuck_slots.empty() && !of_host) return;
     for (const auto& [pid, slot] : slots_) {
       if (finding.stuck.count(pid) == 0) hung_[slot] = "the job hung: " + finding.reason;
@@ -56,10 +56,10 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
   on_start_failed(reason + ": " + finding.reason);
 }
 
-// Where the process was that took too long, for the report and for the failure.
-void Supervisor::tell_overdue(int slot, Cause cause) {
+// Finds where the process was that took too long, for the report and for the failure.
+void Supervisor::report_overdue(int slot, Cause cause) {
   constexpr int kMostReports = 100;
-  if (setup_.watch == nullptr || overdue_told_ >= kMostReports) return;
+  if (setup_.watch == nullptr || overdue_reports_ >= kMostReports) return;
   const auto process =
       std::find_if(slots_.begin(), slots_.end(), [slot](const auto& entry) { return entry.second == slot; });
   if (process == slots_.end()) return;
@@ -69,8 +69,8 @@ void Supervisor::tell_overdue(int slot, Cause cause) {
       joins ? "the end of worker " + std::to_string(slot) : "task " + std::to_string(task ? task->task : 0);
   const double seconds = to_seconds(joins ? policy_.join_limit : policy_.task_limit.value_or(0));
   auto finding = setup_.watch->explain_limit(process->first, label, seconds);
-  if (overdue_told_++ > 0) finding.told.text = "";  // the others are in the run directory
-  tell(finding.told);
+  if (overdue_reports_++ > 0) finding.told.text = "";  // the others are in the run directory
+  publish(finding.told);
   hung_[slot] = finding.stuck[process->first];
 }
 

@@ -22,7 +22,7 @@ void Supervisor::begin_memory_watch() {
 void Supervisor::look_at_memory(Nanos now) {
   static constexpr Nanos kLookEvery = 100 * kNanosPerMilli;
   static constexpr Nanos kLookAtLeastEvery = 3 * kNanosPerSecond;
-  // Of our own time that looking may take: one part in this many.
+  // Looking may take one part in this many of our own time.
   static constexpr Nanos kMostOfTime = 100;
   if (!memory_ || now < next_memory_look_) return;
   const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -37,8 +37,8 @@ void Supervisor::look_at_memory(Nanos now) {
     if (worker == slots_.end()) continue;
     const int slot = worker->second;
     const auto task = scheduler_->current(slot);
-    const std::string who = task ? "task " + std::to_string(task->task) : "worker " + std::to_string(slot);
-    const std::string story = who + " used " + job::size_text(excess.bytes) +
+    const std::string user = task ? "task " + std::to_string(task->task) : "worker " + std::to_string(slot);
+    const std::string story = user + " used " + job::size_text(excess.bytes) +
                               " of memory; limits.memory_per_worker is " +
                               job::size_text(*setup_.spec->limits.memory_per_worker);
     hung_[slot] = story;
@@ -47,8 +47,8 @@ void Supervisor::look_at_memory(Nanos now) {
   }
 }
 
-// The kernel does not say whom it has killed, but counts.
-std::string Supervisor::memory_words(ProcessEnd end) {
+// The kernel counts the processes that it kills, but does not say which.
+std::string Supervisor::memory_text(ProcessEnd end) {
   if (end.signal != SIGKILL) return "";
   const OomKills before = oom_kills_;
   oom_kills_ = oom_kills();

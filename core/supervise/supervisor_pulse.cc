@@ -1,4 +1,4 @@
-// What the supervisor tells of the job as a whole, ten times a second and more: how far it is, and what it waits for.
+// What the supervisor reports of the job as a whole, at least ten times a second: its progress, and what it waits for.
 #include "supervise/supervisor.h"
 
 namespace mprun {
@@ -29,7 +29,7 @@ void Supervisor::pulse(std::string_view end) {
   pulse.phase = end.empty() ? text.phase : end;
   if (end.empty()) pulse.doing = text.doing;
   pulse.bytes = received_ + (setup_.tensor_bytes ? setup_.tensor_bytes() : 0);
-  tell(pulse);
+  publish(pulse);
   last_pulse_ = monotonic_now();
 }
 

@@ -30,7 +30,7 @@ void Supervisor::perform(action::ReadInputs& wanted) {
   bool waits = false;
   while (read.count < wanted.count && !read.ended && !waits) {
     const bool skip = setup_.ended_earlier && setup_.ended_earlier(next_input_);
-    if (skip && read.count > 0) break;  // those behind it are asked for again
+    if (skip && read.count > 0) break;  // those after it are asked for again
     std::string text;
     const InputSource::Pull pulled = pull_input(&text);
     if (pulled == InputSource::Pull::kEnd) {
@@ -104,7 +104,7 @@ void Supervisor::perform(action::TakeBack& wanted) {
 void Supervisor::on_result(int slot, const TaskReport& report) {
   auto& queue = held(slot);
   if (queue.empty()) return;
-  hear_of_the_end(report.end);
+  await_own_sigterm(report.end);
   ending_ = std::move(queue.front());
   queue.pop_front();
   ++results_since_wait_;
@@ -120,12 +120,12 @@ void Supervisor::on_result(int slot, const TaskReport& report) {
   report_ = nullptr;
 }
 
-// Why what came of the task that ends does not count, as an error object; empty if it does.
+// Why the outcome of the task that ends does not count, as an error object; empty if it does.
 std::string Supervisor::refusal(const TaskReport& report) const {
   const char* type = "InputError";
   std::optional<std::string> reason;
   const auto bad = bad_.empty() ? bad_.end() : bad_.find(ending_.task.task);
-  if (bad != bad_.end()) {  // its input was no input: whatever came of it counts as that
+  if (bad != bad_.end()) {  // its input was no input: that overrides any outcome
     reason = bad->second;
   } else if (!report.failed && !report.tensors.empty()) {
     type = "TensorError";
@@ -137,12 +137,12 @@ std::string Supervisor::refusal(const TaskReport& report) const {
   return text + R"(,"traceback":null})";
 }
 
-// Why the worker of a task is gone, in words; of one that took too long, where it was.
+// A text that says why the worker of a task is gone; of one that took too long, where it was.
 template <typename Ended>
 std::string Supervisor::why_gone(const Ended& task) const {
   const auto hung = hung_.find(task.slot);
-  const bool told = task.cause == Cause::kHang || task.cause == Cause::kMemory || task.cause == Cause::kTaskLimit;
-  if (hung != hung_.end() && told) return hung->second;
+  const bool explained = task.cause == Cause::kHang || task.cause == Cause::kMemory || task.cause == Cause::kTaskLimit;
+  if (hung != hung_.end() && explained) return hung->second;
   return task.cause == Cause::kTaskLimit ? "" : gone_why_;
 }
 
@@ -181,17 +181,17 @@ void Supervisor::perform(action::EndTask& wanted) {
   }
   if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
   if (!deaths_.empty()) deaths_.erase(wanted.task.task);
-  tell(ended);
+  publish(ended);
 }
 
 // The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
 void Supervisor::blame_rank(const TaskEnded& ended) {
-  const Json told = parse_json(ended.result);
-  if (!told.is_object()) return;
+  const Json error = parse_json(ended.result);
+  if (!error.is_object()) return;
   std::string text = "rank " + std::to_string(ended.worker) + " failed; the others are ended";
   for (const char* key : {"traceback", "log", "stderr"}) {
-    if (!told.contains(key) || !told[key].is_string() || told[key].get_ref<const std::string&>().empty()) continue;
-    text += "\n" + told[key].get<std::string>();
+    if (!error.contains(key) || !error[key].is_string() || error[key].get_ref<const std::string&>().empty()) continue;
+    text += "\n" + error[key].get<std::string>();
     break;
   }
   while (text.back() == '\n') text.pop_back();
@@ -201,12 +201,12 @@ void Supervisor::blame_rank(const TaskEnded& ended) {
 void Supervisor::perform(action::RetryTask& wanted) {
   std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
   if (wanted.cause == Cause::kNone && report_ != nullptr) {
-    const Json told = parse_json(report_->payload);
-    if (told.is_object()) reason = told.value("type", "") + ": " + told.value("message", "");
+    const Json error = parse_json(report_->payload);
+    if (error.is_object()) reason = error.value("type", "") + ": " + error.value("message", "");
   }
   if (wanted.cause == Cause::kDeath) deaths_[wanted.task.task].push_back({gone_pid_, gone_end_, wanted.alone});
   const Nanos start = report_ != nullptr ? report_->start : wall_now() - wanted.running;
-  tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running});
+  publish(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running});
   back_[wanted.task.task] = std::exchange(ending_.input, {});
 }
 

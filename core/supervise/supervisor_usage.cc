@@ -1,4 +1,4 @@
-// What the supervisor tells of its workers: what each does, and what it uses.
+// What the supervisor reports of its workers: what each does, and what it uses.
 #include <algorithm>
 
 #include "supervise/supervisor.h"
@@ -6,11 +6,11 @@
 namespace mprun {
 namespace {
 
-constexpr Nanos kTellEvery = 100 * kNanosPerMilli;
+constexpr Nanos kReportEvery = 100 * kNanosPerMilli;
 
 }  // namespace
 
-// The listing is shared by all who look at the same moment.
+// All looks at the same moment share one listing.
 const ProcessTable& Supervisor::processes(Nanos now) {
   if (now != listed_ && !slots_.empty()) processes_.look(proc_.get());
   listed_ = now;
@@ -20,7 +20,7 @@ const ProcessTable& Supervisor::processes(Nanos now) {
 void Supervisor::look_at_usage(Nanos now) {
   static constexpr Nanos kLookEvery = kNanosPerSecond;
   static constexpr Nanos kLookAtLeastEvery = 10 * kNanosPerSecond;
-  // Of our own time that looking may take: one part in this many.
+  // Looking may take one part in this many of our own time.
   static constexpr Nanos kMostOfTime = 100;
   if (now >= next_usage_look_) {
     const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
@@ -28,14 +28,14 @@ void Supervisor::look_at_usage(Nanos now) {
     measured_ = wall_now();
     const Nanos cost = read_clock(CLOCK_THREAD_CPUTIME_ID) - began;
     next_usage_look_ = now + std::clamp(cost * kMostOfTime, kLookEvery, kLookAtLeastEvery);
-    last_told_ = 0;
+    last_report_ = 0;
   }
-  if (now - last_told_ < kTellEvery) return;
-  last_told_ = now;
-  tell_workers(now);
+  if (now - last_report_ < kReportEvery) return;
+  last_report_ = now;
+  report_workers(now);
 }
 
-void Supervisor::tell_workers(Nanos now) {
+void Supervisor::report_workers(Nanos now) {
   std::vector<std::int32_t> pids(held_.size());
   for (const auto& [pid, slot] : slots_) pids[static_cast<std::size_t>(slot)] = pid;
   std::vector<WorkerView> workers;
@@ -52,7 +52,7 @@ void Supervisor::tell_workers(Nanos now) {
     }
     workers.push_back(view);
   }
-  tell(WorkersSeen{workers, measured_});
+  publish(WorkersSeen{workers, measured_});
 }
 
 }  // namespace mprun

@@ -79,7 +79,7 @@ std::optional<LaunchRequest> TaskPool::prepare_launch(int number) {
     plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a worker: " + text); });
     return std::nullopt;
   }
-  if (plan_.spec->start_method == StartMethod::kSpawn) {  // a forked worker knows all from its host
+  if (plan_.spec->start_method == StartMethod::kSpawn) {  // a forked worker has all of it from its host
     slot.channel->send_frame(MPRUN_START, start_config(plan_, "worker", number));
     flush(number);
   }
@@ -149,7 +149,7 @@ void TaskPool::gone_later(int number) {
   plan_.loop->at(0, [this, number] { never_launched(number); });
 }
 
-// Whoever is launched from now on for this is killed at once.
+// A process that is still launched for this slot is killed at once.
 void TaskPool::never_launched(int number) {
   Slot& slot = at(number);
   if (!slot.wanted || slot.process) return;
@@ -177,7 +177,7 @@ void TaskPool::on_launch_failed(const std::string& reason) {
 
 void TaskPool::on_channel(int number, std::uint32_t events) {
   Slot& slot = at(number);
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {  // it has closed its end; epoll would say so for ever
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {  // it closed its end; epoll would report that for ever
     plan_.loop->remove(slot.channel->fd());
     if (slot.verdict.empty()) give_up(number, kClosed);
   } else {
@@ -212,7 +212,7 @@ void TaskPool::give_up(int number, std::string_view verdict) {
   end_given_up(number);
 }
 
-// A worker whose pipe is closed is mostly just ending. If not, it can never report again.
+// A worker whose pipe is closed is usually just ending. If not, it can never report again.
 void TaskPool::end_given_up(int number) {
   const Slot& slot = at(number);
   if (!slot.process) return;  // its pipe closed before its host reported it: on_launched() ends it
@@ -246,7 +246,7 @@ void TaskPool::on_result(int number, std::string_view payload) {
   Slot& slot = at(number);
   const auto result = parse_result(payload);
   if (!result || slot.expected.empty() || slot.expected.front() != result->head.position) {
-    slot.foreign = true;  // a result of no task of its, or no value: better none than a wrong one
+    slot.foreign = true;  // a result of no task of its own, or no value: better none than a wrong one
     return;
   }
   slot.expected.pop_front();

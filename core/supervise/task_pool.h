@@ -29,7 +29,7 @@ class TaskPool : public WorkerPool, private LauncherListener {
 
  private:
   struct Slot {
-    ProcessRef process;        ///< none: it is not there yet, or no more
+    ProcessRef process;        ///< none: it is not launched yet, or gone
     std::string_view verdict;  ///< what is wrong with its pipe
     std::optional<FrameSender> channel;
     FrameReader reader;
@@ -40,8 +40,8 @@ class TaskPool : public WorkerPool, private LauncherListener {
     bool wanted = false;              ///< between start() and on_gone()
     bool ready = false, retired = false;
     bool broke_channels = false;  ///< ended by us because of its verdict
-    bool signalled = false;       ///< by us: that it ends so is no accident
-    bool foreign = false;         ///< it sent a result that was not its to send
+    bool signalled = false;       ///< by us: such an end is expected
+    bool foreign = false;         ///< it sent a result for none of its tasks
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;

@@ -1,5 +1,5 @@
-// Usage: what the processes of a job use, by worker slot. Kept by the supervisor, which tells it who ended and when it
-// is time to look; owns the counts of those who worked in a slot before.
+// Usage: what the processes of a job use, by worker slot. Kept by the supervisor, which reports the end of workers and
+// says when to look; owns the counts of earlier workers of a slot.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ class Usage {
   Usage(ProcSource* proc, int slots);
 
   struct Slot {
-    double cpu = 0;            ///< seconds, of all who worked there, with their descendants
+    double cpu = 0;            ///< seconds, of all its workers so far, with their descendants
     double load = 0;           ///< CPUs that they kept busy between the last two looks
-    std::uint64_t memory = 0;  ///< bytes, of who works there now
-    bool stopped = false;      ///< who works there now was, by SIGSTOP
+    std::uint64_t memory = 0;  ///< bytes, of its current worker
+    bool stopped = false;      ///< its current worker was, by SIGSTOP
   };
-  /// `pids`: those who work now, with their slots. `table`: of now (monotonic).
+  /// `pids`: the current workers, with their slots. `table`: of now (monotonic).
   void look(const ProcessTable& table, const std::map<pid_t, int>& pids, Nanos now);
-  /// The process has ended, and nobody has waited for it yet.
+  /// The process has ended, and is not reaped yet.
   void process_ended(int slot, pid_t pid);
   /// As it was in the last look.
   [[nodiscard]] const Slot& at(int slot) const { return seen_[static_cast<std::size_t>(slot)]; }
@@ -32,7 +32,7 @@ class Usage {
  private:
   WorkerUse use_;
   std::vector<Slot> seen_;
-  std::vector<double> ended_;  ///< seconds of CPU time of those who have left the slot
+  std::vector<double> ended_;  ///< seconds of CPU time of workers that have left the slot
   Nanos looked_ = 0;
 };
 

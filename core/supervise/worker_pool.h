@@ -1,5 +1,5 @@
 // WorkerPool: the processes that do the work, behind one interface for the supervisor. A pool starts what the
-// scheduler asks for and tells its listener what became of it; it decides nothing. It never calls the
+// scheduler asks for and reports the outcome to its listener; it decides nothing. It never calls the
 // listener from inside one of its own commands, so that every step of the scheduler ends before the next.
 #pragma once
 
@@ -23,7 +23,7 @@ struct HandedTask {
   std::string_view input;  ///< JSON text
 };
 
-/// What came of the oldest task in flight of a slot.
+/// The outcome of the oldest task in flight of a slot.
 struct TaskReport {
   bool failed = false;
   Nanos start = 0;  ///< wall clock
@@ -38,7 +38,7 @@ struct Departure {
   bool started = false;         ///< its oldest task in flight had begun
   bool broke_channels = false;  ///< mprun killed it for what it had done to its channels
   ProcessEnd end;
-  std::string why, log;  ///< for people; the last lines of its log
+  std::string why, log;  ///< human-readable; the last lines of its log
 };
 
 class WorkerPoolListener {
@@ -46,7 +46,7 @@ class WorkerPoolListener {
   virtual ~WorkerPoolListener() = default;
   virtual void on_process_started(int slot, pid_t pid) = 0;
   virtual void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) = 0;
-  /// What a worker's start is at, in its own words; -1: the host's.
+  /// The current stage of a worker's start, in its own words; -1: of the host's.
   virtual void on_stage(int slot, std::string_view text) = 0;
   virtual void on_ready(int slot) = 0;
   virtual void on_result(int slot, const TaskReport& report) = 0;
@@ -65,9 +65,9 @@ class WorkerPool {
   virtual void retire(int slot) = 0;
   /// Signals the process group of a slot.
   virtual void signal(int slot, int signal) = 0;
-  /// A child of mprun ended and will be reaped after this call. False: it is not of this pool.
+  /// A child of mprun ended and will be reaped after this call. False: it does not belong to this pool.
   virtual bool child_gone(pid_t pid, ProcessEnd end) = 0;
-  /// The job is over: hosts may end. idle() tells when they have.
+  /// The job is over: hosts may end. idle() says when they have.
   virtual void finish() = 0;
   virtual void kill_hosts() = 0;
   [[nodiscard]] virtual bool idle() const = 0;

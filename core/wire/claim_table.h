@@ -1,5 +1,4 @@
-// The claim table as the supervisor holds it: shared memory with one line per worker slot. protocol.h says what the
-// words mean.
+// The supervisor's side of the claim table: shared memory with one line per worker slot. protocol.h defines the words.
 #pragma once
 
 #include "os/shared_memory.h"

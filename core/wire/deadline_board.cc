@@ -13,13 +13,13 @@ namespace {
 static_assert(sizeof(mprun_deadline_line) == 64, "one cache line a thread");
 static_assert(offsetof(mprun_deadline_board, lines) == 64);
 
-// nullopt: it has none, or is just changing it.
+// nullopt: the thread has no deadline, or is just changing it.
 std::optional<Deadline> read_line(const mprun_deadline_line& line, unsigned number) {
   Deadline deadline;
   deadline.due = __atomic_load_n(&line.due, __ATOMIC_ACQUIRE);
   if (deadline.due <= 0) return std::nullopt;
   deadline.line = number;
-  // Acquire, so that `due` is looked at last: not a fence, which ThreadSanitizer does not know.
+  // Acquire, so that `due` is read last. Not a fence, which ThreadSanitizer does not support.
   deadline.limit = __atomic_load_n(&line.limit, __ATOMIC_ACQUIRE);
   deadline.tid = __atomic_load_n(&line.tid, __ATOMIC_ACQUIRE);
   deadline.pid = __atomic_load_n(&line.pid, __ATOMIC_ACQUIRE);

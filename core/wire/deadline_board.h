@@ -1,5 +1,5 @@
-// The board of deadlines as mprun holds it. deadlines.h says what is in it. What it holds was written by the watched
-// processes, and may be anything.
+// mprun's side of the board of deadlines; deadlines.h has its layout. The watched processes write its content, which
+// may be anything.
 #pragma once
 
 #include <sys/types.h>
@@ -24,11 +24,11 @@ class DeadlineBoard {
  public:
   [[nodiscard]] static Result<DeadlineBoard> create();
 
-  /// Where the processes below find it, for MPRUN_DEADLINES; good for as long as the board lives.
+  /// The path by which the processes below find it, for MPRUN_DEADLINES; valid as long as the board lives.
   [[nodiscard]] std::string path() const;
-  /// Those that run.
+  /// The deadlines that are set now.
   [[nodiscard]] std::vector<Deadline> read() const;
-  /// Whether a mapping of a process, as /proc/PID/maps tells it, is of this board.
+  /// Whether a mapping in /proc/PID/maps maps this board.
   [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const;
 
  private:

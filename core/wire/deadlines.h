@@ -15,9 +15,9 @@
 struct mprun_deadline_line {
   int64_t due;   /* CLOCK_MONOTONIC, nanoseconds; 0: the thread has no deadline. Written last, and cleared first. */
   int64_t limit; /* nanoseconds: how long it had; it began at due - limit */
-  int32_t tid;   /* whose line it is; 0: it is free */
+  int32_t tid;   /* the thread that owns the line; 0: it is free */
   int32_t pid;
-  char label[MPRUN_DEADLINES_LABEL]; /* for people; ends with a NUL, or with the field */
+  char label[MPRUN_DEADLINES_LABEL]; /* human-readable; ends with a NUL, or with the field */
 };
 
 struct mprun_deadline_board {

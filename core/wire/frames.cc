@@ -13,7 +13,7 @@
 namespace mprun {
 namespace {
 
-constexpr std::size_t kBelieved = 8;  ///< times what has come, of what a header claims
+constexpr std::size_t kBelieved = 8;  ///< the buffer grows to this many times what has arrived, if a header claims so
 
 }  // namespace
 
@@ -72,7 +72,7 @@ bool FrameReader::next(Frame* frame) {
     return false;
   }
   if (end_ - begin_ < sizeof header + header.size) {
-    // A large value grows a few times only, and a claim alone takes no memory.
+    // A large value grows the buffer only a few times, and a claim alone takes no memory.
     const std::size_t whole = begin_ + sizeof header + header.size + read_size_;
     buffer_.reserve(std::min(whole, kBelieved * (end_ + read_size_)));
     return false;

@@ -1,5 +1,5 @@
-// Frames as the supervisor handles them: a reader that cuts a byte stream into frames, and a sender
-// that never blocks. Each belongs to one worker or host; protocol.h has the layouts.
+// The supervisor's side of frames: a reader that cuts a byte stream into frames, and a sender that
+// never blocks. Each belongs to one worker or host; protocol.h has the layouts.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ class FrameReader {
  public:
   enum class Fill { kMore, kEmpty, kClosed };
   static constexpr std::size_t kMostPassed = 64;
-  /// Reads at once: more than a pipe can hold, but who inherited one may write faster than we read.
+  /// Reads at once: more than a pipe can hold, but a process that inherited one may write faster than we read.
   static constexpr int kMostFills = 64;
 
   FrameReader() = default;
@@ -36,15 +36,15 @@ class FrameReader {
   /// Reads what is there. kMore: there may be more at once.
   [[nodiscard]] Fill fill(int fd);
 
-  /// The same from a socket by which descriptors come, too: `passed` gets them, in the order of their frames. More than
-  /// kMostPassed at once, or any that could not be received, make the stream corrupt.
+  /// The same from a socket that also carries descriptors: appends them to `passed`, in the order of their frames. More
+  /// than kMostPassed at once, or any that could not be received, make the stream corrupt.
   [[nodiscard]] Fill fill(int socket, std::deque<Fd>* passed);
 
   /// The next whole frame. False: none yet, or the stream is corrupt (then corrupt() is true).
   [[nodiscard]] bool next(Frame* frame);
 
   [[nodiscard]] bool corrupt() const { return corrupt_; }
-  /// Whether bytes have come that are no whole frame yet.
+  /// Whether part of a frame has arrived.
   [[nodiscard]] bool mid_frame() const { return begin_ < end_; }
 
  private:
@@ -53,7 +53,7 @@ class FrameReader {
 
   std::size_t read_size_ = std::size_t{256} * 1024;
   std::string buffer_;
-  std::size_t begin_ = 0;  ///< of what was read and not yet given
+  std::size_t begin_ = 0;  ///< of what was read and not yet returned
   std::size_t end_ = 0;    ///< and its end
   bool corrupt_ = false;
 };

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostText = 2048;
 // Beyond this many different texts the rest is dropped: a program must not fill mprun's memory.
 constexpr std::size_t kMostTexts = 1000;
-// Notes taken at once: however fast a program makes them, its mprun gets round to other things.
+// Notes taken at once: however fast a program sends them, mprun has time for other work.
 constexpr int kMostAtOnce = 1000;
 
 std::string unguessable_name() {
@@ -34,7 +34,7 @@ std::string unguessable_name() {
   return name;
 }
 
-// The sender's credentials, as the kernel vouches for them.
+// The sender's credentials, which the kernel vouches for.
 std::optional<ucred> sender_of(msghdr* message) {
   for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS) continue;
@@ -84,8 +84,8 @@ std::vector<AdapterNote> NoteBox::take() {
       notes.push_back({sender->pid, kHistoryNotes, std::string(said.substr(end + 1))});
       continue;
     }
-    if (heard_.size() > kMostTexts || !heard_.emplace(said).second) continue;
-    if (heard_.size() > kMostTexts) {
+    if (seen_.size() > kMostTexts || !seen_.emplace(said).second) continue;
+    if (seen_.size() > kMostTexts) {
       notes.push_back(
           {sender->pid, "notes",
            "the adapters said more than " + std::to_string(kMostTexts) + " different things: the rest is left out"});

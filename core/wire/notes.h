@@ -1,6 +1,6 @@
-// NoteBox: where the adapter library in the processes of a job says what a person should know (a fork hook was
-// late, a runtime cannot be made safe). Owned by the supervisor. An abstract datagram socket: nothing is left in
-// the file system, no descriptor is inherited, and a sender never waits.
+// NoteBox: receives what the adapter library in the processes of a job reports to the user (a fork hook was late, a
+// runtime cannot be made safe). Owned by the supervisor. An abstract datagram socket: nothing is left in the file
+// system, no descriptor is inherited, and a sender never waits.
 #pragma once
 
 #include <set>
@@ -12,12 +12,12 @@
 
 namespace mprun {
 
-/// Notes that are not for people but for the watch (core/watch/process_history.h): all of them are passed on.
+/// Notes for the watch (core/watch/process_history.h) instead of the user: take() returns all of them.
 inline constexpr const char* kHistoryNotes = "history";
 
-/// One thing an adapter said for the first time.
+/// A note that is new.
 struct AdapterNote {
-  int pid = 0;  ///< who said it first
+  int pid = 0;  ///< the process that sent it first
   std::string adapter;
   std::string text;
 };
@@ -29,7 +29,7 @@ class NoteBox {
   [[nodiscard]] int fd() const { return socket_.get(); }
   /// The value of MPRUN_NOTES: the abstract name, without its leading NUL.
   [[nodiscard]] const std::string& address() const { return address_; }
-  /// What has arrived; a text that was heard before, and what another user sent, is left out. Never waits.
+  /// The notes that have arrived, without repeated texts and without those of other users. Never waits.
   /// Of very many at once the rest stays for the next call.
   [[nodiscard]] std::vector<AdapterNote> take();
 
@@ -38,10 +38,10 @@ class NoteBox {
 
   Fd socket_;
   std::string address_;
-  std::set<std::string> heard_;
+  std::set<std::string> seen_;
 };
 
-/// The note as one line for people.
+/// The note as one human-readable line.
 [[nodiscard]] std::string to_string(const AdapterNote& note);
 
 }  // namespace mprun

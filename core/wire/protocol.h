@@ -20,19 +20,19 @@ enum mprun_frame_type {
   MPRUN_TASKS = 2,         /* mprun_tasks, count x mprun_task, JSON array of the inputs */
   MPRUN_STOP = 3,          /* no payload: finish and exit */
   MPRUN_FORK = 4,          /* JSON {"slot", "env"}; four descriptors ride along: channel, results, stdout, stderr */
-  MPRUN_REAP = 5,          /* int32 pid: the supervisor has seen this end, its pid may be reused */
+  MPRUN_REAP = 5,          /* int32 pid: the supervisor has seen this process end, its pid may be reused */
   MPRUN_HELLO = 10,        /* JSON {"pid": n, "python": "3.11.2"} */
   MPRUN_READY = 11,        /* no payload: tasks may come */
   MPRUN_RESULT = 12,       /* mprun_result, mprun_tensor records, JSON value or error; a rank's last one counts */
   MPRUN_START_FAILED = 13, /* JSON {"stage", "type", "message", "traceback"} */
   MPRUN_FORKED = 14,       /* JSON {"slot": n, "pid": n} or {"slot": n, "error": "..."} */
   MPRUN_EXITED = 15,       /* JSON {"pid": n, "exit_code": n} or {"pid": n, "signal": n} */
-  MPRUN_STAGE = 16,        /* text: what the start is at now, for people: "importing job.py" */
+  MPRUN_STAGE = 16,        /* human-readable text: the current stage of the start: "importing job.py" */
 };
 
 /* Opens every frame. */
 struct mprun_frame {
-  uint32_t size; /* bytes of payload behind this header, at most MPRUN_MAX_PAYLOAD */
+  uint32_t size; /* bytes of payload after this header, at most MPRUN_MAX_PAYLOAD */
   uint16_t magic;
   uint16_t type;
 };
@@ -60,7 +60,7 @@ struct mprun_result {
   uint32_t reserved;
 };
 
-/* A tensor that the task says it has written below tensors/ of the run directory; its name follows, without an end. */
+/* A tensor that the task claims to have written below tensors/ of the run directory; its name follows, with no NUL. */
 struct mprun_tensor {
   uint64_t begin, end; /* rows of NAME.npy; 0, 0 for MPRUN_TENSOR_SAFETENSORS */
   uint32_t kind;       /* mprun_tensor_kind */
@@ -76,7 +76,7 @@ enum mprun_tensor_kind {
  * The tasks handed to a worker have positions 0, 1, 2, ... `claim` holds, in one atomic word, the
  * position the worker starts next (upper half) and the first position it may not start (lower
  * half). The supervisor grants by raising the limit; it takes back what was not started by setting
- * next = limit, and the worker skips what it finds taken. So a long task never holds hostages. */
+ * next = limit, and the worker skips what it finds taken. So a long task never holds up those queued after it. */
 struct mprun_claim_slot {
   uint64_t claim;
   uint64_t reserved[7];

@@ -1,10 +1,10 @@
-/* What the processes of a job share by name: counters, locks, barriers, queues and dicts, in one memory that mprun made
- * and that lives as long as the job. The processes change it (adapters/python/extension/sync_*.c); mprun reads it
- * (sync_segment.h) and takes nothing in it for granted. Plain C; one build, one machine.
+/* Objects that the processes of a job share by name: counters, locks, barriers, queues and dicts, in one memory that
+ * mprun made and that lives as long as the job. The processes change it (adapters/python/extension/sync_*.c); mprun
+ * reads it (sync_segment.h) and trusts nothing in it. Plain C; one build, one machine.
  *
  * Every change is committed by one aligned 8-byte store under a robust lock, so that a death at any instruction leaves
- * either the old or the new; what was allocated for a change that was never committed is lost until the job ends.
- * Places are told as offsets from the beginning of the memory, 0 being none. */
+ * either the old or the new state; what was allocated for a change that was never committed is lost until the job ends.
+ * References are offsets from the beginning of the memory; 0 is none. */
 #ifndef MPRUN_WIRE_SYNC_H
 #define MPRUN_WIRE_SYNC_H
 
@@ -15,7 +15,7 @@
 /* Processes find the path of the memory in this variable. */
 #define MPRUN_SYNC_VARIABLE "MPRUN_SYNC"
 #define MPRUN_SYNC_MAGIC 0x4d505331U
-#define MPRUN_SYNC_BYTES (256ULL << 20U) /* of addresses; memory is used for what is touched */
+#define MPRUN_SYNC_BYTES (256ULL << 20U) /* of address space; only touched pages use memory */
 #define MPRUN_SYNC_LEAST_BYTES (1ULL << 20U)
 #define MPRUN_SYNC_NAMES 1024U
 #define MPRUN_SYNC_NAME 112U
@@ -29,13 +29,13 @@
 #define MPRUN_SYNC_QUEUE 4U
 #define MPRUN_SYNC_DICT 5U
 
-/* What a process is to the job. */
+/* The role of a process in the job. */
 #define MPRUN_SYNC_PROCESS 0U
 #define MPRUN_SYNC_WORKER 1U
 #define MPRUN_SYNC_RANK 2U
 
 struct mprun_sync_holder {
-  int32_t pid; /* 0: nobody */
+  int32_t pid; /* 0: none */
   uint32_t role;
   int32_t number; /* of the worker or rank */
   uint32_t attempt;
@@ -43,26 +43,26 @@ struct mprun_sync_holder {
 };
 
 /* A robust mutex of glibc, shared between processes. Its first 32 bits are the lock word of the kernel's robust
- * futexes: the thread that has it, FUTEX_WAITERS, FUTEX_OWNER_DIED (struct __pthread_mutex_s in glibc's
+ * futexes: the thread that holds it, FUTEX_WAITERS, FUTEX_OWNER_DIED (struct __pthread_mutex_s in glibc's
  * bits/struct_mutex.h; Documentation/locking/robust-futex-ABI.rst of the kernel). */
 struct mprun_sync_lock {
   pthread_mutex_t mutex;
   uint64_t turn;                   /* how often it was taken */
-  uint64_t dead_turn;              /* the turn of the one who took it from `dead` */
-  struct mprun_sync_holder holder; /* written after it was taken, cleared before it is let go */
-  struct mprun_sync_holder dead;   /* the last one who ended while it held it */
+  uint64_t dead_turn;              /* the turn of the process that took it from `dead` */
+  struct mprun_sync_holder holder; /* written after it was taken, cleared before it is released */
+  struct mprun_sync_holder dead;   /* the last process that ended while it held it */
 };
 
 struct mprun_sync_counter {
   int64_t value;
 };
 
-/* One who waits at a barrier. While the lock is held by a living thread, the seat is taken. */
+/* A waiter at a barrier. While a living thread holds the lock, the seat is taken. */
 struct mprun_sync_seat {
   pthread_mutex_t taken;
   uint32_t generation; /* for which it waits */
   uint32_t index;      /* in order of arrival */
-  uint32_t broken;     /* how that generation ended for it, once it has */
+  uint32_t broken;     /* whether that generation ended broken for it, once it has ended */
   uint32_t unused;
 };
 
@@ -70,19 +70,19 @@ struct mprun_sync_barrier {
   struct mprun_sync_lock lock;
   uint32_t parties;
   uint32_t seat_count;
-  uint32_t generation; /* a futex: those who wait sleep as long as it stays */
+  uint32_t generation; /* a futex: waiters sleep until it changes */
   uint32_t broken;
   /* the seats follow */
 };
 
-/* A sequence word: bit 0 says that somebody sleeps on it, the rest counts changes. */
+/* A sequence word: bit 0 says that a thread sleeps on it, the rest counts changes. */
 struct mprun_sync_queue {
   struct mprun_sync_lock lock;
   uint64_t first, last; /* items; `last` means nothing while `first` is 0 */
   uint64_t count;
   uint64_t most;  /* items that fit; 0: no limit */
-  uint32_t items; /* sequence word: an item came */
-  uint32_t room;  /* sequence word: an item went */
+  uint32_t items; /* sequence word: an item was added */
+  uint32_t room;  /* sequence word: an item was removed */
 };
 
 struct mprun_sync_dict {
@@ -105,12 +105,12 @@ struct mprun_sync {
   uint32_t used; /* of the names; written last */
   uint64_t size;
   struct mprun_sync_lock lock; /* of what follows */
-  uint64_t end;                /* from here on nothing was ever allocated */
+  uint64_t end;                /* nothing was ever allocated from here on */
   uint64_t free[MPRUN_SYNC_CLASSES];
   struct mprun_sync_name names[MPRUN_SYNC_NAMES];
 };
 
-/* Makes a lock in memory that is all zeros. 0, or an errno: of glibc's, on a kernel that knows robust futexes, none. */
+/* Makes a lock in zeroed memory. 0, or an errno; with glibc, and a kernel that has robust futexes, always 0. */
 static inline int mprun_sync_make_mutex(pthread_mutex_t* mutex) {
   pthread_mutexattr_t attributes;
   int failed = pthread_mutexattr_init(&attributes);
@@ -124,7 +124,7 @@ static inline int mprun_sync_make_mutex(pthread_mutex_t* mutex) {
   return failed;
 }
 
-/* Makes the beginning of a memory of `size` bytes, all zeros. 0, or an errno. */
+/* Initializes a zeroed memory of `size` bytes. 0, or an errno. */
 static inline int mprun_sync_make(struct mprun_sync* memory, uint64_t size) {
   const int failed = mprun_sync_make_mutex(&memory->lock.mutex);
   if (failed != 0) return failed;

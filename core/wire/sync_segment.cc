@@ -80,7 +80,7 @@ std::vector<SyncSegment::Named> SyncSegment::names() const {
   return found;
 }
 
-// Of the seats behind a barrier, whether one is taken for a generation that is over.
+// Whether a seat that follows a barrier is taken for a generation that is over.
 bool SyncSegment::is_over(const Named& named, const mprun_sync_barrier& barrier) const {
   const std::uint32_t count = std::min(load(&barrier.seat_count), 4 * MPRUN_SYNC_MOST_PARTIES);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -92,12 +92,13 @@ bool SyncSegment::is_over(const Named& named, const mprun_sync_barrier& barrier)
   return false;
 }
 
-// visit(word, lock, is_due): each word that threads wait for; the lock, if it is one's; whether nobody need wait.
+// visit(word, lock, is_due): each word that threads wait for; the lock that it belongs to, if any; whether no wait is
+// needed now.
 template <typename Visit>
 void SyncSegment::visit_words(const Named& named, const Visit& visit) const {
   const auto visit_lock = [&visit](const mprun_sync_lock& lock) {
     const std::uint32_t word = word_of(lock);
-    // Without the mark its owner will wake nobody; who is woken sets it again.
+    // Without the mark its owner wakes no thread; a thread that is woken sets it again.
     const bool is_due = (word & FUTEX_TID_MASK) == 0 || (word & FUTEX_WAITERS) == 0;
     visit(reinterpret_cast<const std::uint32_t*>(&lock.mutex), &lock, is_due);
   };
@@ -112,7 +113,7 @@ void SyncSegment::visit_words(const Named& named, const Visit& visit) const {
     const auto* queue = at<mprun_sync_queue>(named.body);
     if (queue == nullptr) return;
     visit_lock(queue->lock);
-    const bool uncounted = (word_of(queue->lock) & FUTEX_OWNER_DIED) != 0;  // who comes next will count
+    const bool uncounted = (word_of(queue->lock) & FUTEX_OWNER_DIED) != 0;  // the next owner will count
     visit(&queue->items, nullptr, uncounted || load(&queue->first) != 0);
     visit(&queue->room, nullptr, uncounted || load(&queue->count) < load(&queue->most));
   } else if (named.kind == MPRUN_SYNC_DICT) {
@@ -138,7 +139,7 @@ std::vector<SyncLoss> SyncSegment::on_death() {
     visit_words(named, [](const std::uint32_t* word, const mprun_sync_lock*, bool) { wake_all(word); });
     const auto* lock = named.kind == MPRUN_SYNC_LOCK ? at<mprun_sync_lock>(named.body) : nullptr;
     if (lock == nullptr) continue;
-    // Nobody has it since; or somebody has, and has put down whom he got it from.
+    // No process has taken it since; or one has, and has recorded the dead holder.
     const mprun_sync_holder holder = lock->holder;
     const mprun_sync_holder dead = lock->dead;
     const std::uint64_t turn = load(&lock->turn);
@@ -147,9 +148,9 @@ std::vector<SyncLoss> SyncSegment::on_death() {
     const bool was_left = dead_turn != 0 && dead.pid > 0;
     if (!is_left && !was_left) continue;
     const std::uint64_t lost_turn = is_left ? turn : dead_turn - 1;
-    const auto [told, is_new] = told_.try_emplace(named.body, lost_turn);
-    if (!is_new && told->second == lost_turn) continue;
-    told->second = lost_turn;
+    const auto [reported, is_new] = reported_.try_emplace(named.body, lost_turn);
+    if (!is_new && reported->second == lost_turn) continue;
+    reported->second = lost_turn;
     lost.push_back({named.name, is_left ? holder : dead});
   }
   return lost;

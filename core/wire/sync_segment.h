@@ -1,6 +1,6 @@
-// The memory that the processes of a job share by name (sync.h), as mprun holds it: the supervisor makes it, wakes who
-// may have missed the waking of one that died, and says who died with a lock; the watch asks what a thread waits for
-// there. What it holds was written by the watched processes, and may be anything; nothing is written here.
+// mprun's side of the memory that the processes of a job share by name (sync.h). The supervisor creates it, wakes
+// waiters that a dead process may have left asleep, and reports which processes died with a lock; the watch asks what a
+// thread waits for there. The watched processes write its content, which may be anything; mprun only initializes it.
 #pragma once
 
 #include <sys/types.h>
@@ -28,27 +28,27 @@ struct SyncWord {
   std::uint32_t kind = 0;  ///< MPRUN_SYNC_LOCK, ...; 0: the memory's own lock
   std::string name;
   bool is_lock = false;  ///< only its owner will change it
-  bool is_due = false;   ///< what is waited for is there: who sleeps will be woken by wake_forgotten()
+  bool is_due = false;   ///< what is waited for is there: wake_forgotten() will wake the sleepers
   std::uint32_t value = 0;
-  pid_t owner = 0;  ///< the thread that has the lock; 0: nobody, or one that has died
+  pid_t owner = 0;  ///< the thread that holds the lock; 0: none, or one that has died
   mprun_sync_holder holder{};
 };
 
 class SyncSegment {
  public:
-  /// Smaller than MPRUN_SYNC_BYTES where the limits of file sizes or address space ask for that.
+  /// Smaller than MPRUN_SYNC_BYTES where the limits of file size or address space require it.
   [[nodiscard]] static Result<SyncSegment> create();
 
-  /// Where the processes below find it, for MPRUN_SYNC; good for as long as the segment lives.
+  /// The path by which the processes below find it, for MPRUN_SYNC; valid as long as the segment lives.
   [[nodiscard]] std::string path() const;
-  /// A process has died: everybody who waits looks again. The locks that somebody held who died, each told once.
+  /// A process has died: wakes all waiters, so that they look again. Returns the locks of dead holders, each once.
   [[nodiscard]] std::vector<SyncLoss> on_death();
-  /// Wakes those who sleep although what they wait for is there: whoever was to wake them has died, perhaps unheard of.
-  /// Nobody else is disturbed, and it is cheap: for several times a second.
+  /// Wakes threads that sleep although what they wait for is there, because the process that was to wake them has died,
+  /// perhaps unreported. It disturbs no others and is cheap enough for several calls a second.
   void wake_forgotten() const;
-  /// What is waited for at an offset; nullopt: that is no word to wait for.
+  /// The word at an offset; nullopt: threads cannot wait for that.
   [[nodiscard]] std::optional<SyncWord> find_word(std::uint64_t offset) const;
-  /// Whether a mapping of a process, as /proc/PID/maps tells it, is of this memory.
+  /// Whether a mapping in /proc/PID/maps maps this memory.
   [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const;
   /// For tests: the memory itself.
   [[nodiscard]] mprun_sync* memory() const { return static_cast<mprun_sync*>(memory_.data()); }
@@ -69,7 +69,7 @@ class SyncSegment {
 
   SharedMemory memory_;
   std::uint64_t size_;
-  std::map<std::uint64_t, std::uint64_t> told_;  ///< by lock: the turn whose holder's death was told
+  std::map<std::uint64_t, std::uint64_t> reported_;  ///< by lock: the turn whose holder's death was reported
 };
 
 /// "worker 3 (pid 4711)", "rank 0 (pid 4712)", "process 4713".

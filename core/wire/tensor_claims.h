@@ -1,5 +1,5 @@
-// What a result says of the tensors that its task has written (struct mprun_tensor in protocol.h), taken apart.
-// Used by the records on mprun's side; the bytes come from a worker and are believed only as far as they are checked.
+// Parses what a result claims about the tensors that its task has written (struct mprun_tensor in protocol.h).
+// Used by mprun's records; the bytes come from a worker and are trusted only as far as they are checked.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct TensorClaim {
   std::string_view name;
 };
 
-/// The claims of one result; nullopt where the bytes are none, or are more than kMostTensors of them.
+/// The claims of one result; nullopt if the bytes are no claims, or hold more than kMostTensors.
 [[nodiscard]] std::optional<std::vector<TensorClaim>> parse_tensor_claims(std::string_view bytes);
 
-/// The tensors that one result may bring (adapters/python/mprun/tensor_files.py has the same number).
+/// The most tensors that one result may claim (adapters/python/mprun/tensor_files.py has the same number).
 inline constexpr std::size_t kMostTensors = 1000;
 
 }  // namespace mprun

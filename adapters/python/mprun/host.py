@@ -20,7 +20,7 @@ from typing import Any, Callable, NoReturn
 
 import mprun_fork
 from mprun import _mprun, script, worker
-from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, StartFailure, flush_streams, tell_stage
+from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, StartFailure, flush_streams, report_stage
 
 from mprun_fork import torch_adapter
 
@@ -179,7 +179,7 @@ class Host:
 def run(start: Start, fds: Channels, become: Become) -> None:
     """Loads what workers share, then serves forks until asked to stop. Children end in `become`."""
     for name in start.preload:
-        tell_stage(fds, f"importing {name}")
+        report_stage(fds, f"importing {name}")
         script.load_preload(name)
     if start.forked and start.function:
         worker.loaded = worker.load(start, fds)

@@ -110,7 +110,7 @@ def prepare_path(script: str, args: list[str]) -> None:
     sys.argv[:] = [script, *args]
 
 
-def tell_stage(fds: Channels, text: str) -> None:
+def report_stage(fds: Channels, text: str) -> None:
     """Reports to the supervisor what this process does before it can serve, which may take long."""
     _mprun.write_frame(fds.results, STAGE, text.encode(errors="backslashreplace"))
 

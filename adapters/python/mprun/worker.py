@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Callable
 
 from mprun import _mprun, script, task
-from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams, tell_stage
+from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams, report_stage
 from mprun.tensor_files import TensorFiles
 
 STYLES = {"item": 0, "args": 1, "kwargs": 2}
@@ -17,7 +17,7 @@ def load(start: Start, fds: Channels) -> ModuleType:
     """Loads the script and runs its `setup`; in the host for fork, else in every worker."""
     if start.seed is not None:
         task.plant_seed(start.seed)  # what the script draws while it is imported is the same everywhere, too
-    tell_stage(fds, f"importing {os.path.basename(start.script)}")
+    report_stage(fds, f"importing {os.path.basename(start.script)}")
     module = script.load_script(start.script)
     script.find_function(module, start.function, "function")
     if start.worker_setup:
@@ -25,7 +25,7 @@ def load(start: Start, fds: Channels) -> ModuleType:
     if start.seed is not None:
         task.plant_seed(start.seed)
     if start.setup:
-        tell_stage(fds, f"{start.setup}()")
+        report_stage(fds, f"{start.setup}()")
         script.call_setup(script.find_function(module, start.setup, "setup"), "setup")
     return module
 
@@ -42,7 +42,7 @@ def run(start: Start, fds: Channels) -> int:
     if start.worker_setup:
         if start.seed is not None:
             task.plant_seed(start.seed)
-        tell_stage(fds, f"{start.worker_setup}()")
+        report_stage(fds, f"{start.worker_setup}()")
         script.call_setup(script.find_function(module, start.worker_setup, "worker_setup"), "worker_setup")
     function: Callable[..., Any] = script.find_function(module, start.function, "function")
     style = STYLES[start.call]
