@@ -144,7 +144,7 @@ HangMonitor::Finding HangWatch::report(const Hang& hang) {
   cause_ = hang.cause.id;
   write(hang);
   Finding finding;
-  finding.told = {text_, verdict_, cause_, file_};
+  finding.event = {text_, verdict_, cause_, file_};
   finding.reason = verdict_ + (cause_ == "unknown" ? "" : ", " + cause_ + ": " + hang.cause.explanation);
   return finding;
 }

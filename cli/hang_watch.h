@@ -24,7 +24,7 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] std::string inspect();
   [[nodiscard]] int fd() const override { return history_->fd(); }
   void take_ends() override { history_->take_ends(); }
-  bool hear(const AdapterNote& note) override { return history_->hear(note); }
+  bool receive(const AdapterNote& note) override { return history_->receive(note); }
   [[nodiscard]] Nanos next_look() const override { return sees_nothing_ ? rests_until_ : watcher_->next_look(); }
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;

@@ -119,7 +119,7 @@ class Program {
   void take_notes() {
     bool of_a_process = false;
     for (const AdapterNote& note : notes_->take()) {
-      if (watch_->hear(note)) {
+      if (watch_->receive(note)) {
         of_a_process = true;
         continue;
       }
@@ -277,7 +277,7 @@ class Program {
     const auto finding = watch_->look(monotonic_now());
     warn_of_access();
     if (!finding) return false;
-    const std::string& text = finding->told.text;
+    const std::string& text = finding->event.text;
     words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : text);
     if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
     code_ = kHung;

@@ -186,7 +186,7 @@ Result<void> open_records(const JobSpec& spec, const RunDirectory& directory, co
   };
   records->when = on_disk(spec.durability);
   if (records->when == OnDisk::kNow) {
-    results.certain = [records](std::uint64_t bytes) { return records->journal->tell_certain(bytes); };
+    results.certain = [records](std::uint64_t bytes) { return records->journal->record_durable(bytes); };
   }
   auto opened = earlier.any ? open_earlier_records(spec, directory, plan, earlier, results, records)
                             : open_new_records(spec, directory, plan, results, records);
@@ -329,7 +329,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     return report_error(opened.error());
   }
   records.shared = &*shared;
-  if (spec.shard) records.journal->tell_place(place_name(spec.allocation), spec.allocation.job_id);
+  if (spec.shard) records.journal->record_place(place_name(spec.allocation), spec.allocation.job_id);
   for (const Decision& decision : plan.resolved.decisions) {
     const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
     records.report->on_event(Notice{Notice::Kind::kExplain, text});

@@ -75,12 +75,12 @@ void Journal::on_event(const JobEvent& event) {
   }
 }
 
-void Journal::tell_place(const std::string& node, const std::string& batch_job) {
+void Journal::record_place(const std::string& node, const std::string& batch_job) {
   append("place", {{"node", node}, {"batch_job", batch_job}});
   file_.flush();
 }
 
-int Journal::tell_certain(std::uint64_t bytes) {
+int Journal::record_durable(std::uint64_t bytes) {
   append("certain", bytes);
   return file_.flush() ? file_.fd() : -1;
 }

@@ -45,10 +45,10 @@ class Journal : public Sink {
   /// Appends events that are not in the results; writes them out at a Pulse.
   void on_event(const JobEvent& event) override;
   /// Records where this session runs: the name of the node, and the batch job if there is one.
-  void tell_place(const std::string& node, const std::string& batch_job);
+  void record_place(const std::string& node, const std::string& batch_job);
   /// Records that so many bytes of results.jsonl, and the tensors that they name, are on disk. Returns the file to sync
   /// next, as only then this record is certain too; -1 after a failure.
-  int tell_certain(std::uint64_t bytes);
+  int record_durable(std::uint64_t bytes);
   /// Brings everything so far to disk; see failure().
   void sync();
   /// Writes the last line of a session. kNow: results and tensors are on disk, and so is this line when this returns.

@@ -18,7 +18,7 @@ namespace mprun {
 class HangMonitor {
  public:
   struct Finding {
-    HangFound told;      ///< its views are valid until the next look
+    HangFound event;     ///< its views are valid until the next look
     std::string reason;  ///< one line: "deadlock, openmp-after-fork: process 12 was forked from ..."
     /// Processes that can never return, or have missed a deadline of their own or of one below them, and the line of
     /// code that each is at ("" if that is not known). A process that is not among them goes on, or copes, and must not
@@ -41,7 +41,7 @@ class HangMonitor {
   [[nodiscard]] virtual int fd() const = 0;
   virtual void take_ends() = 0;
   /// False: the note is for the user.
-  virtual bool hear(const AdapterNote& note) = 0;
+  virtual bool receive(const AdapterNote& note) = 0;
   /// Monotonic.
   [[nodiscard]] virtual Nanos next_look() const = 0;
   [[nodiscard]] virtual std::optional<Finding> look(Nanos now) = 0;

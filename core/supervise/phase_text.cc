@@ -7,40 +7,40 @@ std::string waiting_for(std::uint64_t count, const char* one, const char* many, 
   return "waiting for " + std::to_string(count) + " " + (count == 1 ? one : many) + what;
 }
 
-std::string waiting_for_start(const Standing& standing) {
-  if (!standing.stage.empty()) return std::string(standing.stage);
-  if (standing.host && standing.processes == 0) return "waiting for the host to start";
-  if (standing.starting == 1) return "waiting for worker " + std::to_string(standing.first_starting) + " to start";
-  return standing.starting > 1 ? waiting_for(static_cast<std::uint64_t>(standing.starting), "", "workers", " to start")
+std::string waiting_for_start(const PhaseFacts& facts) {
+  if (!facts.stage.empty()) return std::string(facts.stage);
+  if (facts.host && facts.processes == 0) return "waiting for the host to start";
+  if (facts.starting == 1) return "waiting for worker " + std::to_string(facts.first_starting) + " to start";
+  return facts.starting > 1 ? waiting_for(static_cast<std::uint64_t>(facts.starting), "", "workers", " to start")
                                : "";
 }
 
-std::string waiting_for_end(const Standing& standing) {
-  if (standing.busy > 0) {
-    return waiting_for(static_cast<std::uint64_t>(standing.busy), "running task", "running tasks", "");
+std::string waiting_for_end(const PhaseFacts& facts) {
+  if (facts.busy > 0) {
+    return waiting_for(static_cast<std::uint64_t>(facts.busy), "running task", "running tasks", "");
   }
-  if (standing.processes > 0) {
-    return waiting_for(static_cast<std::uint64_t>(standing.processes), "worker", "workers", " to end");
+  if (facts.processes > 0) {
+    return waiting_for(static_cast<std::uint64_t>(facts.processes), "worker", "workers", " to end");
   }
-  return standing.host ? "waiting for the host to end" : "";
+  return facts.host ? "waiting for the host to end" : "";
 }
 
 }  // namespace
 
-PhaseText phase_text(const Standing& standing) {
-  if (standing.stopping) return {"stopping", waiting_for_end(standing)};
-  if (standing.done) return {"finishing", waiting_for_end(standing)};
-  if (standing.busy > 0 && standing.processes > 0) return {};
-  if (!standing.was_ready || standing.busy > 0) return {"starting", waiting_for_start(standing)};
-  if (standing.starting > 0) return {"running", waiting_for_start(standing)};
-  if (standing.waiting_tasks > 0) {
-    return {"running", waiting_for(standing.waiting_tasks, "task", "tasks", " to be tried again")};
+PhaseText phase_text(const PhaseFacts& facts) {
+  if (facts.stopping) return {"stopping", waiting_for_end(facts)};
+  if (facts.done) return {"finishing", waiting_for_end(facts)};
+  if (facts.busy > 0 && facts.processes > 0) return {};
+  if (!facts.was_ready || facts.busy > 0) return {"starting", waiting_for_start(facts)};
+  if (facts.starting > 0) return {"running", waiting_for_start(facts)};
+  if (facts.waiting_tasks > 0) {
+    return {"running", waiting_for(facts.waiting_tasks, "task", "tasks", " to be tried again")};
   }
-  if (standing.needs_shared) {
-    return {"running", "waiting for " + (standing.waits_for.empty() ? "blocks of tasks" : standing.waits_for)};
+  if (facts.needs_shared) {
+    return {"running", "waiting for " + (facts.waits_for.empty() ? "blocks of tasks" : facts.waits_for)};
   }
-  if (standing.needs_input) {
-    return {"running", standing.stdin_input ? "waiting for input on stdin" : "waiting for input"};
+  if (facts.needs_input) {
+    return {"running", facts.stdin_input ? "waiting for input on stdin" : "waiting for input"};
   }
   return {};
 }

@@ -9,7 +9,7 @@
 namespace mprun {
 
 /// The state of the job.
-struct Standing {
+struct PhaseFacts {
   bool stopping = false;   ///< no more tasks are handed out
   bool done = false;       ///< no task is left
   bool was_ready = false;  ///< tasks could have been run already
@@ -30,6 +30,6 @@ struct PhaseText {
   std::string doing;              ///< "importing job.py", "waiting for worker 3 to start"; empty while tasks run
 };
 
-[[nodiscard]] PhaseText phase_text(const Standing& standing);
+[[nodiscard]] PhaseText phase_text(const PhaseFacts& facts);
 
 }  // namespace mprun

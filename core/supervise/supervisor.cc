@@ -323,7 +323,7 @@ void Supervisor::report_fatal() {
 void Supervisor::on_notes() {
   bool of_a_process = false;
   for (const AdapterNote& note : notes_->take()) {
-    if (setup_.watch != nullptr && setup_.watch->hear(note)) {
+    if (setup_.watch != nullptr && setup_.watch->receive(note)) {
       of_a_process = true;
     } else {
       notice(Notice::Kind::kWarning, to_string(note));

@@ -124,7 +124,7 @@ class Supervisor : private WorkerPoolListener {
   void pause_job();
   void tick();
   void pulse(std::string_view end = "");
-  [[nodiscard]] Standing standing() const;
+  [[nodiscard]] PhaseFacts phase_facts() const;
   void publish(const JobEvent& event);
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);

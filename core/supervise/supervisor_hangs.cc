@@ -24,7 +24,7 @@ bool Supervisor::may_start_another() const {
 }
 
 void Supervisor::act_on(const HangMonitor::Finding& finding) {
-  publish(finding.told);
+  publish(finding.event);
   const OnHang wanted = setup_.spec->watch.on_hang;
   if (wanted == OnHang::kReport) return;
   std::vector<int> stuck_slots;
@@ -69,8 +69,8 @@ void Supervisor::report_overdue(int slot, Cause cause) {
       joins ? "the end of worker " + std::to_string(slot) : "task " + std::to_string(task ? task->task : 0);
   const double seconds = to_seconds(joins ? policy_.join_limit : policy_.task_limit.value_or(0));
   auto finding = setup_.watch->explain_limit(process->first, label, seconds);
-  if (overdue_reports_++ > 0) finding.told.text = "";  // the others are in the run directory
-  publish(finding.told);
+  if (overdue_reports_++ > 0) finding.event.text = "";  // the others are in the run directory
+  publish(finding.event);
   hung_[slot] = finding.stuck[process->first];
 }
 

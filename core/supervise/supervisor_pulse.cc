@@ -15,7 +15,7 @@ bool reads_stdin(const InputSpec& inputs) {
 // `end`: the last phase of all, when nothing is alive any more.
 void Supervisor::pulse(std::string_view end) {
   const Counts counts = scheduler_->counts();
-  const PhaseText text = phase_text(standing());
+  const PhaseText text = phase_text(phase_facts());
   Pulse pulse;
   pulse.done = counts.done();
   pulse.ok = counts.ok;
@@ -33,28 +33,28 @@ void Supervisor::pulse(std::string_view end) {
   last_pulse_ = monotonic_now();
 }
 
-Standing Supervisor::standing() const {
-  Standing standing;
-  standing.stopping = scheduler_->stopping() != Cause::kNone || scheduler_->start_failed();
-  standing.done = inputs_ended_ && scheduler_->counts().done() >= scheduler_->counts().read;
-  standing.was_ready = was_ready_;
-  standing.busy = scheduler_->busy();
-  standing.processes = static_cast<int>(slots_.size());
-  standing.host = !hosts_.empty();
-  standing.needs_input = waiting_for_input_;
-  standing.stdin_input = reads_stdin(setup_.spec->inputs);
-  standing.waiting_tasks = scheduler_->waiting();
-  standing.needs_shared = wanted_shared_ > 0;
-  if (standing.busy > 0 && standing.processes > 0) return standing;  // tasks run: the rest costs time
+PhaseFacts Supervisor::phase_facts() const {
+  PhaseFacts facts;
+  facts.stopping = scheduler_->stopping() != Cause::kNone || scheduler_->start_failed();
+  facts.done = inputs_ended_ && scheduler_->counts().done() >= scheduler_->counts().read;
+  facts.was_ready = was_ready_;
+  facts.busy = scheduler_->busy();
+  facts.processes = static_cast<int>(slots_.size());
+  facts.host = !hosts_.empty();
+  facts.needs_input = waiting_for_input_;
+  facts.stdin_input = reads_stdin(setup_.spec->inputs);
+  facts.waiting_tasks = scheduler_->waiting();
+  facts.needs_shared = wanted_shared_ > 0;
+  if (facts.busy > 0 && facts.processes > 0) return facts;  // tasks run: the rest costs time
   for (int slot = 0; slot < static_cast<int>(held_.size()); ++slot) {
     if (scheduler_->state(slot) != WorkerState::kStarting) continue;
-    if (standing.starting++ == 0) standing.first_starting = slot;
+    if (facts.starting++ == 0) facts.first_starting = slot;
   }
-  if (standing.needs_shared) standing.waits_for = setup_.shared_tasks->waits_for();
+  if (facts.needs_shared) facts.waits_for = setup_.shared_tasks->waits_for();
   const auto host_stage = stages_.find(-1);
-  const auto stage = host_stage != stages_.end() ? host_stage : stages_.find(standing.first_starting);
-  if (stage != stages_.end()) standing.stage = stage->second;
-  return standing;
+  const auto stage = host_stage != stages_.end() ? host_stage : stages_.find(facts.first_starting);
+  if (stage != stages_.end()) facts.stage = stage->second;
+  return facts;
 }
 
 }  // namespace mprun

@@ -18,9 +18,9 @@
 namespace mprun {
 namespace {
 
-// More threads than these that move are not asked whether they only wait for a GIL.
+// At most so many threads that move are asked whether they only wait for a GIL.
 constexpr std::size_t kMostGilWaiters = 64;
-// Of a CPU, for asking 200 times a second.
+// The share of a CPU that asking 200 times a second may take.
 constexpr double kMostLoadAtGil = 0.05;
 
 std::optional<std::string> read_small(const std::string& path) {
@@ -78,7 +78,7 @@ bool ActivityMeter::has_moved(Nanos now, bool all, bool ask) {
     if (all) mover.moved = before;
     if (moved && !mover.ended && !all) return true;
   }
-  // All of them, or each look would find one more that had run long ago.
+  // Looks at all of them, or each look would find one more that ran long ago.
   runs_ = 0;
   std::size_t gil_waiters = 0;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
@@ -119,7 +119,7 @@ bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
   return moved;
 }
 
-// It wakes up every 5 ms, and where CPUs are scarce it is mostly found waiting for one.
+// Such a thread wakes up every 5 ms; where CPUs are scarce, it is mostly found waiting for one.
 bool ActivityMeter::seems_to_wait_for_gil(Watched* thread) {
   const auto text = read_small(thread->folder + "syscall");
   const auto line = text ? parse_syscall(*text) : std::nullopt;

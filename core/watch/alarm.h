@@ -1,6 +1,6 @@
-// Signals by a clock (alarm(2), setitimer(2)), which /proc does not show. The preload library keeps in its process's
-// own memory whether one was asked for: nobody can lose that, nobody waits for it to be heard, and it belongs to the
-// same instant as all else that is read while the threads stand still.
+// Timer signals (alarm(2), setitimer(2)), which /proc does not show. The preload library records in the memory of its
+// own process whether one was requested. This record cannot get lost, no process waits until mprun receives it, and it
+// belongs to the same instant as everything else that is read while the threads stand still.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace mprun {
 
-/// Why a signal by a clock may come to the process ("has asked for an alarm"); empty: none will, or the last one has
-/// come. `tid`: a living thread of it. The environment of a process without the preload library says whether it had an
-/// alarm when its program was started; what such a program asks for itself is not known.
+/// Why the process may get a timer signal ("has asked for an alarm"); empty: it gets none, or the last one has come.
+/// `tid`: a living thread of the process. Without the preload library, the process's environment says whether an alarm
+/// was set when its program started; alarms that such a program sets itself are not known.
 [[nodiscard]] std::string why_alarm_may_come(ProcSource* proc, pid_t pid, pid_t tid, Nanos now);
 
 }  // namespace mprun

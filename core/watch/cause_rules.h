@@ -1,16 +1,16 @@
-// What the rules in *_causes.cc share. Private to them; the table declares the rules.
+// Helpers shared by the rules in *_causes.cc, and private to them. cause_table.h declares the rules.
 #pragma once
 
 #include "watch/causes.h"
 
 namespace mprun {
 
-/// The thread is blocked for ever, as all of its process are.
+/// True if the thread and all others of its process are blocked for ever.
 [[nodiscard]] inline bool is_stuck(const Evidence& evidence, const JudgedThread& thread) {
   return evidence.judgement->stuck.count(thread.sample->pid) != 0 && thread.wait.kind != WaitKind::kEnded;
 }
 
-/// The first that matches; nullptr: there is none.
+/// The first thread that matches; nullptr: there is none.
 template <typename Matches>
 const JudgedThread* find_thread(const Evidence& evidence, const Matches& matches) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
@@ -19,22 +19,22 @@ const JudgedThread* find_thread(const Evidence& evidence, const Matches& matches
   return nullptr;
 }
 
-/// The first that is stuck and matches; nullptr: there is none.
+/// The first stuck thread that matches; nullptr: there is none.
 template <typename Matches>
 const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches) {
   return find_thread(evidence,
                      [&](const JudgedThread& thread) { return is_stuck(evidence, thread) && matches(thread); });
 }
 
-/// It is in an event loop of asyncio that has nothing to do.
+/// True if the thread is in an event loop of asyncio that has nothing to do.
 [[nodiscard]] inline bool is_in_event_loop(const Evidence& evidence, const JudgedThread& thread) {
   return thread.wait.kind == WaitKind::kPoll &&
          evidence.is_in(thread.sample->tid, "/asyncio/base_events.py", "BaseEventLoop._run_once");
 }
 
-/// "process 10"; "thread 11 of process 10" of one that is not its main thread.
+/// "process 10"; "thread 11 of process 10" for a thread that is not its main thread.
 [[nodiscard]] std::string thread_text(const JudgedThread& thread);
-/// Those who wait in a circle, each for the next and the last for the first; empty: there is none.
+/// A cycle of waits, each for the next and the last for the first; empty: there is none.
 [[nodiscard]] std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for);
 /// "10 for 11 for 10".
 [[nodiscard]] std::string cycle_text(const std::vector<pid_t>& cycle);

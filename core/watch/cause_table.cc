@@ -11,7 +11,7 @@ constexpr char kForkFirst[] = "fork before other threads start, or start the pro
 constexpr char kUnpickle[] =
     "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise";
 
-// In this order: what is known for certain before what may follow from it.
+// In this order: what is certain before what may follow from it.
 constexpr CauseRule kStuckRules[] = {
     {kStopped, stopped_for_ever, ""},
     {kOpenmpAfterFork, openmp_after_fork,

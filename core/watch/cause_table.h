@@ -1,6 +1,6 @@
-// Every cause that the watch names, and the rules that find it. cause_table.cc has the order in which the rules are
-// asked, and the cures. The rules are in *_causes.cc; they make the explanations. Read by the engine (causes.cc), the
-// reports and `mprun explain`.
+// Every cause that the watch names, and the rules that find it. cause_table.cc has the order of the rules, and the
+// cures. The rules are in *_causes.cc; they write the explanations. Used by the engine (causes.cc), the reports and
+// `mprun explain`.
 #pragma once
 
 #include <map>
@@ -50,17 +50,17 @@ inline constexpr CauseId kRankMissing{"rank-missing", CauseKind::kStall};
 inline constexpr CauseId kRespawnLoop{"respawn-loop", CauseKind::kStall};
 inline constexpr CauseId kStopped{"stopped", CauseKind::kStall};
 inline constexpr CauseId kStoreKeyMissing{"store-key-missing", CauseKind::kStall};
-inline constexpr CauseId kUnknown{"unknown", CauseKind::kStall};  ///< none; it has no page
+inline constexpr CauseId kUnknown{"unknown", CauseKind::kStall};  ///< no cause; it has no page
 }  // namespace causes
 
 /// What a rule has found.
 struct Explanation {
   std::string text;         ///< one sentence, which names processes and objects
-  std::string cure = {};    ///< empty: the one of the table
+  std::string cure = {};    ///< empty: the table's
   bool looks_idle = false;  ///< see HangCause
 };
 
-/// Says what it is sure of, or nothing.
+/// Returns what is certain, or nothing.
 using Rule = std::optional<Explanation>(const Evidence&);
 
 // fork_causes.cc
@@ -69,7 +69,7 @@ Rule openmp_after_fork, mutex_held_at_fork, thread_lost_at_fork, lock_held_at_fo
 // lock_causes.cc
 Rule mutex_locked_twice, mutex_cycle, own_file_lock, file_lock_cycle, gil_held, python_lock_taken_twice,
     python_lock_cycle, import_cycle, mutex_owner_ended;
-// orphan_causes.cc: of threads that are stuck in a process that runs (Judgement::orphaned)
+// orphan_causes.cc: for threads that are stuck in a process that runs (Judgement::orphaned)
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc
 Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pipe_cycle, input_never_closed,
@@ -88,18 +88,18 @@ Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_
 struct CauseRule {
   CauseId id;
   Rule* find;
-  const char* cure;  ///< one command or change; empty: the rule says it, or none is known
+  const char* cure;  ///< one command or change; empty: the rule gives it, or none is known
 };
 
-/// What is asked for a cause; each has its rules, the last of which always finds one.
+/// What a cause is sought for. Each set has its own rules, the last of which always finds a cause.
 enum class RuleSet {
-  kStuck,         ///< what is proved, or would be but for an assumption
+  kStuck,         ///< what is proved, or would be but for assumptions
   kOrphanedLock,  ///< threads that are stuck in a process that runs
-  kStall,         ///< what has not moved for long
+  kStall,         ///< a tree that has not moved for long
   kLate,          ///< a thread that is late
 };
 
-/// In the order in which they are asked.
+/// In the order in which they are tried.
 [[nodiscard]] std::span<const CauseRule> rules_of(RuleSet set);
 /// Every cause with a page, by its name.
 [[nodiscard]] std::map<std::string, CauseKind> all_causes();

@@ -16,7 +16,7 @@ std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
   for (const auto& [start, first] : waits_for) {
     std::vector<pid_t> cycle{start};
     pid_t at = first;
-    // Who only waits for a circle is not of it, and would go round for ever.
+    // One that only waits for a cycle is not part of it, and the search would go round for ever.
     while (at != start && cycle.size() < waits_for.size()) {
       const auto next = waits_for.find(at);
       if (next == waits_for.end()) break;

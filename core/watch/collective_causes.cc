@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kCollectives = "/torch/distributed/distributed_c10d.py";
 constexpr std::string_view kRendezvous = "init_process_group";
-constexpr std::size_t kMostRanksTold = 8;
+constexpr std::size_t kMostRanksListed = 8;
 
 bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") != std::string::npos; }
 
@@ -30,10 +30,10 @@ std::string place_of(const std::vector<PythonFrame>& frames) {
 
 struct Rank {
   pid_t pid = 0, parent = 0;
-  std::string collective, place;  ///< collective: "" where it takes part in none
+  std::string collective, place;  ///< collective: "" if it takes part in none
 };
 
-// Those that are in a collective, and the processes beside them.
+// The processes that are in a collective, and their siblings.
 std::vector<Rank> ranks_of(const Evidence& evidence) {
   std::vector<Rank> ranks;
   std::set<pid_t> parents;
@@ -60,12 +60,12 @@ bool all_begin(const std::vector<Rank>& ranks) {
 
 std::string text_of(const std::vector<Rank>& ranks) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(ranks.size(), kMostRanksTold); ++i) {
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostRanksListed); ++i) {
     const Rank& rank = ranks[i];
     text += (i == 0 ? "process " : "; process ") + std::to_string(rank.pid) +
             (rank.collective.empty() ? " takes part in none, and waits" : " waits in " + rank.collective) + rank.place;
   }
-  return text + (ranks.size() > kMostRanksTold ? "; and so on" : "");
+  return text + (ranks.size() > kMostRanksListed ? "; and so on" : "");
 }
 
 // The one descriptor that a thread reads, or polls before it reads it.
@@ -75,7 +75,7 @@ std::optional<std::int64_t> read_by(const JudgedThread& thread) {
   return std::nullopt;
 }
 
-// It reads an answer of the store.
+// True if the thread reads an answer of the store.
 bool asks_store(const JudgedThread& thread, TreeSnapshot* snapshot) {
   const auto number = read_by(thread);
   if (!number) return false;
@@ -95,9 +95,9 @@ bool asks_store(const JudgedThread& thread, TreeSnapshot* snapshot) {
 
 std::optional<Explanation> message_never_sent(const Evidence& evidence) {
   std::string text;
-  std::size_t told = 0;
+  std::size_t listed = 0;
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (!thread.wait.object.starts_with(kMessagesOf) || ++told > kMostRanksTold) continue;
+    if (!thread.wait.object.starts_with(kMessagesOf) || ++listed > kMostRanksListed) continue;
     const auto frames = evidence.python.find(thread.sample->tid);
     text += (text.empty() ? "process " : "; process ") + std::to_string(thread.sample->pid) + " waits in " +
             thread.wait.object.substr(kMessagesOf.size()) +

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostGaps = 64;
 
-// On the clock of the deadlines. A tick early at most; too early where the machine slept since.
+// On the clock of the deadlines. At most a tick early; too early if the machine has slept since.
 Nanos start_of(const StatLine& thread) { return monotonic_now() - age_of(thread); }
 
 }  // namespace
@@ -32,8 +32,8 @@ bool DeadlineWatch::is_real(const Deadline& deadline) const {
   const auto stat_text = proc_->read(folder + "/task/" + std::to_string(deadline.tid) + "/stat");
   const auto stat = stat_text ? parse_stat(*stat_text) : std::nullopt;
   if (!stat || stat->state == 'Z' || stat->state == 'X') return false;
-  if (start_of(*stat) > deadline.due - deadline.limit) return false;  // another has its number now
-  // After an exec it is another program, which knows nothing of deadlines, or has cleared those it found.
+  if (start_of(*stat) > deadline.due - deadline.limit) return false;  // another thread has its number now
+  // After an exec it is another program, which does not know deadlines, or has cleared those it found.
   const auto maps = parse_maps(proc_->read(folder + "/maps").value_or(""));
   return std::any_of(maps.begin(), maps.end(),
                      [this](const Mapping& mapping) { return board_.is_mapping(mapping.device, mapping.inode); });

@@ -1,6 +1,6 @@
-// DeadlineWatch: the deadlines that threads below have set themselves (wire/deadlines.h), and which of them has passed.
-// Asked at every look of the watch. What the board says is checked against /proc: a line may be left over from a
-// process that died, or ran exec.
+// DeadlineWatch: the deadlines that watched threads have set themselves (wire/deadlines.h), and which of them have
+// passed. Called at every look of the watch. Checks the board against /proc: a line may be left over from a process
+// that died or ran exec.
 #pragma once
 
 #include <map>
@@ -15,9 +15,9 @@ class DeadlineWatch {
  public:
   [[nodiscard]] static Result<DeadlineWatch> create(ProcSource* proc);
 
-  /// For MPRUN_DEADLINES of the processes below.
+  /// The value of MPRUN_DEADLINES for the processes below.
   [[nodiscard]] std::string path() const { return board_.path(); }
-  /// One that has passed, each once. `now`: monotonic.
+  /// Returns a deadline that has passed, each one once. `now`: monotonic.
   [[nodiscard]] std::optional<Deadline> look(Nanos now);
 
  private:
@@ -30,8 +30,8 @@ class DeadlineWatch {
 
   ProcSource* proc_;
   DeadlineBoard board_;
-  std::map<unsigned, Nanos> done_with_;  ///< by line: when the deadline was due that need not be looked at again
-  std::vector<Gap> gaps_;                ///< when nobody looked, because mprun was stopped, perhaps with all below it
+  std::map<unsigned, Nanos> done_with_;  ///< by line: the due time of a deadline that is already handled
+  std::vector<Gap> gaps_;                ///< when mprun did not look because it was stopped, perhaps with all below it
   Nanos last_look_ = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace mprun {
 namespace {
 
-// Reports stay readable, and quick to make, for trees of any size.
+// Keep reports readable, and quick to make, for trees of any size.
 struct Limits {
   std::size_t processes, threads, all_threads;
 };
@@ -72,11 +72,11 @@ class Explainer {
   }
 
   [[nodiscard]] bool is_stall() const { return proof_.verdict == HangVerdict::kStalled; }
-  // Threads of a process whose other threads run: they alone are told.
+  // Threads of a process whose other threads run: only they are reported.
   [[nodiscard]] bool is_orphan() const { return proof_.verdict == HangVerdict::kOrphanedLock; }
   [[nodiscard]] bool is_stuck(pid_t pid) const { return proof_.judgement.stuck.count(pid) != 0; }
 
-  // The processes that are stuck, and those they descend from, which may wait for them; or all.
+  // The stuck processes and their ancestors, which may wait for them; or all.
   void find_concerned() {
     if (is_orphan()) {
       for (const OrphanedWait& wait : proof_.judgement.orphaned) concerned_.insert(wait.pid);
@@ -145,7 +145,7 @@ class Explainer {
       return described;
     }
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
-    // Only what is blocked for ever is stopped for it, and goes on waiting.
+    // Only a thread that is blocked for ever is stopped for this; it goes on waiting.
     if (native.approximate && scope_ == Scope::kStuck && !is_stall() && !thread.live) {
       native = native_->complete_with_ptrace(sample.tid, std::move(native));
     }
@@ -190,7 +190,7 @@ class Explainer {
     std::optional<WaitingJoin> join;
     for (const HungProcess& process : hang_.processes) {
       for (const HungThread& thread : process.threads) {
-        // What a person waits for is in the first thread.
+        // The call that a user waits for is in the first thread.
         if (thread.tid != process.pid || (thread.state != "blocked for ever" && !is_stall())) continue;
         const bool has_name = name_call(thread.python).has_value();
         if (join && !has_name) continue;
@@ -201,7 +201,7 @@ class Explainer {
     return join;
   }
 
-  // Above each part that is stuck, the nearest process that can still return.
+  // Finds the nearest process above each stuck part that can still return.
   void find_still_running() {
     std::set<pid_t> found;
     for (const pid_t pid : proof_.judgement.cannot_return) {
@@ -210,13 +210,13 @@ class Explainer {
         process = proof_.snapshot->process(process->parent);
       }
       if (process == nullptr || !found.insert(process->pid).second) continue;
-      if (const JudgedThread* thread = who_goes_on(process->pid))
+      if (const JudgedThread* thread = live_thread_of(process->pid))
         hang_.still_running.push_back(describe_running(*thread));
     }
   }
 
-  // Its main thread; where that is blocked for ever another one, rather one that has a limit of time.
-  [[nodiscard]] const JudgedThread* who_goes_on(pid_t pid) const {
+  // Its main thread; if that is blocked for ever, another live one, preferably one with a time limit.
+  [[nodiscard]] const JudgedThread* live_thread_of(pid_t pid) const {
     const JudgedThread* found = nullptr;
     for (const JudgedThread& thread : proof_.judgement.threads) {
       if (thread.sample->pid != pid || !thread.live) continue;
@@ -259,7 +259,7 @@ class Explainer {
     WaitingJoin call;
     call.pid = process.pid;
     call.tid = thread.tid;
-    // The others may have gone on for long when this one waited already.
+    // The others may have run for long while this one waited already.
     const auto moved = proof_.last_moves.find(thread.tid);
     const double waited = moved == proof_.last_moves.end() ? -1 : to_seconds(now_ - moved->second);
     call.waiting_seconds = std::max(waited, hang_.seconds_since_progress);
@@ -286,7 +286,7 @@ class Explainer {
   Evidence evidence_;
   Hang hang_;
   std::set<pid_t> concerned_;
-  pid_t last_ = 0;  // whose threads are added
+  pid_t last_ = 0;  // the process whose threads are being added
   bool has_room_ = true;
   std::size_t described_ = 0;
   std::unique_ptr<NativeStacks> native_;

@@ -1,5 +1,5 @@
-// From what a look has found to what people are told: stacks, the join that waits, the chain, the cause. Called by the
-// supervisor after a proof, when nothing that is looked at can move any more, and by `mprun inspect`.
+// Turns what a look has found into a report: stacks, the join that waits, the chain, the cause. Called by the
+// supervisor after a proof, when nothing that is examined can move any more, and by `mprun inspect`.
 #pragma once
 
 #include "watch/process_history.h"
@@ -7,15 +7,15 @@
 
 namespace mprun {
 
-/// `now`: monotonic, for how long it has waited. Reads stacks; stops a thread that is blocked for ever for a moment
-/// where its native stack cannot be read whole otherwise.
+/// `now`: monotonic, to compute how long it has waited. Reads stacks. If the native stack of a thread that is blocked
+/// for ever cannot be read whole otherwise, stops the thread for a moment.
 [[nodiscard]] Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now);
 
-/// The same of every process and thread, live ones too. Where nothing is stuck the verdict is kLive, without a join and
-/// a cause. How long it has waited is told where `found` knows when a thread last ran.
+/// The same for every process and thread, including live ones. If nothing is stuck, the verdict is kLive, without a
+/// join and a cause. The time waited is known only if `found` says when a thread last ran.
 [[nodiscard]] Hang describe(Proof* found, ProcSource* proc, const ProcessHistory& history, Nanos now);
 
-/// Of a limit that has passed: where its process, and all below that, are. Proves nothing, and stops nothing.
+/// For a limit that has passed: where its process and all below it are. Proves nothing and stops nothing.
 [[nodiscard]] Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskBoundary& boundary,
                                    const ProcessHistory& history);
 

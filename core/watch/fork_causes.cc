@@ -1,4 +1,4 @@
-// What a forked child lacks: threads, and whoever would free the locks that it has copied. Rules of the table.
+// What a forked child lacks: threads, and the owners of the locks that it has copied. Rules of the table.
 #include <linux/futex.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace mprun {
 namespace {
 
-// But for threads that libraries have started to help, and that hold nothing.
+// The thread is alone, not counting those that libraries have started to help, and that hold nothing.
 bool is_alone(const Evidence& evidence, const TreeSnapshot::Process& process, pid_t tid) {
   return std::all_of(process.threads.begin(), process.threads.end(), [&](pid_t other) {
     const auto frames = evidence.python.find(other);
@@ -17,23 +17,23 @@ bool is_alone(const Evidence& evidence, const TreeSnapshot::Process& process, pi
   });
 }
 
-// Waits to be told something, not for a lock that was taken.
+// Waits for a notification, not for a lock that was taken.
 bool waits_for_notice(const JudgedThread& thread, const std::vector<PythonFrame>& frames) {
   const auto is_notice = [](const PythonFrame& frame) {
-    // Of a lock it does not wait in a selector.
+    // A wait for a lock is never in a selector.
     if (!frame.file.ends_with("/threading.py")) {
       return frame.file.ends_with("/queue.py") || frame.file.ends_with("/selectors.py") ||
              frame.file.ends_with("/gevent/hub.py");
     }
     return frame.function == "Condition.wait" || frame.function == "Thread._wait_for_tstate_lock";
   };
-  // Locks of Python are semaphores; what else waits so in C is a condition variable, as of torch's inter-op threads.
+  // Locks of Python are semaphores; other such waits in C are for condition variables, as in torch's inter-op threads.
   const bool is_condition = thread.wait.kind == WaitKind::kFutex && !thread.wait.semaphore &&
                             (thread.sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
   return is_condition || is_notice(frames.front());
 }
 
-// The thread of a forked child that is alone there, waits for its own process, and left others behind.
+// The only thread of a forked child, if it waits for its own process and the fork did not copy other threads.
 const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
@@ -47,7 +47,7 @@ const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
   });
 }
 
-// The same of a program that is not Python.
+// The same for a program that is not Python.
 const JudgedThread* find_left_behind(const Evidence& evidence) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
@@ -58,8 +58,7 @@ const JudgedThread* find_left_behind(const Evidence& evidence) {
   });
 }
 
-// What it waits for tells how glibc and libstdc++ wait: pthread_cond_wait and sem_wait by FUTEX_WAIT_BITSET, all else
-// by FUTEX_WAIT.
+// glibc and libstdc++ use FUTEX_WAIT_BITSET in pthread_cond_wait and sem_wait, and FUTEX_WAIT for everything else.
 bool waits_for_notice(const JudgedThread& thread) {
   return thread.wait.kind != WaitKind::kFutex ||
          (thread.sample->call.arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;

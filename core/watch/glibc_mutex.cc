@@ -23,7 +23,7 @@ struct GlibcMutex {
 static_assert(sizeof(GlibcMutex) == 40);
 
 // Locked, waited for, and of a kind whose owner unlocks it by the word: neither robust, nor shared between processes,
-// nor with inheritance or protection of priority, nor with elision, in which the owner is not told.
+// nor with inheritance or protection of priority, nor with elision, which records no owner.
 bool is_plausible(const GlibcMutex& mutex) {
   enum Kind { kTimed, kRecursive, kErrorCheck, kAdaptive };
   constexpr std::int32_t kMostThreads = 4 * 1024 * 1024;  // PID_MAX_LIMIT of the kernel
@@ -34,8 +34,8 @@ bool is_plausible(const GlibcMutex& mutex) {
   return (mutex.kind == kAdaptive || mutex.spins == 0) && mutex.elision == 0 && mutex.previous == 0 && mutex.next == 0;
 }
 
-// __lll_lock_wait() of glibc sets the number of the call itself, unlike syscall(), by which other libraries wait for
-// locks of their own, and is told whether the lock is private, unlike the locks inside of glibc, which have no owner.
+// glibc's __lll_lock_wait() sets the call's number itself, unlike syscall(), which other libraries use for their locks.
+// It gets as an argument whether the lock is private, unlike the locks inside glibc, which have no owner.
 bool is_code_of_mutex(ProcSource* proc, const ThreadSample& thread) {
   constexpr std::array<unsigned char, 5> kSetCall{0xb8, 0xca, 0, 0, 0};     // mov $202,%eax
   constexpr std::array<unsigned char, 5> kSetPrivate{0xbe, 0x80, 0, 0, 0};  // mov $0x80,%esi

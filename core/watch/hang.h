@@ -1,5 +1,5 @@
-// Hang: a hang as mprun tells it, with all its evidence; made by the watch, shown by core/report. The hang report
-// (hangs/N.json; mprun(1), HANGS) is this, word for word.
+// Hang: a hang as mprun reports it, with all its evidence. Made by the watch, shown by core/report. The hang report
+// (hangs/N.json; mprun(1), HANGS) has exactly this content.
 #pragma once
 
 #include <sys/types.h>
@@ -15,10 +15,10 @@
 namespace mprun {
 
 enum class HangVerdict {
-  kLive,             ///< nothing is stuck: of `mprun inspect` alone
+  kLive,             ///< nothing is stuck; only an inspection reports it
   kDeadlock,         ///< proved for the whole tree
   kPartialDeadlock,  ///< proved for the processes named, while others run
-  kOrphanedLock,     ///< a lock whose owner does not exist in that process, or owners in a circle
+  kOrphanedLock,     ///< a lock whose owner does not exist in that process, or owners that wait for each other
   kStalled,          ///< nothing moved for long, but a timer or the outside could still act
   kOverdue,          ///< a limit has passed
 };
@@ -26,13 +26,13 @@ enum class HangVerdict {
 [[nodiscard]] const char* to_string(HangVerdict verdict);
 
 struct HangCause {
-  std::string id = "unknown";  ///< a name of cause_table.h
+  std::string id = "unknown";  ///< a name from cause_table.h
   std::string explanation;     ///< one sentence
   std::string fix;             ///< one command or change; empty: none is known
-  bool looks_idle = false;     ///< who waits for work looks the same: of a part it is no fault by itself
+  bool looks_idle = false;     ///< a wait for work looks the same: in a part of a tree, no fault by itself
 };
 
-/// The call that waits for what is stuck, named as a person would.
+/// The call that waits for what is stuck, named as a user would name it.
 struct WaitingJoin {
   std::string call;  ///< "multiprocessing.pool.Pool.join", "waitpid"
   pid_t pid = 0, tid = 0;
@@ -45,9 +45,9 @@ struct WaitingJoin {
 struct ThreadWait {
   std::string kind;           ///< "futex", "pipe-read", "child", ...: to_string(WaitKind)
   bool timed = false;         ///< it ends by itself
-  std::string object;         ///< for people: "mutex 0x7f12 of thread 12", "pipe 4711"
+  std::string object;         ///< human-readable: "mutex 0x7f12 of thread 12", "pipe 4711"
   std::vector<pid_t> wakers;  ///< processes or threads that could end it
-  std::string why_live;       ///< why it may end by itself or from outside: "a timer"; empty: it cannot, or by `wakers`
+  std::string why_live;  ///< why it may end by itself or from outside: "a timer"; empty: it cannot, or only by `wakers`
 };
 
 struct PythonFrame {
@@ -69,12 +69,12 @@ struct HungThread {
 struct HungProcess {
   pid_t pid = 0, parent = 0;
   std::string command;
-  bool forked = false;  ///< its origin: fork, not exec
+  bool forked = false;  ///< it was started by fork, not exec
   std::vector<HungThread> threads;
-  std::size_t threads_left_out = 0;  ///< there are so many more
+  std::size_t threads_left_out = 0;  ///< how many more there are
 };
 
-/// `from` waits for `to`; processes.
+/// Process `from` waits for process `to`.
 struct WaitEdge {
   pid_t from = 0, to = 0;
   std::string why;  ///< "waitpid", "pipe 4711", "lock"
@@ -89,14 +89,14 @@ struct RecordedDeath {
   bool by_mprun = false;  ///< mprun ended it itself: no evidence
 };
 
-/// What kOverdue is about.
+/// The limit of kOverdue.
 struct PassedLimit {
   std::string label;   ///< what it was for, as the program or mprun calls it; may be empty
-  double seconds = 0;  ///< how long was given
+  double seconds = 0;  ///< the time given
   pid_t pid = 0, tid = 0;
 };
 
-/// Who can still go on beside what is stuck: the nearest process above that.
+/// The nearest process above a stuck part that can still go on.
 struct StillRunning {
   pid_t pid = 0, tid = 0;
   std::string command;
@@ -114,10 +114,10 @@ struct Hang {
   std::optional<WaitingJoin> join;
   HangCause cause;
   std::vector<HungProcess> processes;
-  std::size_t processes_left_out = 0;  ///< there are so many more
+  std::size_t processes_left_out = 0;  ///< how many more there are
   std::vector<WaitEdge> edges;
   std::vector<RecordedDeath> deaths;
-  std::vector<StillRunning> still_running;  ///< of what is proved for a part; empty: nobody above that can go on
+  std::vector<StillRunning> still_running;  ///< if a part is proved stuck; empty: no process above can go on
 };
 
 }  // namespace mprun

@@ -76,8 +76,8 @@ class Inspector {
     }
   }
 
-  // As a Watcher does: three samples whose still parts agree, each pair judged. Of a tree that does not stand still the
-  // last ones count.
+  // Like a Watcher: three samples whose still parts agree, each pair judged. If the tree does not stand still, the last
+  // ones count.
   Proof look() {
     Sample before = sample();
     std::optional<Proof> last;
@@ -103,7 +103,7 @@ class Inspector {
     }
   }
 
-  // `now` with those marked that have moved; threads that could not be read are left out.
+  // `now`, with the threads marked that have moved; those that could not be read are left out.
   static Sample marked(Sample before, Sample now) {
     before.whole = now.whole = true;
     return still_part(before, now).value_or(now);
@@ -146,7 +146,7 @@ class Inspector {
 
 // --- what may be in the way ---
 
-/// The number behind `name` in the status file of a process or thread.
+/// The number after `name` in the status file of a process or thread.
 std::optional<std::uint64_t> status_number(const std::string& status, std::string_view name) {
   const auto at = status.find("\n" + std::string(name) + ":\t");
   if (at == std::string::npos) return std::nullopt;

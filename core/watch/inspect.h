@@ -1,6 +1,6 @@
-// One look at a tree of processes that mprun need not have started: what every thread of it does or waits for, and
-// whether any of it can never move again. Called by `mprun inspect PID`, and for a job when it is asked by SIGUSR1.
-// Takes at most about a second; stops nothing and writes nowhere.
+// One look at a tree of processes, which mprun need not have started: what each thread does or waits for, and whether
+// any of it can never move again. Called by `mprun inspect PID`, and for a job when it gets SIGUSR1. Takes about a
+// second at most; stops nothing and writes nowhere.
 #pragma once
 
 #include "base/result.h"
@@ -9,17 +9,17 @@
 namespace mprun {
 
 struct Inspection {
-  Hang hang;                       ///< all processes; nothing is stuck: its verdict is kLive
+  Hang hang;                       ///< all processes; its verdict is kLive if nothing is stuck
   bool moving = false;             ///< threads ran all the time: less can be proved
-  std::vector<std::string> notes;  ///< why less is known than could be, for people
+  std::vector<std::string> notes;  ///< human-readable: why less is known than could be
 };
 
-/// A process and all below it. What they share with the rest of the machine counts as the outside: pipes and sockets
-/// that any process there has open, and those that the process may have got from a parent that cannot be read. Errors:
-/// no such process, or it may not be looked into; the message says what to do.
+/// Inspects a process and all below it. What they share with other processes of the machine counts as the outside:
+/// pipes and sockets that any of those has open, and those that the process may have got from a parent that cannot be
+/// read. Errors: there is no such process, or it may not be inspected; the message says what to do.
 [[nodiscard]] Result<Inspection> inspect_process(ProcSource* proc, pid_t pid);
 
-/// What is below `root`, for which the caller knows the outside and the past.
+/// Inspects what is below `root`. The caller supplies the boundary and the history.
 [[nodiscard]] Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskBoundary& boundary,
                                        const ProcessHistory& history);
 

@@ -9,7 +9,7 @@ namespace {
 
 using Name = std::pair<std::string_view, std::string_view>;
 
-// What people call it, where that is not where its code is; the longest beginning that fits.
+// Names that users know, where the code is elsewhere; the longest prefix that fits counts.
 constexpr std::array kJoinNames = {
     Name{"multiprocessing.process.BaseProcess.", "multiprocessing.Process."},
     Name{"multiprocessing.queues.", "multiprocessing."},
@@ -33,7 +33,7 @@ constexpr std::array kJoinNames = {
     Name{"torch.utils.data.dataloader.", "torch.utils.data.DataLoader: "},
 };
 
-// Behind the folder of a library: "multiprocessing/pool.py".
+// The path below the folder of a library: "multiprocessing/pool.py".
 std::string_view module_file(std::string_view file) {
   for (const std::string_view folder : {"/dist-packages/", "/site-packages/", "/mprun/python/"}) {
     const auto at = file.rfind(folder);
@@ -73,7 +73,7 @@ std::string call_name(const PythonFrame& frame) {
   return name;
 }
 
-// Not how a thread begins, but what the library runs in it.
+// Skips the frames that start a thread: finds what the library runs in it.
 const PythonFrame& outermost_of_library(const std::vector<PythonFrame>& frames) {
   const auto found = std::find_if(frames.rbegin(), frames.rend(), [](const PythonFrame& frame) {
     return frame.function != "Thread._bootstrap" && frame.function != "Thread._bootstrap_inner" &&

@@ -1,5 +1,5 @@
-// How a call that waits is named as a person would name it: out of Python frames, the call that the innermost line of
-// the user's own code made. Pure.
+// Names a call that waits as a user would: from Python frames, the call that the innermost line of the user's own code
+// made. Pure.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@ namespace mprun {
 
 struct NamedCall {
   std::string call;  ///< "multiprocessing.pool.Pool.join"; empty: the line waits by itself (a lock, a system call)
-  std::string file;  ///< of the user's line; of the library's where no code of the user is on the stack
+  std::string file;  ///< of the user's line; of the library's if no user code is on the stack
   int line = 0;
 };
 

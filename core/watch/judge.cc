@@ -15,7 +15,7 @@ Judgement judge(const Sample& sample, TreeSnapshot* snapshot) {
   }
   for (const JudgedThread& thread : judgement.threads) by_tid[thread.sample->tid] = &thread;
   const auto can_act = [&](const Waker& waker) {
-    // Who is not known may do anything.
+    // An unknown process may do anything.
     if (waker.tid == 0) return judgement.live.count(waker.pid) != 0 || snapshot->process(waker.pid) == nullptr;
     const auto it = by_tid.find(waker.tid);
     return it == by_tid.end() || it->second->live;

@@ -19,11 +19,11 @@ constexpr std::array kPolls = {
                 "whether it is to end", false, false, false},
     // CPython 3.8 to 3.14, every second.
     LibraryPoll{"/multiprocessing/managers.py", "Server.serve_forever", "whether it is to end", false, false, false},
-    // tqdm 4: every 10 s; draws bars anew.
+    // tqdm 4: every 10 s; redraws bars.
     LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false, false},
 };
 
-// What a poll is made of.
+// The files whose functions a poll consists of.
 constexpr std::array<std::string_view, 5> kWaitingFiles = {"/selectors.py", "/multiprocessing/connection.py",
                                                            "/multiprocessing/queues.py", "/queue.py", "/threading.py"};
 

@@ -16,8 +16,8 @@ std::string threads_text(const std::vector<pid_t>& threads) {
   return text;
 }
 
-// Locks of Python do not say who has them: nobody is left in its process who could free this one. Code of libraries
-// waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
+// Locks of Python do not record their holder: no thread is left in the process that could free this one. Code of
+// libraries waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
 bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread) {
   const auto frames = evidence.python.find(thread.sample->tid);
   const ForkRecord* fork = evidence.history->fork_of(thread.sample->pid);
@@ -27,7 +27,7 @@ bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread)
          frames != evidence.python.end() && !frames->second.empty() && !is_library_file(frames->second.front().file);
 }
 
-// Threads that wait for mutexes of each other, or one for its own.
+// Threads that wait for each other's mutexes, or one that waits for its own.
 std::vector<pid_t> owners_in_a_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> owner;
   for (const JudgedThread& thread : evidence.judgement->threads) {
@@ -55,7 +55,7 @@ std::optional<Explanation> mutex_locked_twice(const Evidence& evidence) {
   return Explanation{"thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself"};
 }
 
-// A process waits for a lock of a file that another open file of its own has.
+// A process waits for a file lock that another open file of its own has.
 std::optional<Explanation> own_file_lock(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     const pid_t pid = thread.sample->pid;
@@ -87,7 +87,7 @@ std::optional<Explanation> file_lock_cycle(const Evidence& evidence) {
   return Explanation{"processes wait for each other's file locks: " + cycle_text(cycle)};
 }
 
-// Everybody in a Python waits for a thread that is blocked in C and did not let go of the GIL.
+// All threads of a Python wait for one that is blocked in C and did not release the GIL.
 std::optional<Explanation> gil_held(const Evidence& evidence) {
   const JudgedThread* waits =
       find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.kind == WaitKind::kGil; });
@@ -130,7 +130,7 @@ std::optional<Explanation> python_lock_cycle(const Evidence& evidence) {
                      " that only threads of that process could free, and all of those wait themselves"};
 }
 
-// A thread imports a module, and waits meanwhile for another, which needs that module.
+// A thread that imports a module waits meanwhile for another, which needs that module.
 std::optional<Explanation> import_cycle(const Evidence& evidence) {
   constexpr std::string_view kImports = "importlib._bootstrap>";
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {

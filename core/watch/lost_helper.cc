@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kAgreed = 3;
 constexpr Nanos kLookAgain = kNanosPerSecond;
-// A look costs some milliseconds: what only computes is looked at less and less.
+// A look costs some milliseconds: a process that only computes is looked at less and less often.
 constexpr Nanos kShortestPause = 2 * kNanosPerSecond, kLongestPause = 64 * kNanosPerSecond;
 constexpr std::string_view kPoolModule = "/multiprocessing/pool.py";
 
@@ -19,7 +19,7 @@ bool is_in_pool(const PythonThread& thread, std::string_view function) {
   });
 }
 
-// Somebody waits for the pool, and nobody is there who takes its results.
+// The main thread waits for the pool, and no thread takes its results.
 bool has_lost_helper(ProcSource* proc, pid_t pid) {
   const PythonStacks stacks = read_python_stacks(proc, pid);
   bool waits = false, works = false, takes = false;
@@ -38,12 +38,12 @@ pid_t LostHelperWatch::look(const std::set<pid_t>& processes, Nanos now) {
   pid_t found = 0;
   for (const pid_t pid : processes) {
     Suspect& suspect = suspects_[pid];
-    if (suspect.told || now < suspect.next_look) continue;
+    if (suspect.reported || now < suspect.next_look) continue;
     if (has_lost_helper(proc_, pid)) {
       suspect.pause = 0;
       suspect.next_look = now + kLookAgain;
-      suspect.told = ++suspect.agreed >= kAgreed;
-      if (suspect.told) found = pid;
+      suspect.reported = ++suspect.agreed >= kAgreed;
+      if (suspect.reported) found = pid;
     } else {
       suspect.agreed = 0;
       suspect.pause = std::clamp(2 * suspect.pause, kShortestPause, kLongestPause);

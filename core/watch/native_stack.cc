@@ -47,7 +47,7 @@ constexpr int kProgramCounterRegister = 16;
   return text;
 }
 
-// The name a library is linked by, as far as it shows: "libgomp.so.1" of "/usr/lib/libgomp.so.1.0.0 (deleted)";
+// The name by which a library is linked, as far as it shows: "libgomp.so.1" of "/usr/lib/libgomp.so.1.0.0 (deleted)";
 // "[vdso]" of "[vdso: 12]".
 [[nodiscard]] std::string library_name(std::string_view path) {
   if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
@@ -84,7 +84,7 @@ constexpr int kProgramCounterRegister = 16;
 }
 
 [[nodiscard]] std::string frame_text(Dwfl* dwfl, Dwarf_Addr pc, bool is_call) {
-  const Dwarf_Addr address = is_call ? pc - 1 : pc;  // behind a call that never returns another function may begin
+  const Dwarf_Addr address = is_call ? pc - 1 : pc;  // after a call that never returns, another function may begin
   Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
   std::array<char, 32> number{};
   if (module == nullptr) {
@@ -104,8 +104,8 @@ constexpr int kProgramCounterRegister = 16;
   return file + number.data();
 }
 
-// Whether the function at `address` says that it has no caller: a thread's start. Where a caller cannot be found, libdw
-// ends in the same way.
+// True if the function at `address` declares that it has no caller: the start of a thread. If a caller cannot be found,
+// libdw ends in the same way.
 [[nodiscard]] bool is_outermost(Dwfl* dwfl, Dwarf_Addr address) {
   Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
   Dwarf_Addr bias = 0;
@@ -117,7 +117,7 @@ constexpr int kProgramCounterRegister = 16;
   Dwarf_Op* steps = nullptr;
   std::size_t count = 0;
   const int return_address = dwarf_frame_info(found, nullptr, nullptr, nullptr);
-  // "Undefined" is told by no steps in the place given for them.
+  // libdw reports "undefined" by zero steps, in the array given for them.
   return dwarf_frame_register(found, return_address, simple.data(), &steps, &count) == 0 && count == 0 &&
          steps == simple.data();
 }
@@ -158,7 +158,7 @@ struct NativeStacks::Session {
 
 namespace {
 
-// libdw's questions. What it is not told it does without.
+// libdw's callbacks. It does without what they do not supply.
 
 int find_elf(Dwfl_Module* /*module*/, void** user, const char* name, Dwarf_Addr base, char** /*file*/, Elf** elf) {
   auto* images = static_cast<ProcessImages*>(*user);

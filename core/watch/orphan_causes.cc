@@ -10,7 +10,7 @@ std::string thread_text(pid_t tid, pid_t pid) {
   return "thread " + std::to_string(tid) + " of process " + std::to_string(pid);
 }
 
-// The thread is one of a process that this one descends from by fork(). Where it has ended since, it is not known.
+// The thread lives in a process that this one descends from by fork(). If it has ended since, that is not known.
 bool lives_in_ancestor(const Evidence& evidence, pid_t pid, pid_t tid) {
   constexpr int kMostForks = 64;
   const ForkRecord* fork = evidence.history->fork_of(pid);

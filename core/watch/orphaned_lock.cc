@@ -7,7 +7,7 @@
 namespace mprun {
 namespace {
 
-// A process may descend from so many forks without an exec.
+// The most forks without an exec that a process may descend from.
 constexpr int kMostForks = 64;
 
 bool is_in_glibc(const ThreadSample& thread, TreeSnapshot* snapshot) {
@@ -42,7 +42,7 @@ class OrphanFinder {
  private:
   struct Candidate {
     OrphanedWait found;
-    std::vector<pid_t> owners;  // who of the living may have the mutex, or is to end
+    std::vector<pid_t> owners;  // living threads that may have the mutex, or whose end is awaited
   };
 
   void add(const JudgedThread& thread) {
@@ -97,7 +97,7 @@ class OrphanFinder {
     return true;
   }
 
-  // The number in the mutex is that of a thread of this process, or of one it was forked from.
+  // True if the number in the mutex is that of a thread of this process, or of one it was forked from.
   [[nodiscard]] bool is_certain(const ThreadSample& thread) {
     if (!snapshot_->blind_spot().empty() || !is_in_glibc(thread, snapshot_)) return false;
     const auto [known, is_new] = certain_.try_emplace(thread.pid);

@@ -9,15 +9,15 @@ namespace mprun {
 namespace {
 
 constexpr Nanos kBetween = kNanosPerSecond;
-// What was judged, and is not proved, is judged again after that time.
+// What was judged but not proved is judged again after this time.
 constexpr Nanos kAgain = 30 * kNanosPerSecond;
-// What was told is proved again then: more processes may have come to wait for it.
-constexpr Nanos kToldAgain = 5 * kNanosPerSecond;
+// What was reported is proved again after this time: more processes may have come to wait for it.
+constexpr Nanos kReportedAgain = 5 * kNanosPerSecond;
 constexpr int kMostTries = 5;
-// More threads that wait for mutexes are not asked for their owners.
+// The owners of at most so many mutexes that threads wait for are read.
 constexpr std::size_t kMostWaiters = 256;
 
-// Unlike still_part(): threads that come and go beside it are none of the owners that both judgements agree on.
+// Unlike still_part(): other threads may come and go, since they are not the owners that both judgements agree on.
 std::unique_ptr<Sample> marked(const Sample& before, std::unique_ptr<Sample> after) {
   std::unordered_map<pid_t, const ThreadSample*> earlier;
   for (const ThreadSample& thread : before.threads) earlier[thread.tid] = &thread;
@@ -105,16 +105,16 @@ bool OrphanedLockWatch::look(std::unique_ptr<Sample> sample, Nanos now, const Ju
     again_ = 0;
     return false;
   }
-  again_ = now + kToldAgain;
+  again_ = now + kReportedAgain;
   bool is_news = false;
-  std::map<Key, std::size_t> told;
+  std::map<Key, std::size_t> reported;
   for (const OrphanedWait& wait : found) {
     const Key key{wait.tid, wait.address, wait.owner};
-    const auto before = told_.find(key);
-    is_news = is_news || before == told_.end() || wait.held_up > before->second;
-    told[key] = before == told_.end() ? wait.held_up : std::max(before->second, wait.held_up);
+    const auto before = reported_.find(key);
+    is_news = is_news || before == reported_.end() || wait.held_up > before->second;
+    reported[key] = before == reported_.end() ? wait.held_up : std::max(before->second, wait.held_up);
   }
-  told_ = std::move(told);
+  reported_ = std::move(reported);
   return is_news;
 }
 

@@ -55,7 +55,7 @@ bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pi
                      [own](const Descriptor& descriptor) { return descriptor.target == own->target; });
 }
 
-// Whether `thread` waits for the process, perhaps over others that wait for an end or a lock.
+// Whether `thread` waits for the process, perhaps through others that wait for an end or a lock.
 bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
   std::set<pid_t> reached;
   std::vector<const JudgedThread*> at{&thread};
@@ -74,8 +74,7 @@ bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid
   return false;
 }
 
-// Somebody waits for the end of a process that cannot end, because it writes into a full pipe that only they could
-// read.
+// A process that cannot end because it writes into a full pipe, which only processes that wait for its end could read.
 const JudgedThread* find_unread_writer(const Evidence& evidence) {
   return find_stuck(evidence, [&](const JudgedThread& thread) {
     if (!waits_to_write(evidence, thread)) return false;
@@ -90,7 +89,7 @@ const JudgedThread* find_unread_writer(const Evidence& evidence) {
 
 }  // namespace
 
-// FIFOs that are opened at one end, and at the other by nobody.
+// FIFOs that are opened at one end only.
 std::optional<Explanation> fifo_not_opened(const Evidence& evidence) {
   std::string text;
   std::set<pid_t> processes;
@@ -181,7 +180,7 @@ std::optional<Explanation> input_never_closed(const Evidence& evidence) {
                      " has open for writing, and that waits for the end of the reader"};
 }
 
-// Somebody reads to the end of what a child of its child has inherited.
+// A process reads to its end a pipe that a child of its child has inherited.
 std::optional<Explanation> pipe_kept_by_grandchild(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const auto& writers = thread.wait.wakers;

@@ -10,18 +10,18 @@
 namespace mprun {
 namespace {
 
-// A wake-up makes a thread run once or more. So often it has to have run before the first look at its variables, and
-// between two: it has woken up three times in all.
+// A wake-up makes a thread run once or more. It must have run this often before the first look at its variables, and
+// between two looks: it has woken up three times in all.
 constexpr std::uint64_t kFirstRuns = 1, kManyRuns = 2;
 
-// What a loop compares the clock with: the time at which it ends, or has begun, by a clock that Python's time shows.
+// A time that a loop may compare with the clock: when it ends or began, by a clock that Python's time shows.
 bool is_time_of_loop(double value, double age_of_tree) {
   constexpr double kSoon = 86400;
   const auto is_near = [&](double now) { return value > now - age_of_tree && value < now + kSoon; };
   return is_near(to_seconds(monotonic_now())) || is_near(to_seconds(wall_now()));
 }
 
-// Of no descriptor at all: it waits for the time to pass, and what it does in between is its own affair.
+// A poll of no descriptor only waits for time to pass; what the thread does in between may be anything.
 bool is_sleep(const ThreadSample& thread) {
   switch (call_of(thread.call.number)) {
     case Call::kPoll:
@@ -34,7 +34,7 @@ bool is_sleep(const ThreadSample& thread) {
   }
 }
 
-// A process outside could act on it too, and a program without Python shows nothing of what it decides between looks.
+// A process outside could act on it too, and a program without Python does not show what it decides between looks.
 bool is_of_ipc(const ThreadSample& thread) {
   const Call call = call_of(thread.call.number);
   return call == Call::kSemaphore || call == Call::kPosixQueue;
@@ -73,7 +73,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
 void PollMeter::take(const Sample& sample, Nanos now) {
   stall_.take(sample, now);
   python_.clear();
-  // The first is the root of the tree, or its oldest child.
+  // The first process is the root of the tree, or its oldest child.
   age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {

@@ -1,6 +1,6 @@
 // PollMeter: which threads wake up again and again, look around, and get nowhere? Such a poll may yet decide something,
-// so that nothing is proved of it; but when all that it could find has to come from threads that are stuck, that can be
-// said long before a stall is. Fed with samples, a second or so apart; lives in the watcher.
+// so nothing is proved about it. But if all that it could find must come from stuck threads, mprun can report this long
+// before a stall. Takes samples, a second or so apart; lives in the watcher.
 #pragma once
 
 #include <map>
@@ -13,14 +13,14 @@ namespace mprun {
 
 class PollMeter {
  public:
-  /// `proc` outlives it.
+  /// `proc` must outlive it.
   explicit PollMeter(ProcSource* proc) : proc_(proc) {}
 
   void take(const Sample& sample, Nanos now);
-  /// Since when all threads have been where they are; 0: one ran, or there is none.
+  /// Since when all threads have been where they are; 0: one ran, or there are none.
   [[nodiscard]] Nanos since(Nanos now) const;
-  /// Threads that have woken up at the same place several times, while the variables of their Python stayed the same,
-  /// and none of these is a time that the loop could compare with the clock.
+  /// Threads that woke up several times at the same place while their Python variables stayed the same, and none of
+  /// these is a time that the loop could compare with the clock.
   [[nodiscard]] std::set<pid_t> polls() const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace mprun {
 
-// Only its own lines are parsed: with torch loaded there are a thousand others.
+// Parses only the library's own lines: with torch loaded, there are a thousand others.
 std::vector<Mapping> preload_libraries(std::string_view maps) {
   std::string lines;
   for (std::size_t at = maps.find(MPRUN_PRELOAD_NAME); at != std::string_view::npos;

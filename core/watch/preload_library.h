@@ -1,4 +1,4 @@
-// The preload library's variables in the memory of a watched process: what it says of its process without sending it.
+// Reads variables of the preload library in a watched process: what it records there instead of sending it.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace mprun {
 
-/// The mappings with an ELF header of our libraries in /proc/PID/maps: of every mprun that a process is below.
+/// The mappings in /proc/PID/maps with an ELF header of our library, of every mprun that a process is below.
 [[nodiscard]] std::vector<Mapping> preload_libraries(std::string_view maps);
 
-/// The address of an exported variable of that library; nullopt: it has none, or cannot be read.
+/// The address of an exported variable of that library; nullopt: there is none, or it cannot be read.
 [[nodiscard]] std::optional<std::uint64_t> variable_of(const Mapping& library, std::string_view name,
                                                        ProcessMemory* memory);
 

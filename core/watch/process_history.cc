@@ -21,7 +21,7 @@
 namespace mprun {
 namespace {
 
-// Descriptors are few in places; the readers of /proc need some too.
+// Descriptors may be scarce, and the readers of /proc need some too.
 std::size_t most_members() {
   const rlimit files = limits_of(RLIMIT_NOFILE);
   return std::min<std::size_t>(ProcessHistory::kMostMembers, files.rlim_cur / 4);
@@ -52,9 +52,9 @@ Result<ProcessHistory> ProcessHistory::create(ProcSource* proc) {
   return ProcessHistory(std::move(epoll), proc, most_members());
 }
 
-bool ProcessHistory::hear(const AdapterNote& note) {
+bool ProcessHistory::receive(const AdapterNote& note) {
   if (note.adapter != kHistoryNotes) return false;
-  if (note.pid <= 0) return true;  // of a process that has no number here
+  if (note.pid <= 0) return true;  // its process has no number here
   const auto fields = split_at_tabs(note.text);
   ForkRecord fork;
   pid_t pid = 0;
@@ -62,19 +62,19 @@ bool ProcessHistory::hear(const AdapterNote& note) {
   if (fields[0] == "fork" && fields.size() == 4 && read_number(fields[1], &fork.parent) &&
       read_number(fields[2], &fork.parent_tid) && read_number(fields[3], &fork.threads) && fork.parent > 0 &&
       fork.parent_tid > 0 && fork.threads > 0) {
-    hear_fork(note.pid, fork);
+    note_fork(note.pid, fork);
   } else if (fields[0] == "term" && fields.size() == 2 && read_number(fields[1], &pid)) {
-    // Only of those we know, whose end we will hear of.
+    // Only for known processes, whose end will be noticed.
     if (members_.count(pid) != 0) sent_sigterm_.insert(pid);
   } else if (fields[0] == "end" && fields.size() == 3 && read_number(fields[1], &pid) &&
              read_number(fields[2], &status) && pid > 0) {
-    hear_end(pid, note.pid, end_from_status(status));
+    note_end(pid, note.pid, end_from_status(status));
   }
   return true;
 }
 
-// Its parent has reaped it, perhaps before we could look ourselves. Who has its number and lives is another.
-void ProcessHistory::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
+// The parent has reaped the process, perhaps before we could look. A living process with its number is another one.
+void ProcessHistory::note_end(pid_t pid, pid_t parent, ProcessEnd end) {
   const auto member = members_.find(pid);
   if (member != members_.end() && member->second.process.has_ended()) {
     record_end(pid, parent, end);
@@ -92,23 +92,23 @@ void ProcessHistory::hear_end(pid_t pid, pid_t parent, ProcessEnd end) {
   }
 }
 
-void ProcessHistory::hear_fork(pid_t pid, const ForkRecord& fork) {
+void ProcessHistory::note_fork(pid_t pid, const ForkRecord& fork) {
   bury_if_ended(pid);
   if (RecordedDeath* death = death_of_one_met(pid, fork.parent)) {
     death->forked = true;
     return;
   }
-  bury(pid);  // the watch has met it before
+  bury(pid);  // the watch has found it before
   Member member;
   member.parent = fork.parent;
   member.fork = fork;
   member.forked = true;
   if (follow(pid, std::move(member)) != Followed::kGone) return;
-  record_end(pid, fork.parent, std::nullopt);  // its parent was faster than we are
+  record_end(pid, fork.parent, std::nullopt);  // its parent has reaped it already
   deaths_.back().forked = true;
 }
 
-// One that the watch had met and that has ended since, before its own note was read. nullptr: there is none.
+// The death of a process that the watch had found, and that ended before its own note was read. nullptr: there is none.
 RecordedDeath* ProcessHistory::death_of_one_met(pid_t pid, pid_t parent) {
   const auto death = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& recorded) {
     return recorded.pid == pid && recorded.parent == parent;
@@ -117,7 +117,7 @@ RecordedDeath* ProcessHistory::death_of_one_met(pid_t pid, pid_t parent) {
   const auto text = proc_->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   silent_dead_.erase(pid);
-  return stat && stat->state != 'Z' ? nullptr : &*death;  // else the number is another's by now
+  return stat && stat->state != 'Z' ? nullptr : &*death;  // else another process has the number by now
 }
 
 void ProcessHistory::meet(pid_t pid) {
@@ -144,7 +144,7 @@ void ProcessHistory::expect_end(pid_t pid) {
       ours.insert(below);
     }
   }
-  bury_if_ended(pid);  // that was before, and by itself
+  bury_if_ended(pid);  // it ended before, by itself
   for (bool more = true; more;) {
     more = false;
     for (const auto& [child, member] : members_)
@@ -157,7 +157,7 @@ ProcessHistory::Followed ProcessHistory::follow(pid_t pid, Member member) {
   if (members_.size() >= most_members_) return Followed::kNo;
   auto process = ProcessRef::open(pid);
   if (!process) return Followed::kGone;
-  if (process->pidfd() < 0) return Followed::kNo;  // its end could not be heard of
+  if (process->pidfd() < 0) return Followed::kNo;  // its end could not be noticed
   member.process = std::move(*process);
   epoll_event event{};
   event.events = EPOLLIN;
@@ -176,7 +176,7 @@ void ProcessHistory::take_ends() {
   }
 }
 
-// Its number may be another's by now, who has been heard of before we were told of the end.
+// Another process may have its number by now, and may have been noted before this end.
 void ProcessHistory::bury_if_ended(pid_t pid) {
   const auto it = members_.find(pid);
   if (it == members_.end() || !it->second.process.has_ended()) return;
@@ -206,7 +206,7 @@ void ProcessHistory::record_end(pid_t pid, pid_t parent, std::optional<ProcessEn
 void ProcessHistory::bury(pid_t pid) {
   const auto it = members_.find(pid);
   if (it == members_.end()) return;
-  // A copy of the descriptor in a process that is being started would keep it in the set.
+  // A copy of the descriptor in a process that is being started would keep it in the epoll set.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.process.pidfd(), nullptr);
   members_.erase(it);
   sent_sigterm_.erase(pid);

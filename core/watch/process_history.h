@@ -1,7 +1,7 @@
-// ProcessHistory: what is remembered of the processes of a tree because it cannot be seen afterwards: who was forked by
-// which thread, beside how many others; who ended, how and when. Fed by the preload library's notes
-// (adapters/preload/lifecycle_notes.c) and by what the watch sees; lives in the supervisor. Owns a pidfd for every
-// process that it knows and that has not ended.
+// ProcessHistory: remembers what cannot be seen afterwards about the processes of a tree: which thread forked each of
+// them, and how many threads there were; which processes ended, how and when. Gets the preload library's notes
+// (adapters/preload/lifecycle_notes.c) and what the watch sees; lives in the supervisor. Owns a pidfd for every process
+// that it knows and that has not ended.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ struct ForkRecord {
   unsigned threads = 1;  ///< that the parent had
 };
 
-/// True: not the end that a process comes to when all is well, nor one that mprun brought about.
+/// True if the process is known to have ended badly, and mprun did not bring that about.
 [[nodiscard]] bool is_violent(const RecordedDeath& death);
 
 class ProcessHistory {
@@ -35,19 +35,19 @@ class ProcessHistory {
   [[nodiscard]] int fd() const { return epoll_.get(); }
   void take_ends();
 
-  /// False: the note is not of the kind that is meant for us. One that makes no sense is passed over.
-  bool hear(const AdapterNote& note);
-  /// A process that the watch has found by itself: one that has no preload library cannot tell of itself.
+  /// Takes a note. False: it is not meant for the history. A malformed note is ignored.
+  bool receive(const AdapterNote& note);
+  /// Adds a process that the watch has found: one without the preload library does not report itself.
   void meet(pid_t pid);
-  /// mprun ends the process now, or what that has left behind: neither its end nor that of its descendants is evidence.
+  /// mprun now ends the process, or what it has left behind: its end and those of its descendants are no evidence.
   void expect_end(pid_t pid);
 
-  /// The last ones, oldest first; of more than fit, those that ended well are forgotten first.
+  /// The last deaths, oldest first. If there are too many, those that ended well are dropped first.
   [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
-  /// How many children of `parent` came to a bad end since `when` (wall clock).
+  /// How many children of `parent` ended badly since `when` (wall clock).
   [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
-  /// Whether somebody has sent SIGTERM to the process, which goes on.
+  /// True if the process was sent SIGTERM and goes on.
   [[nodiscard]] bool was_sent_sigterm(pid_t pid) const { return sent_sigterm_.count(pid) != 0; }
 
  private:
@@ -60,8 +60,8 @@ class ProcessHistory {
   };
   ProcessHistory(Fd epoll, ProcSource* proc, std::size_t most_members)
       : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
-  void hear_fork(pid_t pid, const ForkRecord& fork);
-  void hear_end(pid_t pid, pid_t parent, ProcessEnd end);
+  void note_fork(pid_t pid, const ForkRecord& fork);
+  void note_end(pid_t pid, pid_t parent, ProcessEnd end);
   [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
   enum class Followed { kYes, kNo, kGone };
   Followed follow(pid_t pid, Member member);
@@ -75,7 +75,7 @@ class ProcessHistory {
   std::map<pid_t, Member> members_;
   std::deque<RecordedDeath> deaths_;
   std::set<pid_t> sent_sigterm_;
-  std::set<pid_t> silent_dead_;  ///< of `deaths_`: whose fork nobody has told of
+  std::set<pid_t> silent_dead_;  ///< those of `deaths_` whose fork was not reported
 };
 
 }  // namespace mprun

@@ -25,7 +25,7 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
          header.e_phentsize == sizeof(Elf64_Phdr);
 }
 
-// Opens a file that a name from elsewhere stands for: never waits for a FIFO, is never a device.
+// Opens a file by a name from another process: never waits for a FIFO, never accepts a device.
 [[nodiscard]] Fd open_plain_file(const std::string& path) {
   Fd fd = open_fd(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   struct stat status {};
@@ -33,7 +33,7 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
   return fd;
 }
 
-// Whether the file begins as the mapped one does. Devices and inodes do not tell: in /proc/PID/maps they may be those
+// True if the file begins like the mapped one. Devices and inodes do not show this: in /proc/PID/maps they may be those
 // of the layer below an overlay.
 [[nodiscard]] bool begins_with(int fd, const std::vector<char>& head) {
   std::vector<char> found(head.size());
@@ -53,7 +53,7 @@ ModuleImage ProcessImages::open(const std::string& path, std::uint64_t base) {
   std::memcpy(&header, head.data(), sizeof header);
   if (!is_of_this_machine(header)) return {};
   if (!path.empty() && path.front() == '/') {
-    // Its own view of the file system first: it may live in a container.
+    // The process's own view of the file system first: it may live in a container.
     const ModuleImage seen_by_it = open_file("/proc/" + std::to_string(pid_) + "/root" + path, head);
     if (seen_by_it.elf != nullptr) return seen_by_it;
     const ModuleImage seen_by_us = open_file(path, head);
@@ -65,7 +65,7 @@ ModuleImage ProcessImages::open(const std::string& path, std::uint64_t base) {
 ModuleImage ProcessImages::open_file(const std::string& path, const std::vector<char>& head) const {
   const Fd fd = open_plain_file(path);
   if (!fd || !begins_with(fd.get(), head)) return {};
-  // Read, not mapped: a file that someone cuts short must not become our SIGBUS.
+  // Read, not mapped: a file that is cut short meanwhile must not cause a SIGBUS here.
   const int kept = fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
   Elf* elf = kept >= 0 ? elf_begin(kept, ELF_C_READ, nullptr) : nullptr;
   if (elf != nullptr) return {elf, kept};
@@ -73,7 +73,7 @@ ModuleImage ProcessImages::open_file(const std::string& path, const std::vector<
   return {};
 }
 
-// Puts the loaded segments where they are in the file. The section headers are not loaded: libdw does without them.
+// Copies the loaded segments to their places in the file. The section headers are not loaded: libdw does without them.
 ModuleImage ProcessImages::copy_memory(std::uint64_t base) {
   Elf64_Ehdr header{};
   if (!read_live_memory(pid_, base, &header, sizeof header) || !is_of_this_machine(header)) return {};

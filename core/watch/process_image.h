@@ -1,5 +1,5 @@
-// The files a process runs from, as ELF images: from disk where the file there is the one that was mapped, else from
-// the process's memory (deleted or replaced files, the vDSO). Private to native_stack.cc.
+// ELF images of the files that a process runs from: read from disk if the file there is the one that was mapped, else
+// from the process's memory (deleted or replaced files, the vDSO). Private to native_stack.cc.
 #pragma once
 
 #include <libelf.h>
@@ -12,18 +12,18 @@
 
 namespace mprun {
 
-/// An image; `fd` backs it where it is of a file.
+/// An image; `fd` backs it if it comes from a file.
 struct ModuleImage {
   Elf* elf = nullptr;  ///< nullptr: there is none
   int fd = -1;
 };
 
-/// Makes images and owns the memory of those that were copied; outlives them.
+/// Makes images and owns the memory of those that were copied; must outlive them.
 class ProcessImages {
  public:
   explicit ProcessImages(pid_t pid) : pid_(pid) {}
 
-  /// The image of the module mapped at `base`, `path` as /proc/PID/maps has it. The caller owns what comes.
+  /// The image of the module mapped at `base`, `path` as /proc/PID/maps has it. The caller owns the result.
   [[nodiscard]] ModuleImage open(const std::string& path, std::uint64_t base);
 
  private:

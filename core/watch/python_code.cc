@@ -72,7 +72,7 @@ class LineTable {
 
   [[nodiscard]] unsigned byte(std::size_t i) const { return static_cast<unsigned char>(left_[i]); }
 
-  /// Six bits a byte, the lowest first; the lowest of all is the sign.
+  /// Six bits per byte, the lowest first; the lowest of all is the sign.
   std::int64_t signed_number() {
     std::uint64_t number = 0;
     for (unsigned shift = 0; !left_.empty() && shift < 36; shift += 6) {

@@ -1,4 +1,4 @@
-// Reads strings and code objects of CPython out of the memory of a watched process: what a frame executes, and in which
+// Reads strings and code objects of CPython from the memory of a watched process: what a frame executes, and at which
 // line. Used by python_stack.cc. All it reads may be garbage.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace mprun {
 
-/// The type objects of the interpreter, to tell whether a pointer leads to what it should.
+/// The type objects of the interpreter, used to check that a pointer leads to what it should.
 struct PythonTypes {
   std::uint64_t code = 0, unicode = 0, bytes = 0;
   std::uint64_t floating = 0;  ///< 0: not known
@@ -34,7 +34,7 @@ class PythonCodeReader {
   PythonCodeReader(ProcessMemory* memory, const PythonLayout& layout, const PythonTypes& types)
       : memory_(memory), layout_(layout), types_(types) {}
 
-  /// The code object at `address`; nullptr if there is none. It lives as long as this.
+  /// The code object at `address`; nullptr if there is none. It lives as long as this reader.
   [[nodiscard]] const PythonCode* read(std::uint64_t address);
   /// A str as UTF-8, at most `most` characters of it and then "..."; what has no UTF-8 becomes U+FFFD.
   [[nodiscard]] std::optional<std::string> text(std::uint64_t address, std::size_t most);

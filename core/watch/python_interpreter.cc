@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t kMostImages = 16;  ///< the program, and mappings of files named libpython
 
-/// The program itself first: where it has a copy of a library's variable, that one counts.
+/// The program itself first: if it has a copy of a library's variable, that one counts.
 std::vector<ElfImage> possible_images(const std::optional<std::string>& program, const std::vector<Mapping>& mappings,
                                       ProcessMemory* memory) {
   std::vector<ElfImage> images;

@@ -7,7 +7,7 @@ namespace mprun {
 namespace {
 
 // offsetof() of CPython 3.11.2's Include/internal and Include/cpython (3.11.7 has the same);
-// tests/unit/python_header_offsets.c asks the installed headers.
+// tests/unit/python_header_offsets.c reads the installed headers.
 constexpr PythonLayout kPython311 = {
     .runtime = {.finalizing = 24, .interpreters = 40, .gil = 360},
     .interpreter = {.next = 0, .threads = 16, .gil = 0},
@@ -86,7 +86,7 @@ class Description {
   void skip(int words) {
     while (words-- > 0) next();
   }
-  /// The next word has to be this.
+  /// The next word must be this.
   void expect(std::uint32_t word) { sound_ = next() == word && sound_; }
   [[nodiscard]] bool sound() const { return sound_; }
 
@@ -100,8 +100,8 @@ class Description {
   bool sound_ = true;
 };
 
-/// The parts of the description about types that never change: that they are where this version has them shows that we
-/// read it right.
+/// Checks the parts of the description about types that never change: if they are where this version has them, we read
+/// it right.
 void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
   words->expect(16);   // PyObject
   words->expect(8);    // .ob_type
@@ -116,7 +116,7 @@ void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
   words->skip(8);                   // dict, float, long
 }
 
-/// Of these structures a whole piece is read at once.
+/// Each of these structures is read in one piece.
 bool small_parts_are_small(const PythonLayout& layout) {
   constexpr std::uint32_t kMost = kLargestPythonPiece - sizeof(std::uint64_t);
   const auto& thread = layout.thread;
@@ -162,7 +162,7 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   words.skip(1);  // .enabled
   layout.gil.locked = words.next() - gil;
   layout.gil.last_holder = words.next() - gil;
-  layout.gil.switch_number = layout.gil.locked + 8;  // not told; so since 3.2
+  layout.gil.switch_number = layout.gil.locked + 8;  // not described; so since 3.2
   layout.gil.condition = layout.gil.locked + 16;
   if (is_314) words.skip(2);  // code_object_generation, tlbc_generation
 
@@ -180,12 +180,12 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   layout.frame.instruction = words.next();
   layout.frame.locals = words.next();
   layout.frame.owner = words.next();
-  layout.frame.stack_top = layout.frame.instruction + 8;  // not told by 3.13
+  layout.frame.stack_top = layout.frame.instruction + 8;  // not described by 3.13
   if (is_314) layout.frame.stack_top = words.next();
   if (is_314) words.skip(1);                       // tlbc_index
-  layout.frame.function = layout.frame.code + 16;  // not told, as the globals
+  layout.frame.function = layout.frame.code + 16;  // not described, like the globals
   layout.frame.globals = layout.frame.code + 24;
-  layout.function_defaults = 56;  // not told; so since 3.10
+  layout.function_defaults = 56;  // not described; so since 3.10
   layout.code_tagged = layout.stack_top_is_pointer = is_314;
 
   words.skip(1);
@@ -194,11 +194,11 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   layout.code.qualified_name = words.next();
   layout.code.line_table = words.next();
   layout.code.first_line = words.next();
-  layout.code.local_count = layout.code.first_line + 4;  // not told
+  layout.code.local_count = layout.code.first_line + 4;  // not described
   layout.code.argument_count = words.next();
   words.skip(2);  // localsplusnames, localspluskinds
   layout.code.instructions = words.next();
-  layout.code.first_traceable = layout.code.instructions - 16;  // not told; an int and a pointer before
+  layout.code.first_traceable = layout.code.instructions - 16;  // not described; an int and a pointer before
   if (is_314) words.skip(1);                                    // co_tlbc
 
   check_objects(minor, &words, &layout);

@@ -1,5 +1,5 @@
-// PythonLayout: where the structures of a CPython interpreter keep what its stacks are read from, in bytes. One version
-// differs from the next, patch releases do not. Used by python_stack.cc only; knows nothing of the watched process.
+// PythonLayout: byte offsets of what the stacks of a CPython interpreter are read from. They differ between versions,
+// but not between patch releases. Used by python_stack.cc only; knows nothing of the watched process.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct PythonLayout {
   struct {                     // _PyInterpreterFrame
     std::uint32_t function, globals, code, previous, instruction, stack_top, owner, locals;
   } frame;
-  bool code_tagged;           ///< the two lowest bits of `frame.code` are flags, as those of all references
+  bool code_tagged;           ///< the two lowest bits of `frame.code` are flags, as in all references
   bool stack_top_is_pointer;  ///< `frame.stack_top` is one; else it counts from `frame.locals`
   struct {                    // PyCodeObject
     std::uint32_t argument_count, first_line, local_count, filename, qualified_name, line_table, first_traceable,
@@ -47,12 +47,12 @@ inline constexpr std::size_t kLargestPythonPiece = 512;
 /// 3.11 and 3.12, by their headers; nullptr: another version. `minor` as in 3.MINOR.
 [[nodiscard]] const PythonLayout* known_python_layout(unsigned minor);
 
-/// How many bytes of _PyRuntime described_python_layout() wants.
+/// How many bytes of _PyRuntime described_python_layout() needs.
 inline constexpr std::size_t kPythonDescriptionSize = 1024;
 
-/// 3.13 and 3.14 describe themselves at the begin of _PyRuntime (struct _Py_DebugOffsets of
+/// 3.13 and 3.14 describe themselves at the start of _PyRuntime (struct _Py_DebugOffsets of
 /// Include/internal/pycore_debug_offsets.h, in 3.13 of pycore_runtime.h); nullopt: this is no such description, or one
-/// of a Python without a GIL, which `free_threaded` then says.
+/// of a Python without a GIL, which sets `free_threaded`.
 [[nodiscard]] std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description,
                                                                   bool* free_threaded);
 

@@ -23,7 +23,7 @@ void mix(std::uint64_t word, std::uint64_t* fingerprint) {
 void add_value(std::uint64_t reference, const PythonTypes& types, ProcessMemory* memory, PythonLocals* locals) {
   const std::uint64_t address = reference & ~kTags;
   mix(address, &locals->fingerprint);
-  std::array<std::uint64_t, 4> words{};  // the type, and the begin of what it holds
+  std::array<std::uint64_t, 4> words{};  // the type, and the start of what it holds
   if (address == 0 || !memory->read(address + kHeaderSize / 2, words.data(), sizeof words)) return;
   for (const std::uint64_t word : words) mix(word, &locals->fingerprint);
   if (types.floating == 0 || words[0] != types.floating || locals->floats.size() >= kMostFloats) return;

@@ -1,6 +1,6 @@
 // What a loop in the user's own Python may count by: local variables, the iterators on its stack, a module's globals.
-// While all of that stays as it is, the loop has decided nothing that can be seen. Used by python_stack.cc. All it
-// reads may be garbage.
+// While all of it stays the same, the loop has visibly decided nothing. Used by python_stack.cc. All it reads may be
+// garbage.
 #pragma once
 
 #include <vector>
@@ -11,10 +11,10 @@ namespace mprun {
 
 struct PythonLocals {
   std::uint64_t fingerprint = 0;  ///< of all the values, by identity, and of what the first words of each hold
-  std::vector<double> floats;     ///< among them: the times that a loop ends at, perhaps
+  std::vector<double> floats;     ///< among the values: perhaps times at which a loop ends
 };
 
-/// A frame of a Python function, by what it has in memory.
+/// A frame of a Python function, as it is in memory.
 struct PythonFrameWords {
   std::uint64_t address = 0, globals = 0, stack_top = 0;
   bool is_module = false;  ///< its variables are globals

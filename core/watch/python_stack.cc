@@ -16,7 +16,7 @@ constexpr std::size_t kMostMemory = std::size_t{64} << 20U;  ///< read of one pr
 constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostPythonThreads = 1000;
 constexpr std::size_t kMostFrames = 256;      ///< of a thread, the innermost
-constexpr std::size_t kMostLinks = 1024;      ///< followed for them, past those of no Python function
+constexpr std::size_t kMostLinks = 1024;      ///< followed for them, including those of no Python function
 constexpr std::uint64_t kConditionSize = 48;  ///< sizeof(pthread_cond_t)
 
 /// _PyInterpreterFrame.owner: from 3 on it is an entry of the interpreter itself and has no code of its own.
@@ -56,7 +56,7 @@ class StackReader {
 
   PythonStacks read();
   void want_locals() { with_locals_ = true; }
-  /// read() then answers it.
+  /// read() then finds the answer.
   void ask_for_default(pid_t tid, std::string_view function) { asked_ = {tid, std::string(function), std::nullopt}; }
   [[nodiscard]] std::optional<bool> default_is_used() const { return asked_.answer; }
 
@@ -123,7 +123,7 @@ void StackReader::read_threads(std::uint64_t interpreter) {
 }
 
 void StackReader::read_thread(std::uint64_t state, const Piece& fields) {
-  // In a child forked behind Python's back the native id is still that of the parent's thread.
+  // In a child forked without Python's knowledge, the native id is still that of the parent's thread.
   pid_t tid = ids_.of_own_id(fields.word(layout_.thread.native_id));
   if (tid == 0) tid = ids_.of_pthread(fields.word(layout_.thread.pthread), memory_);
   states_[state] = tid;
@@ -164,7 +164,7 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
   }
 }
 
-/// nullopt and `skipped`: a frame that is none of a Python function, or not yet.
+/// nullopt and `skipped`: the frame is not one of a Python function, or not yet.
 std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skipped) {
   const unsigned char owner = fields.byte(layout_.frame.owner);
   *skipped = owner >= kFirstEntryOwner && owner < kFirstEntryOwner + 2;
@@ -188,7 +188,7 @@ const PythonCode* StackReader::code_of(const Piece& fields) {
   return codes_.read(address);
 }
 
-// The defaults belong to the last arguments: the first default to as many before the end as there are of them.
+// The defaults belong to the last arguments: the first of N defaults to the Nth argument from the end.
 std::optional<bool> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
   constexpr std::uint64_t kFlags = 3, kDefaultCount = 16, kMostArguments = 64;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address & ~kFlags); };
@@ -203,7 +203,7 @@ std::optional<bool> StackReader::compare_with_default(std::uint64_t frame, const
   return value ? std::optional((*value & ~kFlags) == *default_value) : std::nullopt;
 }
 
-// Libraries make their frames anew each time that they are called to wait.
+// Skips libraries: they make new frames each time they are called to wait.
 void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread) {
   const PythonFrame& decoded = thread->frames.back();
   if (is_library_file(decoded.file)) return;

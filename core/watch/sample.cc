@@ -8,7 +8,7 @@
 namespace mprun {
 namespace {
 
-// Everybody may read of a thread how often it ran, and not everybody what it does.
+// Every user may read how often a thread ran, but not every user may read what it does.
 bool is_hidden(ProcSource* proc, const std::string& folder) {
   const auto status = proc->read(folder + "status");  // it may have ended meanwhile
   const auto parsed = status ? parse_status(*status) : std::nullopt;
@@ -31,7 +31,7 @@ bool sample_thread(ProcSource* proc, ThreadSample* thread) {
   thread->tracer = parsed->tracer;
   thread->involuntary_switches = parsed->involuntary_switches;
   thread->runs = *count;
-  if (thread->state == 'Z') return true;  // it has no call any more
+  if (thread->state == 'Z') return true;  // it no longer has a call
   if (!call && is_hidden(proc, folder)) {
     thread->hidden = true;
     thread->call.running = thread->state == 'R';

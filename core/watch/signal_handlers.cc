@@ -12,11 +12,11 @@ namespace {
 constexpr std::size_t kMostOfLibrary = std::size_t{1} << 20U;  // read of its tables
 constexpr int kAny = 0;
 
-/// A handler that was read in its source: who waits is not let go on by it.
+/// A handler whose source was read: it lets no waiting thread go on.
 struct TameHandler {
-  std::string_view file;      ///< the name of a program's file, or the begin of a library's, up to ".so" or so
-  int signal;                 ///< kAny: all that it handles
-  std::string_view function;  ///< how its name begins; empty: no other handler is in the file
+  std::string_view file;      ///< the name of a program's file, or a prefix of a library's, up to ".so" or so
+  int signal;                 ///< kAny: all signals that it handles
+  std::string_view function;  ///< a prefix of its name; empty: no other handler is in the file
   const char* what;
 };
 constexpr std::array kTameHandlers = {
@@ -25,7 +25,7 @@ constexpr std::array kTameHandlers = {
     TameHandler{"libtorch_python.cpython", SIGTERM, "", "the same, as wheels call it"},
     TameHandler{"libucs.so", kAny, "",
                 "UCX's src/ucs/debug/debug.c: prints a backtrace, or changes the level of its log"},
-    TameHandler{"libreadline.so", SIGWINCH, "", "GNU readline's signals.c: draws the line anew"},
+    TameHandler{"libreadline.so", SIGWINCH, "", "GNU readline's signals.c: redraws the line"},
     TameHandler{"readline.cpython", SIGWINCH, "",
                 "CPython's Modules/readline.c: notes that the window's size has changed"},
     TameHandler{"node", SIGINT, "node::SignalExit", "Node.js's src/node.cc: ends the process"},

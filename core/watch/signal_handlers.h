@@ -1,5 +1,5 @@
-// Who handles the signals that a process catches: by the preload library's table, and whether such a handler may let
-// a blocked thread go on. /proc says only which signals are caught.
+// Which functions handle the signals that a process catches, by the preload library's table, and whether such a handler
+// may let a blocked thread go on. /proc shows only which signals are caught.
 #pragma once
 
 #include <array>
@@ -22,12 +22,12 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 /// `maps`: /proc/TID/maps, parsed; `tid`: a living thread of the process.
 [[nodiscard]] SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps);
 
-/// True of a handler that is known to let nobody go on: it ends the process, or looks at something and returns.
-/// `name` is asked for the function at its address, where its module has others ("node::SignalExit(int, ...) (node)").
+/// True for a handler that is known to let no thread go on: it ends the process, or looks at something and returns.
+/// `name` gives the function at its address ("node::SignalExit(int, ...) (node)"), if its module has others.
 [[nodiscard]] bool releases_nobody(int signal, const SignalHandler& handler,
                                    const std::function<std::string(std::uint64_t)>& name);
 
-/// True of CPython's own image: its program, or libpython.
+/// True for CPython's own image: its program, or libpython.
 [[nodiscard]] bool is_python_module(std::string_view path);
 
 }  // namespace mprun

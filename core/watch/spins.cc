@@ -16,7 +16,7 @@ namespace {
 
 /// A library whose calls wait in a loop that never sleeps.
 struct SpinningLibrary {
-  std::string_view file;    ///< how its name begins
+  std::string_view file;    ///< a prefix of its name
   std::string_view prefix;  ///< of the functions that a program calls
   const char* what;
 };
@@ -25,7 +25,7 @@ constexpr std::array kLibraries = {
     SpinningLibrary{"libmpich.so", "MPI_", "MPICH: MPID_Progress_wait()"},
 };
 constexpr int kEnoughLooks = 3;
-// What a program calls to see whether there is something, and goes on where there is nothing.
+// Calls that only look whether there is something: the program goes on if there is nothing.
 constexpr std::array<std::string_view, 4> kOnlyLooks{"Test", "Iprobe", "Improbe", "I"};
 
 bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
@@ -51,8 +51,8 @@ std::string call_in(std::string_view frame) {
   return {};
 }
 
-// Messages go through memory that processes share, or through calls that read and write. nullopt: through what cannot
-// be looked at, such as a device.
+// Messages go through memory that processes share, or through calls that read and write. nullopt: they go through
+// something that cannot be read, such as a device.
 std::optional<std::uint64_t> fingerprint_of_messages(ProcSource* proc, pid_t pid, const std::vector<Mapping>& maps) {
   constexpr std::size_t kMostShared = std::size_t{64} << 20U;
   std::size_t left = kMostShared;
@@ -101,7 +101,7 @@ SpinMeter::SpinMeter(ProcSource* proc, CallOf call_of) : proc_(proc), call_of_(s
   };
 }
 
-// What a thread is in now; no call: in none that spins.
+// What a thread is in now; its call is empty if it is in none that spins.
 SpinMeter::Spin SpinMeter::look(const ThreadSample& thread, Nanos now) const {
   const auto text = proc_->read(std::to_string(thread.pid) + "/maps");
   const auto maps = text ? parse_maps(*text) : std::vector<Mapping>();
@@ -124,7 +124,7 @@ void SpinMeter::take(const Sample& sample, Nanos now) {
   for (const ThreadSample& thread : sample.threads) {
     if (!thread.call.running || thread.state == 'Z') continue;
     Spin spin = look(thread, now);
-    if (spin.call.empty()) {  // one computes: nobody is stuck
+    if (spin.call.empty()) {  // one computes: no thread is stuck
       found.clear();
       break;
     }

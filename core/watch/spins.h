@@ -1,6 +1,6 @@
 // SpinMeter: which threads burn a CPU in a library's loop that only waits, such as MPI's for messages? They look as if
-// they computed, so that nothing is proved of them; but when all that they could get has to come from threads that are
-// stuck, that can be said. Fed with samples, a second or so apart; lives in the watcher.
+// they computed, so nothing is proved about them. But if all that they could get must come from stuck threads, mprun
+// can report this. Takes samples, a second or so apart; lives in the watcher.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,16 @@ namespace mprun {
 
 class SpinMeter {
  public:
-  /// What a thread that runs is in: call_that_spins() of its stack.
+  /// The call that a running thread is in: call_that_spins() of its stack.
   using CallOf = std::function<std::string(const ThreadSample&)>;
 
-  /// `proc` outlives it. `call_of`: reads the stack of the running thread unless a test has another way.
+  /// `proc` must outlive it. `call_of`: by default, reads the stack of the running thread; tests pass their own.
   explicit SpinMeter(ProcSource* proc, CallOf call_of = {});
 
-  /// Stops threads that run in processes with such a library for some 100 us each.
+  /// Stops each running thread of a process with such a library for some 100 us.
   void take(const Sample& sample, Nanos now);
-  /// Since when all threads that run have been in one call each that only waits, while the variables of their Python,
-  /// and the memory that they share with others, stayed the same at three looks or more; 0: one was elsewhere, or none
-  /// runs.
+  /// Since when each running thread has been in one call that only waits, while its Python variables, and the memory
+  /// that it shares with others, stayed the same at three looks or more; 0: one was elsewhere, or none runs.
   [[nodiscard]] Nanos since() const;
   /// Those threads, with the call that each is in ("MPI_Recv").
   [[nodiscard]] std::map<pid_t, std::string> spins() const;
@@ -50,11 +49,11 @@ class SpinMeter {
   std::map<pid_t, Spin> spins_;  ///< by thread
 };
 
-/// The call that a thread is in, whose library only waits; "": there is none. `frames` as NativeStack has them.
+/// The library call in which a thread only waits; "": there is none. `frames` as NativeStack has them.
 [[nodiscard]] std::string call_that_spins(const std::vector<std::string>& frames);
 /// Whether a process may have such calls.
 [[nodiscard]] bool may_spin(const std::vector<Mapping>& maps);
-/// Whether it is mpirun, or a daemon of it: starts ranks and serves them.
+/// True for mpirun and its daemons, which start ranks and serve them.
 [[nodiscard]] bool is_mpi_launcher(const std::vector<Mapping>& maps);
 
 }  // namespace mprun

@@ -15,7 +15,7 @@ void StallMeter::take(const Sample& sample, Nanos now) {
     }
     Place place{thread.pid, stopped ? 'T' : 'S', thread.call.number, thread.call.stack_pointer,
                 thread.call.program_counter};
-    if (thread.hidden) place.program_counter = thread.runs;  // that it rests is all that can be told
+    if (thread.hidden) place.program_counter = thread.runs;  // all that is known is that it rests
     const auto before = stays_.find(thread.tid);
     const bool stays_there = before != stays_.end() && before->second.place == place;
     stays[thread.tid] = {place, stays_there ? before->second.since : now};

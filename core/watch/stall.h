@@ -1,7 +1,7 @@
-// StallMeter: for how long has nobody got anywhere? A thread that is found again and again at the same place of its
-// code, in the same system call, gets nowhere, even if it wakes up now and then to look around. Nothing is proved by
-// that: a timer or the outside could still act. A thread that may not be looked at gets nowhere while it does not run
-// at all. Pure; lives in the watcher.
+// StallMeter: for how long has no thread got anywhere? A thread that is found again and again at the same place of its
+// code, in the same system call, gets nowhere, even if it wakes up now and then to look around. This proves nothing: a
+// timer or the outside could still act. A thread that mprun may not look at gets nowhere while it does not run at all.
+// Pure; lives in the watcher.
 #pragma once
 
 #include <map>

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kTermBit = std::uint64_t{1} << (SIGTERM - 1);
 
-// The first that was stopped and matches.
+// The first stopped thread that matches.
 template <typename Matches>
 std::optional<Explanation> find_stopped(const Evidence& evidence, const Matches& matches) {
   const JudgedThread* thread = find_thread(
@@ -21,7 +21,7 @@ std::optional<Explanation> find_stopped(const Evidence& evidence, const Matches&
                      "kill -CONT " + pid};
 }
 
-// Of a process that may act by itself (a handler, a timer) even a wait within the tree is not for ever.
+// If a process may act by itself (a handler, a timer), even a wait within the tree is not for ever.
 bool is_of_its_own(const JudgedThread& thread, const TreeSnapshot::Process* process) {
   return process != nullptr && !process->acts_alone.empty() &&
          thread.wait.why_live == "its process " + process->acts_alone;
@@ -44,12 +44,12 @@ bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
   }
 }
 
-// What mprun may not see is no sign that somebody waits for the outside.
+// What mprun may not see does not show that a thread waits for the outside.
 bool lacks_access(const Evidence& evidence, const JudgedThread& thread) {
   return !evidence.snapshot->blind_spot().empty() && thread.wait.why_live == evidence.snapshot->blind_spot();
 }
 
-// The first that waits for something outside and matches.
+// The first thread that waits for something outside and matches.
 template <typename Matches>
 std::optional<Explanation> find_outside(const Evidence& evidence, const Matches& matches) {
   const JudgedThread* thread =
@@ -61,7 +61,7 @@ std::optional<Explanation> find_outside(const Evidence& evidence, const Matches&
 
 }  // namespace
 
-// Where it is assumed that nobody continues what was stopped.
+// For when it is assumed that no process continues what was stopped.
 std::optional<Explanation> stopped_for_ever(const Evidence& evidence) {
   return find_stopped(evidence, [](const JudgedThread& thread) { return !thread.live; });
 }
@@ -86,7 +86,7 @@ std::optional<Explanation> respawn_loop(const Evidence& evidence) {
   return std::nullopt;
 }
 
-// Somebody waits for the end of a process that was told to end, and takes no notice.
+// A process waits for the end of another, which was sent SIGTERM and goes on.
 std::optional<Explanation> ignores_termination(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
@@ -106,7 +106,7 @@ std::optional<Explanation> external_wait(const Evidence& evidence) {
   return find_outside(evidence, [&](const JudgedThread& thread) { return !lacks_access(evidence, thread); });
 }
 
-// No cause, but why none is known.
+// Not a cause, but the reason why none is known.
 std::optional<Explanation> not_seen(const Evidence& evidence) {
   for (const auto& [pid, process] : evidence.snapshot->processes()) {
     if (!process.hidden) continue;

@@ -1,5 +1,5 @@
-// The system calls that a blocked thread may be found in, by what they wait for. One table per architecture; on one
-// that is not listed every call is kOther, and nothing is ever proved.
+// The system calls that a blocked thread may be found in, by what they wait for. One table per architecture; on an
+// architecture that is not listed, every call is kOther, and nothing is ever proved.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace mprun {
 
 enum class Call {
-  kOther,         ///< whatever it waits for, we do not know who could end it
+  kOther,         ///< it is not known what could end it
   kFutex,         ///< futex(address, operation, value, timeout, ...)
   kRead,          ///< (descriptor, ...): read, readv, recvfrom, recvmsg
   kWrite,         ///< (descriptor, ...): write, writev, sendto, sendmsg

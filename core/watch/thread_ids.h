@@ -1,5 +1,5 @@
-// ThreadIds: which thread of a watched process somebody in it means, who may live in another PID namespace or remember
-// what was true before a fork. Used by python_stack.cc.
+// ThreadIds: translates the thread numbers of a watched process into ours. The process may live in another PID
+// namespace, or its numbers may date from before a fork. Used by python_stack.cc.
 #pragma once
 
 #include <map>

@@ -17,7 +17,7 @@ constexpr std::int64_t kMostSeconds = std::int64_t{1} << 32;  // more is no limi
 
 struct Limit {
   Nanos time = 0;
-  std::optional<clockid_t> clock = {};  ///< that it is an hour of; none: it counts from the begin of the wait
+  std::optional<clockid_t> clock = {};  ///< of an absolute limit; none: it counts from the start of the wait
 };
 
 std::optional<Nanos> timespec_at(std::uint64_t address, const ThreadSample& thread, TreeSnapshot* snapshot) {
@@ -95,7 +95,7 @@ std::optional<Limit> limit_of(const ThreadSample& thread, TreeSnapshot* snapshot
 
 struct LimitArgument {
   std::size_t index = 0;
-  bool in_milliseconds = false;  ///< negative: no limit; else an address, 0: no limit
+  bool in_milliseconds = false;  ///< true: negative means no limit; false: an address, 0 means no limit
 };
 
 std::optional<LimitArgument> limit_argument(std::int64_t number) {

@@ -1,5 +1,5 @@
-// What mprun may see here: whether hangs can be found at all, and why a process may not be looked into. For people, so
-// that a watch that sees nothing says so. Asked by the watch when it starts, by its reports and by `mprun inspect`.
+// What mprun may see here: whether hangs can be found at all, and why a process may not be inspected. Human-readable,
+// so that a watch that sees nothing says so. Called by the watch at its start, by its reports and by `mprun inspect`.
 #pragma once
 
 #include "procfs/proc_source.h"
@@ -16,7 +16,7 @@ struct AccessProblem {
 /// Why no hang can be found; nullopt: nothing is in the way.
 [[nodiscard]] std::optional<AccessProblem> access_problem_here(ProcSource* proc);
 
-/// Why `pid` may not be looked into, which was tried. `command`: what would have to be run with more rights.
+/// Why `pid` may not be inspected; called after an attempt has failed. `command`: what to run with more rights.
 [[nodiscard]] AccessProblem access_problem_of(ProcSource* proc, pid_t pid, const std::string& command);
 
 }  // namespace mprun

@@ -33,9 +33,9 @@ constexpr Nanos kPatience = 200 * kNanosPerMilli;
 #endif
 }
 
-// Waits until the thread stands; -1: it does not in time, or is gone. Else the signal that stopped it, 0 for our own
-// stop. The end of a child of ours is for others to reap: only stops are asked for, and of a thread that has ended the
-// kernel then says ECHILD.
+// Waits until the thread stops; -1: it does not in time, or is gone. Else the signal that stopped it, 0 for our own
+// stop. Waits for stops only, and leaves the end of a child of ours for others to reap; for a thread that has ended,
+// the kernel then returns ECHILD.
 [[nodiscard]] int wait_for_stop(pid_t tid) {
   static constexpr timespec kPause{0, 200'000};
   const Nanos deadline = monotonic_now() + kPatience;
@@ -66,14 +66,14 @@ constexpr Nanos kPatience = 200 * kNanosPerMilli;
 }  // namespace
 
 // A thread that does not stop in time cannot be let go by PTRACE_DETACH, and would stand still for ever when it stops
-// later. The end of its tracer lets it go in any state, and a tracer is a thread: hence one of our own, for this alone.
-// (A process would not do: where Yama restricts ptrace, only ancestors may trace.)
+// later. When its tracer ends, it is let go in any state. A tracer is a thread, so one is started for this alone. (A
+// process would not do: where Yama restricts ptrace, only ancestors may trace.)
 std::optional<DwarfRegisters> registers_by_ptrace(pid_t tid) {
   std::optional<DwarfRegisters> registers;
   try {
     std::thread tracer([&] { registers = trace(tid); });
     tracer.join();
-  } catch (const std::system_error&) {  // no thread can be made
+  } catch (const std::system_error&) {  // no thread can be started
     return std::nullopt;
   }
   return registers;

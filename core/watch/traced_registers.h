@@ -1,5 +1,5 @@
-// The registers of a thread that is blocked in a system call, by stopping it for a moment with ptrace(2). Private to
-// native_stack.cc; owns nothing that outlives the call.
+// Reads the registers of a thread by stopping it for a moment with ptrace(2). Private to native_stack.cc; owns nothing
+// that outlives the call.
 #pragma once
 
 #include <sys/types.h>
@@ -13,8 +13,8 @@ namespace mprun {
 /// x86-64, in DWARF's order: rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip.
 using DwarfRegisters = std::array<std::uint64_t, 17>;
 
-/// Stops the thread, reads its registers, lets it go. nullopt if it could not be stopped within a fifth of a second;
-/// however it ends, the thread is not traced afterwards and a signal that came meanwhile is delivered.
+/// Stops the thread, reads its registers, lets it go. nullopt if it could not be stopped within a fifth of a second. In
+/// any case the thread is not traced afterwards, and a signal that came meanwhile is delivered.
 [[nodiscard]] std::optional<DwarfRegisters> registers_by_ptrace(pid_t tid);
 
 }  // namespace mprun

@@ -10,7 +10,7 @@
 namespace mprun {
 namespace {
 
-/// What a process has open, by identity_of(); nullopt: it may not be looked into.
+/// What a process has open, by identity_of(); nullopt: it may not be read.
 std::optional<std::map<int, std::uint64_t>> open_identities(ProcSource* proc, pid_t pid) {
   const auto descriptors = read_descriptors(proc, pid);
   if (!descriptors) return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<std::map<int, std::uint64_t>> open_identities(ProcSource* proc, pi
 
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
 
-/// Answers whether memory of the tree may be somebody else's too. Reads the maps of the machine when it is first asked.
+/// Decides whether other processes may have memory of the tree too. Reads the maps of the machine on first use.
 class FilesInMemory {
  public:
   FilesInMemory(ProcSource* proc, pid_t root, std::vector<pid_t> others)
@@ -33,9 +33,9 @@ class FilesInMemory {
 
   bool is_shared(const Mapping& mapping) {
     const std::string_view path = mapping.path;
-    // By its descriptor, or its number, somebody could map it any time.
+    // Another process could map it at any time, by its descriptor or its number.
     if (begins_with(path, "/memfd:") || begins_with(path, "/SYSV")) return true;
-    // A semaphore is mapped before it gets its name, so that the mapping does not tell whether it still has one.
+    // A semaphore is mapped before it gets its name, so the mapping does not show whether it still has one.
     if (path.find("/sem.") != std::string_view::npos && has_name(mapping)) return true;
     return mapped_by_others().count({mapping.device, mapping.inode}) != 0;
   }
@@ -88,7 +88,7 @@ TreeBoundary boundary_of_tree(ProcSource* proc, pid_t root, const std::vector<pi
   for (const auto& [number, identity] : open_identities(proc, root).value_or(std::map<int, std::uint64_t>())) {
     if (number <= STDERR_FILENO || !parent_read) found.foreign.insert(identity);
   }
-  // A process that has executed its program keeps no memory of its parent's.
+  // After an exec, a process keeps no memory of its parent.
   if (parent_read || (stat && !stat->forked)) {
     found.shares_memory = [memory = std::make_shared<FilesInMemory>(proc, root, std::move(others))](
                               const Mapping& mapping) { return memory->is_shared(mapping); };

@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 
 // Signals whose handlers do not make a blocked process one that wakes up by itself: the end of a child, which counts as
-// one who can wake it; faults; those of glibc (32, 33). A handler for a request to end is not among them: who waits
-// until asked to end is idle.
+// a process that can wake it; faults; those of glibc (32, 33). A handler for a request to end is not among them: a
+// process that waits until asked to end is idle.
 constexpr std::uint64_t expected_signals() {
   std::uint64_t set = bit_of(32) | bit_of(33);
   for (const int signal : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE}) {
@@ -138,7 +138,7 @@ void TreeSnapshot::read_process(Process* process) {
   std::sort(process->descriptors.begin(), process->descriptors.end(),
             [](const Descriptor& a, const Descriptor& b) { return a.number < b.number; });
   for (Descriptor& descriptor : process->descriptors) {
-    // Where unknown code has used a ring, its counters may hide a request that is not completed.
+    // If unknown code has used a ring, its counters may hide a request that is not completed.
     if (descriptor.requests != 0 && !has_libuv(maps(process->pid))) descriptor.armed = true;
   }
   if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(process, *status);
@@ -152,7 +152,7 @@ void TreeSnapshot::index_descriptors(const Process& process) {
   }
 }
 
-// unshare(CLONE_FILES): /proc/PID/fd is of the speaker's alone then.
+// After unshare(CLONE_FILES), /proc/PID/fd shows only the speaker's descriptors.
 bool TreeSnapshot::has_own_descriptors(const Process& process, pid_t tid) const {
   if (const auto same = proc_->same_files(process.speaker, tid)) return !*same;
   const std::string theirs = std::to_string(process.speaker) + "/fd";
@@ -165,11 +165,11 @@ bool TreeSnapshot::has_own_descriptors(const Process& process, pid_t tid) const 
 }
 
 void TreeSnapshot::find_blind_spot() {
-  // The option hidepid of /proc: there may be processes in the tree that we do not see.
+  // With the option hidepid of /proc, there may be processes in the tree that we do not see.
   if (blind_spot_.empty() && !proc_->read("1/stat")) blind_spot_ = why_tree_is_not_whole();
   for (const auto& [pid, process] : processes_) {
     for (const Descriptor& descriptor : process.descriptors) {
-      // Whoever receives it will hold what nobody holds now.
+      // The receiver will hold what no process holds now.
       if (descriptor.on_their_way != 0) blind_spot_ = "a descriptor is on its way to process " + std::to_string(pid);
     }
     for (const pid_t tid : process.threads) {
@@ -181,8 +181,8 @@ void TreeSnapshot::find_blind_spot() {
   }
 }
 
-// CPython catches it in every program, to raise KeyboardInterrupt, and a shell while a command runs: it says nothing of
-// them. CPython is known by its image, or by the signals that it ignores from the start.
+// CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
+// nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
 bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
   constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
   if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
@@ -195,7 +195,7 @@ bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& s
                      [](const Mapping& mapping) { return is_python_module(mapping.path); });
 }
 
-// A signal from outside may come any time: what counts is whether its handler could let somebody go on.
+// A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 std::string TreeSnapshot::why_signals_may_release(const Process& process, const StatusFile& status) {
   std::uint64_t unexpected = status.caught & ~expected_signals();
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
@@ -217,7 +217,7 @@ std::string TreeSnapshot::why_signals_may_release(const Process& process, const 
   return {};
 }
 
-// What such a signal does is only to interrupt a call, which begins anew.
+// Such a signal only interrupts a call, which begins again.
 bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& signals) {
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   return std::all_of(signals.begin(), signals.end(), [&](int signal) {
@@ -229,7 +229,7 @@ bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& sign
 
 std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& status) {
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
-  // It calls threads and children by numbers that are others' here.
+  // Its numbers for threads and children mean other ones here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
   if (std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
     if (!boundary_.assumptions.handlers_release_nobody) return catches;
@@ -356,8 +356,8 @@ bool TreeSnapshot::memory(pid_t pid, std::uint64_t address, void* to, std::size_
   return owner != nullptr && proc_->memory(owner->speaker, address, to, size);
 }
 
-// Any two may, whatever their parents: clone(CLONE_VM) knows CLONE_PARENT, and orphans get new parents. Those who do
-// have an address space of the same size while nobody runs: others are not compared.
+// Any two processes may share memory, whatever their parents: clone(CLONE_VM) allows CLONE_PARENT, and orphans get new
+// parents. Their address spaces then have the same size while no thread runs: others are not compared.
 void TreeSnapshot::find_shared_memory() {
   std::map<pid_t, std::string> sizes;
   for (const auto& [pid, process] : processes_) {

@@ -1,6 +1,6 @@
-// TreeSnapshot: what the judge may look at beside the samples: descriptors, mappings, memory, sockets, locks and
-// children of the processes of a tree. Read lazily, each thing once, while the threads stand still (sample.h), so that
-// all of it belongs to the same instant. Made anew for every judgement.
+// TreeSnapshot: what the judge may look at in addition to the samples: descriptors, mappings, memory, sockets, locks
+// and children of the processes of a tree. Read lazily, each thing once, while the threads stand still (sample.h), so
+// that all of it belongs to the same instant. A new one is made for every judgement.
 #pragma once
 
 #include <cstring>
@@ -16,37 +16,36 @@
 
 namespace mprun {
 
-/// What a tree of processes shares with those outside of it.
+/// What a tree of processes shares with those outside it.
 struct TreeBoundary {
-  /// What somebody outside of the tree holds too, by identity_of().
+  /// What a process outside the tree holds too, by identity_of().
   std::set<std::uint64_t> foreign;
-  /// Every process of the tree was started below mprun: what else they share, nobody outside can have.
+  /// Every process of the tree was started below mprun: no process outside can have anything else that they share.
   bool closed = true;
-  /// Where it is not closed: whether the memory of a file may be mapped outside too. Empty: it may.
+  /// If it is not closed: whether the memory of a file may be mapped outside too. Empty: it may.
   std::function<bool(const Mapping&)> shares_memory;
-  /// Why a signal by a clock may come to a process, asked by a living thread of it (alarm.h). Empty: to none.
+  /// Why a process may get a timer signal (alarm.h); `tid`: a living thread of it. Empty: none may.
   std::function<std::string(pid_t pid, pid_t tid)> why_alarm_may_come;
-  /// Which thread forked a process; nullopt: not known. Empty: of none it is.
+  /// The thread that forked a process; nullopt: not known. Empty: not known for any process.
   struct Forker {
     pid_t pid = 0, tid = 0;
   };
   std::function<std::optional<Forker>(pid_t child)> forker_of;
   /// The memory that the processes of a job share by name; nullptr: they have none.
   const SyncSegment* sync = nullptr;
-  /// Processes that only fork workers when mprun asks for that.
+  /// Processes that only fork workers, when mprun asks for that.
   std::set<pid_t> hosts;
-  /// mprun will start another process, for work that nobody has yet.
+  /// mprun will start another process, for work that no process has yet.
   bool may_start = false;
-  /// When mprun began, by CLOCK_REALTIME, as files have it: what the tree has made is younger. 0: not known.
+  /// When mprun began, by CLOCK_REALTIME, as file times are: what the tree has made is younger. 0: not known.
   Nanos begun = 0;
   Assumptions assumptions;
 };
 
-/// What a descriptor leads to, as one number: the same in all processes that hold it. 0: there is none that can be
-/// told.
+/// What a descriptor leads to, as one number: the same in all processes that hold it. 0: it has no known identity.
 [[nodiscard]] std::uint64_t identity_of(const Descriptor& descriptor);
 
-/// For a tree that mprun started: what mprun itself, and the processes named, hold, by identity_of().
+/// What `processes` hold, by identity_of(). For a tree that mprun started: mprun itself is one of them.
 [[nodiscard]] std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t>& processes);
 
 class TreeSnapshot {
@@ -54,21 +53,21 @@ class TreeSnapshot {
   /// A process of the tree.
   struct Process {
     pid_t pid = 0, parent = 0;
-    pid_t speaker = 0;  ///< a living thread: what an ended first thread had can no longer be read by the pid
+    pid_t speaker = 0;  ///< a living thread to read from: the pid is of no use once the first thread has ended
     std::string name;
     bool moved = false;                                     ///< one of its threads has run between the samples
     bool hidden = false;                                    ///< mprun may not look at it
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
     std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
-    bool has_ended_child = false;         ///< of whose end it has not heard yet
-    std::vector<Descriptor> descriptors;  ///< by number
-    /// Why nothing can be proved of it ("catches signal 10"); empty: something can.
+    bool has_ended_child = false;         ///< which it has not reaped yet
+    std::vector<Descriptor> descriptors;  ///< sorted by number
+    /// Why nothing can be proved about it ("catches signal 10"); empty: something can.
     std::string acts_alone;
   };
   enum class End { kRead, kWrite };
 
-  /// `sample` and `proc` outlive it.
+  /// `sample` and `proc` must outlive it.
   TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary boundary);
 
   [[nodiscard]] const std::map<pid_t, Process>& processes() const { return processes_; }
@@ -80,7 +79,7 @@ class TreeSnapshot {
   [[nodiscard]] std::vector<pid_t> socket_holders(std::uint64_t inode) const;
   /// Processes of the tree that hold an eventfd with this id; nullopt: with any id.
   [[nodiscard]] std::vector<pid_t> eventfd_holders(std::optional<std::uint64_t> id) const;
-  /// Processes of the tree that hold the master of /dev/pts/N; none where somebody outside holds it too.
+  /// Processes of the tree that hold the master of /dev/pts/N; none if a process outside holds it too.
   [[nodiscard]] std::vector<pid_t> terminal_masters(std::uint32_t terminal) const;
   [[nodiscard]] std::vector<pid_t> everybody() const;
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
@@ -89,28 +88,28 @@ class TreeSnapshot {
   [[nodiscard]] std::optional<TreeBoundary::Forker> forker_of(pid_t child) const {
     return boundary_.forker_of ? boundary_.forker_of(child) : std::nullopt;
   }
-  /// Why it is not certain who in the tree holds what; empty: all of it is known.
+  /// Why it is not certain which process of the tree holds what; empty: all of it is known.
   [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
   struct Sharers {
-    std::vector<pid_t> processes;  ///< of the tree: who has the memory, or can get at it
-    std::string why_live;          ///< why others may, too; empty: nobody else
+    std::vector<pid_t> processes;  ///< of the tree: those that have the memory, or can get at it
+    std::string why_live;          ///< why others may, too; empty: no others
   };
-  /// Of a shared mapping of `pid`. world_outside.cc.
+  /// The sharers of a shared mapping of `pid`. tree_snapshot_outside.cc.
   [[nodiscard]] Sharers sharers_of(pid_t pid, const Mapping& mapping);
-  /// What the processes of a job wait for by name; nullopt: there is none of that at the address. world_outside.cc.
+  /// The named object of a job that is waited for at the address; nullopt: there is none. tree_snapshot_outside.cc.
   [[nodiscard]] std::optional<SyncWord> sync_word(const Mapping& mapping, std::uint64_t address) const;
-  /// Who could change such a word, if it is no lock's.
+  /// The processes that could change such a word, unless it is a lock's. tree_snapshot_outside.cc.
   [[nodiscard]] Sharers sharers_of_sync() const;
-  /// What is no older than that was made when the tree was there already; 0: not known. world_outside.cc.
+  /// The tree's age: what is no older was made when it was there already; 0: not known. tree_snapshot_outside.cc.
   [[nodiscard]] Nanos age() const;
   /// The process of the tree that has the thread; 0: none.
   [[nodiscard]] pid_t process_of_thread(pid_t tid) const;
-  /// Whether a thread of `pid` traces another process: of whose stops and end it will hear. world_outside.cc.
+  /// Whether a thread of `pid` traces a process, and so learns of its stops and end. tree_snapshot_outside.cc.
   [[nodiscard]] bool is_tracer(pid_t pid);
-  /// Whether a process outside of the tree has the file open that `descriptor` leads to, as far as can be seen.
-  /// world_outside.cc.
+  /// Whether a process outside the tree has the file open that `descriptor` leads to, as far as can be seen.
+  /// tree_snapshot_outside.cc.
   [[nodiscard]] bool is_open_outside(const Descriptor& descriptor);
-  /// Whether `pid` is a process that lives outside of the tree. world_outside.cc.
+  /// Whether `pid` is a living process outside the tree. tree_snapshot_outside.cc.
   [[nodiscard]] bool lives_outside(pid_t pid) const;
   /// The TCP sockets that `pid` may have. wait_descriptor.cc.
   [[nodiscard]] const std::vector<TcpSocket>& tcp_sockets(pid_t pid);
@@ -121,22 +120,22 @@ class TreeSnapshot {
   /// Processes of the tree that share the address space of `pid`, itself among them.
   [[nodiscard]] std::vector<pid_t> sharing_memory(pid_t pid);
   [[nodiscard]] const std::vector<FileLock>& file_locks();
-  /// Of the Python in a process; asked for where a thread seems to wait for a GIL, or in a library that polls.
+  /// The Python stacks of a process; read if a thread seems to wait for a GIL, or in a library that polls.
   [[nodiscard]] const PythonStacks& python(pid_t pid);
-  /// The GILs that threads were found to wait for, by gil().
+  /// The GILs that threads were found to wait for, by gils().
   [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
   [[nodiscard]] ProcSource* proc() { return proc_; }
   [[nodiscard]] const Assumptions& assumptions() const { return boundary_.assumptions; }
-  /// That one of the assumptions was needed, in words ("anybody may connect to process 12").
+  /// Records that one of the assumptions was needed, in words ("process 12 may be continued").
   void assume(std::string what);
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
   [[nodiscard]] bool assumes_no_signal() const { return assumes_no_signal_; }
-  /// The same of an object that clients outside may well use: a server that has nothing to do looks the same.
+  /// The same, for an object that clients outside may well use: a server that has nothing to do looks the same.
   void assume_no_client(std::string what);
   [[nodiscard]] bool assumes_no_client() const { return assumes_no_client_; }
 
-  /// Of a process of the tree; false if not all of it can be read.
+  /// Reads memory of a process of the tree; false if not all of it can be read.
   [[nodiscard]] bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size);
   template <typename Word>
   [[nodiscard]] std::optional<Word> word(pid_t pid, std::uint64_t address) {
@@ -171,7 +170,7 @@ class TreeSnapshot {
   std::string blind_spot_;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()
   std::unordered_map<pid_t, std::vector<Mapping>> maps_;
-  std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not asked yet
+  std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not read yet
   std::optional<std::set<std::pair<std::uint64_t, std::uint64_t>>> mapped_outside_;  ///< devices and inodes
   std::map<std::uint64_t, bool> open_outside_;                                       ///< by identity_of()
   std::optional<std::set<pid_t>> tracers_;

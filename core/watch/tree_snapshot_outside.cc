@@ -1,5 +1,5 @@
-// The part of TreeSnapshot that looks at processes which are not of the tree. Once per TreeSnapshot, and only when it
-// is asked for: it reads the mappings of all processes that may be read.
+// The part of TreeSnapshot that looks at processes outside the tree. It reads the mappings of all processes that may be
+// read: once per TreeSnapshot, and only on demand.
 #include <algorithm>
 #include <array>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kSharedMemory = "/dev/shm";
 
-// Names that Python's multiprocessing and joblib's loky make up at random for their semaphores and tell to nobody but
-// their own workers. Any other name may be known outside. (glibc's sem_open() puts "sem." before it.)
+// Prefixes of the random names that Python's multiprocessing and joblib's loky give their semaphores and share only
+// with their own workers. Any other name may be known outside. (glibc's sem_open() puts "sem." before it.)
 bool is_private_name(std::string_view name) {
   constexpr std::array<std::string_view, 2> kPrefixes{"sem.mp-", "sem.loky-"};
   return std::any_of(kPrefixes.begin(), kPrefixes.end(),
@@ -75,7 +75,7 @@ bool TreeSnapshot::lives_outside(pid_t pid) const {
   return pid != 0 && process(pid) == nullptr && proc_->read(std::to_string(pid) + "/stat").has_value();
 }
 
-// A file that still has a name may be opened by any process of the tree that was told it, as workers are by spawn.
+// A file that still has a name may be opened by any process of the tree that gets the name, as spawned workers do.
 TreeSnapshot::Sharers TreeSnapshot::sharers_of(pid_t pid, const Mapping& mapping) {
   bool has_name = false;
   Sharers sharers;
@@ -101,8 +101,8 @@ std::optional<SyncWord> TreeSnapshot::sync_word(const Mapping& mapping, std::uin
   return boundary_.sync->find_word(address - mapping.begin + mapping.offset);
 }
 
-// Any process of the job finds that memory, whether it has mapped it already or not. mprun changes nothing there, and
-// whom it wakes goes to sleep again.
+// Any process of the job finds that memory, whether it has mapped it already or not. mprun changes nothing there, and a
+// thread that it wakes goes to sleep again.
 TreeSnapshot::Sharers TreeSnapshot::sharers_of_sync() const {
   Sharers sharers;
   sharers.why_live = blind_spot_;
@@ -132,13 +132,13 @@ std::string TreeSnapshot::why_shared_outside(pid_t pid, const Mapping& mapping, 
   if (deleted) path.remove_suffix(kDeleted.size());
   // Memory without a file: no descriptor leads to it, so only fork() can share it.
   if (deleted && path == "/dev/zero") return {};
-  // Elsewhere, and of memfds and memory of System V, it cannot be told who else was given them, or knows their names.
+  // For files elsewhere, memfds and System V memory, it is not known which others were given them, or know their names.
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || path.substr(0, slash) != kSharedMemory) {
     return "others may know the memory of the lock";
   }
-  // "(deleted)" is said of the name by which it was mapped. sem_open() maps a new semaphore by a name that it takes
-  // away again, after it has given it the final one.
+  // "(deleted)" refers to the name by which it was mapped. sem_open() maps a new semaphore by a name that it removes
+  // again, after it has given it the final one.
   const Process* owner = process(pid);
   const auto names =
       owner != nullptr ? proc_->names_of(owner->speaker, std::string(kSharedMemory), mapping.inode) : std::nullopt;
@@ -152,7 +152,7 @@ std::string TreeSnapshot::why_shared_outside(pid_t pid, const Mapping& mapping, 
   return {};
 }
 
-// Where /proc hides the processes of others, a thread's list of its children names them all the same. Whoever loses its
+// If /proc hides the processes of others, a thread's list of its children still names them. A process that loses its
 // parent becomes a child of one of the tree, or of mprun, whose children are the roots of the tree.
 std::string TreeSnapshot::why_tree_is_not_whole() {
   std::set<pid_t> parents;
@@ -191,8 +191,8 @@ bool TreeSnapshot::is_tracer(pid_t pid) {
                                           [this](pid_t tid) { return tracers_->count(tid) != 0; });
 }
 
-// The time at which a process started is known to a tick, and what a script makes just before it starts mprun is hardly
-// older: it must not seem younger.
+// The start time of a process is known to a tick, and what a script makes just before it starts mprun is hardly older:
+// it must not seem younger.
 Nanos TreeSnapshot::age() const {
   if (boundary_.begun != 0) return wall_now() - boundary_.begun;
   const Nanos tick = kNanosPerSecond / sysconf(_SC_CLK_TCK);

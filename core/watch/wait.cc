@@ -57,7 +57,7 @@ Wait decode_waitid(const ThreadSample& thread, const TreeSnapshot::Process& proc
   }
 }
 
-// Signals come from outside, but that of a child's end, which shells and others suspend themselves to wait for.
+// Signals come from outside, except that of a child's end, for which shells and others suspend themselves.
 Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
   Wait other = live_wait(WaitKind::kSignal, kOnlyASignal);
@@ -82,8 +82,8 @@ Wait decode_new_process(const TreeSnapshot::Process& process, TreeSnapshot* snap
   return wait.wakers.empty() ? live_wait(WaitKind::kVfork, "it is starting a process") : wait;
 }
 
-// A program of 32 bits numbers its calls otherwise. Its stack is below 4 GiB; and in one of 64 bits that makes such a
-// call all the same, the instruction before tells. Empty: the number means what it says.
+// A 32-bit program numbers its calls differently. Its stack is below 4 GiB; if a 64-bit program makes such a call, the
+// instruction before it shows that. Empty: the number means what it says.
 std::string why_not_of_64_bits(const ThreadSample& thread, TreeSnapshot* snapshot) {
   constexpr std::uint64_t kFourGiB = std::uint64_t{1} << 32;
   constexpr std::uint16_t kSyscallInstruction = 0x050f;
@@ -98,8 +98,8 @@ std::string why_not_of_64_bits(const ThreadSample& thread, TreeSnapshot* snapsho
   return *instruction == kSyscallInstruction ? "" : of_32_bits;
 }
 
-// The call is not why it stands still: somebody froze it, serves a fault of its memory, or answers for the kernel. The
-// names of kernel functions differ between kernels, so a name that is not known here says nothing.
+// Why the thread stands still, if not because of its call: it is frozen, or a process serves a fault of its memory or
+// answers for the kernel. Names of kernel functions differ between kernels, so an unknown name says nothing.
 std::string why_held_up(const ThreadSample& thread, TreeSnapshot* snapshot) {
   constexpr std::array<std::string_view, 7> kHeldUp{
       "freez", "refrigerator", "get_signal", "signal_stop", "handle_userfault", "seccomp", "fuse"};
@@ -168,7 +168,7 @@ const PythonThread* python_of(const ThreadSample& thread, TreeSnapshot* snapshot
   return python == threads.end() ? nullptr : &*python;
 }
 
-// A library that looks around every now and then and waits for the same again: for ever, if nothing has happened.
+// A library that looks around now and then and waits for the same again: for ever, if nothing has happened.
 std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                         TreeSnapshot* snapshot) {
   const auto endless = without_limit(thread);
@@ -190,7 +190,7 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSn
   return wait;
 }
 
-// What it waits for has a limit of time, and yet may be judged as if it had none.
+// A wait with a time limit that may be judged as if it had none.
 std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                            TreeSnapshot* snapshot) {
   const auto endless = without_limit(thread);
@@ -208,13 +208,13 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Tre
   Wait wait = decode_call(*endless, process, snapshot);
   wait.timed = true;
   if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
-  // Of nothing at all: until another thread gives it something to poll.
+  // It polls nothing at all, until another thread gives it something to poll.
   wait.why_live.clear();
   add_processes(snapshot->sharing_memory(process.pid), &wait);
   return wait;
 }
 
-// A library's loop that sleeps until it finds something: anybody may bring that about.
+// A library's loop that sleeps until it finds something, which any process may bring about.
 std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
   const PythonThread* python = python_of(thread, snapshot);
@@ -227,9 +227,9 @@ std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* 
   return wait;
 }
 
-// It has run between the samples. One that waits for a GIL does so again and again, and yet gets nowhere while another
-// thread holds it: the judgement is made twice, and counts if nobody has got the GIL meanwhile. nullopt: it waits for
-// none.
+// For a thread that has run between the samples. One that waits for a GIL runs again and again, and yet gets nowhere
+// while another thread holds it: the judgement is made twice, and counts if the GIL has not changed hands meanwhile.
+// nullopt: it waits for none.
 std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Wait runs = live_wait(WaitKind::kRunning, "it runs");
   if (call_of(thread.call.number) != Call::kFutex || thread.call.arguments[3] == 0) return std::nullopt;
@@ -245,14 +245,14 @@ std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot
   return std::nullopt;
 }
 
-// While ranks of torch.distributed meet, they ask the store of one of them a hundred times a second who has come.
+// While ranks of torch.distributed meet, they ask the store of one of them a hundred times a second which have come.
 bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Call call = call_of(thread.call.number);
   return snapshot->assumptions().nobody_connects && (call == Call::kPoll || call == Call::kRead) &&
          rank_phase(snapshot->python(thread.pid).threads) == RankPhase::kMeets;
 }
 
-// Anybody may continue it, and somebody outside perhaps soon.
+// Any process may continue it, and one outside perhaps soon.
 Wait decode_stop(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const TreeSnapshot::Process* process = snapshot->process(thread.pid);
   const bool is_below_another = process != nullptr && snapshot->process(process->parent) != nullptr;
@@ -265,8 +265,8 @@ Wait decode_stop(const ThreadSample& thread, TreeSnapshot* snapshot) {
   return wait;
 }
 
-// Beside ranks that spin: a thread of MPI's own, or of the program that has started them, that has no part in what they
-// compute.
+// A thread that takes no part in what spinning ranks compute: one of MPI's own, or of the program that started the
+// ranks.
 std::optional<Wait> decode_mpi_helper(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (snapshot->assumptions().spins.empty()) return std::nullopt;
   const auto& maps = snapshot->maps(thread.pid);
@@ -279,7 +279,7 @@ std::optional<Wait> decode_mpi_helper(const ThreadSample& thread, TreeSnapshot* 
   return wait;
 }
 
-// It runs in a call that only waits, for what others have to send.
+// A thread that runs in a call that only waits for what others have to send.
 std::optional<Wait> decode_spin(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& spins = snapshot->assumptions().spins;
   const auto spin = spins.find(thread.tid);
@@ -399,7 +399,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, snapshot);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
-  // A handler for the end of a child runs in any of its threads, and may wake the others.
+  // A handler for the end of a child runs in any thread of the process, and may wake the others.
   constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
   if ((process->caught_signals & kChildBit) != 0) add_processes(process->children, &wait);
   return wait;

@@ -1,4 +1,4 @@
-// Causes that follow from who waits for whom, and what for: rules of the table.
+// Causes that follow from the wait-for graph: rules of the table.
 #include <algorithm>
 
 #include "watch/cause_rules.h"
@@ -16,8 +16,8 @@ bool has_thread_in(const Evidence& evidence, const TreeSnapshot::Process& proces
                      [&](pid_t tid) { return evidence.is_in(tid, file, function); });
 }
 
-// What is between a person and the hang: the main thread of the outermost process that is stuck, what it waits for, and
-// so on. Of a process that is waited for its main thread; of its own process all the others.
+// The chain from the user to the hang: the main thread of the outermost stuck process, what it waits for, and so on. A
+// wait for another process leads to its main thread, one for the own process to all its other threads.
 std::vector<const JudgedThread*> chain_of(const Evidence& evidence) {
   std::vector<const JudgedThread*> chain;
   const auto add_threads_of = [&](pid_t pid, bool all) {
@@ -36,7 +36,7 @@ std::vector<const JudgedThread*> chain_of(const Evidence& evidence) {
   return chain;
 }
 
-// Of a forked child only what it has done since.
+// In a forked child, only what it has called since the fork counts.
 bool has_own_code(const std::vector<PythonFrame>& frames) {
   for (const PythonFrame& frame : frames) {
     if (!is_library_file(frame.file)) return true;
@@ -49,7 +49,7 @@ std::string end_text(const RecordedDeath& death) {
   return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
 }
 
-// The server of a manager is asked to wait for an event, a condition, an item of a queue, and does.
+// The thread asks the server of a manager to wait for an event, a condition or an item of a queue, and it does.
 bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) {
   return thread.wait.kind == WaitKind::kSocket &&
          evidence.is_in(thread.sample->tid, kManagers, "BaseProxy._callmethod") &&
@@ -60,8 +60,7 @@ bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) 
          }) != nullptr;
 }
 
-// The last forked child of a process that is stuck that did not come to a good end: the stuck may wait for what it owed
-// them.
+// The last forked child of a stuck process that ended badly: stuck threads may wait for what it owed them.
 const RecordedDeath* find_dead_worker(const Evidence& evidence) {
   const RecordedDeath* dead = nullptr;
   for (const RecordedDeath& death : evidence.history->deaths()) {
@@ -85,7 +84,7 @@ Explanation lost_helper_of(pid_t pid) {
 
 }  // namespace
 
-// It came before the wait began, and comes no more.
+// The signal came before the wait began, and will not come again.
 std::optional<Explanation> child_signal_missed(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     return thread.wait.kind == WaitKind::kSignal && evidence.snapshot->process(thread.sample->pid)->children.empty();
@@ -105,7 +104,7 @@ std::optional<Explanation> barrier_short(const Evidence& evidence) {
   return Explanation{thread_text(*waits) + " waits at a barrier that not all parties reach"};
 }
 
-// The pool waits for the result of what it did.
+// The pool waits for the result of the worker that died.
 std::optional<Explanation> pool_worker_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
   if (dead == nullptr || !is_parent_in(evidence, *dead, "/multiprocessing/pool.py", "")) return std::nullopt;
@@ -119,7 +118,7 @@ std::optional<Explanation> executor_worker_died(const Evidence& evidence) {
                                        "_ExecutorManagerThread.join_executor_internals")) {
     return std::nullopt;
   }
-  const auto& deaths = evidence.history->deaths();  // the first: the executor has ended the others
+  const auto& deaths = evidence.history->deaths();  // the first one: the executor has ended the others
   const auto first = std::find_if(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
     return death.forked && is_violent(death) && death.parent == dead->parent;
   });
@@ -138,7 +137,7 @@ std::optional<Explanation> manager_lock_owner_died(const Evidence& evidence) {
                      " waits for a lock of a manager that no living process will release: " + end_text(*dead)};
 }
 
-// A semaphore of System V has no owner either, but the kernel knows who changed it last.
+// A semaphore of System V has no owner either, but the kernel knows which process changed it last.
 std::optional<Explanation> semaphore_user_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
   if (dead == nullptr) return std::nullopt;
@@ -161,7 +160,7 @@ std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
                      " waits for a lock in shared memory that no living process will release: " + end_text(*dead)};
 }
 
-// Nobody is there who could take the results of a pool.
+// No thread is left that could take the results of a pool.
 std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
   constexpr std::string_view kPool = "/multiprocessing/pool.py";
   for (const pid_t pid : evidence.judgement->stuck) {
@@ -195,7 +194,7 @@ std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
                      "for that thread"};
 }
 
-// The program is over, and its exit waits.
+// The program has finished, and its exit waits.
 std::optional<Explanation> exit_handler_waits(const Evidence& evidence) {
   const JudgedThread* main = find_stuck(evidence, [&](const JudgedThread& thread) {
     const pid_t tid = thread.sample->tid;
@@ -216,7 +215,7 @@ std::optional<Explanation> exit_handler_waits(const Evidence& evidence) {
                      true};
 }
 
-// Locks of multiprocessing, which do not say who has them.
+// Locks of multiprocessing, which do not record their holder.
 std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
   std::vector<const JudgedThread*> waiting;
   for (const JudgedThread* thread : chain_of(evidence)) {
@@ -235,9 +234,9 @@ std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
   return Explanation{who + " of multiprocessing that only processes that wait themselves could free"};
 }
 
-// Waits for an event, a condition, an item of a queue.
+// A thread waits for an event, a condition or an item of a queue.
 std::optional<Explanation> never_notified(const Evidence& evidence) {
-  const auto is_told = [&](const JudgedThread* thread) {
+  const auto waits_for_notice = [&](const JudgedThread* thread) {
     const auto frames = evidence.python.find(thread->sample->tid);
     if (asks_manager_to_wait(evidence, *thread)) return true;
     const bool in_loop = is_in_event_loop(evidence, *thread);
@@ -251,7 +250,7 @@ std::optional<Explanation> never_notified(const Evidence& evidence) {
            inner.file.ends_with("/queue.py");
   };
   const auto chain = chain_of(evidence);
-  const auto found = std::find_if(chain.begin(), chain.end(), is_told);
+  const auto found = std::find_if(chain.begin(), chain.end(), waits_for_notice);
   if (found == chain.end()) return std::nullopt;
   const JudgedThread* waits = *found;
   const auto named = name_call(evidence.python.at(waits->sample->tid));
@@ -263,7 +262,7 @@ std::optional<Explanation> never_notified(const Evidence& evidence) {
                      true};
 }
 
-// The last rule: who could act, and why none does.
+// The last rule: which processes could act, and why none does.
 std::optional<Explanation> no_waker(const Evidence& evidence) {
   constexpr std::size_t kMostLinks = 4;
   std::string text;

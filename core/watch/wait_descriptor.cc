@@ -1,6 +1,6 @@
-// Waits for one descriptor: pipes, UNIX sockets and eventfds have another end that somebody must hold; anything else is
-// the outside. A call keeps the file that it was given even if its number is closed meanwhile, which cannot be seen:
-// that a descriptor is not closed while it is waited for is taken for granted.
+// Waits for one descriptor: pipes, UNIX sockets and eventfds have another end that some process must hold; anything
+// else is the outside. A call keeps its file even if the descriptor is closed meanwhile, which cannot be seen. So a
+// descriptor is assumed to stay open while a thread waits for it.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 std::string name_of(const char* kind, std::uint64_t number) { return kind + (" " + std::to_string(number)); }
 
-// `end`: what the waiter does with the pipe; the other end can end it.
+// `end`: what the waiter does with the pipe; the other end can end the wait.
 Wait decode_pipe(const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const bool reads = end == TreeSnapshot::End::kRead;
   const WaitKind kind = reads ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
@@ -22,12 +22,12 @@ Wait decode_pipe(const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapsh
   Wait wait{kind, name_of("pipe", descriptor.inode), {}, {}};
   add_processes(snapshot->pipe_holders(descriptor.inode, reads ? TreeSnapshot::End::kWrite : TreeSnapshot::End::kRead),
                 &wait);
-  // Without any holder the call would have ended: there is one that cannot be seen, a descriptor on its way, say.
+  // Without any holder, the call would have ended: there is one that cannot be seen, such as a descriptor on its way.
   if (wait.wakers.empty()) return live_wait(kind, "no process is seen at the other end of the pipe");
   return wait;
 }
 
-constexpr const char* kAnybodyMayConnect = "anybody may connect";
+constexpr const char* kOthersMayConnect = "anybody may connect";
 
 bool is_of_this_machine(std::string_view address) {
   constexpr std::string_view kIpv6 = "00000000000000000000000001000000:";
@@ -66,16 +66,16 @@ bool has_client(pid_t pid, std::string_view port, TreeSnapshot* snapshot, const 
   });
 }
 
-// Gloo's listeners stay open in PyTorch 2: whoever a rank in a collective has connected to is a rank itself, whatever
-// its Python does meanwhile.
+// Gloo's listeners stay open in PyTorch 2: a process that a rank in a collective has connected to is a rank itself,
+// whatever its Python does meanwhile.
 bool serves_rank(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
   return has_torch(pid, snapshot) && has_client(pid, port, snapshot, [&](pid_t client) {
            return client != pid && rank_phase(snapshot->python(client).threads) == RankPhase::kMet;
          });
 }
 
-// A rank of torch.distributed to which so far only others of the tree have come; before all have met, by an address
-// that no other machine could use.
+// A rank of torch.distributed to which so far only processes of the tree have connected; before all have met, by an
+// address that no other machine could use.
 bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
   RankPhase phase = rank_phase(snapshot->python(pid).threads);
@@ -92,7 +92,7 @@ bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapsho
 
 Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   if (!snapshot->assumptions().nobody_connects || !only_ranks_come(pid, listener, snapshot)) {
-    return live_wait(WaitKind::kSocket, kAnybodyMayConnect);
+    return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
   snapshot->assume("a rank that was started elsewhere may connect to process " + std::to_string(pid));
   Wait wait{WaitKind::kSocket, "connections", {}, {}};
@@ -100,9 +100,9 @@ Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* sna
   return wait;
 }
 
-// Anybody who knows its name may connect. That of multiprocessing's forkserver and managers is made up at random, in a
-// folder that nobody else may enter, and told to nobody but their own processes. Other programs' (those of ssh-agent,
-// say) are meant for all of the user's.
+// Any process that knows its name may connect. The name of multiprocessing's forkserver and managers is random, in a
+// folder that no other user may enter, and known to their own processes only. The names of other programs (such as
+// ssh-agent) are meant for all processes of the user.
 Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot) {
   const std::size_t slash = socket.name.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : socket.name.substr(0, slash);
@@ -110,14 +110,14 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
                       (name.rfind("listener-", 0) == 0 || name.rfind("sock-", 0) == 0);  // since Python 3.14
   if (!is_own || !snapshot->is_closed() || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
-    return live_wait(WaitKind::kSocket, kAnybodyMayConnect);
+    return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
   add_processes(snapshot->everybody(), &wait);
   return wait;
 }
 
-// Who could end a wait at one end of a connection: both have it, and whoever holds either may shut it down.
+// A wait at one end of a connection. The holders of both ends could end it: each may shut the connection down.
 Wait wait_for_peer(const Descriptor& descriptor, const std::vector<pid_t>& peers, TreeSnapshot* snapshot) {
   Wait wait{WaitKind::kSocket, name_of("socket", descriptor.inode), {}, {}};
   add_processes(peers, &wait);
@@ -136,7 +136,7 @@ Wait decode_tcp(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end, 
   const auto peer =
       find([&](const TcpSocket& socket) { return socket.local == own->remote && socket.remote == own->local; });
   if (peer == sockets.end()) return live_wait(WaitKind::kSocket, "a network connection");
-  // Bytes to read, or room for some that are to be sent: the kernel may just not have said so.
+  // There are bytes to read, or there is room for bytes to send: the kernel may just not have said so yet.
   const bool is_on_its_way = end == TreeSnapshot::End::kRead ? peer->unsent > 0 || own->unread > 0 : peer->unread == 0;
   if (peer->state != State::kEstablished || is_on_its_way) {
     return live_wait(WaitKind::kSocket, "a network connection that has data to read");
@@ -154,7 +154,7 @@ Wait decode_tcp(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end, 
   return wait_for_peer(descriptor, holders, snapshot);
 }
 
-// What is connected hears of its peer alone, datagrams too (unix_may_send() of Linux).
+// A connected socket receives from its peer alone, datagrams too (unix_may_send() of Linux).
 Wait decode_socket(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const UnixSocket* socket = snapshot->unix_socket(descriptor.inode);
   if (socket == nullptr) return decode_tcp(pid, descriptor, end, snapshot);
@@ -198,7 +198,7 @@ Wait decode_eventfd(const Descriptor& descriptor, TreeSnapshot* snapshot) {
   return wait;
 }
 
-// One that has nothing to do completes nothing until somebody who has it asks for something.
+// An idle ring completes nothing until a process that has it asks for something.
 Wait decode_ring(const Descriptor& descriptor, TreeSnapshot* snapshot) {
   if (snapshot->is_foreign(descriptor)) return live_wait(WaitKind::kOther, "an io_uring from outside");
   if (descriptor.armed || descriptor.completed != 0) return live_wait(WaitKind::kOther, "an io_uring that is at work");
@@ -240,7 +240,7 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end
   }
 }
 
-// VTIME of termios(3) would do that, which is not seen.
+// VTIME of termios(3) may limit the read, which cannot be seen.
 void limit_read_of_terminal(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wait) {
   const char* const why = "a terminal, which may limit the time that a read takes";
   if (snapshot->assumptions().no_limit_from == 0) {
@@ -252,13 +252,13 @@ void limit_read_of_terminal(const ThreadSample& thread, TreeSnapshot* snapshot, 
 
 }  // namespace
 
-// Whatever Python does meanwhile: whoever serves it is one of its own clients.
+// Holds whatever Python does meanwhile: the process that serves the store is one of its own clients.
 bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
   return has_torch(pid, snapshot) && listens_at(pid, port, snapshot) &&
          has_client(pid, port, snapshot, [pid](pid_t client) { return client == pid; });
 }
 
-// SO_RCVTIMEO and SO_SNDTIMEO limit these calls, and no poll.
+// SO_RCVTIMEO and SO_SNDTIMEO limit these calls, but no poll.
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
   if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
@@ -277,7 +277,7 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnap
   return wait;
 }
 
-// Whatever it asks for, it hears of a hang-up: so the far ends of all that this descriptor can do count.
+// A poll always reports a hang-up too: so the far ends of all that this descriptor can do count.
 Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
   if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");

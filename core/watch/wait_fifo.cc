@@ -1,5 +1,5 @@
-// FIFOs of the file system: who waits for an end of one to be opened, read or written. Anybody who knows the name may
-// do that, so that a proof needs a FIFO that the tree has made where nobody else may look.
+// Waits for a FIFO of the file system to be opened, read or written at the other end. Any process that knows the name
+// may do that, so a proof needs a FIFO that the tree has made where no other user may look.
 #include <fcntl.h>
 #include <sys/syscall.h>
 

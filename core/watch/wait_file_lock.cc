@@ -9,7 +9,7 @@
 namespace mprun {
 namespace {
 
-// A lock of an open file is of no one process: the kernel says so of who has it, and of who waits for it.
+// A lock of an open file belongs to no one process: the kernel shows this number for its holder and its waiters.
 constexpr pid_t kOfOpenFile = -1;
 
 pid_t waiter_of(const ThreadSample& thread) {
@@ -18,7 +18,7 @@ pid_t waiter_of(const ThreadSample& thread) {
   return of_open_file ? kOfOpenFile : thread.pid;
 }
 
-// Threads of one process may wait for different locks, so the file has to be the same too, where its inode is told.
+// Threads of one process may wait for different locks, so the file has to be the same too, if its inode is known.
 std::vector<FileLock> blockers_of(const std::vector<FileLock>& locks, pid_t waiter, const Descriptor& file) {
   std::vector<FileLock> blockers;
   if (waiter == kOfOpenFile && file.info_inode == 0) return blockers;
@@ -39,7 +39,7 @@ bool is_same_lock(const FileLock& one, const FileLock& other) {
          one.inode == other.inode && one.begin == other.begin && one.end == other.end;
 }
 
-// Who of the tree has the open file whose lock it is; empty: not known.
+// The processes of the tree that have the open file with this lock; empty: not known.
 std::vector<pid_t> holders_of(const FileLock& lock, const TreeSnapshot& snapshot) {
   std::vector<pid_t> holders;
   for (const auto& [pid, process] : snapshot.processes()) {
@@ -55,7 +55,7 @@ std::vector<pid_t> holders_of(const FileLock& lock, const TreeSnapshot& snapshot
 
 }  // namespace
 
-// A lock of flock() belongs to an open file, which processes can share: whoever has that file open could give it up.
+// A lock of flock() belongs to an open file, which processes can share: any that has the file open could give it up.
 Wait decode_file_lock(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Descriptor* own = snapshot->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (own == nullptr) return live_wait(WaitKind::kFileLock, "its file is not known");
@@ -65,7 +65,7 @@ Wait decode_file_lock(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (blockers.empty()) return live_wait(WaitKind::kFileLock, "which process has the lock is not known");
   Wait wait{WaitKind::kFileLock, {}, {}, {}};
   for (const FileLock& blocker : blockers) {
-    // Of a lock by flock() the kernel tells who took it, as flock(1) does for a shell, which has the open file then.
+    // For flock(), the kernel names the process that took the lock: flock(1), say, whose shell then has the open file.
     std::vector<pid_t> holders;
     if (blocker.holder == kOfOpenFile || blocker.kind == FileLock::Kind::kFlock)
       holders = holders_of(blocker, *snapshot);

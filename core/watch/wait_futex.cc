@@ -1,4 +1,4 @@
-// Waits in futex(2), by the way glibc, libgomp and CPython use it.
+// Waits in futex(2), as glibc, libgomp and CPython use it.
 #include <linux/futex.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ bool is_blocking(int command) {
          command == 13 /* FUTEX_LOCK_PI2 */ || command == FUTEX_WAIT_REQUEUE_PI;
 }
 
-// With inheritance of priority the kernel knows the owner, and tells of its end.
+// With priority inheritance, the kernel knows the owner and reports its end.
 bool inherits_priority(int command) { return command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET; }
 
 // Only processes that have the same memory could wake it.
@@ -37,7 +37,7 @@ Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, TreeSnapsh
   return wait;
 }
 
-// What mprun.lock, barrier, queue and dict wait for. Of a lock only the thread that holds it can let go, or end.
+// Waits of mprun.lock, barrier, queue and dict. A lock becomes free only if its holder lets go, or ends.
 Wait sync_wait(const ThreadSample& thread, const SyncWord& word, TreeSnapshot* snapshot) {
   Wait wait{WaitKind::kSharedFutex, sync_kind_name(word.kind), {}, {}};
   wait.address = thread.call.arguments[0];
@@ -70,7 +70,7 @@ void look_for_mutex(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wa
   wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(owner);
 }
 
-// glibc's sem_t of 64-bit machines: the value, which is 0 and waited for to change, and the number of those who wait.
+// glibc's sem_t on 64-bit machines: the value, which is 0 and waited for to change, and the number of waiters.
 bool is_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
   constexpr std::uint64_t kWaitersOffset = 4;
   constexpr std::uint32_t kMostThreads = 1U << 22U;
@@ -103,7 +103,7 @@ Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
     }
     if (const auto word = snapshot->sync_word(*mapping, address)) return sync_wait(thread, *word, snapshot);
     if (mapping->shared) return shared_futex(thread, *mapping, snapshot);
-    // A futex in what may not be written is one of the file, not of our copy of it.
+    // A futex in memory that may not be written belongs to the file, not to our copy of it.
     if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");
     // pthread_join: the kernel clears the word when the thread it names ends.
     const auto tid = static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));

@@ -1,7 +1,7 @@
-// Semaphores and message queues of System V, and message queues of POSIX. A process outside of the tree needs no
-// preparation to use one: it is enough to know its number, or its name. So nothing is ever proved of such a wait. It is
-// judged if it is assumed that nobody outside comes; an object that the tree has not made, or that a process outside is
-// seen to use, is the outside even then.
+// Semaphores and message queues of System V, and message queues of POSIX. A process outside the tree needs only the
+// number or the name of one to use it. So nothing is ever proved about such a wait. It is judged if it is assumed that
+// no process outside uses the object; an object that the tree has not made, or that a process outside is seen to use,
+// is the outside even then.
 #include <fcntl.h>
 #include <sys/sem.h>
 #include <sys/syscall.h>
@@ -47,8 +47,8 @@ Wait timed_wait() {
   return wait;
 }
 
-// Of this IPC namespace, and made by the tree. Times are whole seconds here: one that was made in the second before the
-// tree counts as the tree's.
+// The object, if it is of this IPC namespace and made by the tree. Times are whole seconds here: one that was made in
+// the second before the tree counts as the tree's.
 std::optional<SysvObject> own_object(pid_t pid, const char* table, std::uint64_t id, TreeSnapshot* snapshot) {
   if (snapshot->proc()->link(std::to_string(pid) + "/ns/ipc") != snapshot->proc()->link("self/ns/ipc"))
     return std::nullopt;
@@ -85,7 +85,7 @@ Wait decode_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
   for (const sembuf& operation : operations) {
     const auto user = snapshot->proc()->semaphore_user(known->id, operation.sem_num);
     if (!user || snapshot->lives_outside(*user)) return live_wait_for(object);
-    // A server takes what its clients have given, and keeps it; SEM_UNDO would give it back at the server's end.
+    // A server takes what its clients have given, and keeps it; SEM_UNDO would give it back when the server ends.
     is_lock = is_lock && ((operation.sem_flg & SEM_UNDO) != 0 || operation.sem_op == 0);
     is_used_in_tree = is_used_in_tree && is_of_tree(*user, *snapshot);
     if (*user != 0) last_user = *user;
@@ -131,7 +131,7 @@ Wait decode_posix_queue(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (!snapshot->assumptions().nobody_connects || snapshot->is_foreign(*queue) || snapshot->is_open_outside(*queue)) {
     return live_wait_for(object);
   }
-  // Who has opened it only for the other direction is the partner in the tree.
+  // A process that has opened it only for the other direction is the partner in the tree.
   bool has_partner = false;
   for (const auto& [pid, process] : snapshot->processes()) {
     for (const Descriptor& other : process.descriptors) {

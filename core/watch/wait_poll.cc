@@ -49,8 +49,8 @@ std::optional<std::vector<Polled>> polled_by_select(const ThreadSample& thread, 
   return polled;
 }
 
-// Its set says by which numbers files were added to it. A number that now means another file proves nothing: the one
-// that was added may live on in another process.
+// An epoll set lists the numbers by which files were added to it. A number that now means another file proves nothing:
+// the one that was added may live on in another process.
 std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Descriptor* epoll = snapshot->descriptor(thread.pid, static_cast<std::int32_t>(thread.call.arguments[0]));
   if (epoll == nullptr || epoll->kind != Descriptor::Kind::kEpoll) return std::nullopt;
@@ -68,15 +68,15 @@ std::optional<std::vector<Polled>> polled_by_epoll(const ThreadSample& thread, T
   return polled;
 }
 
-// After a stop and a continuation the kernel restarts what had a time limit, and any poll. What it is cannot be told,
-// but nothing else without a limit has arguments like these.
+// After a stop and a continuation, the kernel restarts calls with a time limit, and any poll. Which call it is cannot
+// be seen, but no other call without a limit has arguments like these.
 bool is_endless_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto& arguments = thread.call.arguments;
   const std::uint64_t count = arguments[1];
   if (static_cast<std::int32_t>(arguments[2]) >= 0 || count == 0 || count > kMostDescriptors) return false;
   std::vector<pollfd> waits(count);
   if (!snapshot->memory(thread.pid, arguments[0], waits.data(), count * sizeof(pollfd))) return false;
-  constexpr int kEvents = 0x3fff;  // all that asm-generic/poll.h knows
+  constexpr int kEvents = 0x3fff;  // all events of asm-generic/poll.h
   const auto is_wait = [&](const pollfd& wait) {
     return snapshot->descriptor(thread.pid, wait.fd) != nullptr && wait.events != 0 && (wait.events & ~kEvents) == 0;
   };
@@ -114,7 +114,7 @@ std::optional<std::vector<Polled>> polled_by(const ThreadSample& thread, TreeSna
   }
 }
 
-// All eventfds have one inode, so which of them is in an epoll set cannot be told: any.
+// All eventfds have one inode, so an epoll set does not show which of them it holds: it may be any.
 void add_all_eventfds(const ThreadSample& thread, Polled number, TreeSnapshot* snapshot, Wait* wait) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
   if (descriptor == nullptr || descriptor->kind != Descriptor::Kind::kEventfd) return;

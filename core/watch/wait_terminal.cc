@@ -1,4 +1,4 @@
-// Pseudo-terminals: who waits at one side of one, and has to be read or written to at the other.
+// Pseudo-terminals: waits at one side, for a process to read or write at the other.
 #include "procfs/text_scan.h"
 #include "watch/wait.h"
 

@@ -13,40 +13,39 @@ constexpr Nanos kLookEvery = 200 * kNanosPerMilli;
 // Between samples of a tree that seems to stand still, and of one where only a part does.
 constexpr Nanos kSampleEvery = 40 * kNanosPerMilli;
 constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
-// How long a process must rest while others run, before it is worth a judgement; and between such judgements.
+// How long a process must rest while others run, before it is worth a judgement; and the time between such judgements.
 constexpr Nanos kRest = kNanosPerSecond;
 constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
-// While a tree is busy, so small a part of the time goes into the samples that find its new threads.
+// While a tree is busy, the samples that find its new threads take only this share of the time.
 constexpr Nanos kSampleShare = 1000, kLatestBusySample = 15 * kNanosPerSecond;
-// The same where all rest but those that wait for a GIL; and how often that is asked before the time in between
-// doubles.
+// How long all must rest but those that wait for a GIL; and how many looks at that before their interval doubles.
 constexpr Nanos kRestAtGil = 400 * kNanosPerMilli;
 constexpr int kManyLooksAtGil = 10, kMostDoublingsAtGil = 7;
 constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPerMilli,
                 kMostPatience = 800 * kNanosPerMilli;
-// How often it is looked whether anybody has got anywhere: a tenth of the time that counts as a stall.
+// How often to look whether any thread has got anywhere: a tenth of the time that counts as a stall.
 constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 * kNanosPerSecond;
-// Where only the main threads of processes are blocked, their other threads could still do something about it, such as
-// to end the one that is waited for. If they have not by then, they are not there for that.
+// If only the main threads of processes are blocked, their other threads could still do something about it, such as
+// ending the process that is waited for. If they have not by then, they are not there for that.
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
-// After that time something is said of what would be a deadlock, but for a few assumptions.
+// After this time, mprun reports what would be a deadlock but for a few assumptions.
 constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
 constexpr int kMostTriesAtGil = 30, kMostTriesAtRest = 10;  // a millisecond each
-// A tree that only polls uses so little of a CPU. It is looked at this often, less where a look costs much.
+// A tree that only polls uses at most this much of a CPU. It is looked at this often, less if a look is expensive.
 constexpr double kMostLoadOfPolls = 0.25;
-// A poll that is caught while it asks says nothing of what it waits for.
+// A poll that is caught while it looks around does not show what it waits for.
 constexpr int kTriesToName = 4;
 constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
-// Less where somebody spins: that costs more to see, and there is nothing else to do. Least until it has been seen
-// often enough to count.
+// A smaller share if a thread spins: that costs more to see, and there is nothing else to do. The smallest until it has
+// been seen often enough to count.
 constexpr Nanos kSpinLookShare = 30, kFirstSpinLookShare = 10;
-constexpr std::size_t kMostAssumedTold = 2;
-// Limits of waits from which on one may say something before they have passed.
+constexpr std::size_t kMostAssumedListed = 2;
+// A wait with at least this much time left may be reported before its limit has passed.
 constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
-// So many children with a bad end within that time are no accident.
+// So many children that end badly within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
-// A main thread waits for the end of processes that are stuck.
+// A main thread waits for the end of stuck processes.
 bool is_waited_for(const Judgement& judgement) {
   return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
     const auto& wakers = thread.wait.wakers;
@@ -56,7 +55,7 @@ bool is_waited_for(const Judgement& judgement) {
   });
 }
 
-bool somebody_runs(const Sample& sample) {
+bool any_thread_runs(const Sample& sample) {
   return std::any_of(sample.threads.begin(), sample.threads.end(),
                      [](const ThreadSample& thread) { return thread.call.running && thread.state != 'Z'; });
 }
@@ -106,7 +105,7 @@ std::unique_ptr<Sample> Watcher::sample_at_rest() {
   return sample;
 }
 
-// What runs in a process that rests waits for a GIL, and is just asking for it: it is looked at until it is back.
+// A running thread of a resting process waits for a GIL, and is just asking for it: looks at it until it waits again.
 void Watcher::catch_waiters_for_gil() {
   catch_at_rest(sample_.get(), kMostTriesAtGil,
                 [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
@@ -127,7 +126,7 @@ std::optional<Proof> Watcher::judge_part(const Sample& before, const Sample& aft
   return judge_sample(std::make_unique<Sample>(std::move(*part)));
 }
 
-// One that a running process started after the sample, and gave what it held, could wake those who seem stuck.
+// A process that a running one started after the sample, and gave what it held, could wake threads that seem stuck.
 bool Watcher::has_new_process() const {
   const auto tree = process_tree(proc_, tree_.root, tree_.with_root);
   return std::any_of(tree.begin(), tree.end(), [this](pid_t pid) {
@@ -136,27 +135,27 @@ bool Watcher::has_new_process() const {
   });
 }
 
-// Starts taking samples if it is worth it: when nobody moves, or somebody has rested for long while others do.
+// Starts to take samples if it is worth it: when no thread moves, or a process has rested for long while others run.
 void Watcher::wait_for_rest(Nanos now) {
   const bool look_at_all = now - last_part_ >= kRest;
   const bool ask = now >= next_gil_look_;
   const bool moved = activity_.has_moved(now, look_at_all, ask);
   if (ask && moved) {
     gil_looks_ = activity_.mover_wants_gil() ? gil_looks_ + 1 : 0;
-    // What goes on so is no hang, or has been told, or only looks like it: it is asked less and less.
+    // What goes on like this is no hang, or was reported, or only looks like a hang: it is asked less and less often.
     const int doublings = std::clamp(gil_looks_ - kManyLooksAtGil, 0, kMostDoublingsAtGil);
     next_gil_look_ = now + (kLookEvery << doublings);
   }
-  // Who wakes up again and again shall not be judged each time: the more often, the longer a rest must be.
+  // A tree that wakes up again and again is not judged each time: the more often it does, the longer a rest must be.
   if (moved && judged_still_) {
     patience_ = now - last_moved_ < kLongRest ? std::min(patience_ + kPatienceStep, kMostPatience) : 0;
   }
   if (moved) last_moved_ = now;
-  const bool nobody_moves = !moved && !activity_.knows_none();
+  const bool no_thread_moves = !moved && !activity_.knows_none();
   const bool helpers_late = helpers_until_ != 0 && now >= helpers_until_;
-  if (nobody_moves && ((judged_still_ && !helpers_late) || now - last_moved_ < patience_)) return;
+  if (no_thread_moves && ((judged_still_ && !helpers_late) || now - last_moved_ < patience_)) return;
   judged_still_ = false;
-  // Nobody moves but to ask for a GIL.
+  // No thread moves but to ask for a GIL.
   at_gil_ = moved && activity_.all_rest_since(now - kRestAtGil);
   bool part = false;
   if (at_gil_ && now - last_part_ >= kRestAtGil) {
@@ -170,7 +169,7 @@ void Watcher::wait_for_rest(Nanos now) {
     judged_resting_ = std::move(resting);
     last_part_ = now;
   }
-  // Threads that are not known yet were started by some that are, and those have moved.
+  // Unknown threads were started by known ones, and those have moved.
   if (moved && !part && !activity_.knows_none() && now - last_sample_ < busy_sample_every_) return;
   sample_again(now);
   last_sample_ = now;
@@ -206,7 +205,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   phase_ = Phase::kResting;
   const auto agreed = std::exchange(pending_, std::nullopt);
   judged_still_ = !of_part_ && proof;
-  if (!proof) judged_resting_.clear();  // it was no judgement: once more
+  if (!proof) judged_resting_.clear();  // there was no judgement: try again
   if (proof && proof->judgement.stuck.empty()) part_again_ = helpers_until_ = 0;
   if (!proof || proof->judgement.stuck.empty()) return std::nullopt;
   if (is_first) {
@@ -293,22 +292,22 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);
   const bool stalled = stood >= tree_.stall || respawns_for_ever(*stall_sample_, now);
-  if (!stalled || stall_told_ || !before) {
-    stall_told_ = stalled && stall_told_;
+  if (!stalled || stall_reported_ || !before) {
+    stall_reported_ = stalled && stall_reported_;
     return std::nullopt;
   }
   auto proof = judge_part(*before, *stall_sample_);
-  if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof tells more
+  if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof says more
   std::optional<Proof> named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit);
   for (int i = 0; i < kTriesToName && !named; ++i) named = judge_with_assumptions(sample_at_rest(), kAnyLimit);
   if (named) proof = std::move(named);
-  stall_told_ = true;
+  stall_reported_ = true;
   proof->verdict = HangVerdict::kStalled;
   proof->last_moved = now - std::max(stood, tree_.stall);
   return proof;
 }
 
-// One sample is enough where nothing is proved.
+// One sample is enough if nothing is proved.
 std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
                                                      std::set<pid_t> polls, std::map<pid_t, std::string> spins) {
   Proof proof;
@@ -322,12 +321,12 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
   const auto& assumed = proof.snapshot->assumed();
   const bool is_stuck = proof.judgement.is_deadlock() || is_waited_for(proof.judgement);
   if (!proof.sample->whole || !is_stuck || assumed.empty()) return std::nullopt;
-  for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedTold); ++i) {
+  for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedListed); ++i) {
     proof.but_for += (i == 0 ? "" : "; ") + assumed[i];
   }
   proof.needs_no_signal = proof.snapshot->assumes_no_signal();
   proof.needs_no_client = proof.snapshot->assumes_no_client();
-  if (assumed.size() > kMostAssumedTold) proof.but_for += "; and so on";
+  if (assumed.size() > kMostAssumedListed) proof.but_for += "; and so on";
   return proof;
 }
 
@@ -347,7 +346,7 @@ std::optional<Proof> Watcher::find_early_stall(Nanos now) {
   return proof;
 }
 
-// All that still run do so to look around and wait again.
+// All threads that still run do so to look around and wait again.
 std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   if (now < next_poll_look_) return std::nullopt;
   next_poll_look_ = now + kPollLookEvery;
@@ -373,11 +372,11 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   return proof;
 }
 
-// All that burn a CPU do so in calls that only wait.
+// All threads that burn a CPU do so in calls that only wait.
 std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
   if (now < next_spin_look_) return std::nullopt;
-  // On a crowded machine who spins gets no more of a CPU than others need to poll.
-  if (activity_.load() <= kMostLoadOfPolls && !somebody_runs(poll_sample_)) return std::nullopt;
+  // On a crowded machine, a thread that spins gets no more of a CPU than others need to poll.
+  if (activity_.load() <= kMostLoadOfPolls && !any_thread_runs(poll_sample_)) return std::nullopt;
   auto sample = sample_tree();
   spins_.take(*sample, now);
   const Nanos since = spins_.since();
@@ -397,7 +396,7 @@ std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
   return proof;
 }
 
-// It is told as a stall, for what goes on could do anything.
+// Reported as a stall, because the threads that go on could do anything.
 std::optional<Proof> Watcher::find_lost_helper(Nanos now) {
   if (tree_.stall == 0 || now - last_helper_look_ < kNanosPerSecond) return std::nullopt;
   last_helper_look_ = now;

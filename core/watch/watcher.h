@@ -1,7 +1,7 @@
-// Watcher: the watch over one tree of processes, asked at every look whether the tree, or a part of it, can never move
-// again. While threads run a look costs one pread (activity.h). When none has run for a while, or a process has
-// rested while others ran, three samples whose still parts agree (sample.h), each pair judged, make a proof; threads
-// that are stuck in a process that runs are found by orphaned_lock_watch.h. Called from the supervisor's own loop; has
+// Watcher: watches one tree of processes. At every look it decides whether the tree, or a part of it, can never move
+// again. While threads run, a look costs one pread (activity.h). When none has run for a while, or a process has rested
+// while others ran, it takes samples: three whose still parts agree (sample.h), each pair judged, make a proof.
+// orphaned_lock_watch.h finds threads that are stuck in a process that runs. Called from the supervisor's own loop; has
 // no thread and writes nothing into a watched process.
 #pragma once
 
@@ -17,20 +17,20 @@
 
 namespace mprun {
 
-/// What was proved, or else what was found, with the evidence it rests on.
+/// What was proved or found, with the evidence it rests on.
 struct Proof {
   std::unique_ptr<Sample> sample;
   std::unique_ptr<TreeSnapshot> snapshot;
   Judgement judgement;
   HangVerdict verdict = HangVerdict::kDeadlock;
   Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
-  std::map<pid_t, Nanos> last_moves;  ///< the same of each thread, where it is known
-  /// Of a stall: what would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
+  std::map<pid_t, Nanos> last_moves;  ///< the same for each thread, if it is known
+  /// For a stall: it would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
   std::string but_for;
-  bool needs_no_signal = false;  ///< of a stall: `but_for` is that no signal comes, among others
-  bool needs_no_client = false;  ///< the same, that nobody outside uses what a server would wait for
-  bool is_early = false;         ///< of a stall: long before the limit, for people only
-  pid_t lost_helper = 0;         ///< of a stall: the process whose pool takes no results any more (lost_helper.h)
+  bool needs_no_signal = false;  ///< for a stall: assumes that no signal comes, among others
+  bool needs_no_client = false;  ///< the same, that no process outside uses what a server would wait for
+  bool is_early = false;         ///< for a stall: long before the limit, and only reported
+  pid_t lost_helper = 0;         ///< for a stall: the process whose pool no longer takes results (lost_helper.h)
 };
 
 class Watcher {
@@ -38,26 +38,26 @@ class Watcher {
   struct Tree {
     pid_t root = 0;
     bool with_root = false;  ///< false: the descendants of `root` alone
-    Nanos stall = 0;         ///< when nobody has got anywhere for so long, that is told; 0: never
+    Nanos stall = 0;         ///< report a stall when no thread has got anywhere for so long; 0: never
   };
   using AskBoundary = std::function<TreeBoundary()>;
-  /// How many children of a process came to a bad end since `when` (monotonic).
+  /// How many children of a process ended badly since `when` (monotonic).
   using CountDeaths = std::function<std::size_t(pid_t parent, Nanos when)>;
 
   using TakeSample = std::function<void(const Sample&)>;
 
-  /// `outside` is called for every judgement, `taken` for every sample; `proc` outlives the watcher.
+  /// `boundary` is called for every judgement, `taken` for every sample; `proc` must outlive the watcher.
   Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths deaths, TakeSample taken = {});
 
   /// When to look again, monotonic.
   [[nodiscard]] Nanos next_look() const { return next_look_; }
-  /// Looks. A proof is returned once, and once more when it has changed: also when it has come to cover others, who
+  /// Looks. Returns a proof once, and again when it has changed, including when it has come to cover processes that
   /// could go on at first.
   [[nodiscard]] std::optional<Proof> look(Nanos now);
 
  private:
   enum class Phase {
-    kResting,  ///< until a look shows that it is worth to take samples
+    kResting,  ///< until a look shows that samples are worth taking
     kFirst,    ///< one sample taken
     kSecond,   ///< two that agree; what they prove is in pending_
   };
@@ -94,10 +94,10 @@ class Watcher {
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile
   bool at_gil_ = false;             ///< they only ask for a GIL
-  int gil_looks_ = 0;               ///< looks in a row that found that of who had run
-  Nanos busy_sample_every_ = 0;     ///< as what a sample costs allows
-  Nanos next_gil_look_ = 0;         ///< when that is asked again
-  bool judged_still_ = false;       ///< nobody has moved since the last judgement
+  int gil_looks_ = 0;               ///< looks in a row at which the thread that had run only wanted a GIL
+  Nanos busy_sample_every_ = 0;     ///< as the cost of a sample allows
+  Nanos next_gil_look_ = 0;         ///< when to ask for that again
+  bool judged_still_ = false;       ///< no thread has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<Sample> stall_sample_;
@@ -105,7 +105,7 @@ class Watcher {
   LostHelperWatch lost_helper_;
   Nanos last_helper_look_ = 0;
   StallMeter stall_;
-  bool stall_told_ = false;
+  bool stall_reported_ = false;
   Nanos judged_with_assumptions_ = 0;  ///< the last move before that
   SpinMeter spins_;
   Nanos next_spin_look_ = 0, judged_spins_ = 0;  ///< judged: since when they spun, or when that became a stall
@@ -120,12 +120,12 @@ class Watcher {
   };
   PollState judged_polls_;
   std::optional<Proof> pending_;
-  std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last proof
-  Nanos part_again_ = 0;  ///< when a part that is stuck is judged again, for who waits for it; 0: none is stuck
+  std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last reported proof
+  Nanos part_again_ = 0;  ///< when a stuck part is judged again, for processes that wait for it; 0: none is stuck
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something
-  Nanos helpers_until_ = 0;        ///< so long they are given time; 0: not any more
+  Nanos helpers_until_ = 0;        ///< they have time until then; 0: no longer
   Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0, last_stall_look_ = 0;
-  Nanos patience_ = 0;  ///< how long nobody must have moved before samples are taken
+  Nanos patience_ = 0;  ///< how long no thread must have moved before samples are taken
 };
 
 }  // namespace mprun

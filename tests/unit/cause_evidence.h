@@ -29,13 +29,13 @@ class CauseEvidence {
   const pid_t alive = getpid();
 
   void forked(pid_t pid, pid_t parent, unsigned threads) {
-    hear(pid, "fork\t" + std::to_string(parent) + '\t' + std::to_string(parent) + '\t' + std::to_string(threads));
+    receive(pid, "fork\t" + std::to_string(parent) + '\t' + std::to_string(parent) + '\t' + std::to_string(threads));
   }
   /// `status`: as of wait().
   void ended(pid_t pid, pid_t parent, int status) {
-    hear(parent, "end\t" + std::to_string(pid) + '\t' + std::to_string(status));
+    receive(parent, "end\t" + std::to_string(pid) + '\t' + std::to_string(status));
   }
-  void hear(pid_t pid, const std::string& text) { history.hear({pid, kHistoryNotes, text}); }
+  void receive(pid_t pid, const std::string& text) { history.receive({pid, kHistoryNotes, text}); }
 
   [[nodiscard]] HangCause of_hang() { return ask(RuleSet::kStuck); }
   [[nodiscard]] HangCause of_orphaned_lock() { return ask(RuleSet::kOrphanedLock); }

@@ -80,7 +80,7 @@ class ProcessHistoryTest : public testing::Test {
  protected:
   ProcessHistoryTest() : proc_(live_proc()), history_(std::move(*ProcessHistory::create(proc_.get()))) {}
 
-  void tell(pid_t pid, const std::string& text) { EXPECT_TRUE(history_.hear({pid, kHistoryNotes, text})); }
+  void tell(pid_t pid, const std::string& text) { EXPECT_TRUE(history_.receive({pid, kHistoryNotes, text})); }
   void tell_fork(pid_t pid, pid_t parent = getpid()) {
     tell(pid, "fork\t" + std::to_string(parent) + "\t" + std::to_string(parent) + "\t3");
   }
@@ -123,7 +123,7 @@ TEST_F(ProcessHistoryTest, RemembersAFork) {
 }
 
 TEST_F(ProcessHistoryTest, LeavesOtherNotesToOthers) {
-  EXPECT_FALSE(history_.hear({getpid(), "libgomp", "fork\t1\t1\t1"}));
+  EXPECT_FALSE(history_.receive({getpid(), "libgomp", "fork\t1\t1\t1"}));
   EXPECT_EQ(history_.fork_of(getpid()), nullptr);
 }
 
@@ -445,7 +445,7 @@ TEST(ProcessHistory, LeavesDescriptorsToOthers) {
   int known = 0;
   for (int i = 0; i < 30; ++i) {
     children.push_back(std::make_unique<Child>());
-    history->hear({children.back()->pid(), kHistoryNotes, "fork\t1\t1\t1"});
+    history->receive({children.back()->pid(), kHistoryNotes, "fork\t1\t1\t1"});
     if (history->fork_of(children.back()->pid()) != nullptr) ++known;
   }
   EXPECT_EQ(known, 20) << "a quarter of what there is";

@@ -82,7 +82,7 @@ class IgnoredTermination : public testing::Test {
     evidence_.proc.process(kParent).thread(kParent).waits_for_child(evidence_.alive);
     child().catches(SIGTERM).thread(evidence_.alive).sleeps();
     evidence_.forked(evidence_.alive, kParent, 1);
-    evidence_.hear(kParent, "term\t" + std::to_string(evidence_.alive));
+    evidence_.receive(kParent, "term\t" + std::to_string(evidence_.alive));
   }
   TreeProcess& child() { return evidence_.proc.process(evidence_.alive, kParent); }
   CauseEvidence evidence_;
