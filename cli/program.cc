@@ -277,8 +277,8 @@ class Program {
     const auto finding = watch_->look(monotonic_now());
     warn_of_access();
     if (!finding) return false;
-    const std::string& text = finding->event.text;
-    words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : text);
+    const std::string_view text = finding->event.text;
+    words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : std::string(text));
     if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
     code_ = kHung;
     return true;

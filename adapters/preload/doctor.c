@@ -114,9 +114,10 @@ static void send_findings(const struct findings* findings, const char* when, uns
   for (size_t i = 0; i < findings->count; ++i) {
     const struct finding* finding = &findings->all[i];
     const bool can_pause = find_symbol(&finding->object, "omp_pause_resource_all") != NULL;
-    note_and_wait(kName, "runtime\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", pid, when, finding->kind->name, finding->kind->adapter,
-         adapter_state(finding->kind->adapter), can_pause ? "can-pause" : "cannot-pause",
-         finding->team ? "team" : "no-team", *finding->object.path != '\0' ? finding->object.path : program);
+    note_and_wait(kName, "runtime\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s", pid, when, finding->kind->name,
+                  finding->kind->adapter, adapter_state(finding->kind->adapter),
+                  can_pause ? "can-pause" : "cannot-pause", finding->team ? "team" : "no-team",
+                  *finding->object.path != '\0' ? finding->object.path : program);
   }
 }
 

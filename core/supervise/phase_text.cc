@@ -11,8 +11,7 @@ std::string waiting_for_start(const PhaseFacts& facts) {
   if (!facts.stage.empty()) return std::string(facts.stage);
   if (facts.host && facts.processes == 0) return "waiting for the host to start";
   if (facts.starting == 1) return "waiting for worker " + std::to_string(facts.first_starting) + " to start";
-  return facts.starting > 1 ? waiting_for(static_cast<std::uint64_t>(facts.starting), "", "workers", " to start")
-                               : "";
+  return facts.starting > 1 ? waiting_for(static_cast<std::uint64_t>(facts.starting), "", "workers", " to start") : "";
 }
 
 std::string waiting_for_end(const PhaseFacts& facts) {

@@ -40,11 +40,15 @@ bool is_connection_to(const TcpSocket& socket, std::string_view port) {
   return socket.state == TcpSocket::State::kEstablished && socket.remote.ends_with(port);
 }
 
-bool has_torch(pid_t pid, TreeSnapshot* snapshot) {
+// `name`: the beginning of the file's name ("libtorch_cpu.so").
+bool has_library(pid_t pid, std::string_view name, TreeSnapshot* snapshot) {
   const auto& maps = snapshot->maps(pid);
-  return std::any_of(maps.begin(), maps.end(),
-                     [](const Mapping& mapping) { return mapping.path.find("/libtorch_cpu.so") != std::string::npos; });
+  return std::any_of(maps.begin(), maps.end(), [name](const Mapping& mapping) {
+    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).substr(0, name.size()) == name;
+  });
 }
+
+bool has_torch(pid_t pid, TreeSnapshot* snapshot) { return has_library(pid, "libtorch_cpu.so", snapshot); }
 
 bool listens_at(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
   const auto& sockets = snapshot->tcp_sockets(pid);
@@ -90,11 +94,24 @@ bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapsho
          });
 }
 
+// A socket of ZeroMQ (libzmq 4), to which processes of the tree have connected and no other. Its I/O thread stays at
+// the listener as long as the socket is open.
+bool only_zeromq_peers_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
+  const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
+  const auto& sockets = snapshot->tcp_sockets(pid);
+  return has_library(pid, "libzmq", snapshot) && has_client(pid, port, snapshot, [](pid_t) { return true; }) &&
+         std::none_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+           return is_connection_to(socket, port) && snapshot->socket_holders(socket.inode).empty();
+         });
+}
+
 Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
-  if (!snapshot->assumptions().nobody_connects || !only_ranks_come(pid, listener, snapshot)) {
+  const bool of_ranks = snapshot->assumptions().nobody_connects && only_ranks_come(pid, listener, snapshot);
+  if (!of_ranks && !(snapshot->assumptions().nobody_connects && only_zeromq_peers_come(pid, listener, snapshot))) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
-  snapshot->assume("a rank that was started elsewhere may connect to process " + std::to_string(pid));
+  snapshot->assume(std::string(of_ranks ? "a rank that was started elsewhere" : "a process outside") +
+                   " may connect to process " + std::to_string(pid));
   Wait wait{WaitKind::kSocket, "connections", {}, {}};
   add_processes(snapshot->everybody(), &wait);
   return wait;

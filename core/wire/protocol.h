@@ -87,7 +87,7 @@ static inline uint32_t mprun_claim_next(uint64_t claim) { return (uint32_t)(clai
 static inline uint32_t mprun_claim_limit(uint64_t claim) { return (uint32_t)claim; }
 
 /* Worker: may the task at `position` start? If so it is claimed. Positions wrap; differences are small. */
-static inline int mprun_claim_next(struct mprun_claim_slot* slot, uint32_t position) {
+static inline int mprun_claim_task(struct mprun_claim_slot* slot, uint32_t position) {
   uint64_t seen = __atomic_load_n(&slot->claim, __ATOMIC_ACQUIRE);
   for (;;) {
     if (mprun_claim_next(seen) != position || mprun_claim_limit(seen) == position) return 0;

@@ -16,7 +16,7 @@ class Header {
   [[nodiscard]] std::string_view name() const { return text(0, 100); }
   [[nodiscard]] std::optional<std::size_t> size() const { return octal(text(124, 12)); }
 
-  /// A regular file whose header is as it was written.
+  /// A regular file whose header is unmodified.
   [[nodiscard]] bool is_sound() const {
     return text(257, 6) == "ustar" && block_[156] == '0' && text(345, 155).empty() && octal(text(148, 8)) == sum();
   }
@@ -34,7 +34,7 @@ class Header {
     return number;
   }
 
-  /// Of all bytes, those of the checksum itself taken for spaces.
+  /// The sum of all bytes, with the checksum field itself counted as spaces.
   [[nodiscard]] std::size_t sum() const {
     std::size_t sum = 8 * ' ';
     for (std::size_t i = 0; i < block_.size(); ++i) {

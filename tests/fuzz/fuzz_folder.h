@@ -1,4 +1,4 @@
-// FuzzFolder: a folder for targets whose readers want names of files; there as long as the program runs.
+// FuzzFolder: a folder for targets whose readers need file names; it exists as long as the program runs.
 #pragma once
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ class FuzzFolder {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
-  /// Writes a file of the folder anew.
+  /// Writes a file of the folder again.
   void put(const char* name, std::string_view text) const {
     const Fd fd(open(file(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     require(write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()), "a file can be written");

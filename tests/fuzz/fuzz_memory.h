@@ -1,4 +1,4 @@
-// FuzzMemory: a process whose memory is one piece that a fuzz target fills, and whose files are a few it names.
+// FuzzMemory: a process with one piece of memory, which a fuzz target fills, and the few files that the target names.
 #pragma once
 
 #include <cstring>

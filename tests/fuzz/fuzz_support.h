@@ -1,4 +1,4 @@
-// What the fuzz targets have in common: promises, and the taking apart of an input.
+// What the fuzz targets share: promises, and the splitting of an input into values.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace mprun::fuzz {
 
-/// Ends the program where a promise is broken: the fuzzer keeps the input.
+/// Ends the program if a promise is broken, so that the fuzzer keeps the input.
 inline void require(bool holds, const char* promise) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
   std::abort();
 }
 
-/// The text with zeros in the place of some of it.
+/// The text with part of it replaced by zeros.
 inline std::string with_zeros(std::string_view text, std::size_t begin, std::size_t length) {
   std::string zeroed(text);
   begin = std::min(begin, zeroed.size());
@@ -27,7 +27,7 @@ inline std::string with_zeros(std::string_view text, std::size_t begin, std::siz
   return zeroed.replace(begin, length, length, '\0');
 }
 
-/// Takes values off the front of an input; where it is too short, zeros.
+/// Takes values off the front of an input; zeros where it is too short.
 class Bytes {
  public:
   explicit Bytes(std::string_view bytes) : rest_(bytes) {}

@@ -1,4 +1,4 @@
-// libFuzzer's entry into one target, which the build names.
+// libFuzzer's entry point for one target, which the build selects.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// fuzz_replay TARGET ARCHIVE: gives every file of a corpus to a target. It names each before it runs it, so that the
-// last one is the culprit where the target ends the program. A broken archive is a failure, and so is an empty one.
+// fuzz_replay TARGET ARCHIVE: gives every file of a corpus to a target. It prints each name before it runs the file, so
+// the last one is the culprit if the target ends the program. A broken archive is a failure, and so is an empty one.
 #include <algorithm>
 #include <fstream>
 #include <iostream>

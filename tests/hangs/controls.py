@@ -1,6 +1,6 @@
-"""The controls: programs that are easy to mistake for hangs, and come to their end if they are left alone.
+"""The controls: programs that are easy to mistake for hangs, and end if they are left alone.
 
-They are in controls/. Each takes the seconds for which it is quiet, where these are its own choice,
+They are in controls/. Each takes the seconds for which it is quiet, where it can choose them,
 or waits for what outside.py does.
 """
 
@@ -18,8 +18,8 @@ from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
 LOCKED_SECONDS = 5  # above the time within which an orphaned lock is proved
-STALL_SECONDS = 5  # the lowest limit for which those that move, so long, are no stalls
-OUTSIDE_SECONDS = 60  # the same for those that wait for us, however slow this machine makes us
+STALL_SECONDS = 5  # the lowest limit at which those that run for so long do not count as stalls
+OUTSIDE_SECONDS = 60  # the same for those that wait for the test, however slow this machine makes it
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Control:
 
     @property
     def stall_seconds(self) -> int:
-        """With which they are watched."""
+        """The stall limit that they are watched with."""
         return OUTSIDE_SECONDS if self.other.acts else self.stall
 
     @property
     def name(self) -> str:
-        """What the test of it is called."""
+        """The name of its test."""
         words = [Path(self.program).stem, *self.more]
         return "-".join([*words, self.other.__name__] if self.other is not Outside else words)
 
@@ -58,7 +58,7 @@ class Control:
 
 
 ALL = [
-    # A child, or a thread, that takes its time.
+    # A child or a thread that takes its time.
     Control("sleeping_child.py"),
     Control("computing_child.py"),
     Control("communicate.py"),
@@ -95,6 +95,7 @@ ALL = [
     Control("shell_waits.sh", seconds=2),
     Control("node_timer.js"),
     Control("gevent_idle.py"),
+    Control("zmq_slow_partner.py", seconds=4.5),
     Control("slow_partner.py", more=("barrier",)),
     Control("slow_partner.py", more=("condition",)),
     Control("slow_partner.py", more=("queue",)),
@@ -106,7 +107,7 @@ ALL = [
     Control("make_slow_rule.sh", seconds=2),
     Control("flock_slow_holder.sh", seconds=2),
     Control("node_slow_program.js", seconds=2),
-    # Pools and servers that have nothing to do just now.
+    # Pools and servers that are idle.
     Control("idle_pool.py"),
     Control("pool_slow_task.py"),
     Control("thread_pool_computing.py", seconds=LOCKED_SECONDS),
@@ -132,7 +133,7 @@ ALL = [
     Control("receive_timeout.py"),
     Control("select_timeout.py", seconds=4),
     Control("asyncio_idle.py"),
-    # Polls that decide something in the end.
+    # Polls that have an effect in the end.
     Control("poll_decides.py", seconds=8, more=("for",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("deadline",), stall=OUTSIDE_SECONDS),
@@ -148,7 +149,7 @@ ALL = [
     Control("io_uring.c", more=("epoll",)),
     Control("io_uring.c", seconds=1.5, more=("repeats",)),
     Control("timeout_command.sh", outside.SilentPipe),
-    # Waits that only somebody outside can end.
+    # Waits that only a process outside can end.
     Control("reader_of_file.py", outside.NamedPipe),
     Control("reader_of_file.py", outside.Terminal),
     Control("tcp_client.py", outside.Server),

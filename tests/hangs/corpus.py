@@ -1,7 +1,7 @@
-"""The hang corpus: one table of the cases, and what mprun is expected to say of each.
+"""The hang corpus: one table of the cases, and what mprun is expected to report for each.
 
 The programs are in cases/. In each, one comment `hangs here` marks the call that waits for what is
-stuck (the join), and `blocks here` a line where somebody else waits in vain.
+stuck (the join), and `blocks here` a line where another thread waits in vain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compiled import CASES, INTERPRETERS, build, copy_libgomp, why_not_installed
 
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
-STALL_SECONDS = 3  # of the runs whose hang can only be told by waiting
+STALL_SECONDS = 3  # for runs whose hang shows only by waiting
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,19 @@ class Case:
     program: str  # its file in cases/
     verdicts: tuple[str, ...]  # any of these is right
     causes: tuple[str, ...]  # any of these; none: the case is not about its cause
-    joins: tuple[str, ...] = ()  # how the name of the join may end; none: nobody joins
-    number: int | None = None  # in the list of reported bugs; none: a further variant
-    compiler: str | None = None  # of a C program
-    # How it looks once it hangs: "still", "stopped", "moving": only main rests,
-    # "spinning": the same, and Python cannot tell where its threads are, or "beside": main
-    # goes on with its work, so that mprun tells of it and ends nothing.
+    joins: tuple[str, ...] = ()  # how the name of the join may end; none: there is no join
+    number: int | None = None  # in the list of reported bugs; none: another variant
+    compiler: str | None = None  # for a C program
+    # Its state once it hangs: "still", "stopped", "moving": only main is at rest,
+    # "spinning": the same, and Python cannot report where its threads are, or "beside": main
+    # goes on with its work, so that mprun reports it and ends nothing.
     rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
-    mended: tuple[str, str] | None = None  # "Python" or a package, and its first version with which it does not hang
+    mended: tuple[str, str] | None = None  # "Python" or a package, and the first version with which it does not hang
 
     @property
     def name(self) -> str:
-        """What the test of it is called."""
+        """The name of its test."""
         stem = Path(self.program).stem
         return f"{stem}-{self.compiler}" if self.compiler else stem
 
@@ -77,7 +77,7 @@ class Case:
         return [str(program)]
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """`folder` for what it would leave in a temporary folder when it is killed."""
+        """`folder` is for temporary files that it would leave when it is killed."""
         adapters = {"MPRUN_ADAPTERS": self.adapters} if self.adapters else {}
         return {**harness.library_settings(folder), **adapters}
 
@@ -207,12 +207,13 @@ _VARIANTS = [
     Case("dataloader_lock_cycle.py", DEADLOCK, ("lock-cycle",), DATALOADER),
     Case("dataloader_unpicklable_batch.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
-    # Now and then its other thread waits instead of spinning.
+    # Sometimes its other thread waits instead of spinning.
     Case("pool_callback_raises.py", STALLED + DEADLOCK, ("pool-helper-lost",), POOL_JOIN, rest="spinning"),
     Case("pool_setstate_raises.py", STALLED, ("pool-helper-lost",), POOL_MAP, rest="spinning"),
     Case("tcp_both_read.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
+    Case("zmq_reply_never_sent.py", STALLED, NEVER_NOTIFIED),
     Case("unix_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("queue_polled_for_ever.py", STALLED, ("input-never-closed",), PROCESS_JOIN, rest="moving"),
     Case("collective_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
@@ -291,7 +292,7 @@ _VARIANTS = [
 
 
 def _with_compilers(cases: list[Case]) -> list[Case]:
-    """Each C program that is no OpenMP one twice: built by gcc and by clang."""
+    """Each C program without OpenMP twice: built by gcc and by clang."""
     told = []
     for case in cases:
         if case.program.endswith(".c") and case.compiler is None:
@@ -302,7 +303,7 @@ def _with_compilers(cases: list[Case]) -> list[Case]:
 
 
 ALL = _with_compilers(_REPORTED + _VARIANTS)
-HERE = [case for case in ALL if not case.why_not_here()]  # those that hang with the versions at hand
+HERE = [case for case in ALL if not case.why_not_here()]  # those that hang with the installed versions
 each_case = pytest.mark.parametrize(
     "case",
     [pytest.param(case, marks=pytest.mark.skipif(case not in HERE, reason=case.why_not_here())) for case in ALL],

@@ -1,6 +1,6 @@
-// Choices: where all that is random in a schedule comes from, so that a schedule is replayed from the list of its
-// choices, and shrunk by making that list shorter and smaller. By convention 0 is the dullest choice: a list that has
-// run out goes on with zeros.
+// Choices: the source of all that is random in a schedule, so that a schedule can be replayed from the list of its
+// choices, and shrunk by making that list shorter and smaller. By convention 0 is the least eventful choice: a list
+// that has run out continues with zeros.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Choices {
  public:
   /// New choices, recorded.
   explicit Choices(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1), random_(true) {}
-  /// These choices again.
+  /// Replays these choices.
   explicit Choices(std::vector<std::uint32_t> list) : list_(std::move(list)) {}
 
   /// A number below `below`.

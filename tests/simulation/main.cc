@@ -63,7 +63,7 @@ bool read_options(const std::vector<const char*>& args, Options* options) {
   return true;
 }
 
-/// What one process of several found.
+/// What one of several processes found.
 struct Share {
   Stats stats;
   bool failed = false;
@@ -82,7 +82,7 @@ Share run_share(const Options& options, std::uint64_t job) {
   return share;
 }
 
-/// Runs the shares in processes of their own; a share whose process died counts as failed.
+/// Runs each share in a separate process; a share whose process died counts as failed.
 bool run_all(const Options& options, std::vector<Share>* shares) {
   std::vector<Fd> pipes;
   for (std::uint64_t job = 0; job < options.jobs; ++job) {
@@ -115,7 +115,7 @@ bool run_all(const Options& options, std::vector<Share>* shares) {
   return whole;
 }
 
-// Replays the schedule of a seed and prints its steps, shrunk if wanted. Returns the exit code.
+// Replays the schedule of a seed and prints its steps, shrunk on request. Returns the exit code.
 int show(std::uint64_t seed, bool shrinks) {
   Choices choices(seed);
   Stats stats;

@@ -6,7 +6,7 @@
 namespace mprun::simulation {
 namespace {
 
-// What the scheduler's own limits allow; it may use less.
+// The scheduler's own limits; it may use less.
 constexpr std::size_t kMostInFlight = 4097;
 
 }  // namespace
@@ -108,7 +108,7 @@ void Oracle::before(const event::WorkerReady& e) {
   start_deaths_ = 0;
 }
 
-// Who interrupts a job may signal its processes, too: their ends are no fault of tasks then.
+// A user who interrupts a job may also signal its processes: tasks are not to blame for those ends.
 Cause Oracle::cause_of_end(const SlotBook& book, bool from_outside, Cause own) const {
   if (book.cause != Cause::kNone) return book.cause;
   return from_outside && stop_ == Cause::kInterrupted ? Cause::kInterrupted : own;

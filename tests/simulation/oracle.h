@@ -1,6 +1,6 @@
-// Oracle: what has to hold of the scheduler's answers, whatever happens. It keeps its own books of tasks and slots,
-// from events and actions alone, and compares each action with what these allow, and the whole with what they demand.
-// Used by Session, which tells it of each step; owns the books.
+// Oracle: what must hold for the scheduler's answers, whatever happens. It keeps its own books of tasks and slots,
+// from events and actions alone, and checks each action against what the books allow, and the whole step against what
+// they demand. Used by Session, which reports each step to it; owns the books.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct TaskBook {
 
 struct SlotBook {
   bool present = false, ready = false, retired = false;  ///< StartWorker, WorkerReady, Retire, until WorkerGone
-  std::deque<TaskAttempt> held;                          ///< as the shell holds them: less what was taken back
+  std::deque<TaskAttempt> held;                          ///< as the shell holds them: without those taken back
   int take_backs = 0;                                    ///< asked for and not yet answered
   int handed = 0;
   Nanos head_since = 0, retired_at = 0;
@@ -57,9 +57,9 @@ class Oracle {
   Oracle(const Policy& policy, std::uint64_t total, const std::vector<bool>* ended_earlier, const Scheduler* scheduler,
          Stats* stats);
 
-  /// Before the scheduler sees it.
+  /// Called before the scheduler sees the event.
   void expect(const Event& event, Nanos now);
-  /// What it answered, before anything of that is done.
+  /// The scheduler's answer, before any of it is carried out.
   void check(const Event& event, const std::vector<Action>& actions);
   /// The shell has taken back `count` tasks from the end of what `slot` holds.
   void took_back(int slot, std::uint32_t count);
@@ -147,9 +147,9 @@ class Oracle {
   Nanos now_ = 0, begun_ = 0, stop_deadline_ = 0;
   Cause stop_ = Cause::kNone, stop_before_ = Cause::kNone;
   bool start_failed_before_ = false;
-  bool rank_failed_ = false;  ///< in this step: all others are to be ended at once
+  bool rank_failed_ = false;  ///< in this step: all others must be ended at once
   int interrupts_ = 0, start_deaths_ = 0, pending_take_backs_ = 0;
-  std::optional<Cause> kill_all_;         ///< the event at hand demands that all are killed at once, for this
+  std::optional<Cause> kill_all_;         ///< the current event demands that all be killed at once, for this
   int kill_slot_ = -1;                    ///< or this one,
   Cause kill_slot_cause_ = Cause::kNone;  ///< for this
   std::optional<Ending> ending_;

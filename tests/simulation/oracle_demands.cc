@@ -1,4 +1,4 @@
-// What the scheduler has to have done by the end of a step; oracle.cc says what it may do.
+// What the scheduler must have done by the end of a step; oracle.cc says what it may do.
 #include <algorithm>
 
 #include "oracle.h"
@@ -6,7 +6,7 @@
 namespace mprun::simulation {
 namespace {
 
-// The scheduler takes tasks back sooner than that.
+// The scheduler takes tasks back sooner than this.
 constexpr Nanos kLongBehindAnother = kNanosPerSecond;
 constexpr std::uint64_t kMostQueued = 4097;
 
@@ -88,7 +88,7 @@ void Oracle::check_due(const SlotBook& book) {
             "a worker that ignores TERM is not killed in time");
     return;
   }
-  if (policy_.process_per_task && book.held.empty()) return;  // no process is there
+  if (policy_.process_per_task && book.held.empty()) return;  // there is no process
   require(!book.retired || now_ - book.retired_at < policy_.join_limit, "a worker does not end, and may");
   require(!bounded() || now_ < stop_deadline_ || (!book.retired && book.held.empty()),
           "a worker goes on behind the end of the job");

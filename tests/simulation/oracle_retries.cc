@@ -1,4 +1,4 @@
-// What the oracle demands of what is tried again: tasks, when and beside which others, and workers.
+// What the oracle demands of retries: of tasks, when and next to which others, and of workers.
 #include <algorithm>
 
 #include "oracle.h"
@@ -6,7 +6,7 @@
 namespace mprun::simulation {
 namespace {
 
-constexpr int kTrusted = 2;  // deaths, after which a task waits for all others
+constexpr int kTrusted = 2;  // deaths after which a task waits for all others
 constexpr int kMostStartDeaths = 3;
 constexpr int kMostVainStarts = 20, kOwnVainStart = 7, kOtherVainStart = 1;
 

@@ -1,4 +1,4 @@
-// What the processes of a session do, and when mprun hears of it.
+// What the processes of a session do, and when mprun learns of it.
 #include <algorithm>
 
 #include "session.h"
@@ -21,7 +21,7 @@ void Session::happen(int slot) {
   } else if (process.life == Life::kDead && setup_.policy.process_per_task) {
     process.life = Life::kNone;
     deliver_all(slot);
-  } else if (process.life == Life::kDead) {  // mprun hears of it
+  } else if (process.life == Life::kDead) {  // mprun learns of it
     deliver_all(slot);
     if (!failure_.empty() || crashed_) return;
     const bool started = at(slot).running;
@@ -31,7 +31,7 @@ void Session::happen(int slot) {
   }
 }
 
-// The watch has a look. It may be wrong: a deadline that has passed is no proof.
+// The watch takes a look. It may be wrong: a passed deadline is not proof.
 void Session::find_hang(int slot) {
   const Process& process = at(slot);
   if (process.life != Life::kAlive || (!process.hung && !may(scenario_.hangs, 10))) return;
@@ -72,7 +72,7 @@ void Session::happen_queued(int slot) {
   process.life = Life::kAlive;
 }
 
-// Fork fails, or the host is gone: nobody will ever start.
+// Fork fails, or the host is gone: no worker will ever start.
 void Session::launch_fails() {
   if (setup_.policy.process_per_task && !setup_.policy.ranks) return;
   stats_.saw(Seen::kLaunchFailures);
@@ -83,7 +83,7 @@ void Session::launch_fails() {
   }
 }
 
-// --- commands and ranks: a process a task ---
+// --- commands and ranks: one process per task ---
 
 void Session::end_process(int slot, bool failed) {
   Process& process = at(slot);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostWorkers = 100'000;
 
-/// The slot that an event speaks of; 0 for those that speak of none.
+/// The slot that an event refers to; 0 if it refers to none.
 int slot_of(const Event& event) {
   return std::visit(
       [](const auto& e) {
@@ -40,7 +40,7 @@ class Replay {
   }
 
  private:
-  // The next line that is no comment. Without its newline it is torn: mprun was killed while it wrote.
+  // The next line that is not a comment. Without its newline it is torn: mprun was killed while writing it.
   bool next() {
     do {
       if (!std::getline(log_, line_)) return false;

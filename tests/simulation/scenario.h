@@ -1,4 +1,4 @@
-// Scenario: what is fixed before a schedule runs: the job's policy, and which kinds of trouble it may meet.
+// Scenario: what is fixed before a schedule runs: the job's policy, and the kinds of trouble that may occur.
 #pragma once
 
 #include "choices.h"

@@ -30,7 +30,7 @@ Resume read_journal(const Scenario& scenario, const Journal& journal) {
 
 void lose_tail(Journal* journal, Choices* choices, Stats* stats) {
   const auto unsynced = static_cast<std::uint32_t>(std::exchange(journal->unsynced, 0));
-  if (unsynced == 0 || choices->pick(2) == 0) return;  // mprun alone was killed: what it wrote is there
+  if (unsynced == 0 || choices->pick(2) == 0) return;  // only mprun was killed: what it wrote is kept
   stats->saw(Seen::kLostTails);
   const std::size_t lost = choices->pick(unsynced + 1);
   journal->ends.resize(journal->ends.size() - lost);
@@ -50,7 +50,7 @@ std::optional<std::string> run_schedule(Choices* choices, Stats* stats, std::str
     if (resume.fault) return resume.fault;
     if (number > 0 && all_ended(resume)) return std::nullopt;
     const bool last = number >= scenario.sessions;
-    if (last && scenario.policy.ranks) return std::nullopt;  // ranks are run again as a whole
+    if (last && scenario.policy.ranks) return std::nullopt;  // ranks are rerun as a whole
     Session::Setup setup;
     setup.scenario = &scenario;
     setup.policy = scenario.policy;

@@ -1,4 +1,4 @@
-// The shell's side of a session: events in, actions done; processes.cc has what the processes do.
+// The shell's side of a session: it receives events and carries out actions; processes.cc models the processes.
 #include "session.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void Session::post(const Event& event) {
     }
     for (const Action& action : actions) {
       if (may(scenario_.crashes, 400)) {
-        crashed_ = true;  // in the midst of it
+        crashed_ = true;  // in the middle of it
         return;
       }
       std::visit([this](const auto& wanted) { perform(wanted); }, action);
@@ -89,7 +89,7 @@ void Session::perform(const action::ReadInputs& wanted) {
       ++next_input_;
       if (!skip) ++read.count;
     }
-    // The end comes at once only with inputs that are not slow.
+    // The end comes at once only if the inputs are not slow.
     if (next_input_ == scenario_.total && (!scenario_.slow_inputs || calm_)) readable_ = scenario_.total + 1;
   }
   read.first = next_input_ - read.count;
@@ -250,7 +250,7 @@ void Session::trouble() {
   }
 }
 
-// From here on every process does what it is told, and at once. The job has to end.
+// From here on every process obeys at once. The job has to end.
 void Session::all_obey() {
   calm_ = true;
   const std::uint64_t rounds = 500 + scenario_.total;

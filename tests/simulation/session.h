@@ -1,8 +1,8 @@
-// Session: one life of mprun. It stands for the shell and what is around it (supervisor, pool, hosts, workers, inputs,
-// clock, disk), drives a Scheduler through all of that by random choices, and shows each step to the Oracle. What the
-// shell and the worker pools cannot deliver does not happen here: messages of a worker come in their order, those that
-// it wrote before it died come before its end, and TakenBack and InputsRead are queued behind what the shell is just
-// doing.
+// Session: one life of mprun. It models the shell and its surroundings (supervisor, pool, hosts, workers, inputs,
+// clock, disk), drives a Scheduler through them by random choices, and shows each step to the Oracle. What the
+// shell and the worker pools cannot deliver does not happen here: messages of a worker arrive in order, those that
+// it wrote before it died arrive before its end, and TakenBack and InputsRead are queued after what the shell is
+// currently doing.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@
 
 namespace mprun::simulation {
 
-/// What outlives mprun: which tasks have ended, in order; the last `unsynced` ends may be lost with the machine.
+/// What outlives mprun: which tasks have ended, in order; a crash of the machine may lose the last `unsynced` ends.
 struct Journal {
   struct End {
     TaskId task = 0;
@@ -37,7 +37,7 @@ class Session {
     Journal* journal = nullptr;
     Choices* choices = nullptr;
     Stats* stats = nullptr;
-    std::string* log = nullptr;  ///< nullptr: not wanted
+    std::string* log = nullptr;  ///< may be nullptr
   };
   explicit Session(Setup setup);
   [[nodiscard]] End run();
@@ -47,18 +47,18 @@ class Session {
  private:
   enum class Life {
     kNone,
-    kQueued,  ///< it is to be started, or for a slot without processes: to be told ready
+    kQueued,  ///< to be started, or, for a slot without processes, to be reported ready
     kAlive,
-    kDead,  ///< the shell has not heard of that
+    kDead,  ///< and the shell does not know yet
   };
   enum class Message { kReady, kStartFailed, kOk, kFailed };
-  /// The process of a slot and what of it has not reached mprun.
+  /// The process of a slot and what has not reached mprun yet.
   struct Process {
     Life life = Life::kNone;
     bool said_ready = false, hung = false, running = false;
-    bool term = false, kill = false, stop = false;  ///< sent to it: signals, and the word to end
-    bool to_be_gone = false;                        ///< of a slot without a process: WorkerGone comes
-    bool signalled = false;                         ///< kDead: by a signal that anybody may have sent
+    bool term = false, kill = false, stop = false;  ///< sent to it: signals, and the request to end
+    bool to_be_gone = false;                        ///< of a slot without a process: WorkerGone follows
+    bool signalled = false;                         ///< kDead: by a signal that any process may have sent
     std::uint32_t unclaimed = 0;                    ///< tasks that it may start
     std::deque<Message> pipe;
   };
@@ -116,8 +116,8 @@ class Session {
   bool calm_ = false, crashed_ = false, stepping_ = false, disk_full_ = false;
   Nanos now_ = 1000 * kNanosPerSecond;
   std::deque<Event> posted_;
-  TaskId next_input_ = 0, readable_ = 0;  ///< inputs: the next, and the first that is not there yet
-  std::uint64_t wanted_inputs_ = 0;       ///< asked for, and nothing was there
+  TaskId next_input_ = 0, readable_ = 0;  ///< inputs: the next, and the first not available yet
+  std::uint64_t wanted_inputs_ = 0;       ///< requested while none was available
 };
 
 }  // namespace mprun::simulation

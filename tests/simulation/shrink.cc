@@ -5,7 +5,7 @@
 namespace mprun::simulation {
 namespace {
 
-/// Tries changes to a list; keeps those after which the same thing still does not hold.
+/// Tries changes to a list; keeps those after which the same rule is still broken.
 class Shrinker {
  public:
   Shrinker(std::vector<std::uint32_t> list, std::string failure)

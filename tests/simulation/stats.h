@@ -1,4 +1,4 @@
-// What kinds of things happened in the schedules, and how often: shows that the interesting ones did.
+// Counts the kinds of events in the schedules, to show that the interesting ones occurred.
 #pragma once
 
 #include <array>

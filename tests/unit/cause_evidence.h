@@ -1,5 +1,5 @@
-// CauseEvidence: a tree that a test writes down, as the rules of causes.h get to see it. Its processes have numbers
-// that no process of this machine has, but for `alive`, which is ours: of it alone a ProcessHistory can remember more
+// CauseEvidence: a made-up tree in the form in which the rules of causes.h receive it. Its processes have numbers
+// that no process of this machine has, except `alive`, which is ours: only for it can a ProcessHistory record more
 // than the end.
 #pragma once
 
@@ -22,16 +22,16 @@ class CauseEvidence {
   ProcessHistory history = std::move(*ProcessHistory::create(&proc));
   TreeBoundary boundary;
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
-  std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call tells
+  std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call implies
   pid_t lost_helper = 0, late = 0;                   ///< see Evidence
 
-  /// A process of which the history remembers by whom it was forked, and that it was told to end.
+  /// A process for which the history records which process forked it, and that it was sent a request to end.
   const pid_t alive = getpid();
 
   void forked(pid_t pid, pid_t parent, unsigned threads) {
     receive(pid, "fork\t" + std::to_string(parent) + '\t' + std::to_string(parent) + '\t' + std::to_string(threads));
   }
-  /// `status`: as of wait().
+  /// `status`: as from wait().
   void ended(pid_t pid, pid_t parent, int status) {
     receive(parent, "end\t" + std::to_string(pid) + '\t' + std::to_string(status));
   }

@@ -1,4 +1,4 @@
-// core/cluster/blocks.h: the cutting, the names of blocks, and whose heartbeat has stopped.
+// core/cluster/blocks.h: splitting into blocks, the names of blocks, and detecting a stopped heartbeat.
 #include "cluster/blocks.h"
 
 #include <gtest/gtest.h>

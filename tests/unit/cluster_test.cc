@@ -1,4 +1,4 @@
-// core/cluster: shards and their tasks, lists of hosts, what variables say, batch scripts.
+// core/cluster: shards and their tasks, host lists, what environment variables say, batch scripts.
 #include <gmock/gmock.h>
 
 #include "cluster/allocation.h"

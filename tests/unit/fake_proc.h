@@ -1,12 +1,12 @@
-// FakeProc: a tree of processes that a test writes down, as a ProcSource. Processes and threads are made by
-// FakeProc::process() and thread(), and told what they do by calls that may be chained:
+// FakeProc: a ProcSource with a made-up tree of processes. FakeProc::process() and thread() make processes and
+// threads; chained calls say what these do:
 //
 //   FakeProc proc;
 //   proc.process(10).thread(10).waits_for_child(11);
 //   proc.process(11, 10).pipe(3, 77, O_RDONLY).thread(11).reads(3);
 //   EXPECT_TRUE(judged(&proc).is_deadlock);
 //
-// Whatever is not told is harmless: no descriptors, no handlers, no timers. Everything is in memory; nothing is cached,
+// Everything not set is harmless: no descriptors, no handlers, no timers. Everything is in memory; nothing is cached,
 // so that a test may change it between two samples.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace mprun {
 
-/// One thread: blocked, unless it is told otherwise, in pause().
+/// One thread: blocked in pause() unless set otherwise.
 class TreeThread {
  public:
   pid_t tid = 0;
@@ -34,7 +34,7 @@ class TreeThread {
   std::int64_t number = SYS_pause;
   std::array<std::uint64_t, 6> arguments{};
   bool running = false, own_descriptors = false;
-  bool garbled = false;  ///< what is told of its call makes no sense
+  bool garbled = false;  ///< what /proc says of its call makes no sense
   pid_t tracer = 0;
   std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = 0x7f0000000102;
   std::string wchan = "0";
@@ -71,8 +71,8 @@ class TreeProcess {
   std::map<std::uint64_t, char> bytes;
   std::uint64_t caught = 0, ignored = 0;
   bool readable = true, hidden_descriptors = false, forked = false;
-  bool of_another = false;    ///< another user's: see FakeProc::hides_others
-  std::string namespace_ids;  ///< of the line NSpid, where it has one
+  bool of_another = false;    ///< belongs to another user: see FakeProc::hides_others
+  std::string namespace_ids;  ///< of the line NSpid, if it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
   std::string exe = "/usr/bin/program", cwd = "/", ipc_namespace = "ipc:[1]";
@@ -108,7 +108,7 @@ class TreeProcess {
     return open(fd, "anon_inode:[eventfd]", O_RDWR,
                 "ino:\t2\neventfd-count: 0\neventfd-id: " + std::to_string(id) + "\n");
   }
-  /// An io_uring that has taken and completed so many requests; all completions were fetched.
+  /// An io_uring that has taken and completed so many requests; all completions have been fetched.
   TreeProcess& ring(int fd, int inode, int taken = 0, int completed = 0) {
     const std::string begun = std::to_string(taken);
     const std::string ended = std::to_string(completed);
@@ -131,7 +131,7 @@ class TreeProcess {
         "7e0000000000-7e0000001000 " + rights + " 00000000 " + device + ' ' + std::to_string(inode) + ' ' + path + '\n';
     return *this;
   }
-  /// Thread `tid` waits in glibc's code for a mutex at `address` that is `owner`'s.
+  /// Thread `tid` waits in glibc's code for a mutex at `address` owned by thread `owner`.
   TreeThread& waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind = 0);
   template <typename T>
   TreeProcess& put(std::uint64_t address, const T& value) {
@@ -140,7 +140,7 @@ class TreeProcess {
     for (std::size_t i = 0; i < raw.size(); ++i) bytes[address + i] = raw[i];
     return *this;
   }
-  /// With zeros after it, to the end of its page.
+  /// Followed by zeros up to the end of its page.
   TreeProcess& put_text(std::uint64_t address, const std::string& text) {
     constexpr std::uint64_t kPage = 4096;
     const std::uint64_t end = address + text.size() + 1;
@@ -174,13 +174,13 @@ class FakeProc : public ProcSource {
   std::string sysv_semaphores, sysv_queues;                   ///< the tables of /proc/sysvipc
   std::map<std::pair<int, unsigned>, pid_t> semaphore_users;  ///< by set and number
   bool knows_names = true, knows_kcmp = true;
-  /// As the option hidepid does. Process 1 is both mprun, whose threads and children are ours to see, and init.
+  /// As the option hidepid does. Process 1 is both mprun, whose threads and children we may see, and init.
   bool hides_others = false;
   bool tells_children = true;  ///< in the file "children" of a thread
 
   FakeProc() { process(1, 0).thread(1).running = true; }
 
-  /// `parent`: 1 is mprun, which is not of the tree.
+  /// `parent`: 1 is mprun, which does not belong to the tree.
   TreeProcess& process(pid_t pid, pid_t parent = 1) {
     TreeProcess& made = processes[pid];
     made.pid = pid;
@@ -229,7 +229,7 @@ class FakeProc : public ProcSource {
   [[nodiscard]] std::optional<std::string> children_text(pid_t parent) const;
   struct Place {
     TreeProcess* process = nullptr;
-    TreeThread* thread = nullptr;  ///< never nullptr if the process is not: the first one, unless another is named
+    TreeThread* thread = nullptr;  ///< not nullptr if the process is not: the first one, unless another is named
     std::string rest;
   };
   [[nodiscard]] TreeProcess* owner_of(pid_t tid);
@@ -321,10 +321,10 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (place.rest == "net/tcp") return tcp;
   if (place.rest == "net/tcp6") return tcp6;
   if (place.rest == "children") return children_text(process.pid);
-  if (!process.readable) return std::nullopt;  // what is above, everybody may read
+  if (!process.readable) return std::nullopt;  // any process may read what is above
   if (place.rest == "syscall") return syscall_text(thread);
   if (place.rest == "wchan") return thread.wchan;
-  if (thread.state == 'Z') return "";  // what follows is gone with its memory and descriptors
+  if (thread.state == 'Z') return "";  // what follows has gone with its memory and descriptors
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;
   if (place.rest == "io") return process.io;
@@ -396,7 +396,7 @@ inline std::string tcp_line(const std::string& local, const std::string& remote,
   return text.data();
 }
 
-/// Processes, judged at once.
+/// The result for processes, judged once.
 struct Judged {
   std::map<pid_t, Wait> waits;  ///< by thread
   std::set<pid_t> stuck, live;

@@ -1,4 +1,4 @@
-// FakeProcess: a ProcSource whose files, links and memory a test writes down.
+// FakeProcess: a ProcSource with made-up files, links and memory.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ class FakeProcess : public ProcSource {
   std::map<std::uint64_t, std::vector<std::string>> names;  ///< by inode, in any folder
   std::map<std::string, std::vector<std::string>> folders;
 
-  /// Puts a value into memory, over what was there.
+  /// Puts a value into memory, replacing what was there.
   template <typename T>
   void put(std::uint64_t address, const T& value) {
     put_bytes(address, {reinterpret_cast<const char*>(&value), sizeof value});

@@ -1,4 +1,4 @@
-// FakeTree: processes with their memory and CPU time, from a /proc that a test writes down.
+// FakeTree: processes with their memory and CPU time, from a made-up /proc.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@ namespace mprun {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
-/// Counts who is walked through.
+/// Counts the processes that are walked through.
 class FakeTree : public FakeProcess {
  public:
   int walks = 0;
-  char state = 'S';             ///< of those that are made from now on
+  char state = 'S';             ///< of processes made from now on
   std::uint64_t cpu_ticks = 0;  ///< the same
 
   void process(pid_t pid, pid_t parent, pid_t group, std::uint64_t resident_mib, std::uint64_t faults = 0) {

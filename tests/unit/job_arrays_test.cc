@@ -1,4 +1,4 @@
-// What resolve() makes of arrays as inputs: headers of .npy and .safetensors files, sound and lying, names and `call`.
+// How resolve() treats arrays as inputs: headers of .npy and .safetensors files, valid and invalid, names and `call`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -285,7 +285,7 @@ TEST_F(JobArrays, FoldersAndPatternsAreFilesOneByOne) {
   }
   EXPECT_EQ(names(arrays(R"("npy": "\\[p\\]\\*/[ab].npy")")), "a.npy b.npy ");
   EXPECT_EQ(names(arrays(R"("npy": "*/?.npy")")), "a.npy b.npy c.npy ");
-  EXPECT_EQ(refusal(R"("npy": "*/c.npy")"), "accepted");  // without batch an array without rows is a task, too
+  EXPECT_EQ(refusal(R"("npy": "*/c.npy")"), "accepted");  // without batch an array without rows is a task too
   EXPECT_THAT(refusal(R"("npy": "*/c.npy", "batch": 1)"), HasSubstr("the arrays have no rows"));
   EXPECT_THAT(refusal(R"("npy": "*/n*")"), HasSubstr("notes.txt: is not a .npy file"));
   EXPECT_THAT(refusal(R"("npy": "*/x*")"), HasSubstr("no file name matches"));
@@ -294,7 +294,7 @@ TEST_F(JobArrays, FoldersAndPatternsAreFilesOneByOne) {
   write("[p]*/d.npy", npy(dictionary("'<f8'", "()"), 8));
   EXPECT_EQ(refusal(R"("npy": "[p]*")"), "accepted");
   EXPECT_THAT(refusal(R"("npy": "[p]*", "batch": 2)"), HasSubstr("d.npy: holds a single number"));
-  write_rows("[1].npy", 2);  // a file that is there is no pattern
+  write_rows("[1].npy", 2);  // an existing file is not a pattern
   EXPECT_FALSE(arrays(R"("npy": "[1].npy")").one_by_one);
 }
 

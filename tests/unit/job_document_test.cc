@@ -1,4 +1,4 @@
-// Document: reading JSON texts, what is refused and how, and lines of JSON pointers.
+// Document: reading JSON texts, what it refuses and how, and lines of JSON pointers.
 #include "job/document.h"
 
 #include <gmock/gmock.h>

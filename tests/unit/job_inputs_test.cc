@@ -1,4 +1,4 @@
-// InputSource: every kind of inputs, their totals, and what is refused before a launch.
+// InputSource: every kind of inputs, their totals, and what it refuses before a launch.
 #include "job/inputs.h"
 
 #include <fcntl.h>
@@ -64,7 +64,7 @@ std::vector<std::string> pull_all(InputSource* source) {
   }
 }
 
-/// A part of the inputs is what all of them have there.
+/// A part of the inputs holds what the whole holds at that place.
 void expect_parts(const InputSpec& inputs, int processes, const std::vector<std::string>& items) {
   for (const std::size_t begin : {std::size_t{0}, items.size() / 2, items.size()}) {
     for (const std::size_t end : {begin, items.size(), items.size() + 1}) {

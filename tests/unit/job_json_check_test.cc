@@ -1,4 +1,4 @@
-// is_json(): what may go into results.jsonl, compared with what nlohmann takes.
+// is_json(): what may go into results.jsonl, compared with what nlohmann accepts.
 #include "job/json_check.h"
 
 #include <gtest/gtest.h>

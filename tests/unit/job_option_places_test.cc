@@ -1,4 +1,4 @@
-// The table of where options have an effect, and the words made of it.
+// The table of where options have an effect, and the words generated from it.
 #include "job/option_places.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(OptionPlaces, KnowsMembersByTheirFields) {
   EXPECT_EQ(places_of("--no-such-option"), 0U);
 }
 
-// A name that the schema does not have would never match.
+// A name that is not in the schema would never match.
 TEST(OptionPlaces, NamesFieldsThatThereAre) {
   for (const Place kind : {kCommandPlace, kScriptRanksPlace, kProgramRanksPlace}) {
     EXPECT_FALSE(fields_without_effect(kind).empty());

@@ -82,7 +82,7 @@ class JobResolve : public ::testing::Test {
 
 TEST_F(JobResolve, KeepsSecretsOutOfWhatIsWritten) {
   const Resolved resolved = good(with(R"("env": {"API_TOKEN": "t0k", "my_key": "k3y", "PLAIN": "p"})"));
-  EXPECT_EQ(resolved.spec.env.at("API_TOKEN"), "t0k");  // its processes get it
+  EXPECT_EQ(resolved.spec.env.at("API_TOKEN"), "t0k");  // its processes receive it
   EXPECT_EQ(resolved.merged.at("env").dump(), R"({"API_TOKEN":"***","my_key":"***","PLAIN":"p"})");
   const Resolved named = good(with(R"("redact": ["PL?IN"], "env": {"API_TOKEN": "t0k", "PLAIN": "p"})"));
   EXPECT_EQ(named.merged.at("env").dump(), R"({"API_TOKEN":"t0k","PLAIN":"***"})");
@@ -355,14 +355,14 @@ TEST_F(JobResolve, ChecksWhatFitsTheKindOfJob) {
   EXPECT_THAT(refusal("{\"command\": []}"), HasSubstr("found [], allowed: a list of at least 1"));
 }
 
-// Fields by the kinds of jobs that they have an effect on, some with the value that they have anyway. Those that only
-// say how tasks are run,
+// Fields by the kinds of jobs on which they have an effect, some with the value they have anyway. Those that only
+// say how to run tasks,
 const std::vector<std::string> kHowOfTasks = {R"("retries": 0)", R"("on_error": "continue")", R"("max_failures": 1)",
                                               R"("limits": {"heartbeat_seconds": 1})"};
 const std::vector<std::string> kHowOfPython = {R"("start_method": "fork")", R"("limits": {"join_seconds": 30})",
                                                R"("output": {"pad": {"x": [3]}})", R"("output": {"tensors": "npy"})"};
 const std::vector<std::string> kHowOfFunctions = {R"("chunk_size": 2)", R"("limits": {"tasks_per_worker": 1})"};
-// and those that say what is run.
+// and those that say what to run.
 const std::vector<std::string> kWhatOfTasks = {R"("balance": "static")"};
 const std::vector<std::string> kWhatOfPython = {R"("preload": ["m"])", R"("python": "python3")"};
 const std::vector<std::string> kWhatOfFunctions = {R"("setup": "s")", R"("worker_setup": "s")", R"("call": "item")"};
@@ -390,7 +390,7 @@ TEST_F(JobResolve, RefusesWhatIsNotRunByTheKindOfJob) {
               HasSubstr("a script; this job is a command\n  write the arguments into the command"));
 }
 
-// Also where it has the value of the default: whoever writes it expects something of it.
+// Also if it has the default value: a user who sets it expects an effect.
 TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
   const std::pair<std::string, Groups> kJobs[] = {
       {kCommandJob, {kHowOfPython, kHowOfFunctions}},
@@ -418,7 +418,7 @@ TEST_F(JobResolve, TakesAllFieldsForFunctions) {
   }
 }
 
-// The configuration serves jobs of all kinds, and a record was made by whatever mprun.
+// The configuration serves jobs of all kinds, and any mprun may have made a record.
 TEST_F(JobResolve, LeavesOutLenientFieldsWithoutAnEffect) {
   Document config = file(R"({"retries": 3, "setup": "s", "limits": {"tasks_per_worker": 1, "job_seconds": 9}})");
   config.lenient = true;
@@ -563,7 +563,7 @@ TEST_F(JobResolve, AShardHasAFolderBelowTheRun) {
   EXPECT_THAT(refusal(with(R"("shard": "3/2")")), HasSubstr("/shard"));
 }
 
-// It is the job.json of the run directory, from which the job can be run again.
+// It is the job.json of the run directory, from which the job can be rerun.
 TEST_F(JobResolve, WhatWasResolvedIsAGoodSpec) {
   write("spec/in.txt", 0644);
   for (const std::string& text : {

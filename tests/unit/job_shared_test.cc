@@ -1,4 +1,4 @@
-// What resolve() makes of the field "shared": dtypes, places in the memory, what is too large.
+// How resolve() treats the field "shared": dtypes, places in the memory, what is too large.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What core/job reads of single texts.
+// How core/job reads single texts.
 #include "job/json.h"
 #include "job/words.h"
 

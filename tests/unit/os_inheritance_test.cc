@@ -1,4 +1,4 @@
-// What a spawned process inherits, which descriptors it does not, and the switch that kills it when nobody else can.
+// What a spawned process inherits, which descriptors it does not, and the switch that kills it when no one else can.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/filter.h>
@@ -26,7 +26,7 @@ int end_of(pid_t pid) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/// How a child that does `what` ends.
+/// How a child that runs `what` ends.
 int end_of_child(const std::function<int()>& what) {
   const pid_t pid = fork();
   if (pid == 0) _exit(what());
@@ -42,7 +42,7 @@ int end_of_shell(const std::string& script, const Inheritance& inheritance = {})
   return pid < 0 ? 126 : end_of(pid);
 }
 
-/// From now on these system calls are unknown to the kernel. False where that cannot be had.
+/// From now on the kernel rejects these system calls as unknown. False if that is not possible.
 bool forget(std::initializer_list<int> calls) {
   std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const int call : calls) {
@@ -56,7 +56,7 @@ bool forget(std::initializer_list<int> calls) {
 
 constexpr int kNoSeccomp = 99;
 
-// The descriptor 150 would survive exec; the limit keeps the slowest way short.
+// Descriptor 150 would survive exec; the limit keeps the slowest way short.
 int look_for_descriptor(std::initializer_list<int> unknown_calls) {
   const rlimit few{200, 200};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0 || dup2(STDERR_FILENO, 150) != 150) return 98;
@@ -65,7 +65,7 @@ int look_for_descriptor(std::initializer_list<int> unknown_calls) {
   SpawnPlan plan;
   plan.argv = {"/no/such/program"};
   SpawnFailure failure;
-  if (spawn_process(plan, &failure) != -1 || failure.error_number != ENOENT) return 96;  // its pipe was closed as well
+  if (spawn_process(plan, &failure) != -1 || failure.error_number != ENOENT) return 96;  // its pipe was closed too
   return end_of_shell("test -e /proc/$$/fd/150");
 }
 
@@ -77,7 +77,7 @@ TEST(Spawn, ClosesTheCallersDescriptorsOnEveryKernel) {
   EXPECT_EQ(end_of_child([] { return look_for_descriptor({SYS_close_range, SYS_getdents64}); }), 1);
 }
 
-// 1 where the first descriptor was closed and the one before it was not.
+// 1 if descriptor 150 was closed and the one before it was not.
 int close_the_last(std::initializer_list<int> unknown_calls) {
   const rlimit few{200, 200};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0 || dup2(STDERR_FILENO, 149) < 0 || dup2(STDERR_FILENO, 150) < 0) return 98;
@@ -114,7 +114,7 @@ TEST(Spawn, RunsAFileUnderAnotherName) {
   EXPECT_EQ(end_of(pid), 0);
 }
 
-// Its input ends only once it should have been killed: one that outlives its parent ends by itself, with 0.
+// Its input ends only after it should have been killed: a child that outlives its parent ends by itself, with 0.
 TEST(Spawn, DiesWithItsParent) {
   become_subreaper();
   auto input = make_pipe();

@@ -62,7 +62,7 @@ TEST(WholeReadsAndWrites, EndWithTheFileOrWithAReason) {
 }
 
 TEST(WholeReadsAndWrites, GoOnWhereTheKernelCutsThemShort) {
-  const Fd file = open_fd("/proc/self/smaps", O_RDONLY);  // it gives one page at a time
+  const Fd file = open_fd("/proc/self/smaps", O_RDONLY);  // it returns one page at a time
   std::array<char, 16384> text{};
   EXPECT_EQ(pread_all(file.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
 }
@@ -89,7 +89,7 @@ TEST(EventLoop, HandlesWhatIsReadableAndDropsWhatIsRemoved) {
   auto second = make_pipe();
   ASSERT_TRUE(first && second);
   int handled = 0;
-  // Whichever comes first removes the other: a stale event must not reach it.
+  // Whichever runs first removes the other: a stale event must not reach it.
   ASSERT_TRUE(loop->add(first->read.get(), EPOLLIN, [&](std::uint32_t) {
     ++handled;
     loop->remove(second->read.get());
@@ -104,8 +104,8 @@ TEST(EventLoop, HandlesWhatIsReadableAndDropsWhatIsRemoved) {
   EXPECT_EQ(handled, 1);
 }
 
-// A descriptor that is closed and opened again has the same number, and what was reported of the old one is not its
-// own.
+// A descriptor that is closed and reopened has the same number; events reported for the old one must not reach
+// it.
 TEST(EventLoop, HandsNoEventToTheNextOwnerOfANumber) {
   auto loop = EventLoop::create();
   ASSERT_TRUE(loop);
@@ -134,7 +134,7 @@ TEST(EventLoop, SleepsUntilATimerIsDue) {
   loop->at(monotonic_now() + 5'900'000, [&due] { due = true; });
   int waits = 0;
   for (; !due; ++waits) ASSERT_TRUE(loop->run_once(kNanosPerSecond));
-  EXPECT_LE(waits, 3);  // and not one after the other in the last millisecond
+  EXPECT_LE(waits, 3);  // not one after the other in the last millisecond
 }
 
 TEST(EventLoop, RunsTimersInOrderAndNotTheCancelled) {
@@ -169,7 +169,7 @@ TEST(Spawn, PassesEnvironmentDirectoryAndDescriptors) {
   {
     auto pipe = make_pipe();
     ASSERT_TRUE(pipe);
-    const std::string ours = "/proc/self/fd/" + std::to_string(pipe->read.get());  // close on exec, as all of ours
+    const std::string ours = "/proc/self/fd/" + std::to_string(pipe->read.get());  // close on exec, like all of ours
     SpawnPlan plan = shell("echo $WORD $PWD >&7; test -e " + ours + " || echo closed >&7");
     plan.directory = "/";
     plan.fds = {{STDIN_FILENO, 0}, {STDOUT_FILENO, 1}, {STDERR_FILENO, 2}, {pipe->write.get(), 7}};

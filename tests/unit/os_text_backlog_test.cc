@@ -1,4 +1,4 @@
-// Text for readers that sleep, go away, or never come.
+// Text for readers that sleep, go away, or never read.
 #include "os/text_backlog.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::EndsWith;
 
-/// As full as it can get; what is in it is of others.
+/// Fills it to the limit, with text of others.
 void fill(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   fcntl(fd, F_SETFL, flags | O_NONBLOCK);
@@ -66,7 +66,7 @@ TEST(TextBacklog, SendsAtOnceWhatIsTaken) {
   EXPECT_EQ(read(pipe.read.get(), text.data(), text.size()), 4);
 }
 
-// Nobody else's descriptor changes, and a program may have made it one that does not block.
+// Other processes' descriptors do not change, and a program may have made this one non-blocking.
 TEST(TextBacklog, LeavesTheFlagsOfItsDescriptorAsTheyAre) {
   Pipe pipe = make_pipe().value();
   {

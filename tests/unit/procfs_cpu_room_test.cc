@@ -1,4 +1,4 @@
-// How many CPUs can be used, from files of a machine that a test makes up; the affinity is this process's own.
+// How many CPUs can be used, from made-up files of a machine; the affinity is this process's own.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>

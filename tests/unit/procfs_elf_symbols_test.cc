@@ -1,4 +1,4 @@
-// Symbols of objects in memory: of this very process, and of images that lie.
+// Symbols of objects in memory: of this very process, and of corrupt images.
 #include "procfs/elf_symbols.h"
 
 #include <dlfcn.h>
@@ -70,7 +70,7 @@ TEST(ElfImage, RefusesWhatIsNone) {
   EXPECT_FALSE(ElfImage::open(&memory, 0x1000));
 }
 
-/// Knows who asks for nothing: there is no place to put it.
+/// Detects reads of no bytes, for which there is no place.
 class ExactProcess : public FakeProcess {
  public:
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override {
@@ -104,7 +104,7 @@ TEST(ElfImage, RefusesADynamicSectionWithoutEntries) {
   EXPECT_FALSE(ElfImage::open(&memory, kBase));
 }
 
-// Real images with bytes of their headers and tables overwritten, a thousand times: no crash, no endless loop.
+// Real images with overwritten bytes in headers and tables, a thousand times: no crash, no endless loop.
 TEST(ElfImage, SurvivesGarbage) {
   const auto live = live_proc();
   void* handle = dlopen(MPRUN_SYSV_HASH_LIBRARY, RTLD_NOW);
@@ -112,13 +112,13 @@ TEST(ElfImage, SurvivesGarbage) {
   const std::uint64_t base = header_of(dlsym(handle, "mprun_test_first"));
   std::array<char, 0x1000> page{};
   FakeProcess proc;
-  constexpr std::uint64_t kMost = 0x40000;  // what lies behind it is another's, and under a sanitizer without end
+  constexpr std::uint64_t kMost = 0x40000;  // what follows belongs to others, and is endless under a sanitizer
   for (std::uint64_t at = base; at < base + kMost && live->memory(getpid(), at, page.data(), page.size());
        at += page.size()) {
     proc.put_bytes(at, {page.data(), page.size()});
   }
   std::mt19937 random(4711);               // NOLINT(bugprone-random-generator-seed,cert-msc51-cpp): reproducible
-  constexpr std::uint64_t kSize = 0x4000;  // of so small a library
+  constexpr std::uint64_t kSize = 0x4000;  // for so small a library
   const auto overwrite = [&](std::uint64_t address) {
     std::uint32_t was = 0;
     EXPECT_TRUE(proc.memory(1, address, &was, sizeof was));

@@ -1,4 +1,4 @@
-// Parsers of what /proc says of a process or thread: texts as a kernel wrote them, and texts no kernel would write.
+// Parsers of what /proc says of a process or thread: texts that a kernel wrote, and texts no kernel would write.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,7 +149,7 @@ TEST(Maps, HoldWhatTheKernelWrote) {
 }
 
 TEST(Maps, AreFoundByAddress) {
-  const auto maps = parse_maps("5000-6000 r--p 0 00:00 0 b\n1000-3000 r--p 0 00:00 0 a\n");  // in no order
+  const auto maps = parse_maps("5000-6000 r--p 0 00:00 0 b\n1000-3000 r--p 0 00:00 0 a\n");  // unsorted
   EXPECT_EQ(find_mapping(maps, 0xfff), nullptr);
   EXPECT_EQ(find_mapping(maps, 0x1000), &maps[0]);
   EXPECT_EQ(find_mapping(maps, 0x2fff), &maps[0]);

@@ -141,7 +141,7 @@ TEST(LiveProc, ReadsBelowItsRootOnly) {
   EXPECT_FALSE(proc->list("large"));
   EXPECT_FALSE(proc->link("large"));
   std::filesystem::resize_file(root / "large", (64U << 20U) + 1);
-  EXPECT_FALSE(proc->read("large"));  // never a part of it
+  EXPECT_FALSE(proc->read("large"));  // never part of it
   EXPECT_FALSE(live_proc((root / "none").string())->read("fd/9"));
 }
 
@@ -260,7 +260,7 @@ TEST(LiveProc, ComparesTablesOfDescriptors) {
 
 TEST(LiveProc, TellsAllOfManyUnixSockets) {
   const auto proc = live_proc();
-  std::vector<SocketPair> pairs;  // more than one datagram of the kernel's holds
+  std::vector<SocketPair> pairs;  // more than fit one datagram of the kernel
   for (int i = 0; i < 300; ++i) {
     auto pair = make_socket_pair();
     ASSERT_TRUE(pair);
@@ -302,12 +302,12 @@ TEST(LiveProc, KnowsWhoSharesMemory) {
   const WaitingChild child;
   EXPECT_EQ(proc->same_memory(getpid(), getpid()), true);
   EXPECT_EQ(proc->same_memory(getpid(), child.pid()), false);
-#ifndef __SANITIZE_THREAD__  // it makes a fork of a vfork
+#ifndef __SANITIZE_THREAD__  // it turns vfork into fork
   volatile bool same = false;
   const pid_t parent = getpid();
-  const pid_t sharing = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): its sharing is what is tested
+  const pid_t sharing = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): its sharing is what we test
   if (sharing == 0) {
-    // NOLINTNEXTLINE(clang-analyzer-unix.Vfork): a system call, and nothing is left behind
+    // NOLINTNEXTLINE(clang-analyzer-unix.Vfork): a system call that leaves nothing
     same = proc->same_memory(parent, static_cast<pid_t>(syscall(SYS_getpid))) == true;
     _exit(0);
   }

@@ -1,4 +1,4 @@
-// How much memory is left, from files of a machine that a test makes up.
+// How much memory is left, from made-up files of a machine.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(MemoryRoomTest, TheTightestGroupCounts) {
   put("/proc/self/cgroup", "1:name=systemd:/x\n0::/a/b\n");
   put_group("/sys/fs/cgroup/a/b", "max", 700, 0);
   EXPECT_EQ(memory_room(root_).bytes, 3000U * 1024);
-  put_group("/sys/fs/cgroup/a", "1000", 700, 100);  // of the group around it
+  put_group("/sys/fs/cgroup/a", "1000", 700, 100);  // of the enclosing group
   EXPECT_EQ(memory_room(root_).bytes, 400U);
   EXPECT_THAT(memory_room(root_).source, HasSubstr("control group /a"));
   put_group("/sys/fs/cgroup/a/b", "500", 700, 100);

@@ -1,4 +1,4 @@
-// What workers use of their own, from a /proc that a test writes down.
+// The memory that workers do not share, from a made-up /proc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST_F(MemoryUseTest, SmallOnesAreNotWalkedThrough) {
 
 TEST_F(MemoryUseTest, WhatIsSharedWithOthersDoesNotCount) {
   tree_.process(10, 1, 10, 1100);
-  tree_.pages(10, 600, 0, 100);  // one sibling left: half the model seems to be its
+  tree_.pages(10, 600, 0, 100);  // one sibling left: half the model seems to be its own
   EXPECT_EQ(excess_of(10), 0U);
   tree_.pages(10, 750, 0, 250);
   tree_.process(10, 1, 10, 1100, 38'400);  // copies of pages: nothing more is resident
@@ -58,8 +58,8 @@ TEST_F(MemoryUseTest, ChildrenCountAlsoThoseWhoseParentHasEnded) {
   tree_.process(10, 1, 10, 100);
   tree_.process(11, 10, 10, 90);
   tree_.process(12, 11, 12, 90);  // a group of its own
-  tree_.process(13, 1, 10, 90);   // left behind
-  tree_.process(14, 1, 14, 900);  // somebody else's
+  tree_.process(13, 1, 10, 90);   // an orphan
+  tree_.process(14, 1, 14, 900);  // unrelated
   for (const pid_t pid : {10, 11, 12, 13}) tree_.pages(pid, 80, 0, 60);
   EXPECT_EQ(excess_of(10), 320U);
 }

@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using Kind = Descriptor::Kind;
 
-/// What was recorded; a recording that makes no sense ends the test.
+/// The recording; one that makes no sense ends the test.
 std::unique_ptr<ProcSource> recorded(std::string_view text) {
   auto proc = recorded_proc(text);
   if (!proc) throw std::runtime_error(proc.error().message);
@@ -98,7 +98,7 @@ constexpr std::string_view kIdleRing =
     "CqMask:\t0xf\nCqHead:\t3\nCqTail:\t3\nCachedCqTail:\t3\nSQEs:\t0\nCQEs:\t0\nSqThread:\t-1\nSqThreadCpu:\t-1\n"
     "SqTotalTime:\t0\nSqWorkTime:\t0\nUserFiles:\t0\nUserBufs:\t0\nPollList:\nCqOverflowList:\nNAPI:\tdisabled\n";
 
-/// That ring with another text in one place.
+/// The same ring with one text replaced.
 Descriptor ring_with(std::string_view old, std::string_view now) {
   std::string text(kIdleRing);
   text.replace(text.find(old), old.size(), now);
@@ -119,7 +119,7 @@ TEST(DescriptorInfo, SaysWhetherAnIoUringHasNothingToDo) {
       {"CachedCqTail:\t3", "CachedCqTail:\t2"},                               // the same
       {"SqThread:\t-1", "SqThread:\t300"},                                    // a thread of the kernel takes requests
       {"PollList:\n", "PollList:\n  op=6, task_works=0\n"},                   // waits for a descriptor
-      {"OverflowList:\n", "OverflowList:\n  user_data=1, res=0, flags=0\n"},  // comes as soon as there is room
+      {"OverflowList:\n", "OverflowList:\n  user_data=1, res=0, flags=0\n"},  // arrives as soon as there is room
       {"CachedCqTail:\t3\n", ""},                                             // an older kernel
       {"PollList:\nCqOverflowList:\n", ""},                                   // the same
       {"SqTail:\t3", "SqTail:\tx"},
@@ -150,7 +150,7 @@ TEST(DescriptorInfo, TellsATimerThatWillExpire) {
   EXPECT_TRUE(armed("it_value: (0, 1)\nit_interval: (0, 0)\n"));
   EXPECT_TRUE(armed("it_value: (0, 0)\nit_interval: (1, 0)\n"));
   EXPECT_FALSE(armed("clockid: 1\nticks: 0\nsettime flags: 00\nit_value: (0, 0)\nit_interval: (0, 0)\n"));
-  // Not known: it may.
+  // Not known, so it may.
   for (const char* text : {"", "it_value: (0, 0)\n", "it_value: (0, 0\nit_interval: x\n"})
     EXPECT_TRUE(armed(text)) << text;
 }
@@ -169,7 +169,7 @@ TEST(DescriptorInfo, TellsTheLocksOfAFile) {
   EXPECT_EQ(descriptor.locks[1].end, 149U);
 }
 
-// As of /dev/ptmx, by which the one who opened it writes and reads for the slave /dev/pts/5.
+// As for /dev/ptmx, through which its opener writes and reads for the slave /dev/pts/5.
 TEST(DescriptorInfo, TellsTheTerminalOfAMaster) {
   const auto terminal = [](const char* target, const char* text) {
     Descriptor descriptor = parse_descriptor(8, target);

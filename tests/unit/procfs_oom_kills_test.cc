@@ -1,4 +1,4 @@
-// How often memory ran out, from files of a machine that a test makes up.
+// How often memory ran out, from made-up files of a machine.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

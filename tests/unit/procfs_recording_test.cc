@@ -1,4 +1,4 @@
-// Recordings of /proc: what goes in comes out, and what is none is refused.
+// Recordings of /proc: what goes in comes out, and invalid ones are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Answers what it is told to, one after another.
+/// Returns the given answers, one after another.
 class ScriptedProc : public ProcSource {
  public:
   std::optional<std::string> read(const std::string&) override { return next(); }
@@ -127,7 +127,7 @@ TEST(Recording, GivesChangingAnswersInTheirOrder) {
   for (const auto& answer : answers) {
     asked.texts = {answer, "other"};
     (void)recorder.read("1/stat");
-    (void)recorder.read("2/stat");  // between them, and not in their way
+    (void)recorder.read("2/stat");  // between them, without disturbing them
   }
   for (const std::string& recording : {recorder.recording(), "# said of it\n\n" + recorder.recording()}) {
     const auto proc = replay(recording);

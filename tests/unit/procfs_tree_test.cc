@@ -72,7 +72,7 @@ TEST_F(FixtureTree, KeepsTheChildrenOfAProcessWhoseFirstThreadHasEnded) {
   EXPECT_THAT(tree(10, false), ElementsAre(11, 12));
 }
 
-// Numbers that are given anew while /proc is listed can make a process its own ancestor.
+// Numbers reused while /proc is listed can make a process its own ancestor.
 TEST_F(FixtureTree, EndsWhereTheNumbersMakeACircle) {
   add(10, 12, 'S');
   add(11, 10, 'S');
@@ -89,7 +89,7 @@ TEST(CommandLine, IsReadWithItsNulsAndEmptyWithoutAProcess) {
   EXPECT_EQ(command_line(8, root.string()), "");
 }
 
-/// A child, and its child, that wait for SIGKILL; the second ends with the first.
+/// A child and its child, which wait for SIGKILL; the second ends with the first.
 class RealTree : public testing::Test {
  protected:
   void SetUp() override {
@@ -149,8 +149,8 @@ TEST_F(RealTree, IsNoProcessOfOursIfItsDescriptorIsNoPidfd) {
 
 TEST_F(RealTree, IsSignalledAsAGroupOnlyByItsLeader) {
   const ProcessRef child = ProcessRef::of_child(child_);
-  EXPECT_EQ(setpgid(grandchild_, 0), -1);    // not ours to move: both are in our own group
-  EXPECT_TRUE(child.signal_group(SIGKILL));  // it leads none: it alone is ended, and not this test
+  EXPECT_EQ(setpgid(grandchild_, 0), -1);    // we may not move it: both are in our own group
+  EXPECT_TRUE(child.signal_group(SIGKILL));  // it leads no group: the signal ends only it, not this test
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child_), &info, WEXITED | WNOWAIT), 0);
   EXPECT_EQ(info.si_status, SIGKILL);
@@ -174,8 +174,8 @@ TEST_F(RealTree, IsNeverConfusedWithAnotherAfterItsEnd) {
   EXPECT_FALSE(child.signal_group(0));
 }
 
-// Runs `check` in a process in which the kernel refuses pidfd_send_signal and another call; its result is the exit
-// code.
+// Runs `check` in a process in which the kernel refuses pidfd_send_signal and one more call; returns its result as the
+// exit code.
 int without_pidfds(const std::function<int()>& check, unsigned also_refused = SYS_pidfd_open) {
   const pid_t pid = fork();
   if (pid == 0) {

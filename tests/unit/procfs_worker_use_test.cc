@@ -1,4 +1,4 @@
-// The CPU time and memory of workers and their descendants, from a /proc that a test writes down.
+// The CPU time and memory of workers and their descendants, from a made-up /proc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST_F(WorkerUseTest, TheTimeOfAnEndedChildStays) {
   EXPECT_DOUBLE_EQ(look({10}).at(10).cpu, 1.6);
   tree_.state = 'S';
   gone(11);
-  process(10, 1, 10, 100, 160);  // it has waited for it
+  process(10, 1, 10, 100, 160);  // 10 has waited for 11
   EXPECT_DOUBLE_EQ(look({10}).at(10).cpu, 1.6);
   process(10, 1, 10, 100, 170);
   EXPECT_DOUBLE_EQ(look({10}).at(10).cpu, 1.7);
@@ -87,7 +87,7 @@ TEST_F(WorkerUseTest, AChildThatIsMissedOnceCountsOnce) {
   process(10, 1, 10, 100, 100);
   process(11, 10, 10, 10, 50);
   EXPECT_DOUBLE_EQ(look({10}).at(10).cpu, 1.5);
-  gone(11);  // its parent was looked at before it had waited for it, the child after that
+  gone(11);  // the look read its parent before the wait and the child after it
   EXPECT_DOUBLE_EQ(look({10}).at(10).cpu, 1.5);
   process(10, 1, 10, 100, 150);
   EXPECT_DOUBLE_EQ(look({10}).at(10).cpu, 1.5);
@@ -115,7 +115,7 @@ TEST_F(WorkerUseTest, ManyPagesAreWalkedThroughInTurns) {
   }
   constexpr std::uint64_t kPss = (100 + kPssOfFiles) * kMiB;
   auto uses = look({10, 11, 12});
-  EXPECT_EQ(tree_.walks, 2);  // 512 MiB have been passed
+  EXPECT_EQ(tree_.walks, 2);  // past 512 MiB
   EXPECT_EQ(uses.at(11).memory, kPss);
   EXPECT_EQ(uses.at(12).memory, 400 * kMiB);  // not yet
   tree_.pages(10, 120, 0, 120);
@@ -131,13 +131,13 @@ TEST_F(WorkerUseTest, BetweenTwoWalksTheResidentPagesTell) {
     tree_.pages(pid, 100, 0, 100);
   }
   constexpr std::uint64_t kPss = (100 + kPssOfFiles) * kMiB;
-  for (int turn = 0; turn < 3; ++turn) (void)look({10, 11, 12});  // one in each look
+  for (int turn = 0; turn < 3; ++turn) (void)look({10, 11, 12});  // one per look
   process(11, 1, 11, 630, 0);
   process(12, 1, 12, 100, 0);
   const auto uses = look({10, 11, 12});
   EXPECT_EQ(tree_.walks, 4);
   EXPECT_EQ(uses.at(11).memory, kPss + 30 * kMiB);
-  EXPECT_EQ(uses.at(12).memory, 0U);  // it has less left than was its
+  EXPECT_EQ(uses.at(12).memory, 0U);  // it shrank by more than it had
 }
 
 TEST_F(WorkerUseTest, AnotherProcessOfTheSameNumberIsAnother) {

@@ -1,4 +1,4 @@
-// Descriptions as newer versions of CPython have them at the begin of _PyRuntime, word by word behind the cookie.
+// Descriptions as newer versions of CPython have them at the start of _PyRuntime, word by word after the cookie.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the headers of the Python that builds mprun say of its structures, for watch_python_layout_test.cc.
+// The structures according to the headers of the Python that builds mprun, for watch_python_layout_test.cc.
 #pragma once
 
 #ifdef __cplusplus
@@ -12,7 +12,7 @@ struct python_header_offset {
 
 // PY_MINOR_VERSION
 extern const unsigned python_header_minor;
-// The last one has no name.
+// The last entry has no name.
 extern const struct python_header_offset python_header_offsets[];
 
 #ifdef __cplusplus

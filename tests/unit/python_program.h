@@ -1,4 +1,4 @@
-// PythonProgram: one of the programs of tests/unit/watch/python_stacks.py, for as long as a test looks at it.
+// PythonProgram: one of the programs of tests/unit/watch/python_stacks.py, running while a test looks at it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ class PythonProgram {
   PythonProgram(const PythonProgram&) = delete;
   PythonProgram& operator=(const PythonProgram&) = delete;
   ~PythonProgram() {
-    input_.reset();  // whoever reads it goes on and ends
+    input_.reset();  // its reader continues and ends
     if (pid_ <= 0) return;
     kill(-pid_, SIGKILL);  // its session, children included
     waitpid(pid_, nullptr, 0);

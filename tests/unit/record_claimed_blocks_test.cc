@@ -1,5 +1,5 @@
-// core/record/claimed_blocks.h on real directories: who gets which block, when others take it, and what is never done
-// twice.
+// core/record/claimed_blocks.h on real directories: which shard gets which block, when others take it over, and what is
+// never done twice.
 #include "record/claimed_blocks.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ class ClaimedBlocksTest : public testing::Test {
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
   }
-  /// The tasks of all blocks, by who has done them.
+  /// The tasks of all blocks, by the shard that has done them.
   [[nodiscard]] DoneBlocks done() const { return *(**BlockDirectory::find(path_)).look_at_all(); }
 
   std::string path_;
@@ -107,7 +107,7 @@ TEST_F(ClaimedBlocksTest, OwnBlocksComeFirstAndThenThoseOfOthers) {
 }
 
 TEST_F(ClaimedBlocksTest, ABlockIsDoneWhenItsResultsAreOnDisk) {
-  auto blocks = open({0, 1}, 64);  // two tasks a block
+  auto blocks = open({0, 1}, 64);  // two tasks per block
   durable_ = false;
   EXPECT_EQ(run_one(blocks.get(), 0), 0U);
   blocks->tick(0);
@@ -124,7 +124,7 @@ TEST_F(ClaimedBlocksTest, ABlockIsDoneWhenItsResultsAreOnDisk) {
 TEST_F(ClaimedBlocksTest, BlocksOfTheSilentAreTakenOverAndTheirResultsDoNotCount) {
   auto dead = open({0, 2}, 4);
   auto living = open({1, 2}, 4);
-  EXPECT_EQ(dead->next(0), 0U);  // held, and nothing more is heard of it
+  EXPECT_EQ(dead->next(0), 0U);  // held, and then silent
   Nanos now = 0;
   std::vector<TaskId> ran;
   for (; now < kPatience; now += kPatience / 20) {
@@ -160,7 +160,7 @@ TEST_F(ClaimedBlocksTest, OfALostBlockNoMoreTasksAreBegun) {
 }
 
 TEST_F(ClaimedBlocksTest, WhoLeavesGivesBackWhatItHasNotBegun) {
-  auto blocks = open({0, 2}, 256);  // four tasks a block
+  auto blocks = open({0, 2}, 256);  // four tasks per block
   EXPECT_EQ(run_one(blocks.get(), 0), 0U);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(run_one(blocks.get(), 0, TaskStatus::kCancelled));
   EXPECT_TRUE(run_one(blocks.get(), 0, TaskStatus::kCancelled));
@@ -182,7 +182,7 @@ TEST_F(ClaimedBlocksTest, TheNextSessionGoesOnWithItsOwn) {
   EXPECT_EQ(open({0, 1}, 128, true)->next(0), 6U);
   RowSet lost;
   lost.add(0, 2);
-  std::swap(lost, ended_);  // results have gone with a disk, or are failures to be tried again
+  std::swap(lost, ended_);  // results were lost with a disk, or are failures to retry
   auto again = open({0, 1}, 128, true);
   EXPECT_EQ(run_one(again.get(), 0), 2U);
   EXPECT_EQ(run_one(again.get(), 0), 3U);

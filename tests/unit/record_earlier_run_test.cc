@@ -1,4 +1,4 @@
-// What is read of a run that was cut short: whole lines, once each, and what it was made from.
+// What is read from a run that was cut short: whole lines, each once, and what the run was made from.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -100,7 +100,7 @@ TEST_F(RecordEarlierRunTest, RanksCountTogetherOrNotAtAll) {
 
 TEST_F(RecordEarlierRunTest, AResultWhoseTensorsAreGoneDoesNotCount) {
   const std::string tensors = R"("value":{"tensor":"tensors/x.npy"},"tensors":[{"name":"x","rows":[0,1]}])";
-  const std::string likeness = R"("value":{"a":1,"tensors":[{"name":"x"}]})";  // of the user's own
+  const std::string likeness = R"("value":{"a":1,"tensors":[{"name":"x"}]})";  // a user's own value
   put("results.jsonl", line(0, "ok", tensors) + line(1, "ok", tensors) + line(2, "ok", likeness));
   KeepRule rule;
   rule.tensors_hold = [](std::uint64_t task, const Json& named) {
@@ -213,7 +213,7 @@ TEST_F(RecordEarlierRunTest, AfterAPowerCutOnlyWhatWasOnDiskIsCertain) {
   ASSERT_TRUE(journal);
   (*journal)->end(0, 1, OnDisk::kLater);
   EXPECT_EQ(certain(), 0U);
-  EXPECT_GE((*journal)->tell_certain(40), 0);
+  EXPECT_GE((*journal)->record_durable(40), 0);
   EXPECT_EQ(certain(), 40U);
   (*journal)->end(0, 1, OnDisk::kNow);
   EXPECT_EQ(certain(), UINT64_MAX);
@@ -280,7 +280,7 @@ TEST_F(RecordEarlierRunTest, ATaskThatTheJobDoesNotHaveDoesNotCount) {
                              "\n";
   put("results.jsonl", beyond + line(3) + line(4) + beyond);
   KeepRule rule;
-  EXPECT_THAT(tasks(read(rule)), ElementsAre(3, 4));  // there is no task behind it
+  EXPECT_THAT(tasks(read(rule)), ElementsAre(3, 4));  // there is no task after it
   rule.tasks = 4;
   EXPECT_THAT(tasks(read(rule)), ElementsAre(3));
 }
@@ -292,7 +292,7 @@ TEST_F(RecordEarlierRunTest, FilesThatChangedAreNamed) {
   spec.script = path("a.py");
   spec.inputs = LinesInput{path("x.txt")};
   const Provenance before = provenance_of(spec, "", "");
-  put("a.py", "one");  // written anew, the same
+  put("a.py", "one");  // rewritten, unchanged
   EXPECT_THAT(changed_files(before, provenance_of(spec, "", "")), IsEmpty());
   put("a.py", "two");
   EXPECT_THAT(changed_files(before, provenance_of(spec, "", "")), ElementsAre(HasSubstr("a.py has changed")));
@@ -300,7 +300,7 @@ TEST_F(RecordEarlierRunTest, FilesThatChangedAreNamed) {
   EXPECT_THAT(changed_files(before, provenance_of(spec, "", "")), ElementsAre(HasSubstr("a.py is gone")));
   spec.inputs = LinesInput{path("x.txt")};
   spec.shared.push_back({});
-  spec.shared.back().path = path("x.txt");  // for both, at any rate
+  spec.shared.back().path = path("x.txt");  // in any case, for both
   const Provenance twice = provenance_of(spec, "", "");
   EXPECT_THAT(changed_files(twice, twice), IsEmpty());
   EXPECT_THAT(changed_files(before, twice), ElementsAre(HasSubstr("a.py is gone")));
@@ -324,7 +324,7 @@ TEST_F(RecordEarlierRunTest, FilesAreSyncedInTheBackground) {
   EXPECT_EQ(sync.error_number(), 0);
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
-  sync.start({}, pipe->write.get());  // no disk below it
+  sync.start({}, pipe->write.get());  // without a disk
   sync.wait();
   EXPECT_EQ(sync.error_number(), 0);
   sync.start({}, 1'000'000);

@@ -1,4 +1,4 @@
-// core/record/line_offsets.h: far-apart tasks, in any order.
+// core/record/line_offsets.h: tasks far apart, in any order.
 #include "record/line_offsets.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ TEST(LineOffsets, AreToldInTheOrderOfTasksWhateverLiesBetween) {
   offsets.set(kFar, 0);
   offsets.set(3, 10);
   offsets.set(4096, 20);
-  offsets.set(3, 30);  // once more
+  offsets.set(3, 30);  // again
   EXPECT_EQ(offsets.size(), kFar + 1);
   EXPECT_EQ(offsets.at(3), 30U);
   EXPECT_EQ(offsets.at(4), LineOffsets::kAbsent);

@@ -1,4 +1,4 @@
-// Lines of results are taken apart without parsing values.
+// Lines of results are split without parsing values.
 #include <string>
 
 #include <gtest/gtest.h>

@@ -242,7 +242,7 @@ TEST_F(RecordResultsTest, AFullDiskIsRememberedWithItsCure) {
   (*writer)->finish();
 }
 
-/// Files of this process may grow to `bytes` only; then write(2) is cut short and gives EFBIG.
+/// Limits this process's files to `bytes`; write(2) is then cut short and returns EFBIG.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,4 @@
-// Shared tensors from their files into memory and from there into the run directory.
+// Shared tensors, from their files into memory and from memory into the run directory.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

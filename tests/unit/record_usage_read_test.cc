@@ -44,7 +44,7 @@ TEST_F(UsageRecordTest, WhatWorkersUsedBetweenLooks) {
   ASSERT_EQ(usage->steps.size(), 2U);
   const UsageRecord::Step& first = usage->steps[0];
   EXPECT_TRUE(first.first);
-  EXPECT_EQ(first.begin, 1);  // that of the session
+  EXPECT_EQ(first.begin, 1);  // the session's
   EXPECT_EQ(first.end, 2);
   EXPECT_EQ(first.workers.at(0).cpu_seconds, 5);
   EXPECT_EQ(first.bytes, 300);
@@ -112,7 +112,7 @@ TEST_F(UsageRecordTest, ManyLooksAreFewSteps) {
   EXPECT_GT(usage->steps.size(), UsageRecord::kMostSteps / 4);
   double cpu = 0, most = 0, end = 1;
   for (const UsageRecord::Step& step : usage->steps) {
-    EXPECT_EQ(step.begin, end);  // nothing is left out between them
+    EXPECT_EQ(step.begin, end);  // there is no gap between them
     end = step.end;
     cpu += step.workers.at(0).cpu_seconds;
     most = std::max(most, step.bytes);

@@ -36,7 +36,7 @@ class RecordUsageTest : public ::testing::Test {
     text << std::ifstream(path()).rdbuf();
     return text.str();
   }
-  /// The times of the lines, as seconds since the first look of all.
+  /// The times of the lines, in seconds since the first look.
   [[nodiscard]] std::vector<long> times() const {
     std::vector<long> found;
     std::ifstream file(path());
@@ -103,7 +103,7 @@ TEST_F(RecordUsageTest, AnotherSessionGoesOnAsRarely) {
     UsageWriter writer(path());
     for (int second = 0; second < 1500; ++second) see(&writer, second);
   }
-  std::ofstream(path(), std::ios::app) << R"({"at":17)";  // it was killed
+  std::ofstream(path(), std::ios::app) << R"({"at":17)";  // mprun was killed
   UsageWriter writer(path());
   for (int second = 2000; second < 2010; ++second) see(&writer, second);
   const std::vector<long> found = times();

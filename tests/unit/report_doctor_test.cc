@@ -23,14 +23,14 @@ const std::string kProcess = "process\t7\tfork\t3\t1\t/usr/bin/p\tp --x";
   return "runtime\t7\tfork\t" + what + "\t" + path;
 }
 
-// The findings after these notes; every one must have been taken.
+// The findings after these notes; every note must have been accepted.
 [[nodiscard]] DoctorFindings findings_of(const std::vector<std::string>& texts) {
   DoctorFindings findings;
   for (const std::string& text : texts) EXPECT_TRUE(findings.take({7, "doctor", text})) << text;
   return findings;
 }
 
-// The verdict of the first runtime in a process with 3 threads that holds all of these.
+// The verdict for the first runtime in a process with 3 threads that holds all of these.
 [[nodiscard]] ForkVerdict verdict_with(const std::vector<std::string>& runtimes) {
   std::vector<std::string> texts{kProcess};
   for (const std::string& what : runtimes) texts.push_back(runtime(what));

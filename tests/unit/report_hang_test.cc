@@ -77,7 +77,7 @@ constexpr Nanos kMoment = 1'767'323'045'678'000'000;  // 2026-01-02T03:04:05.678
   return lines;
 }
 
-/// The limits of the text, and that nothing in it moves a cursor.
+/// The limits of the text, and that it contains nothing that moves a cursor.
 void expect_a_screen(const std::string& text) {
   const auto lines = lines_of(text);
   EXPECT_LE(lines.size(), 24U) << text;
@@ -202,7 +202,7 @@ TEST(ReportHang, OverdueClaimsNoProof) {
   hang.limit = PassedLimit{"task 3", 30, 5, 6};
   hang.join = WaitingJoin{"concurrent.futures.Future.result", 5, 6, "job.py", 3, 30.0};
   hang.cause = {"external-wait", "thread 6 waits for a server.", "look at what it talks to"};
-  hang.deaths.resize(1);  // say nothing here
+  hang.deaths.resize(1);  // mean nothing here
   EXPECT_EQ(hang_text(hang),
             "mprun: overdue: \"task 3\" has taken longer than its 30 s\n"
             "  it is in concurrent.futures.Future.result at job.py:3\n"
@@ -265,7 +265,7 @@ TEST(ReportHang, HostileNamesAreHarmless) {
   expect_a_screen(hang_text(hang));
   EXPECT_LT(lines_of(hang_text(hang)).front().size(), 300U);
 
-  const std::string json = hang_json(hang).dump();  // throws where a text is not UTF-8
+  const std::string json = hang_json(hang).dump();  // throws if a text is not UTF-8
   EXPECT_THAT(Json::parse(json)["cause"]["id"].get<std::string>(), StartsWith("\x1b[31m\"]; x\\\n\r\xef\xbf\xbd"));
   const std::string dot = hang_dot(hang);
   EXPECT_THAT(dot, HasSubstr("?[31m\\\"]; x\\\\"));

@@ -1,4 +1,4 @@
-// What stays at the bottom of a terminal: the table of workers, and how it is drawn over and over.
+// The bottom of a terminal: the table of workers, and how it is redrawn.
 #include <string>
 #include <vector>
 
@@ -171,7 +171,7 @@ TEST_F(LiveViewTest, ColumnsAreThoseOfTheScreen) {
 
 class PlainProgressTest : public ::testing::Test {
  protected:
-  /// The seconds at which a line is printed while `doing` goes on.
+  /// The seconds at which a line is printed while `doing` continues.
   [[nodiscard]] std::vector<int> spoken(const std::string& doing, int until) {
     std::vector<int> found;
     for (int second = 0; second <= until; ++second) {

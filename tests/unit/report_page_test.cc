@@ -17,7 +17,7 @@ using ::testing::Not;
 
 constexpr const char* kHostile = "</script></pre><img src=x onerror=alert(1)>\"'&";
 
-// A page as page.html is, with marks in place of the real style and scripts.
+// A page like page.html, with marks in place of the real style and scripts.
 constexpr PageParts kParts{
     "<title>@title@</title>@head@@note@@figures@@failures@@hangs@@slowest@@workers@@retries@"
     "@processes@@warnings@<script id=\"data\">@data@</script>@library@@scripts@@unknown@ a@b",
@@ -71,7 +71,7 @@ constexpr PageParts kParts{
 /// worker, task, start, duration (microseconds), attempt, end
 using Block = std::tuple<int, std::uint64_t, std::int64_t, std::int64_t, int, int>;
 
-/// What the page's own scripts read, from the description in run_page.h.
+/// What the page's own scripts read, as described in run_page.h.
 [[nodiscard]] std::vector<Block> blocks_of(const Json& data) {
   const std::string bytes = bytes_of(data.at("attempts").get<std::string>());
   std::size_t at = 0;
@@ -161,7 +161,7 @@ TEST(ReportPageTest, WhatTheJobSaysIsTextAndNothingElse) {
   EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;/pre&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;"));
   const std::string data = page_data(run, details);
   EXPECT_THAT(data, Not(HasSubstr("<")));
-  EXPECT_EQ(Json::parse(data).at("hangs")[0].at("edges"), kHostile);  // and yet nothing is changed
+  EXPECT_EQ(Json::parse(data).at("hangs")[0].at("edges"), kHostile);  // and yet the text is unchanged
 }
 
 TEST(ReportPageTest, OnlyPlacesOfThePageAreFilled) {

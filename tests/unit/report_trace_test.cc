@@ -18,7 +18,7 @@ namespace {
 
 TEST(RunTraceTest, NothingOverlapsOnATrack) {
   RunRecord run;
-  // Half microseconds are rounded; the clock of mprun, by which a failed attempt ends, is not that of the worker.
+  // Half microseconds are rounded; mprun's clock, by which a failed attempt ends, differs from the worker's.
   run.attempts = {{0, 100, 0.0000106, 1, 1, RunRecord::End::kOk},
                   {1, 100.0000106, 0.0000056, 1, 1, RunRecord::End::kOk},
                   {2, 100.0000162, 0.5, 1, 1, RunRecord::End::kRetried},

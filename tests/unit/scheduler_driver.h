@@ -1,4 +1,4 @@
-// A scheduler driven by hand: a test sends it events and reads what it wanted.
+// A scheduler driven by hand: a test sends it events and reads its actions.
 #pragma once
 
 #include "supervise/scheduler.h"
@@ -11,12 +11,12 @@ inline Policy workers(int count) {
   return policy;
 }
 
-/// Drives a scheduler by hand and remembers what it wanted.
+/// Drives a scheduler by hand and records its actions.
 class Driver {
  public:
   explicit Driver(const Policy& policy) : scheduler_(policy) {}
 
-  /// Inputs are numbered on from those that were read before, unless they say where they begin.
+  /// Inputs are numbered on from those read before, unless they say where they begin.
   std::vector<Action> send(Event event) {
     std::vector<Action> actions;
     if (auto* read = std::get_if<event::InputsRead>(&event)) {

@@ -1,4 +1,4 @@
-// The event log of the scheduler as text: what is written is read back as it was.
+// The scheduler's event log as text: what is written is read back unchanged.
 #include "supervise/event_log.h"
 
 #include <gtest/gtest.h>

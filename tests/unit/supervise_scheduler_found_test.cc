@@ -1,4 +1,4 @@
-// What the simulator (tests/simulation) has found in the scheduler, each fault as one test.
+// Faults that the simulator (tests/simulation) has found in the scheduler, one test each.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr Nanos kTaskTime = kNanosPerMilli;
 
-/// Workers that are ready and have each done a task of a millisecond: so more than one is handed out at once.
+/// Workers that are ready and have each run a task of a millisecond, so more than one is assigned at once.
 void warm_up(Driver* driver, int count) {
   driver->send(event::Begin{});
   driver->send(event::InputsRead{static_cast<std::uint64_t>(count), false});
@@ -23,7 +23,7 @@ TEST(SchedulerFound, AFewNewInputsAreSharedByAllWhoAreIdle) {
   warm_up(&driver, 3);
   const auto actions = driver.send(event::InputsRead{3, false});
   EXPECT_EQ(all<action::Assign>(actions).size(), 3U);
-  // Else they were taken back from the first for the others, and given to it again, without an end.
+  // Otherwise they were taken back from the first for the others, and assigned to it again, without end.
   EXPECT_TRUE(all<action::TakeBack>(actions).empty());
 }
 
@@ -36,7 +36,7 @@ TEST(SchedulerFound, NothingIsGivenToAWorkerWhoseAnswerIsAwaited) {
   const auto actions = driver.send(event::TaskDone{0, false, kTaskTime});
   const auto ticked = driver.send(event::Tick{});
   ASSERT_EQ(all<action::TakeBack>(actions).size() + all<action::TakeBack>(ticked).size(), 1U);
-  // New inputs come first: the number in the answer is that of the last tasks before them.
+  // New inputs come first: the number in the answer counts the last tasks before them.
   EXPECT_TRUE(assigned(driver.send(event::InputsRead{2000, false}), 1).empty());
   EXPECT_FALSE(assigned(driver.send(event::TakenBack{1, 1}), 1).empty());
 }
@@ -52,7 +52,7 @@ TEST(SchedulerFound, TheLastTaskGivesNoNewTimeToAWorkerThatIsEnded) {
   driver.send(event::WorkerReady{1});
   driver.pass(1);
   ASSERT_EQ(all<action::Signal>(driver.send(event::Tick{})).size(), 2U);
-  driver.send(event::TaskDone{0, false, kTaskTime});  // it ignores TERM, and has no more to do
+  driver.send(event::TaskDone{0, false, kTaskTime});  // it ignores TERM, and has nothing left to do
   driver.send(event::WorkerGone{1, true});
   driver.send(event::WorkerReady{1});
   const auto last = driver.send(event::TaskDone{1, false, kTaskTime});

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A worker that is killed because it hangs, and answers how many of its tasks it had not begun.
+// A worker that is killed because it hangs, and reports how many of its tasks it had not begun.
 std::vector<Action> hang_and_take_back(Driver* driver, int slot, std::uint32_t not_begun) {
   const auto actions = driver->send(event::WorkerHung{slot});
   const auto signals = all<action::Signal>(actions);

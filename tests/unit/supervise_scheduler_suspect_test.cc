@@ -1,4 +1,4 @@
-// Tasks whose workers die: tried alone, blamed when they were, and out of the others' way.
+// Tasks whose workers die: run alone, blamed if they die then too, and kept apart from the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,14 +101,14 @@ TEST_F(SuspectTest, AnErrorMakesNoSuspect) {
   EXPECT_THAT(assigned(actions, 0), ElementsAre(0));
 }
 
-/// Starts a worker and lets it die; how often until the job is given up.
+/// Starts a worker and lets it die; returns how often until the job is given up.
 int starts_until_given_up(bool gets_ready, bool from_outside) {
   Policy wanted = workers(2);
   Driver driver(wanted);
   driver.send(event::Begin{});
   driver.send(event::InputsRead{50, true});
   for (int starts = 1; starts < 1000; ++starts) {
-    driver.send(event::WorkerReady{1});  // the other slot is well, and comes and goes
+    driver.send(event::WorkerReady{1});  // the other slot is healthy; its workers come and go
     driver.send(event::TaskDone{1, false, kNanosPerMilli});
     driver.send(event::WorkerGone{1, false});
     if (gets_ready) driver.send(event::WorkerReady{0});

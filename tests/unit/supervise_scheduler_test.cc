@@ -261,7 +261,7 @@ TEST(Scheduler, ConditionsOfAStopHoldForWorkersThatEndToo) {
   driver.send(event::Begin{});
   driver.send(event::InputsRead{1, true});
   driver.send(event::WorkerReady{0});
-  driver.send(event::TaskDone{0, false, 1});  // now it is retiring, and does not exit
+  driver.send(event::TaskDone{0, false, 1});  // now it is retiring, but does not exit
   driver.pass(1.1);
   EXPECT_EQ(all<action::Signal>(driver.send(event::Tick{})).at(0).cause, Cause::kJobLimit);
 }
@@ -356,7 +356,7 @@ TEST(Scheduler, WorkerThatGetsReadyAfterItsSignalIsKilledAfterTheGrace) {
   const auto signals = all<action::Signal>(driver.send(event::TaskDone{0, true, 1}));
   ASSERT_EQ(signals.size(), 1U);
   EXPECT_EQ(signals[0].signal, SIGTERM);
-  driver.send(event::WorkerReady{1});  // it did not hear
+  driver.send(event::WorkerReady{1});  // it ignored that
   driver.pass(to_seconds(policy.grace));
   const auto kills = all<action::Signal>(driver.send(event::Tick{}));
   ASSERT_EQ(kills.size(), 1U);
@@ -458,7 +458,7 @@ TEST(Scheduler, WorkerThatDoesNotExitIsEndedAfterTheJoinLimit) {
   EXPECT_EQ(signals[0].cause, Cause::kJoinLimit);
 }
 
-/// The seconds after which the only task is tried again, attempt by attempt.
+/// The seconds after which the only task is retried, attempt by attempt.
 std::vector<int> delays_of(const Policy& policy) {
   Driver driver(policy);
   driver.send(event::Begin{});

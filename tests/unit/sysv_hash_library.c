@@ -1,4 +1,4 @@
-// A library for procfs_elf_symbols_test.cc, linked with the old hash table only.
+// A library for procfs_elf_symbols_test.cc, linked with only the old hash table.
 extern int mprun_test_undefined(void) __attribute__((weak));
 
 int mprun_test_first = 1;

@@ -1,4 +1,4 @@
-// Who has run since the last look, told by real files.
+// Which threads have run since the last look, according to real files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Threads of process 10 below a folder that stands for /proc.
+/// Threads of process 10 in a folder that stands for /proc.
 class ActivityTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -87,13 +87,13 @@ TEST_F(ActivityTest, DoesNotTakeWaitingForAGilForAMovement) {
   ActivityMeter meter(root_.string());
   meter.set_threads(sample(), 1);
   ran(11, 9);
-  // FUTEX_WAIT_BITSET, private, of a clock, with a time limit
+  // FUTEX_WAIT_BITSET, private, with a clock and a time limit
   std::ofstream(root_ / "10/task/11/syscall") << "202 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01\n";
   EXPECT_TRUE(meter.has_moved(5, true));
   EXPECT_EQ(meter.resting_since(4), std::set<pid_t>{10});
 }
 
-// Where CPUs are scarce it is mostly found waiting for one.
+// Where CPUs are scarce, the thread is mostly found waiting for one.
 TEST_F(ActivityTest, ForgivesAWaiterForAGilThatItRunsALittle) {
   ActivityMeter meter(root_.string());
   meter.set_threads(sample(), 1);
@@ -103,7 +103,7 @@ TEST_F(ActivityTest, ForgivesAWaiterForAGilThatItRunsALittle) {
   write("syscall", "running");
   write("schedstat", "0 0 9");
   EXPECT_TRUE(meter.has_moved(1000, true));
-  EXPECT_TRUE(meter.resting_since(999).empty());  // nobody has seen it wait for a GIL
+  EXPECT_TRUE(meter.resting_since(999).empty());  // it has not been seen to wait for a GIL
   write("syscall", "202 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01");
   write("schedstat", "10 0 10");
   EXPECT_TRUE(meter.has_moved(2000, true));

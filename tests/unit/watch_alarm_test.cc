@@ -1,4 +1,4 @@
-// Whether an alarm may come to a process: as its preload library or its environment says.
+// Whether an alarm may reach a process, according to its preload library or its environment.
 #include "watch/alarm.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ constexpr const char* kUnknown = "may have asked for an alarm";
 
 std::string why(FakeProc* proc, pid_t pid = 10) { return why_alarm_may_come(proc, pid, pid, monotonic_now()); }
 
-// A program without the library, which has kept the number of a process that had an alarm.
+// A program without the library, which keeps the number of a process that had an alarm.
 TEST(Alarm, IsInTheEnvironmentOfWhoMayHaveNoLibrary) {
   FakeProc proc;
   std::string& environment = proc.process(10).environ;

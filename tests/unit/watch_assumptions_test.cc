@@ -1,4 +1,4 @@
-// What a judgement may assume: waits that are endless, handlers that let nobody go on.
+// What a judgement may assume: waits that are endless, handlers that let no thread continue.
 #include "watch/assumptions.h"
 
 #include <gmock/gmock.h>
@@ -15,13 +15,13 @@ using testing::IsEmpty;
 
 constexpr std::uint64_t kLimitAt = 0x4000;
 
-/// A wait, and what was assumed of it.
+/// A wait, and what was assumed for it.
 struct AssumedWait {
   Wait wait;
   std::vector<std::string> assumed;
 };
 
-/// Thread 10 of process 10, which has run since it was looked at before, or not.
+/// Thread 10 of process 10. `moved`: it has run since the last look.
 AssumedWait wait_of_ten(FakeProc* proc, Assumptions assumptions, bool moved = false) {
   Sample sample = take_sample(proc, process_tree(proc, 1, false));
   sample.threads.at(0).moved = moved;
@@ -62,7 +62,7 @@ TEST(Assumptions, OfAPollMakeItEndless) {
   }
 }
 
-// Such as a loop that sleeps by poll().
+// For example a loop that sleeps by poll().
 TEST(Assumptions, OfAPollOfNothingLeaveItToItsProcess) {
   FakeProc proc;
   proc.process(10).thread(10).call(SYS_poll, {0, 0, 100});

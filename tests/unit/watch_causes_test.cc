@@ -1,4 +1,4 @@
-// Why a tree hangs, rule by rule: a tree in which it fires, and others that are almost the same in which it must not.
+// Why a tree hangs, rule by rule: a tree in which the rule fires, and similar ones in which it must not.
 #include "watch/causes.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Causes, LockCycle) {
 
 class FileLockCycle : public testing::Test {
  protected:
-  // `pid` waits for the lock of a file that `holder` has.
+  // `pid` waits for the file lock that `holder` has.
   void add(pid_t pid, pid_t holder) {
     const std::string inode = std::to_string(500 + pid % 100);
     evidence_.proc.process(pid)
@@ -138,7 +138,7 @@ TEST(Causes, OwnFileLock) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "another file";
 }
 
-// In sem_wait(), as threading.Lock.acquire() is.
+// In sem_wait(), like threading.Lock.acquire().
 void waits_for_python_lock(CauseEvidence* evidence, TreeProcess* process, pid_t tid, std::uint64_t address,
                            const std::string& file = "/home/me/score.py", const std::string& function = "score") {
   process->put(address, std::uint64_t{1} << 32U);
@@ -317,14 +317,14 @@ class LonelyChild : public testing::Test {
     TreeProcess& child = evidence_.proc.process(pid_, kParent);
     child.forked = true;
     child.thread(pid_).waits_on(kLock);
-    child.put(kLock, std::uint64_t{1} << 32U);  // a semaphore, as Python's locks are: of 0, with one that waits
+    child.put(kLock, std::uint64_t{1} << 32U);  // a semaphore, like Python's locks: value 0, one waiter
     evidence_.forked(pid_, kParent, 4);
     waits_in("threading.py", "Condition.wait");
   }
   void waits_in(const std::string& file, const std::string& function) {
     evidence_.python[pid_] = {{kLib + file, 320, function}, {"/home/anna/train.py", 7, "call"}};
   }
-  /// It polls a pipe to itself.
+  /// It polls a pipe that leads to itself.
   void polls_itself(std::uint64_t milliseconds) {
     TreeProcess& child = evidence_.proc.processes[pid_].pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
     child.open(9, "anon_inode:[eventpoll]", O_RDWR, "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\n");
@@ -377,7 +377,7 @@ TEST_F(LonelyChild, CopiedALockIfItWaitsForOne) {
   EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");
 }
 
-// Python is in a library of C++, which waits by a condition variable.
+// Python is in a C++ library, which waits on a condition variable.
 TEST_F(LonelyChild, LostAThreadIfItWaitsForACondition) {
   waits_in("torch/jit.py", "wait");
   EXPECT_EQ(evidence_.of_hang().id, "lock-held-at-fork");

@@ -1,4 +1,4 @@
-// DeadlineWatch: which deadlines of the board it believes, on lines that this test writes as a program would.
+// DeadlineWatch: which deadlines of the board it believes, on lines that this test writes like a program.
 #include "watch/deadline_watch.h"
 
 #include <fcntl.h>
@@ -70,7 +70,7 @@ TEST_F(DeadlineWatchTest, OneAfterTheOther) {
   EXPECT_EQ(first->label + second->label, "ab");
 }
 
-// A thread that was started after the deadline began has only got the number of the one whose it was.
+// A thread started after the deadline began only has the reused number of the deadline's thread.
 TEST_F(DeadlineWatchTest, PassesOverTheLineOfAnEarlierThread) {
   const Nanos now = monotonic_now();
   write(0, getpid(), now, 24L * 3600 * 1000 * kOneSecond, "of one who had our number");
@@ -108,7 +108,7 @@ TEST_F(DeadlineWatchTest, PassesOverAProcessThatHasEnded) {
   EXPECT_FALSE(watch_->look(now + 1));
 }
 
-// When mprun was stopped (Ctrl-Z), so was the program: that time is nobody's fault.
+// When mprun was stopped (Ctrl-Z), so was the program: that time does not count.
 TEST_F(DeadlineWatchTest, DoesNotCountTheTimeInWhichItWasStopped) {
   const Nanos now = monotonic_now();
   EXPECT_FALSE(watch_->look(now));

@@ -1,4 +1,4 @@
-// Hangs and controls as they were recorded (fixtures/NAME.recording: two samples, and all that the judge then asked;
+// Recorded hangs and controls (fixtures/NAME.recording: two samples, and all that the judge then asked;
 // made by watch/record_fixture.cc), judged again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST_P(FixtureTest, IsJudgedAsItWas) {
   EXPECT_EQ(why_live, GetParam().why_live == nullptr ? "" : GetParam().why_live);
 }
 
-// A row of the wait table each.
+// One row of the wait table each.
 const std::vector<Recorded> kHangs = {
     {"lock_cycle", 1, 0, {WaitKind::kThreadEnd, WaitKind::kMutex, WaitKind::kMutex}},
     {"semaphore", 1, 0, {WaitKind::kFutex}},

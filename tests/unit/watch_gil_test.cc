@@ -1,5 +1,5 @@
-// Who waits for a GIL runs again and again, and is stuck only as long as nobody gets it: over a real Python, whose GIL
-// seems to change hands.
+// A thread that waits for a GIL runs repeatedly, and is stuck only as long as no thread gets the GIL: over a real
+// Python whose GIL seems to change hands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace mprun {
 namespace {
 
-/// The live system, but for one word of memory, in which every reader finds another number.
+/// The live system, except for one word of memory, in which every reader finds another number.
 class ChangingWord : public ProcRecorder {
  public:
   ChangingWord(ProcSource* proc, std::uint64_t address) : ProcRecorder(proc), address_(address) {}
@@ -30,7 +30,7 @@ class ChangingWord : public ProcRecorder {
   std::uint64_t address_, number_ = 0;
 };
 
-/// Watches a process until something is proved, or that many judgements were made in vain.
+/// Watches a process until something is proved, or until that many judgements were made in vain.
 std::optional<Proof> watch(ProcSource* proc, pid_t pid, int judgements) {
   const auto boundary = [&judgements] {
     --judgements;
@@ -56,7 +56,7 @@ TEST(GilWatch, ProvesNothingWhileTheGilChangesHands) {
   EXPECT_TRUE(proof->judgement.is_deadlock());
   ASSERT_EQ(proof->judgement.gil_switches.size(), 1U);
 
-  // _gil_runtime_state: the number of switches stands before the condition.
+  // _gil_runtime_state: the number of switches precedes the condition.
   const auto stacks = read_python_stacks(proc.get(), program.pid());
   ChangingWord changing(proc.get(), stacks.gils.at(0).wait_begin - sizeof(std::uint64_t));
   EXPECT_NE(read_python_stacks(&changing, program.pid()).gils.at(0).switch_number,

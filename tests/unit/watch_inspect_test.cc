@@ -1,5 +1,5 @@
-// The inspection of a tree: a real deadlock, looked at through a recorder and again from the recording; what is in the
-// way of looking; and what counts as shared with the rest of the machine.
+// The inspection of a tree: a real deadlock, examined through a recorder and again from the recording; what prevents a
+// look; and what counts as shared with the rest of the machine.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ constexpr bool kNeverRests = true;
 constexpr bool kNeverRests = false;
 #endif
 
-/// Blocks for ever in a pipe of its own.
+/// Blocks for ever in its own pipe.
 void read_own_pipe() {
   int ends[2];
   char byte = 0;

@@ -1,4 +1,4 @@
-// Names of calls that wait, as a person would say them, from stacks as Python has them.
+// Names of waiting calls, as a person would say them, from Python stacks.
 #include "watch/joins.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
 const PythonFrame kUser{"/home/anna/train.py", 42, "main"};
 const PythonFrame kUserModule{"/home/anna/train.py", 60, "<module>"};
 
-// What the line of the user called, where these frames of libraries are below it.
+// What the user's line called, given these library frames below it.
 std::string named(std::vector<PythonFrame> inner) {
   inner.push_back(kUser);
   inner.push_back(kUserModule);
@@ -85,7 +85,7 @@ TEST(Joins, NamesThoseOfTorch) {
             "torch.utils.data.DataLoader: _BaseDataLoaderIter.__next__");
 }
 
-// No code of the user is on the stack: the outermost frame is what waits.
+// No user code is on the stack: the outermost frame is what waits.
 TEST(Joins, NamesExitHandlers) {
   const PythonFrame lock{kPythonLib + "threading.py", 1132, "Thread._wait_for_tstate_lock"};
   const auto at_exit = [&](const std::string& file, const std::string& function) {
@@ -134,7 +134,7 @@ TEST(Joins, KnowsModulesByTheirFiles) {
       << "no known name, though one begins so";
 }
 
-// Names are read from the memory of another process.
+// Names are read from another process's memory.
 TEST(Joins, MakesSomethingOfNonsense) {
   for (const char* file : {"", "<frozen ", "<frozen >", "/lib/python3.", "/lib/python3.11", "/dist-packages/",
                            "/site-packages/.py", "/__init__.py", ".py"}) {

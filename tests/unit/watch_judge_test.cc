@@ -1,4 +1,4 @@
-// The judge: whoever may be woken by one who lives, lives.
+// The judge: any thread that a live one may wake is live.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ TEST(Judge, SaysNothingOfNobodyAndOfTheDead) {
   EXPECT_FALSE(judge(sample, &snapshot).is_deadlock());
 }
 
-// It ran between the samples: by way of it, others may be woken.
+// It ran between the samples: through it, others may be woken.
 TEST(Judge, CountsWhoMovedAsLive) {
   FakeProc proc;
   proc.process(10).thread(10).waits_for_child(11);

@@ -1,4 +1,4 @@
-// Which polls and helper threads of libraries are known by their Python stacks.
+// Which polls and helper threads of libraries are recognised by their Python stacks.
 #include "watch/library_waits.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(LibraryWaits, KnowsWhoLooksAroundNowAndThen) {
   EXPECT_FALSE(worker->has_limit_of_caller);
 }
 
-// What a worker is given to do may wait with limits of its own.
+// A worker's task may wait with limits of its own.
 TEST(LibraryWaits, LeavesAloneWhatTheLibraryHasCalled) {
   EXPECT_EQ(find_library_poll(
                 {kSelecting, kGetting, {"train.py", 9, "Numbers.__getitem__"}, {kLoaderWorker, 302, "_worker_loop"}}),
@@ -60,7 +60,7 @@ TEST(LibraryWaits, KnowsLoopsThatLookBetweenSleeps) {
                "whether a result has come");
 }
 
-// A sleep of the user's own, or in what such a loop calls, may end with anything.
+// A user's own sleep, or one in what such a loop calls, may end with anything.
 TEST(LibraryWaits, KnowsNoOtherSleeps) {
   EXPECT_EQ(looks_between_sleeps({}), nullptr);
   EXPECT_EQ(looks_between_sleeps({{kDistributed, 5, "all_reduce"}}), nullptr);

@@ -1,4 +1,4 @@
-// Pools whose thread for results has ended, in real programs.
+// Pools whose result thread has ended, in real programs.
 #include "watch/lost_helper.h"
 
 #include <gtest/gtest.h>
@@ -8,12 +8,12 @@
 namespace mprun {
 namespace {
 
-/// Looks at a program once a second, by a clock of its own.
+/// Looks at a program once a second, by its own clock.
 class Looks {
  public:
   explicit Looks(const char* mode) : program_(mode) { (void)program_.report(); }
 
-  /// The looks until it is named; 0: it is not within as many. `pause`: for main, which may just be on its way.
+  /// The number of looks until it is named; 0: not within as many. `pause`: for main, which may still be on its way.
   int until_named(int most, std::chrono::milliseconds pause = {}) {
     for (int i = 1; i <= most; ++i) {
       now_ += kNanosPerSecond;

@@ -1,4 +1,4 @@
-// Which processes can never return: those who wait without a limit for what is stuck, up to the root.
+// Which processes can never return: those that wait without a limit for what is stuck, up to the root.
 #include "watch/main_threads.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ std::set<pid_t> cannot_return(FakeProc* proc, const TreeBoundary& boundary = {})
   return processes_that_cannot_return(judgement, &snapshot);
 }
 
-/// The root waits for a process in the middle, which waits for one that is stuck.
+/// The root waits for a middle process, which waits for a stuck one.
 FakeProc chain() {
   FakeProc proc;
   proc.process(kRoot).thread(kRoot).waits_for_child(kMiddle);

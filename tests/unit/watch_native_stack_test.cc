@@ -1,4 +1,4 @@
-// Native stacks of child processes, forked or started for it, whose threads block in known calls.
+// Native stacks of child processes, forked or started for the test, whose threads block in known calls.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ namespace {
 
 constexpr auto kUnwindPatience = std::chrono::seconds(60);
 
-// What the children block in; of C, so that their names are as they read here.
+// What the children block in; C functions, so that their names are as written here.
 extern "C" {
 [[gnu::noinline]] void* hung_in_condition(void* /*unused*/) {
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +58,7 @@ extern "C" {
 
 int echo_from = -1, echo_to = -1;
 
-// Sends back whatever byte comes.
+// Sends back every byte it receives.
 [[gnu::noinline]] void* hung_in_read(void* /*unused*/) {
   char byte = 0;
   while (read(echo_from, &byte, 1) == 1 && write(echo_to, &byte, 1) == 1) {
@@ -81,7 +81,7 @@ int recursion_left = 1000;
 [[gnu::noinline]] void* hung_in_recursion(void* argument) {
   if (--recursion_left == 0) return hung_in_read(argument);
   void* result = hung_in_recursion(argument);
-  recursion_left += result == nullptr ? 1 : 2;  // so that this is no tail call
+  recursion_left += result == nullptr ? 1 : 2;  // so that this is not a tail call
   return result;
 }
 }
@@ -111,7 +111,7 @@ class LiveChild {
   pid_t pid_;
 };
 
-/// A forked child with one thread more, which runs `function`; its tid is told through a pipe.
+/// A forked child with one more thread, which runs `function`; a pipe reports its tid.
 class ThreadedChild {
  public:
   explicit ThreadedChild(void* (*function)(void*))
@@ -120,7 +120,7 @@ class ThreadedChild {
   }
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
   [[nodiscard]] pid_t tid() const { return tid_; }
-  /// Whether the thread runs on: it answers a byte by the same.
+  /// Whether the thread continues: it answers a byte with the same byte.
   [[nodiscard]] bool echoes() const {
     char byte = 'x';
     return write(to_child_.write.get(), &byte, 1) == 1 && read(from_child_.read.get(), &byte, 1) == 1 && byte == 'x';
@@ -181,7 +181,7 @@ struct Blocked {
   return text;
 }
 
-/// True if frames with these words follow each other, others between them (a sanitizer has its own read() before
+/// True if frames with these words appear in this order, others between them (a sanitizer has its own read() before
 /// read()).
 [[nodiscard]] bool in_order(const NativeStack& stack, const std::vector<std::string>& words) {
   auto at = stack.frames.begin();
@@ -280,7 +280,7 @@ TEST(WatchNativeStack, DeepStacksAreCut) {
   EXPECT_TRUE(stack.approximate);
 }
 
-/// Starts a copy of sleep(1) that lies in a folder of the test.
+/// Starts a copy of sleep(1) from a folder of the test.
 [[nodiscard]] pid_t start_copy(const std::filesystem::path& program) {
   std::filesystem::remove_all(program.parent_path());
   std::filesystem::create_directories(program.parent_path());
@@ -309,7 +309,7 @@ TEST(WatchNativeStack, AnOptimisedProgramNeedsNoPtraceAndFilesMayBeDeletedOrRepl
 
   std::filesystem::remove(program);
   EXPECT_EQ(text_of(stack_now()), text_of(before)) << "deleted";
-  const std::string deleted = program.string() + " (deleted)";  // as the kernel calls it now
+  const std::string deleted = program.string() + " (deleted)";  // as the kernel now calls it
   std::filesystem::copy_file("/bin/cat", deleted);
   EXPECT_EQ(text_of(stack_now()), text_of(before)) << "another program in its place";
   std::filesystem::remove(deleted);

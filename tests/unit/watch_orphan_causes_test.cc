@@ -30,7 +30,7 @@ TEST(OrphanCauses, KnowsACircle) {
   EXPECT_EQ(evidence.of_orphaned_lock().id, "lock-cycle");
 }
 
-/// A child of kParent, which has a thread kOwner, waits for a mutex of kOwner's, and has a second thread that works.
+/// A child of kParent, which has a thread kOwner, waits for a mutex of kOwner and has a second thread that works.
 void fork_it(CauseEvidence* evidence) {
   const pid_t child = evidence->alive;
   evidence->proc.process(kParent).thread(kParent).sleeps();
@@ -52,7 +52,7 @@ TEST(OrphanCauses, KnowsALockThatWasHeldAtFork) {
   EXPECT_THAT(cause.explanation, HasSubstr("thread " + std::to_string(kOwner)));
 }
 
-// It may as well have been a thread of the child.
+// The owner may as well have been a thread of the child.
 TEST(OrphanCauses, DoNotSayThatALockWasHeldByWhoHasEnded) {
   CauseEvidence evidence;
   fork_it(&evidence);

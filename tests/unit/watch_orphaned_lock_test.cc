@@ -1,4 +1,4 @@
-// Threads that wait for mutexes nobody can unlock, in processes that run.
+// Threads that wait for mutexes no thread can unlock, in processes that run.
 #include "watch/orphaned_lock.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ FakeProc orphan() {
   return proc;
 }
 
-/// Who is found to be stuck.
+/// The threads found to be stuck.
 std::vector<pid_t> stuck(FakeProc* proc, const TreeBoundary& boundary = {}, pid_t moved = 0) {
   Sample sample = take_sample(proc, process_tree(proc, 1, false));
   for (ThreadSample& thread : sample.threads) thread.moved = thread.tid == moved;
@@ -64,7 +64,7 @@ TEST(OrphanedLock, IsOneOfACircle) {
   proc.processes[10].waits_for_mutex(20, kLost, 21);
   proc.processes[10].waits_for_mutex(21, kOtherLost, 20);
   EXPECT_THAT(stuck(&proc), ElementsAre(20, 21));
-  proc.processes[10].threads[21].arguments[3] = 0x1000;  // for a limited time
+  proc.processes[10].threads[21].arguments[3] = 0x1000;  // with a time limit
   EXPECT_THAT(stuck(&proc), IsEmpty());
 }
 
@@ -194,7 +194,7 @@ TreeBoundary forked_by(std::map<pid_t, TreeBoundary::Forker> forkers) {
 
 TEST(OrphanedLock, OfAForkedChildMayBeOfItsFirstThread) {
   FakeProc proc = forked_orphan();
-  EXPECT_THAT(stuck(&proc), IsEmpty());                              // nobody knows which thread forked it
+  EXPECT_THAT(stuck(&proc), IsEmpty());                              // it is not known which thread forked it
   EXPECT_THAT(stuck(&proc, forked_by({{10, {5, 30}}})), IsEmpty());  // the owner did
   EXPECT_THAT(stuck(&proc, forked_by({{10, {5, 5}}})), ElementsAre(20));
   proc.processes[10].threads[10].state = 'Z';
@@ -207,10 +207,10 @@ TEST(OrphanedLock, MayBeInheritedFromAnyAncestor) {
   proc.process(4).thread(4).sleeps();
   proc.processes[5].parent = 4;
   const std::map<pid_t, TreeBoundary::Forker> forkers{{10, {5, 5}}, {5, {4, 30}}};
-  EXPECT_THAT(stuck(&proc, forked_by(forkers)), IsEmpty());  // even if 5 runs another program by now
+  EXPECT_THAT(stuck(&proc, forked_by(forkers)), IsEmpty());  // even if 5 now runs another program
   proc.processes[5].forked = true;
   EXPECT_THAT(stuck(&proc, forked_by(forkers)), IsEmpty());
-  EXPECT_THAT(stuck(&proc, forked_by({{10, {5, 5}}})), IsEmpty());  // who forked 5 is not known
+  EXPECT_THAT(stuck(&proc, forked_by({{10, {5, 5}}})), IsEmpty());  // it is not known which thread forked 5
   EXPECT_THAT(stuck(&proc, forked_by({{10, {5, 5}}, {5, {4, 4}}})), ElementsAre(20));
   EXPECT_THAT(stuck(&proc, forked_by({{10, {7, 7}}})), IsEmpty());  // its parent has ended
 }

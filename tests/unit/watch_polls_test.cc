@@ -1,4 +1,4 @@
-// Which threads wake up again and again and get nowhere. What their Python decides by is in watch_python_image_test.cc.
+// Which threads wake up repeatedly without getting anywhere. How their Python decides is in watch_python_image_test.cc.
 #include "watch/polls.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ ThreadSample polling_thread(std::uint64_t runs, pid_t tid = 10) {
   return thread;
 }
 
-/// Four looks, in each of which `change` does something to a thread that ran `runs_between` times since the last.
+/// Four looks, in each of which `change` modifies a thread that ran `runs_between` times since the last.
 template <typename Change>
 std::set<pid_t> polls_after_four_looks(std::uint64_t runs_between, const Change& change) {
   FakeProc proc;
@@ -86,7 +86,7 @@ TEST(PollMeter, KnowsNoPollOfWhoDoesSomethingElse) {
   EXPECT_THAT(with([](ThreadSample* thread) { thread->tid = 11; }), IsEmpty());
 }
 
-// It comes back to where it was: all over again.
+// It returns to its earlier place: the count starts again.
 TEST(PollMeter, ForgetsWhoWasElsewhere) {
   EXPECT_THAT(polls_after_four_looks(9,
                                      [](int look, ThreadSample* thread) {
@@ -95,7 +95,7 @@ TEST(PollMeter, ForgetsWhoWasElsewhere) {
               IsEmpty());
 }
 
-// Somebody has woken it up: it may go on with what it was given. So may who slept.
+// Something has woken it up: it may continue with what it received. The same holds for one that slept.
 TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimitOrForNothing) {
   const std::uint64_t for_ever = ~std::uint64_t{0};
   const auto in_call = [](std::int64_t number, std::array<std::uint64_t, 6> arguments) {
@@ -116,7 +116,7 @@ TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimitOrForNothing) {
   EXPECT_THAT(in_call(SYS_pselect6, {4, 0x9000, 0, 0, 0x4000}), ElementsAre(10));
   EXPECT_THAT(in_call(SYS_read, {0, 0x9000, 1}), IsEmpty());
   EXPECT_THAT(in_call(SYS_clock_nanosleep, {0, 0, 0x4000}), IsEmpty());
-  // Of nothing: it sleeps.
+  // For nothing: it sleeps.
   EXPECT_THAT(in_call(SYS_poll, {0, 0, 100}), IsEmpty());
   EXPECT_THAT(in_call(SYS_ppoll, {0, 0, 0x4000}), IsEmpty());
   EXPECT_THAT(in_call(SYS_pselect6, {0, 0, 0, 0, 0x4000}), IsEmpty());

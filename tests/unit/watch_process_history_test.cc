@@ -1,4 +1,4 @@
-// ProcessHistory: what it remembers of forks and ends, asked with real processes.
+// ProcessHistory: what it records of forks and ends, tested with real processes.
 #include "watch/process_history.h"
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@ namespace {
 
 constexpr int kPollMillis = 30'000;  // milliseconds
 
-// A child that lives until it is told to end; killed and reaped with this object.
+// A child that lives until end() is called; killed and reaped with this object.
 class Child {
  public:
-  // `number`: the pid it is to have; 0: any.
+  // `number`: the pid it must have; 0: any.
   explicit Child(int code = 0, pid_t number = 0) {
     auto pipe = make_pipe();
     if (!pipe) return;
@@ -67,7 +67,7 @@ class Child {
   }
 
  private:
-  // kill() takes -1 for everybody.
+  // kill() takes -1 for every process.
   void send(int number) const {
     if (pid_ > 0) kill(pid_, number);
   }
@@ -88,7 +88,7 @@ class ProcessHistoryTest : public testing::Test {
     pollfd wait{history_.fd(), POLLIN, 0};
     return poll(&wait, 1, 0) == 1;
   }
-  // Ends that were told when a descriptor became readable.
+  // Ends that were reported when a descriptor became readable.
   void take_ends() {
     pollfd wait{history_.fd(), POLLIN, 0};
     ASSERT_EQ(poll(&wait, 1, kPollMillis), 1);
@@ -99,7 +99,7 @@ class ProcessHistoryTest : public testing::Test {
   ProcessHistory history_;
 };
 
-// Linux tells how a process ended that was reaped before we looked.
+// Linux reports how a process ended that was reaped before we looked.
 bool kernel_remembers_ends() {
   Child child;
   const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, child.pid(), 0)));
@@ -206,11 +206,11 @@ TEST_F(ProcessHistoryTest, MeetsWhoDoesNotTell) {
   EXPECT_EQ(history_.deaths()[0].end.exit_code, 3);
   const pid_t pid = child.pid();
   child.reap();
-  history_.meet(pid);  // nobody
+  history_.meet(pid);  // no such process
   EXPECT_EQ(history_.deaths().size(), 1U);
 }
 
-// Its note comes late: it is one death, of a forked process.
+// Its note arrives late: it is one death, of a forked process.
 TEST_F(ProcessHistoryTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
   Child child;
   history_.meet(child.pid());
@@ -226,7 +226,7 @@ TEST_F(ProcessHistoryTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
   EXPECT_EQ(history_.deaths().size(), 2U) << "the next with its number, who has gone too";
 }
 
-// It runs what we run: it was forked, whoever tells.
+// It runs the same program as we do: it was forked, whatever the notes say.
 TEST_F(ProcessHistoryTest, SeesWhetherOneThatItMeetsWasForked) {
   Child child;
   history_.meet(child.pid());
@@ -264,7 +264,7 @@ TEST_F(ProcessHistoryTest, DoesNotHoldAgainstAnybodyWhomMprunEnds) {
   EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
 }
 
-// What it leaves behind is ended by mprun; its own end was not.
+// mprun ends what it leaves; its own end was not mprun's doing.
 TEST_F(ProcessHistoryTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
   Child worker;
   Child its_child;
@@ -279,7 +279,7 @@ TEST_F(ProcessHistoryTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
   EXPECT_FALSE(is_violent(history_.deaths()[1]));
 }
 
-// A number that is given again, before we have been told that its first owner ended.
+// A number that is reused before we have learned that its first owner ended.
 TEST_F(ProcessHistoryTest, KnowsThatANumberIsUsedAgain) {
   Child first(5);
   const pid_t pid = first.pid();
@@ -332,7 +332,7 @@ TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {
   }
 }
 
-// Whoever reaped it says how it ended, which an older kernel does not.
+// The process that reaped it reports how it ended, which an older kernel does not.
 TEST_F(ProcessHistoryTest, HearsOfAnEndByWhoReapedIt) {
   Child child(9);
   const pid_t pid = child.pid();
@@ -385,7 +385,7 @@ TEST_F(ProcessHistoryTest, HearsOfAnEndOfOneThatItNeverMet) {
   EXPECT_FALSE(history_.deaths()[0].forked) << "that is not known";
 }
 
-// The number of one that was reaped may be given again before its parent has said so.
+// The number of a reaped process may be reused before its parent has reported the end.
 TEST_F(ProcessHistoryTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
   Child next;
   const std::string pid = std::to_string(next.pid());
@@ -401,7 +401,7 @@ TEST_F(ProcessHistoryTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
   EXPECT_EQ(history_.deaths().size(), 2U);
 }
 
-// A worker's death must not be forgotten over the many short lives after it.
+// A worker's death must not be forgotten after many short lives that follow it.
 TEST_F(ProcessHistoryTest, KeepsTheDeathsThatMatter) {
   Child killed;
   tell_fork(killed.pid());
@@ -430,7 +430,7 @@ TEST_F(ProcessHistoryTest, ForgetsTheOldestOfManyViolentDeaths) {
   EXPECT_EQ(history_.deaths().back().pid, pids.back());
 }
 
-// The readers of /proc need descriptors, too.
+// The readers of /proc need descriptors too.
 TEST(ProcessHistory, LeavesDescriptorsToOthers) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -1,4 +1,4 @@
-// Strings, code objects and line tables of CPython, from memory a test wrote.
+// Strings, code objects and line tables of CPython, from made-up memory.
 #include "watch/python_code.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(PythonLine, SurvivesGarbage) {
   EXPECT_EQ(python_line("", 10, 0), 0);
   EXPECT_EQ(python_line("\x01", 10, 0), 0);                                 // begins in the middle of an entry
   EXPECT_EQ(python_line(entry(14, 1), 10, 0), 10);                          // cut short
-  EXPECT_EQ(python_line(entry(13, 1, std::string(64, '\x7f')), 10, 0), 0);  // a number without an end
+  EXPECT_EQ(python_line(entry(13, 1, std::string(64, '\x7f')), 10, 0), 0);  // an endless number
   EXPECT_EQ(python_line(entry(13, 1, "\x2f"), 10, 0), 0);                   // -23: before the first line of all
 }
 
@@ -46,7 +46,7 @@ class PythonCodeReading : public testing::Test {
   const PythonLayout& layout_ = *known_python_layout(11);
   PythonCodeReader reader_{&memory_, layout_, {kCodeType, kStringType, kBytesType}};
 
-  /// A str; `kind` bytes a character.
+  /// A str; `kind` bytes per character.
   template <typename Character>
   void put_string(std::uint64_t at, std::basic_string_view<Character> text, bool ascii = false) {
     proc_.map(at, layout_.text.compact_data);
@@ -74,7 +74,7 @@ TEST_F(PythonCodeReading, StringsOfAllWidthsBecomeUtf8) {
   put_string<char>(0x2000, "\xe9t\xe9");
   put_string<char16_t>(0x3000, u"\u03ba\u20ac");
   put_string<char32_t>(0x4000, U"\U00010300\u03ba");
-  put_string<char16_t>(0x5000, std::u16string{u'a', 0xdcff, u'b'});  // a byte of a file name that is no UTF-8
+  put_string<char16_t>(0x5000, std::u16string{u'a', 0xdcff, u'b'});  // a byte of a file name that is not UTF-8
   put_string<char>(0x6000, "", true);
   EXPECT_EQ(reader_.text(0x1000, 100), "plain");
   EXPECT_EQ(reader_.text(0x2000, 100), "\u00e9t\u00e9");
@@ -133,7 +133,7 @@ TEST_F(PythonCodeReading, CodeTellsFileFunctionAndLines) {
 TEST_F(PythonCodeReading, WhatIsNoCodeIsRefused) {
   put_string<char>(0x1000, "train.py", true);
   put_code(0x4000, 0x1000, 0x1000, 0x1000);  // a line table that is a str
-  put_code(0x5000, 0x1000, 0x9000, 0x1000);  // a name that is not there
+  put_code(0x5000, 0x1000, 0x9000, 0x1000);  // a missing name
   put_code(0x6000, 0x1000, 0x1000, 0x1000);
   proc_.put<std::uint64_t>(0x6000 + 8, kStringType);
   for (const std::uint64_t address : {0x0, 0x4000, 0x5000, 0x6000, 0x9000}) EXPECT_EQ(reader_.read(address), nullptr);

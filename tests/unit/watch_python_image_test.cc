@@ -1,4 +1,4 @@
-// Stacks of a Python 3.14 that a test wrote down: a version that is read but not installed here, and what no healthy
+// Stacks of a made-up Python 3.14: a version that mprun reads but that is not installed here, and what no healthy
 // interpreter would show.
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -137,7 +137,7 @@ class PythonImage : public testing::Test {
     proc_.put_bytes(at + layout_.text.ascii_data, text);
   }
 
-  /// An object with `content`, which the function "inner" has as its variable.
+  /// An object with `content`, which is the variable of the function "inner".
   template <typename T>
   void put_variable(std::uint64_t at, std::uint64_t type, T content) {
     proc_.map(at, 0x40);
@@ -147,7 +147,7 @@ class PythonImage : public testing::Test {
     proc_.put(kInner + layout_.frame.locals, at | 1U);
   }
 
-  /// The function "inner" has so many arguments, of which the last ones have these defaults.
+  /// The function "inner" has so many arguments; the last ones have these defaults.
   void put_defaults(std::uint32_t arguments, const std::vector<std::uint64_t>& defaults) {
     proc_.put(kInnerCode + layout_.code.argument_count, arguments);
     proc_.put(kInner + layout_.frame.function, kFunction | 1U);
@@ -177,7 +177,7 @@ class PythonImage : public testing::Test {
     return thread;
   }
 
-  /// Three looks of a PollMeter, before the last of which `change` happens.
+  /// Three looks of a PollMeter; `change` happens before the last.
   template <typename Change>
   std::set<pid_t> polls(const Change& change) {
     PollMeter meter(&proc_);
@@ -288,14 +288,14 @@ TEST_F(PythonImage, DoesNotPollUntilATimeThatIsSoonToCome) {
     put_variable(kValue, kFloatType, now + 600);
     EXPECT_THAT(polls([] {}), testing::IsEmpty()) << now;
   }
-  // The tree has just begun, as far as is known.
+  // As far as is known, the tree has just begun.
   for (const double other : {uptime - 5, today - 600, today + 1e6, 0.5}) {
     put_variable(kValue, kFloatType, other);
     EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid)) << other;
   }
 }
 
-// It may look for how long it has polled.
+// It may check how long it has polled.
 TEST_F(PythonImage, DoesNotPollFromATimeSinceItsTreeBegan) {
   const Nanos age = 60 * kNanosPerSecond;
   const auto ticks =
@@ -312,7 +312,7 @@ TEST_F(PythonImage, DoesNotPollFromATimeSinceItsTreeBegan) {
   EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid)) << "before it began";
 }
 
-// It has run and is looked at as a poll, and yet it waits for the GIL.
+// It has run and is treated as a poll, and yet it waits for the GIL.
 TEST_F(PythonImage, WaitsForItsGil) {
   Sample sample{{waiting_thread(5)}};
   sample.threads[0].tid = kPid;
@@ -349,7 +349,7 @@ class RankImage : public PythonImage {
     proc_.files["70/fdinfo/3"] = proc_.files["70/fdinfo/4"] = "flags:\t02\n";
   }
 
-  /// The wait for connections of a rank in `function`, with this table beside the listener.
+  /// The wait for connections of a rank in `function`, with this table in addition to the listener.
   Wait wait(const std::string& function, const std::string& table, bool nobody_connects = true) {
     put_text(kInnerCode + 0x800, function);
     proc_.files["70/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) + table;
@@ -391,7 +391,7 @@ TEST_F(RankImage, IsReachedByOthersOfWhomOneHasCome) {
   EXPECT_EQ(wait("all_reduce", line("0100007F:A002", "0100007F:1F91", "01", 99)).why_live, "") << "another port";
 }
 
-// By such an address ranks of other machines may come.
+// Through such an address ranks of other machines may connect.
 TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
   const std::string far = line("0200000A:A001", "0100000A:1F90", "01", 91);
   EXPECT_EQ(wait("init_process_group", far).why_live, "anybody may connect");
@@ -400,7 +400,7 @@ TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
   EXPECT_EQ(wait("init_process_group", line(loopback + "A001", loopback + "1F90", "01", 91)).why_live, "");
 }
 
-// Its own Python may be anywhere meanwhile: gloo's listener stays open.
+// Its own Python may be anywhere by then: gloo's listener stays open.
 TEST_F(RankImage, IsWhomARankHasConnectedTo) {
   for (const char* name : {"stat", "status", "timers"}) {
     proc_.files[std::string("71/") + name] = proc_.files[std::string("70/") + name];
@@ -484,7 +484,7 @@ TEST_F(LoaderImage, PollsWithTheLimitOfItsOwn) {
   EXPECT_THAT(wait.wakers, testing::ElementsAre(Waker{kPid, 0}));
 }
 
-// DataLoader(timeout=N): it raises then.
+// DataLoader(timeout=N): it then raises.
 TEST_F(LoaderImage, IsLiveWithTheLimitOfItsCaller) {
   for (const bool is_known : {true, false}) {
     put_argument(1, is_known ? kOtherValue : kValue);
@@ -552,7 +552,7 @@ TEST_F(PythonImage, WhatDoesNotHoldTogetherIsLeftOut) {
   proc_.put<char>(kOuter + layout_.frame.owner, 17);
   EXPECT_THAT(frames(read().threads.at(0)), testing::ElementsAre("train.py:6 inner"));
   EXPECT_FALSE(read().threads[0].whole);
-  proc_.put(kInner + layout_.frame.instruction, kInnerCode + layout_.code.instructions + 20);  // behind its end
+  proc_.put(kInner + layout_.frame.instruction, kInnerCode + layout_.code.instructions + 20);  // after its end
   EXPECT_TRUE(read().threads.at(0).frames.empty());
   EXPECT_FALSE(read().threads[0].whole);
   proc_.put<std::uint64_t>(kThread + layout_.thread.interpreter, 0x1234);

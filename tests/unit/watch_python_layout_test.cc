@@ -1,4 +1,4 @@
-// Where CPython keeps things: our tables against the installed headers, and the descriptions newer versions carry.
+// Where CPython keeps things: our tables against the installed headers, and the descriptions in newer versions.
 #include "watch/python_layout.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The variables of Python frames, from memory a test wrote.
+// The variables of Python frames, from made-up memory.
 #include "watch/python_locals.h"
 
 #include <gmock/gmock.h>
@@ -84,7 +84,7 @@ TEST_F(PythonLocalsReading, SeesAnotherValue) {
   EXPECT_EQ(fingerprint(), before);
 }
 
-// The memory of a number that is gone is used again for the next.
+// The memory of a freed number is reused for the next.
 TEST_F(PythonLocalsReading, SeesAnotherNumberAtTheSameAddress) {
   const std::uint64_t before = fingerprint();
   proc_.put<std::uint64_t>(kNumberAt + 24, 6);
@@ -97,7 +97,7 @@ TEST_F(PythonLocalsReading, DoesNotCountReferences) {
   EXPECT_EQ(fingerprint(), before);
 }
 
-// Up to 3.13 the frame says how many values it has; what follows the count in memory is something else.
+// Up to 3.13 the frame says how many values it has; the memory after them holds something else.
 TEST_F(PythonLocalsReading, SeesTheStackByItsIndex) {
   for (const std::uint32_t top : {3U, 2U, 0U, 0xffffffffU}) {  // -1: not known
     frame_.stack_top = std::uint64_t{0x1000300} << 32U | top;
@@ -125,7 +125,7 @@ TEST_F(PythonLocalsReading, SeesTheStackByItsPointer) {
 }
 
 TEST_F(PythonLocalsReading, OfAModuleAreItsGlobals) {
-  const std::pair<unsigned char, std::uint64_t> kinds[] = {{0, 3}, {1, 2}};  // general, of strings alone
+  const std::pair<unsigned char, std::uint64_t> kinds[] = {{0, 3}, {1, 2}};  // general, strings only
   for (const auto& [kind, words] : kinds) {
     put_globals(kind, words, kOtherAt);
     frame_.is_module = true;
@@ -165,7 +165,7 @@ TEST_F(PythonLocalsReading, OfSeveralFramesIsOne) {
 
 TEST_F(PythonLocalsReading, SurvivesGarbage) {
   const std::uint64_t before = fingerprint();
-  put_slot(0, 0x777000);  // nothing is there
+  put_slot(0, 0x777000);  // nothing is mapped there
   put_slot(1, ~std::uint64_t{0});
   EXPECT_NE(fingerprint(), before);
   for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{0x777000}, ~std::uint64_t{0}}) {

@@ -1,5 +1,5 @@
-// Stacks of real Python programs, read from outside and compared with what they say themselves; of recorded ones;
-// and of programs that lie.
+// Stacks of real Python programs, read from outside and compared with what they report themselves; of recorded ones;
+// and of programs with corrupt memory.
 #include "job/json.h"
 #include "watch/python_stack.h"
 
@@ -43,7 +43,7 @@ Stacks found(const PythonStacks& python) {
   return stacks;
 }
 
-/// The stacks of a process once they are as it reported; as they are if they never will be.
+/// The stacks of a process once they are as it reported; the last ones read if they never are.
 PythonStacks stacks_as_reported(pid_t pid, const Stacks& expected) {
   const auto proc = live_proc();
   PythonStacks stacks;
@@ -164,7 +164,7 @@ TEST(PythonStack, OfWhatIsNoPythonHasAReason) {
   EXPECT_TRUE(none.threads.empty());
 }
 
-/// Passes on what another says, with some of the memory changed.
+/// Passes on another source's answers, with some of the memory changed.
 class LyingProc : public ProcSource {
  public:
   LyingProc(ProcSource* asked, unsigned seed) : asked_(asked), random_(seed) {}
@@ -188,7 +188,7 @@ class LyingProc : public ProcSource {
   std::mt19937 random_;
 };
 
-/// How many frames of a process are believed, over many different lies.
+/// How many frames of a process are believed, over many different corruptions.
 std::size_t frames_of_lies(ProcSource* proc, pid_t pid) {
   std::size_t frames = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
@@ -204,7 +204,7 @@ std::size_t frames_of_lies(ProcSource* proc, pid_t pid) {
 TEST(PythonStack, MayBeFullOfLies) {
   PythonProgram program("threads");
   (void)program.report();
-  EXPECT_GT(frames_of_lies(live_proc().get(), program.pid()), 0U);  // the lies went deep
+  EXPECT_GT(frames_of_lies(live_proc().get(), program.pid()), 0U);  // the corruptions went deep
 }
 
 std::string fixture(const std::string& name) {
@@ -215,7 +215,7 @@ std::string fixture(const std::string& name) {
   return text.str();
 }
 
-/// A recording and the report of the program it is of.
+/// A recording and the report of the recorded program.
 struct RecordedStack {
   std::unique_ptr<ProcSource> proc;
   Json report;
@@ -230,7 +230,7 @@ RecordedStack recorded_stack(const std::string& version) {
 class RecordedPython : public testing::TestWithParam<const char*> {};
 
 // Makes the fixtures: MPRUN_RECORD_PYTHON=FOLDER MPRUN_PYTHON=PYTHON mprun_unit_tests --gtest_filter='*IsRecorded'.
-// They name the places of Python and of this source: let these be places every machine may have.
+// They name the places of Python and of this source: use places that any machine may have.
 TEST(PythonStack, IsRecorded) {
   const char* folder = std::getenv("MPRUN_RECORD_PYTHON");
   PythonProgram program("threads");

@@ -22,7 +22,7 @@ FakeProc two_processes() {
 
 TEST(ProcessTree, HoldsTheLivingDescendants) {
   FakeProc proc = two_processes();
-  proc.process(20, 0).thread(20);  // somebody else's
+  proc.process(20, 0).thread(20);  // outside the tree
   proc.process(13, 11).thread(13).state = 'Z';
   EXPECT_THAT(process_tree(&proc, 1, false), ElementsAre(10, 11));
   EXPECT_THAT(process_tree(&proc, 10, true), ElementsAre(10, 11));
@@ -79,7 +79,7 @@ TEST(Sample, OfRunningThreadsProvesNothingEvenIfTwoAgree) {
   EXPECT_FALSE(stood_still(sample, sample));
 }
 
-// Of another user's it is told how often they ran, and not what they do.
+// For another user's processes /proc shows how often they ran, but not what they do.
 TEST(Sample, TellsOfThoseThatMayNotBeLookedAtWhetherTheyRan) {
   FakeProc proc = two_processes();
   proc.processes[11].readable = false;

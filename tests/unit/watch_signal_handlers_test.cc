@@ -1,4 +1,4 @@
-// Who handles the signals that a process catches, and whom such a handler may let go on.
+// Which process handles the signals that it catches, and which threads such a handler may let continue.
 #include "watch/signal_handlers.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(SignalHandlers, AreNotKnownWithoutTheLibrary) {
   EXPECT_EQ(handlers_of(&proc, 10).at(SIGTERM).address, 0U) << "its memory cannot be read";
 }
 
-// `function`: as it would be found at the handler's address.
+// `function`: the one found at the handler's address.
 bool is_tame(int signal, const char* module, const char* function = "") {
   return releases_nobody(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });
 }

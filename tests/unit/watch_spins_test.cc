@@ -1,4 +1,4 @@
-// Calls that wait without sleeping: which they are, and what is judged of threads in them.
+// Calls that wait without sleeping: which they are, and how threads in them are judged.
 #include "watch/spins.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(Spins, AreOfProcessesWithTheLibrary) {
   EXPECT_TRUE(is_mpi_launcher(maps_of("/usr/lib/x86_64-linux-gnu/libopen-rte.so.40")));
 }
 
-/// Two ranks, 11 and 12, that run in a call each, and share memory; looked at once a second.
+/// Two ranks, 11 and 12, which each run in a call and share memory; looked at once a second.
 struct SpinningRanks {
   FakeProc proc;
   std::map<pid_t, std::string> calls{{11, "MPI_Recv"}, {12, "MPI_Recv"}};

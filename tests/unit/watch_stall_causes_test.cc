@@ -1,4 +1,4 @@
-// Why nothing moves, rule by rule: a tree in which it fires, and one that is almost the same in which it must not.
+// Why no thread makes progress, rule by rule: a tree in which the rule fires, and a similar one in which it must not.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -66,7 +66,7 @@ TEST(StallCauses, TellOfWorkersThatDieAgainAndAgain) {
   evidence.proc.process(kParent).thread(kParent).sleeps();
   for (int i = 0; i < 4; ++i) evidence.ended(kChild + i, kParent, 1 << 8);
   for (int i = 10; i < 20; ++i) evidence.ended(kChild + i, kParent, 0);
-  for (int i = 20; i < 30; ++i) evidence.ended(kChild + i, kThird, SIGKILL);  // of somebody else's
+  for (int i = 20; i < 30; ++i) evidence.ended(kChild + i, kThird, SIGKILL);  // another process's children
   EXPECT_EQ(evidence.of_stall().id, "unknown");
   evidence.ended(kChild + 5, kParent, SIGSEGV);
   evidence.ended(kChild + 6, kParent, 0);

@@ -1,4 +1,4 @@
-// For how long nobody has got anywhere.
+// How long no thread has made progress.
 #include "watch/stall.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(Stall, EndsWithAnyStep) {
   }
 }
 
-// Where it is cannot be told: it rests, or it gets somewhere.
+// Its place is unknown: it may rest or make progress.
 TEST(Stall, OfOneThatMayNotBeLookedAtEndsWhenItRuns) {
   StallMeter meter;
   ThreadSample thread = at_place(10, 10);
@@ -83,7 +83,7 @@ TEST(Stall, IsNoneWhileOneRuns) {
   EXPECT_EQ(meter.of_all(400), 100) << "it has come back to its place from somewhere";
 }
 
-// What is stopped and what has ended gets nowhere, whatever the kernel tells of its call.
+// Stopped and ended threads make no progress, whatever the kernel says of their call.
 TEST(Stall, HoldsForTheStoppedAndTheDead) {
   for (const char state : {'T', 't', 'Z'}) {
     StallMeter meter;

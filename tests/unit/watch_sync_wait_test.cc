@@ -1,4 +1,4 @@
-// Waits for what the processes of a job share by name: who could end them.
+// Waits for what the processes of a job share by name: which processes could end them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -97,7 +97,7 @@ TEST_F(SyncWaitTest, SaysNothingOfALockWhoseHolderIsNotSeen) {
   hold(first_, 99);
   waiter(10, first_);
   EXPECT_THAT(judge().stuck, IsEmpty());
-  hold(first_, 0);  // let go just now
+  hold(first_, 0);  // just released
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 
@@ -105,7 +105,7 @@ TEST_F(SyncWaitTest, ProvesAQueueThatNobodyWillFill) {
   waiter(10, queue_);
   waiter(11, queue_);
   EXPECT_TRUE(judge().is_deadlock);
-  // Whether it has mapped the memory or not: it may.
+  // Whether it has mapped the memory or not, it may act.
   proc_.process(12).thread(12).sleeps();
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
@@ -115,7 +115,7 @@ TEST_F(SyncWaitTest, ExpectsNothingOfAHostThatOnlyForks) {
   proc_.process(12).thread(12).sleeps();
   boundary_.hosts = {12};
   EXPECT_THAT(judge().stuck, UnorderedElementsAre(10));
-  boundary_.may_start = true;  // a worker, for work that is left
+  boundary_.may_start = true;  // a worker, for the remaining work
   EXPECT_THAT(judge().stuck, IsEmpty());
   boundary_.may_start = false;
   proc_.processes[12].thread(13).sleeps();  // the user's own, from `setup`
@@ -130,7 +130,7 @@ TEST_F(SyncWaitTest, CallsNobodyStuckWhoIsAboutToBeWoken) {
   queue->first = 4096;  // there is an item
   EXPECT_THAT(judge().stuck, IsEmpty());
   queue->first = 0;
-  queue->items = 2;  // there was one since
+  queue->items = 2;  // there has been one since
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 
@@ -141,7 +141,7 @@ TEST_F(SyncWaitTest, LeavesTimedAndUnknownWaitsAlone) {
   EXPECT_THAT(judge().stuck, IsEmpty());
   waiter(10, queue_);
   EXPECT_THAT(judge().stuck, UnorderedElementsAre(10));
-  boundary_.sync = nullptr;  // somebody else's memory
+  boundary_.sync = nullptr;  // not the job's memory
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// What is in the way of the watch, in words.
+// What prevents the watch from tracing, in words.
 #include "watch/trace_access.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ FakeProcess all_to_see() {
   return proc;
 }
 
-// What is said of `proc`; of an architecture that is not known something is said anyway.
+// The explanation for `proc`; there is one even for an unknown architecture.
 std::string told_of(FakeProcess* proc) {
   const auto problem = access_problem_here(proc);
   if (!problem) return "";

@@ -17,7 +17,7 @@
 namespace mprun {
 namespace {
 
-/// Kills `victim` as soon as somebody traces it.
+/// Kills `victim` as soon as it is traced.
 [[noreturn]] void kill_when_traced(pid_t victim) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const timespec moment{0, 100'000};
@@ -32,8 +32,8 @@ namespace {
   }
 }
 
-/// A child that waits as after vfork(2), where it can be killed and cannot be stopped. Its own child kills it when it
-/// is traced: so it always ends between the request to stop and the stop.
+/// A child that waits as after vfork(2), where it can be killed but not stopped. Its own child kills it when it
+/// is traced, so it always ends between the request to stop and the stop.
 pid_t start_victim() {
   const pid_t victim = fork();
   if (victim != 0) return victim;

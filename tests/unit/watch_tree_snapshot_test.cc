@@ -1,4 +1,4 @@
-// The snapshot around a sample: who acts alone, and what is not known for certain.
+// The snapshot around a sample: which threads act alone, and what is not known for certain.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ TEST(TreeSnapshot, LetsNoProcessActAloneWhoseIoUringHasNothingToDo) {
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
 }
 
-// A timeout that repeats has been completed once, and will be again.
+// A repeating timeout has completed once, and will again.
 TEST(TreeSnapshot, TrustsTheCountersOfAnIoUringOnlyWhereLibuvHasUsedIt) {
   FakeProc proc = stuck_process();
   proc.processes[10].ring(3, 500, 1, 1);
@@ -138,7 +138,7 @@ TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfProcessesMayBeHidden) {
   EXPECT_THAT(judged(&proc, {10, 11, 12, 13, 14}, {}).stuck, UnorderedElementsAre(12, 14));
 }
 
-// Who the children of a thread are is told even where they are hidden.
+// The children of a thread are reported even where they are hidden.
 TEST(TreeSnapshot, ProvesAllIfNoneOfTheHiddenIsOfTheTree) {
   FakeProc proc = all_kinds();
   proc.hides_others = true;
@@ -157,7 +157,7 @@ TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfAChildIsHidden) {
   }
 }
 
-// Everybody may see that it is there, rests and has children; not what it does.
+// Any process may see that it exists, rests and has children, but not what it does.
 TEST(TreeSnapshot, LetsAProcessActAloneThatMayNotBeLookedAt) {
   FakeProc proc = all_kinds();
   proc.processes[14].readable = false;
@@ -167,7 +167,7 @@ TEST(TreeSnapshot, LetsAProcessActAloneThatMayNotBeLookedAt) {
   EXPECT_EQ(all.waits.at(10).why_live, "mprun may not look at process 14");
 }
 
-// The numbers in its calls are not ours.
+// The numbers in its calls belong to another namespace.
 TEST(TreeSnapshot, LetsAProcessActAloneThatIsInAPidNamespaceOfItsOwn) {
   FakeProc proc = stuck_process();
   proc.processes[10].namespace_ids = "NSpid:\t10\n";
@@ -176,7 +176,7 @@ TEST(TreeSnapshot, LetsAProcessActAloneThatIsInAPidNamespaceOfItsOwn) {
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
 }
 
-// Whoever receives it can write to a pipe that only its readers seem to hold.
+// The process that receives it can write to a pipe that only its readers seem to hold.
 TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
   FakeProc proc = all_kinds();
   proc.processes[12].open(3, "socket:[500]", O_RDWR, "ino:\t500\nscm_fds: 0\n");

@@ -1,4 +1,4 @@
-// Causes that follow from who waits for whom: a tree in which each rule fires, and one that is almost the same.
+// Causes that follow from which thread waits for which: a tree in which each rule fires, and a similar one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -72,7 +72,7 @@ TEST(WaitCauses, QueueNotDrainedOfWhoPollsToWrite) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may want to read";
 }
 
-/// kParent, which waits for the end of kChild, and kChild have one end each of a pair of sockets.
+/// kParent, which waits for the end of kChild, and kChild each have one end of a pair of sockets.
 CauseEvidence sockets_to_child() {
   CauseEvidence evidence;
   evidence.proc.process(kParent).socket(3, 70).thread(kParent).waits_for_child(kChild);
@@ -113,7 +113,7 @@ TEST(WaitCauses, PipeCycleOfWriters) {
   EXPECT_FALSE(cause.looks_idle) << "who writes is not idle";
 }
 
-/// kParent talks to kThird, which is started by kChild, who waits for its end: a coprocess.
+/// kParent talks to kThird, a child of kChild, which waits for its end: a coprocess.
 CauseEvidence cycle_through_child(std::uint64_t mode_of_ends, std::uint64_t mode_of_others) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(3, 70, mode_of_ends).pipe(4, 71, mode_of_others);
@@ -167,7 +167,7 @@ TEST(WaitCauses, InputNeverClosed) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
 }
 
-// Anybody of the tree could open the FIFO, and yet the parent may have nothing to do with it.
+// Any process of the tree could open the FIFO, and yet the parent may have nothing to do with it.
 TEST(WaitCauses, OfAFifoBlameOnlyWhoHasItOpen) {
   const std::string fifo = "/tmp/its/fifo";
   for (const bool writes : {false, true}) {
@@ -242,7 +242,7 @@ TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
   EXPECT_THAT(cause.explanation, HasSubstr("threading.Event.wait at /home/anna/run.py:7"));
 }
 
-// It polls a pipe to itself, by which other threads would wake it.
+// It polls a pipe to itself, through which other threads would wake it.
 TEST(WaitCauses, NeverNotifiedInAnEventLoop) {
   CauseEvidence evidence;
   polls_descriptor(&evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY), 3, POLLIN);
@@ -322,7 +322,7 @@ TEST(WaitCauses, StoreKeyMissing) {
   EXPECT_NE(evidence.of_hang().id, "store-key-missing") << "a server waits to be asked";
 }
 
-// A thread that nobody waits for is not what a person waits for.
+// A thread that no other waits for is not what a person waits for.
 TEST(WaitCauses, AreNotFoundBesideTheChain) {
   CauseEvidence evidence;
   TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY);

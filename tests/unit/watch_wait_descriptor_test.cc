@@ -1,4 +1,4 @@
-// Waits for one descriptor: who holds the other end?
+// Waits for one descriptor: which process holds the other end?
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-/// 10 reads a pipe, whose other end 11 has.
+/// 10 reads a pipe, whose other end 11 holds.
 FakeProc pipe_between() {
   FakeProc proc;
   proc.process(10).pipe(3, 77, O_RDONLY).thread(10).reads(3);
@@ -60,12 +60,12 @@ TEST(PipeWait, ForItselfIsForEver) {
   EXPECT_TRUE(judged(&proc).is_deadlock);
 }
 
-// A descriptor on its way through a socket, say.
+// For example, a descriptor in flight through a socket.
 TEST(PipeWait, IsLiveIfNobodyIsSeenAtTheOtherEnd) {
   FakeProc proc = pipe_between();
   proc.processes[11].descriptors.clear();
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  proc.processes[11].pipe(4, 77, O_WRONLY | O_PATH);  // it names the pipe, and is no end of it
+  proc.processes[11].pipe(4, 77, O_WRONLY | O_PATH);  // it names the pipe, but is not an end of it
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
@@ -96,7 +96,7 @@ TEST(DescriptorWait, ForAPidfdEndsWithThatProcess) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-/// 10 and 11 have one end each of a pair of sockets.
+/// 10 and 11 each have one end of a pair of sockets.
 FakeProc socket_pair() {
   FakeProc proc;
   proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});
@@ -138,7 +138,7 @@ TEST(SocketWait, WithATimeLimitIsEndlessIfThatIsFarAndSoAssumed) {
   EXPECT_THAT(judged(&proc, boundary).assumed, IsEmpty());
 }
 
-// It counts for calls that read and write.
+// The limit counts for calls that read and write.
 TEST(SocketWait, WithATimeLimitIsNoMatterToAPoll) {
   FakeProc proc = socket_pair();
   proc.processes[10].time_limits[3] = kNanosPerSecond;
@@ -164,7 +164,7 @@ TEST(SocketWait, IsLiveIfThePeerIsNotSeen) {
   EXPECT_FALSE(judged(&network).is_stuck(10));
 }
 
-// It may be for somebody else than the peer.
+// It may be for another process than the peer.
 TEST(SocketWait, ToSendADatagramIsLive) {
   FakeProc proc = socket_pair();
   proc.sockets[0].datagram = proc.sockets[1].datagram = true;
@@ -262,7 +262,7 @@ TEST(TcpWait, IsLiveIfItIsAboutToEnd) {
   EXPECT_FALSE(judged(&closing).is_stuck(10));
 }
 
-/// 11, which has torch or not, waits for connections and has one with itself, as who serves a store has.
+/// 11, with or without torch, waits for connections and has one with itself, like a process that serves a store.
 FakeProc store_of_ranks(bool has_torch) {
   FakeProc proc;
   TreeProcess& server = proc.process(11);
@@ -286,6 +286,22 @@ TEST(TcpWait, ForClientsOfAStoreIsForRanks) {
   FakeProc unused = store_of_ranks(true);
   unused.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72);
   EXPECT_FALSE(judged(&unused, boundary).is_deadlock) << "it is no client of itself";
+}
+
+TEST(TcpWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_connects = true;
+  FakeProc proc = store_of_ranks(false);
+  proc.processes[11].map("r-xp", 9, "/usr/lib/x86_64-linux-gnu/libzmq.so.5.2.4");
+  EXPECT_TRUE(judged(&proc, boundary).is_deadlock);
+  EXPECT_THAT(judged(&proc, boundary).assumed, ElementsAre("a process outside may connect to process 11"));
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+  FakeProc stranger = proc;
+  stranger.tcp += tcp_line("0100007F:9999", kServer, kEstablished, 99);
+  EXPECT_FALSE(judged(&stranger, boundary).is_deadlock) << "another process has connected";
+  FakeProc unused = proc;
+  unused.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72);
+  EXPECT_FALSE(judged(&unused, boundary).is_deadlock) << "a server may be idle";
 }
 
 // Both have filled the buffers, and neither reads.
@@ -329,7 +345,7 @@ TEST(TcpWait, WithATimeLimitIsLive) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-// Of a program that is no rank of torch.distributed.
+// Of a program that is not a rank of torch.distributed.
 TEST(TcpWait, OfAListenerIsLive) {
   FakeProc proc;
   proc.process(10).socket(3, 70).thread(10).call(SYS_accept4, {3});

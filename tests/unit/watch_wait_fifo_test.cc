@@ -1,4 +1,4 @@
-// Waits for FIFOs of the file system: who may open the other end?
+// Waits for FIFOs of the file system: which processes may open the other end?
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -16,11 +16,11 @@ using testing::UnorderedElementsAre;
 constexpr std::uint64_t kPathAt = 0x9000;
 const std::string kFifo = "/tmp/its/fifo";
 constexpr const char* kOutsideMayOpen = "a process outside may open FIFO /tmp/its/fifo";
-// The processes of a FakeProc have started with the machine.
+// The processes of a FakeProc started with the machine.
 const Nanos kBeforeTheTree = read_clock(CLOCK_BOOTTIME) + 3600 * kNanosPerSecond;
 constexpr NamedPipe kHidden{1, 1, true};
 
-/// 10 waits for its child 11, which opens a FIFO that nobody else can see.
+/// 10 waits for its child 11, which opens a FIFO that no process outside can see.
 FakeProc fifo_opener(std::uint64_t flags = O_RDONLY) {
   FakeProc proc;
   proc.fifos[kFifo] = kHidden;
@@ -73,7 +73,7 @@ TEST(FifoWait, IsLiveIfOthersMayKnowTheFifo) {
   }
   FakeProc proc = fifo_opener();
   TreeBoundary boundary;
-  boundary.closed = false;  // who started the tree may know what it makes
+  boundary.closed = false;  // the tree's starter may know what it makes
   EXPECT_EQ(judged(&proc, boundary).waits.at(11).why_live, kOutsideMayOpen);
 }
 
@@ -136,7 +136,7 @@ TEST(FifoWait, OfARelativePathBeginsAtAFolderThatIsOpen) {
   EXPECT_EQ(judged(&proc).waits.at(11).object, "FIFO /tmp/its/fifo") << "an absolute path needs no folder";
 }
 
-// Paths are read in pieces of 64 bytes. Beyond the page that one ends in there may be nothing.
+// Paths are read in pieces of 64 bytes. Beyond the page in which a path ends there may be nothing.
 TEST(FifoWait, OfAPathThatLiesAcrossPiecesAndPages) {
   const std::string fifo = "/tmp/" + std::string(150, 'x') + "/fifo";
   for (const std::uint64_t address : {0x9000UL, 0x9030UL, 0x903fUL, 0x9fc1UL, 0xa000UL - (fifo.size() + 1)}) {

@@ -50,14 +50,14 @@ TEST(Futex, OfAMutexNamesItsOwner) {
   EXPECT_THAT(wait.wakers, UnorderedElementsAre(Waker{10, 0}));
 }
 
-// A lock of another library, whose value for "waited for" is 2 as well, with any number in the memory behind it.
+// A lock of another library, which also uses 2 for "waited for", with any number in the memory after it.
 TEST(Futex, OfAnotherLibraryHasNoOwner) {
   FakeProc other_code;
   other_code.process(10).put(0x5000, std::array<std::int32_t, 10>{2, 0, 20, 1});
   other_code.processes[10].thread(10).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 2, 0});
   FakeProc other_words;
   other_words.process(10).waits_for_mutex(10, 0x5000, 20);
-  other_words.processes[10].put(0x500c, std::int32_t{0});  // nobody uses it
+  other_words.processes[10].put(0x500c, std::int32_t{0});  // no thread uses it
   for (FakeProc* proc : {&other_code, &other_words}) {
     const Wait wait = judged(proc).waits.at(10);
     EXPECT_EQ(wait.kind, WaitKind::kFutex);
@@ -66,7 +66,7 @@ TEST(Futex, OfAnotherLibraryHasNoOwner) {
   }
 }
 
-// clone(CLONE_VM): one space of futexes, whoever is whose parent.
+// clone(CLONE_VM): one space of futexes, whichever is the parent of which.
 TEST(Futex, IsEndedByWhoeverSharesTheMemory) {
   for (const pid_t parent : {10, 1}) {
     FakeProc proc;
@@ -101,7 +101,7 @@ TEST(Futex, IsEndedByWhoeverSharesTheMemoryAndRuns) {
   EXPECT_THAT(judge(sample, &snapshot).stuck, IsEmpty());
 }
 
-/// glibc's pthread_join(): a futex that is not private, in private memory, of the number of a thread.
+/// glibc's pthread_join(): a futex that is not private, in private memory, that holds the number of a thread.
 FakeProc join() {
   FakeProc proc;
   TreeProcess& process = proc.process(10);
@@ -186,7 +186,7 @@ TEST(SharedFutex, IsLiveWhereOthersMayKnowItsMemory) {
   }
 }
 
-// As a semaphore of multiprocessing looks to who made it, after its last name was taken away; and with spawn.
+// How a semaphore of multiprocessing looks to its maker after its last name was removed; and with spawn.
 TEST(SharedFutex, OfMultiprocessingIsItsOwn) {
   FakeProc unlinked = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
   EXPECT_TRUE(judged(&unlinked).is_stuck(10));
@@ -200,7 +200,7 @@ TEST(SharedFutex, OfMultiprocessingIsItsOwn) {
   EXPECT_TRUE(judged(&loky).is_stuck(10));
 }
 
-// A worker started by spawn opens it when it has got so far.
+// A worker started by spawn opens it when it gets that far.
 TEST(SharedFutex, WithANameMayBeEndedByAllOfTheTree) {
   FakeProc proc = shared_page("/dev/shm/sem.mp-a1b2c3d4");
   proc.processes[12].threads[12].waits_on(0x5000);
@@ -216,7 +216,7 @@ TEST(SharedFutex, MayBeEndedByWhoHasTheFileOpen) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-// sem_open() takes the name by which it mapped a new semaphore away; the one that was asked for is another.
+// sem_open() removes the name under which it mapped a new semaphore; the requested name is another.
 TEST(SharedFutex, MayHaveANameThoughItsMappingSaysDeleted) {
   FakeProc proc = shared_page("/dev/shm/sem.Xy12Ab (deleted)");
   proc.names[900] = {"sem.known_to_all"};

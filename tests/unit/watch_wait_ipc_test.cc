@@ -1,4 +1,4 @@
-// Waits for semaphores and message queues: who may act on them?
+// Waits for semaphores and message queues: which processes may act on them?
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/sem.h>
@@ -14,7 +14,7 @@ using testing::UnorderedElementsAre;
 
 constexpr std::uint64_t kOperationsAt = 0x9000, kSet = 3, kQueue = 7;
 constexpr int kPrivate = 0, kKey = 0x6d70;
-constexpr pid_t kOutside = 1;  // mprun, say
+constexpr pid_t kOutside = 1;  // for example mprun
 constexpr pid_t kGone = 77;
 const std::string kOutsideUsesSet = "a process outside may use System V semaphore set 3";
 const std::string kOutsideUsesQueue = "a process outside may use message queue 7";
@@ -46,7 +46,7 @@ FakeProc semaphore_waiter(int key, short flags = 0, short operation = -1) {
   return proc;
 }
 
-/// The same of a queue; -5: of types up to 5, 0: of any, and to send: flags.
+/// The same for a queue; -5: of types up to 5, 0: of any, and to send: flags.
 FakeProc queue_user(std::int64_t number, int key, pid_t sender = 0, pid_t receiver = 0) {
   FakeProc proc;
   proc.sysv_queues = queue_table(key, sender, receiver);
@@ -59,7 +59,7 @@ TreeProcess& opens_queue(TreeProcess* process, std::uint64_t flags, const std::s
   return process->open(5, name, flags, "ino:\t55\n");
 }
 
-/// The same of a queue of POSIX, which 11 has open both ways and 10 as `partner`.
+/// The same for a POSIX queue, which 11 has open both ways and 10 as `partner`.
 FakeProc posix_queue_user(std::int64_t number, std::uint64_t partner, const std::string& name = "/jobs") {
   FakeProc proc;
   opens_queue(&proc.process(10), partner, name).thread(10).waits_for_child(11);
@@ -73,7 +73,7 @@ TreeBoundary nobody_comes() {
   return boundary;
 }
 
-/// Whether a server that has nothing to do may look the same.
+/// Whether an idle server may look the same.
 bool may_serve(FakeProc* proc) {
   const Sample sample = take_sample(proc, process_tree(proc, 1, false));
   TreeSnapshot snapshot(proc, &sample, nobody_comes());
@@ -213,7 +213,7 @@ TEST(IpcWait, IsLiveIfSomebodyOutsideUsesTheObject) {
   }
 }
 
-// Who takes a lock is no server, and who sends has something to say.
+// A process that takes a lock is no server, and one that sends has something to say.
 TEST(IpcWait, OfWhatOnlyTheTreeKnowsIsNoServersIfItIsUrgent) {
   const auto is_urgent = [](FakeProc proc) {
     EXPECT_FALSE(may_serve(&proc));

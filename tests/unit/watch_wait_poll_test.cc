@@ -74,7 +74,7 @@ TEST(PollWait, ForAnIdleIoUringIsEndedByWhoHasIt) {
   EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it may ask the ring for something";
 }
 
-// An epoll loop that has nothing to do but to look whether the clock was set.
+// An epoll loop with nothing to do except detect changes of the clock.
 TEST(PollWait, WithTheLongestBlockOfLibevHasNoLimit) {
   FakeProc proc = poller();
   TreeThread& thread = watch_by_epoll(&proc, "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\n")
@@ -93,7 +93,7 @@ TEST(PollWait, WithTheLongestBlockOfLibevHasNoLimit) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-// After SIGSTOP and SIGCONT. What else is restarted has a time limit, which does not show.
+// After SIGSTOP and SIGCONT. Other restarted calls have a time limit, which does not show.
 TEST(PollWait, GoesOnForEverWhenItWasRestarted) {
   FakeProc proc = poller();
   TreeThread& thread = proc.processes[10].threads[10];
@@ -101,7 +101,7 @@ TEST(PollWait, GoesOnForEverWhenItWasRestarted) {
   EXPECT_TRUE(judged(&proc).is_deadlock);
   thread.arguments[2] = 5000;
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  thread.arguments = {kPolled, 0, kNever};  // or a futex of shared memory
+  thread.arguments = {kPolled, 0, kNever};  // or a futex in shared memory
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   thread.arguments = {kPolled, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, kNever, 0x1000};
   for (std::uint64_t i = 0; i < 128; ++i) proc.processes[10].put(kPolled + i * sizeof(pollfd), pollfd{0, 0, 0});
@@ -132,7 +132,7 @@ TEST(PollWait, ForNothingWaitsForASignal) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-// The end to write hears when the last reader goes, whatever it asked for.
+// The write end gets an event when the last reader closes, whatever events it asked for.
 TEST(PollWait, HearsOfHangUps) {
   for (const short events : {short{0}, short{POLLIN}, short{POLLOUT}}) {
     FakeProc proc;
@@ -157,7 +157,7 @@ TEST(PollWait, ForAPipeOpenedForBothIsEndedByBoth) {
 
 TEST(PollWait, IsLiveIfOneOfItsDescriptorsIs) {
   FakeProc proc = poller();
-  proc.processes[12].descriptors.clear();  // nobody is seen at the other end of one
+  proc.processes[12].descriptors.clear();  // one seems to have no process at its other end
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   proc.processes[10].open(4, "anon_inode:[timerfd]", O_RDWR);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
@@ -201,7 +201,7 @@ TEST(EpollWait, IsLiveIfANumberMeansAnotherFileNow) {
   EXPECT_FALSE(judged(&no_epoll).is_stuck(10));
 }
 
-// All eventfds have one inode: the one in the set may be any.
+// All eventfds share one inode: the one in the set may be any of them.
 TEST(EpollWait, ForAnEventfdMayBeEndedByWhoeverHasOne) {
   FakeProc proc;
   watch_by_epoll(&proc, "tfd: 3 events: 19 data: 3 pos:0 ino:2 sdev:f\n").eventfd(3, 5);

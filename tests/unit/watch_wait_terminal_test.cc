@@ -1,4 +1,4 @@
-// Waits at pseudo-terminals: who has the other side?
+// Waits at pseudo-terminals: which process has the other side?
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-/// 10 waits for its child 11, which waits for a lock that nobody can give up.
+/// 10 waits for its child 11, which waits for a lock that no thread can release.
 FakeProc parent_and_stuck_child() {
   FakeProc proc;
   proc.process(10).thread(10).waits_for_child(11);
@@ -60,18 +60,18 @@ TEST(Wait, ForAChildThatIsNotSeenIsLive) {
   FakeProc proc = parent_and_stuck_child();
   TreeThread& parent = proc.processes[10].threads[10].waits_for_child(77);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
-  proc.process(11, 1);  // somebody else's child now
+  proc.process(11, 1);  // now a child of another process
   parent.waits_for_child(11);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   parent.waits_for_child(-1);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-// Its tracees, which need not be its children, wake a tracer as children do.
+// A tracer is woken by its tracees, which need not be its children, as by children.
 TEST(Wait, OfATracerForAnyChildIsLive) {
   FakeProc proc = parent_and_stuck_child();
   proc.processes[10].threads[10].waits_for_child(-1);
-  proc.process(50, 0).thread(50).tracer = 10;  // outside of the tree
+  proc.process(50, 0).thread(50).tracer = 10;  // outside the tree
   EXPECT_THAT(judged(&proc).waits.at(10).why_live, HasSubstr("traces"));
 }
 
@@ -99,7 +99,7 @@ TEST(Wait, OfAProcessThatCatchesTheEndOfChildrenMayEndWithAnyChild) {
   EXPECT_TRUE(judged(&proc).is_deadlock);
 }
 
-/// 10, which catches SIGCHLD and has a stuck child 11, waits for a signal by system call `number`.
+/// 10, which catches SIGCHLD and has a stuck child 11, waits for a signal in system call `number`.
 FakeProc waits_for_signal(std::int64_t number = SYS_rt_sigsuspend) {
   FakeProc proc = parent_and_stuck_child();
   proc.processes[10].catches(SIGCHLD).thread(10).call(number, {0x1000, 8});
@@ -137,7 +137,7 @@ TEST(Wait, ForAnyOtherSignalIsLive) {
   }
 }
 
-// Nobody has taken notice of the end of 12. The signal may yet be handled, and let the wait end.
+// No thread has noticed the end of 12 yet. The signal may still be handled, and end the wait.
 TEST(Wait, ForTheSignalOfAChildIsLiveWhileAnEndIsNotHeardOf) {
   FakeProc proc = waits_for_signal();
   proc.process(12, 10).thread(12).state = 'Z';
@@ -306,7 +306,7 @@ TEST(Wait, InAnyOtherStateIsLive) {
   }
 }
 
-// Frozen, it waits for nothing that its call says. The names are those of kernel functions.
+// Frozen, it does not wait for what its call says. The names are those of kernel functions.
 TEST(Wait, ThatIsHeldUpIsLive) {
   for (const char* function : {"do_freezer_trap", "__refrigerator", "get_signal", "handle_userfault",
                                "seccomp_do_user_notification", "fuse_dev_do_write"}) {

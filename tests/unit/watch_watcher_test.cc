@@ -1,5 +1,5 @@
-// The watcher over a made-up /proc. Its processes have numbers that no real one has, so that the meter of activity,
-// which reads the real /proc, knows none of them, and samples are taken at every look.
+// The watcher over a made-up /proc. Its processes have numbers that no real one has, so the meter of activity, which
+// reads the real /proc, knows none of them, and samples are taken at every look.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ FakeProc stuck_tree() {
   return proc;
 }
 
-/// Lets it look whenever it wants to, for five seconds; `before_look` is told how many looks there were.
+/// Lets it look whenever it wants to, for five seconds; `before_look` receives the number of looks so far.
 template <typename Action>
 std::optional<Proof> watch(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
@@ -69,7 +69,7 @@ TEST(Watcher, SaysNothingOfWhoRunsBetweenAllSamples) {
   EXPECT_FALSE(watch(&proc, [&](int) { proc.processes[kChild].threads[kChild].runs_once(); }));
 }
 
-// Each judgement by itself would call the tree stuck: before the last sample it has run again.
+// Each judgement alone would call the tree stuck: before the last sample it has run again.
 TEST(Watcher, NeedsThreeSamplesThatAgree) {
   FakeProc proc = stuck_tree();
   EXPECT_FALSE(watch(&proc, [&](int look) {
@@ -77,7 +77,7 @@ TEST(Watcher, NeedsThreeSamplesThatAgree) {
   }));
 }
 
-// Nobody runs, and yet each judgement finds others stuck than the one before.
+// No thread runs, and yet each judgement finds other threads stuck than the one before.
 TEST(Watcher, NeedsTwoJudgementsThatAgree) {
   FakeProc proc;
   proc.process(kParent).thread(kParent).waits_on(0x5000);
@@ -98,7 +98,7 @@ TEST(Watcher, NeedsTwoJudgementsThatAgree) {
   EXPECT_GE(asked, 2);
 }
 
-// What only a handler could release has a cause all the same.
+// A wait that only a handler could end still has a cause.
 TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
   for (const bool sleeps : {false, true}) {
     FakeProc proc = stuck_tree();
@@ -116,8 +116,8 @@ TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
   }
 }
 
-/// What is said early of `proc` in half a minute, with a minute as the limit of a stall. From now on: looks at polls
-/// are as far apart as they are late.
+/// The early report on `proc` within half a minute, with a minute as the limit of a stall. It starts now: looks at
+/// polls are as far apart as they are late.
 template <typename Action>
 std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
@@ -156,7 +156,7 @@ TEST(Watcher, TellsEarlyOfATreeThatOnlyPolls) {
   EXPECT_EQ(proof->but_for, "thread 5000010 of process 5000010 polls, and has found nothing that would let it go on");
 }
 
-/// kParent waits for its child, which polls; a helper thread of kParent sleeps, which could do anything.
+/// kParent waits for its child, which polls; a helper thread of kParent sleeps, and could do anything.
 FakeProc tree_with_polling_child() {
   FakeProc proc = stuck_tree();
   proc.processes[kParent].thread(kParent + 100).sleeps();
@@ -222,7 +222,7 @@ TEST(Watcher, SaysNothingEarlyOfAPollThatGetsSomewhere) {
   EXPECT_FALSE(early_stall(&proc, [&] { poller.runs_once().running = true; }));
 }
 
-// It is given work again and again, perhaps by who seems to poll.
+// It gets work repeatedly, perhaps from the thread that seems to poll.
 TEST(Watcher, SaysNothingEarlyOfAPollWhileAnotherIsWoken) {
   FakeProc proc = polling_tree();
   EXPECT_FALSE(early_stall(&proc, [&] {
@@ -268,7 +268,7 @@ TEST(Watcher, SaysEarlyThatASignalCouldHelp) {
   EXPECT_THAT(proof->but_for, HasSubstr("polls"));
 }
 
-// A stopped mprun sees its tree as it left it, and perhaps that was stopped with it.
+// A stopped mprun finds its tree unchanged, and perhaps the tree was stopped with it.
 TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
   constexpr Nanos kStall = 10 * kNanosPerSecond;
   FakeProc proc;
@@ -323,7 +323,7 @@ TEST(Watcher, TellsOfEverySampleAndOfThoseThatHaveEnded) {
   EXPECT_GE(samples, 3);
 }
 
-/// A process that rests: its number is real, so that the meter of activity sees it rest.
+/// A process that rests: its number is real, so the meter of activity sees it rest.
 class Resting {
  public:
   Resting() : pid_(fork()) {
@@ -357,14 +357,14 @@ class Resting {
   std::uint64_t runs_ = 0;
 };
 
-/// One waits for ever, while another runs all the time and has started a third since the sample was taken, or not.
+/// One waits for ever, while another runs all the time and has started a third since the sample, or not.
 std::optional<HangVerdict> verdict_of_part(bool starts_another) {
   constexpr pid_t kRunner = 5'000'020, kNew = 5'000'021;
   const Resting stuck;
   FakeProc proc;
   proc.process(stuck.pid()).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
   proc.process(kRunner).thread(kRunner).running = true;
-  const auto boundary = [&] {  // asked for after the sample
+  const auto boundary = [&] {  // called after the sample
     if (starts_another) proc.process(kNew, kRunner).thread(kNew).waits_on(0x6000);
     return TreeBoundary();
   };
@@ -379,7 +379,7 @@ std::optional<HangVerdict> verdict_of_part(bool starts_another) {
 
 TEST(Watcher, ProvesAPartWhileOthersRun) { EXPECT_EQ(verdict_of_part(false), HangVerdict::kPartialDeadlock); }
 
-// What the running one gave to the new one could wake who seems stuck.
+// What the running process passed to the new one could wake the one that seems stuck.
 TEST(Watcher, ProvesNoPartWhileProcessesAreStarted) { EXPECT_EQ(verdict_of_part(true), std::nullopt); }
 
 /// A process whose first thread runs between all samples, and whose other thread waits for a mutex of `owner`.
@@ -496,7 +496,7 @@ TEST(Watcher, SaysNothingOfAnOrphanedLockForASecond) {
 TEST(Watcher, SaysNothingOfAMutexThatChangesItsOwner) {
   FakeProc proc = orphan(kEnded);
   EXPECT_FALSE(watch(&proc, [&](int look) {
-    proc.processes[kParent].put(0x5008, std::int32_t{kEnded - look % 3});  // each a thread that has ended by now
+    proc.processes[kParent].put(0x5008, std::int32_t{kEnded - look % 3});  // each a thread that has ended since
   }));
 }
 

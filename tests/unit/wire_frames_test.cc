@@ -1,4 +1,4 @@
-// Frames and the claim table: what is sent arrives whole, nonsense is noticed, no task is claimed twice.
+// Frames and the claim table: what is sent arrives whole, nonsense is detected, no task is claimed twice.
 #include "wire/frames.h"
 
 #include <fcntl.h>
@@ -109,14 +109,14 @@ TEST(Frames, NonsenseIsNoticed) {
   }
 }
 
-/// Bytes of addresses that this process has taken.
+/// Bytes of address space that this process uses.
 std::size_t address_space() {
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Under a limit of addresses, a header alone would end mprun.
+// Under a limit on address space, a header alone would end mprun.
 TEST(Frames, TheClaimOfALargePayloadTakesNoMemory) {
   const std::size_t before = address_space();
   std::vector<FrameReader> readers(4);
@@ -177,7 +177,7 @@ TEST(Frames, FlushTellsWhenThePeerIsGone) {
   EXPECT_FALSE(sender.flush());
 }
 
-// A host that is itself waiting to write must not be waited for: a full socket is told, not slept on.
+// mprun must not wait for a host that is itself waiting to write: a full socket is reported, not waited for.
 TEST(Frames, DescriptorsAreNotSentIntoAFullSocket) {
   auto pair = make_socket_pair();
   ASSERT_TRUE(pair);
@@ -203,15 +203,15 @@ TEST(ClaimTable, GrantsClaimsAndTakesBack) {
   auto claims = ClaimTable::create(2);
   ASSERT_TRUE(claims);
   mprun_claim_slot* slot = claims->slot(1);
-  EXPECT_FALSE(mprun_claim_next(slot, 0));
+  EXPECT_FALSE(mprun_claim_task(slot, 0));
   mprun_claim_grant(slot, 3);
-  EXPECT_TRUE(mprun_claim_next(slot, 0));
+  EXPECT_TRUE(mprun_claim_task(slot, 0));
   EXPECT_EQ(mprun_claim_take_back(slot), 2U);
-  EXPECT_FALSE(mprun_claim_next(slot, 1));
-  EXPECT_FALSE(mprun_claim_next(slot, 2));
+  EXPECT_FALSE(mprun_claim_task(slot, 1));
+  EXPECT_FALSE(mprun_claim_task(slot, 2));
   mprun_claim_grant(slot, 1);
-  EXPECT_FALSE(mprun_claim_next(slot, 2));
-  EXPECT_TRUE(mprun_claim_next(slot, 3));
+  EXPECT_FALSE(mprun_claim_task(slot, 2));
+  EXPECT_TRUE(mprun_claim_task(slot, 3));
   EXPECT_EQ(claims->slot(0)->claim, 0U);
 }
 
@@ -219,9 +219,9 @@ TEST(ClaimTable, PositionsWrap) {
   mprun_claim_slot slot{};
   slot.claim = mprun_claim_make(0xffffffffU, 0xffffffffU);
   mprun_claim_grant(&slot, 2);
-  EXPECT_TRUE(mprun_claim_next(&slot, 0xffffffffU));
-  EXPECT_TRUE(mprun_claim_next(&slot, 0));
-  EXPECT_FALSE(mprun_claim_next(&slot, 1));
+  EXPECT_TRUE(mprun_claim_task(&slot, 0xffffffffU));
+  EXPECT_TRUE(mprun_claim_task(&slot, 0));
+  EXPECT_FALSE(mprun_claim_task(&slot, 1));
 }
 
 // The worker claims while the supervisor takes back: every position goes to exactly one of them.
@@ -235,7 +235,7 @@ TEST(ClaimTable, RaceGivesEveryPositionOnce) {
     std::uint32_t position = 0;
     while (!done || position < granted) {
       if (position >= granted) continue;
-      if (mprun_claim_next(&slot, position)) ++claimed;
+      if (mprun_claim_task(&slot, position)) ++claimed;
       ++position;
     }
   });

@@ -1,4 +1,4 @@
-// Notes: what an adapter says is heard once, nonsense is left out, and neither side ever waits.
+// Notes: what an adapter says is received once, nonsense is dropped, and neither side ever waits.
 #include "wire/notes.h"
 
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ TEST(Notes, NobodyWaitsAndMemoryIsBounded) {
   EXPECT_EQ(heard, 1001U) << "and one that says so";
 }
 
-// What is for the watch: each one counts, however often the same is said and however much was said before.
+// Notes for the watch: each one counts, however often the same is sent and however much was sent before.
 TEST(Notes, HistoryIsPassedOnWhole) {
   auto box = NoteBox::open();
   ASSERT_TRUE(box);
@@ -174,7 +174,7 @@ TEST(Notes, HistoryIsPassedOnWhole) {
   EXPECT_EQ(box->take().size(), 1U) << "nor silenced by it";
 }
 
-// A program that never stops talking: mprun takes some, and gets round to other things.
+// A program that never stops sending: mprun takes some, and gets to its other work.
 TEST(Notes, ATorrentDoesNotHoldUp) {
   auto box = NoteBox::open();
   ASSERT_TRUE(box);

@@ -1,4 +1,4 @@
-// SyncSegment: whose death it tells, and that nothing that a process can write there does it any harm.
+// SyncSegment: which deaths it reports, and that nothing a process can write there does it any harm.
 #include "wire/sync_segment.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST_F(SyncSegmentTest, TellsOfALockThatAnotherHasTakenSince) {
   taken->holder.pid = 0;
   ASSERT_EQ(pthread_mutex_unlock(&taken->mutex), 0);
   EXPECT_TRUE(segment_->on_death().empty());
-  die_with(taken, 4713);  // the same lock, once more
+  die_with(taken, 4713);  // the same lock again
   ASSERT_EQ(segment_->on_death().size(), 1U);
 }
 
@@ -111,8 +111,8 @@ TEST_F(SyncSegmentTest, WakesThoseWhoWait) {
   }
 }
 
-// The holder of a lock whose word is not marked wakes nobody, so mprun does: for the locks of the job, and for the one
-// of the table of names.
+// The holder of a lock whose word is not marked wakes no thread, so mprun does: for the locks of the job, and for the
+// one of the table of names.
 TEST_F(SyncSegmentTest, WakesWhoSleepsOnAnUnmarkedLock) {
   for (mprun_sync_lock* held : {lock("held"), &segment_->memory()->lock}) {
     auto* word = reinterpret_cast<std::uint32_t*>(&held->mutex);

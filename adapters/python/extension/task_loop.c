@@ -296,7 +296,7 @@ static int run_chunk(struct task_loop* loop, PyObject* payload) {
   if (!inputs) return -1;
   int failed = 0;
   for (uint32_t i = 0; i < chunk.count && !failed; ++i) {
-    if (!mprun_claim_next(loop->claims, chunk.position + i)) continue;
+    if (!mprun_claim_task(loop->claims, chunk.position + i)) continue;
     struct mprun_task task;
     memcpy(&task, data + sizeof chunk + i * sizeof task, sizeof task);
     PyObject* input = PySequence_GetItem(inputs, (Py_ssize_t)i);

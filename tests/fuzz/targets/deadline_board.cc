@@ -19,7 +19,7 @@ void deadline_board(std::string_view input) {
   const std::uint32_t used = some == 0xff ? ~std::uint32_t{0} : some % 32;  // many are slow
   const std::string_view lines = bytes.rest().substr(0, std::size_t{16} * sizeof(mprun_deadline_line));
   static const std::string nothing(std::size_t{16} * sizeof(mprun_deadline_line), '\0');
-  // Lines behind these stay zeros: what one input leaves, the next one must not find.
+  // Lines after these stay zero: the next input must not find what this one left.
   require(pwrite(file.get(), nothing.data(), nothing.size(), offsetof(mprun_deadline_board, lines)) > 0, "written");
   require(pwrite(file.get(), lines.data(), lines.size(), offsetof(mprun_deadline_board, lines)) >= 0, "written");
   require(pwrite(file.get(), &used, sizeof used, offsetof(mprun_deadline_board, used)) > 0, "written");

@@ -1,4 +1,4 @@
-// A job spec's text: JSON that may be anything.
+// A job spec's text: arbitrary JSON.
 #include "job/document.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The results of a run that is resumed: any text, the same torn at some place, and the same with a piece of zeros, as a
-// power cut leaves them; and the writer that goes on with what counts.
+// The results of a resumed run: any text, the same torn at some place, and the same with a piece of zeros, as a
+// power cut leaves them; and the writer that continues with the lines that count.
 #include <set>
 
 #include "fuzz_folder.h"
@@ -38,7 +38,7 @@ std::set<std::uint64_t> tasks_of(const EarlierResults& results) {
   return tasks;
 }
 
-/// A line that counts says what it is counted as.
+/// Whether the line counts as a result; counts it by its status.
 bool is_result(std::string_view line, std::uint64_t task, const KeepRule& rule, Counts* counts) {
   if (!Json::accept(line) || task >= rule.tasks) return false;
   const std::string head = R"({"task":)" + std::to_string(task) + R"(,"status":")";
@@ -48,7 +48,7 @@ bool is_result(std::string_view line, std::uint64_t task, const KeepRule& rule, 
   return ok || (rule.failed && line.substr(head.size(), 7) == "failed\"");
 }
 
-/// Lines that count and lines that do not are the whole lines of the text, each once and in its order.
+/// The lines that count and those that do not are the whole lines of the text, each once and in order.
 void check(const EarlierResults& results, std::string_view text, const KeepRule& rule) {
   const std::uint64_t size = text.size();
   require(results.bytes <= size && (results.bytes == 0 || text[results.bytes - 1] == '\n'), "whole lines count");
@@ -75,7 +75,7 @@ void check(const EarlierResults& results, std::string_view text, const KeepRule&
   require(counts.ok == results.counts.ok && counts.failed == results.counts.failed, "results are counted");
 }
 
-/// The writer leaves what counts, can add to it and puts it in order.
+/// The writer keeps what counts, can append to it and sorts it.
 void check_writer(const FuzzFolder& folder, const EarlierResults& results, const KeepRule& rule) {
   const Order order = rule.tasks == kTasks ? Order::kInput : Order::kCompletion;
   auto writer = ResultsWriter::reopen({folder.file(kName), order, "", Durability::kNone, {}, {}}, results);

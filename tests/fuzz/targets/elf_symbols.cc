@@ -1,4 +1,4 @@
-// An ELF image in the memory of a process that lies.
+// An ELF image in the memory of a process, with arbitrary content.
 #include "procfs/elf_symbols.h"
 
 #include "fuzz_memory.h"

@@ -1,4 +1,4 @@
-// A stream of frames that comes in pieces, as from a worker that writes what it likes.
+// A stream of frames that arrives in pieces, as from a worker that writes arbitrary bytes.
 #include "wire/frames.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ namespace mprun::fuzz {
 namespace {
 
 constexpr std::size_t kMostPieces = 64;  // about; every one is two system calls
-constexpr std::size_t kReadSize = 512;   // to fill small buffers is fast
+constexpr std::size_t kReadSize = 512;   // filling small buffers is fast
 
 using Frames = std::vector<std::pair<std::uint16_t, std::string>>;
 
@@ -25,7 +25,7 @@ Pipe open_pipe() {
   return std::move(*made);
 }
 
-/// What the stream holds up to its end or to the first header that is none; that it is none is told by `corrupt`.
+/// The frames of the stream up to its end or to the first invalid header, for which `corrupt` is set.
 Frames expected_frames(std::string_view stream, bool* corrupt) {
   Frames frames;
   Bytes bytes(stream);

@@ -1,4 +1,4 @@
-// The journal of a run that is resumed: any text, the same torn at some place, and the same with a piece of zeros, as a
+// The journal of a resumed run: any text, the same torn at some place, and the same with a piece of zeros, as a
 // power cut leaves them.
 #include "record/journal.h"
 
@@ -46,12 +46,12 @@ void check(const EarlierSessions& found, std::string_view text) {
   require(found.sessions >= 1 && found.sessions < 1'000'000'000, "there was a session, and there can be one more");
   require(found.seconds >= 0 && found.seconds < 1e12, "sessions took a time that there is");
   require(found.origin.options.is_object(), "the options are a layer of a spec");
-  const auto again = origin_from_json(to_json(found.origin));
+  const auto again = provenance_from_json(to_json(found.origin));
   require(again && to_json(*again) == to_json(found.origin), "an origin means one thing");
   require(changed_files(found.origin, *again).empty(), "nothing has changed where nothing has");
 }
 
-/// `part`: the text with some of it lost behind its first line.
+/// `part`: the text with some of it lost after its first line.
 void check_loss(const FuzzFolder& folder, const std::string& part, const Told& whole, bool torn) {
   Told told;
   folder.put(kJournalName, part);
@@ -62,7 +62,7 @@ void check_loss(const FuzzFolder& folder, const std::string& part, const Told& w
   if (torn) require(std::equal(told.begin(), told.end(), whole.begin()), "a torn journal tells its beginning");
 }
 
-/// Another session goes on with what was found, and is found.
+/// Another session continues from what was found, and its events are found in turn.
 void check_next_session(const FuzzFolder& folder, const EarlierSessions& found, const Told& before) {
   const std::string path = folder.file(kJournalName);
   auto journal = Journal::reopen(path, {found.bytes, found.sessions + 1});

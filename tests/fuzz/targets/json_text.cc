@@ -1,4 +1,4 @@
-// Byte strings to JSON and back, and what is said of a text that is no JSON.
+// Byte strings to JSON and back, and the error for a text that is not JSON.
 #include "job/json_text.h"
 
 #include "fuzz_support.h"
@@ -14,7 +14,7 @@ void json_text(std::string_view input) {
   append_json_string(&text, input);
   require(decode_json_text(text) == input, "any bytes survive being written as JSON and read");
   require(text.find('\n') == std::string::npos, "a JSON string is one line");
-  // Bytes that are no UTF-8 are lone surrogates, which the parser has not.
+  // Bytes that are not UTF-8 are lone surrogates, which the parser does not support.
   require(Json::accept(text) || text.find("\\udc") != std::string::npos, "what is written is JSON, in UTF-8");
 
   require(decode_json_text(input).size() <= input.size(), "no text grows by being read");

@@ -1,4 +1,4 @@
-// A file of JSON lines: as a regular file, checked when it is opened, and as a pipe, checked line by line.
+// A file of JSON lines: as a regular file, checked when opened, and as a pipe, checked line by line.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostText = std::size_t{32} * 1024;  // a pipe takes it at once
 
-/// All inputs of a source; `bad` counts those that it refused.
+/// All inputs of a source; `bad` counts those it refused.
 std::vector<std::string> pull_all(InputSource* source, std::size_t* bad) {
   std::vector<std::string> items;
   for (;;) {

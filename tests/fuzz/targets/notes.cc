@@ -1,4 +1,4 @@
-// Datagrams to the socket for notes, as any process of the same user may send them.
+// Datagrams to the notes socket, as any process of the same user may send them.
 #include "wire/notes.h"
 
 #include <sys/socket.h>

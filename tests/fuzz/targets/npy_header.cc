@@ -1,4 +1,4 @@
-// The header of a .npy file: read, and written by mprun and read again.
+// The header of a .npy file: read, then written by mprun and read again.
 #include "job/npy_header.h"
 
 #include "fuzz_support.h"

@@ -11,7 +11,7 @@
 namespace mprun::fuzz {
 namespace {
 
-/// As the kernel writes it.
+/// In the kernel's format.
 std::string text_of(const SyscallLine& line) {
   if (line.running) return "running\n";
   std::string text = std::to_string(line.number);

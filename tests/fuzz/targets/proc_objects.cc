@@ -1,4 +1,4 @@
-// What /proc says of the things processes hold: mappings, descriptors, locks of files.
+// What /proc says of the objects that processes hold: mappings, descriptors, file locks.
 #include <string>
 
 #include "fuzz_support.h"
@@ -34,7 +34,7 @@ void check_descriptor(std::string_view text) {
   require(descriptor.watched.size() + descriptor.locks.size() <= text.size(), "a line each");
 }
 
-/// One file for every question.
+/// Returns one file for every request.
 class OneText : public ProcSource {
  public:
   explicit OneText(std::string_view text) : text_(text) {}

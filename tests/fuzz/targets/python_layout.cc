@@ -1,4 +1,4 @@
-// What a Python says of its own structures, and the table of the lines of a function.
+// How a Python describes its own structures, and the line table of a function.
 #include "watch/python_layout.h"
 
 #include "fuzz_support.h"

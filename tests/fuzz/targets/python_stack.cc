@@ -1,4 +1,4 @@
-// The stacks of a Python whose memory lies. The input is a list of changes to the memory of a small sound process:
+// The stacks of a Python with corrupt memory. The input is a list of changes to the memory of a small sound process:
 // two threads, one with two frames, so that the readers get far.
 #include "watch/python_stack.h"
 
@@ -22,7 +22,7 @@ constexpr std::uint64_t kFrame = 0x1140, kOuterFrame = 0x11a0, kCode = 0x1200, k
 constexpr std::uint64_t kLines = 0x1400, kSize = 0x1500;
 constexpr pid_t kPid = 7;
 
-/// The memory while it is made.
+/// The memory while it is built.
 class Image {
  public:
   explicit Image(unsigned minor) : bytes_(kSize, '\0'), layout_(*known_python_layout(minor)) {
@@ -140,13 +140,13 @@ class Image {
   const PythonLayout& layout_;
 };
 
-/// Changes: a place, what kind of change, and what is written there.
+/// A change: a place, a kind, and what to write there.
 std::string changed(std::string bytes, Bytes changes) {
   while (!changes.at_end()) {
     const std::size_t place = changes.take<std::uint16_t>() % kSize;
     const auto kind = changes.take<std::uint8_t>();
     std::string value;
-    if (kind % 4 == 0) {  // a pointer to something that is there
+    if (kind % 4 == 0) {  // a pointer to something that exists
       const std::uint64_t pointer = kBase + changes.take<std::uint16_t>() % (kSize + 64);
       value.assign(reinterpret_cast<const char*>(&pointer), sizeof pointer);
     } else if (kind % 4 == 1) {
@@ -166,7 +166,7 @@ bool is_utf8(std::string_view text) {
     return std::count_if(of.begin(), of.end(), [](char c) { return c < 0; });
   };
   std::string json;
-  append_json_string(&json, text);  // which escapes what is none
+  append_json_string(&json, text);  // which escapes what is not UTF-8
   return high(json) == high(text);
 }
 

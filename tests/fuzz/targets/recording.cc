@@ -1,4 +1,4 @@
-// A recording of /proc, which people edit.
+// A recording of /proc, which users may edit.
 #include "procfs/recording_text.h"
 
 #include "fuzz_support.h"

@@ -1,4 +1,4 @@
-// A .safetensors file that a worker claims to have written, looked at by the two readers that mprun has.
+// A .safetensors file that a worker claims to have written, read by both of mprun's readers.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 namespace mprun::fuzz {
 namespace {
 
-/// Makes the file `bytes` and then `behind` zeros.
+/// Makes the file `bytes` followed by `behind` zeros.
 void fill(int fd, std::string_view bytes, std::uint64_t behind) {
   require(ftruncate(fd, 0) == 0 && pwrite(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()) &&
               ftruncate(fd, static_cast<off_t>(bytes.size() + behind)) == 0,

@@ -1,4 +1,4 @@
-// A job spec from its text to the plan: schema, layers, what the machine has. Slow: most of it goes over the schema.
+// A job spec from its text to the plan: schema, layers, the machine's resources. Slow: most of it checks the schema.
 #include <sys/stat.h>
 
 #include "fuzz_folder.h"
@@ -8,7 +8,7 @@
 namespace mprun::fuzz {
 namespace {
 
-/// A script, an input and a program, once they are wanted.
+/// A script, an input and a program, created on demand.
 const FuzzFolder& folder() {
   static const FuzzFolder made;
   static const bool filled = [] {

@@ -1,4 +1,4 @@
-// The memory that the processes of a job share by name, as mprun reads it: any of them may write there what it likes.
+// The memory that the processes of a job share by name, as mprun reads it: any of them may write anything there.
 #include "wire/sync_segment.h"
 
 #include <sys/resource.h>
@@ -11,10 +11,10 @@
 namespace mprun::fuzz {
 namespace {
 
-constexpr std::uint64_t kWindow = 4096;  // of the bodies, at the begin of their memory and at its very end
+constexpr std::uint64_t kWindow = 4096;  // of the bodies, at the start of their memory and at its very end
 constexpr unsigned kMostNames = 4;       // many are slow
 
-/// A small segment, as where files may not be large: to map and to unmap one of 256 MiB is slow.
+/// A small segment, as where file sizes are limited: mapping and unmapping one of 256 MiB is slow.
 Result<SyncSegment> create_small() {
   rlimit files{};
   require(getrlimit(RLIMIT_FSIZE, &files) == 0, "there is a limit");
@@ -25,7 +25,7 @@ Result<SyncSegment> create_small() {
   return segment;
 }
 
-/// An offset of a body: in one of the windows, or anything.
+/// An offset of a body: in one of the windows, or anywhere.
 std::uint64_t take_offset(Bytes* bytes, std::uint64_t size) {
   const auto kind = bytes->take<std::uint8_t>();
   const auto within = bytes->take<std::uint16_t>();
@@ -35,7 +35,7 @@ std::uint64_t take_offset(Bytes* bytes, std::uint64_t size) {
   return bytes->take<std::uint64_t>();
 }
 
-/// Writes names and bodies as the input says.
+/// Writes names and bodies as the input directs.
 void fill(mprun_sync* memory, Bytes* bytes) {
   const std::uint64_t size = memory->size;
   const auto used = bytes->take<std::uint8_t>();

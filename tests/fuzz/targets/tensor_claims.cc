@@ -1,4 +1,4 @@
-// What a worker's result claims of tensors.
+// The tensors that a worker's result claims.
 #include "wire/tensor_claims.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// mprun_large: what a run of a thousand nodes costs: some of its nodes, then the joining of all. See README.md.
+// mprun_large: what a run of a thousand nodes costs: some of its nodes, then the merge of all. See README.md.
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -33,9 +33,9 @@ struct Options {
   std::string folder = "/tmp";
 };
 
-// What no run may exceed: more asks for another way to do it, see core/cluster/CAPACITY.md.
+// What no run may exceed: a higher need calls for another design, see core/cluster/CAPACITY.md.
 constexpr std::uint64_t kMostBytesPerTask = 24;          // of memory on a node
-constexpr std::uint64_t kMostNodeMemory = 16U << 20U;    // besides
+constexpr std::uint64_t kMostNodeMemory = 16U << 20U;    // in addition
 constexpr std::uint64_t kMostWritesPerSecond = 50'000;   // of all nodes
 constexpr std::uint64_t kMostMergeMemory = 128U << 20U;  // for any number of rows
 constexpr rlim_t kFewFiles = 32;                         // open ones, for a merge of any number of shards
@@ -61,7 +61,7 @@ bool read_options(const std::vector<std::string>& args, Options* options) {
   return args.size() % 2 == 0;
 }
 
-/// Calls `work` in a process of its own, whose memory is nobody else's, and brings back what it found.
+/// Calls `work` in a separate process with its own memory, and returns what it found.
 template <typename T>
 bool apart(const std::function<bool(T*)>& work, T* found) {
   auto pipe = make_pipe();
@@ -136,7 +136,7 @@ bool sample_node(const Options& options, std::uint64_t index) {
   return fits;
 }
 
-// --- joining them ---
+// --- merging them ---
 
 struct MergeFigures {
   double seconds = 0, looking = 0;
@@ -216,7 +216,7 @@ int run(const std::vector<std::string>& args) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  setvbuf(stdout, nullptr, _IOLBF, 0);  // told as it is found, and nothing twice by a fork
+  setvbuf(stdout, nullptr, _IOLBF, 0);  // printed as it is found, and nothing twice after a fork
   std::string folder = options.folder + "/mprun-large-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
     std::perror(folder.c_str());

@@ -83,10 +83,10 @@ Result<Records> open_records(const JobSpec& spec, const RunDirectory& directory,
   auto results = ResultsWriter::open(options);
   if (!results) return results.error();
   records.results = std::move(*results);
-  auto journal = Journal::create(directory.file(kJournalName), Origin{});
+  auto journal = Journal::create(directory.file(kJournalName), Provenance{});
   if (!journal) return journal.error();
   records.journal = std::move(*journal);
-  records.journal->tell_place("node" + folder_of(*spec.shard), "1");
+  records.journal->record_place("node" + folder_of(*spec.shard), "1");
   records.usage = std::make_unique<UsageWriter>(directory.file("usage.jsonl"));
   records.summary = std::make_unique<Summary>(spec, wall);
   return records;
@@ -135,7 +135,7 @@ class Node {
   };
   struct Worker {
     std::deque<TaskAttempt> queue;  ///< the first one runs
-    std::uint32_t life = 0;         ///< what was to happen in an earlier one does not
+    std::uint32_t life = 0;         ///< events planned for an earlier one do not happen
     Nanos began = 0;
     bool ending = false;
   };
@@ -145,7 +145,7 @@ class Node {
 
   void happens(Nanos in, int slot, What what) { moments_.push({now_ + in, slot, at(slot).life, what}); }
 
-  /// The next thing that happens, or a tick before it.
+  /// Advances to the next event, or to a tick before it.
   void advance() {
     const Nanos next = moments_.empty() ? INT64_MAX : moments_.top().at;
     if (next >= next_tick_) {
@@ -220,7 +220,7 @@ class Node {
     event::InputsRead read;
     while (read.count < wanted.count && next_ < mine_.end && next_ < load_.tasks) {
       if (!mine_.has(next_)) {
-        if (read.count > 0) break;  // those of one answer are neighbours
+        if (read.count > 0) break;  // one answer holds consecutive inputs
       } else if (read.count++ == 0) {
         read.first = next_;
       }
@@ -278,7 +278,7 @@ class Node {
     if (now_ - synced_ >= ResultsWriter::kSyncEvery) sync();
   }
 
-  /// As ResultsWriter, which goes by the real clock.
+  /// Like ResultsWriter, which uses the real clock.
   void sync() {
     if (unsynced_ == 0) return;
     ++figures_.syncs;
@@ -297,7 +297,7 @@ class Node {
     records_.tell(WorkersSeen{views_, wall()});
   }
 
-  /// As close_records() of cli/run_job.cc.
+  /// Like close_records() of cli/run_job.cc.
   void finish() {
     const std::uint64_t reads = io("syscr"), writes = io("syscw");
     records_.results->finish();
@@ -321,7 +321,7 @@ class Node {
   std::priority_queue<Moment, std::vector<Moment>, std::greater<>> moments_;
   std::deque<Event> posted_;
   NodeFigures figures_;
-  TaskId next_ = 0;  ///< input that is to be read
+  TaskId next_ = 0;  ///< the next input to read
   Nanos now_ = 0, next_tick_ = kTickEvery, last_pulse_ = 0, last_usage_ = 0, synced_ = 0;
   Nanos started_ = wall_now();
   std::uint64_t unsynced_ = 0;

@@ -1,5 +1,5 @@
 // Node: one node of a large run. The scheduler and the records of its shard are the real ones; workers and time are a
-// model, which does as session.cc does, but knows of little trouble and of no oracle. For large.cc.
+// model, which works like session.cc, but has little trouble and no oracle. For large.cc.
 #pragma once
 
 #include <array>
@@ -22,18 +22,18 @@ struct NodeLoad {
   Order order = Order::kInput;
 };
 
-/// What a node came to; plain, for pipes.
+/// The results of a node; plain, for pipes.
 struct NodeFigures {
   std::uint64_t tasks = 0, retried = 0;
   std::uint64_t events = 0;
-  std::array<std::uint64_t, 8> actions{};       ///< as Action counts its kinds
-  std::uint64_t most_held = 0;                  ///< tasks that the scheduler knew of at once
-  double seconds = 0;                           ///< that the run took by its own clock
-  double processor_seconds = 0;                 ///< that scheduler, records and model took here
-  std::uint64_t memory = 0;                     ///< bytes that the process has grown by
+  std::array<std::uint64_t, 8> actions{};       ///< counts by kind of Action
+  std::uint64_t most_held = 0;                  ///< tasks that the scheduler held at once
+  double seconds = 0;                           ///< duration of the run by its own clock
+  double processor_seconds = 0;                 ///< used by scheduler, records and model here
+  std::uint64_t memory = 0;                     ///< bytes by which the process has grown
   std::uint64_t writes = 0, syncs = 0;          ///< of files, while tasks ran
   std::uint64_t bytes = 0;                      ///< written by those
-  std::uint64_t end_reads = 0, end_writes = 0;  ///< that put the results in order
+  std::uint64_t end_reads = 0, end_writes = 0;  ///< to sort the results
 };
 
 /// Runs a node to its end; its files are those of a shard that has ended.

@@ -1,4 +1,4 @@
-/* blocked WAY: waits in one of the ways of the watch's wait table, for record_fixture. Says "ready" first. */
+/* blocked WAY: waits in one of the ways in the watch's wait table, for record_fixture. Prints "ready" first. */
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -65,7 +65,7 @@ static int armed_timer(void) {
   return timer;
 }
 
-/* Parent and child each wait for a word of the other. */
+/* Parent and child each wait for data from the other. */
 static void unix_sockets(void) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) abort();

@@ -48,7 +48,7 @@ def stack_of(frame: FrameType | None) -> list[list]:
 
 
 def report(others: list[threading.Thread]) -> int:
-    """Tells the stacks of the caller and of other threads once these are parked."""
+    """Reports the stacks of the caller and of other threads once these are parked."""
     while True:
         frames = sys._current_frames()
         if all(thread.ident in frames and parked(frames[thread.ident]) for thread in others):
@@ -62,7 +62,7 @@ def report(others: list[threading.Thread]) -> int:
 
 
 def report_and_park(*others: threading.Thread) -> None:
-    os.read(0, report(list(others)))  # one line: where it reports is where it parks
+    os.read(0, report(list(others)))  # one line: it parks where it reports
 
 
 def start(target: Callable[[], object]) -> threading.Thread:
@@ -174,7 +174,7 @@ def hurrying() -> None:
 
 
 def fork_in_thread() -> None:
-    """A child of a thread of a process with others: all of them are gone there."""
+    """A child forked by one thread of several: in it, the other threads are gone."""
     start(park)
 
     def fork() -> None:
@@ -187,7 +187,7 @@ def fork_in_thread() -> None:
 
 
 def fork_in_c() -> None:
-    """A child that the interpreter was not told of: it still lists the threads of its parent."""
+    """A child unknown to the interpreter, which still lists the threads of its parent."""
     start(park)
     if ctypes.PyDLL(None).fork() == 0:
         report_and_park()
@@ -200,7 +200,7 @@ def exit_handler() -> None:
 
 
 class Last:
-    """Goes when the modules do; no more of Python than this can be relied on then."""
+    """Goes when the modules do; no more of Python than this is reliable then."""
 
     def __del__(self, read=os.read, write=os.write) -> None:
         write(1, b'{"threads": {}}\n')
@@ -212,7 +212,7 @@ def finalizing() -> None:
 
 
 def hold_gil() -> None:
-    read = ctypes.PyDLL(None).read  # not CDLL: a PyDLL keeps the GIL over its calls
+    read = ctypes.PyDLL(None).read  # not CDLL: a PyDLL keeps the GIL during its calls
     report([])
     read(0, ctypes.create_string_buffer(1), ctypes.c_size_t(1))
 
@@ -223,7 +223,7 @@ def gil_held() -> None:
 
 
 def gil_wanted() -> None:
-    """One thread keeps the GIL and reads what nobody will write, the other one wants the GIL."""
+    """One thread keeps the GIL and reads a pipe that nothing writes to; the other one wants the GIL."""
     source, _ = os.pipe()
     read = ctypes.PyDLL(None).read
     report([])
@@ -232,7 +232,7 @@ def gil_wanted() -> None:
 
 
 class Unreadable(Exception):
-    """Can be pickled, but not be made again."""
+    """Can be pickled, but not unpickled."""
 
     def __init__(self, _one: int, _two: int) -> None:
         super().__init__()
@@ -245,7 +245,7 @@ def fail() -> None:
 def wait_for_pool(task: Callable[[], None], is_ready: Callable[[multiprocessing.pool.Pool], bool]) -> None:
     pool = multiprocessing.get_context("fork").Pool(1)
     pool.apply_async(task)
-    while not is_ready(pool):  # no event tells
+    while not is_ready(pool):  # there is no event for it
         time.sleep(0.01)
     report([])
     pool.close()
@@ -253,7 +253,7 @@ def wait_for_pool(task: Callable[[], None], is_ready: Callable[[multiprocessing.
 
 
 def pool_without_results() -> None:
-    """The thread that takes the results has met one that it cannot read."""
+    """The thread that takes the results has received one that it cannot read."""
     threading.excepthook = lambda _: None
     wait_for_pool(fail, lambda pool: not pool._result_handler.is_alive())
 

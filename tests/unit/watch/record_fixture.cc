@@ -1,5 +1,5 @@
-// record_fixture PID: prints a recording of what the judge asks of a process and all below it, two samples long, for
-// fixtures/NAME.recording. Of other processes nothing is in it. `blocked` beside this blocks in every way there is.
+// record_fixture PID: prints a recording of what the judge asks about a process and all its descendants, two samples
+// long, for fixtures/NAME.recording. It omits other processes. `blocked`, next to this, blocks in every possible way.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 namespace mprun {
 namespace {
 
-// The live system, as if there were nobody but one tree.
+// The live system, as if only one tree existed.
 class TreeAlone : public ProcSource {
  public:
   TreeAlone(ProcSource* live, pid_t root) : live_(live), tree_(process_tree(live, root, true)) {}
