@@ -2,7 +2,7 @@
 
     python3 tests/coverage_table.py COVERAGE.json GAPS.tsv    # of `llvm-cov export -summary-only`; FILE TAB REASON lines
 
-The exit code is 1 if a file is below the bar and has no reason, or has one that it does not need.
+The exit code is 1 if a file is below the bar without a reason, or has a reason it does not need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BAR = 90.0  # per cent
-FEW = 5  # lines that may be missing of a small file
+FEW = 5  # lines that a small file may miss
 
 
 @dataclass
@@ -49,13 +49,13 @@ def read_files(text: str) -> dict[str, Lines]:
 
 
 def read_reasons(text: str) -> dict[str, str]:
-    """File to reason; lines that begin with # are remarks."""
+    """File to reason; lines that begin with # are comments."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return dict(line.split("\t", 1) for line in lines)
 
 
 def print_table(files: dict[str, Lines], reasons: dict[str, str]) -> bool:
-    """Returns whether every gap has a reason, and every reason a gap."""
+    """Returns whether every gap has a reason and every reason a gap."""
     folders: dict[str, Lines] = defaultdict(Lines)
     for name, lines in files.items():
         folders[str(Path(name).parent)] += lines

@@ -2,7 +2,7 @@
 
 Every contender runs the same program with and without the preload library in its environment, as
 `mprun -- COMMAND` would put it there; mprun itself is not in these figures. Python is timed with
-the site folder, too.
+the site folder too.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ FORK_QUESTIONS = {
 
 
 def adapted(words: list[str], on: bool) -> list[str]:
-    """The command with the adapters' variables, or with others of no effect."""
+    """The command with the adapters' variables, or with others that have no effect."""
     names = [f"LD_PRELOAD={LIBRARY}", f"PYTHONPATH={SITE}"] if on else ["X_PRELOAD=", "X_PATH="]
     return ["/usr/bin/env", *names, *words]
 
 
 def program(name: str) -> str:
-    """A program of this folder."""
+    """A program in this folder."""
     path = MPRUN.parent / name
     if not path.is_file():
         raise Unmeasured(f"{path} is not there (build with MPRUN_BENCH=ON)")
@@ -38,25 +38,25 @@ def program(name: str) -> str:
 
 
 def measure_starts(count: int, on: bool) -> Figures:
-    """Seconds of one /bin/true, started one after the other."""
+    """Seconds per /bin/true, started one after the other."""
     loop = adapted([program("spawn_loop"), str(count), "1", "/bin/true"], on)
     return {"seconds": run_timed(loop)[0] / count}
 
 
 def measure_pythons(count: int, on: bool) -> Figures:
-    """Seconds of one Python that does nothing."""
+    """Seconds per Python process that does nothing."""
     loop = adapted(["/bin/sh", "-c", f"for i in $(seq {count}); do {PYTHON} -c pass; done"], on)
     return {"seconds": run_timed(loop)[0] / count}
 
 
 def measure_question(question: str, count: int, on: bool) -> Figures:
-    """What fork_cost says."""
+    """What fork_cost prints."""
     words = adapted([program("fork_cost"), question, str(count)], on)
     return {"seconds": float(run_timed(words)[1])}
 
 
 def measure_python_forks(count: int, on: bool, *imports: str) -> Figures:
-    """What fork_python.py says."""
+    """What fork_python.py prints."""
     words = adapted([PYTHON, str(BENCH / "fork_python.py"), str(count), *imports], on)
     return {"seconds": float(run_timed(words)[1])}
 

@@ -10,7 +10,7 @@ import numpy
 
 BYTES = "BENCH_BYTES"  # the variable with the size of the array
 FOLDER = "BENCH_FOLDER"  # the variable that names a directory of this run
-GATE = "gate"  # the file in it that is locked for as long as tasks shall hold still
+GATE = "gate"  # the file in it that stays locked while tasks must hold still
 
 array = numpy.empty(0)
 

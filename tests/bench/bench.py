@@ -1,7 +1,7 @@
 """What the questions of tests/bench share: rounds, tables, and running mprun and its peers.
 
 Run as a program it describes the machine: the head of every report. The questions are scripts
-beside this one; each measures every contender once a round, one after the other, so that whatever
+next to this one; each measures every contender once a round, one after the other, so that whatever
 else changes with time changes for all.
 """
 
@@ -28,7 +28,7 @@ ROOT = BENCH.parent.parent
 PYTHON = os.environ.get("MPRUN_PYTHON", "/usr/bin/python3")
 MPRUN = Path(os.environ.get("MPRUN_BIN", ROOT / "build/release/bin/mprun"))
 
-Figures = Mapping[str, float]  # what one run of a contender gave, by name
+Figures = Mapping[str, float]  # what one run of a contender measured, by name
 
 
 class Unmeasured(Exception):
@@ -48,7 +48,7 @@ class Reference:
     """A column of ratios: what each contender is compared with."""
 
     heading: str
-    of: Callable[[str], str]  # the reference of a contender, by name
+    of: Callable[[str], str]  # the reference for a contender, by name
 
 
 def against(name: str) -> Reference:
@@ -58,14 +58,14 @@ def against(name: str) -> Reference:
 
 @dataclass(frozen=True)
 class Options:
-    """How thorough a question is to be asked."""
+    """How thoroughly to measure a question."""
 
     rounds: int
     quick: bool
 
 
 def read_options(description: str) -> Options:
-    """The options that every question takes."""
+    """The options that every question accepts."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=5, help="default: 5")
     parser.add_argument("--quick", action="store_true", help="one short round")
@@ -80,7 +80,7 @@ class Measurements:
     """What every contender gave in every round."""
 
     def __init__(self, contenders: Sequence[Contender], rounds: int, warm_up: bool = False) -> None:
-        """Measures; with `warm_up` in one more round before the first, which does not count."""
+        """Measures; `warm_up` adds one round before the first, which does not count."""
         self._rounds: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
         self._absent: dict[str, str] = {}
         for number in range(0 if warm_up else 1, rounds + 1):
@@ -104,7 +104,7 @@ class Measurements:
         show: Callable[[float], str],
         references: Sequence[Reference],
     ) -> None:
-        """One line a contender that has the figure: its median, and the ratio to each reference."""
+        """One line per contender that has the figure: its median, and the ratio to each reference."""
         headings = [reference.heading for reference in references]
         rows = [["", "median", *headings, "lowest .. highest"]]
         for name in self._rounds:
@@ -122,7 +122,7 @@ class Measurements:
         print()
 
     def median(self, name: str, figure: str) -> float | None:
-        """Of the rounds; None where there is no such figure."""
+        """The median of the rounds; None if there is no such figure."""
         values = self._values(name, figure)
         return statistics.median(values) if values else None
 
@@ -139,7 +139,7 @@ class Measurements:
 
 
 def tell(text: str) -> None:
-    """A line on a terminal that says what runs just now; elsewhere nothing."""
+    """On a terminal, prints a line that says what is running; elsewhere nothing."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
@@ -163,7 +163,7 @@ def show_megabytes(size: float) -> str:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, for every contender alike: one thread a worker, and the modules beside this file."""
+    """Our settings for every contender: one thread per worker, and the modules next to this file."""
     own = {"PYTHONPATH": str(BENCH), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return {**os.environ, **own, **(more or {})}
 
@@ -187,7 +187,7 @@ def run_timed(command: Sequence[str | Path], **popen: Any) -> tuple[float, str]:
 
 @contextmanager
 def job_command(spec: Mapping[str, Any], *options: str) -> Iterator[tuple[list[str], Path]]:
-    """The command line that runs a job, and the run directory it will leave; both go at the end."""
+    """The command line that runs a job, and the run directory it will leave; both are removed at the end."""
     with tempfile.TemporaryDirectory(prefix="mprun-bench-") as folder:
         job, output = Path(folder, "job.json"), Path(folder, "run")
         python = {"python": PYTHON} if "script" in spec else {}
@@ -216,7 +216,7 @@ def task_span(run_dir: Path, count: int) -> float:
 
 
 def describe_machine() -> Iterator[str]:
-    """What the figures were measured on."""
+    """The machine on which the figures were measured."""
     cpu = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     yield f"{cpu[1] if cpu else platform.machine()}, {len(os.sched_getaffinity(0))} usable CPUs"
     with open("/proc/meminfo", encoding="ascii") as lines:

@@ -25,7 +25,7 @@ MPRUN_NAME = f"mprun -n {SLOTS}"
 
 
 def find_tool(name: str, version: str = "") -> str:
-    """The path of a program, one whose --version says `version`."""
+    """The path of a program whose --version prints `version`."""
     path = shutil.which(name)
     if path is None:
         raise Unmeasured(f"there is no {name} on PATH")
@@ -45,7 +45,7 @@ def measure_loop(count: int) -> Figures:
 
 
 def measure_lines(command: list[str], numbers: IO[str], count: int) -> Figures:
-    """A tool that reads one argument a line from standard input."""
+    """A tool that reads one argument per line from standard input."""
     numbers.seek(0)
     return {"rate": count / run_timed(command, stdin=numbers)[0]}
 
@@ -57,13 +57,13 @@ def measure_xargs(numbers: IO[str], count: int) -> Figures:
 
 
 def measure_parallel(numbers: IO[str], count: int) -> Figures:
-    """GNU parallel, with what it records by default: nothing."""
+    """GNU parallel, with its default: it records nothing."""
     words = [find_tool("parallel", "GNU"), "--will-cite", f"-j{SLOTS}", PROGRAM]
     return measure_lines(words, numbers, count)
 
 
 def measure_moreutils(count: int) -> Figures:
-    """The parallel of moreutils, under the name Debian gives it beside GNU's."""
+    """The parallel of moreutils, under the name Debian gives it when GNU's is installed."""
     tool = find_tool("parallel.moreutils")
     words = [tool, f"-j{SLOTS}", PROGRAM, "--", *map(str, range(count))]
     return {"rate": count / run_timed(words)[0]}

@@ -1,4 +1,4 @@
-/* What a deadline costs its thread: deadline_cost COUNT prints the seconds of one that is begun and ended. */
+/* What a deadline costs its thread: deadline_cost COUNT prints the seconds to begin and end one. */
 #include <mprun/deadline.h>
 #include <stdio.h>
 #include <stdlib.h>

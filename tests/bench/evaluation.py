@@ -1,12 +1,12 @@
 """Batch evaluation of the digits net on two workers, against a perfect split of one process's time.
 
-The images of configs/examples/digits, repeated, are evaluated 64 at a time and the logits end in a file, the same
+The images of configs/examples/digits, repeated, are evaluated 64 at a time and the logits go to a file, the same
 bytes for all: by one process, by mprun (fork; mapped inputs, one gathered file), by mprun's ranks with a split made
 beforehand, by Pool and by joblib. Time is that of the whole command, start and imports included.
 
-The first ratio is that of half the time of the one process to the actual time of the same round. On a machine with
-other things to do it says little; that of processor times, in the second table, says what it would be if nobody else
-were there and no worker ever waited.
+The first ratio is half the time of the one process over the actual time in the same round. On a busy
+machine it says little; the ratio of processor times, in the second table, says what it would be if no other
+process ran and no worker ever waited.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Evaluation:
         self.folder = folder
         self.images = folder / "images.npy"
         self.count = 0
-        self.wanted = b""  # the logits of the first who evaluated them
+        self.wanted = b""  # the logits of the first contender
 
     def make_images(self, count: int) -> None:
-        """Writes that many."""
+        """Writes that many images."""
         script = (
             "import numpy, sys; images = numpy.load(sys.argv[1]); count = int(sys.argv[3]);"
             "numpy.save(sys.argv[2], numpy.resize(images, (count, *images.shape[1:])))"
@@ -66,7 +66,7 @@ class Evaluation:
         return {"speed": 1 / seconds, "economy": 1 / used}
 
     def single(self) -> Figures:
-        """The one process, were it split without loss."""
+        """The one process, as if split without loss."""
         figures = self.peer("single")
         return {**figures, "speed": figures["speed"] * WORKERS}
 
@@ -90,12 +90,12 @@ class Evaluation:
         return self.job({**function, "start_method": "fork"})
 
     def ranks(self) -> Figures:
-        """As torchrun would start them."""
+        """Ranks, as torchrun would start them."""
         return self.job({"start_method": "spawn"})
 
 
 def find_count(evaluation: Evaluation, seconds: float) -> int:
-    """The number of images that take one process about so long, by runs that grow to a quarter of it."""
+    """The number of images that take one process about so long, found by growing runs up to a quarter of it."""
     count, took = UNIT * 100, 0.0
     while took < seconds / 4:
         count *= 4

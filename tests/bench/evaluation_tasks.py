@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "configs/examples/d
 import evaluate as digits  # noqa: E402
 
 BATCH = 64
-IMAGES = "BENCH_IMAGES"  # the variable that names the .npy file; mprun's workers are given its rows
+IMAGES = "BENCH_IMAGES"  # the variable that names the .npy file; mprun's workers receive its rows
 
 setup = digits.setup  # loads the net and evaluates one batch
 logits = digits.logits
@@ -24,7 +24,7 @@ _images: numpy.ndarray | None = None
 
 
 def images() -> numpy.ndarray:
-    """All images, mapped; in a new process the net is loaded, too."""
+    """All images, mapped; a new process also loads the net."""
     global _images
     if _images is None:
         setup()
@@ -33,7 +33,7 @@ def images() -> numpy.ndarray:
 
 
 def logits_of(begin: int) -> numpy.ndarray:
-    """The batch that begins at an image."""
+    """The batch that begins at the given image."""
     return logits(images()[begin : begin + BATCH]).numpy()
 
 

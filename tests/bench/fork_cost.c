@@ -1,6 +1,6 @@
 /* What a fork and what surrounds it cost: fork_cost QUESTION COUNT prints the seconds of one.
  *   forks           a fork and the wait for the child, in a process with one thread
- *   threaded-forks  the same with three idle threads beside
+ *   threaded-forks  the same with three more threads, all idle
  *   warm-forks      the same in a process that has used OpenMP (the child does not)
  *   parent-regions  a parallel region in a parent that forked once, after its first region
  *   child-regions   a parallel region in a child of a parent that never used OpenMP, after its first region

@@ -1,5 +1,5 @@
-// What one look at a tree of processes costs: judge_cost PID COUNT prints the seconds of one full sample, and those of
-// the judgement of it.
+// What one look at a tree of processes costs: judge_cost PID COUNT prints the seconds that one full sample takes, and
+// those that its judgement takes.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>

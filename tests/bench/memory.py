@@ -44,7 +44,7 @@ def proportional_size(pid: int) -> int:
 
 
 def measure(command: Sequence[str | Path], size: int) -> Figures:
-    """What all processes of a command take while its workers hold the array."""
+    """The memory of all processes of a command while its workers hold the array."""
     with tempfile.TemporaryDirectory(prefix="mprun-bench-") as name:
         folder = Path(name)
         with open(folder / GATE, "w", encoding="ascii") as gate:

@@ -1,8 +1,8 @@
-"""10,000 tasks of 10 ms over two nodes of Slurm: mprun, a step a task, an array element a task, GNU parallel.
+"""10,000 tasks of 10 ms over two nodes of Slurm: mprun, one step per task, one array element per task, GNU parallel.
 
 The cluster is that of tests/slurm, on this machine: its two nodes have two CPUs each, and tasks only sleep, so that four
-run at once whatever the machine has. A perfect split would need 2.5 ms a task. Whole commands are timed, from the
-submission to the results in one place; a round takes an hour or so, most of it the array's. mprun alone keeps the
+run at once whatever the machine has. A perfect split would need 2.5 ms per task. Whole commands are timed, from the
+submission to the results in one place; a round takes about an hour, most of it for the array. Only mprun keeps the
 output, exit code and times of every task.
 """
 
@@ -30,11 +30,11 @@ NODES, SLOTS = 2, 2  # and CPUs of each node
 TASK = ["sleep", "0.01"]
 MPRUN_NAME = f"mprun submit --wait --nodes {NODES}"
 
-Measure = Callable[[Path, int], float]  # seconds for a number of tasks, in a new folder
+Measure = Callable[[Path, int], float]  # the seconds for a number of tasks, in a new folder
 
 
 def measure_mprun(folder: Path, count: int, **work: object) -> float:
-    """A batch job of one mprun a node, followed to its end and merged."""
+    """A batch job with one mprun per node, followed to its end and merged."""
     spec = {"version": 1, "inputs": {"range": count}, "processes": SLOTS, **work}
     job = folder / "job.json"
     job.write_text(json.dumps(spec))
@@ -46,12 +46,12 @@ def measure_mprun(folder: Path, count: int, **work: object) -> float:
 
 
 def measure_commands(folder: Path, count: int) -> float:
-    """mprun, a process a task as its peers have."""
+    """mprun, one process per task like its peers."""
     return measure_mprun(folder, count, command=[*TASK])
 
 
 def measure_function(folder: Path, count: int) -> float:
-    """mprun, a Python function, called in workers that stay."""
+    """mprun, a Python function, called in persistent workers."""
     return measure_mprun(folder, count, script=str(BENCH / "sleep_task.py"), function="nap", python=PYTHON)
 
 
@@ -76,18 +76,18 @@ def measure_parallel(folder: Path, count: int) -> float:
 
 
 def batch(folder: Path, script: str, *options: str) -> float:
-    """A batch job that is waited for; sbatch --wait would look every half minute only."""
+    """Runs a batch job and waits for it; sbatch --wait would only look every half minute."""
     output = folder / "slurm-%j.out"
     began = time.perf_counter()
     number = run_timed(["sbatch", "--parsable", "--output", output, *options, "--wrap", script], cwd=folder)[1].strip()
     while run_timed(["squeue", "-h", "-j", number, "-o", "%T"])[1]:
-        time.sleep(0.2)  # Slurm tells nobody; to ask all the time would slow it down
+        time.sleep(0.2)  # Slurm sends no notice, and constant polling would slow it down
     return time.perf_counter() - began
 
 
 @contextmanager
 def cluster() -> Iterator[None]:
-    """Two idle nodes; what runs meanwhile finds them."""
+    """Two idle nodes; commands in the block use them."""
     if reason := why_not():
         raise Unmeasured(reason)
     harness.become_subreaper()

@@ -1,5 +1,5 @@
-/* The least that running COUNT commands costs: posix_spawn and waitid, SLOTS of them in flight, nothing
- * recorded. The reference of tests/bench/commands.py.
+/* The minimum cost of running COUNT commands: posix_spawn and waitid, SLOTS of them in flight, nothing
+ * recorded. The reference for tests/bench/commands.py.
  *
  *     spawn_loop COUNT SLOTS PROGRAM       runs PROGRAM NUMBER for each number below COUNT
  */
@@ -13,7 +13,7 @@
 
 extern char** environ;
 
-/* Starts the program with a number as its only argument; 0, or -1 with a message printed. */
+/* Starts the program with a number as its only argument; returns 0, or prints a message and returns -1. */
 static int start(char* program, long number) {
   char text[24];
   snprintf(text, sizeof text, "%ld", number);
@@ -25,7 +25,7 @@ static int start(char* program, long number) {
   return -1;
 }
 
-/* Waits for any child; 0 if it exited with 0. */
+/* Waits for any child; returns 0 if it exited with 0. */
 static int wait_for_one(void) {
   siginfo_t info;
   while (waitid(P_ALL, 0, &info, WEXITED) != 0) {

@@ -4,12 +4,12 @@ Every contender is a process whose first line of output is its first result: a j
 `--results -`, a multiprocessing.Pool, and four bare forks. The figures:
 
 * start to first result, all included;
-* the same without the imports of torch that this result had to wait for, as the script itself timed
+* the same without the imports of torch that this result had to wait for, as timed by the script itself
   them (with Pool and spawn: the parent's and one worker's);
 * from the end of the last import to the task's run, by the clock of the task, and to its result:
-  what a start costs once torch is there. With spawn, workers import at the same time: not asked.
+  what a start costs once torch is loaded. Not measured for spawn: its workers import at the same time.
 
-Then the same for a task that returns only when all four workers are in it.
+Then the same for a task that returns only when all four workers run it.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def measure_start(command: Sequence[str]) -> Figures:
 
 
 def without_spawn(figures: Figures, method: str) -> Figures:
-    """The figures that make sense for a start method."""
+    """The figures that are meaningful for a start method."""
     if method != "spawn":
         return figures
     return {name: value for name, value in figures.items() if not name.startswith("import to ")}
 
 
 def measure_mprun(method: str, task: str) -> Figures:
-    """A job of mprun. Its forkserver imports torch ahead, as its fork does with the script."""
+    """A job of mprun. Its forkserver imports torch beforehand, as its fork does with the script."""
     spec = {
         "script": str(BENCH / "torch_tasks.py"),
         "function": task,
@@ -83,7 +83,7 @@ def measure_mprun(method: str, task: str) -> Figures:
 
 
 def measure_pool(method: str, task: str) -> Figures:
-    """A script with a multiprocessing.Pool; its forkserver is told to preload torch."""
+    """A script with a multiprocessing.Pool; its forkserver preloads torch."""
     figures = measure_start([PYTHON, str(BENCH / "peers/pool_start.py"), method, task])
     return without_spawn(figures, method)
 

@@ -1,9 +1,9 @@
 """Tasks per second of a trivial Python function on two workers: mprun, multiprocessing, joblib.
 
 Peers are timed inside their own process, around the call, with the pool already made and used. For
-mprun that is the time from the start of the first task to the end of the last one, as results.jsonl
-records them. Beside it stands what a user waits for: the whole process, from start to exit. mprun
-writes one line for each task to results.jsonl meanwhile; its peers record nothing.
+mprun it is the time from the start of the first task to the end of the last one, as results.jsonl
+records them. The next column is what a user waits for: the whole process, from start to exit. mprun
+also writes one line for each task to results.jsonl; its peers record nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bench import BENCH, PYTHON, Contender, Figures, Measurements
 from bench import against, job_command, read_options, run_timed, show_rate, task_span
 
 WORKERS = 2
-MOST_TASKS = 4_000_000  # Pool.map holds a list of all
+MOST_TASKS = 4_000_000  # Pool.map holds a list of them all
 
 IMAP = "Pool.imap_unordered(chunksize=1)"
 JOBLIB = "joblib.Parallel"
@@ -63,7 +63,7 @@ def measure_mprun(options: list[str]) -> Measure:
 
 
 def find_count(measure: Measure, seconds: float) -> int:
-    """The number of tasks that takes about so long, found by ever larger runs."""
+    """The number of tasks that take about so long, found by increasingly large runs."""
     count = 20_000
     while True:
         rate = measure(count)["span"]

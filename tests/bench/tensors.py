@@ -1,13 +1,13 @@
 """Bytes per second of tensors handed out, gathered, and both, on two workers: mprun, Pool, torch, joblib, memcpy.
 
-The task copies what it is given into memory of its own, or returns memory of its own, or both (tensor_tasks.py). With
-mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathered .npy file; its time is that from the
-start of the first task to the end of the last one, the making of that file included, the start of processes not. Peers
-are timed inside their own process, with workers that have started. Before each measurement as much memory as it takes,
-up to 1 GiB, is used and given back.
+The task copies its input into its own memory, or returns its own memory, or both (tensor_tasks.py). With
+mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathered .npy file; its time is from the
+start of the first task to the end of the last one, with the creation of that file but not the start of processes. Peers
+are timed inside their own process, with workers that have started. Before each measurement, as much memory as it needs,
+up to 1 GiB, is used and released.
 
-memcpy is numpy.copyto in one thread, row by row between arrays as large as all that is moved, every byte of which has
-been used before. Cold: into memory that has not. Cached: again and again the same bytes, which up to some size never
+memcpy is numpy.copyto in one thread, row by row between arrays as large as all data moved, every byte of which has
+been used before. Cold: into memory that has not. Cached: the same bytes repeatedly, which up to some size never
 leave the processor's caches.
 """
 
@@ -24,7 +24,7 @@ from bench import BENCH, PYTHON, Contender, Figures, Measurements
 from bench import job_command, read_options, run_timed, task_span
 
 WORKERS = 2
-# Bytes a tensor, and how many of them: the moving takes longer than all else.
+# Bytes per tensor, and how many of them: moving them takes longer than all else.
 SIZES = {
     1_000: 20_000,
     16_000: 8_000,
@@ -47,7 +47,7 @@ PEERS = {
 
 
 def name_of(size: int) -> str:
-    """A size for people."""
+    """A human-readable size."""
     return NAMES.get(size, f"{size // 1000} KB")
 
 
@@ -63,7 +63,7 @@ def make_rows(path: Path, size: int, count: int) -> None:
 
 
 def warm_memory(size: int) -> None:
-    """Uses so much memory and gives it back: a virtual machine may have to get it from its host, which is slow."""
+    """Uses so much memory and releases it: a virtual machine may have to get it from its host, which is slow."""
     size = min(size, MOST_WARMED)
     block = bytes(1 << 20)
     with mmap.mmap(-1, size + len(block)) as memory:
@@ -72,14 +72,14 @@ def warm_memory(size: int) -> None:
 
 
 def measure_peer(kind: str, rows: Path, size: int, count: int) -> Figures:
-    """What tensor_peers.py says."""
+    """What tensor_peers.py prints."""
     warm_memory(2 * size * count)
     command = [PYTHON, BENCH / "peers/tensor_peers.py", kind, rows, str(WORKERS)]
     return json.loads(run_timed(["/usr/bin/env", f"BENCH_BYTES={size}", *command])[1])
 
 
 def measure_mprun(rows: Path, size: int, count: int) -> Figures:
-    """A job each way."""
+    """One job in each direction."""
     mapped: dict[str, Any] = {"npy": str(rows)}
     ways = {"in": ("take", mapped), "out": ("give", {"range": count}), "trip": ("trip", mapped)}
     figures = {}
@@ -114,7 +114,7 @@ def measure_size(size: int, count: int, rounds: int) -> Measurements:
 
 
 def print_way(way: str, found: dict[int, Measurements]) -> None:
-    """A line a size: mprun's rate, and how many times that of each peer it is."""
+    """One line per size: mprun's rate, and its ratio to each peer's."""
     print(f"Bytes per second of tensors {WAYS[way]}, {WORKERS} workers: mprun, and its ratio to")
     print("  " + "".join(f"{heading:>15}" for heading in ("", "mprun", *PEERS)).rstrip())
     for size, measured in found.items():

@@ -1,4 +1,4 @@
-"""Imports torch and remembers when: `span` is (began, ended), here or where we were forked from."""
+"""Imports torch and records when: `span` is (began, ended), in this process or in the one it was forked from."""
 
 import time
 

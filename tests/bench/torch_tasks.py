@@ -15,6 +15,6 @@ def first(_number: int) -> dict[str, Any]:
 
 
 def meet(_number: int) -> dict[str, Any]:
-    """The same, but it returns, and counts as run, when all workers are in it at the same time."""
+    """The same, but it returns, and counts as run, when all workers run it at the same time."""
     meeting.wait_for_all()
     return {"ran": time.time(), "imports": [timed_torch.span]}

@@ -1,7 +1,7 @@
-"""What the watch costs: the supervisor's time beside programs of many threads, and one look in full.
+"""What the watch costs: the supervisor's time while it watches programs of many threads, and one full look.
 
 The supervisor's CPU time, as the scheduler counts it, over some seconds in which the program stays
-in one state: asleep, blocked, busy in short bursts, or blocked but for one thread. And what a deadline
+in one state: asleep, blocked, busy in short bursts, or blocked except for one thread. Also what a deadline
 costs the thread that sets it.
 """
 
@@ -32,7 +32,7 @@ PATIENCE = 60
 
 
 def program(name: str) -> Path:
-    """A program of this folder."""
+    """A program in this folder."""
     path = MPRUN.parent / name
     if not path.is_file():
         raise Unmeasured(f"{path} is not there (build with MPRUN_BENCH=ON)")
@@ -41,7 +41,7 @@ def program(name: str) -> Path:
 
 @contextmanager
 def running(*prefix: str | Path, state: str, threads: int) -> Iterator[int]:
-    """The pid of what runs watched_load, below `prefix`, ready; it ends with the block."""
+    """The pid of a ready watched_load, started under `prefix`; it ends with the block."""
     words = [str(word) for word in (*prefix, program("watched_load"), state, threads)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(words, env=environment(), text=True, **pipes) as process:
@@ -54,12 +54,12 @@ def running(*prefix: str | Path, state: str, threads: int) -> Iterator[int]:
 
 
 def supervisor_of(guard: int) -> int:
-    """The process of mprun that watches."""
+    """The mprun process that watches."""
     return next(found.pid for found in harness.descendants(guard) if found.name == "mprun")
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process with one thread has used, exactly: stat(5) counts in hundredths."""
+    """The exact CPU time of a process with one thread: stat(5) counts in hundredths."""
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 
@@ -94,7 +94,7 @@ print(timeit.timeit(block, number={count}) / {count})
 
 
 def measure_deadline(*command: str | Path) -> Figures:
-    """The seconds of one deadline that is begun and ended."""
+    """The seconds to begin and end one deadline."""
     words = [str(word) for word in (MPRUN, "--", *command)]
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=environment())
     return {"deadline": float(done.stdout)}
@@ -110,7 +110,7 @@ def deadline_contenders(count: int) -> list[Contender]:
 
 
 def show_share(share: float) -> str:
-    """Of one core."""
+    """A share of one core."""
     return f"{share * 100:.2f} %"
 
 

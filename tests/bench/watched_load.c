@@ -1,7 +1,7 @@
-/* A process for mprun to watch: watched_load STATE THREADS runs until its standard input ends; it says "ready" when all
- * of its threads are there.
+/* A process for mprun to watch: watched_load STATE THREADS runs until standard input ends; it prints "ready" when all
+ * of its threads have started.
  *   asleep    all sleep for an hour
- *   blocked   all wait for a condition, which nobody signals while standard input is open
+ *   blocked   all wait for a condition that no thread signals while standard input is open
  *   busy      all wake 20 times a second, for a moment
  *   one       one of them wakes twice a second, the others wait for a condition
  */

@@ -19,12 +19,12 @@ MPRUN = os.environ["MPRUN_BIN"]
 PYTHON = os.environ["MPRUN_PYTHON"]
 
 JOBLIB_MODULES = ("parallel", "memmapping", "backports", "missing_multiprocessing", "module")
-SKLEARN_TESTS = "parallel or n_jobs or multiproc or backend"  # those whose names say so
+SKLEARN_TESTS = "parallel or n_jobs or multiproc or backend"  # selected by name
 PYTEST = (PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 def command(suite: str, junit: Path) -> list[str]:
-    """What runs a suite and writes a JUnit file."""
+    """The command that runs a suite and writes a JUnit file."""
     if suite == "joblib":
         modules = [f"joblib.test.test_{name}" for name in JOBLIB_MODULES]
         return [*PYTEST, f"--junit-xml={junit}", "--pyargs", *modules]
@@ -43,7 +43,7 @@ class Outcome:
     tests: dict[str, str] = field(default_factory=dict)  # name -> "passed", "skipped", ...
 
     def reports(self) -> list[str]:
-        """The hangs that mprun told of; these suites have none."""
+        """The hangs that mprun reported; these suites have none."""
         said = self.log.read_text(encoding="utf-8", errors="replace")
         return re.findall(r"mprun: (?:hang proved|stalled|overdue).*", said)
 
@@ -51,12 +51,12 @@ class Outcome:
         return Counter(self.tests.values())[how]
 
     def end(self) -> str:
-        """How the whole of it ended, in words."""
+        """How the run as a whole ended, in words."""
         return "took too long" if self.returncode is None else f"exit code {self.returncode}"
 
 
 def run(suite: str, folder: Path, prefix: tuple[str, ...], limit: float) -> Outcome:
-    """Runs a suite once, in a folder of its own."""
+    """Runs a suite once, in its own folder."""
     folder.mkdir(parents=True)
     junit, log = folder / "junit.xml", folder / "log"
     start = time.monotonic()
@@ -76,7 +76,7 @@ def run(suite: str, folder: Path, prefix: tuple[str, ...], limit: float) -> Outc
         pass
     finally:
         if returncode is None:  # too long, or Ctrl-C
-            os.killpg(process.pid, signal.SIGKILL)  # of mprun: it ends what is below it
+            os.killpg(process.pid, signal.SIGKILL)  # mprun's: it ends its descendants
             process.wait()
     outcome = Outcome(time.monotonic() - start, returncode, log)
     if junit.is_file():
@@ -100,7 +100,7 @@ def read_tests(junit: Path) -> dict[str, str]:
 
 
 def differences(plain: Outcome, other: Outcome) -> list[tuple[str, str, str]]:
-    """(test, how it ended plain, how it ended in the other run) of those that differ."""
+    """(test, how it ended plain, how it ended in the other run) for those that differ."""
     found = []
     for name in sorted(plain.tests.keys() | other.tests.keys()):
         ends = plain.tests.get(name, "not run"), other.tests.get(name, "not run")
@@ -110,7 +110,7 @@ def differences(plain: Outcome, other: Outcome) -> list[tuple[str, str, str]]:
 
 
 def compare(suite: str, folder: Path, limit: float) -> bool:
-    """Runs a suite both ways and says what differs; true if nothing does."""
+    """Runs a suite both ways and prints what differs; true if nothing does."""
     plain = run(suite, folder / suite / "plain", (), limit)
     mprun = run(suite, folder / suite / "mprun", (MPRUN, "--"), limit)
     found = differences(plain, mprun)
@@ -128,7 +128,7 @@ def compare(suite: str, folder: Path, limit: float) -> bool:
 
 
 def explain(suite: str, folder: Path, limit: float, plain: Outcome, mprun: Outcome) -> None:
-    """Names the differences, and which of them two plain runs have as well."""
+    """Prints the differences, and which of them two plain runs also have."""
     print(f"  the suite: plain {plain.end()}, under mprun {mprun.end()}; it said: {mprun.log}")
     for report in mprun.reports():
         print(f"  told as a hang: {report}")

@@ -19,13 +19,13 @@ def single(begins: range, _workers: int) -> Parts:
 
 
 def pool(begins: range, workers: int) -> Parts:
-    """Forked workers that have the net and the mapped images from their parent."""
+    """Forked workers that inherit the net and the mapped images from their parent."""
     with multiprocessing.get_context("fork").Pool(workers) as made:
         return made.map(logits_of, begins)
 
 
 def joblib_loky(begins: range, workers: int) -> Parts:
-    """joblib's default; every worker loads the net for itself."""
+    """joblib's default; every worker loads its own net."""
     import joblib
 
     return joblib.Parallel(n_jobs=workers)(joblib.delayed(logits_of)(begin) for begin in begins)

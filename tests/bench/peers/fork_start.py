@@ -1,4 +1,4 @@
-"""Reference of tests/bench/start.py: what four forks of a process with torch cost, nothing else.
+"""Reference of tests/bench/start.py: the bare cost of four forks of a process with torch.
 
 `fork_start.py TASK` prints the same line as pool_start.py, when the first child (first) or every
 child (meet) has sent the time at which it ran.

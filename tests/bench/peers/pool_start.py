@@ -1,6 +1,6 @@
 """Peer of tests/bench/start.py: `pool_start.py METHOD TASK` prints a Pool's first result.
 
-Like the job of mprun it imports torch at its head. The line is what the task returned, with our own
+Like mprun's job it imports torch at the top. The line is what the task returned, with our own
 import added to those that the result had to wait for.
 """
 
@@ -24,7 +24,7 @@ def main() -> None:
     with context.Pool(meeting.WORKERS) as pool:
         results = pool.imap_unordered(task, range(meeting.WORKERS))
         result = next(results)
-        if timed_torch.span not in result["imports"]:  # else the worker was forked from us
+        if timed_torch.span not in result["imports"]:  # otherwise the worker was forked from us
             result["imports"].append(timed_torch.span)
         print(json.dumps(result), flush=True)
         for _ in results:

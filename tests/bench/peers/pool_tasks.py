@@ -1,6 +1,6 @@
 """Peers of tests/bench/tasks.py: `pool_tasks.py KIND WORKERS COUNT` prints {"seconds": ...}.
 
-The pool exists and every worker has been used before the clock starts; it stops when the caller has
+The pool exists and every worker has run a task before the clock starts; it stops when the caller has
 all results.
 """
 
@@ -28,7 +28,7 @@ def timed(run: Run, workers: int, count: int) -> float:
 
 
 def run_pool(kind: str, workers: int, count: int) -> float:
-    """multiprocessing.Pool, by the method that `kind` names."""
+    """multiprocessing.Pool, with the start method that `kind` names."""
     with multiprocessing.Pool(workers) as pool:
         runs: dict[str, Run] = {
             "imap_unordered": lambda numbers: pool.imap_unordered(square, numbers, chunksize=1),
@@ -39,7 +39,7 @@ def run_pool(kind: str, workers: int, count: int) -> float:
 
 
 def run_joblib(workers: int, count: int) -> float:
-    """joblib with its default back end (loky) and batches of the size that it finds best."""
+    """joblib with its default back end (loky) and the batch size that it chooses."""
     import joblib
 
     task = joblib.delayed(square)

@@ -1,8 +1,8 @@
 """Peers of tests/bench/tensors.py: `tensor_peers.py KIND FILE WORKERS` prints bytes per second.
 
-FILE is a .npy file of rows, BENCH_BYTES the size of a row. Workers have started and have been used before the clock
-starts; it stops when the caller has all that was returned. `{"in": ..., "out": ..., "trip": ...}`: a trip counts the
-bytes of both ways.
+FILE is a .npy file of rows, BENCH_BYTES the size of a row. Workers have started and run a task before the clock
+starts; it stops when the caller has all results. `{"in": ..., "out": ..., "trip": ...}`: a trip counts the
+bytes in both directions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import tensor_tasks
 Run = Callable[[], Any]
 Runs = Mapping[str, Run]  # by the name of what they measure
 
-CHUNK_BYTES = 1 << 20  # small arrays travel in chunks of about that size, where the peer has chunks
+CHUNK_BYTES = 1 << 20  # small arrays travel in chunks of about this size if the peer has chunks
 TORCH_TENSORS = 1_000  # at most: each costs so much that more would only take longer
-QUEUED = 8  # tensors under way in each of torch's queues
+QUEUED = 8  # tensors in flight in each of torch's queues
 
 
 def timed(runs: Runs, size: int) -> dict[str, float]:
-    """Bytes per second of each."""
+    """Bytes per second of each run."""
     rates = {}
     for name, run in runs.items():
         began = time.perf_counter()
@@ -65,7 +65,7 @@ def memcpy(rows: numpy.ndarray, _workers: int) -> dict[str, float]:
 
 
 def memcpy_cold(rows: numpy.ndarray, _workers: int) -> dict[str, float]:
-    """The same into memory that nobody has used before: the kernel has to find and clear each page."""
+    """The same into memory never used before: the kernel has to find and clear each page."""
     own = tensor_tasks._own
 
     def give() -> None:
@@ -105,7 +105,7 @@ def pool(rows: numpy.ndarray, workers: int) -> dict[str, float]:
 
 
 def serve(source: Any, sink: Any) -> None:
-    """A process with torch's queues: (what, tensor), as long as there is something to do."""
+    """A process with torch's queues: (what, tensor), until there is nothing left to do."""
     import torch
 
     torch.set_num_threads(1)
@@ -153,7 +153,7 @@ def torch_queues(rows: numpy.ndarray, workers: int) -> dict[str, float]:
 
 
 def joblib_memmap(rows: numpy.ndarray, workers: int) -> dict[str, float]:
-    """joblib's loky: rows of a mapped file travel as their place in it, results as pickles."""
+    """joblib's loky: rows of a mapped file travel as their position in it, results as pickles."""
     import joblib
 
     with joblib.Parallel(n_jobs=workers) as parallel:
