@@ -1,7 +1,7 @@
 """Headless Chromium for tests of pages, by the DevTools protocol over a pair of pipes.
 
-Wants Debian's `chromium` alone: no driver, no port, no package of Python's. What the page tells its console, what it
-throws and what it asks of the network is kept in `complaints` and `requests`.
+Needs Debian's `chromium` alone: no driver, no port, no Python package. `complaints` holds what the page writes to its
+console and the errors that it throws, `requests` what it asks of the network.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FLAGS = (
     "--disable-sync", "--no-zygote", "--password-store=basic", "--hide-scrollbars", "--force-device-scale-factor=1",
 )  # fmt: skip
 PATIENCE = 60  # seconds for one answer
-KEYS = {"Tab": 9, "Enter": 13, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}  # Windows' key codes, which DevTools wants
+KEYS = {"Tab": 9, "Enter": 13, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}  # Windows key codes, for DevTools
 
 
 class Browser:
@@ -63,10 +63,10 @@ class Browser:
         return self._process.pid
 
     def close(self) -> None:
-        """Ends it and waits for its end."""
+        """Ends it and waits until it has exited."""
         try:
             self._ask("Browser.close", {})
-        except (OSError, EOFError):  # it went before it could answer
+        except (OSError, EOFError):  # it ended before it could answer
             pass
         os.close(self._write)
         os.close(self._read)
@@ -79,7 +79,7 @@ class Browser:
     # --- the protocol ---
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """A command to the page; its answer."""
+        """Sends the page a command; returns the answer."""
         return self._ask(method, params, self._session)
 
     def _ask(self, method: str, params: dict[str, Any], session: str | None = None) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class Browser:
         return value
 
     def open(self, page: Path, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Loads a file in a window of that size and waits until it says that it is ready."""
+        """Loads a file in a window of that size and waits until the page reports that it is ready."""
         self.complaints.clear()
         self.requests.clear()
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -165,7 +165,7 @@ class Browser:
         self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def place(self, selector: str) -> dict[str, float]:
-        """Where an element is in the window: x, y, width, height. It is scrolled to."""
+        """Where an element is in the window: x, y, width, height. Scrolls to it first."""
         return dict(
             self.evaluate(
                 f"(() => {{ const e = document.querySelector({json.dumps(selector)});"

@@ -1,4 +1,4 @@
-"""Fixtures for the tests that run the real mprun; the work is done in harness.py."""
+"""Fixtures for the tests that run the real mprun; harness.py does the work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Sees to it that no process can leave our tree."""
+    """Ensures that no process can leave our tree."""
     harness.become_subreaper()
 
 
@@ -34,7 +34,7 @@ def is_nightly(item: pytest.Function, named: frozenset[str]) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
-    """Leaves out what is for the night, and begins with groups: each runs on one worker, which must not be the last."""
+    """Leaves out nightly tests, and puts groups first: each runs on one worker, which must not be the last to end."""
     if not config.getoption("nightly"):
         named = frozenset(line.split("  ")[0] for line in NIGHTLY.read_text(encoding="utf-8").splitlines())
         left_out = [item for item in items if is_nightly(item, named)]
@@ -59,17 +59,17 @@ def start_method(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def bystanders() -> frozenset[int]:
-    """Children of ours that outlive a test on purpose; a module with such overrides this."""
+    """Children of the tests that outlive a test on purpose; a module with such children overrides this."""
     return frozenset()
 
 
 @pytest.fixture(autouse=True)
 def nothing_left(bystanders: frozenset[int]) -> Iterator[None]:
-    """Fails the test if it left a process, a file descriptor or shared memory behind."""
+    """Fails the test if it left a process, a file descriptor or shared memory."""
     fds, shared = harness.open_fds(), harness.shared_memory()
     yield
     complaints = []
-    # Two seconds: time for what was killed together with its mprun to disappear.
+    # Two seconds: time for processes that were killed together with their mprun to disappear.
     try:
         harness.wait_until(lambda: not harness.living_descendants(bystanders), timeout=2)
     except AssertionError:
@@ -83,7 +83,7 @@ def nothing_left(bystanders: frozenset[int]) -> Iterator[None]:
     new_fds = harness.open_fds().items() - fds.items()
     complaints += [f"file descriptor left: {fd} -> {target}" for fd, target in sorted(new_fds)]
     new_shared = harness.shared_memory() - shared
-    try:  # a test beside this one may be about to map it, or torch's helper, which waits two seconds, to remove it
+    try:  # a concurrent test may be about to map it, or torch's helper, which waits two seconds, to remove it
         # It reads the maps of every process, so not every few milliseconds.
         harness.wait_until(lambda: not harness.unused_shared_memory(new_shared), timeout=15, pause=0.25)
     except AssertionError:
@@ -97,7 +97,7 @@ def nothing_left(bystanders: frozenset[int]) -> Iterator[None]:
 
 @pytest.fixture
 def runner(mprun: Path, tmp_path: Path) -> Iterator[harness.Runner]:
-    """Starts mprun in the test's folder, ends it with the test, checks that it ended cleanly."""
+    """Starts mprun in the test's folder, ends it with the test, and checks that it ended cleanly."""
     runner = harness.Runner(mprun, tmp_path)
     yield runner
     runner.finish()
@@ -116,7 +116,7 @@ def start_mprun(runner: harness.Runner) -> StartCommand:
 
 @pytest.fixture
 def start_plain(runner: harness.Runner) -> StartCommand:
-    """start_plain(*argv, env=None, cwd=None) -> Running: the program itself, without mprun."""
+    """start_plain(*argv, env=None, cwd=None) -> Running: the program without mprun."""
     return runner.start_plain
 
 

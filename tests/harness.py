@@ -1,4 +1,4 @@
-"""Runs the real mprun and looks at what it leaves: for tests/contract, integration and hangs.
+"""Runs the real mprun and checks what it leaves: for tests/contract, integration and hangs.
 
 Tests use the fixtures of conftest.py (`run_job`, `run_mprun`, `start_mprun`, `start_method`) and
 `wait_until` from here. The pytest process is made a subreaper, so that a process that outlives its
@@ -29,7 +29,7 @@ SHARED_MEMORY = Path(os.environ.get("HARNESS_SHARED_MEMORY", "/dev/shm"))
 # A library that is preloaded into everything the tests start, such as a sanitizer's run-time; empty: none.
 PRELOAD = os.environ.get("HARNESS_PRELOAD", "")
 
-# What the surroundings of the tests may set and would change a run; all MPRUN_* go too.
+# Variables of the caller that would change a run; all MPRUN_* are removed too.
 FOREIGN_VARIABLES = (
     "LD_PRELOAD",
     "OMP_NUM_THREADS",
@@ -47,7 +47,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 def wait_until(
     condition: Callable[[], Any], timeout: float = 10, what: str = "the condition", pause: float = 0.01
 ) -> Any:
-    """Waits for an event: returns the first true value, fails after `timeout` seconds; looks every `pause` seconds."""
+    """Waits for an event: returns the first true value, fails after `timeout` seconds; checks every `pause` seconds."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -56,8 +56,8 @@ def wait_until(
     return value
 
 
-# A module for task scripts (`scripts={"events.py": EVENTS, ...}`): tasks and tests tell each other
-# what has happened by lines in files, relative to the working directory.
+# A module for task scripts (`scripts={"events.py": EVENTS, ...}`): tasks and tests report to each other
+# what has happened as lines in files, relative to the working directory.
 EVENTS = '''
 import os
 import time
@@ -97,13 +97,13 @@ def marks(path: Path) -> list[str]:
 
 
 def library_settings(folder: Path) -> dict[str, str]:
-    """Variables for programs of torch and Open MPI; `folder` is for what they leave elsewhere when they are killed."""
+    """Variables for torch and Open MPI programs; `folder` is for files that they leave when killed."""
     return {
         "TMPDIR": str(folder),
         "OMPI_MCA_btl": "^tcp",  # no complaints about the network: ranks of one machine share memory
         "OMPI_MCA_btl_sm_backing_directory": str(folder),  # Open MPI 5
         "OMPI_MCA_btl_vader_backing_directory": str(folder),  # Open MPI 4
-        "USE_LIBUV": "0",  # torch asks for it by default, also where it was built without
+        "USE_LIBUV": "0",  # torch requests it by default, also where it was built without
     }
 
 
@@ -112,7 +112,7 @@ def library_settings(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Process:
-    """One line of /proc/PID/stat, as far as the tests need it."""
+    """The fields of /proc/PID/stat that the tests need."""
 
     pid: int
     name: str
@@ -121,7 +121,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """False for a zombie and for one that is being torn down."""
+        """False for a zombie and for a process that is being torn down."""
         return self.state not in "ZX"
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ def find_process(pid: int) -> Process | None:
 
 
 def list_processes() -> dict[int, Process]:
-    """Every process there is, by pid."""
+    """Every existing process, by pid."""
     found = (find_process(int(entry)) for entry in os.listdir("/proc") if entry.isdigit())
     return {process.pid: process for process in found if process}
 
@@ -158,7 +158,7 @@ def descendants(
 ) -> list[Process]:
     """All processes below `root`, zombies included, but none of `without` and none below those.
 
-    `processes`: those there are.
+    `processes`: the existing ones.
     """
     processes = list_processes() if processes is None else processes
     children: dict[int, list[Process]] = {}
@@ -187,7 +187,7 @@ def is_alive(pid: int) -> bool:
 
 
 def reap_zombies() -> None:
-    """Takes every ended child's exit status. Only after a test: Popen objects lose theirs."""
+    """Reaps every ended child. Only after a test: Popen objects lose their exit status."""
     for process in descendants(os.getpid()):
         if process.ppid == os.getpid() and not process.alive:
             try:
@@ -210,11 +210,11 @@ def kill_all(processes: Sequence[Process]) -> None:
             pass
 
 
-# --- what else must not be left ----------------------------------------------------------------
+# --- other leftovers ---------------------------------------------------------------------------
 
 
 def open_fds(pid: int | str = "self") -> dict[int, str]:
-    """A process's open file descriptors and what they lead to; none if we may not look."""
+    """A process's open file descriptors and what they lead to; none if we have no permission."""
     fds = {}
     try:
         entries = os.listdir(f"/proc/{pid}/fd")
@@ -223,7 +223,7 @@ def open_fds(pid: int | str = "self") -> dict[int, str]:
     for entry in entries:
         try:
             fds[int(entry)] = os.readlink(f"/proc/{pid}/fd/{entry}")
-        except OSError:  # closed since: the descriptor of this very listing
+        except OSError:  # closed meanwhile: the descriptor of this very listing
             pass
     return fds
 
@@ -237,14 +237,14 @@ def shared_memory() -> set[str]:
 
 
 def unused_shared_memory(names: set[str]) -> set[str]:
-    """Those of `names` that exist and that no process has mapped or open: left behind for good."""
+    """Those of `names` that exist and that no process has mapped or open: left for good."""
     left = names & shared_memory()
     for pid in list_processes():
         if not left:
             break
         try:
             seen = Path(f"/proc/{pid}/maps").read_text(errors="replace")
-        except OSError:  # it has ended, or is not ours to look at
+        except OSError:  # it has ended, or we have no permission
             continue
         seen += "\n".join(open_fds(pid).values())
         left = {name for name in left if str(SHARED_MEMORY / name) not in seen}
@@ -256,7 +256,7 @@ def unused_shared_memory(names: set[str]) -> set[str]:
 
 @dataclass
 class Run:
-    """How one mprun ended and what it left in its run directory."""
+    """How one mprun ended and the contents of its run directory."""
 
     returncode: int  # negative: the signal that ended mprun
     stdout: str
@@ -294,13 +294,13 @@ class Run:
         return [json.loads(file.read_text(encoding="utf-8")) for file in files]
 
     def log(self, worker: int, stream: str = "out") -> str:
-        """What a worker (or rank) wrote to stdout ("out") or stderr ("err")."""
+        """The stdout ("out") or stderr ("err") of a worker (or rank)."""
         return (self.run_dir / "logs" / f"worker-{worker}.{stream}").read_text(
             encoding="utf-8", errors="replace"
         )
 
     def check(self, returncode: int = 0) -> Run:
-        """Fails with all that mprun said unless it ended with this code."""
+        """Fails with all output of mprun unless it ended with this code."""
         assert self.returncode == returncode, f"expected exit code {returncode}\n{self}"
         return self
 
@@ -309,7 +309,7 @@ class Run:
 
 
 def remove_sysv_objects(printed: str) -> None:
-    """Removes the objects of System V that a program has named ("System V queues 3 4"): they outlive it."""
+    """Removes the System V objects that a program has named ("System V queues 3 4"): they outlive it."""
     for kind, numbers in re.findall(r"^System V (semaphores|queues)((?: \d+)+)$", printed, re.MULTILINE):
         option = "-s" if kind == "semaphores" else "-q"
         for number in numbers.split():
@@ -345,12 +345,12 @@ class Running:
 
     @property
     def stdout(self) -> str:
-        """What it has written to stdout so far."""
+        """Its stdout so far."""
         return self._stdout_path.read_text(encoding="utf-8", errors="replace")
 
     @property
     def stderr(self) -> str:
-        """What it has written to stderr so far."""
+        """Its stderr so far."""
         return self._stderr_path.read_text(encoding="utf-8", errors="replace")
 
     def beginning(self) -> str:
@@ -359,7 +359,7 @@ class Running:
             return file.read(4096).decode(errors="replace")
 
     def send_signal(self, number: int) -> None:
-        """Signals mprun alone."""
+        """Signals only mprun."""
         self.process.send_signal(number)
 
     def children(self) -> list[Process]:
@@ -367,7 +367,7 @@ class Running:
         return [process for process in descendants(self.pid) if process.alive]
 
     def wait(self, timeout: float = 60) -> Run:
-        """Waits for its end; after `timeout` seconds kills it all and fails with what it said."""
+        """Waits for its end; after `timeout` seconds kills it all and fails with its output."""
         if self.run:
             return self.run
         try:
@@ -382,14 +382,14 @@ class Running:
         survivors = []
         if (
             self.process.returncode != -signal.SIGKILL
-        ):  # then it had the time to leave nobody behind
+        ):  # then it had time to end every process
             others = self._earlier | {sibling.pid for sibling in self._siblings}
             survivors = [str(process) for process in living_descendants(frozenset(others))]
         self.run = Run(self.process.returncode, self.stdout, self.stderr, self.run_dir, survivors)
         return self.run
 
     def stop(self) -> None:
-        """Kills what still runs of it, and waits for the end of all."""
+        """Kills what still runs of it, and waits until all have ended."""
         below = self.children()
         self.process.kill()
         kill_all(below)
@@ -398,7 +398,7 @@ class Running:
 
 
 def _put(path: Path, text: str) -> None:
-    """Writes a file, unless it is so already: an mprun that was started before may be reading it."""
+    """Writes a file, unless it has that content already: an mprun that was started before may be reading it."""
     if not path.exists() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
@@ -421,9 +421,9 @@ class Runner:
         cwd: Path | None = None,
         **popen: Any,
     ) -> Running:
-        """Starts mprun, with `--output` unless told otherwise; `env` is added to ours.
+        """Starts mprun, with `--output` unless requested otherwise; `env` is added to ours.
 
-        `stdin` is what it can read there, or a descriptor that is taken over.
+        `stdin` is its standard input: text, or a descriptor that is taken over.
         """
         words = [str(argument) for argument in arguments]
         run_dir = self._run_dir(words, cwd or self.folder)
@@ -441,9 +441,9 @@ class Runner:
         cwd: Path | None = None,
         **popen: Any,
     ) -> Running:
-        """Starts a program without mprun, in the same surroundings: what a run is compared with."""
+        """Starts a program without mprun, in the same environment, for comparison with a run."""
         words = [str(word) for word in argv]
-        if PRELOAD:  # what others do not free at their end is no fault of ours
+        if PRELOAD:  # what others do not free at their end is not our fault
             options = f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"
             env = {"ASAN_OPTIONS": options, **(env or {})}
         with open(os.devnull, "rb") as source:
@@ -488,7 +488,7 @@ class Runner:
         cwd: Path | None,
         **popen: Any,
     ) -> Running:
-        """Starts `argv` with `env` added to an environment that nobody's settings reach."""
+        """Starts `argv` with `env` added to an environment without the user's settings."""
         variables = {name: value for name, value in os.environ.items() if not _is_foreign(name)}
         variables.update(HOME=str(self.folder / "home"), PYTHONDONTWRITEBYTECODE="1")
         variables.update(env or {})
@@ -508,7 +508,7 @@ class Runner:
         return running
 
     def _run_dir(self, words: Sequence[str], cwd: Path) -> Path:
-        """The --output among `words`, else a new folder of the test's."""
+        """The --output among `words`, else a new folder of the test."""
         for word, value in zip(words, [*words[1:], ""]):
             if word == "--output":
                 return cwd / value
@@ -553,5 +553,5 @@ def _wants_python(spec_path: Path) -> bool:
     try:
         spec = json.loads(spec_path.read_text(encoding="utf-8"))
         return ".py" in spec.get("script", "") and "python" not in spec
-    except (OSError, ValueError, TypeError, AttributeError):  # broken on purpose
+    except (OSError, ValueError, TypeError, AttributeError):  # malformed on purpose
         return False

@@ -1,4 +1,4 @@
-"""Counts the test cases of a run of pytest, or of ctest: there those that GoogleTest tells of, else one a test.
+"""Counts the test cases of a run of pytest or ctest: for ctest those that GoogleTest reports, else one per test.
 
     python3 tests/tally.py JUNIT.xml      # of `pytest --junitxml` or `ctest --output-junit`; prints PASSED FAILED SKIPPED
 """
@@ -15,7 +15,7 @@ GTEST_LINE = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) {1,2}\] (\d+) tests?[.,]"
 
 @dataclass
 class Counts:
-    """Test cases by how they ended."""
+    """Test cases by outcome."""
 
     passed: int = 0
     failed: int = 0
@@ -31,7 +31,7 @@ class Counts:
 
 
 def count_cases(output: str) -> Counts:
-    """The cases that one test program's closing lines tell of; none if it has no such lines."""
+    """The cases that one test program's closing lines report; none if it has no such lines."""
     counts = Counts()
     for word, number in dict(GTEST_LINE.findall(output)).items():
         setattr(counts, word.lower(), int(number))

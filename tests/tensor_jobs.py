@@ -1,4 +1,4 @@
-"""Jobs whose tasks return tensors, and what they leave: for the tests of tensors."""
+"""Jobs whose tasks return tensors, and their outputs: for the tests of tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness import Run
 
 
 def load(run: Run, name: str) -> numpy.ndarray:
-    """A gathered file, as anybody would read it."""
+    """A gathered file, read as by any other program."""
     return numpy.load(run.run_dir / "tensors" / f"{name}.npy", allow_pickle=False)
 
 
@@ -45,7 +45,7 @@ def spec(function: str, tasks: int = 4, **more: Any) -> dict[str, Any]:
 
 
 def tensors_of(run: Run) -> dict[str, dict[str, Any]]:
-    """What summary.json says of the tensors, by file."""
+    """The entries of summary.json for the tensors, by file."""
     return {entry["file"]: entry for entry in run.summary()["tensors"]}
 
 
@@ -55,15 +55,15 @@ def failures(run: Run) -> list[str]:
 
 
 def saved(run: Run, name: str) -> numpy.ndarray:
-    """A shared tensor as it was saved, as anybody would read it."""
+    """A saved shared tensor, read as by any other program."""
     return numpy.load(run.run_dir / "shared" / f"{name}.npy", allow_pickle=False)
 
 
 def shared_of(run: Run) -> dict[str, dict[str, Any]]:
-    """What summary.json says of the shared tensors, by name."""
+    """The entries of summary.json for the shared tensors, by name."""
     return {entry["name"]: entry for entry in run.summary()["shared"]}
 
 
 def shared_job(**more: Any) -> dict[str, Any]:
-    """Six tasks of two workers, for shared tensors."""
+    """Six tasks on two workers, for shared tensors."""
     return {"script": "job.py:fill", "processes": 2, "inputs": {"range": 6}, **more}

@@ -1,4 +1,4 @@
-"""A program on a terminal of its own (a pty), as under a shell: for tests of what people see and press."""
+"""A program on a terminal of its own (a pty), as under a shell: for tests of screens and keys."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Terminal:
         os.write(self.fd, keys.encode())
 
     def read(self, seconds: float = 0.0) -> bool:
-        """Takes what is there; False once the terminal is closed."""
+        """Takes the available output; False once the terminal is closed."""
         if not select.select([self.fd], [], [], seconds)[0]:
             return True
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # EIO: nobody has it open any more
+        except OSError:  # EIO: no process has it open any more
             return False
         self.output += data.decode(errors="replace")
         return bool(data)
@@ -73,7 +73,7 @@ class Terminal:
         return self.code
 
     def screen(self) -> list[str]:
-        """The lines as a person reads them at the end, without colours."""
+        """The lines visible at the end, without colours."""
         lines, column = [""], 0
         for token in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b]", self.output):
             if token == "\n":
@@ -89,7 +89,7 @@ class Terminal:
         return [line.rstrip() for line in lines]
 
     def close(self) -> None:
-        """Ends what still runs."""
+        """Ends the program if it still runs."""
         if self.code is None:
             for process in [*harness.descendants(self.pid)]:
                 try:

@@ -17,8 +17,8 @@ def list_files() -> list[str]:
 
 
 def update_copy(copy: Path) -> None:
-    """Makes `copy` equal to the working tree. Files that have not changed keep their times, so that builds are
-    incremental; files that a former update put there and that are gone now are removed; others stay."""
+    """Makes `copy` equal to the working tree. Unchanged files keep their times, so that builds are incremental.
+    Files that an earlier update put there and that are gone now are removed; others stay."""
     manifest = copy / MANIFEST
     former = manifest.read_text(encoding="utf-8").splitlines() if manifest.is_file() else []
     names = list_files()

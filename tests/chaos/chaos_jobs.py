@@ -1,4 +1,4 @@
-"""The jobs that chaos is let loose on, and what must be in their run directories in the end."""
+"""The jobs that chaos strikes, and what their run directories must hold in the end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import harness  # noqa: E402
 
-# What a worker calls itself from its second task on: the first one's result is on its way to mprun by then.
+# The name that a worker takes from its second task on: by then its first result is on its way to mprun.
 AT_WORK = "at work"
 
-# The tasks keep a pace, so that a job lasts as long as is wanted; what falls behind catches up.
+# Tasks are paced, so that a job takes the requested time; a task that is late catches up.
 FUNCTIONS = f"""
 import ctypes
 import os
@@ -97,20 +97,20 @@ echo $(({} * {}))
 
 @dataclass(frozen=True)
 class Job:
-    """A kind of job with as many tasks as are wanted."""
+    """A kind of job with the requested number of tasks."""
 
     kind: str  # of KINDS
     tasks: int
     processes: int
-    seconds: float  # that its tasks are to take together
-    paced: bool = True  # by the clock since it began, else each task takes as long as any other
+    seconds: float  # that its tasks should take together
+    paced: bool = True  # by the clock since the job began; else each task takes equally long
     failures: bool = False  # some tasks never succeed
 
     def spec(self) -> dict[str, Any]:
-        """job.json; one that is paced is to be run at once."""
+        """job.json; a paced job must be run at once."""
         method, what = KINDS[self.kind]
         each = self.seconds / self.tasks
-        env = {"CHAOS_PAUSE": str(each * self.processes / 2)}  # the half: all else takes its time, too
+        env = {"CHAOS_PAUSE": str(each * self.processes / 2)}  # half: everything else takes time, too
         if self.paced:
             env |= {"CHAOS_BEGUN": str(time.monotonic()), "CHAOS_TASK_SECONDS": str(each)}
         if self.failures:
@@ -122,14 +122,14 @@ class Job:
         if what == "ranks":
             return spec | {"script": "ranks.py"}
         spec["inputs"] = {"range": self.tasks}
-        # Who is killed from outside is not to blame: a task may be hit any number of times.
+        # A worker killed from outside is not to blame: a task may be hit any number of times.
         spec["retries"] = {"on_death": 1000, "on_error": 1000 if what == "command" else 0}
         if what == "command":
             return spec | {"command": ["sh", "-c", COMMAND]}
         return spec | {"script": what, "start_method": method}
 
     def fails(self, task: int) -> bool:
-        """Whether that task never succeeds."""
+        """Whether that task always fails."""
         return self.failures and ":" in KINDS[self.kind][1] and task % 499 == 7
 
     def expected(self, task: int) -> Any:
@@ -143,7 +143,7 @@ class Job:
         return square
 
 
-# The start method and what is run by it.
+# The start method and what it runs.
 KINDS = {
     "fork": ("fork", "functions.py:square"),
     "spawn": ("spawn", "functions.py:square"),
@@ -158,7 +158,7 @@ KINDS = {
 
 
 def without_core_files() -> None:
-    """What is made to segfault leaves nothing."""
+    """A process that segfaults leaves no core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
@@ -168,7 +168,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def try_each(kinds: Sequence[str], seed: int, attempt: Callable[[str, Path], tuple[list[str], str]]) -> int:
-    """Prints for each kind what an attempt in a new folder did, and what is wrong; 1 if anything is."""
+    """For each kind, prints what an attempt in a new folder did and what is wrong; 1 if anything is."""
     failed = 0
     for kind in kinds:
         folder = Path(tempfile.mkdtemp(prefix="mprun-chaos-"))
@@ -185,7 +185,7 @@ def try_each(kinds: Sequence[str], seed: int, attempt: Callable[[str, Path], tup
     return failed
 
 
-# --- what must be so ---------------------------------------------------------------------------
+# --- what must hold ----------------------------------------------------------------------------
 
 
 def wrong_results(job: Job, run_dir: Path) -> list[str]:
@@ -239,7 +239,7 @@ def wrong_records(job: Job, run_dir: Path) -> list[str]:
 
 
 def wrong_processes(summary: dict[str, Any], journal: list[dict[str, Any]]) -> list[str]:
-    """Complaints unless summary and journal tell of the same processes."""
+    """Complaints unless summary and journal list the same processes."""
     told = [line["process"] for line in journal if "process" in line]
     commands = sum(process["role"] == "command" for process in told)
     ended = sum(summary.get("command_exits", {}).values())
@@ -252,8 +252,8 @@ def wrong_processes(summary: dict[str, Any], journal: list[dict[str, Any]]) -> l
 
 
 def wrong_joblog(job: Job, run_dir: Path, resumed: bool) -> list[str]:
-    """Complaints unless joblog.tsv has each task with how it ended: once, or in a run that was resumed as often as it
-    ended unheard."""
+    """Complaints unless joblog.tsv has each task with how it ended: once, or, in a resumed run, as often as it ended
+    without a recorded result."""
     _, *rows = (run_dir / "joblog.tsv").read_text(encoding="utf-8").splitlines()
     columns = [row.split("\t") for row in rows]
     ends = {int(row[0]): (row[6] != "0", row[7]) for row in columns}
@@ -265,7 +265,7 @@ def wrong_joblog(job: Job, run_dir: Path, resumed: bool) -> list[str]:
 
 
 class Surroundings:
-    """A temporary directory of its own, by which also the processes of a run are known."""
+    """A temporary directory of its own, which also identifies the processes of a run."""
 
     def __init__(self, folder: Path) -> None:
         self.temporary = folder / "temporary"
@@ -274,7 +274,7 @@ class Surroundings:
         self._shared = harness.shared_memory()
 
     def processes(self) -> list[str]:
-        """The living processes that have our temporary directory in their environment."""
+        """The living processes that have this temporary directory in their environment."""
         mark = f"TMPDIR={self.temporary}\0".encode()
         found = []
         for process in harness.list_processes().values():
@@ -286,7 +286,7 @@ class Surroundings:
         return found
 
     def left(self, run_dir: Path) -> list[str]:
-        """Complaints about what is there though the run is over; waits for what is just ending."""
+        """Complaints about what remains after the run; waits for processes that are just ending."""
         wrong = []
         try:
             harness.wait_until(lambda: not self.processes(), timeout=15)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kills mprun with -9 at random moments and has it resumed, until the job is done: all must be as if undisturbed.
+"""Kills mprun with -9 at random moments and resumes it until the job is done: it must end as if undisturbed.
 
-test_chaos.py does it for a few runs; as a program this file does it until mprun has been killed as often as is wanted
+test_chaos.py does this for a few runs; as a program this file does it until mprun has been killed as often as requested
 (README.md).
 """
 
@@ -24,20 +24,20 @@ import chaos_jobs
 from chaos_jobs import KINDS, Job, Surroundings
 from workers import strike
 
-import harness  # chaos_jobs has made it known
+import harness  # chaos_jobs has put it on the path
 from harness import Runner, Running
 
 VICTIMS = ("guard", "supervisor", "both")
 MOST_KILLS = 8  # of one run
-# What `mprun resume` says of a run that was killed before it was written down what it is: it has to be begun anew. The
-# command line with --resume begins it by itself.
+# What `mprun resume` says of a run that was killed before its record was written: it must be started again. The
+# command line with --resume does so without being asked.
 NOTHING_YET = ("there is no run directory", "is not a run directory", "was killed before it began")
-BESIDE = "another mprun"  # what is left of the killed one may still be ending
+BESIDE = "another mprun"  # what remains of the killed mprun may still be ending
 VOLATILE = ("started", "seconds", "sessions", "tasks_per_second", "processes", "notices", "command_exits")
 
 
 def outcome(run_dir: Path) -> dict[str, Any]:
-    """All of a run directory that does not differ from run to run."""
+    """Everything in a run directory that is the same from run to run."""
     keys = ("task", "status", "value", "error", "tensors")
     results = chaos_jobs.lines_of(run_dir / "results.jsonl")
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def outcome(run_dir: Path) -> dict[str, Any]:
 
 
 class Restarts:
-    """Runs one job again and again, killing and resuming it. Owns what an undisturbed run came to."""
+    """Runs one job again and again, killing and resuming it. Owns the outcome of an undisturbed run."""
 
     def __init__(self, job: Job, folder: Path, seed: int) -> None:
         self.done: collections.Counter[str] = collections.Counter()
@@ -123,7 +123,7 @@ class Restarts:
         return self._runner.start_job(spec, *words, scripts=chaos_jobs.SCRIPTS, env=self._surroundings.env)
 
     def _kill(self, running: Running) -> bool:
-        """At a random moment, half of them early; false if it has ended before. Always the same number of choices."""
+        """At a random moment, half of them early; false if it has ended before. Always draws equally often."""
         victim, moment = self._dice.choice(VICTIMS), self._dice.uniform(0, self._seconds) * self._dice.choice((0.1, 1))
         try:
             running.process.wait(moment)
@@ -144,7 +144,7 @@ class Restarts:
         return hit
 
     def _resume(self, run_dir: Path) -> Running:
-        """By either of the two ways, at once or when nothing is left of the killed one."""
+        """By either of the two ways, at once or when nothing of the killed mprun is left."""
         self._way, patient = self._dice.choice(("resume", "--resume")), self._dice.random() < 0.5
         if patient:
             harness.wait_until(lambda: not self._surroundings.processes(), timeout=30, what="the end of the killed run")

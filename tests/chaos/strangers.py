@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kills workers and hosts by the thousand beside strangers that get their numbers; no stranger may ever be signalled.
 
-Runs in a PID namespace with few numbers, so that a number that was a worker's is soon a stranger's. test_chaos.py does it
-for some seconds; as a program this file does it for as long as is wanted (README.md). Needs root, and Linux 6.14, which
+Runs in a PID namespace with few numbers, so that a worker's number is soon a stranger's. test_chaos.py does this
+for some seconds; as a program this file does it for as long as requested (README.md). Needs root, and Linux 6.14, which
 gives each PID namespace its own kernel.pid_max.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 KINDS = ("fork", "spawn", "forkserver", "command")
-PID_MAX = 400  # the kernel reserves the first 300 after the first round: a hundred numbers go round and round
+PID_MAX = 400  # the kernel reserves the first 300 after the first round: only a hundred numbers are reused
 DECOYS = 20  # at a time
 
 SCRIPT = """
@@ -77,7 +77,7 @@ def job(kind: str, tasks: int) -> dict[str, object]:
 
 
 class Decoys:
-    """A process whose children do nothing but live for some milliseconds, each in a process group of its own."""
+    """A process whose children only live for some milliseconds, each in a process group of its own."""
 
     def __init__(self) -> None:
         self._read, write = os.pipe()
@@ -102,12 +102,12 @@ class Decoys:
                 if pid == 0:
                     os.setpgid(0, 0)
                     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                    time.sleep(dice.uniform(0.001, 0.05))  # its life, long enough to be struck in
+                    time.sleep(dice.uniform(0.001, 0.05))  # its life, long enough for a strike
                     os._exit(0)
                 numbers.add(pid)
                 alive += 1
             if not alive:
-                time.sleep(0.01)  # nothing says when a number becomes free
+                time.sleep(0.01)  # no event reports that a number becomes free
                 continue
             _, status = os.wait()
             alive -= 1
@@ -116,7 +116,7 @@ class Decoys:
         os._exit(0)
 
     def finish(self) -> dict[str, object]:
-        """How the decoys ended, and what numbers they had."""
+        """How the decoys ended, and which numbers they had."""
         os.kill(self.pid, signal.SIGTERM)
         with os.fdopen(self._read) as told:
             return json.load(told)
@@ -127,7 +127,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def inside(kind: str, tasks: int, mprun: str, python: str) -> int:
-    """Runs the job beside the decoys; prints what came of it as JSON."""
+    """Runs the job beside the decoys; prints the outcome as JSON."""
     Path("/proc/sys/kernel/pid_max").write_text(str(PID_MAX), encoding="ascii")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "job.py").write_text(SCRIPT.replace("METHOD", repr(kind)), encoding="utf-8")
@@ -160,7 +160,7 @@ def inside(kind: str, tasks: int, mprun: str, python: str) -> int:
 
 
 def beside_strangers(kind: str, tasks: int, mprun: Path, python: str) -> tuple[list[str], str]:
-    """Runs it all in a namespace of its own; returns what is wrong, and what was done in words."""
+    """Runs it all in a namespace of its own; returns what is wrong, and a summary of what was done."""
     words = ["unshare", "-pf", "--mount-proc", "--kill-child", sys.executable, __file__, "--inside"]
     words += ["--tasks", str(tasks), "--mprun", str(mprun), "--python", python, kind]
     run = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -170,7 +170,7 @@ def beside_strangers(kind: str, tasks: int, mprun: Path, python: str) -> tuple[l
     wrong = [f"a decoy was {end}: {count} times" for end, count in told["decoys"].items() if end != "well"]
     if told["code"] != 1 or sorted(task for task, _ in told["ends"]) != list(range(tasks)):
         wrong.append(f"exit code {told['code']}, {len(told['ends'])} ends of tasks\n{told['stderr']}")
-    # Who shares a host that is killed dies with it.
+    # A worker that shares a killed host dies with it.
     bearable = {"ok", "WorkerDied"} if "fork" in kind else {"ok"}
     wrong += [f"task {task}: {end}" for task, end in told["ends"] if task % 10 == 9 and end not in bearable]
     wrong += [f"task {task}: {end}" for task, end in told["ends"] if task % 10 != 9 and end == "ok"]

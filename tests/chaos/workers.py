@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Kills, stops and segfaults the workers and hosts of a job while it runs; its results must be exact.
 
-test_chaos.py does it for some seconds; as a program this file does it for as long as is wanted (README.md).
+test_chaos.py does this for some seconds; as a program this file does it for as long as requested (README.md).
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from typing import NamedTuple
 import chaos_jobs
 from chaos_jobs import AT_WORK, KINDS, Job, Surroundings
 
-import harness  # chaos_jobs has made it known
+import harness  # chaos_jobs has put it on the path
 from harness import Process, Running
 
 DEEDS = {"killed": signal.SIGKILL, "stopped": signal.SIGSTOP, "segfaulted": signal.SIGSEGV}
 HOST_SHARE = 0.1  # of the strikes
-SLOW_HOST_SHARE = 0.02  # where hosts load for seconds: struck more often, none would ever be ready
+SLOW_HOST_SHARE = 0.02  # where hosts load for seconds: if struck more often, none would ever be ready
 LONGEST_STOP = 3.0  # seconds
 
 
 class Choice(NamedTuple):
-    """What the next strike is to be."""
+    """The next strike."""
 
     deed: str  # of DEEDS
     at_host: bool
-    which: float  # of those there are: from 0 to 1
-    seconds: float  # until one that is stopped goes on
+    which: float  # of the processes there are: from 0 to 1
+    seconds: float  # until a stopped process continues
 
 
 class Striker:
-    """Strikes processes of one run, again and again. Owns a pidfd of each that it has stopped."""
+    """Strikes processes of one run, again and again. Owns a pidfd of each process that it has stopped."""
 
     def __init__(self, running: Running, job: Job, seed: int) -> None:
         self.done: collections.Counter[str] = collections.Counter()
@@ -49,7 +49,7 @@ class Striker:
         self._method = KINDS[job.kind][0]
         self._host_share = SLOW_HOST_SHARE if job.kind == "tensors" else HOST_SHARE
         self._dice = random.Random(seed)
-        self._stopped: list[tuple[float, int]] = []  # a heap: when it is to go on, its pidfd
+        self._stopped: list[tuple[float, int]] = []  # a heap: when the process is continued, its pidfd
 
     def __str__(self) -> str:
         deeds = ", ".join(f"{count} {deed}" for deed, count in sorted(self.done.items()))
@@ -59,7 +59,7 @@ class Striker:
         )
 
     def strike_for(self, seconds: float, a_second: float) -> None:
-        """Strikes until the time is over or mprun has ended; nobody is stopped afterwards."""
+        """Strikes until the time is over or mprun has ended; afterwards no process is stopped."""
         begun = time.monotonic()
         number, choice = 0, None
         while (now := time.monotonic()) < begun + seconds and self._running.process.poll() is None:
@@ -81,7 +81,7 @@ class Striker:
             os.close(pidfd)
 
     def _choose(self) -> Choice:
-        """Always takes as much from the dice, so that a seed means the same choices each time."""
+        """Always draws the same number of times, so that a seed means the same choices each time."""
         return Choice(
             self._dice.choice(sorted(DEEDS)),
             self._dice.random() < self._host_share,
@@ -90,7 +90,7 @@ class Striker:
         )
 
     def _strike(self, choice: Choice, now: float) -> bool:
-        """False if there is nobody just now, or who was chosen is just ending."""
+        """False if there is no such process, or the chosen one is just ending."""
         deed = choice.deed
         hosts, workers = self._processes()
         victims = hosts if choice.at_host and hosts else workers
@@ -123,20 +123,20 @@ class Striker:
 
 
 def at_work(victims: list[Process], workers: list[Process]) -> list[Process]:
-    """Those that have ended a task, or whose worker has: who segfaults before that again and again is a start that
-    fails, which ends a job, and rightly so."""
+    """Processes that have ended a task, or whose worker has: a process that segfaults again and again before that is a
+    failed start, which rightly ends a job."""
     busy = [worker for worker in workers if worker.name == AT_WORK]
     pids = {worker.pid for worker in busy} | {worker.ppid for worker in busy}
     return [victim for victim in victims if victim.pid in pids]
 
 
 def strike(process: Process, number: int) -> int | None:
-    """Signals a process that was listed unless it has ended; its pidfd, which is the caller's."""
+    """Signals a listed process unless it has ended; returns its pidfd, which the caller owns."""
     try:
         pidfd = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return None
-    # The number may be another's by now; from here on it is not.
+    # The number may belong to another process by now; the pidfd stays with one process.
     still = harness.find_process(process.pid)
     if still and still.alive and still.ppid == process.ppid and send(pidfd, number):
         return pidfd
@@ -181,7 +181,7 @@ def torment(job: Job, folder: Path, seed: int, a_second: float = 10) -> tuple[li
 
 
 def outcome(run: harness.Run) -> str:
-    """What the records tell of it, in a line."""
+    """Summarizes the records in one line."""
     summary = run.summary()
     ends = collections.Counter(
         f"{process['role']}s by signal {process['signal']}" for process in summary["processes"] if process.get("signal")

@@ -126,7 +126,7 @@ def job(start_method: str, function: str, inputs: dict[str, Any], **more: Any) -
     return {**spec, "inputs": inputs, **more}
 
 
-# --- what tasks get ----------------------------------------------------------------------------
+# --- what tasks receive ------------------------------------------------------------------------
 
 
 def test_several_files_by_name(run_job: RunCommand, start_method: str, arrays: Path) -> None:
@@ -164,7 +164,7 @@ def test_fortran_order_and_records(run_job: RunCommand, start_method: str, array
 
 
 def test_folders_and_patterns(run_job: RunCommand, start_method: str, arrays: Path) -> None:
-    """Without batch a task is a file; with it no task has rows of two."""
+    """Without batch a task is a file; with it each task has rows of one file."""
     run = run_job(job(start_method, "run", {"npy": "parts/"}), scripts=FILES).check()
     assert [value[2] for value in run.values()] == ["[0, 1, 2]", "[]", "[20, 21]"]
     run = run_job(job(start_method, "run", {"npy": "parts", "batch": 2})).check()
@@ -174,7 +174,7 @@ def test_folders_and_patterns(run_job: RunCommand, start_method: str, arrays: Pa
 
 
 def test_many_files(run_job: RunCommand, start_method: str, tmp_path: Path) -> None:
-    """Their names are more than the socket to a new process takes at once."""
+    """Their names exceed what the socket to a new process takes at once."""
     folder = tmp_path / ("many-" * 30)
     folder.mkdir()
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }".ljust(117) + b"\n"
@@ -206,7 +206,7 @@ TENSORS: dict[str, tuple[str, list[int], bytes]] = {
 
 
 def test_tensors_by_name(run_job: RunCommand, start_method: str, tmp_path: Path) -> None:
-    """Every dtype, as numpy has it; BF16, which it has not, as a tensor of torch's."""
+    """Every dtype, as numpy has it; BF16, which numpy lacks, as a torch tensor."""
     pytest.importorskip("torch")
     save_tensors(tmp_path / "all.safetensors", TENSORS)
     inputs: dict[str, Any] = {"safetensors": "all.safetensors", "batch": 2}
@@ -238,11 +238,11 @@ def test_tensors_by_name(run_job: RunCommand, start_method: str, tmp_path: Path)
     }
 
 
-# --- without copies, and not to be changed -----------------------------------------------------
+# --- without copies, and read-only -------------------------------------------------------------
 
 
 def test_arrays_are_views_of_the_file(run_job: RunCommand, start_method: str, arrays: Path) -> None:
-    """Their memory is the file's, mapped once and for reading only."""
+    """Their memory is the file's, mapped once and read-only."""
     save_tensors(arrays / "all.safetensors", TENSORS)
     inputs: dict[str, Any] = {"npy": {"image": "image.npy", "label": "label.npy"}, "batch": 2}
     run = run_job(job(start_method, "place", inputs), scripts=FILES).check()
@@ -280,7 +280,7 @@ def test_a_task_cannot_write(
 def test_what_a_task_writes_to_bf16_is_its_own(
     run_job: RunCommand, start_method: str, tmp_path: Path
 ) -> None:
-    """torch has no read-only tensors: a second attempt gets the file's rows all the same."""
+    """torch has no read-only tensors: a second attempt still gets the file's rows."""
     pytest.importorskip("torch")
     script = """
 import os

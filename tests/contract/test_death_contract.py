@@ -1,4 +1,4 @@
-"""Deaths, of workers and of mprun itself: nothing is lost, nobody is left, others are untouched."""
+"""Deaths of workers and of mprun itself: nothing is lost, no process is left, other processes are untouched."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from harness import RunCommand, Running, StartCommand
 
 
 def job(text: str) -> dict[str, str]:
-    """The files of a job: job.py and what lets tasks and tests wait for each other."""
+    """The files of a job: job.py and the module by which tasks and tests wait for each other."""
     return {"job.py": text, "events.py": harness.EVENTS}
 
 
 # --- a worker dies -----------------------------------------------------------------------------
 
-# Task 3 waits on its first attempt: to be killed.
+# Task 3 waits on its first attempt until it is killed.
 ONE_WAITS = """
 import os
 import sys
@@ -63,7 +63,7 @@ def kill_task_3(start: Callable[[], Running], folder: Path, number: int) -> floa
 def test_a_killed_worker_is_replaced(
     start_job: StartCommand, tmp_path: Path, start_method: str, number: int
 ) -> None:
-    """At once: its task is tried again, those queued behind it run once, others do not notice."""
+    """At once: its task is tried again, tasks queued after it run once, other workers are not affected."""
     started: list[Running] = []
 
     def start() -> Running:
@@ -121,7 +121,7 @@ def test_a_death_that_is_not_tried_again(
 
 
 def test_the_log_of_a_death_is_that_of_its_worker_only(run_job: RunCommand) -> None:
-    """What an earlier worker in the same place wrote is not quoted."""
+    """Output of an earlier worker in the same slot is not quoted."""
     script = """
 import os
 import sys
@@ -150,7 +150,7 @@ def run(number):
 
 
 def test_many_deaths_lose_nothing(run_job: RunCommand, start_method: str) -> None:
-    """Every fifth task kills its worker at its first attempt; each one ends exactly once."""
+    """Every fifth task kills its worker on its first attempt; each one ends exactly once."""
     script = """
 import os
 
@@ -196,13 +196,13 @@ def test_kills_at_any_moment_lose_nothing(start_job: StartCommand, tmp_path: Pat
     )
     kills = 0
     while running.process.poll() is None and kills < 40:
-        time.sleep(dice.random() / 20)  # any moment is what is tested
+        time.sleep(dice.random() / 20)  # the test needs any moment
         ours = {process.pid: process for process in running.children()}
         supervisor = {p.pid for p in ours.values() if p.ppid == running.pid}
         hosts = {p.pid for p in ours.values() if p.ppid in supervisor}
         workers = [p.pid for p in ours.values() if p.ppid in hosts]
         if workers:
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself
+            with contextlib.suppress(ProcessLookupError):  # it ended on its own
                 os.kill(dice.choice(workers), signal.SIGKILL)
                 kills += 1
     run = running.wait().check()
@@ -274,7 +274,7 @@ def run(number):
 def start_family(
     start_job: StartCommand, folder: Path, start_method: str
 ) -> tuple[Running, list[int]]:
-    """A job with two busy workers; returns it with the pids of all that must not outlive it."""
+    """A job with two busy workers; returns it with the pids of every process that must not outlive it."""
     running = start_job(
         {
             "script": "job.py:run",
@@ -299,12 +299,12 @@ def supervisor_of(running: Running) -> int:
 
 
 def seconds_to_end() -> float:
-    """Within which all of a job are gone after mprun; a sanitizer gives back terabytes of mappings as mprun ends."""
+    """How soon after mprun all its processes are gone; a sanitizer gives back terabytes of mappings as mprun ends."""
     return 10 if b"__asan_init" in harness.MPRUN_BIN.read_bytes() else 1
 
 
 def assert_all_gone(pids: list[int], since: float) -> None:
-    """Fails unless none of them is alive a second after `since`."""
+    """Fails if any of them is alive a second after `since`."""
     left = since + seconds_to_end() - time.monotonic()
     try:
         harness.wait_until(
@@ -374,7 +374,7 @@ def test_no_orphans_of_a_killed_program(start_mprun: StartCommand, tmp_path: Pat
 def test_no_orphans_of_a_job_that_ended_well(
     start_job: StartCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """What tasks left behind goes with the job, and a person is told."""
+    """Processes that tasks leave running end with the job, and the user is warned."""
     running, pids = start_family(start_job, tmp_path, start_method)
     (tmp_path / "go").write_text("\n")
     run = running.wait().check()
@@ -388,7 +388,7 @@ def test_no_orphans_of_a_job_that_ended_well(
 def test_a_killed_host_is_replaced(
     start_job: StartCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """Its workers end with it; a new host starts others; the job goes on; then all is gone."""
+    """Its workers end with it; a new host starts new workers; the job continues; then all processes are gone."""
     running, pids = start_family(start_job, tmp_path, start_method)
     supervisor = supervisor_of(running)
     workers = set(map(int, harness.marks(tmp_path / "family")))

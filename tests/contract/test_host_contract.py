@@ -15,7 +15,7 @@ from harness import RunCommand, Running, StartCommand
 
 
 def host_of(running: Running) -> int | None:
-    """The first child of the supervisor, if there is one just now."""
+    """The first child of the supervisor, or None."""
     supervisors = {p.pid for p in running.children() if p.ppid == running.pid}
     hosts = [p.pid for p in running.children() if p.ppid in supervisors and p.alive]
     return min(hosts, default=None)
@@ -25,7 +25,7 @@ def host_of(running: Running) -> int | None:
 def test_a_host_killed_after_every_few_tasks(
     start_job: StartCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """More often than in a row would be borne; setup is run again by each; results are exact."""
+    """More often in total than the limit in a row; each new host runs setup again; results are exact."""
     script = """
 import os
 import time
@@ -76,7 +76,7 @@ def run(number):
 def test_a_host_killed_while_it_loads(
     start_job: StartCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """The next one does it."""
+    """Its replacement does the loading."""
     script = """
 import os
 
@@ -109,7 +109,7 @@ def run(number):
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
 def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> None:
-    """Killed by every task: fifteen in a row with nothing done between end the job."""
+    """Killed by every task: fifteen deaths in a row with no task done between them end the job."""
     script = "import os, time\n\n\ndef run(n):\n    os.kill(os.getppid(), 9)\n    time.sleep(60)\n"
     run = run_job(
         {
@@ -127,7 +127,7 @@ def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> No
 
 
 def test_a_python_that_is_killed_at_once(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
-    """Before it can say a word, and more than once: that was somebody else, so it is started again."""
+    """Killed before it can report anything, and more than once: not its fault, so it is started again."""
     python = tmp_path / "python"
     python.write_text(
         f'#!/bin/sh\nfor n in 1 2 3 4 5; do mkdir {tmp_path}/$n 2>&- && kill -9 $$; done\n'
@@ -170,7 +170,7 @@ def run(number):
 
 
 def test_a_slot_that_never_starts(run_job: RunCommand, start_method: str) -> None:
-    """Others come and go beside it: the job ends with one report all the same."""
+    """Other slots start and end workers meanwhile: the job still ends with one report."""
     run = run_job(
         {
             "script": "vain.py:run",
@@ -211,7 +211,7 @@ def test_a_slot_whose_workers_die_before_their_first_task(
 
 
 def test_a_host_does_not_reap_a_worker_before_it_is_told_to(run_job: RunCommand) -> None:
-    """Until mprun has seen the end, the number of the worker may become no other process's."""
+    """Until mprun has seen the end, no other process may get the worker's number."""
     script = """
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and their like, SIGTSTP and SIGCONT, sent to mprun's pid."""
+"""Ctrl-C, SIGTERM and similar signals, SIGTSTP and SIGCONT, sent to mprun's pid."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def statuses(running: Running) -> list[str]:
 def test_the_first_signal_lets_running_tasks_finish(
     start_waiting: StartWaiting, tmp_path: Path, number: int, code: int
 ) -> None:
-    """Nothing more is handed out; results are kept."""
+    """No more tasks are handed out; results are kept."""
     running = start_waiting()
     running.send_signal(number)
     harness.wait_until(lambda: "stopping" in running.stderr, what="mprun to say that it stops")
@@ -108,7 +108,7 @@ def test_the_first_signal_lets_running_tasks_finish(
 def test_what_is_queued_is_taken_back_before_it_is_said(
     start_waiting: StartWaiting, tmp_path: Path
 ) -> None:
-    """Who reads that mprun stops can rely on it: no other task will begin."""
+    """Once mprun has said that it stops, no other task will begin."""
     running = start_waiting("--explain")
     running.send_signal(signal.SIGINT)
     harness.wait_until(lambda: "stopping: " in running.stderr, what="mprun to say that it stops")
@@ -134,7 +134,7 @@ def test_grace_after_the_first_signal(start_waiting: StartWaiting, tmp_path: Pat
 def test_the_second_signal_kills(
     start_waiting: StartWaiting, tmp_path: Path, numbers: tuple[str, str]
 ) -> None:
-    """Now, whatever grace there would have been; the exit code is that of the first."""
+    """At once, whatever grace remains; the exit code is that of the first signal."""
     first, second = (signal.Signals[name] for name in numbers)
     running = start_waiting(grace=60)
     running.send_signal(first)
@@ -149,7 +149,7 @@ def test_the_second_signal_kills(
 def test_a_signal_to_the_whole_group_counts_once(
     start_waiting: StartWaiting, tmp_path: Path
 ) -> None:
-    """As a terminal sends it: running tasks do not get it and finish."""
+    """As a terminal sends it: running tasks do not receive it and finish."""
     running = start_waiting()
     os.killpg(running.pid, signal.SIGINT)
     harness.wait_until(lambda: "stopping" in running.stderr, what="mprun to say that it stops")
@@ -163,7 +163,7 @@ def test_a_signal_to_the_whole_group_counts_once(
 def test_what_the_caller_ignores_mprun_ignores(
     start_waiting: StartWaiting, tmp_path: Path, number: int
 ) -> None:
-    """`nohup mprun`, and `mprun &` in a script, which a Ctrl-C is not for. SIGUSR1 is mprun's own."""
+    """`nohup mprun`, and `mprun &` in a script, which Ctrl-C is not meant for. SIGUSR1 is mprun's own."""
     running = start_waiting(preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
     running.send_signal(number)
     running.send_signal(signal.SIGUSR1)
@@ -183,7 +183,7 @@ def test_stop_and_continue(start_waiting: StartWaiting, tmp_path: Path) -> None:
         return {process.pid: process.state for process in family if process.alive}
 
     def stopped() -> bool:
-        """All are, or wait in a vfork (D) for a child that was stopped before its exec."""
+        """True if each is stopped, or waits in a vfork (D) for a child that was stopped before its exec."""
         found = set(states().values())
         return "T" in found and found <= {"T", "D"}
 
@@ -203,7 +203,7 @@ def test_limits_do_not_count_stopped_time(start_waiting: StartWaiting, tmp_path:
     harness.wait_until(
         lambda: harness.list_processes()[running.pid].state == "T", what="mprun to stop"
     )
-    time.sleep(2)  # longer than the limit, which is what is tested
+    time.sleep(2)  # longer than the limit, as the test needs
     running.send_signal(signal.SIGCONT)
     (tmp_path / "go").write_text("\n")
     run = running.wait(20).check()
@@ -211,7 +211,7 @@ def test_limits_do_not_count_stopped_time(start_waiting: StartWaiting, tmp_path:
 
 
 def test_a_signal_while_starting(start_job: StartCommand, tmp_path: Path) -> None:
-    """Nobody waits for a setup that takes a minute."""
+    """mprun does not wait for a setup that takes a minute."""
     for method in harness.START_METHODS:
         script = (
             "from events import mark, wait_for\n\n\n"
@@ -237,7 +237,7 @@ def test_a_signal_while_starting(start_job: StartCommand, tmp_path: Path) -> Non
 
 
 def test_a_signal_while_waiting_for_input(start_job: StartCommand) -> None:
-    """Before the first input has come, and after."""
+    """Before the first input has arrived, and after."""
     for text in ("", "one\n"):
         read_end, write_end = os.pipe()
         running = start_job(
@@ -258,7 +258,7 @@ def test_a_signal_while_waiting_for_input(start_job: StartCommand) -> None:
 
 
 def test_a_signal_while_workers_end(start_job: StartCommand, tmp_path: Path) -> None:
-    """Those that do not end after their last task get the grace too, not all of join_seconds."""
+    """Workers that do not end after their last task get only the grace, not all of join_seconds."""
     script = """
 import atexit
 
@@ -291,7 +291,7 @@ def run(number):
 
 
 def test_signals_while_nobody_reads_the_results(start_job: StartCommand, tmp_path: Path) -> None:
-    """`mprun --results - | less`: a full pipe on stdout must not make mprun deaf."""
+    """`mprun --results - | less`: a full pipe on stdout must not keep mprun from handling signals."""
     read_end, write_end = os.pipe()
     running = start_job(
         {
@@ -306,7 +306,7 @@ def test_signals_while_nobody_reads_the_results(start_job: StartCommand, tmp_pat
         preexec_fn=lambda: os.dup2(write_end, 1),
     )
     try:
-        # Writing: the pipe is full when poll(2) says so.
+        # While it writes: poll(2) shows that the pipe is full.
         harness.wait_until(
             lambda: not select.select([], [write_end], [], 0)[1], what="the pipe to be full"
         )

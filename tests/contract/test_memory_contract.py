@@ -1,4 +1,4 @@
-"""limits.memory_per_worker: who uses too much is ended and named, and nobody else."""
+"""limits.memory_per_worker: a worker that uses too much is ended and named, and no other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import harness
 from harness import RunCommand
 
-# What "big" tasks take is more than the limit, and is kept until they are ended.
+# "big" tasks take more than the limit, and keep it until they are ended.
 GREEDY = """
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def run(kind):
 
 @pytest.mark.parametrize("kind", ["big", "child"])
 def test_a_task_that_takes_too_much(run_job: RunCommand, start_method: str, kind: str) -> None:
-    """It is tried again once, then it has failed, by its number; all others are done."""
+    """It is tried again once, then reported as failed, by number; all others are done."""
     items = ["small"] * 12
     items[7] = kind
     run = run_job(
@@ -100,7 +100,7 @@ def run(number):
 
 
 def test_a_model_loaded_before_the_fork_is_nobodys(run_job: RunCommand) -> None:
-    """Eight workers, and in the end a single one, have it in common with their host."""
+    """Eight workers, and in the end a single one, share it with their host."""
     run = run_job(
         {
             "script": "model.py:run",
@@ -118,7 +118,7 @@ def test_a_model_loaded_before_the_fork_is_nobodys(run_job: RunCommand) -> None:
 
 
 def test_copies_of_a_shared_model_count(run_job: RunCommand) -> None:
-    """Who writes to it gets pages of its own, though it has no more than before."""
+    """A worker that writes to it gets pages of its own, though it has no more than before."""
     writes = """
 
 def write(number):
@@ -142,7 +142,7 @@ def write(number):
 
 
 def test_shared_tensors_are_nobodys(run_job: RunCommand, start_method: str) -> None:
-    """Not even where one process alone has mapped them."""
+    """Not even where only one process has mapped them."""
     script = """
 import time
 
@@ -169,7 +169,7 @@ def run(number):
 
 
 def test_a_start_that_takes_too_much(run_job: RunCommand, start_method: str) -> None:
-    """Every worker would: the job ends with one report."""
+    """Every worker would exceed the limit: the job ends with one report."""
     script = GREEDY.replace("def run", "def worker_setup():\n    take()\n\n\ndef run")
     run = run_job(
         {

@@ -1,4 +1,4 @@
-"""Tasks that kill their workers: tried alone, blamed, and out of everybody else's way."""
+"""Tasks that kill their workers: tried alone, blamed, and kept from harming other tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker is as a process, and how every way it can end is told: for each start method."""
+"""What a worker is as a process, and how mprun reports every way it can end: for each start method."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ CRASHES: dict[str, tuple[str, tuple[str, str, int]]] = {
     "kill": (r"signal 9\b", ("WorkerDied", r"signal 9\b", 2)),
 }
 
-# Those that end a process by default; 32 and 33 belong to the C library.
+# Those that end a process by default; 32 and 33 are reserved for the C library.
 DEADLY_SIGNALS = [
     number
     for number in (*range(1, 32), 34, 35, 50, 64)
@@ -286,7 +286,7 @@ def run(number):
     assert {(process["exit_code"], process["expected"]) for process in processes} == {(0, True)}
 
 
-# --- what a worker finds -----------------------------------------------------------------------
+# --- the environment of a worker ---------------------------------------------------------------
 
 
 def test_environment(run_job: RunCommand, start_method: str) -> None:
@@ -403,7 +403,7 @@ def look(_):
 
 
 def test_descriptors(run_job: RunCommand, start_method: str) -> None:
-    """Workers have the standard three and few of mprun's; their children have just the three."""
+    """Workers have the three standard ones and few of mprun's; their children have only the three."""
     run = run_job(
         {
             "script": "look.py:look",
@@ -420,12 +420,12 @@ def test_descriptors(run_job: RunCommand, start_method: str) -> None:
         assert own["1"].startswith(str(run.run_dir / "logs/worker-"))
         assert own["2"].startswith(str(run.run_dir / "logs/worker-"))
         assert set(child) == {"0", "1", "2"}, child
-        # its channel, its results, the board, and one that a Python may hold (urandom)
+        # its channel, its results, the board, and one that Python may hold (urandom)
         assert len(own) <= 3 + 4, own
 
 
 def test_no_descriptor_of_the_caller_leaks(run_job: RunCommand, start_method: str) -> None:
-    """A pipe that mprun inherits must see its end when mprun's reader or writer wants it to."""
+    """The users of a pipe that mprun inherits must see it close: no worker keeps it open."""
     read_end, write_end = os.pipe()
     ours = os.readlink(f"/proc/self/fd/{write_end}")
     try:
@@ -443,7 +443,7 @@ def test_no_descriptor_of_the_caller_leaks(run_job: RunCommand, start_method: st
 
 
 def test_signal_dispositions(run_job: RunCommand, start_method: str) -> None:
-    """Nothing is blocked, and ignored is only what Python itself ignores."""
+    """Nothing is blocked, and only what Python itself ignores is ignored."""
     script = """
 import re
 
@@ -497,13 +497,13 @@ def talk(number):
         assert run.log(worker, "err").splitlines() == err[worker]
     assert run.stdout == ""
     assert "task 0" not in run.stderr
-    if start_method == "fork":  # what the host prints is there once, and in no worker's log
+    if start_method == "fork":  # the host's output appears once, and in no worker's log
         assert (run.run_dir / "logs/host.out").read_text() == "imported\n"
         assert "imported" not in run.log(0) + run.log(1)
 
 
 def test_an_unimportable_name_of_a_script(run_job: RunCommand, start_method: str) -> None:
-    """A script may be called anything that ends in .py, and may look at itself as a module."""
+    """A script may have any name that ends in .py, and may inspect itself as a module."""
     script = """
 import pickle
 import sys
@@ -525,11 +525,11 @@ def run(_):
         assert run.values() == [[True, "Thing"]]
 
 
-# --- tasks with processes of their own ---------------------------------------------------------
+# --- tasks that start processes ----------------------------------------------------------------
 
 
 def test_a_task_whose_forked_child_returns(run_job: RunCommand, start_method: str) -> None:
-    """Two processes come back from the function; the second ends there, and tells mprun nothing."""
+    """Two processes return from the function; the second ends there, and reports nothing to mprun."""
     script = """
 import os
 
@@ -593,7 +593,7 @@ def run(bare):
     return sorted(set(sys.modules) - set(bare))
 """
 
-# What a worker once loaded for a line or two each; together they took longer than all else that it loads.
+# What a worker once loaded for a line or two each; together they took longer than everything else it loads.
 HEAVY = {"dataclasses", "difflib", "importlib.abc", "inspect", "pathlib", "secrets", "tempfile", "urllib.parse"}
 
 

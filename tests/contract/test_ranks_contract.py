@@ -19,7 +19,7 @@ def ranks(text: str) -> dict[str, str]:
 
 
 def test_environment_of_ranks(run_job: RunCommand, start_method: str) -> None:
-    """What torchrun gives; all ranks run at the same time, however many CPUs there are."""
+    """The same as torchrun sets; all ranks run at the same time, however many CPUs there are."""
     script = """
 import os
 import sys
@@ -74,7 +74,7 @@ mprun.result({
 
 
 def test_results_of_ranks(run_job: RunCommand, start_method: str) -> None:
-    """One each: what it gave last, or null; and no failure is made of a clean exit."""
+    """One per rank: its last one, or null; and a clean exit is not reported as a failure."""
     script = """
 import sys
 
@@ -112,7 +112,7 @@ elif rank == 3:
 
 
 def test_results_of_threads(run_job: RunCommand, start_method: str) -> None:
-    """Values of more than a pipe takes at once, from many threads: each arrives whole, or the rank would fail."""
+    """Values larger than a pipe takes at once, from many threads: each arrives whole, or the rank would fail."""
     script = """
 import threading
 
@@ -145,7 +145,7 @@ if mprun.rank() == 1:
 
 
 def test_results_of_forked_processes(run_job: RunCommand, start_method: str) -> None:
-    """A process that the rank has forked is no rank: it neither speaks for it nor waits for its threads."""
+    """A process that the rank has forked is no rank: it neither reports for it nor waits for its threads."""
     script = """
 import os
 import threading
@@ -194,7 +194,7 @@ if mprun.rank() == 1:
 
 
 def test_a_failed_rank_ends_the_others(run_job: RunCommand, start_method: str) -> None:
-    """TERM, grace, KILL; the first one that failed is named with its traceback."""
+    """TERM, grace, KILL; the first rank that failed is named with its traceback."""
     script = """
 import signal
 import sys
@@ -232,7 +232,7 @@ time.sleep(60)
         timeout=20,
     ).check(1)
     results = run.results()
-    # The last one took TERM as a reason to end well.
+    # The last rank ended cleanly on TERM.
     assert [result["status"] for result in results] == ["cancelled", "failed", "cancelled", "ok"]
     error = results[1]["error"]
     assert (error["type"], error["message"]) == ("RuntimeError", "rank one is out of luck")
@@ -293,7 +293,7 @@ if os.environ["RANK"] == "1":
 
 
 def test_exit_zero_in_the_middle_is_no_failure(run_job: RunCommand, start_method: str) -> None:
-    """os._exit(0) is how many frameworks end; the others go on."""
+    """Many frameworks end with os._exit(0); the other ranks go on."""
     script = """
 import os
 

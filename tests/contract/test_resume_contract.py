@@ -1,4 +1,4 @@
-"""`mprun resume`: a run that was cut short is finished, not repeated, whoever died."""
+"""`mprun resume`: a run that was cut short is finished, not repeated, whichever process died."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KillCommand = Callable[..., Path]
 
 
 def job(start_method: str, function: str = "square", **more: Any) -> dict[str, Any]:
-    """Forty tasks, of which one waits for `go`."""
+    """Forty tasks, one of which waits for `go`."""
     return {
         "script": f"job.py:{function}",
         "python": harness.MPRUN_PYTHON,
@@ -84,7 +84,7 @@ def stable(run_dir: Path) -> list[dict[str, Any]]:
 def test_a_killed_run_is_finished(
     start_method: str, kill_mprun: KillCommand, run_mprun: RunCommand, run_job: RunCommand, tmp_path: Path
 ) -> None:
-    """After kill -9 of mprun nothing that had ended runs again, and all is as if nothing had happened."""
+    """After kill -9 of mprun no ended task runs again, and the outcome is as if nothing had happened."""
     run_dir = kill_mprun(job(start_method))
     ended = {str(json.loads(line)["task"]) for line in (run_dir / "results.jsonl").open()}
     (tmp_path / "ran").unlink()
@@ -104,7 +104,7 @@ def test_a_killed_run_is_finished(
 def test_gathered_tensors_are_finished(
     start_method: str, kill_mprun: KillCommand, run_mprun: RunCommand, run_job: RunCommand
 ) -> None:
-    """Rows of both sessions end in one file, byte for byte that of an undisturbed run."""
+    """Rows of both sessions end up in one file, byte for byte that of an undisturbed run."""
     run_dir = kill_mprun(job(start_method, "rows"))
     run_mprun("resume", run_dir).check()
     undisturbed = run_job(job(start_method, "rows"), scripts=SCRIPTS).check()
@@ -119,7 +119,7 @@ def test_gathered_tensors_are_finished(
 def test_tensors_that_a_power_cut_may_have_taken(
     kill_mprun: KillCommand, run_mprun: RunCommand, run_job: RunCommand, tmp_path: Path
 ) -> None:
-    """After a start of the machine only those count that were known to be on disk, and all values without tensors."""
+    """After a reboot only tensors known to be on disk count, and all values without tensors."""
     run_dir = kill_mprun(job("fork", "rows"))
     lines = (run_dir / "results.jsonl").read_bytes().splitlines(keepends=True)
     certain = sum(map(len, lines[:10]))
@@ -142,7 +142,7 @@ def test_tensors_that_a_power_cut_may_have_taken(
 
 
 def test_what_is_certain_is_written_down(run_job: RunCommand) -> None:
-    """In jobs with tensors, once the disk has them."""
+    """In jobs with tensors, once they are on disk."""
     run_dir = run_job({**job("fork", "rows"), "durability": "each"}, scripts={**SCRIPTS, "go": "go\n"}).check().run_dir
     lines = map(json.loads, (run_dir / "journal.jsonl").read_text(encoding="utf-8").splitlines())
     told = [line["certain"] for line in lines if "certain" in line]
@@ -153,7 +153,7 @@ def test_what_is_certain_is_written_down(run_job: RunCommand) -> None:
 def test_failed_tasks_are_tried_again_when_asked(
     kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
-    """--retry-failed drops the failure and runs the task; without it nothing is left to be done."""
+    """--retry-failed drops the failure and runs the task; without it nothing is left to do."""
     run_dir = kill_mprun(job("fork"))
     run_mprun("resume", run_dir).check(1)
     (tmp_path / "ran").unlink()
@@ -167,7 +167,7 @@ def test_failed_tasks_are_tried_again_when_asked(
 
 
 def test_a_torn_line_is_run_again(kill_mprun: KillCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """A power cut may leave half a line, zeros, or a line within which something is missing."""
+    """A power cut may leave half a line, zeros, or a line with a gap in it."""
     run_dir = kill_mprun(job("spawn"))
     results = run_dir / "results.jsonl"
     lines = results.read_bytes().splitlines(keepends=True)
@@ -184,7 +184,7 @@ def test_a_torn_line_is_run_again(kill_mprun: KillCommand, run_mprun: RunCommand
 def test_an_interrupted_run_is_finished(
     start_method: str, start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
-    """What Ctrl-C has cancelled is run, and the summary tells of the whole."""
+    """Tasks that Ctrl-C has cancelled are run, and the summary covers the whole run."""
     running = start_job(job(start_method, limits={"grace_seconds": 0.1}), scripts=SCRIPTS)
     harness.wait_until(lambda: "20" in harness.marks(tmp_path / "ran"), what="task 20")
     running.send_signal(signal.SIGINT)
@@ -222,7 +222,7 @@ def change_input(folder: Path) -> None:
 def test_changes_are_refused_or_accepted(
     run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path, change: Callable[[Path], None], named: str
 ) -> None:
-    """What a run was made from must be as it was, unless one says that it need not."""
+    """The files that a run was made from must be unchanged, unless an option accepts the change."""
     (tmp_path / "lines.txt").write_text("1\n2\n3\n", encoding="utf-8")
     script = "def run(line):\n    return line\n"
     spec = {"script": "job.py:run", "inputs": {"lines": "lines.txt"}, "processes": 1}
@@ -233,13 +233,13 @@ def test_changes_are_refused_or_accepted(
     assert named in refused.stderr and "--accept-changes" in refused.stderr
     assert (run_dir / "results.jsonl").read_bytes() == before
     run_mprun("resume", "--accept-changes", run_dir).check()
-    run_mprun("resume", run_dir).check()  # that is what it is made from now
+    run_mprun("resume", run_dir).check()  # from now on it is what the run is made from
     count = 4 if change is change_input else 3
     assert len(stable(run_dir)) == count
 
 
 def test_the_second_mprun_is_refused(start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """Nobody else writes to a run directory while somebody works in it."""
+    """No other mprun writes to a run directory while one works in it."""
     running = start_job(job("fork"), scripts=SCRIPTS)
     harness.wait_until(lambda: "20" in harness.marks(tmp_path / "ran"), what="task 20")
     refused = run_mprun("resume", running.run_dir).check(2)
@@ -249,7 +249,7 @@ def test_the_second_mprun_is_refused(start_job: StartCommand, run_mprun: RunComm
 
 
 def test_what_is_no_run_is_refused(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """No such folder, no run, one without a journal, one of another version: each is told by name."""
+    """No such folder, no run, one without a journal, one of another version: each has its own message."""
     assert "there is no run directory" in run_mprun("resume", tmp_path / "none").check(2).stderr
     (tmp_path / "empty").mkdir()
     assert "is not a run directory" in run_mprun("resume", tmp_path / "empty").check(2).stderr
@@ -282,7 +282,7 @@ def test_resume_as_an_option_begins_or_goes_on(
 def test_a_run_killed_before_it_began_begins(
     written: int, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
-    """Whatever of its first files is there, an empty or torn journal included."""
+    """Whichever of its first files is there, an empty or torn journal included."""
     spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 1}
     first = run_job(spec, scripts={"job.py": "def run(number):\n    return number\n"}).check()
     recorded = (first.run_dir / "job.json").read_text(encoding="utf-8")
@@ -305,7 +305,7 @@ def test_a_run_killed_before_it_began_begins(
 
 
 def test_files_of_others_are_left_alone(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """A directory that only looks like the beginning of a run is not emptied."""
+    """A directory that only looks like the start of a run is not emptied."""
     (tmp_path / "other" / "logs").mkdir(parents=True)
     (tmp_path / "other" / "mine.txt").write_text("mine\n", encoding="utf-8")
     assert "is not a run directory" in run_mprun("resume", tmp_path / "other").check(2).stderr
@@ -315,7 +315,7 @@ def test_files_of_others_are_left_alone(run_mprun: RunCommand, tmp_path: Path) -
 
 
 def test_secrets_are_found_again(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """In the spec as it was, or else in mprun's environment; the run directory has none of them."""
+    """From the unchanged spec, or else from mprun's environment; the run directory has none of them."""
     script = """
 import os
 

@@ -18,7 +18,7 @@ from harness import RunCommand, StartCommand
 
 
 def job(text: str) -> dict[str, str]:
-    """The files of a job: job.py and what lets tasks and tests wait for each other."""
+    """The files of a job: job.py and the module by which tasks and tests wait for each other."""
     return {"job.py": text, "events.py": harness.EVENTS}
 
 
@@ -54,7 +54,7 @@ def f(*args, **kwargs):
     assert run.check().values() == expected
 
 
-# Task 0 ends last; without others it would never end.
+# Task 0 ends last; on its own it would never end.
 FIRST_ENDS_LAST = """
 from events import mark, wait_for
 
@@ -96,7 +96,7 @@ def test_order_of_results(run_job: RunCommand, start_method: str, order: str) ->
 def test_results_stream_while_the_job_runs(
     start_job: StartCommand, tmp_path: Path, order: str
 ) -> None:
-    """In input order up to the first task that has not ended, else as they come."""
+    """By order: in input order up to the first task that has not ended, or as they end."""
     script = """
 from events import mark, wait_for
 
@@ -143,7 +143,7 @@ def test_results_file(run_job: RunCommand, tmp_path: Path) -> None:
     assert run.stdout == ""
 
 
-# --- who gets what -----------------------------------------------------------------------------
+# --- which worker gets what --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk", [1, 7, "auto"])
@@ -175,7 +175,7 @@ def run(number):
 def test_one_long_task_holds_nobody_up(
     run_job: RunCommand, start_method: str, chunk: int | str, slow: int
 ) -> None:
-    """It ends only after all others have, those included that were handed out with it."""
+    """It ends only after all others have, including those that were handed out with it."""
     script = f"""
 from events import mark, wait_for
 
@@ -202,7 +202,7 @@ def run(number):
 def test_a_long_task_holds_nobody_up_while_input_is_slow(
     start_job: StartCommand, tmp_path: Path
 ) -> None:
-    """What was handed out with it goes to others even if more inputs may come."""
+    """Tasks handed out with it go to other workers even if more inputs may come."""
     script = """
 from events import mark, wait_for
 
@@ -273,7 +273,7 @@ def test_tasks_per_worker(run_job: RunCommand, start_method: str) -> None:
 
 
 def test_inputs_are_not_all_read_first(run_job: RunCommand) -> None:
-    """Nine quadrillion of them: only those that are needed."""
+    """Nine quadrillion of them: only the needed ones are read."""
     script = "def run(number):\n    if number == 1000:\n        raise ValueError('enough')\n"
     run = run_job(
         {
@@ -296,7 +296,7 @@ def test_inputs_are_not_all_read_first(run_job: RunCommand) -> None:
 def test_a_stop_ends_a_worker_whose_start_mprun_has_not_heard_of(
     start_job: StartCommand, tmp_path: Path
 ) -> None:
-    """The failure that stops the job and the news of the second worker's start arrive together."""
+    """The failure that stops the job and the report of the second worker's start arrive together."""
     script = """
 import os
 
@@ -397,7 +397,7 @@ def test_no_retry_on_error_by_default(run_job: RunCommand) -> None:
 
 
 def test_delay_of_retries(run_job: RunCommand) -> None:
-    """Others go first while a task waits for its next attempt."""
+    """Other tasks run first while one waits for its next attempt."""
     script = """
 import time
 
@@ -425,7 +425,7 @@ def run(number):
     assert float(harness.marks(run.run_dir.parent / "begin-4")[0]) < second
 
 
-# Tasks behind number 5 take long enough for mprun to notice that number 5 failed.
+# Tasks after number 5 take long enough for mprun to notice that number 5 failed.
 FAILS_EARLY = """
 import time
 
@@ -495,7 +495,7 @@ def run(number):
 
 @pytest.mark.parametrize("retries", [0, 1])
 def test_task_limit(run_job: RunCommand, start_method: str, retries: int) -> None:
-    """TERM, grace, KILL; the task counts as one whose worker died, the others are not touched."""
+    """TERM, grace, KILL; the task counts as one whose worker died, the others are not affected."""
     run = run_job(
         {
             "script": "job.py:run",
@@ -521,7 +521,7 @@ def test_task_limit(run_job: RunCommand, start_method: str, retries: int) -> Non
 
 
 def test_a_late_task_is_not_the_next_ones_fault(run_job: RunCommand, start_method: str) -> None:
-    """A task that ends after TERM, in its grace, leaves the tasks queued behind it untouched."""
+    """A task that ends after TERM, within its grace, leaves the tasks queued after it untouched."""
     script = """
 import signal
 import time
@@ -557,7 +557,7 @@ def run(number):
 
 
 def test_task_limit_counts_each_task_alone(run_job: RunCommand) -> None:
-    """Together the tasks of a chunk may take longer."""
+    """The tasks of a chunk may take longer together."""
     script = "import time\n\n\ndef run(number):\n    time.sleep(0.15)\n    return number\n"
     run = run_job(
         {
@@ -573,7 +573,7 @@ def test_task_limit_counts_each_task_alone(run_job: RunCommand) -> None:
 
 
 def test_job_limit(run_job: RunCommand, start_method: str) -> None:
-    """Results so far are kept, what runs is ended and named."""
+    """Results so far are kept, running tasks are ended and named."""
     script = """
 import time
 
@@ -643,7 +643,7 @@ def run(number):
 
 
 def test_a_stopped_task_reaches_its_limit(run_job: RunCommand) -> None:
-    """A process in state T takes no TERM: the KILL comes."""
+    """A process in state T does not handle TERM: KILL follows."""
     script = "import os\n\n\ndef run(number):\n    os.kill(os.getpid(), 19)\n"
     run = run_job(
         {
@@ -659,7 +659,7 @@ def test_a_stopped_task_reaches_its_limit(run_job: RunCommand) -> None:
 
 
 def test_job_limit_while_workers_end(run_job: RunCommand, start_method: str) -> None:
-    """It is the limit of the whole job: also of workers that do not end after their last task."""
+    """It limits the whole job: also workers that do not end after their last task."""
     script = """
 import threading
 import time
@@ -737,7 +737,7 @@ def test_setup_and_worker_setup(run_job: RunCommand, start_method: str) -> None:
 
 
 def test_replacements_come_the_same_way(run_job: RunCommand, start_method: str) -> None:
-    """A worker that takes the place of another finds what the first one found."""
+    """A replacement worker finds what the first one found."""
     script = """
 import os
 
@@ -775,7 +775,7 @@ def run(number):
 
 
 def test_preload(run_job: RunCommand, start_method: str) -> None:
-    """What the host has imported is there in every worker, and was imported once."""
+    """What the host has imported is present in every worker, and was imported once."""
     scripts = {
         **job("import os, heavy\n\n\ndef run(_):\n    return [heavy.PID, os.getpid()]\n"),
         "heavy.py": "import os, events\nPID = os.getpid()\nevents.mark('imported', PID)\n",
@@ -823,7 +823,7 @@ def run(number):
 
 
 def test_a_seed_makes_results_equal(run_job: RunCommand) -> None:
-    """For every start method and any number of workers; and another seed makes others."""
+    """For every start method and any number of workers; and another seed gives other results."""
     seen = []
     for method, workers, seed in (
         ("fork", 1, 7),
@@ -886,7 +886,7 @@ def run(number):
 
 
 def test_a_seed_reaches_what_a_task_imports(run_job: RunCommand) -> None:
-    """Generators of modules that nobody had imported before the first task are seeded too."""
+    """Generators of modules that were not imported before the first task are seeded too."""
     script = """
 def run(number):
     import random
@@ -976,7 +976,7 @@ def test_threads_per_worker(
 
 
 def test_workers_share_what_setup_made(run_job: RunCommand) -> None:
-    """With fork: 200 MB made in `setup` cost a worker next to nothing."""
+    """With fork, 200 MB made in `setup` cost a worker next to nothing."""
     script = """
 import numpy
 

@@ -36,7 +36,7 @@ for row in range(mprun.rank(), 6, mprun.world_size()):
     weights[row] += row + 1
 """
 
-# Every task marks its row; of row 3 what is asked for happens then.
+# Every task marks its row; that of row 3 then does what is asked for.
 ENDS = """
 import os
 import signal
@@ -206,7 +206,7 @@ def fill(row):
 
 
 def test_a_process_maps_once(run_job: RunCommand, start_method: str) -> None:
-    """A forked worker has the mapping of its host; others make theirs when they want a tensor."""
+    """A forked worker has its host's mapping; others map when they need a tensor."""
     spec = shared_job(
         start_method=start_method,
         setup="setup" if start_method == "fork" else "count",

@@ -1,4 +1,4 @@
-"""Shared tensors that cannot be had or kept: wrong specs, full disks, tasks that mean harm."""
+"""Shared tensors that cannot be made or kept: wrong specs, full disks, malicious tasks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_nobody_can_take_the_memory_away(run_job: RunCommand) -> None:
 
 @pytest.mark.parametrize("what", ["link", "file"])
 def test_what_a_task_puts_in_the_place_of_the_folder(run_job: RunCommand, what: str) -> None:
-    """mprun is not led elsewhere, and says so."""
+    """mprun is not redirected, and reports it."""
     make = {"link": "os.symlink('..', path)", "file": "open(path, 'w').close()"}[what]
     script = f"""
 import os
@@ -169,7 +169,7 @@ def test_too_many(run_job: RunCommand) -> None:
 
 
 def test_a_file_larger_than_the_memory(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """What a sparse file claims to hold is not read before it is known to fit."""
+    """The size that a sparse file claims is checked before the file is read."""
     path = tmp_path / "w.npy"
     path.write_bytes(npy_text("'<f4'", "(2199023255552,)"))
     with open(path, "r+b") as file:
@@ -185,7 +185,7 @@ def test_a_file_larger_than_the_memory(run_mprun: RunCommand, tmp_path: Path) ->
 
 
 def test_no_space_to_save_them(run_job: RunCommand, mount_disk: MountDisk) -> None:
-    """What obviously cannot fit is told before anything is launched."""
+    """An obvious lack of space is reported before anything is launched."""
     disk = mount_disk("1m")
     shared = {"w": {"shape": [300_000], "dtype": "f4"}}
     run = run_job(
@@ -196,7 +196,7 @@ def test_no_space_to_save_them(run_job: RunCommand, mount_disk: MountDisk) -> No
 
 
 def test_the_disk_is_full_in_the_end(run_job: RunCommand, mount_disk: MountDisk) -> None:
-    """One error says what is lost; everything else is kept."""
+    """One error names what is lost; everything else is kept."""
     script = """
 import os
 
@@ -230,7 +230,7 @@ def fill(row):
 
 
 def test_files_may_not_be_that_large(run_job: RunCommand) -> None:
-    """`ulimit -f` would end mprun by a signal: it is looked at before."""
+    """`ulimit -f` would end mprun by a signal: mprun checks it first."""
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 

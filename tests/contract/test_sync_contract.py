@@ -1,4 +1,4 @@
-"""What the processes of a job share by name, with every start method: found by all, and outliving who holds it."""
+"""What the processes of a job share by name, with every start method: found by all, and outliving its holder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from harness import EVENTS, MPRUN_PYTHON, RunCommand
 
-# Only a wait that nobody ends lets a test take so long.
+# Only a wait that never ends lets a test take so long.
 LONGEST = 60
 
 SHARED = """
@@ -180,7 +180,7 @@ def test_waits_that_nobody_can_end_are_proved(
     job = spec(function, 2, start_method, watch={"on_hang": "kill"})
     run = run_job(job, scripts={"job.py": STUCK}, timeout=LONGEST).check(124)
     hang = run.hangs()[0]
-    # A host, which waits for mprun, is no part of it.
+    # A host, which waits for mprun, is not part of the deadlock.
     verdict = "deadlock" if start_method == "spawn" else "partial-deadlock"
     assert (hang["verdict"], hang["cause"]["id"]) == (verdict, cause)
     waits = [
@@ -198,7 +198,7 @@ def test_waits_that_nobody_can_end_are_proved(
         assert "held by worker 1" in hang["cause"]["explanation"]
 
 
-# The first attempt of task 1 fails; nobody runs until the second, but the one that waits for it.
+# The first attempt of task 1 fails; until the second, the only process that runs is the one that waits for it.
 LATER = """
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Tensors that cannot be kept, workers that die or lie, full disks: what is told, what is left."""
+"""Tensors that cannot be kept, workers that die or lie, full disks: what mprun reports, and what is left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tensor_jobs import equal, failures, load, spec, tensors_of
 
 CLONE_NEWNS = 0x20000  # linux/sched.h
 
-# Of task 2 the first attempt (or every one) dies when it has written half of its row.
+# The first attempt of task 2 (or every attempt) dies when it has written half of its row.
 TORN = """
 import os
 import signal
@@ -45,7 +45,7 @@ def evaluate(number):
 
 
 def test_a_worker_killed_while_it_writes(run_job: RunCommand, start_method: str) -> None:
-    """Tried again, the task writes its own row anew; a row without a result is zeros in the end."""
+    """Tried again, the task writes its own row again; a row without a result is zeros in the end."""
     job = spec("evaluate", start_method=start_method)
     run = run_job(job, scripts={"job.py": TORN.format(attempts="1")}).check()
     wanted = (numpy.arange(4) + 1)[:, None].repeat(1000, 1)
@@ -185,7 +185,7 @@ def evaluate(number):
 
 
 def test_a_name_that_is_no_text_harms_nobody(run_job: RunCommand) -> None:
-    """A worker that means harm claims a file whose name is no UTF-8, which JSON cannot say."""
+    """A malicious worker claims a file whose name is not UTF-8, which JSON cannot express."""
     script = r"""
 import os
 import struct
@@ -213,7 +213,7 @@ def evaluate(number):
 
 
 def test_a_full_disk(run_job: RunCommand, mount_disk: MountDisk) -> None:
-    """There is no room for all rows: that is told by the first task, and the results are kept."""
+    """There is no room for all rows: the first task reports it, and the results are kept."""
     script = """
 import numpy
 
@@ -276,7 +276,7 @@ def evaluate(rows):
 def test_workers_that_start_together_reserve_the_space_once(
     run_job: RunCommand, mount_disk: MountDisk
 ) -> None:
-    """Two files of that size would not fit."""
+    """There is no room for two files of that size."""
     script = """
 import numpy
 
@@ -292,7 +292,7 @@ def evaluate(number):
 
 @pytest.mark.parametrize("case", ["taken", "unsupported"])
 def test_a_file_is_given_its_name_once(run_job: RunCommand, case: str) -> None:
-    """A file that is there already is used; without hard links a new one still gets its name."""
+    """An existing file is used; without hard links a new one still gets its name."""
     script = f"""
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The tensors that tasks return: gathered in files, and told of in the results."""
+"""The tensors that tasks return: gathered in files, and described in the results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def evaluate(number):
     return {"number": number, **arrays(number)}
 """
 
-# The same with torch; the script has no numpy of its own.
+# The same with torch; the script does not import numpy itself.
 TENSORS = """
 import torch
 
@@ -101,7 +101,7 @@ def test_torch_tensors_of_every_kind(run_job: RunCommand, start_method: str) -> 
     assert equal(load(run, "imaginary"), -grids)
     assert equal(load(run, "scalar"), numpy.arange(4))
     assert equal(load(run, "empty"), numpy.zeros((4, 0, 2), "f4"))
-    for number, value in enumerate(run.values()):  # .npy files know no bfloat16
+    for number, value in enumerate(run.values()):  # .npy files have no bfloat16
         file = f"tensors/{number}.safetensors"
         assert value["brain"] == {"tensor": file, "name": "brain"}
         dtype, shape, data = load_safetensors(run.run_dir / file)["brain"]
@@ -156,7 +156,7 @@ def evaluate(number):
 
 
 def test_arrays_of_other_libraries(run_job: RunCommand) -> None:
-    """What speaks DLPack is read with the numpy that the script has imported."""
+    """An object that supports DLPack is read with the numpy that the script has imported."""
     script = """
 class Array:
     def __init__(self, values):
@@ -186,7 +186,7 @@ def without_numpy(number):
 
 
 def test_batches_are_concatenated(run_job: RunCommand, start_method: str, tmp_path: Path) -> None:
-    """Bit for bit what one process gives; the last one is short; what is none has a row a task."""
+    """Bit for bit what one process gives; the last one is short; what is not a batch has a row per task."""
     script = """
 import numpy
 
@@ -210,7 +210,7 @@ def evaluate(images):
 
 
 def test_what_does_not_fit_has_a_file_of_its_own(run_job: RunCommand, start_method: str) -> None:
-    """Of the tensors of a task those that fit are still gathered."""
+    """The tensors of a task that fit are still gathered."""
     script = """
 import numpy
 
@@ -336,7 +336,7 @@ def evaluate(number):
 
 
 def test_streamed_inputs(run_job: RunCommand, start_method: str) -> None:
-    """Nobody knows how many tasks there will be; the header is right in the end all the same."""
+    """The number of tasks is not known; the header is still right in the end."""
     script = """
 import numpy
 
@@ -345,7 +345,7 @@ def evaluate(line):
     return numpy.full(3, int(line))
 """
     job = spec("evaluate", start_method=start_method, inputs={"lines": "-"})
-    reader, writer = os.pipe()  # of a file the number would be known
+    reader, writer = os.pipe()  # with a file the number would be known
     os.write(writer, b"".join(b"%d\n" % number for number in range(50)) + b"none\n")
     os.close(writer)
     run = run_job(job, scripts={"job.py": script}, stdin=reader).check(1)

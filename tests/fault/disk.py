@@ -1,8 +1,8 @@
 """What a disk may hold after a power cut: replays the records of recorder.c up to any point.
 
-Certain is only what a sync that had ended put there: the bytes of a file by its own fsync or fdatasync, a name by an
-fsync of its directory. What came later may be there or not: the changes of one directory in their order, as journaling
-file systems have it, and the writes to a file in any order.
+Only what a completed sync wrote is certain: the bytes of a file by its own fsync or fdatasync, a name by an
+fsync of its directory. Later changes may be there or not: those of one directory in their order, as on
+journaling file systems, and the writes to a file in any order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def build_recorder(folder: Path) -> Path:
 
 
 def environment(library: Path, root: Path, log: Path) -> dict[str, str]:
-    """What recorder.c reads."""
+    """The variables that recorder.c reads."""
     return {"LD_PRELOAD": str(library), "RECORDER_ROOT": str(root), "RECORDER_LOG": str(log)}
 
 
@@ -46,7 +46,7 @@ class Record:
 
 
 def read_records(log: Path) -> list[Record]:
-    """All that is recorded so far."""
+    """All records so far."""
     raw = log.read_bytes() if log.exists() else b""
     found, at = [], 0
     while at + HEAD.size <= len(raw):
@@ -76,7 +76,7 @@ def written(content: bytes, record: Record) -> bytes:
 
 @dataclass
 class File:
-    """A file: what is certainly on disk, and what was done to it since."""
+    """A file: what is certainly on disk, and the changes since."""
 
     certain: bytes = b""
     since: list[Record] = field(default_factory=list)
@@ -118,7 +118,7 @@ Chosen = tuple[Callable[[int], int], Callable[[File], bytes]]
 
 
 def nothing_but_certain() -> Chosen:
-    """All that no sync has ordered is gone."""
+    """Everything that no sync has ordered is lost."""
     return (lambda count: 0), (lambda file: file.certain)
 
 
@@ -133,7 +133,7 @@ def names_with_zeros() -> Chosen:
 
 
 def everything() -> Chosen:
-    """Nothing is gone."""
+    """Nothing is lost."""
     return (lambda count: count), File.content
 
 
@@ -152,7 +152,7 @@ def any_of_it(seed: int) -> Chosen:
 
 
 class Disk:
-    """What is below a root at one point of the records."""
+    """The tree below a root at one point of the records."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -162,7 +162,7 @@ class Disk:
 
     @classmethod
     def of(cls, root: Path) -> "Disk":
-        """What is there now, all of it on disk."""
+        """The current tree, all of it on disk."""
         disk = cls(root)
         for folder, folders, files in os.walk(root):
             for name in folders:
@@ -200,12 +200,12 @@ class Disk:
             self._begin(record)
 
     def _begin(self, record: Record) -> None:
-        """A sync begins: what was changed so far will be on disk when it has ended."""
+        """A sync begins: all changes so far will be on disk when it has ended."""
         if record.kind == "F":
             entries = list(self.entries())
         elif record.inode:
             entries = [self._inodes[record.inode]] if record.inode in self._inodes else []
-        else:  # ext4 brings no new names to disk for an fdatasync
+        else:  # on ext4 an fdatasync brings no new names to disk
             entry = self.find(record.path) if record.kind == "S" else None
             entries = [entry] if entry else []
         self._begun[record.at] = [
@@ -223,14 +223,14 @@ class Disk:
                 yield entry
 
     def find(self, path: str) -> File | Folder | None:
-        """What has this name now."""
+        """The entry that has this name now."""
         entry: File | Folder | None = self.top
         for name in Path(path).relative_to(self.root).parts:
             entry = entry.names.get(name) if isinstance(entry, Folder) else None
         return entry
 
     def certain(self, path: Path) -> bytes:
-        """What is on disk of the file that has this name now."""
+        """The certain content of the file that has this name now."""
         entry = self.find(str(path))
         return entry.certain if isinstance(entry, File) else b""
 
@@ -271,7 +271,7 @@ class Disk:
 
 
 def put(left: dict[str, bytes | None], root: Path) -> None:
-    """Makes such a disk."""
+    """Creates such a disk."""
     root.mkdir()
     for name, content in left.items():
         if content is None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs mprun with one of its system calls failing and says what is wrong with how it ended.
+"""Runs mprun with one of its system calls failing and reports what is wrong with how it ended.
 
 The test test_failing_calls.py tries representatives; as a program this file tries all that a small job reaches
 (README.md).
@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 LONGEST_RUN = 45  # seconds; with nothing failing a run takes less than one
 TASKS = 12
 
-# What each call fails with. Of calls that are not named here nothing can be expected.
+# The errors that each call can fail with. Nothing is expected of calls that are not listed.
 ERRORS: dict[str, tuple[int, ...]] = {
     "open": (errno.EMFILE, errno.EACCES),
     "openat": (errno.EMFILE, errno.EACCES),
@@ -147,10 +147,10 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 SCENARIOS = (*JOBS, "program")
 
-# Exit codes of the contract that an end for want of something may have.
+# Exit codes of the contract for an end caused by a lack of resources.
 GOOD_CODES = {0, 1, 2, 3, 125}
 GOOD_CODES_OF_PROGRAM = {2, 3, 7, 125, 126, 127}
-# No words for people.
+# Not human-readable.
 RAW = re.compile(r"internal fault|terminate called|[Aa]ssertion|std::|basic_string|json\.exception|Traceback")
 
 
@@ -159,7 +159,7 @@ class Site:
     """A place in mprun that calls into the kernel."""
 
     call: str
-    mark: str  # what faults.h calls it
+    mark: str  # its name in faults.h
     frames: tuple[int, ...]
 
 
@@ -170,7 +170,7 @@ class Outcome:
     code: int | None = None  # None: it did not end
     seconds: float = 0.0
     stderr: str = ""
-    struck: bool = False  # the fault was met at all
+    struck: bool = False  # whether the fault was met at all
     complaints: list[str] = field(default_factory=list)
 
 
@@ -184,7 +184,7 @@ def build_library(folder: Path) -> Path:
 
 
 def environment(library: Path, plan: str | None = None, log: Path | None = None) -> dict[str, str]:
-    """What faults.h reads; `plan` as FAULT_CALL has it."""
+    """The variables that faults.h reads; `plan` has the form of FAULT_CALL."""
     found = {"LD_PRELOAD": str(library), "FAULT_PROGRAM": str(harness.MPRUN_BIN.resolve())}
     if plan:
         found["FAULT_CALL"] = plan
@@ -205,7 +205,7 @@ def start(library: Path, folder: Path, scenario: str, plan: str | None) -> harne
 
 
 def run(library: Path, scenario: str, plan: str | None = None) -> Outcome:
-    """One run; `plan` as FAULT_CALL has it."""
+    """One run; `plan` has the form of FAULT_CALL."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="mprun-fault-") as name:
         folder = Path(name)
@@ -224,7 +224,7 @@ def run(library: Path, scenario: str, plan: str | None = None) -> Outcome:
         if running.run:
             outcome.complaints += complaints(scenario, running.run, folder)
         new = harness.shared_memory() - memory
-        try:  # a tracker of a test beside this one may be about to remove it
+        try:  # a tracker of a concurrent test may be about to remove it
             harness.wait_until(lambda: not harness.unused_shared_memory(new), timeout=15)
         except AssertionError:
             left = sorted(harness.unused_shared_memory(new))
@@ -256,7 +256,7 @@ def complaints(scenario: str, ended: harness.Run, folder: Path) -> Iterator[str]
 
 
 def wrong_results(scenario: str, ended: harness.Run) -> Iterator[str]:
-    """Every line is whole and true; where all went well they are all there."""
+    """Every line is whole and true; where all went well none is missing."""
     path = ended.run_dir / "results.jsonl"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     seen = collections.Counter()
@@ -281,14 +281,14 @@ def wrong_results(scenario: str, ended: harness.Run) -> Iterator[str]:
 
 
 def sites(library: Path, scenario: str) -> list[Site]:
-    """Every place that such a run gets to, in the order in which it does."""
+    """Every place that such a run reaches, in order."""
     with tempfile.TemporaryDirectory(prefix="mprun-fault-") as name:
         start(library, Path(name), scenario, None).wait(LONGEST_RUN)
         return read_sites(Path(name, "faults.log"))
 
 
 def read_sites(log: Path) -> list[Site]:
-    """What FAULT_LOG tells of a run in which nothing failed."""
+    """The sites that FAULT_LOG lists for a run in which nothing failed."""
     found = []
     for line in harness.marks(log):
         kind, call, mark, *frames = line.split()
@@ -306,7 +306,7 @@ def plan_for(site: Site, error: int, when: str) -> str:
 
 
 def names_of(found: list[Site]) -> dict[int, str]:
-    """The functions of mprun that the frames are in."""
+    """The functions of mprun that contain the frames."""
     frames = sorted({frame for site in found for frame in site.frames})
     words = ["addr2line", "-Cfe", str(harness.MPRUN_BIN), *(hex(frame - 1) for frame in frames)]
     lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -1,5 +1,5 @@
-/* The functions of libc that mprun, or libstdc++ for it, calls into the kernel by: each may be told to fail (faults.h).
- * What libc calls within itself is not seen here. */
+/* The functions of libc by which mprun, or libstdc++ for it, calls the kernel: each can be made to fail (faults.h).
+ * Calls that libc makes internally are not seen here. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -94,7 +94,7 @@ int fcntl(int fd, int command, ...) {
   return real(fd, command, argument);
 }
 
-/* It is closed all the same, as Linux does it. */
+/* It is closed all the same, as on Linux. */
 int close(int fd) {
   REAL(close);
   const int error = injected("close");
@@ -135,7 +135,7 @@ WRAP(DIR*, opendir, NULL, (const char* path), path)
 WRAP(DIR*, fdopendir, NULL, (int fd), fd)
 WRAP(struct dirent*, readdir, NULL, (DIR * folder), folder)
 
-/* The words of mprun itself stay: a test reads them. */
+/* mprun's own messages are let through: a test reads them. */
 ssize_t write(int fd, const void* from, size_t size) {
   REAL(write);
   if (fd == STDOUT_FILENO || fd == STDERR_FILENO) return real(fd, from, size);
@@ -193,7 +193,7 @@ int prctl(int option, ...) {
   return real(option, words[0], words[1], words[2], words[3]);
 }
 
-/* pidfd_open, kcmp and others that libc has no function for. */
+/* pidfd_open, kcmp and others without a function in libc. */
 long syscall(long number, ...) {
   va_list arguments;
   va_start(arguments, number);

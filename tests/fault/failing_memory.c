@@ -1,9 +1,9 @@
 /* A library for LD_PRELOAD: in mprun's own processes, and no other, memory is refused.
  *
  * MEMORY_PROGRAM  the path of the program that it works in
- * MEMORY_PLAN     N:once or N:forever: the N-th allocation of a process, those before it was forked included, is
- * refused, or that and all later ones MEMORY_COUNT    a file that gets the number of allocations of each process at its
- * end
+ * MEMORY_PLAN     N:once or N:forever: the N-th allocation of a process fails (those before its fork count), or
+ *                 that and all later ones
+ * MEMORY_COUNT    a file that gets the number of allocations of each process at its end
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -131,7 +131,7 @@ int injected(const char* call) {
 int injected_or_interrupted(const char* call) {
   if (state != NULL && is_storm) {
     const unsigned long number = __atomic_add_fetch(&state->storm, 1, __ATOMIC_RELAXED);
-    if (((number * 0x9e3779b97f4a7c15U) >> 60) < 8) return EINTR; /* in no rhythm that a loop of calls could share */
+    if (((number * 0x9e3779b97f4a7c15U) >> 60) < 8) return EINTR; /* in no pattern that a loop of calls could share */
   }
   return injected(call);
 }
@@ -161,7 +161,7 @@ static void read_plan(const char* text) {
 
 /* --- only here --- */
 
-/* What this process starts gets an environment without us. */
+/* The processes that this one starts get an environment without us. */
 static void leave_environment(void) {
   const char* preload = getenv("LD_PRELOAD");
   Dl_info us;

@@ -1,4 +1,4 @@
-/* What the wrappers of failing_calls.c ask before each call: whether it is to fail. Both files make one library that
+/* The wrappers of failing_calls.c ask here before each call whether it is to fail. Both files make one library that
  * tests preload into mprun's own processes, guard and supervisor; what mprun starts does not get it.
  *
  * FAULT_PROGRAM  the path of the program that it works in; in any other it does nothing

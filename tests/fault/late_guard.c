@@ -1,5 +1,5 @@
-/* A library for LD_PRELOAD: whoever moves another process into a process group does so half a second late, and a new
- * session is begun a whole second late. */
+/* A library for LD_PRELOAD: moving another process into a process group is delayed by half a second, and starting a new
+ * session by a whole second. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 /* A library for LD_PRELOAD: the host of the first HOSTS processes that a Python forks dies before they have asked the
- * kernel to end with it. What was done is marked by folders in HOSTS_FOLDER. */
+ * kernel to end with it. Folders in HOSTS_FOLDER mark what was done. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* It has told of the fork, and waits for the next. */
+/* The host has reported the fork and waits for the next. */
 static void wait_until_it_sleeps(pid_t host) {
   for (char state = 0; state != 'S'; usleep(1000)) {
     char path[64];

@@ -1,5 +1,5 @@
 /* Runs its arguments as a command on file systems that cannot reserve space: fallocate(2) fails with EOPNOTSUPP. What
- * libc makes of that is its own affair, so that no library could be preloaded for it. */
+ * libc does then happens inside it, where no preloaded library could intervene. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

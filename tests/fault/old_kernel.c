@@ -1,4 +1,4 @@
-/* Runs its arguments as a command on what looks like a kernel without pidfds, as before Linux 5.3. */
+/* Runs its arguments as a command on a kernel that seems to lack pidfds, as before Linux 5.3. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
 /* Records what processes do to the files below a directory, in one order, for disk.py to replay. A library that is
- * preloaded into mprun and all that it starts. Changes are recorded after they were made; a sync twice, before and
+ * preloaded into mprun and all that it starts. A change is recorded after it was made; a sync twice, before and
  * after.
  *
  * RECORDER_ROOT  the directory, as /proc/self/fd names it
@@ -25,7 +25,7 @@
 
 enum { LOG_DESCRIPTOR = 901 };
 
-/* disk.py knows it as struct "<c7xQQQHHI". */
+/* disk.py reads it as struct "<c7xQQQHHI". */
 struct record {
   char kind;
   char unused[7];
@@ -57,7 +57,7 @@ __attribute__((constructor)) static void begin(void) {
   kernel(SYS_close, fd);
 }
 
-/* mprun closes all descriptors that it does not know. */
+/* mprun closes all descriptors that it does not know: open it again. */
 static int log_descriptor(void) {
   if (root == NULL) return -1;
   if (log_fd >= 0 && kernel(SYS_fcntl, log_fd, F_GETFD) < 0) begin();
@@ -73,7 +73,7 @@ static void append(char kind, uint64_t inode, uint64_t at, uint64_t length, cons
                                 {(void*)other, head.other_size},
                                 {(void*)data, data_size}};
   const int error = errno;
-  kernel(SYS_writev, log_descriptor(), parts, 4); /* O_APPEND: whole, behind what others wrote */
+  kernel(SYS_writev, log_descriptor(), parts, 4); /* O_APPEND: whole, after what others wrote */
   errno = error;
 }
 
@@ -88,7 +88,7 @@ static bool path_of(int fd, char path[PATH_MAX]) {
   return strncmp(path, root, root_size) == 0 && path[root_size] == '/';
 }
 
-/* The same for a path as it is given to a call. */
+/* The same for a path argument of a call. */
 static bool whole_path(int folder, const char* given, char path[PATH_MAX]) {
   if (log_descriptor() < 0) return false;
   char before[PATH_MAX] = "";

@@ -2,7 +2,7 @@
  *
  * CLOCK_PROGRAM  the path of the program that it works in
  * CLOCK_RUNS     seconds for which the clocks go on at first
- * CLOCK_STANDS   seconds for which they then stand still; afterwards they go on behind by as much
+ * CLOCK_STANDS   seconds for which they then stand still; afterwards they run late by as much
  */
 #define _GNU_SOURCE
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-"""mprun merge that is killed, or whose system calls fail, anywhere: no shard is hurt, and the next merge is whole."""
+"""mprun merge that is killed, or whose system calls fail, anywhere: no shard is damaged, the next merge is complete."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def shards(request: pytest.FixtureRequest, run_job: RunCommand, tmp_path: Path) 
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All that is in a folder, but for what tells of times and of the folder's own name."""
+    """Everything in a folder that depends neither on the time nor on the folder's name."""
     named = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
     found = {name: path.read_bytes() for name, path in named.items()}
     for name in [name for name in found if name.endswith("summary.json")]:
@@ -72,7 +72,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def all_sites(merge: Merge, shards: Path, tmp_path: Path) -> tuple[list[failing.Site], dict[str, bytes]]:
-    """What a merge calls, and what it makes where nothing fails."""
+    """The calls of a merge, and its outcome where nothing fails."""
     shutil.copytree(shards, tmp_path / "out")
     merge(log=True).check()
     return failing.read_sites(tmp_path / "faults.log"), files(tmp_path / "out")
@@ -81,7 +81,7 @@ def all_sites(merge: Merge, shards: Path, tmp_path: Path) -> tuple[list[failing.
 def struck(
     merge: Merge, shards: Path, tmp_path: Path, plans: Iterator[str], whole: dict[str, bytes]
 ) -> Iterator[tuple[str, Run]]:
-    """Each plan, and the merge that met it; afterwards its shards must be as they were, and another merge be whole."""
+    """Each plan, and the merge that met it; afterwards its shards must be unchanged, and another merge complete."""
     before = files(shards)
     for plan in plans:
         shutil.rmtree(tmp_path / "out")

@@ -1,4 +1,4 @@
-"""mprun resume that is killed, or whose reading fails, anywhere: nothing that was done is lost or done again."""
+"""mprun resume that is killed, or whose reading fails, anywhere: nothing done is lost or done again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import failing
 import harness
 from harness import Run, RunCommand, StartCommand
 
-pytestmark = pytest.mark.xdist_group("broken resume")  # what it prepares is prepared once
+pytestmark = pytest.mark.xdist_group("broken resume")  # its setup is done once
 
 KILLED = -1  # faults.h
 DONE, TASKS = 8, 12
-# Calls by which it learns what was done, and what they fail with.
+# Calls by which it reads what was done, and the errors that they fail with.
 READS = {
     "open": errno.EMFILE,
     "openat": errno.EMFILE,
@@ -88,7 +88,7 @@ def values(run_dir: Path) -> dict[int, int]:
 
 
 def logged(run_dir: Path) -> set[int]:
-    """The tasks that the joblog tells of; what was killed between it and the results is there twice."""
+    """The tasks in the joblog; one is there twice if mprun was killed between the joblog and the results."""
     return {int(line.split("\t")[0]) - 1 for line in (run_dir / "joblog.tsv").read_text().splitlines()[1:]}
 
 
@@ -133,7 +133,7 @@ def plans(
 
 
 def test_what_was_done_cannot_be_read(resume: Resume, cut_short: Path, tmp_path: Path) -> None:
-    """No part of it is taken for all there is."""
+    """A part of it is never taken for the whole."""
     callers = "plan_to_resume|plan_to_go_on|read_(earlier|results|journal)|open_earlier|reopen|TensorFiles"
     broken = plans(resume, cut_short, tmp_path, READS, rf"^(?!.*boot_id).*({callers})")
     assert check_each(resume, cut_short, tmp_path, broken, failing.GOOD_CODES) > 20

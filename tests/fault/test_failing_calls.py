@@ -1,4 +1,4 @@
-"""System calls of mprun's that fail: it copes, or ends with a code and a word, and nothing is lost or left.
+"""System calls of mprun that fail: it copes, or ends with a code and a message, and nothing is lost or left.
 
 Representatives of what failing.py tries in full (README.md).
 """
@@ -19,7 +19,7 @@ from _pytest.mark import ParameterSet
 import failing
 from harness import RunCommand
 
-# Job, call, errno, once or forever, a function of mprun's that must be among the callers, and the exit code: 2 where the
+# Job, call, errno, once or forever, a function of mprun that must be among the callers, and the exit code: 2 where the
 # spec or --output cannot be used, 3 where nothing could be launched, 125 where mprun could not go on, 0 (the program's
 # own 7) where it copes.
 CASES = [
@@ -69,7 +69,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @lru_cache(maxsize=None)
 def named_sites(library: Path, scenario: str) -> list[tuple[failing.Site, str]]:
-    """The places that a run gets to, each with the functions of mprun that led there."""
+    """The places that a run reaches, each with the functions of mprun that led there."""
     found = failing.sites(library, scenario)
     names = failing.names_of(found)
     return [(site, " < ".join(names[frame] for frame in site.frames)) for site in found]
@@ -111,14 +111,14 @@ def test_short_and_interrupted_calls(library: Path, scenario: str, plan: str) ->
 
 
 def test_nothing_fails_of_itself(library: Path) -> None:
-    """The library alone harms nothing, and does not reach what mprun starts."""
+    """The library alone changes nothing, and does not reach what mprun starts."""
     outcome = failing.run(library, "fork", f"vfork:{errno.EAGAIN}:1000000:once")
     assert (outcome.code, outcome.complaints, outcome.struck) == (0, [], False), outcome
 
 
 @pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT])
 def test_signals_ignored_by_who_starts_it(run_job: RunCommand, run_mprun: RunCommand, number: int) -> None:
-    """Ignored dispositions are inherited: with SIGCHLD's no end of a child would be seen."""
+    """Ignored dispositions are inherited: with SIGCHLD ignored, no end of a child would be seen."""
 
     def ignore() -> None:
         signal.signal(number, signal.SIG_IGN)
@@ -129,7 +129,7 @@ def test_signals_ignored_by_who_starts_it(run_job: RunCommand, run_mprun: RunCom
 
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
 def test_standard_descriptors_closed(run_job: RunCommand, closed: tuple[int, ...]) -> None:
-    """Whatever is opened in their place gets no words of ours."""
+    """Files opened in their place do not receive mprun's messages."""
 
     def close() -> None:
         for fd in closed:

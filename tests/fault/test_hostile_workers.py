@@ -13,7 +13,7 @@ from harness import Run, RunCommand, StartCommand, wait_until
 TASKS = 12
 HOSTILE = 3
 
-# For task scripts: the descriptors by which a worker is connected with mprun, and frames as protocol.h has them.
+# For task scripts: the descriptors that connect a worker with mprun, and frames as protocol.h defines them.
 CHANNELS = '''
 import fcntl
 import os
@@ -62,7 +62,7 @@ def send(data, fd=None):
         data = data[os.write(fd, data):]
 '''
 
-# What task 3 does, and what the answer to it is: its worker is ended, or it is not even noticed.
+# What task 3 does, and how mprun responds: it ends the worker, or does not even notice.
 ENDED, UNNOTICED = "ended", "unnoticed"
 LIES: dict[str, tuple[str, str]] = {
     "an old result again": ("send(result(0, b'666'))", ENDED),
@@ -99,7 +99,7 @@ def job(start_method: str = "fork", **more: Any) -> dict[str, Any]:
 
 
 def check_others(run: Run) -> dict[str, Any]:
-    """All results are there once, whole and true but for the hostile task's; returns that."""
+    """All results are there once, whole and true but for the hostile task's; returns that one."""
     lines = (run.run_dir / "results.jsonl").read_text(encoding="utf-8").splitlines()
     results = {result["task"]: result for result in map(json.loads, lines)}
     assert len(lines) == len(results) == TASKS, run
@@ -131,7 +131,7 @@ FORGED = ['"x"}\n{"task": 0, "status": "ok"', "not JSON", '"\xff"', "[" * 20000,
 @pytest.mark.parametrize("text", FORGED, ids=["two lines", "words", "no UTF-8", "deep", "nothing"])
 @pytest.mark.parametrize("kind", ["worker", "rank"])
 def test_a_result_that_is_no_json(run_job: RunCommand, kind: str, text: str) -> None:
-    """It fails, whoever says it: every line of results.jsonl stays one whole value, and no value is made up."""
+    """It fails, whichever process sends it: each line of results.jsonl stays one whole value, and none is made up."""
     forged = f"send(result(position, {text.encode('latin-1')!r}))"
     if kind == "rank":
         check_rank(run_job, f"position = 0\n{forged}", WROTE_NO_RESULT)
@@ -150,7 +150,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 """
-# What a rank does, or who has inherited its pipe, before it ends with 0.
+# What a rank, or a process that has inherited its pipe, does before it ends with 0.
 RANK_LIES = {
     "bytes": "send(bytes(range(256)) * 9)",
     "bytes, and it goes on": "send(bytes(range(256)) * 9); time.sleep(600)",
@@ -169,7 +169,7 @@ RANK_LIES = {
 
 
 def check_rank(run_job: RunCommand, code: str, reason: str, start_method: str = "spawn") -> None:
-    """The job of one rank that does this has failed, and says why."""
+    """The job of one rank that does this fails, and reports why."""
     script = f"import mprun\nimport os\nimport time\nfrom channels import *\n{code}\n"
     spec = {"script": "job.py", "processes": 1, "start_method": start_method}
     run = run_job(spec, scripts={"job.py": script, "channels.py": CHANNELS}, timeout=40).check(1)
@@ -186,13 +186,13 @@ def test_lies_of_a_rank(run_job: RunCommand, start_method: str, lie: str) -> Non
 
 
 def test_a_rank_that_dies_within_a_frame(run_job: RunCommand) -> None:
-    """The half frame comes of its death, and not the other way round."""
+    """The half frame results from its death, and not the other way round."""
     code = "send(frame(RESULT, size=2**20)); os.kill(os.getpid(), 9)"
     check_rank(run_job, code, r"rank 0 ended with signal 9 \(Killed\)")
 
 
 def test_a_rank_may_close_its_pipe(run_job: RunCommand, start_method: str) -> None:
-    """As daemons close all that they have not opened; nothing was lost."""
+    """Daemons close all descriptors that they have not opened; nothing was lost."""
     script = "import mprun\nimport os\n\nmprun.result(1)\nos.closerange(3, 256)\n"
     spec = {"script": "job.py", "processes": 1, "start_method": start_method}
     assert run_job(spec, scripts={"job.py": script}).check().values() == [1]
@@ -224,7 +224,7 @@ mprun.result("the last one")
 
 
 def test_results_of_a_signal_handler(run_job: RunCommand) -> None:
-    """It runs between two frames, and neither waits for itself."""
+    """It runs between two frames, and neither waits for the other."""
     spec = {"script": "job.py", "processes": 1, "limits": {"job_seconds": 60}}
     run = run_job(spec, scripts={"job.py": SIGNALLED, "channels.py": CHANNELS}, timeout=90).check()
     assert run.values() == ["the last one"]
@@ -265,7 +265,7 @@ def peak_memory(pid: int) -> int:
 
 @pytest.mark.parametrize("orphan", [False, True], ids=["by the worker", "by who inherited its pipe"])
 def test_flood(start_job: StartCommand, orphan: bool) -> None:
-    """As much as it can, for as long as it may: mprun works on, and holds none of it."""
+    """As much and for as long as it can: mprun works on, and holds none of it."""
     scripts = {"job.py": FLOOD.format(orphan=orphan), "channels.py": CHANNELS}
     running = start_job(job(), scripts=scripts)
     lines = running.run_dir / "results.jsonl"
@@ -285,7 +285,7 @@ def test_flood_by_a_rank(run_job: RunCommand) -> None:
 
 @pytest.mark.parametrize("end", ["results", "channel"])
 def test_half_closed(run_job: RunCommand, start_method: str, end: str) -> None:
-    """One of its two channels is closed, the other is not."""
+    """One of its two channels is closed, the other is open."""
     closes = {"results": "os.close(results())", "channel": "[os.close(fd) for fd in channels()]"}
     lie = f"{closes[end]}; time.sleep(600 if {end == 'results'} else 0)"
     scripts = {"job.py": SCRIPT.format(lie=lie), "channels.py": CHANNELS}
@@ -294,12 +294,12 @@ def test_half_closed(run_job: RunCommand, start_method: str, end: str) -> None:
     if end == "results":
         run.check(1)
         assert "closed the descriptors that connect it with mprun" in told["error"]["message"]
-    else:  # its result still comes, and only the next task would not reach it
+    else:  # its result still arrives, and only the next task would not reach it
         run.check()
         assert told["value"] == HOSTILE
 
 
-# What a host says, and the exit code of the job: news of nobody are not heeded.
+# What a host sends, and the exit code of the job: reports about unknown processes are ignored.
 HOST_LIES = {
     "a worker of another's": (
         'frame(FORKED, b\'{"pid": 1, "slot": 0}\') + frame(FORKED, b\'{"pid": 1, "slot": 99}\')',
@@ -315,7 +315,7 @@ HOST_LIES = {
 
 @pytest.mark.parametrize("lie", list(HOST_LIES))
 def test_lies_of_a_host(run_job: RunCommand, lie: str) -> None:
-    """The script speaks on the host's channel while it is loaded: the job runs, or ends with 3 and a word why."""
+    """The script writes to the host's channel while it is loaded: the job runs, or ends with 3 and a reason."""
     said, code = HOST_LIES[lie]
     script = f"from channels import *\n\nsend({said}, channels()[0])\n\n\ndef run(number):\n    return number\n"
     run = run_job(job(), scripts={"job.py": script, "channels.py": CHANNELS}, timeout=40).check(code)

@@ -1,4 +1,4 @@
-"""Whom mprun signals: only what it has started, whatever numbers a host tells or a PID namespace gives."""
+"""Which processes mprun signals: only those it started, whatever numbers a host reports or a PID namespace gives."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(number):
     return number
 """
 
-# Starts processes of low numbers, then mprun; says which of them are alive at its end, and who else is.
+# Starts processes with low numbers, then mprun; reports which of them are alive at its end, and which others.
 BESIDE = f"""
 import json
 import os
@@ -74,13 +74,13 @@ print(json.dumps({{"code": run.returncode, "alive": len(alive), "left": left}}))
 def test_an_interpreter_in_a_pid_namespace_of_its_own(
     runner: harness.Runner, tmp_path: Path, start_method: str, wrapper: str
 ) -> None:
-    """Its workers have numbers that are others' outside: tasks run, deaths are seen, nobody is left, no other is hit."""
+    """Its workers have numbers that are others' outside: tasks run, deaths are seen, none is left, no other is hit."""
     if wrapper == "bwrap" and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\n" + WRAPPERS[wrapper].format(python=harness.MPRUN_PYTHON) + "\n", encoding="utf-8")
     python.chmod(0o755)
-    # From inside its namespace the first process of it cannot be killed.
+    # The first process of a namespace cannot be killed from inside it.
     kills_host = start_method != "spawn" and wrapper in ("bwrap", "init")
     script = DEEDS.replace("KILLS_HOST", str(kills_host))
     script = script.replace("SEES_MPRUN", str(wrapper in ("unshare", "init")))  # in /proc
@@ -137,7 +137,7 @@ def run(number):
 def test_workers_that_die_with_their_namespace_while_they_start(
     run_job: RunCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """Nobody says how they ended, and that they closed their pipes is no fault of theirs: they are started again."""
+    """No process reports how they ended, and their closed pipes are not their fault: they are started again."""
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\n" + WRAPPERS["init"].format(python=harness.MPRUN_PYTHON) + "\n", encoding="utf-8")
     python.chmod(0o755)
@@ -199,7 +199,7 @@ def job(start_method: str, **more: Any) -> dict[str, Any]:
 def test_a_host_that_names_another_process(
     run_job: RunCommand, decoy: subprocess.Popen[bytes], start_method: str, lie: str
 ) -> None:
-    """What it names is not taken for a worker, nor signalled; the job does not begin."""
+    """The process that it names is not taken for a worker, nor signalled; the job does not begin."""
     code, reason = LIES[lie]
     script = LIAR.format(lie=code.replace("DECOY", str(decoy.pid)))
     run = run_job(job(start_method, preload=["job"]), scripts={"job.py": script}).check(3)
@@ -212,7 +212,7 @@ def test_a_host_that_names_another_process(
 def test_the_number_that_a_host_tells_is_not_signalled(
     run_job: RunCommand, decoy: subprocess.Popen[bytes]
 ) -> None:
-    """It says the decoy's number for each worker; these are killed by their own pidfds when they take too long."""
+    """It reports the decoy's number for each worker; these are killed by their own pidfds when they take too long."""
     script = LIAR.format(lie=f"true(self, kind, {{**value, 'pid': {decoy.pid} + 100000 * value['slot']}}, pidfd)")
     script = script.replace("return number", "import signal; signal.pause()")
     limits = {"task_seconds": 0.3, "grace_seconds": 0.1}
@@ -247,7 +247,7 @@ def run(number):
 
 @pytest.mark.parametrize("spare", [1, 3, 4])
 def test_a_host_without_room_for_descriptors(run_job: RunCommand, spare: int) -> None:
-    """What the kernel drops on the way to it (MSG_CTRUNC) is missed: no worker gets another's channels."""
+    """Descriptors that the kernel drops on the way to it (MSG_CTRUNC) are missed: no worker gets another's channels."""
     script = GREEDY.format(spare=spare)
     run = run_job(job("fork", setup="take_all", processes=1), scripts={"job.py": script}).check(3)
     assert "the host cannot fork: Too many open files" in run.stderr, run
@@ -279,7 +279,7 @@ def old_kernel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_kernel_without_pidfds(
     runner: harness.Runner, tmp_path: Path, old_kernel: Path, start_method: str
 ) -> None:
-    """spawn works, and what a worker leaves goes; fork and forkserver say what they lack before anything runs."""
+    """spawn works, and leftovers of a worker end; fork and forkserver report what they lack before anything runs."""
     (tmp_path / "job.py").write_text(SLOW, encoding="utf-8")
     limits = {"task_seconds": 0.5, "grace_seconds": 0.1}
     spec = {"version": 1, **job(start_method, retries=0, limits=limits)}

@@ -14,7 +14,7 @@ from harness import Process, Running, StartCommand
 
 
 def stop(processes: Sequence[int]) -> None:
-    """Whoever is stopped learns nothing of the end of the others."""
+    """A stopped process does not notice that the others end."""
     for pid in processes:
         os.kill(pid, signal.SIGSTOP)
     for pid in processes:
@@ -34,7 +34,7 @@ def programs(running: Running) -> list[Process]:
 def test_the_program_does_not_survive(
     start_mprun: StartCommand, tmp_path: Path, killed: tuple[str, ...], copies: int
 ) -> None:
-    """Not even where both are killed in one instant, so that none can act for the other."""
+    """Not even where both are killed at the same instant, so that neither can act for the other."""
     words = ["-n", str(copies)] if copies > 1 else []
     program = ["sh", "-c", "echo >>began; exec sleep 600"]
     running = start_mprun(*words, "--", *program, output=False)
@@ -51,7 +51,7 @@ def test_the_program_does_not_survive(
 
 
 def test_workers_do_not_survive(start_job: StartCommand, tmp_path: Path, start_method: str) -> None:
-    """Where both are killed in one instant, workers that are busy read from no channel that mprun is gone."""
+    """Where both are killed at the same instant, busy workers do not learn from any channel that mprun is gone."""
     script = "import events\n\ndef run(number):\n    events.mark('began')\n    events.wait_for('never', seconds=600)\n"
     job = {"script": "job.py:run", "start_method": start_method, "processes": 2, "inputs": {"range": 2}}
     running = start_job(job, scripts={"job.py": script, "events.py": harness.EVENTS})

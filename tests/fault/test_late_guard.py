@@ -1,4 +1,4 @@
-"""The guard of a program is slow: the process group of its caller takes no harm."""
+"""The guard of a program is slow: the process group of its caller is not affected."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from terminal import Terminal
 
 HERE = Path(__file__).resolve().parent
 
-# A session as a script in CI has it, with a stopped process. The kernel sends SIGHUP to its group if it takes the
-# end of somebody in it for that of its shell.
+# A session as of a script in CI, with a stopped process. The kernel sends SIGHUP to its group if it takes the
+# end of some process in it for that of its shell.
 CALLER = """
 import os, signal, subprocess, sys
 

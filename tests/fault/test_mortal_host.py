@@ -1,4 +1,4 @@
-"""A host that dies just after it forked: the worker's end is the host's, and counts as nobody's vain start."""
+"""A host that dies just after it forked: the worker ended with its host, which does not count as a failed start."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from harness import RunCommand
 
 @pytest.mark.parametrize("error", [errno.ENOSYS, errno.EINVAL, errno.EPERM], ids=errno.errorcode.get)
 def test_no_descriptor_leaks_without_close_range(run_job: RunCommand, tmp_path: Path, error: int) -> None:
-    """Linux has it since 5.9 and its flags since 5.11 (EINVAL); filters answer what they like."""
+    """Linux has it since 5.9 and its flags since 5.11 (EINVAL); filters return any error."""
     library = failing.build_library(tmp_path)
     env = failing.environment(library, f"close_range:{error}:1:forever")
     read_end, write_end = os.pipe()

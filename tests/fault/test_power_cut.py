@@ -1,6 +1,7 @@
 """A power cut at any point of a run or of a resume: what was on disk is kept, and `mprun resume` ends the job.
 
-What has to be on disk is looked at after every record; mprun resumes from a sample of the disks. By hand, for every cut instead of a sample, and so many more at random:  MPRUN_CUTS=500 pytest fault/test_power_cut.py
+Every record is followed by a check of what must be on disk; mprun resumes from a sample of the disks. By hand, for
+every cut instead of a sample, and as many more at random:  MPRUN_CUTS=500 pytest fault/test_power_cut.py
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TASKS, HALF, APART = 8, 4, 2
 CUTS = int(os.environ.get("MPRUN_CUTS", "3"))
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 RUN = "runs/out"
-#: What mprun may say of a run of which no task had begun.
+#: What mprun may report for a run of which no task had begun.
 NOT_BEGUN = re.compile(r"there is no run directory|is not a run directory|run the job anew")
 
 SCRIPT = f"""
@@ -46,10 +47,10 @@ def run(number):
 class Cut:
     """A disk after a power cut."""
 
-    at: int  # the record before it
+    at: int  # the last record before it
     how: str
     left: dict[str, bytes | None]
-    begun: bool  # a task had been
+    begun: bool  # a task had begun
     promised: set[int]  # tasks whose results were on disk
 
 
@@ -76,7 +77,7 @@ def lines_of(content: bytes) -> list[tuple[int, int]]:
 
 
 def promised(replayed: disk.Disk, run_dir: Path) -> set[int]:
-    """The tasks that the journal on disk says to be certain."""
+    """The tasks that are certain according to the journal on disk."""
     certain = 0
     for line in replayed.certain(run_dir / "journal.jsonl").splitlines():
         told = json.loads(line)
@@ -114,7 +115,7 @@ def cuts_of(base: disk.Disk, records: list[disk.Record], tmp_path: Path, begun: 
 
 
 def check_certain(left: dict[str, bytes | None], at: int, begun: bool, tasks: set[int]) -> None:
-    """What resume needs is there once a task has begun, and the tensors of each task that is told to be certain."""
+    """What resume needs is there once a task has begun, and the tensors of each task that is reported as certain."""
     if begun:
         assert b"\n" in (left.get(f"{RUN}/journal.jsonl") or b""), ("no journal", at)
         assert json.loads(left.get(f"{RUN}/job.json") or b"{}"), ("no job.json", at)
@@ -155,13 +156,13 @@ def check_results(run: Run, wanted: set[int]) -> None:
 
 
 def check_cuts(cuts: list[Cut], run_mprun: RunCommand, tmp_path: Path) -> None:
-    """Resumes after each."""
+    """Resumes after each cut."""
     faults = []
     for cut in cuts:
         shutil.rmtree(tmp_path / "disk", ignore_errors=True)
         left = dict(cut.left)
         journal = left.get(f"{RUN}/journal.jsonl")
-        if journal:  # the machine has been started anew
+        if journal:  # the machine was rebooted
             left[f"{RUN}/journal.jsonl"] = journal.replace(BOOT.encode(), BOOT[::-1].encode())
         disk.put(left, tmp_path / "disk")
         (tmp_path / "ran").write_text("")
@@ -198,7 +199,7 @@ def on_disk(tmp_path: Path) -> set[int]:
 
 
 def check_recording(replayed: disk.Disk, records: list[disk.Record], run_dir: Path) -> None:
-    """The records tell all that has happened to the files that count."""
+    """The records cover all changes to the files that count."""
     for record in records:
         replayed.apply(record)
     left = replayed.left(disk.everything())
@@ -240,7 +241,7 @@ def test_a_run_that_has_ended_is_on_disk(
 def test_a_power_cut_during_a_resume(
     start_job: StartCommand, run_mprun: RunCommand, recorded: dict[str, str], tmp_path: Path, durability: str
 ) -> None:
-    """After another one, behind which there is a result that does not count."""
+    """After another one, followed by a result that does not count."""
     root = tmp_path / "disk"
     running = start(start_job, durability, recorded)
     wait_until(lambda: len(on_disk(tmp_path)) == HALF, timeout=30, what="results on disk")
@@ -262,7 +263,7 @@ def test_a_power_cut_during_a_resume(
 def test_a_block_that_is_done_is_on_disk(
     start_job: StartCommand, recorded: dict[str, str], tmp_path: Path
 ) -> None:
-    """Nobody runs its tasks again: first its results are on disk, then its name is. And no block is lost."""
+    """No shard runs its tasks again: its results are on disk before its name is. And no block is lost."""
     root, shard = tmp_path / "disk", tmp_path / "disk/shards/1"
     spec = {**spec_of("batch"), "inputs": {"range": HALF}, "balance": "dynamic"}
     scripts = {"job.py": SCRIPT, "events.py": harness.EVENTS}
@@ -271,7 +272,7 @@ def test_a_block_that_is_done_is_on_disk(
     for record in disk.read_records(tmp_path / "log"):
         replayed.apply(record)
         left = replayed.left(disk.nothing_but_certain())
-        if "blocks/1" in left:  # the share that it has made is there with all of its blocks, or not at all
+        if "blocks/1" in left:  # the share that it has created is there with all of its blocks, or not at all
             assert sum(name.startswith("blocks/1/") for name in left) == HALF, (record, left)
         if record.kind == "R" and "/done." in record.other:
             done = sum("done." in name for name in replayed.left(disk.everything()))

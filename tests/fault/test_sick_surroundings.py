@@ -1,6 +1,6 @@
-"""Surroundings that are sick: mprun copes, or ends with a code and a word, and nothing is lost or left.
+"""Broken surroundings: mprun copes, or ends with a code and a message, and nothing is lost or left.
 
-What other tiers show is not repeated: stdout and stderr closed, hangups, results that nobody reads, full disks
+Not repeated from other tiers: stdout and stderr closed, hangups, results that are not read, full disks
 (integration, contract), a removed run directory (test_failing_calls.py), programs without /proc (hangs).
 """
 
@@ -26,7 +26,7 @@ import harness
 from harness import MountDisk, Run, RunCommand, StartCommand, wait_until
 
 HERE = Path(__file__).resolve().parent
-STRANGER = 54321  # a user that nobody is, so that nobody else's processes count for it
+STRANGER = 54321  # a user that does not exist, so that no other user's processes count for it
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can do that")
 
 
@@ -106,7 +106,7 @@ def square(number):
 
 
 def test_a_standard_error_that_nobody_reads(start_job: StartCommand) -> None:
-    """Far more words than the pipe holds, and its reader sleeps: no task waits for it, and no result is lost."""
+    """Far more output than the pipe holds, and its reader sleeps: no task waits for it, and no result is lost."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     os.write(writer, b"x" * 4096)
@@ -116,7 +116,7 @@ def test_a_standard_error_that_nobody_reads(start_job: StartCommand) -> None:
     try:
         lines = running.run_dir / "results.jsonl"
         wait_until(lambda: lines.exists() and lines.read_text().count("\n") == 300, 30, "all results")
-        os.read(reader, 4096)  # the last words may be waited for, until somebody reads
+        os.read(reader, 4096)  # mprun may wait for a reader of its last messages
     finally:
         os.close(reader)
     assert len(check_lines(running.wait())) == 300
@@ -136,7 +136,7 @@ def square(text):
 
 
 def test_a_worker_whose_channel_is_full(start_job: StartCommand, tmp_path: Path) -> None:
-    """More input than its socket holds is queued for a worker that reads none of it: the others work on."""
+    """More input than its socket holds is queued for a worker that reads none of it: the other workers go on."""
     inputs = [f"{number} " + "x" * 300_000 for number in range(40)]
     scripts = {"job.py": BUSY, "events.py": harness.EVENTS}
     scripts["inputs.jsonl"] = "".join(json.dumps(text) + "\n" for text in inputs)
@@ -183,7 +183,7 @@ def row(number):
 
 
 def test_a_file_system_that_cannot_reserve_space(runner: harness.Runner, tmp_path: Path) -> None:
-    """A gathered file gets its size and no blocks: to write to each would take as long as the whole job's writes."""
+    """A gathered file gets its size and no blocks: writing to each would take as long as all writes of the job."""
     launcher = tmp_path / "no_fallocate"
     source = HERE / "no_fallocate.c"
     subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(launcher), str(source)], check=True)
@@ -205,7 +205,7 @@ def test_a_file_system_that_cannot_reserve_space(runner: harness.Runner, tmp_pat
 
 
 def test_logs_that_fill_the_disk(run_job: RunCommand, mount_disk: MountDisk) -> None:
-    """What a worker prints takes the room that its results need: told, and what is there is whole."""
+    """Worker output takes the space that the results need: mprun reports it, and what is there is whole."""
     disk = mount_disk("1m")
     run = run_job({**job(), "inputs": {"range": 2000}}, "--output", disk / "run", scripts={"job.py": LOGS}).check(125)
     assert "No space left on device" in run.stderr, run
@@ -229,7 +229,7 @@ def square(number):
 
 
 def test_a_worker_that_is_stopped_and_continued(start_job: StartCommand, tmp_path: Path) -> None:
-    """Somebody may continue it: it is no hang, and loses nothing but time."""
+    """It may be continued from outside: this is not a hang, and costs only time."""
     spec = job(chunk_size=1, watch={"stall_seconds": 1})
     running = start_job(spec, scripts={"job.py": WAITS, "events.py": harness.EVENTS})
     wait_until(lambda: harness.marks(tmp_path / "pid"), 30, "task 3")
@@ -237,7 +237,7 @@ def test_a_worker_that_is_stopped_and_continued(start_job: StartCommand, tmp_pat
     os.kill(worker, signal.SIGSTOP)
     lines = running.run_dir / "results.jsonl"
     wait_until(lambda: lines.exists() and lines.read_text().count("\n") >= failing.TASKS - 1, 30, "the other tasks")
-    time.sleep(3)  # time for the watch to be wrong in
+    time.sleep(3)  # time for the watch to be wrong
     (tmp_path / "go").write_text("\n")
     os.kill(worker, signal.SIGCONT)
     run = running.wait().check()
@@ -248,7 +248,7 @@ def test_a_worker_that_is_stopped_and_continued(start_job: StartCommand, tmp_pat
 
 @pytest.fixture
 def small_group() -> Iterator[tuple[Path, int]]:
-    """A control group with 120 MiB of memory, and that number."""
+    """A control group with 120 MiB of memory, and that size."""
     size = 120 << 20
     for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, name = line.split(":", 2)
@@ -289,7 +289,7 @@ def square(number):
 def test_the_kernel_kills_for_memory(
     run_job: RunCommand, start_method: str, small_group: tuple[Path, int], retries: int
 ) -> None:
-    """The one that takes too much is killed by its control group: its task is told why, or tried again."""
+    """The control group kills the one that takes too much: its task reports why, or is tried again."""
     group, _ = small_group
 
     def enter() -> None:
@@ -310,7 +310,7 @@ def test_the_kernel_kills_for_memory(
 
 @pytest.fixture(scope="module")
 def everybodys() -> Iterator[Path]:
-    """A copy of mprun that every user may run, in a folder that everybody may write."""
+    """A copy of mprun that every user may run, in a folder that every user may write."""
     with tempfile.TemporaryDirectory(prefix="mprun-sick-") as name:
         folder = Path(name)
         prefix = harness.MPRUN_BIN.resolve().parent.parent
@@ -360,12 +360,12 @@ def test_very_few_descriptors(
     assert re.search(told, run.stderr), run
 
 
-# --- what mprun learns of the system -------------------------------------------------------------
+# --- what mprun reads about the system -----------------------------------------------------------
 
 
 @needs_root
 def test_a_job_without_proc(runner: harness.Runner, tmp_path: Path, start_method: str) -> None:
-    """It runs without what is found there, and says so."""
+    """It runs without the information from there, and says so."""
     without = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
     skip_unless(*without, "true", reason="cannot mount")
     (tmp_path / "job.py").write_text(failing.SCRIPT, encoding="utf-8")
@@ -377,7 +377,7 @@ def test_a_job_without_proc(runner: harness.Runner, tmp_path: Path, start_method
 
 
 def sick(name: str, folder: Path) -> Path:
-    """Compiles a library of this folder that mprun is preloaded with."""
+    """Compiles a library of this folder to be preloaded into mprun."""
     library = folder / f"lib{name}.so"
     flags = ["-shared", "-fPIC", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["cc", *flags, "-o", str(library), str(HERE / f"{name}.c")], check=True)
@@ -395,7 +395,7 @@ def with_clock(library: Path, runs: float, stands: float) -> dict[str, str]:
 
 
 def test_a_clock_that_never_goes(run_job: RunCommand, sick_clock: Path, start_method: str) -> None:
-    """Nothing that has no need of time waits for it."""
+    """What does not depend on time does not wait for it."""
     spec = failing.JOBS[start_method]
     squares(run_job(spec, scripts={"job.py": failing.SCRIPT}, env=with_clock(sick_clock, 0, 1e6)).check())
 
@@ -404,7 +404,7 @@ SLEEPS = "import time\n\n\ndef square(number):\n    time.sleep(600 if number == 
 
 
 def test_a_clock_that_stands_for_a_while(run_job: RunCommand, sick_clock: Path) -> None:
-    """Limits are late by as much, and then kept."""
+    """Limits are late by as much, and then enforced."""
     spec = job(chunk_size=1, limits={"task_seconds": 1, "grace_seconds": 1}, retries=0)
     begun = time.monotonic()
     run = run_job(spec, scripts={"job.py": SLEEPS}, env=with_clock(sick_clock, 0.5, 3)).check(1)
@@ -414,7 +414,7 @@ def test_a_clock_that_stands_for_a_while(run_job: RunCommand, sick_clock: Path) 
 
 # --- memory --------------------------------------------------------------------------------------
 
-BEFORE_MAIN = 300  # allocations, generously, by which libraries make themselves ready
+BEFORE_MAIN = 300  # allocations, generously, that libraries make to initialize
 
 
 @pytest.fixture(scope="module")
@@ -430,9 +430,9 @@ def with_memory(library: Path, folder: Path, plan: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("when", ["once", "forever"])
 def test_memory_that_is_refused(run_job: RunCommand, failing_memory: Path, tmp_path: Path, when: str) -> None:
-    """Wherever that is: one line says so, and what is recorded is whole.
+    """At any place: one line reports it, and what is recorded is whole.
 
-    How often a run allocates varies a little, so that a late place may not be come to; then nothing is missing.
+    The number of allocations varies a little between runs, so a late place may not be reached; then nothing is missing.
     """
     scripts = {"job.py": failing.SCRIPT}
     run_job(failing.JOBS["fork"], scripts=scripts, env=with_memory(failing_memory, tmp_path)).check()

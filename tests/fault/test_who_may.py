@@ -1,4 +1,4 @@
-"""Who may do what: nothing listens, nothing private is told, nothing is executed that nobody asked for."""
+"""Permissions: nothing listens, nothing private is disclosed, nothing is executed that was not asked for."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def note_box(running: Running) -> bytes:
 
 
 def test_nothing_listens(waiting_job: Running, tmp_path: Path) -> None:
-    """No socket of the job has a name, but for the one of notes; none is of the network."""
+    """No socket of the job has a name, except the one of notes; none is a network socket."""
     ours = sockets_of(waiting_job)
     assert ours
     named = []
@@ -95,7 +95,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
 @needs_root
 @pytest.mark.parametrize("start_method", ["fork"])
 def test_a_stranger_says_nothing(waiting_job: Running, tmp_path: Path) -> None:
-    """What another user sends to the socket of notes is thrown away; what the job's own user sends is shown."""
+    """Messages from another user to the socket of notes are discarded; those of the job's own user are shown."""
     address = note_box(waiting_job)
     words = [harness.MPRUN_PYTHON, "-c", SEND, address[1:].decode()]
     subprocess.run(words, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", check=True)
@@ -127,7 +127,7 @@ for pid in pids:
 @needs_root
 @pytest.mark.parametrize("start_method", ["fork"])
 def test_another_user_reaches_nothing(waiting_job: Running, tmp_path: Path) -> None:
-    """Neither records, nor descriptors (by which shared memory is found), nor processes."""
+    """Neither records, nor descriptors (which lead to shared memory), nor processes."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.stat().st_uid == os.geteuid() and folder != Path("/"):
             folder.chmod(folder.stat().st_mode | 0o055)
@@ -139,7 +139,7 @@ def test_another_user_reaches_nothing(waiting_job: Running, tmp_path: Path) -> N
 
 
 def test_a_run_directory_is_private(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
-    """Also where the user's mask forbids nothing."""
+    """Also where the user's umask is 0."""
     spec = {"command": ["true"], "inputs": {"range": 1}}
     if start_method != "fork":
         spec = {"script": "job.py:run", "inputs": {"range": 1}, "start_method": start_method}
@@ -180,7 +180,7 @@ def hostile(tmp_path: Path) -> Path:
     return folder
 
 
-# PATH is looked at once, whatever the start method.
+# PATH is searched once, whatever the start method.
 @pytest.mark.parametrize(
     ("start_method", "path"),
     [*((method, "plain") for method in harness.START_METHODS), *(("fork", path) for path in (":{}", "{}:", "/nowhere::{}"))],
@@ -210,7 +210,7 @@ def test_nor_for_programs(run_mprun: RunCommand, run_job: RunCommand, hostile: P
 
 
 def test_a_planted_link_is_not_followed(run_job: RunCommand, tmp_path: Path) -> None:
-    """The names beside a run directory, too, may be anybody's."""
+    """Names next to a run directory may belong to any user, too."""
     victim = tmp_path / "victim"
     victim.write_text("years of work")
     beside = tmp_path / "beside"
@@ -223,7 +223,7 @@ def test_a_planted_link_is_not_followed(run_job: RunCommand, tmp_path: Path) -> 
 
 
 def test_a_planted_run_directory_is_refused(run_job: RunCommand, tmp_path: Path) -> None:
-    """A link in the place of a file of ours is a reason to take another directory."""
+    """A link in the place of one of mprun's files makes it refuse the directory."""
     victim = tmp_path / "victim"
     victim.write_text("years of work")
     planted = tmp_path / "planted"
@@ -250,7 +250,7 @@ def all_text(run: harness.Run) -> str:
 
 
 def test_secrets_stay_with_the_workers(run_job: RunCommand, start_method: str) -> None:
-    """They get them; the run directory, --explain, a hang's report and messages do not."""
+    """The workers get them; the run directory, --explain, a hang's report and messages do not."""
     script = f"""
 import os
 import threading
@@ -285,7 +285,7 @@ def run(number):
 
 
 def test_usual_names_are_secrets_unasked(run_job: RunCommand) -> None:
-    """Not those that are in mprun's own environment anyway: they are not written at all."""
+    """Secrets in mprun's own environment are not written at all."""
     own = {"OWN_SECRET": "own-173205"}
     spec = {"command": ["true"], "inputs": {"range": 1}, "env": SECRETS}
     run = run_job(spec, "--explain", env=own).check()
@@ -295,7 +295,7 @@ def test_usual_names_are_secrets_unasked(run_job: RunCommand) -> None:
 
 
 def test_what_was_not_kept_comes_from_the_environment(run_job: RunCommand, tmp_path: Path) -> None:
-    """A job.json that mprun has written is a spec again, for whoever knows the secrets."""
+    """A job.json that mprun has written is a valid spec again, given the secrets."""
     script = "import os\n\n\ndef run(number):\n    return os.environ['API_TOKEN']\n"
     spec = {"script": "job.py:run", "inputs": {"range": 1}, "env": {"API_TOKEN": "one"}}
     first = run_job(spec, scripts={"job.py": script}).check()

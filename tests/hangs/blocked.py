@@ -1,4 +1,4 @@
-"""Tells from outside, by /proc alone, that a program is blocked for good."""
+"""Determines from outside, by /proc alone, that a program is blocked for good."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 import harness
 from harness import Process, Running
 
-STILL_SECONDS = 3  # of one and the same picture, before it counts as a hang
+STILL_SECONDS = 3  # without any change, before it counts as a hang
 MPRUN_NAMES = frozenset({"mprun"})
 
 
 class Stillness:
-    """Watches one program, look by look, until nothing of it has moved for STILL_SECONDS.
+    """Watches one program, look by look, until none of its threads has run for STILL_SECONDS.
 
-    A deadline alone would have to be long: on a loaded machine programs are late by many seconds.
-    A thread that was never put on a CPU for seconds, though it was not waiting for one, is blocked:
-    the kernel counts the times that it was. Threads that wait for a moment are seen to run.
+    A deadline alone would have to be long: on a loaded machine programs are many seconds late.
+    A thread that was not put on a CPU for seconds, though it was not waiting for one, is blocked:
+    the kernel counts how often it was. Threads that wait only for a moment are seen to run.
     """
 
     def __init__(
         self, running: Running, states: str = "SDZ", main_only: bool = False, beside: bool = False
     ) -> None:
-        """`states`: in which a thread counts as blocked.
+        """`states`: those in which a thread counts as blocked.
 
-        `main_only`: of its first thread alone; `beside`: of those beside its first thread.
+        `main_only`: only its first thread counts; `beside`: only the threads beside its first thread.
         """
         self.running = running
         self._beside = beside
@@ -37,7 +37,7 @@ class Stillness:
         self._since = time.monotonic()
 
     def look(self, everyone: Mapping[int, Process] | None = None) -> bool:
-        """True once it is still; fails if it has ended. `everyone`: all processes there are."""
+        """True once it is still; fails if it has ended. `everyone`: all existing processes."""
         self.processes = program_processes(self.running, everyone)
         assert self.processes, (
             f"the program has ended\n{self.running.stdout}\n{self.running.stderr}"
@@ -55,7 +55,7 @@ class Stillness:
 
 
 def wait_until_blocked(running: Running, timeout: float = 120) -> list[Process]:
-    """Waits until nothing of the program moves any more; fails if it ended, or moves to the end."""
+    """Waits until no thread of the program runs any more; fails if it ended, or still runs at the timeout."""
     stillness = Stillness(running)
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -76,7 +76,7 @@ def program_processes(
 
 
 def task_folders(processes: Sequence[Process]) -> list[str]:
-    """The folder of each of their threads in /proc; one that cannot be listed stands for itself."""
+    """The folder of each of their threads in /proc; a process whose threads cannot be listed gives that one."""
     folders = []
     for process in processes:
         tasks = Path(f"/proc/{process.pid}/task")

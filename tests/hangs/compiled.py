@@ -27,9 +27,9 @@ def build(
     compiler: str = "cc",
     libraries: Sequence[str] = (),
 ) -> Path:
-    """Compiles cases/SOURCE, or the file of that path, into `folder`; returns what came out.
+    """Compiles cases/SOURCE, or the file of that path, into `folder`; returns the result.
 
-    With OpenMP where the compiler's is libgomp: the cases are about that one.
+    With OpenMP where the compiler uses libgomp: the cases are about that one.
     """
     path = CASES / source
     program = folder / f"{path.stem}-{compiler}"
@@ -43,7 +43,7 @@ def build(
 
 
 def copy_libgomp(folder: Path) -> Path:
-    """A second libgomp under a name of its own inside and out, as wheels bundle it."""
+    """A second libgomp under a file name and soname of its own, as wheels bundle it."""
     found = subprocess.run(
         ["cc", "-print-file-name=libgomp.so.1"], check=True, capture_output=True, text=True
     )

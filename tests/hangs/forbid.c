@@ -1,4 +1,4 @@
-/* Runs its arguments as a command to which the system calls are forbidden by which one process looks into another, as
+/* Runs its arguments as a command that may not use the system calls by which one process inspects another, as
  * containers forbid them by default. */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-"""Runs a case of the corpus under mprun and tells what is wrong with what mprun says of it."""
+"""Runs a case of the corpus under mprun and lists what is wrong with the report."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import harness
 from corpus import Case
 from harness import Run, Running
 
-GAVE_UP = 124  # mprun's exit code for what it ended because it would not have finished
-TERMINATED = 128 + signal.SIGTERM  # as the program behind `--`
+GAVE_UP = 124  # mprun's exit code for a program that it ended because it would not have finished
+TERMINATED = 128 + signal.SIGTERM  # of a program after `--`
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Found:
 
     @property
     def join(self) -> str:
-        """As a person names it: with the line of the program, if it is known."""
+        """In human-readable form: with the line of the program, if it is known."""
         join = self.report.get("join") or {}
         where = f" at {Path(join['file']).name}:{join['line']}" if join.get("file") else ""
         return join.get("call", "none") + where
 
 
 def start(runner: harness.Runner, case: Case, folder: Path) -> tuple[Running, Path]:
-    """Runs the case in `folder` so that mprun ends it; also where the report will be."""
+    """Runs the case in `folder` so that mprun ends it; returns also where the report will be."""
     report = folder / "hang.json"
     options = ["--on-hang", "kill", "--hang-report", report]
     if "stalled" in case.verdicts:
@@ -54,7 +54,7 @@ def start(runner: harness.Runner, case: Case, folder: Path) -> tuple[Running, Pa
 
 
 def finish(case: Case, running: Running, report: Path, timeout: float = 120) -> Found:
-    """Waits until mprun has ended the case, or told of it: who hangs beside main is not ended."""
+    """Waits until mprun has ended the case, or reported it: a case that hangs beside main is not ended."""
     if case.rest == "beside":
         harness.wait_until(lambda: report.is_file() or running.process.poll() is not None, timeout)
         running.send_signal(signal.SIGTERM)
@@ -64,7 +64,7 @@ def finish(case: Case, running: Running, report: Path, timeout: float = 120) -> 
 
 
 def complaints(found: Found) -> Iterator[str]:
-    """All that is wrong."""
+    """Everything that is wrong."""
     if found.run.returncode != (TERMINATED if found.case.rest == "beside" else GAVE_UP):
         yield f"mprun ended with {found.run.returncode}"
     if "done" in found.run.stdout:
@@ -82,7 +82,7 @@ def complaints(found: Found) -> Iterator[str]:
 
 
 def complaints_of_cause(found: Found) -> Iterator[str]:
-    """The cause is the right one, is explained, and names the dead if there are any."""
+    """The cause is the right one, is explained, and names the dead process if there is one."""
     if found.case.causes and found.cause not in found.case.causes:
         yield f"the cause is {found.cause}, not {' or '.join(found.case.causes)}"
     cause = found.report.get("cause", {})
@@ -99,7 +99,7 @@ def complaints_of_cause(found: Found) -> Iterator[str]:
 
 
 def complaints_of_lines(found: Found) -> Iterator[str]:
-    """The join has the right name and line, and the stacks show the line where somebody is stuck."""
+    """The join has the right name and line, and the stacks show the line where a thread is stuck."""
     case = found.case
     join = found.report.get("join") or {}
     if case.joins and not str(join.get("call")).endswith(case.joins):

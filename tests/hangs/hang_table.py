@@ -46,7 +46,7 @@ class Row:
 
 
 def told(counter: Counter[str]) -> str:
-    """What was said; where not always the same, how often."""
+    """What was reported; how often, if it varied."""
     if len(counter) == 1:
         return next(iter(counter))
     return ", ".join(f"{what} ({count})" for what, count in counter.most_common())
@@ -57,7 +57,7 @@ def line(cells: Iterable[str]) -> str:
 
 
 class Rests:
-    """Finds the longest time for which the program rested, looking at it again and again."""
+    """Finds the longest time for which the program was at rest, by looking at it again and again."""
 
     def __init__(self, case: Case, running: Running) -> None:
         self._main_only = case.rest in ("moving", "spinning")

@@ -1,6 +1,6 @@
-"""What the controls meet outside of their own process tree: who writes to them, signals them, holds their lock.
+"""The processes that controls meet outside their own process tree: writers, senders of signals, holders of locks.
 
-Each kind gives the program an argument when it is made, and is asked to act() once the program has
+Each kind gives the program an argument when it is created. Its act() is called once the program has
 printed a line that begins with "ready" and has been left alone for a while.
 """
 
@@ -19,7 +19,7 @@ from harness import Running
 
 
 class Outside:
-    """Nobody: the program comes to its end without help. The base of all the others."""
+    """No process: the program ends without help. The base of all the others."""
 
     acts = False
 
@@ -31,7 +31,7 @@ class Outside:
         """Does what the program waits for."""
 
     def close(self) -> None:
-        """Lets go of what is still held."""
+        """Releases what is still held."""
 
 
 class NamedPipe(Outside):
@@ -60,7 +60,7 @@ class SilentPipe(NamedPipe):
 
 
 class Terminal(Outside):
-    """We sit before a terminal."""
+    """We hold the other end of a terminal."""
 
     acts = True
 
@@ -78,7 +78,7 @@ class Terminal(Outside):
 
 
 class Server(Outside):
-    """We are a server that is slow to accept."""
+    """We are a server that accepts slowly."""
 
     acts = True
 
@@ -101,7 +101,7 @@ class UnixServer(Server):
 
     def __init__(self, folder: Path) -> None:
         Outside.__init__(self, folder)
-        # A short name: such a path has little room.
+        # A short name: the length of such a path is limited.
         self._home = tempfile.TemporaryDirectory(prefix="mprun-test-")
         self.argument = f"{self._home.name}/socket"
         self._server = socket.socket(socket.AF_UNIX)
@@ -189,7 +189,7 @@ class Creator(Outside):
 
 
 class Poster(Outside):
-    """We post the semaphore in a file: by the same program, as another process."""
+    """We post the semaphore in a file: with the same program, as another process."""
 
     acts = True
 
@@ -202,7 +202,7 @@ class Poster(Outside):
 
 
 class LateClient(Outside):
-    """We ask the program, by the same program as another process, after the three seconds of an early word."""
+    """We ask the program, with the same program as another process, after the three seconds of an early report."""
 
     acts = True
 
@@ -222,5 +222,5 @@ class LateClient(Outside):
 
 
 def number_told(running: Running) -> int:
-    """The number behind "ready" in what the program has printed."""
+    """The number after "ready" in what the program has printed."""
     return int(running.stdout.partition("ready ")[2].split()[0])

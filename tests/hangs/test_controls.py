@@ -15,7 +15,7 @@ import harness
 from controls import CONTROLS, Control
 from harness import Running
 
-pytestmark = pytest.mark.xdist_group("controls")  # what it prepares is prepared once
+pytestmark = pytest.mark.xdist_group("controls")  # its setup is done once
 
 PATIENCE = 180  # seconds for all of them, on a slow machine
 
@@ -28,11 +28,11 @@ class Started:
 
     other: controls.Outside
     running: Running
-    ready_since: float | None = None  # for how long it has waited for the one outside
+    ready_since: float | None = None  # since when it has waited for the process outside
     acted: bool = False
 
     def look(self) -> bool:
-        """Acts when it is time to; True once it has ended."""
+        """Acts when it is time; True once it has ended."""
         if self.running.process.poll() is not None:
             return True
         if self.other.acts and not self.acted:
@@ -45,7 +45,7 @@ class Started:
 
 
 def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
-    """Runs all controls side by side, each behind its prefix."""
+    """Runs all controls side by side, each with its prefix."""
     runner = harness.Runner(harness.MPRUN_BIN, folder)
     started = {}
     try:
@@ -66,7 +66,7 @@ def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
         runner.finish()
         for one in started.values():
             one.other.close()
-        # Orphans that end by themselves, such as a forkserver, need a moment.
+        # Orphans that end on their own, such as a forkserver, need a moment.
         try:
             harness.wait_until(lambda: not harness.living_descendants())
         except AssertionError:
@@ -75,7 +75,7 @@ def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
 
 
 def end_of(running: Running) -> tuple[int | None, str, str]:
-    """What is a number in the output differs from run to run."""
+    """Numbers in the output differ from run to run."""
     stdout = re.sub(r"\d+", "N", running.stdout)
     return running.process.poll(), stdout, running.stderr
 
@@ -88,7 +88,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Ends:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
-    """How each of them ends under mprun, with as little patience as they can stand."""
+    """How each of them ends under mprun, with the lowest stall limit that suits it."""
 
     def prefix(control: Control) -> list[str]:
         stall = ["--stall-seconds", str(control.stall_seconds)]
@@ -99,7 +99,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
 
 @controls.each_control
 def test_ends_plain(plain: Ends, control: Control) -> None:
-    """Else there would be nothing to mistake for a hang."""
+    """Otherwise there would be nothing to mistake for a hang."""
     code, stdout, stderr = plain[control.name]
     assert code == 0, stderr
     assert stdout.endswith("done\n")
@@ -116,12 +116,12 @@ def test_ends_watched(watched: Ends, control: Control) -> None:
 
 @controls.each_control
 def test_ends_watched_as_plain(plain: Ends, watched: Ends, control: Control) -> None:
-    """Not a word more, not a word less."""
+    """The output is exactly the same."""
     assert watched[control.name] == plain[control.name]
 
 
 def test_every_program_is_in_the_table() -> None:
-    """And no two entries have one name."""
+    """And no two entries have the same name."""
     sources = {path.name for path in CONTROLS.iterdir() if path.is_file()}
     assert sources == {control.program for control in controls.ALL}
     names = [control.name for control in controls.ALL]

@@ -1,4 +1,4 @@
-"""A program is ended for what is stuck in it only if it can never go on itself: one that copes is told of, and goes on."""
+"""mprun ends a program for what is stuck in it only if it can never continue: one that copes is only reported."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LIMIT = 4.0  # seconds, well above the time within which a hang is proved
 
 @dataclass(frozen=True)
 class Coping:
-    """One program that prints "done" at its end, after it has waited for what is stuck."""
+    """One program that prints "done" at its end, after it has waited for the stuck part."""
 
     program: str
     more: tuple[str, ...] = ()
-    call: str | None = None  # by which it copes, as the report names it
-    limit: bool = True  # the report knows when that ends
+    call: str | None = None  # the call by which it copes, as the report names it
+    limit: bool = True  # the report knows when that call ends
 
     @property
     def name(self) -> str:
@@ -41,7 +41,7 @@ class Coping:
         return [*command, str(seconds), *self.more]
 
     def line_of(self, mark: str) -> int | None:
-        """Where its comment says so."""
+        """The line with this comment."""
         lines = (PROGRAMS / self.program).read_text(encoding="utf-8").splitlines()
         return next((n for n, line in enumerate(lines, 1) if line.endswith(f"# {mark}")), None)
 
@@ -62,7 +62,7 @@ COPING = [
 
 
 def run_it(runner: Runner, folder: Path, program: Coping, seconds: float = LIMIT) -> Run:
-    """Under mprun, which is to end what is hung."""
+    """Runs it under mprun, which ends hung programs."""
     options = ["--on-hang", "kill", "--hang-report", folder / "hang.json"]
     return runner.start(*options, "--", *program.argv(folder, seconds), output=False).wait(120)
 
@@ -74,7 +74,7 @@ def report_in(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("program", COPING, ids=lambda program: program.name)
 def test_copes_under_mprun(runner: Runner, tmp_path: Path, program: Coping) -> None:
-    """It is told of, once, and comes to its end as it does without mprun."""
+    """It is reported, once, and ends as it does without mprun."""
     run = run_it(runner, tmp_path, program).check(0)
     assert run.stdout == "done\n"
     assert run.stderr.count("mprun: hang proved (partial-deadlock)") == 1, run
@@ -97,7 +97,7 @@ def test_copes_under_mprun(runner: Runner, tmp_path: Path, program: Coping) -> N
 
 
 def test_a_program_that_stops_coping_is_ended(runner: Runner, tmp_path: Path) -> None:
-    """When its limits have passed it waits for ever: that is told anew, and ends it."""
+    """When its limits have passed it waits for ever: that is reported again, and ends it."""
     run = run_it(runner, tmp_path, Coping("waits_at_last.py"), 1.5).check(GAVE_UP)
     assert "done" not in run.stdout
     assert run.stderr.count("hang proved (partial-deadlock)") == 1, run
@@ -109,7 +109,7 @@ def test_a_program_that_stops_coping_is_ended(runner: Runner, tmp_path: Path) ->
 
 @pytest.mark.parametrize("middle", ["alone", "busy", "asleep"])
 def test_waits_without_a_limit_reach_the_root(runner: Runner, tmp_path: Path, middle: str) -> None:
-    """Whoever waits for the stuck one is stuck, and who waits for him."""
+    """A process that waits for the stuck one is stuck, and so is one that waits for that process."""
     run = run_it(runner, tmp_path, Coping("joins_middle.py", (middle,))).check(GAVE_UP)
     assert "done" not in run.stdout
     assert report_in(tmp_path)["join"]["line"] == Coping("joins_middle.py").line_of("hangs here")

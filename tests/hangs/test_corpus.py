@@ -1,4 +1,4 @@
-"""The cases of the corpus hang when they are run plain, and where they say so."""
+"""The cases of the corpus hang when they run without mprun, and at the marked line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blocked import Stillness
 from corpus import Case
 from harness import Running
 
-pytestmark = pytest.mark.xdist_group("corpus")  # what it prepares is prepared once
+pytestmark = pytest.mark.xdist_group("corpus")  # its setup is done once
 
 PATIENCE = 180  # seconds for all of them, on a slow machine
 
@@ -80,7 +80,7 @@ def look(case: Case, stillness: Stillness, everyone: dict[int, harness.Process])
     line = case.line_of(corpus.HANGS_HERE)
     if not case.is_python() or line is None or case.rest == "spinning":
         return ""
-    # Python tells where its threads are as it is killed.
+    # Python prints where its threads are when it is killed.
     running.send_signal(signal.SIGABRT)
     running.process.wait()
     if f'File "{case.source}", line {line} in ' in running.stderr:
@@ -89,8 +89,8 @@ def look(case: Case, stillness: Stillness, everyone: dict[int, harness.Process])
 
 
 def end_all(runner: harness.Runner) -> None:
-    """Orphans, too: a case that was asked where it hangs has left its children to us. Trackers of Python come last, by
-    themselves: only they know what shared memory has to be removed."""
+    """Orphans, too: a case that printed where it hangs has left its children to us. Python's trackers end last, on
+    their own: only they know which shared memory must be removed."""
     deadline = time.monotonic() + PATIENCE
     while (below := harness.living_descendants()) and time.monotonic() < deadline:
         harness.kill_all([process for process in below if "resource_tracker import main" not in str(process)])
@@ -104,12 +104,12 @@ def end_all(runner: harness.Runner) -> None:
 
 @corpus.each_case
 def test_hangs_plain(outcomes: dict[str, str], case: Case) -> None:
-    """Else what mprun says of it would show nothing."""
+    """Otherwise mprun's report would prove nothing."""
     assert outcomes[case.name] == ""
 
 
 def test_every_program_is_in_the_table() -> None:
-    """And none is there twice; what only helps a case is known by name."""
+    """And none is there twice; helper files are listed by name."""
     helpers = {"forkserver_warm.py", "forks_beside_regions.c", "import_gate.py", "import_slow.py"}
     sources = {path.name for path in corpus.CASES.iterdir() if path.suffix != ".h"}
     assert sources - helpers == {case.program for case in corpus.ALL}

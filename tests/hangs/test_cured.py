@@ -1,4 +1,4 @@
-"""The cases that an adapter cures: they hang plain, end under mprun, hang with the adapter off."""
+"""The cases that an adapter cures: they hang without mprun, end under mprun, hang with the adapter off."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blocked import wait_until_blocked
 from compiled import CASES, build, copy_libgomp
 from harness import RunCommand, Running, StartCommand
 
-MARKER = "second region\n"  # each program says so right before the step that hangs
+MARKER = "second region\n"  # each program prints this right before the step that hangs
 
 
 def python_case(name: str) -> Callable[[Path], list[str]]:
@@ -42,7 +42,7 @@ def argv(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 
 def expect_hang(running: Running) -> None:
-    """The program comes to its marker and never any further."""
+    """The program reaches its marker and gets no further."""
     harness.wait_until(
         lambda: MARKER in running.stdout or running.process.poll() is not None,
         timeout=120,
@@ -54,14 +54,14 @@ def expect_hang(running: Running) -> None:
 
 
 def test_hangs_without_mprun(start_plain: StartCommand, argv: list[str]) -> None:
-    """Else the test below would show nothing."""
+    """Otherwise the test below would prove nothing."""
     running = start_plain(*argv)
     expect_hang(running)
     running.stop()
 
 
 def test_ends_under_mprun(run_mprun: RunCommand, argv: list[str]) -> None:
-    """And has nothing to say that it would not say plain."""
+    """mprun prints nothing."""
     run = run_mprun("--", *argv, timeout=120).check()
     assert MARKER in run.stdout
     assert run.stdout.endswith("done\n")
@@ -69,7 +69,7 @@ def test_ends_under_mprun(run_mprun: RunCommand, argv: list[str]) -> None:
 
 
 def test_hangs_with_the_adapter_off(start_mprun: StartCommand, argv: list[str]) -> None:
-    """So it is this adapter that cures."""
+    """This shows that this adapter is the cure."""
     running = start_mprun("--", *argv, output=False, env={"MPRUN_ADAPTERS": "-libgomp"})
     expect_hang(running)
     running.stop()

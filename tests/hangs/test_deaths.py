@@ -1,4 +1,4 @@
-"""Deaths are told as they happened: with pid, signal and time, whoever died, and whatever ended after it."""
+"""Deaths are reported as they happened: with pid, signal and time, whichever process died, and whatever ended later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness import Runner
 
 PYTHON = harness.MPRUN_PYTHON
 
-# The first of three children dies of signal 11 while it has the lock; the others end well.
+# The first of three children dies of signal 11 while it holds the lock; the others end normally.
 ONE_OF_THREE = """
 import multiprocessing, os, signal, time
 
@@ -36,7 +36,7 @@ def main():
 main()
 """
 
-# Its parent reads all that it is given: the worker is told to die when the watch has seen it.
+# Its parent reads everything sent to it: the worker dies once the watch has seen it.
 KILLED_LATER = """
 import multiprocessing, os, signal, time
 
@@ -80,7 +80,7 @@ int main(void) {
 
 
 def hang_of(runner: Runner, folder: Path, *program: str | Path) -> tuple[dict[str, Any], int]:
-    """What is reported of a program that hangs; the pid that it has printed."""
+    """The report of a program that hangs, and the pid that it has printed."""
     report = folder / "hang.json"
     run = runner.start("--on-hang", "kill", "--hang-report", report, "--", *program, output=False)
     ended = run.wait(120).check(GAVE_UP)
@@ -104,7 +104,7 @@ def test_the_last_child_is_not_the_one_that_died(runner: Runner, tmp_path: Path)
 
 
 def test_a_worker_without_the_preload_library(runner: Runner, tmp_path: Path) -> None:
-    """The environment is cleared: the watch has to see by itself who is there, and how they end."""
+    """The environment is cleared: the watch has to find the processes, and how they end, on its own."""
     (tmp_path / "pool.py").write_text(KILLED_LATER, encoding="utf-8")
     before = time.time()
     report, pid = hang_of(runner, tmp_path, "env", "-i", PYTHON, tmp_path / "pool.py")
@@ -112,7 +112,7 @@ def test_a_worker_without_the_preload_library(runner: Runner, tmp_path: Path) ->
 
 
 def test_the_child_of_a_static_program(runner: Runner, tmp_path: Path) -> None:
-    """It dies at once; nobody has asked for its status yet."""
+    """It dies at once, and no process has asked for its status yet."""
     source = tmp_path / "static.c"
     source.write_text(STATIC, encoding="utf-8")
     program = build(source, tmp_path, "-static")

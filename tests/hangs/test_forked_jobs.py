@@ -8,7 +8,7 @@ from harness import RunCommand
 
 TASKS = 40
 
-# Whole numbers: the sums do not depend on how the threads share the work.
+# Integers: the sums do not depend on how the threads share the work.
 SCRIPT = """
 import os
 import torch
@@ -42,7 +42,7 @@ def spec(start_method: str) -> dict[str, object]:
 
 
 def test_a_fork_per_task(run_job: RunCommand) -> None:
-    """4 workers x 10 forks compute what spawned ones do, each with a process and team of its own."""
+    """4 workers x 10 forks compute the same as spawned ones, each with a process and team of its own."""
     files = {"task.py": SCRIPT}
     limits = {"tasks_per_worker": 1}
     forked = run_job({**spec("fork"), "limits": limits}, scripts=files, timeout=180).check()
@@ -83,7 +83,7 @@ def forkserver(script: str, preload: str) -> dict[str, object]:
 
 
 def test_a_forkserver_that_was_warmed_up(run_job: RunCommand, tmp_path: Path) -> None:
-    """Its preload used OpenMP: the hooks belong there, too."""
+    """Its preload used OpenMP: the hooks are needed there, too."""
     files = {"task.py": SCRIPT, "warmed.py": WARMED_PRELOAD}
     env = {"PYTHONPATH": str(tmp_path)}
     run = run_job(forkserver("task.py", "warmed"), scripts=files, env=env, timeout=120).check()
@@ -91,7 +91,7 @@ def test_a_forkserver_that_was_warmed_up(run_job: RunCommand, tmp_path: Path) ->
 
 
 def test_a_plain_forkserver_has_one_thread_and_no_hooks(run_job: RunCommand, tmp_path: Path) -> None:
-    """Nothing waits or is ended there: a hook that may only run beside other threads is not called."""
+    """Nothing there waits or is ended: a hook that may only run beside other threads is not called."""
     run = run_job(forkserver("alone.py", "json"), scripts={"alone.py": ALONE}, timeout=120).check()
     assert run.values() == [1] * 6
     assert run.stderr.count("warning") == 0

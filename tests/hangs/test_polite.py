@@ -1,5 +1,5 @@
-"""Who waits for a lock that nobody will free, and has a handler for SIGTERM: nothing is proved, since the handler could
-free it; but it is said soon what would be. Who idles until it is told to end looks the same, and nothing is said."""
+"""A program waits for a lock that will never be freed, and handles SIGTERM: nothing is proved, since the handler could
+free it; but mprun soon reports the likely cause. One that idles until SIGTERM looks the same, and is not reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print("stopped", flush=True)
 
 
 def test_what_only_a_handler_could_release_is_told_soon(runner: Runner) -> None:
-    """Within seconds, though a stall counts from five minutes on; and nothing is ended for it."""
+    """Within seconds, though stalls are reported only after five minutes; and nothing is ended for it."""
     idle = [
         runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, "-c", program, output=False)
         for program in (IDLE, SELF_PIPE)

@@ -1,4 +1,4 @@
-"""Every way in which a Python program forks: the children work, with no change to the program."""
+"""Every way in which a Python program forks: the children work, without any change to the program."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ POOLS = Path(__file__).resolve().parent / "pools"
     ],
 )
 def test_children_work(run_mprun: RunCommand, tmp_path: Path, program: str) -> None:
-    """They can use Python's threads, import and OpenMP; so can their parent afterwards."""
+    """They can use Python's threads, imports and OpenMP; so can their parent afterwards."""
     name, *arguments = program.split()
     environment = {
         "MPRUN_QUIET_SECONDS": "0.2",  # busy threads are never quiet: no need to wait long
-        "JOBLIB_TEMP_FOLDER": str(tmp_path),  # tests beside this one look into /dev/shm
+        "JOBLIB_TEMP_FOLDER": str(tmp_path),  # concurrent tests look into /dev/shm
     }
     run = run_mprun(
         "--",

@@ -1,4 +1,4 @@
-"""The watch where it has fewer rights: it works as always, or says that it does not, and why."""
+"""The watch with fewer rights: it works as always, or reports that it cannot, and why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BOTH = [
 ]
 HIDDEN_PROC = 'mount -t proc -o "hidepid=$0" proc /proc && exec "$@"'
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-# A process of a user's that nobody else's may be looked into: as ssh-agent, or what has passwords.
+# A process that other processes of its user may not inspect, such as ssh-agent or a holder of passwords.
 UNDUMPABLE = """
 import ctypes, threading
 ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
@@ -61,7 +61,7 @@ def installed() -> Iterator[Path]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where every user may write."""
+    """A folder in which every user may write."""
     with tempfile.TemporaryDirectory(prefix="mprun-rights-") as name:
         Path(name).chmod(0o777)
         yield Path(name)
@@ -77,12 +77,12 @@ def runner(installed: Path, folder: Path) -> Iterator[harness.Runner]:
 
 @pytest.fixture
 def mprun(installed: Path) -> list[str]:
-    """mprun, so that it ends what hangs and reports it to hang.json."""
+    """mprun with options to end what hangs and report it to hang.json."""
     return [str(installed / "bin/mprun"), "--on-hang", "kill", "--hang-report", "hang.json"]
 
 
 def unprivileged() -> dict[str, Any]:
-    """For Popen: as a user who may do nothing; as ourselves if we are one."""
+    """For Popen: runs as an unprivileged user; as the current one if that has no privileges."""
     return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if IS_ROOT else {}
 
 
@@ -103,7 +103,7 @@ def check_found(case: Case, running: Running) -> None:
 
 
 def stalled(running: Running, folder: Path) -> tuple[Run, str]:
-    """Waits until it is ended as stalled; why nothing could be proved."""
+    """Waits until it is ended as stalled; returns why nothing could be proved."""
     run = running.wait(120).check(found.GAVE_UP)
     told = found.Found(corpus.ALL[0], run, harness.json.loads((folder / "hang.json").read_text("utf-8")))
     assert (told.verdict, told.cause) == ("stalled", "unknown"), run
@@ -189,7 +189,7 @@ def test_where_proc_hides_others(
 def test_where_a_container_forbids_to_look(
     runner: harness.Runner, mprun: list[str], installed: Path, folder: Path, case: Case
 ) -> None:
-    """ptrace, process_vm_readv, kcmp and pidfd_getfd: /proc tells the same."""
+    """ptrace, process_vm_readv, kcmp and pidfd_getfd: /proc has the same information."""
     forbid = build(Path(__file__).with_name("forbid.c"), folder)
     skip_unless(str(forbid), "true", reason="no seccomp here")
     argv = program_of(case, installed, folder)
@@ -212,7 +212,7 @@ def test_root_without_the_right_to_trace(
 def test_with_yama(
     runner: harness.Runner, mprun: list[str], installed: Path, folder: Path, case: Case
 ) -> None:
-    """In mode 1 whoever is below mprun may be looked into."""
+    """In mode 1 mprun may inspect its descendants."""
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     if not scope.exists():
         pytest.skip("no Yama in this kernel")
@@ -222,13 +222,13 @@ def test_with_yama(
     check_found(case, runner.start_plain(*mprun, "--", *argv, **unprivileged()))
 
 
-# --- says that it cannot -----------------------------------------------------------------------
+# --- reports that it cannot --------------------------------------------------------------------
 
 
 def test_a_process_that_hides_its_memory(
     runner: harness.Runner, mprun: list[str], folder: Path
 ) -> None:
-    """What waits for it is not proved either. It is told which process that is."""
+    """Nor is a hang proved for its waiter. The report names the process."""
     (folder / "hides.py").write_text(UNDUMPABLE, encoding="utf-8")
     (folder / "waits.py").write_text(WAITS_FOR, encoding="utf-8")
     python = harness.MPRUN_PYTHON
@@ -244,7 +244,7 @@ def test_a_process_that_hides_its_memory(
 def test_a_process_that_hides_is_told_of_without_a_stall(
     runner: harness.Runner, installed: Path, folder: Path
 ) -> None:
-    """Once, soon, in words."""
+    """Once, soon, in plain words."""
     (folder / "hides.py").write_text(UNDUMPABLE, encoding="utf-8")
     argv = [installed / "bin/mprun", "--", harness.MPRUN_PYTHON, folder / "hides.py"]
     running = runner.start_plain(*argv, **unprivileged())
@@ -258,7 +258,7 @@ def test_a_process_that_hides_is_told_of_without_a_stall(
 def test_another_users_process(
     runner: harness.Runner, mprun: list[str], installed: Path, folder: Path
 ) -> None:
-    """Of root without the right to trace, as in a container."""
+    """With root that lacks the right to trace, as in a container."""
     less = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
     skip_unless(*less, *AS_NOBODY, "true", reason="no such capability here")
     program = build(NATIVE, folder)
@@ -271,7 +271,7 @@ def test_another_users_process(
 def test_a_pid_namespace_of_its_own(
     runner: harness.Runner, mprun: list[str], folder: Path
 ) -> None:
-    """In its system calls are numbers that are not ours."""
+    """Its system calls contain numbers that mean other processes outside."""
     unshare = ["unshare", "-Urpf", "--mount-proc"]
     skip_unless(*unshare, "true", reason="no user namespaces here", **unprivileged())
     program = build(NATIVE, folder)
@@ -281,7 +281,7 @@ def test_a_pid_namespace_of_its_own(
     assert "in a PID namespace of its own" in why
 
 
-# Two wait for each other's pipe, whose write ends a third one has too, which is root's: it may yet write.
+# Two processes wait for each other's pipe. A third one, which is root's, has both write ends too: it may yet write.
 HOLDS_TOO = """
 import os, subprocess, sys
 reader, writer = os.pipe()
@@ -303,7 +303,7 @@ else:
 def test_a_process_that_proc_does_not_show(
     runner: harness.Runner, mprun: list[str], folder: Path
 ) -> None:
-    """A set-user-ID program below us, with hidepid: no proof without it."""
+    """A set-user-ID program below mprun, with hidepid: no proof without it."""
     for program in ("id", "cat"):
         shutil.copy(f"/usr/bin/{program}", folder / program)
         (folder / program).chmod(0o4755)
@@ -324,7 +324,7 @@ def test_a_process_that_proc_does_not_show(
 
 @needs_root
 def test_without_proc(runner: harness.Runner, mprun: list[str], folder: Path) -> None:
-    """The program runs; one note says that hangs cannot be found, and what helps."""
+    """The program runs; one note reports that hangs cannot be found, and what helps."""
     without = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
     skip_unless(*without, "true", reason="cannot mount")
     run = runner.start_plain(*without, *mprun, "--", "sh", "-c", "echo out; exit 7").wait().check(7)
@@ -332,7 +332,7 @@ def test_without_proc(runner: harness.Runner, mprun: list[str], folder: Path) ->
 
 
 def test_with_the_proc_of_another_namespace(runner: harness.Runner, mprun: list[str]) -> None:
-    """Its numbers are those of strangers: not one of them is watched or signalled."""
+    """Its numbers belong to other processes: none of them is watched or signalled."""
     unshare = ["unshare", "-Urpf"]
     skip_unless(*unshare, "true", reason="no user namespaces here", **unprivileged())
     argv = [*unshare, *mprun, "--", "sh", "-c", "echo out; exit 7"]

@@ -31,7 +31,7 @@ def violations(uses: dict[str, set[str]], order: list[str]) -> list[str]:
 
 
 def test_every_module_is_listed() -> None:
-    """A folder of core/ with code is in the list, and the other way round."""
+    """Every folder of core/ with code is in the list, and the other way round."""
     folders = {path.parent.name for path in (ROOT / "core").glob("*/*.h")}
     assert folders == set(modules())
 
@@ -48,14 +48,14 @@ def test_includes_go_upwards() -> None:
 
 
 def test_one_header_brings_in_the_json_library() -> None:
-    """It takes a second to compile: core/job/json_fwd.h is for those who only name the type."""
+    """It takes a second to compile: core/job/json_fwd.h is for files that only name the type."""
     users = {file.relative_to(ROOT).as_posix() for folder in ("core", "cli", "tests") for file in (ROOT / folder).rglob("*")
              if file.suffix in {".h", ".cc"} and "#include <nlohmann/" in file.read_text(encoding="utf-8")}
     assert users == {"core/job/json.h", "core/job/json_fwd.h"}
 
 
 def test_processes_are_signalled_through_their_identity() -> None:
-    """kill(2) by number is for ProcessRef, for a child that fails between fork and exec, and for asking who is there."""
+    """kill(2) by number is for ProcessRef, for a child that fails between fork and exec, and for an existence check."""
     allowed = {"core/procfs/process_ref.cc", "core/os/process.cc"}
     found = []
     for file in sorted([*(ROOT / "core").rglob("*.cc"), *(ROOT / "cli").rglob("*.cc")]):

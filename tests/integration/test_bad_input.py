@@ -1,4 +1,4 @@
-"""Everything that can be wrong with what mprun is given: said clearly, and nothing is lost."""
+"""Everything that can be wrong with mprun's input: reported clearly, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def limit_descriptors(soft: int, hard: int) -> None:
 
 
 def check_refused(run: Run, *patterns: str) -> None:
-    """Fails unless it ended with 2, said all this, and launched and made nothing."""
+    """Fails unless it ended with 2, printed all this, and launched and created nothing."""
     run.check(2)
     for pattern in patterns:
         assert re.search(pattern, run.stderr), f"nothing of {pattern!r}\n{run}"
@@ -424,7 +424,7 @@ def old_pythons() -> list[str]:
 
 
 def test_interpreter_too_old(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
-    """Said by the file it is given first; here by a Python that lies about its age."""
+    """Reported by the first file that it runs; here by a Python with a false version."""
     python = make_program(
         tmp_path / "aged",
         "#!/bin/sh\n"
@@ -565,7 +565,7 @@ def test_half_a_json_line(run_job: RunCommand, tmp_path: Path) -> None:
 
 
 def test_half_a_json_line_on_a_pipe(start_job: StartCommand) -> None:
-    """Not known before: that task fails and says why, the others do not care."""
+    """Not known in advance: that task fails and reports why, the others are not affected."""
     read_end, write_end = os.pipe()
     running = start_job(
         {**FINE, "inputs": {"jsonl": "-"}}, scripts={"twice.py": TWICE}, stdin=read_end
@@ -625,7 +625,7 @@ def test_empty_standard_input(run_job: RunCommand, start_job: StartCommand, kind
 
 
 def test_input_count_unknown(start_job: StartCommand) -> None:
-    """A pipe that gives one line at a time: each is worked on before the next one comes."""
+    """A pipe that delivers one line at a time: each is processed before the next one arrives."""
     read_end, write_end = os.pipe()
     running = start_job(
         {"script": "up.py:up", "processes": 2, "inputs": {"lines": "-"}},
@@ -717,7 +717,7 @@ def test_disk_full(run_job: RunCommand, mount_disk: MountDisk) -> None:
 
 
 def test_results_copy_on_a_full_disk(run_job: RunCommand) -> None:
-    """The copy is lost and a person is told; the run itself is not harmed."""
+    """The copy is lost and this is reported; the run itself is not harmed."""
     run = run_job(FINE, "--results", "/dev/full", scripts={"twice.py": TWICE})
     assert re.search(r"/dev/full.*No space left on device", run.stderr), run
     assert run.values() == [0, 2, 4, 6]
@@ -750,7 +750,7 @@ def test_too_many_workers(run_job: RunCommand) -> None:
 
 
 def test_4096_workers(run_job: RunCommand, start_method: str) -> None:
-    """For few tasks there are only as many as there are tasks."""
+    """There are no more workers than tasks."""
     spec = {**FINE, "start_method": start_method}
     run = run_job(spec, "-n", "4096", scripts={"twice.py": TWICE}).check()
     assert run.values() == [0, 2, 4, 6]
@@ -758,7 +758,7 @@ def test_4096_workers(run_job: RunCommand, start_method: str) -> None:
 
 
 def test_many_workers_at_once(run_job: RunCommand) -> None:
-    """That many really run at once if asked for."""
+    """That many really run at once if requested."""
     script = """
 from events import mark, wait_for
 
@@ -902,7 +902,7 @@ def run(number):
 def test_a_worker_whose_pipe_is_faster_than_its_host(
     run_job: RunCommand, start_method: str, harm: str, tmp_path: Path
 ) -> None:
-    """A worker ruins its pipe before mprun knows that it exists, and lives on: mprun ends it all the same.
+    """A worker damages its pipe before mprun knows that it exists, and lives on: mprun still ends it.
 
     Until then mprun sleeps: epoll reports a hang-up again and again.
     """
@@ -965,7 +965,7 @@ def run(number):
 
 
 def test_mprun_sleeps_while_a_rank_has_closed_its_pipes(run_job: RunCommand, tmp_path: Path) -> None:
-    """As a rank does that turns itself into a daemon."""
+    """As by a rank that turns itself into a daemon."""
     script = f"""
 import os
 import time
@@ -1159,7 +1159,7 @@ def test_a_string_of_100_mb(run_job: RunCommand, start_method: str) -> None:
 
 
 def test_closures_are_functions_too(run_job: RunCommand, start_method: str) -> None:
-    """Nothing is pickled: whatever is callable can be called."""
+    """Nothing is pickled: any callable can be called."""
     script = """
 import functools
 
@@ -1362,7 +1362,7 @@ def test_options_that_mean_nothing_to_a_program(
 
 
 def test_a_hang_report_that_cannot_be_written(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """The hang is told all the same."""
+    """The hang is still reported."""
     folder = tmp_path / "closed"
     folder.mkdir()
     script = "import os\nos.rmdir('closed')\nread, write = os.pipe()\nos.read(read, 1)\n"
@@ -1376,7 +1376,7 @@ def test_a_hang_report_that_cannot_be_written(run_mprun: RunCommand, tmp_path: P
 
 
 def test_a_limit_of_64_descriptors(run_job: RunCommand, start_method: str) -> None:
-    """Enough for a few workers; for many it is refused, with the cure, before any is launched."""
+    """Enough for a few workers; for many the job is refused, with the cure, before any is launched."""
     spec = {**FINE, "start_method": start_method, "inputs": {"range": 200}}
     run = run_job(
         spec,
@@ -1423,7 +1423,7 @@ def test_a_programs_soft_limit_is_its_own(run_mprun: RunCommand) -> None:
 
 
 def test_standard_descriptors_that_are_closed(run_job: RunCommand) -> None:
-    """`mprun job.json <&- >&-`: what is opened instead must not be taken for them."""
+    """`mprun job.json <&- >&-`: files opened in their place must not be taken for them."""
 
     def close() -> None:
         os.close(0)

@@ -15,7 +15,7 @@ import pytest
 import harness
 from harness import RunCommand, Running, StartCommand, marks, wait_until
 
-# A shard holds its tasks back, one after the other, until the test lets it go on.
+# The tasks of a shard wait, one after the other, until the test lets the shard go on.
 JOB = """
 import os
 
@@ -64,7 +64,7 @@ def results(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def check_merged(run_mprun: RunCommand, run_dir: Path) -> str:
-    """Every task is there, exactly once; returns what merge says."""
+    """Every task is there, exactly once; returns the output of merge."""
     merged = run_mprun("merge", run_dir).check()
     assert [(line["task"], line["status"], line["value"]) for line in results(run_dir)] == [
         (number, "ok", number * number) for number in range(TASKS)
@@ -151,7 +151,7 @@ def test_a_shard_that_comes_back_counts_for_nothing_it_lost(
         os.kill(pid, signal.SIGCONT)
     back = stopped.wait().check()
     assert "another shard has taken over tasks 0 to 1, as this one seemed to be dead" in back.stderr
-    assert [line["task"] for line in results(tmp_path / "all/shards/1")] == [0]  # of the other it began nothing
+    assert [line["task"] for line in results(tmp_path / "all/shards/1")] == [0]  # it did not begin the other one
     check_merged(run_mprun, tmp_path / "all")
     assert {line["worker"] for line in results(tmp_path / "all")} == {1}
 
@@ -175,7 +175,7 @@ def test_an_interrupted_shard_goes_on_with_its_own(
     begun = marks(tmp_path / "began-1")
     third = start_shard(1, {**SPEC, "limits": {"tasks_per_worker": 1}}, "--resume")
     third.wait().check()
-    # Of what ended in the first session one task at most ran again: that which was killed.
+    # Of the tasks that ended in the first session at most one ran again: the one that was killed.
     assert len(marks(tmp_path / "began-1")) <= TASKS + 1 and len(begun) < TASKS
     start_shard(2, {**SPEC, "limits": {"tasks_per_worker": 1}}).wait().check()
     assert not marks(tmp_path / "began-2")
@@ -189,7 +189,7 @@ def test_nobody_waits_for_a_shard_that_has_left(
     left = start_shard(1, SPEC)
     wait_for_tasks(tmp_path, 1, 1)
     left.send_signal(signal.SIGINT)
-    wait_until(lambda: "stopping" in left.stderr, what="mprun to say that it stops")  # two at once may be one
+    wait_until(lambda: "stopping" in left.stderr, what="mprun to say that it stops")  # two at once may merge into one
     left.send_signal(signal.SIGINT)
     left.wait().check(130)
     assert f"{TASKS} ok" in start_shard(2, SPEC).wait(30).check().stderr  # heartbeats are missed after a minute

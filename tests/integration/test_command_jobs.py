@@ -1,4 +1,4 @@
-"""Jobs that execute a program per task: what it is given, what is kept of it, how it can fail."""
+"""Jobs that execute a program per task: its arguments, what is recorded of it, how it can fail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_placeholders(run_job: RunCommand) -> None:
 
 
 def test_no_shell_in_between(run_job: RunCommand, tmp_path: Path) -> None:
-    """Whatever an input holds arrives as it is, as one argument."""
+    """An input arrives unchanged, as one argument, whatever it contains."""
     inputs = [
         "$HOME",
         "`touch owned`",
@@ -95,7 +95,7 @@ def test_output_is_kept_per_task(run_job: RunCommand) -> None:
 
 
 def test_binary_and_long_output(run_job: RunCommand) -> None:
-    """At most 64 KiB of each stream are quoted, all is in the log; bytes stay what they are."""
+    """At most 64 KiB of each stream are quoted, all is in the log; bytes stay unchanged."""
     size = 300_000
     script = (
         "import sys; n = int(sys.argv[1]); sys.stdout.buffer.write(bytes([n]) * 2 + b'x' * "
@@ -118,7 +118,7 @@ def test_binary_and_long_output(run_job: RunCommand) -> None:
 
 
 def test_how_a_command_can_fail(run_job: RunCommand, tmp_path: Path) -> None:
-    """Type, message, exit code or signal, and its output; joblog and summary tell the same."""
+    """Type, message, exit code or signal, and its output; joblog and summary agree."""
     script = (
         "echo out of $1; echo err of $1 >&2; ulimit -c 0; "
         "case $1 in [0-9]*) exit $1;; esac; kill -$1 $$"
@@ -316,7 +316,7 @@ def test_two_thousand_commands(run_job: RunCommand) -> None:
 
 
 def test_joblog_quotes_the_command(run_job: RunCommand) -> None:
-    """So that a shell would take it: GNU parallel's reader can repeat it."""
+    """Quoted for a shell: GNU parallel can read and repeat it."""
     run = run_job(
         {"command": ["echo", "-n", "{}"], "processes": 1, "inputs": {"items": ["a b", "$x", "ok"]}}
     ).check()

@@ -1,4 +1,4 @@
-"""Deadlines that a program sets its threads, and the limits of a job: told with what was late, and where it was."""
+"""Deadlines that a program sets for its threads, and the limits of a job: reported with what was late, and where."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PythonRun = Callable[..., Run]
 
 @pytest.fixture(name="run_python")
 def python_runner(run_mprun: RunCommand, tmp_path: Path) -> PythonRun:
-    """run_python(source, *options) -> Run: a Python program behind `mprun --`."""
+    """run_python(source, *options) -> Run: a Python program under `mprun --`."""
 
     def run(source: str, *options: str | Path) -> Run:
         (tmp_path / "program.py").write_text(source, encoding="utf-8")
@@ -32,12 +32,12 @@ def python_runner(run_mprun: RunCommand, tmp_path: Path) -> PythonRun:
 
 
 def late(run: Run) -> list[str]:
-    """What mprun said is overdue: the labels, in order."""
+    """The labels that mprun reported as overdue, in order."""
     lines = [line for line in run.stderr.splitlines() if line.startswith("mprun: overdue: ")]
     return [line.split('"')[1] for line in lines]
 
 
-# A block that is left only after mprun has told of it.
+# A block that ends only after mprun has reported it.
 WAIT_UNTIL_TOLD = '''
 import os, time
 
@@ -148,7 +148,7 @@ for thread in threads:
     "end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "os.execvp('sleep', ['sleep', '2'])"]
 )
 def test_who_is_gone_is_not_late(run_python: PythonRun, end: str) -> None:
-    """The child's line stays in the board, with a time that passes."""
+    """The child's line stays on the board, and its time passes."""
     run = run_python(f"""
 import os, subprocess, sys, time, mprun
 if sys.argv[1:]:
@@ -221,7 +221,7 @@ C_HEAD = """
 
 @pytest.fixture(name="run_c")
 def c_runner(run_mprun: RunCommand, tmp_path: Path) -> PythonRun:
-    """run_c(source, *options) -> Run: a C program behind `mprun --`."""
+    """run_c(source, *options) -> Run: a C program under `mprun --`."""
 
     def run(source: str, *options: str | Path) -> Run:
         (tmp_path / "program.c").write_text(C_HEAD + source, encoding="utf-8")
@@ -250,7 +250,7 @@ def test_a_c_program_has_deadlines(run_c: PythonRun) -> None:
 
 
 def test_a_thread_that_ends_leaves_nothing(run_c: PythonRun) -> None:
-    """Also where another thread ends the deadline afterwards, and a third has got the line."""
+    """Also where another thread ends the deadline afterwards, and a third has taken the line."""
     run = run_c("""
     static struct mprun_deadline left, kept;
     static void* leave(void* label) {
@@ -276,7 +276,7 @@ def test_a_thread_that_ends_leaves_nothing(run_c: PythonRun) -> None:
 
 
 def test_lines_are_used_again(run_c: PythonRun) -> None:
-    """Of 4095 threads at once each has a line; of those that were there before none is in the way."""
+    """Each of 4095 concurrent threads has a line; earlier threads keep none."""
     run = run_c("""
     enum { MOST = 4095 };
     static pthread_barrier_t begun;

@@ -1,4 +1,4 @@
-"""Devices: who gets which, and what is refused. None is needed: mprun is shown a false /dev."""
+"""Devices: which worker gets which, and what is refused. None is needed: mprun is shown a false /dev."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def job(device: str, start_method: str, workers: int = 2) -> dict[str, Any]:
 
 
 def make_devices(folder: Path, *names: str) -> dict[str, str]:
-    """A directory that stands for /dev, as the variable that points mprun to it."""
+    """A directory in place of /dev; returns the variable that points mprun to it."""
     folder.mkdir()
     for name in names:
         (folder / name).write_text("")
@@ -80,7 +80,7 @@ def test_no_device_of_that_number(run_job: RunCommand, tmp_path: Path) -> None:
 
 
 def test_no_device_visible(run_job: RunCommand, tmp_path: Path) -> None:
-    """Whoever started mprun may have hidden them; the message says so."""
+    """The caller of mprun may have hidden them; the message says so."""
     around = make_devices(tmp_path / "dev", "nvidia0")
     around["CUDA_VISIBLE_DEVICES"] = "-1"
     run = run_job(job("cuda", "spawn"), scripts=FILES, env=around).check(2)
@@ -89,7 +89,7 @@ def test_no_device_visible(run_job: RunCommand, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
 def test_devices_go_round(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
-    """Each worker sees one device, its own, and is told its index."""
+    """Each worker sees one device, its own, and gets its index."""
     around = make_devices(tmp_path / "dev", "nvidia0", "nvidia1", "nvidia10", "nvidiactl")
     run = run_job(job("cuda", start_method, 4), scripts=FILES, env=around)
     assert devices_of(run) == [[n, None, f"cuda:{n}", n] for n in ("0", "1", "10", "0")]
@@ -129,7 +129,7 @@ def test_devices_of_ranks_and_commands(run_job: RunCommand, tmp_path: Path) -> N
 
 
 def test_the_cpu_sees_what_it_saw(run_job: RunCommand, start_method: str) -> None:
-    """Nothing is hidden or added without a device, but that forked workers have the CPU alone."""
+    """Without a device nothing is hidden or added, except that forked workers have only the CPU."""
     run = run_job(job("cpu", start_method), scripts=FILES, env={"CUDA_VISIBLE_DEVICES": "5"})
     seen = ["", "", None, None] if start_method == "fork" else ["5", None, None, None]
     assert devices_of(run) == [seen] * 2

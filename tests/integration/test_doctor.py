@@ -72,7 +72,7 @@ def libgomp() -> Path:
 
 
 def make_old_libgomp(folder: Path) -> Path:
-    """A copy without omp_pause_resource_all, as those from before GCC 9 are."""
+    """A copy without omp_pause_resource_all, as before GCC 9."""
     source = libgomp()
     if not source.is_absolute():  # gcc leaves it to the loader, which knows where it is
         listed = subprocess.run(["ldconfig", "-p"], check=True, capture_output=True, text=True)
@@ -152,7 +152,7 @@ def test_the_open_files_are_those_of_the_shell(mprun: Path, tmp_path: Path) -> N
 
 
 def test_a_machine_without_its_python(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """Nothing can be run: exit code 1, and the rest is shown all the same."""
+    """Nothing can be run: exit code 1, and the rest is still shown."""
     run = run_mprun("doctor", "--python", "/no/such/python").check(1)
     assert "/no/such/python" in run.stdout
     assert "\nmprun cannot work here as it should: python; what limits it:\n" in run.stdout
@@ -218,7 +218,7 @@ def test_an_adapter_that_is_switched_off(run_mprun: RunCommand, forks: Path, off
 
 
 def test_a_program_that_never_forks(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """It is shown as it was at its end; threads that spin after a region are waited for."""
+    """It is shown in its final state; threads that spin after a region are waited for."""
     text = FORKS.replace("fork()", "getpid()").replace("num_threads(3)", "num_threads(2)")
     program = build(tmp_path, "ends", text, "-fopenmp")
     spin = {"GOMP_SPINCOUNT": "1000000"}
@@ -255,7 +255,7 @@ def test_every_copy_is_shown(run_mprun: RunCommand, tmp_path: Path) -> None:
 def test_builds_of_openblas(
     run_mprun: RunCommand, tmp_path: Path, build_number: int, kind: str, symbol: str
 ) -> None:
-    """A stand-in that answers as they do; told apart by that, under the names of wheels too."""
+    """A stand-in that answers as they do; recognized by the answer, under the names of wheels too."""
     text = f"int {symbol}(void) {{ return {build_number}; }}\n"
     library = build(tmp_path, "libblas.so", text, "-shared", "-fPIC")
     program = build(tmp_path, "opens", OPENS)
@@ -266,7 +266,7 @@ def test_builds_of_openblas(
 
 
 def test_processes_that_a_program_starts(run_mprun: RunCommand, forks: Path) -> None:
-    """What has no runtime is named too."""
+    """Programs without a runtime are named too."""
     run = run_mprun("doctor", "--json", "--", "sh", "-c", f"{forks}; exec {forks}").check(5)
     told = report(run)
     assert str(forks) in told["programs"]
@@ -283,7 +283,7 @@ def test_a_program_without_the_adapters(run_mprun: RunCommand, tmp_path: Path) -
 
 
 def test_an_mprun_inside_keeps_its_notes(run_mprun: RunCommand, mprun: Path, forks: Path) -> None:
-    """What the inner one starts is not taken for something to warn of."""
+    """Processes that the inner mprun starts cause no warning."""
     run = run_mprun("doctor", "--", mprun, "--", forks).check(5)
     assert "warning" not in run.stderr
 
@@ -317,7 +317,7 @@ def test_python_with_a_pool(run_mprun: RunCommand, tmp_path: Path) -> None:
 def test_an_isolated_python_is_without_the_adapters_of_python(
     run_mprun: RunCommand, tmp_path: Path, option: str, verdict: str
 ) -> None:
-    """Those in C are in it all the same."""
+    """Those in C are still in it."""
     build(tmp_path, "libmindspore_core.so", "", "-shared")
     program = (
         "import ctypes, os\n"
@@ -375,7 +375,7 @@ def test_a_script_has_the_threads_of_a_job(run_mprun: RunCommand, tmp_path: Path
 def test_a_script_that_cannot_be_imported(
     run_mprun: RunCommand, tmp_path: Path, text: str, words: str
 ) -> None:
-    """Its traceback without our own frames, one message, and the report up to there."""
+    """Its traceback without mprun's own frames, one message, and the report up to there."""
     (tmp_path / "bad.py").write_text(text + "\n", encoding="utf-8")
     run = doctor_python(run_mprun, "bad.py").check(3)
     message = run.stderr.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""`-d events`: the log of a real run, replayed by the simulator (tests/simulation): every decision is the same again."""
+"""`-d events`: the log of a real run, replayed by the simulator (tests/simulation) with the same decisions."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_ddp_with_every_start_method(run_job: RunCommand, start_method: str) -> 
 
 
 def test_ddp_script_runs_without_mprun(tmp_path: Path) -> None:
-    """As torchrun would start it; a file instead of a port, so that no other test can have it."""
+    """As torchrun would start it; with a file instead of a port, so that no concurrent test can use the same one."""
     script = (
         "import runpy, sys, torch.distributed as dist; start = dist.init_process_group;"
         "dist.init_process_group = lambda backend: start("
@@ -255,7 +255,7 @@ def shared_classifier_accuracy(run_dir: Path) -> float:
 
 
 def test_shared_model_of_all_ranks(run_job: RunCommand, start_method: str) -> None:
-    """What is saved is what all ranks have trained: better than what each has begun with."""
+    """The saved model is the one that all ranks have trained: better than what each started with."""
     run = run_job(
         EXAMPLES / "shared/job.json", "-n", "2", "--start-method", start_method, timeout=120
     ).check()
@@ -273,7 +273,7 @@ def test_shared_rows_are_the_same_under_every_start_method(run_job: RunCommand) 
     for name in ("weights.npy", "biases.npy"):
         files = {(run.run_dir / "shared" / name).read_bytes() for run in runs}
         assert len(files) == 1
-        assert set(files.pop()[128:]) != {0}  # what is behind the header
+        assert set(files.pop()[128:]) != {0}  # what follows the header
 
 
 def test_lines(run_job: RunCommand) -> None:

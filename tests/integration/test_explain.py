@@ -1,4 +1,4 @@
-"""`mprun explain`: the list, the pages, and the programs of the pages, which hang and are cured as they say."""
+"""`mprun explain`: the list, the pages, and the programs of the pages, which hang and are cured as documented."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ADAPTERS = {"openmp-after-fork": "-libgomp"}
 
 @dataclass(frozen=True)
 class Page:
-    """What a file of man/causes says."""
+    """The content of a file of man/causes."""
 
     id: str
     summary: str
@@ -50,7 +50,7 @@ class Page:
         return [target]
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """`folder` for what a killed program leaves in a temporary folder."""
+        """`folder` is for temporary files that a killed program leaves."""
         adapters = {"MPRUN_ADAPTERS": ADAPTERS[self.id]} if self.id in ADAPTERS else {}
         return {**harness.library_settings(folder), **adapters}
 
@@ -63,7 +63,7 @@ def read_page(name: str) -> Page:
 
 @pytest.fixture(scope="session")
 def kinds(mprun: Path) -> dict[str, str]:
-    """Of every cause, by its ID: whether it is one of a "proof" or of a "stall"."""
+    """The kind of every cause, by its ID: "proof" or "stall"."""
     listed = subprocess.run([mprun, "explain"], capture_output=True, text=True, check=True).stdout
     return dict(line.split()[:2] for line in listed.splitlines())
 

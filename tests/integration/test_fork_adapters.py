@@ -1,6 +1,6 @@
 """The Python side of the fork hooks: torch, MindSpore, OpenCV, seeds, and the switches of all adapters.
 
-MindSpore and OpenCV cannot be installed here: the tests make packages of the same interface.
+MindSpore and OpenCV cannot be installed here: the tests create packages with the same interface.
 """
 from __future__ import annotations
 

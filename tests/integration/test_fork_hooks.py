@@ -34,7 +34,7 @@ def call(*command: str | Path) -> str:
 
 @pytest.fixture(scope="module", name="prefix")
 def installed(mprun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation that was moved after it was made: its CMake package may know no path."""
+    """An installation that was moved after it was made: its CMake package may not contain its path."""
     folder = tmp_path_factory.mktemp("installation")
     call("cmake", "--install", mprun.parent.parent, "--prefix", folder / "made here")
     return (folder / "made here").rename(folder / "moved here")

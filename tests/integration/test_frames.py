@@ -1,10 +1,10 @@
-"""Frames between a worker and mprun: one is written whole, whoever writes another at the same time."""
+"""Frames between a worker and mprun: each is written whole, even if another thread writes one at the same time."""
 
 from __future__ import annotations
 
 from harness import RunCommand
 
-# Frames are longer than the pipe has room for, so that whoever writes one has to wait in the midst of it.
+# Frames are longer than the pipe has room for, so that each writer has to wait in the middle of one.
 SCRIPT = """
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The harness itself: a check that sees nothing would pass everything."""
+"""The harness itself: a check that sees nothing would accept everything."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_every_test_is_checked_for_leaks(tmp_path: Path, body: str, complaint: s
         f"import os, subprocess\n\ndef test_leak():\n    {body}\n"
     )
     shutil.copy(harness.ROOT / "tests/conftest.py", tmp_path)
-    (tmp_path / "shared").mkdir()  # what is really shared belongs to the tests beside this one
+    (tmp_path / "shared").mkdir()  # the real shared memory belongs to concurrent tests
     done = subprocess.run(
         [harness.MPRUN_PYTHON, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
@@ -144,7 +144,7 @@ def test_every_test_is_checked_for_leaks(tmp_path: Path, body: str, complaint: s
 
 
 def collected(*words: str) -> str:
-    """What pytest says of the tests that it finds."""
+    """What pytest prints about the tests that it finds."""
     argv = [harness.MPRUN_PYTHON, "-m", "pytest", "--collect-only", "-q", *words]
     run = subprocess.run(argv, cwd=harness.ROOT / "tests", capture_output=True, text=True, check=False)
     return run.stdout + run.stderr

@@ -1,4 +1,4 @@
-"""What a process inherits: under `mprun --` as without mprun, and what is different in the processes of a job, and why.
+"""What a process inherits: under `mprun --` as without mprun, and what differs in the processes of a job, and why.
 
 A probe in C (inheritance_programs/probe.c) writes down what it has been given, once started plainly and once by mprun,
 in surroundings that have been changed in every way that a caller can change them.
@@ -33,7 +33,7 @@ CATCHABLE = [
     if number not in (signal.SIGKILL, signal.SIGSTOP)
 ]
 
-# What may be different for a program under `mprun -- COMMAND`, and why. Everything else is as without mprun.
+# What may differ for a program under `mprun -- COMMAND`, and why. Everything else is as without mprun.
 PROGRAM_DIFFERENCES = {
     r"parent": "the supervisor is between the caller and the program",
     r"timer 0": "an alarm that the caller has set ends mprun, and so the program",
@@ -60,9 +60,9 @@ JOB_DIFFERENCES = {
     r"variable MALLOC_(MMAP|TRIM)_THRESHOLD_": "memory that tensors need again is kept",
     RANK_VARIABLES: "as torchrun gives ranks; without libuv, which not every torch has",
 }
-# Of the signals that the caller ignores these have their default action again in jobs: what ends or stops a worker does
-# so, and SIGPIPE ends a pipeline, whoever ignores them (Python, a shell for its background jobs). SIGHUP is not among
-# them: nohup means all. Python catches SIGINT where nobody ignores it.
+# In jobs these signals have their default action again even if the caller ignores them: what ends or stops a worker
+# does so, and SIGPIPE ends a pipeline, whichever program ignores it (Python, a shell for its background jobs). SIGHUP
+# is not among them: nohup means all processes. Python catches SIGINT where it is not ignored.
 RESET_IN_JOBS = "INT QUIT TERM PIPE XFSZ TSTP TTIN TTOU CHLD USR1 USR2".split()
 RESET_BITS = sum(1 << (signal.Signals["SIG" + name] - 1) for name in RESET_IN_JOBS)
 
@@ -189,7 +189,7 @@ def read(path: Path, started: int) -> dict[str, str]:
 
 
 def differences(plain: dict[str, str], seen: dict[str, str], allowed: dict[str, str]) -> list[str]:
-    """One line for each key that is there once only, or has two values, and may not."""
+    """One line for each key that exists only once, or has two values, and must not."""
     return [
         f"{key}: {plain.get(key)!r} plain, {seen.get(key)!r} under mprun"
         for key in sorted({*plain, *seen})
@@ -243,7 +243,7 @@ def test_a_program_has_the_name_it_was_called_by(look: Look, probe: Path, mprun:
 
 
 def test_so_do_copies(look: Look, probe: Path, mprun: Path) -> None:
-    """They have the variables of ranks besides."""
+    """They also have the variables of ranks."""
     where = SURROUNDINGS["all ignored"]
     plain = look([probe], where)
     seen = look([mprun, "-n", "2", "--", probe], where)

@@ -1,4 +1,4 @@
-"""Every kind of inputs, as a function gets them; and what many of them cost."""
+"""Every kind of inputs, as a function gets them; and the cost of many."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_commands_get_rows_and_files(run_job: RunCommand, arrays: Path) -> None:
 
 
 def test_a_file_that_grows_or_shrinks_later(start_job: StartCommand, tmp_path: Path) -> None:
-    """What was there at the start is what counts; less of it is a failure that is told."""
+    """The content at the start counts; if part of it is missing later, the failure is reported."""
     script = """
 from events import mark, wait_for
 
@@ -158,7 +158,7 @@ def run(line):
 
 
 def test_many_tasks_cost_little_memory(start_job: StartCommand) -> None:
-    """At most 64 bytes a task in the supervisor, besides what it needs anyway."""
+    """At most 64 bytes a task in the supervisor, besides its fixed needs."""
     peaks: dict[int, int] = {}
     for tasks in (1_000, 300_000):
         running = start_job(

@@ -57,7 +57,7 @@ if __name__ == "__main__":
     pool.join()
 """
 
-# A child that can never go on, beside a parent that counts.
+# A child that can never continue, beside a parent that counts.
 PARTIAL = """
 import os
 
@@ -156,7 +156,7 @@ def test_a_deadlock_is_proved(
     check_report(report)
     assert report["verdict"] == "deadlock" and report["cause"]["id"] == "lock-cycle"
     assert report["join"]["call"] == "pthread_join"
-    assert report["join"]["waiting_seconds"] is None  # one look does not tell
+    assert report["join"]["waiting_seconds"] is None  # one look does not show it
     (process,) = report["processes"]
     assert process["pid"] == pid and process["ppid"] == os.getpid()
     assert {thread["state"] for thread in process["threads"]} == {"blocked for ever"}
@@ -208,7 +208,7 @@ def test_a_pipe_of_its_own_is_not(run_mprun: RunCommand, start_victim: Any) -> N
 def test_a_file_lock(
     run_mprun: RunCommand, start_victim: Any, tmp_path: Path, ours: bool
 ) -> None:
-    """A lock belongs to the open file: where we have that too, we could give it up."""
+    """A lock belongs to the open file: where the test has that open too, it could release the lock."""
     path = tmp_path / "file"
     path.touch()
     fd = os.open(path if ours else os.devnull, os.O_RDWR)
@@ -349,7 +349,7 @@ def test_an_unprivileged_user_proves_as_well(mprun: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the other tests show it")
     program = _for_everybody(mprun)
-    # A shell is the parent, so that it can be read; it inspects until there is something to tell.
+    # A shell is the parent, so that it can be read; it inspects until there is something to report.
     script = f"""
         {MPRUN_PYTHON} -c 'import os; os.read(os.pipe()[0], 1)' & pid=$!
         for i in $(seq 100); do
@@ -396,9 +396,9 @@ def test_usr1_shows_what_a_job_does(start_job: StartCommand) -> None:
     spec = {"version": 1, "script": "nap.py", "function": "nap", "inputs": {"range": 2}}
     job = start_job({**spec, "processes": 2}, "--progress", "always", scripts={"nap.py": script})
 
-    wait_until(lambda: "started" in job.stderr, 30)  # from now on it takes signals
+    wait_until(lambda: "started" in job.stderr, 30)  # from now on it handles signals
 
-    def answers() -> int:  # the second: no worker is there yet
+    def answers() -> int:  # the second text: no worker is there yet
         return len(re.findall("every process and thread|nothing: there is no process", job.stderr))
 
     def shown() -> bool:

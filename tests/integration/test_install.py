@@ -32,7 +32,7 @@ def test_an_installed_mprun_runs_a_job(prefix: Path, tmp_path: Path) -> None:
 
 
 def test_an_installed_mprun_writes_a_page(prefix: Path, tmp_path: Path) -> None:
-    """All that a page is made of is in the program."""
+    """Everything that a page consists of is in the program."""
     (tmp_path / "work.py").write_text("def double(x):\n    return 2 * x\n")
     program = str(prefix / "bin" / "mprun")
     for words in (["--python", harness.MPRUN_PYTHON, "-q", "--output", "out", "work.py:double", "1", "2"],
@@ -47,7 +47,7 @@ def test_an_installed_mprun_writes_a_page(prefix: Path, tmp_path: Path) -> None:
 
 
 def test_an_installation_is_compiled(prefix: Path) -> None:
-    """Who cannot write there would compile it at every start of a worker."""
+    """A user who cannot write there would compile it at every start of a worker."""
     sources = list((prefix / "lib/mprun/python").rglob("*.py"))
     assert len(sources) > 10
     for source in sources:

@@ -54,7 +54,7 @@ if __name__ == "__main__":
 
 
 def test_semaphores_of_a_forkserver_are_removed(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """Its worker looks like the forkserver, holds the tracker's pipe, and ends only when it is killed."""
+    """Its worker looks like the forkserver, holds the tracker's pipe, and ends only when killed."""
     (tmp_path / "holds.py").write_text(FORKSERVER, encoding="utf-8")
     run = run_mprun("--", harness.MPRUN_PYTHON, "holds.py").check()
     assert run.stdout.startswith("mp-"), str(run)

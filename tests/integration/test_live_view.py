@@ -46,7 +46,7 @@ ROW = r" +\d+  busy +\d+ +\d+s +\d+% +\d+M"
 
 
 class Screen:
-    """A program on a terminal of its own, and what that shows."""
+    """A program on a terminal of its own, and its screen."""
 
     def __init__(
         self, argv: list[str], cwd: Path, env: Mapping[str, str], columns: int, rows: int
@@ -65,7 +65,7 @@ class Screen:
         self.code: int | None = None
 
     def resize(self, columns: int, rows: int) -> None:
-        """As a terminal that cuts lines off, which xterm is."""
+        """Like a terminal that cuts lines off, such as xterm."""
         self.take(0)
         self.shown.resize(rows, columns)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -74,18 +74,18 @@ class Screen:
         os.write(self.fd, keys.encode())
 
     def take(self, seconds: float) -> None:
-        """Shows what has come."""
+        """Shows the available output."""
         while self.code is None and select.select([self.fd], [], [], seconds)[0]:
             try:
                 data = os.read(self.fd, 65536)
-            except OSError:  # EIO: nobody has it open any more
+            except OSError:  # EIO: no process has it open any more
                 break
             self.raw += data
             self.stream.feed(data)
             seconds = 0
 
     def lines(self) -> list[str]:
-        """What a person sees, without the empty lines at the end."""
+        """The visible screen, without the empty lines at the end."""
         text = "\n".join(line.rstrip() for line in self.shown.display).rstrip("\n")
         return text.split("\n")
 
@@ -99,7 +99,7 @@ class Screen:
         return self.lines()
 
     def end(self, timeout: float = 30) -> list[str]:
-        """Waits for the end of the program; returns what the screen shows then."""
+        """Waits for the end of the program; returns the screen at that time."""
         deadline = time.monotonic() + timeout
         while self.code is None:
             self.take(0.05)
@@ -227,7 +227,7 @@ def test_more_workers_than_rows(screen: OpenScreen, tmp_path: Path) -> None:
 
 
 def test_the_summary_is_one_line(screen: OpenScreen, tmp_path: Path) -> None:
-    """Failed, retried, and what the results have brought."""
+    """Failed, retried, and the contents of the results so far."""
     shown = screen(write_job(tmp_path, retries={"on_error": 1}), columns=120)
     shown.until("4/4 busy")
     go(tmp_path, 3)
@@ -313,7 +313,7 @@ def test_no_color(screen: OpenScreen, tmp_path: Path) -> None:
 
 
 def test_a_locale_without_utf8(screen: OpenScreen, tmp_path: Path) -> None:
-    """ASCII only, whatever a task says."""
+    """ASCII only, whatever a task prints."""
     (tmp_path / "large.py").write_text(
         "from events import wait_for\n\n\ndef run(number):\n"
         "    wait_for('go', seconds=60)\n    raise ValueError('größe')\n",
@@ -351,7 +351,7 @@ def test_a_pipe(start_job: StartCommand, tmp_path: Path) -> None:
 
 
 def test_tmux(mprun: Path, tmp_path: Path) -> None:
-    """It breaks lines anew when it gets narrower; what then leaves the screen is out of reach."""
+    """It rewraps lines when it gets narrower; lines that then leave the screen are out of reach."""
     tmux = [shutil.which("tmux") or "", "-f", os.devnull, "-L", f"mprun-{tmp_path.name}"]
     (tmp_path / "job.py").write_text(JOB)
     (tmp_path / "events.py").write_text(harness.EVENTS)

@@ -1,6 +1,6 @@
-"""The word of a shared lock says that somebody sleeps, so that whoever lets the lock go wakes the next one.
+"""The word of a shared lock shows that a thread sleeps, so that the one that releases the lock wakes the next.
 
-mprun also wakes who was forgotten, a few times a second, so that without the mark nothing would fail: it would be slow.
+mprun also wakes forgotten sleepers, a few times a second: without the mark nothing would fail, but be slow.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run(_):
 
 
 def test_a_lock_says_that_somebody_sleeps(run_job: RunCommand) -> None:
-    """The first of two who were asleep has the lock from one who knew of them, and tells of the other in turn."""
+    """The first of two sleepers gets the lock from an owner that knew of them, and marks the other one in turn."""
     job = {"script": "job.py:run", "inputs": {"range": 1}}
     run = run_job(job, scripts={"job.py": SCRIPT}, timeout=60).check()
     unmarked, marked, marked_by_sleepers = run.values()[0]

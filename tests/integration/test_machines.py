@@ -56,7 +56,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_copy_follows_the_working_tree(tree: Path, tmp_path: Path) -> None:
-    """Builds in it stay, and what has not changed keeps its time."""
+    """Builds in it stay, and unchanged files keep their times."""
     copy = tmp_path / "copy"
     (copy / "build").mkdir(parents=True)
     (tree / "build").mkdir()

@@ -1,4 +1,4 @@
-"""The manual pages tell of every option of mprun and every field of the schema, and of no other."""
+"""The manual pages describe every option of mprun and every field of the schema, and no other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def synopsis_of_help(text: str) -> list[str]:
     return [line.strip() for line in usage[1].splitlines()] if usage else []
 
 
-# --- what the pages say, from their mdoc source ------------------------------------------------
+# --- what the pages contain, from their mdoc source --------------------------------------------
 
 
 def section_of_page(page: str, title: str) -> list[str]:
@@ -62,7 +62,7 @@ def options_of_page(page: str) -> dict[str, str]:
 
 
 def flags_of_page(page: str) -> set[str]:
-    """Every flag that is mentioned anywhere, but for the -- in front of a command."""
+    """Every flag that is mentioned anywhere, except the -- in front of a command."""
     return {"-" + flag for flag in re.findall(r"\bFl ([-\w]+)", page)}
 
 
@@ -120,7 +120,7 @@ def properties_of_schema(
 
 
 def alternatives_of_property(value: Mapping[str, Any]) -> list[str]:
-    """What an enumeration, or a pattern such as ^(cpu|cuda:[0-9]+)$, lets one choose from."""
+    """The values that an enumeration, or a pattern such as ^(cpu|cuda:[0-9]+)$, allows."""
     if "enum" in value:
         return [str(word) for word in value["enum"]]
     pattern = re.fullmatch(r"\^\(?([^()]*)\)?\$", value.get("pattern", ""))
@@ -222,7 +222,7 @@ def test_job_page_is_what_the_schema_says(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "check",
     [["mandoc", "-Tlint", "-W", "warning"], ["groff", "-mandoc", "-ww", "-z", "-Tutf8", "-K", "utf8"]],
-    ids=lambda check: check[0],  # groff is what `man --warnings` asks
+    ids=lambda check: check[0],  # groff runs as for `man --warnings`
 )
 def test_the_formatters_have_no_complaint(page: Path, check: list[str]) -> None:
     if shutil.which(check[0]) is None:

@@ -1,4 +1,4 @@
-"""What jobs hold in memory: a model that is forked is there once, arrays stream through the page cache."""
+"""The memory of jobs: a forked model exists once, arrays stream through the page cache."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def evaluate(number):
 
 
 def proportional_bytes(running: Running) -> int:
-    """The PSS of all processes of a job, but for files: those are shared with whatever else runs on the machine."""
+    """The PSS of all processes of a job, without files: those are shared with whatever else runs on the machine."""
     total = 0
     for process in running.children():
         text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
@@ -67,7 +67,7 @@ def proportional_bytes(running: Running) -> int:
 
 
 def test_a_forked_model_is_in_memory_once(start_job: StartCommand, tmp_path: Path) -> None:
-    """Eight workers that evaluate take 1.2 times the model at most, beyond what they take with next to none."""
+    """Eight workers that evaluate take 1.2 times the model at most, beyond what they take with a tiny one."""
     taken = {}
     for side in (8, 3000):
         job = {
@@ -133,7 +133,7 @@ def evaluate(batch):
         preexec_fn=lambda: (memory_group / "cgroup.procs").write_text(str(os.getpid())),
         timeout=300,
     ).check()
-    assert run.summary()["counts"]["retried"] == 0  # nobody was killed for memory
+    assert run.summary()["counts"]["retried"] == 0  # no worker was killed for memory
     result = numpy.load(run.run_dir / "tensors" / "result.npy", mmap_mode="r")
     assert result.shape == (rows, row)
     assert (result[:, 0] == numpy.arange(rows) + 1).all()
@@ -141,7 +141,7 @@ def evaluate(batch):
 
 
 def test_freed_tensors_are_used_again(run_job: RunCommand) -> None:
-    """What a task frees is not given back to the kernel, to be fetched page by page for the next."""
+    """Memory that a task frees is not returned to the kernel and fetched again page by page for the next."""
     job = {"script": "job.py:evaluate", "inputs": {"range": 4}, "processes": 1}
     faults = run_job(job, scripts={"job.py": ACTIVATIONS}).check().values()
     pages_of_one = (4 << 20) // os.sysconf("SC_PAGE_SIZE")

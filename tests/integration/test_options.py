@@ -39,7 +39,7 @@ def resolved(run: harness.Run) -> dict[str, Any]:
 
 
 def write_config(folder: Path, fields: dict[str, Any]) -> None:
-    """The user's configuration below a configuration directory."""
+    """The user's configuration file in a configuration directory."""
     (folder / "mprun").mkdir(parents=True)
     (folder / "mprun/config.json").write_text(json.dumps(fields))
 
@@ -218,7 +218,7 @@ def test_wrong_options(run_job: RunCommand, words: list[str], pattern: str) -> N
 
 
 def test_help_fits_a_screen(run_mprun: RunCommand) -> None:
-    """What it tells of is there; the commands are tried by test_examples and others."""
+    """Everything it mentions exists; test_examples and others try the commands."""
     shown = run_mprun("-h").check().stdout
     assert run_mprun("--help").check().stdout == shown
     lines = shown.splitlines()
@@ -245,7 +245,7 @@ def test_help_and_version(run_mprun: RunCommand) -> None:
 
 @pytest.mark.parametrize("option", ["-d", "--debug"])
 def test_debug_events(run_job: RunCommand, option: str) -> None:
-    """A log of the scheduler's events and actions, which nobody finds who has not asked."""
+    """A log of the scheduler's events and actions, written only on request."""
     run = run_job(SPEC, option, "events", scripts={"job.py": SCRIPT}).check()
     lines = (run.run_dir / "events.log").read_text().splitlines()
     assert lines[0] == "mprun-events 2"
@@ -306,12 +306,12 @@ def test_check_launches_nothing(run_mprun: RunCommand, tmp_path: Path) -> None:
 
 
 def std_files() -> list[str]:
-    """What the harness itself puts beside a run."""
+    """The files that the harness itself puts next to a run."""
     return ["out.stderr", "out.stdout"]
 
 
 def test_a_directory_hides_no_subcommand(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """Folders are often called so; a file of that name is a program."""
+    """Folders often have such names; a file of that name is a program."""
     (tmp_path / "job.json").write_text(json.dumps(SPEC), encoding="utf-8")
     (tmp_path / "job.py").write_text(SCRIPT, encoding="utf-8")
     for word in ("run", "check", "resume", "inspect", "doctor"):
@@ -363,10 +363,10 @@ def start(run_job: RunCommand, tmp_path: Path, spec: dict[str, Any], *words: str
     return run_job(spec, *words, scripts=SCRIPTS)
 
 
-# Those that say what is run, and not only how.
+# Those that determine what is run, and not only how.
 REFUSED = ("--python", "--balance", "--set args")
 
-# Option, jobs that it has an effect on, jobs that it has none on, what is told of the latter.
+# Option, jobs that it affects, jobs that it does not affect, what is reported for the latter.
 KINDS: list[tuple[list[str], list[dict[str, Any]], list[dict[str, Any]], str]] = [
     (["--retries", "0"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
     (["--on-error", "stop"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
@@ -395,7 +395,7 @@ def test_options_and_kinds_of_jobs(
     invalid: list[dict[str, Any]],
     told: str,
 ) -> None:
-    """One without an effect is told, though it says what is so anyway: an error if it says what is run, else a warning."""
+    """One without an effect is reported even if it changes nothing: an error if it says what is run, else a warning."""
     for spec in valid:
         assert "is only valid with" not in start(run_job, tmp_path, spec, *words).check().stderr
     for spec in invalid:
@@ -439,7 +439,7 @@ def test_options_and_subcommands(run_mprun: RunCommand, tmp_path: Path, words: l
 
 
 def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
-    """One that no table names would be refused with no word where it is valid."""
+    """One that no table names would be refused without a reason where it is valid."""
     told = run_mprun("--help-all").check().stdout
     options = dict(re.findall(r"^ +(?:-\w,)?(--[\w-]+)(?: (\S+))?", told, re.MULTILINE))
     assert len(options) > 40 and options["--nodes"] and not options["--wait"]
@@ -458,7 +458,7 @@ def test_fields_of_a_spec_without_an_effect(run_job: RunCommand) -> None:
 
 
 def test_a_configuration_serves_all_kinds_of_jobs(run_job: RunCommand, tmp_path: Path) -> None:
-    """What has no effect on this one is left out, and told nowhere."""
+    """Fields without an effect on this job are left out, without a message."""
     fields = {"retries": 2, "chunk_size": 3, "start_method": "spawn", "balance": "dynamic"}
     write_config(tmp_path / "home/.config", {**fields, "limits": {"tasks_per_worker": 1}})
     for spec in (RANKS, PROGRAM, COMMAND):
@@ -471,7 +471,7 @@ def test_a_configuration_serves_all_kinds_of_jobs(run_job: RunCommand, tmp_path:
 
 
 def test_a_record_of_an_earlier_mprun_is_resumed(run_job: RunCommand, run_mprun: RunCommand) -> None:
-    """Its job.json has fields that were taken then."""
+    """Its job.json has fields that were accepted then."""
     run = run_job({**RANKS}, scripts=SCRIPTS).check()
     record = run.run_dir / "job.json"
     fields = {**json.loads(record.read_text()), "retries": {"on_error": 1}, "on_error": "continue"}
@@ -504,7 +504,7 @@ def test_the_python_of_the_spec(run_job: RunCommand, venv: Path, start_method: s
 def test_the_active_virtual_environment(
     run_mprun: RunCommand, venv: Path, tmp_path: Path
 ) -> None:
-    """Chosen without a word; --python beats it; python3 of PATH without one."""
+    """Chosen without a message; --python beats it; python3 of PATH without one."""
     (tmp_path / "job.py").write_text(SCRIPT)
     (tmp_path / "job.json").write_text(json.dumps(SPEC))
     active = {"VIRTUAL_ENV": str(venv)}

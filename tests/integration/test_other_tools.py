@@ -1,4 +1,4 @@
-"""The table of mprun.1 that tells users of other tools what to write: every line is run, and its outcome compared with that of
+"""The table of mprun.1 for users of other tools: every line is run, and its outcome compared with that of
 the other tool itself."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if __name__ == "__main__":
 
 
 def rows() -> list[tuple[str, str]]:
-    """What is called, and what is written instead."""
+    """The calls, and their replacements."""
     text = PAGE.read_text(encoding="utf-8").split(".Sh COMING FROM OTHER TOOLS\n")[1].split("\n.Sh ")[0]
     found = re.findall(r'^\.It Li "([^\n]*)"\n\.Bd -literal -compact\n(.*?)\n\.Ed$', text, re.MULTILINE | re.DOTALL)
     assert len(found) == text.count(".It ")
@@ -113,7 +113,7 @@ def test_a_line_of_the_table(call: str, instead: str, run_mprun: RunCommand, tmp
         return
     if call[0].islower() and not call.startswith("get_context"):
         expected: Any = sorted(other.stdout.splitlines(keepends=True))
-        if fails:  # what failed has printed, too, but is no value
+        if fails:  # what failed has printed, too, but has no value
             expected = [line for line in expected if line != "got 2\n"]
             assert other.returncode != 0
     else:
@@ -125,7 +125,7 @@ def test_a_line_of_the_table(call: str, instead: str, run_mprun: RunCommand, tmp
 
 
 def test_parallel_goes_on_from_our_joblog(run_mprun: RunCommand, tmp_path: Path) -> None:
-    """joblog.tsv is what --resume of GNU parallel reads: what is in it is not run again."""
+    """GNU parallel's --resume reads joblog.tsv: what is in it is not run again."""
     if shutil.which("parallel") is None:
         pytest.skip("parallel is not installed")
     for name, text in FILES.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness import RunCommand
 
-pytestmark = pytest.mark.xdist_group("package")  # what it prepares is prepared once
+pytestmark = pytest.mark.xdist_group("package")  # its setup is done once
 
 SCRIPT = "def run(number):\n    return number * number\n"
 

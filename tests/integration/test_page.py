@@ -16,7 +16,7 @@ import browser as chromium
 import harness
 from browser import Browser
 
-pytestmark = pytest.mark.xdist_group("page")  # what it prepares is prepared once
+pytestmark = pytest.mark.xdist_group("page")  # its setup is done once
 
 JOB = """
 import os, time
@@ -138,7 +138,7 @@ def text(browser: Browser, selector: str) -> str:
 
 
 def tab_to(browser: Browser, name: str) -> None:
-    """Goes to an element with nothing but the Tab key."""
+    """Goes to an element using only the Tab key."""
     browser.evaluate("document.activeElement.blur(), window.scrollTo(0, 0)")
     for _ in range(60):
         browser.key("Tab")
@@ -148,7 +148,7 @@ def tab_to(browser: Browser, name: str) -> None:
 
 
 def colours_in_timeline(browser: Browser) -> dict[str, int]:
-    """How many pixels of the timeline have which colour."""
+    """The number of timeline pixels of each colour."""
     return dict(
         browser.evaluate(
             "(() => { const seen = document.getElementById('tasks'), found = {};"
@@ -170,7 +170,7 @@ def colour(browser: Browser, name: str) -> str:
 
 
 def check_silence(browser: Browser, page: Path) -> None:
-    """Nothing was told to the console, and nothing but the file itself asked for."""
+    """Nothing was written to the console, and only the file itself was requested."""
     assert browser.complaints == []
     assert browser.requests == [page.resolve().as_uri()]
 
@@ -350,7 +350,7 @@ def test_a_hang_is_a_graph(browser: Browser, make_page: MakePage) -> None:
 
 def test_nothing_of_the_job_executes(browser: Browser, make_page: MakePage) -> None:
     spec = {"inputs": {"range": 3}, "processes": 1}
-    job = HOSTILE.replace("/", "")  # it is called as the file of its spec
+    job = HOSTILE.replace("/", "")  # it is named after the file of its spec
     page = make_page("hostile", spec, HOSTILE_JOB, job=job, returncode=1)
     browser.open(page)
     check_silence(browser, page)

@@ -23,7 +23,7 @@ TEXTS = [  # (text, what it stands on)
     *[("text", "row"), ("muted", "row"), ("failed", "row"), ("mark", "panel")],
     *[(f"on-{kind}", kind) for kind in ("ok", "failed", "retried", "accent")],
 ]
-SHAPES = [  # blocks, borders and marks, where the whole shape tells something
+SHAPES = [  # blocks, borders and marks, where the whole shape carries meaning
     *[(name, ground) for name in ("ok", "failed", "retried", "cancelled", "mark") for ground in ("row", "panel")],
 ]
 
@@ -105,7 +105,7 @@ def test_a_resumed_run_has_its_sessions(run_job: RunCommand, run_mprun: RunComma
 
 
 def assembled(folder: Path, *more: Path) -> tuple[str, str]:
-    """What assemble.py writes: page_parts.cc and the copyright."""
+    """The outputs of assemble.py: page_parts.cc and the copyright."""
     own = folder / "LICENSE"
     own.write_text("Ours.\n", encoding="utf-8")
     assemble.main(str(folder / "parts.cc"), str(folder / "copyright"), str(own), *map(str, more))
@@ -141,7 +141,7 @@ def test_d3_must_not_end_its_script(tmp_path: Path) -> None:
     ],
 )
 def test_a_build_without_d3(d3: str, told: str, tmp_path: Path) -> None:
-    """It is configured, and says so; a d3 without its licence is an error."""
+    """It is configured, and reports it; a d3 without its licence is an error."""
     files = {
         "v3/d3.min.js": "// https://d3js.org v3.5.17\n",
         "bare/dist/d3.min.js": "// https://d3js.org v7.0.0\n",

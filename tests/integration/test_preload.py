@@ -26,7 +26,7 @@ Compile = Callable[..., Path]
 
 
 def run_tool(*command: str | Path) -> str:
-    """What a tool printed; fails with what it said."""
+    """The output of a tool; fails with it."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -54,7 +54,7 @@ def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 
 def warnings_of(run: Run) -> list[str]:
-    """What mprun warned of; fails if anything else was said there."""
+    """The warnings of mprun; fails if there was any other output."""
     lines = run.stderr.splitlines()
     assert all(line.startswith("mprun: warning: ") for line in lines), run
     return [line.removeprefix("mprun: warning: ") for line in lines]
@@ -128,7 +128,7 @@ def test_a_late_hook_refuses_the_fork(hooks: Callable[..., list[str]]) -> None:
 
 
 def test_a_fork_from_inside_libc(hooks: Callable[..., list[str]]) -> None:
-    """forkpty() does not come by our fork(), and cannot be refused."""
+    """forkpty() does not call our fork(), and cannot be refused."""
     assert hooks("add a add b forkpty fork") == [
         "child: prepare-b prepare-a child-a child-b",
         "parent: prepare-b prepare-a parent-a parent-b",
@@ -186,7 +186,7 @@ def test_no_hooks_where_a_program_is_started(hooks: Callable[..., list[str]]) ->
 
 
 def test_the_registry(run_mprun: RunCommand, build: Compile) -> None:
-    """EINVAL, ENOENT, ENOSPC; room comes back. The adapters of our own take some of the 64."""
+    """EINVAL, ENOENT, ENOSPC; room comes back. Our own adapters take some of the 64."""
     run = run_mprun("--", build("registry")).check()
     said = re.fullmatch(r"ENOSPC after (\d+) hooks, (\d+) called\n", run.stdout)
     assert said, run
@@ -295,7 +295,7 @@ def test_a_script_is_noted_by_its_interpreter(
 
 
 def test_programs_started_with_argument_lists(run_mprun: RunCommand, build: Compile) -> None:
-    """By execl and its kin, which go through our hands."""
+    """By execl, execlp and execle, which mprun's library wraps."""
     run = run_mprun("--", build("argument_lists"), harness.MPRUN_PYTHON).check()
     assert run.stdout == "execl a b  c\nexeclp\nexecle 2 3 \n"
     assert f"{harness.MPRUN_PYTHON} is started without LD_PRELOAD" in run.stderr
@@ -344,16 +344,16 @@ def test_the_library_shows_only_its_own(mprun: Path) -> None:
 
 @dataclass(frozen=True)
 class Told:
-    """What a run of the program `history` told, and what it did."""
+    """What a run of the program `history` reported, and what it did."""
 
-    notes: list[tuple[int, str]]  # who sent it, by the kernel's word; the text
+    notes: list[tuple[int, str]]  # the sender, according to the kernel; the text
     children: list[tuple[int, int, int]]  # of each child its number, its parent and the thread
     pid: int  # of the program
     asked: list[int]  # whether the library remembered an alarm
-    alarm: str  # what the environment said of one
+    alarm: str  # the environment's entry for one
 
     def forks(self) -> list[tuple[int, str]]:
-        """Those that tell of a fork."""
+        """Those that report a fork."""
         return [(pid, text) for pid, text in self.notes if text.startswith("fork")]
 
 
@@ -362,7 +362,7 @@ RunHistory = Callable[..., Told]
 
 @pytest.fixture(name="history")
 def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
-    """history("fork alarm=9") runs these steps below the library alone; we are who hears the notes."""
+    """history("fork alarm=9") runs these steps with the library alone; the test receives the notes."""
     library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
     address = f"mprun-test-{os.getpid()}-history"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
@@ -370,7 +370,7 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
         box.bind(f"\0{address}")
 
         def take(program: subprocess.Popen[str]) -> Iterator[tuple[int, str]]:
-            """Until the program has ended and all is read."""
+            """Until the program has ended and everything is read."""
             deadline = time.monotonic() + 120
             box.settimeout(0.05)
             while time.monotonic() < deadline:
@@ -406,7 +406,7 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
 
 
 def test_a_child_tells_of_its_fork(history: RunHistory) -> None:
-    """Who forked it, from which thread, beside how many."""
+    """Its parent, the forking thread, and the number of threads."""
     told = history("fork thread thread fork fork-in-thread")
     expected = [
         (child, f"fork\t{parent}\t{thread}\t{threads}")
@@ -432,7 +432,7 @@ def test_an_alarm_is_remembered(history: RunHistory, clock: str) -> None:
 
 @pytest.mark.parametrize("clock", ["alarm=0", "ualarm=0", "real=0", "virtual=50", "prof=50"])
 def test_what_wakes_nobody_is_not_remembered(history: RunHistory, clock: str) -> None:
-    """No clock is set; or one that stands still while the process waits."""
+    """No clock is set; or one that does not run while the process waits."""
     assert history(f"{clock} asked").asked == [0]
 
 
@@ -455,7 +455,7 @@ def test_an_alarm_outlives_exec(history: RunHistory) -> None:
 
 
 def test_an_alarm_waits_for_nobody(mprun: Path, build: Compile) -> None:
-    """Also where the box of notes is full, which any user can bring about."""
+    """Also where the socket of notes is full, which any user can cause."""
     library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
     address = f"\0mprun-test-{os.getpid()}-full"
     kinds = (socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -490,7 +490,7 @@ def test_history_of_a_job_is_not_for_people(run_job: RunCommand, start_method: s
 
 
 def test_many_forks_and_alarms(run_mprun: RunCommand, build: Compile) -> None:
-    """Faster than anyone listens: what is lost is lost, and nobody waits for long."""
+    """Faster than the reader: what is lost is lost, and no process waits for long."""
     steps = ["many=100000", *["fork"] * 2000]
     run = run_mprun("--", build("history"), *steps, timeout=120).check()
     assert len(run.stdout.splitlines()) == 2000
@@ -519,7 +519,7 @@ print("forked")
 def test_a_fork_that_the_holder_of_the_gil_waits_for(
     run_mprun: RunCommand, build: Compile, tmp_path: Path, thread: str
 ) -> None:
-    """A thread that Python does not know forks as without mprun; one that it knows waits, bounded."""
+    """A thread unknown to Python forks as without mprun; a known one waits, for a limited time."""
     library = build("fork_beside_gil", "-shared", "-fPIC", output="libfork_beside_gil.so")
     program = tmp_path / "program.py"
     program.write_text(BESIDE_GIL.replace("PATIENCE", "60"), encoding="utf-8")
@@ -585,7 +585,7 @@ def test_two_copies_of_libgomp(
 def test_an_old_copy_of_libgomp(
     run_mprun: RunCommand, build: Compile, gomp: Path, tmp_path: Path
 ) -> None:
-    """Is named, with the cure, if it was used; copies beside it are made safe."""
+    """It is named, with the cure, if it was used; copies beside it are made safe."""
     gone = (b"omp_pause_resource_all\0", b"omp_pause_resource_alx\0")
     old = library_with_copy(build, tmp_path, "libgomo.so.1", gone)
     run = run_mprun("--", build("fork_with_libraries"), "idle", gomp, old).check()
@@ -642,7 +642,7 @@ def test_a_program_without_a_sanitizer_hears_of_none(
 def test_a_sanitized_program_keeps_its_options(
     run_mprun: RunCommand, build: Compile, leaks: str
 ) -> None:
-    """Ours is a default, beside which its own count."""
+    """mprun's options are defaults; its own still count."""
     try:
         program = build("plain", "-fsanitize=address", output="plain-address")
     except AssertionError as error:

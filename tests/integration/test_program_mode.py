@@ -40,7 +40,7 @@ def test_programs_that_cannot_be_run(run_mprun: RunCommand, tmp_path: Path) -> N
         ("/no/such/file", 127),
         ("./plain", 126),
         ("/", 126),
-        ("./broken", 127),  # the system says ENOENT of it, too
+        ("./broken", 127),  # the kernel returns ENOENT for it, too
         ("", 127),
     ):
         run = run_mprun("--", program)
@@ -99,7 +99,7 @@ def test_other_descriptors_are_the_programs(tmp_path: Path, mprun: Path) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_are_passed_on(start_mprun: StartCommand, tmp_path: Path, number: int) -> None:
-    """Once; what the program makes of it is its exit code."""
+    """Once; the program decides how it exits."""
     name = signal.Signals(number).name.removeprefix("SIG")
     script = (
         f"trap 'echo got >>got; n=1' {name}; echo >>ready; "
@@ -124,7 +124,7 @@ def test_a_signal_that_ends_the_program(
 
 
 def states(running: Running) -> set[str]:
-    """Of the program, which is a shell, and of mprun, as whoever waits for it sees it."""
+    """Of the program, which is a shell, and of mprun, as its waiting parent sees it."""
     return {
         process.state
         for process in harness.list_processes().values()
@@ -133,7 +133,7 @@ def states(running: Running) -> set[str]:
 
 
 def test_mprun_stops_when_the_program_does(start_mprun: StartCommand, tmp_path: Path) -> None:
-    """Not when it is asked to: a program may have something to do before, or not want to."""
+    """Not when asked to: a program may have something to do first, or refuse."""
     script = (
         "trap 'echo >>asked' TSTP; trap 'echo >>on' USR1; echo >>ready; "
         "until test -e stop; do sleep 0.02; done; trap - TSTP; kill -TSTP $$; exit 9"
@@ -151,7 +151,7 @@ def test_mprun_stops_when_the_program_does(start_mprun: StartCommand, tmp_path: 
 
 
 def test_a_program_that_reads_in_the_background(mprun: Path, tmp_path: Path) -> None:
-    """The shell shows the job as stopped (SIGTTIN), and hears of its end however it ends."""
+    """The shell shows the job as stopped (SIGTTIN), and learns of its end however it ends."""
     script = """
         set -m
         "$@" cat &
@@ -249,7 +249,7 @@ def build_program(folder: Path, name: str, text: str) -> Path:
 def test_a_process_that_forks_and_exits_all_the_time_does_not_escape(
     run_mprun: RunCommand, tmp_path: Path
 ) -> None:
-    """Each of its processes has ended before a look at /proc is over; the fixture finds the last one."""
+    """Each of its processes has ended before a scan of /proc is complete; the fixture finds the last one."""
     build_program(tmp_path, "restless", RESTLESS)
     for _ in range(3):
         run_mprun("--", "sh", "-c", "./restless & sleep 0.05").check()
@@ -258,7 +258,7 @@ def test_a_process_that_forks_and_exits_all_the_time_does_not_escape(
 def test_who_forks_and_exits_does_not_escape_on_a_crowded_machine(
     run_mprun: RunCommand, tmp_path: Path
 ) -> None:
-    """A look at all of /proc then takes long enough for a hundred of them."""
+    """A scan of all of /proc then takes long enough for a hundred of them."""
     build_program(tmp_path, "restless", RESTLESS)
     with subprocess.Popen([build_program(tmp_path, "crowd", CROWD)], stdout=subprocess.PIPE) as crowd:
         try:
@@ -338,7 +338,7 @@ def test_a_function_and_its_inputs(run_mprun: RunCommand, show: str) -> None:
 
 
 def test_arguments_that_look_like_options(run_mprun: RunCommand, show: str) -> None:
-    """Behind the script everything is the script's."""
+    """Everything after the script belongs to the script."""
     python = ["--python", harness.MPRUN_PYTHON]
     run = run_mprun(*python, f"{show}:show", "-n", "--explain", "-q", output=True).check()
     assert [value for _, value, _ in run.values()] == ["-n", "--explain", "-q"]

@@ -1,4 +1,4 @@
-"""Tensors between ranks: torch.distributed and torch.multiprocessing in a script that knows no mprun."""
+"""Tensors between ranks: torch.distributed and torch.multiprocessing in a script that does not use mprun."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ if __name__ == "__main__":
     mprun.result({"exit_code": child.exitcode, "shared": shared.tolist()})
 """
 
-# Named shared memory, for which torch has a helper process beside the rank.
+# Named shared memory, for which torch runs a helper process beside the rank.
 NAMED = """
 import os
 import signal
@@ -124,7 +124,7 @@ wait_for("never", seconds=600)
 
 
 def check_quiet(run: Run) -> None:
-    """Neither the watch nor Python had anything to say, and the run left nothing of its own."""
+    """Neither the watch nor Python reported anything, and the run left nothing of its own."""
     assert run.check().hangs() == []
     for word in ("hang", "stalled", "blocked", "warning", "leaked"):
         assert word not in run.stderr.lower(), run
@@ -156,7 +156,7 @@ def make_temporary() -> Iterator[Path]:
 
 
 def check_tidy(folder: Path) -> None:
-    """Nothing of torch's is left in the folder that jobs had as TMPDIR; conftest looks into /dev/shm."""
+    """No torch files are left in the folder that jobs had as TMPDIR; conftest looks into /dev/shm."""
     assert [path.name for path in folder.iterdir()] == []
 
 
@@ -177,7 +177,7 @@ def test_tensors_in_queues_of_a_rank(
 def test_shared_tensors_of_the_killed(
     start_job: StartCommand, start_method: str, victim: str, tmp_path: Path, temporary: Path
 ) -> None:
-    """Whoever is killed, torch's helpers have the time to remove what the ranks had shared."""
+    """Whichever process is killed, torch's helpers have the time to remove what the ranks had shared."""
     job = {"script": "ranks.py", "args": [victim], "start_method": start_method, "processes": 2}
     scripts = {"ranks.py": NAMED, "events.py": harness.EVENTS}
     running = start_job(job, scripts=scripts, env={"TMPDIR": str(temporary)})

@@ -1,4 +1,4 @@
-"""mprun report: what a run directory tells, for people and for other tools."""
+"""mprun report: the contents of a run directory, human-readable and for other tools."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_junit_has_every_task(run_dir: Path, run_mprun: RunCommand, tmp_path: Pa
 
 
 def test_a_job_writes_junit_itself(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """At its end, failed or not, and just what mprun report would write; where it cannot, nothing is launched."""
+    """At its end, failed or not, and exactly what mprun report would write; where it cannot, nothing is launched."""
     run = run_job({**SPEC, "start_method": "spawn"}, "--junit", "own.xml", scripts={"job.py": JOB}).check(1)
     run_mprun("report", "--junit", "report.xml", run.run_dir).check()
     assert (tmp_path / "own.xml").read_bytes() == (tmp_path / "report.xml").read_bytes()
@@ -101,7 +101,7 @@ def test_a_job_writes_junit_itself(run_job: RunCommand, run_mprun: RunCommand, t
 
 
 def test_events_of_a_worker_do_not_overlap(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """Perfetto drops those that do, by a microsecond too."""
+    """Perfetto drops those that do, even by a microsecond."""
     run = run_job({"script": "job.py:run", "processes": 2, "inputs": {"range": 3000}},
                   scripts={"job.py": "def run(number):\n    return sum(range(number % 100))\n"}).check()  # fmt: skip
     run_mprun("report", "--trace", "t.json", run.run_dir).check()
@@ -114,7 +114,7 @@ def test_events_of_a_worker_do_not_overlap(run_job: RunCommand, run_mprun: RunCo
 
 
 def test_a_run_that_was_killed(start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
-    """It tells what there is, and how to go on."""
+    """It shows the results so far, and how to continue."""
     script = """
 import os, time
 

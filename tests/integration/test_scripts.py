@@ -32,7 +32,7 @@ def run_bash(
 
 @pytest.fixture
 def stubs(tmp_path: Path) -> dict[str, str]:
-    """An environment whose dpkg-query, sudo and id are ours, and apt-get, which logs to LOG."""
+    """An environment with our own dpkg-query, sudo and id, and an apt-get that logs to LOG."""
     folder = tmp_path / "stubs"
     folder.mkdir()
     programs = {

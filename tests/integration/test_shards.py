@@ -206,7 +206,7 @@ def test_submit_and_merge_name_what_is_wrong(run_mprun: RunCommand, tmp_path: Pa
 def test_the_joblog_says_which_node_a_task_was_on(
     run_shards: Any, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
-    """A shard that goes on elsewhere has been on both."""
+    """A shard that continues elsewhere has been on both."""
     spec = {**SPEC, "script": "job.py:stops", "processes": 1, "on_error": "stop", "chunk_size": 1}
     place = {"SLURM_JOB_ID": "1", "SLURM_NNODES": "1"}
     run_shards(spec, 1, of=1, code=1, env={**place, "SLURMD_NODENAME": "n1"})

@@ -1,4 +1,4 @@
-"""How mprun gets into a Python: by a sitecustomize that leaves nothing of itself to be seen."""
+"""How mprun gets into a Python: by a sitecustomize that leaves no visible trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness import RunCommand, StartCommand
 
 POOL_CASE = harness.ROOT / "tests/hangs/cases/pool_openmp.py"
 
-# What a program sees of the start of its interpreter.
+# The state that a program sees at the start of its interpreter.
 LOOK = """
 import json, sys
 own = sys.modules.get("sitecustomize")
@@ -52,7 +52,7 @@ def test_a_program_sees_what_it_sees_without_mprun(
 ) -> None:
     """The same sys.path, the same sitecustomize (the system's, or the user's), nothing on stderr.
 
-    With -S alone our folder stays on the path: nothing of ours runs there that could take it out.
+    With -S alone our folder stays on the path: none of our code runs there that could remove it.
     """
     env = {"PYTHONPATH": f"{own_site}::/no/such/folder"} if own else {}
     argv = [harness.MPRUN_PYTHON, *options, "-c", LOOK]
@@ -72,7 +72,7 @@ def test_a_program_sees_what_it_sees_without_mprun(
 
 @pytest.mark.parametrize("options", [["-I"], ["-E"], ["-S"]])
 def test_a_pool_works_without_sitecustomize(run_mprun: RunCommand, options: list[str]) -> None:
-    """OpenMP is made safe by the C library, which no option of Python's keeps out."""
+    """The C library makes OpenMP safe, and no Python option keeps it out."""
     program = (
         f"import sys, runpy; sys.path[:] = {search_path()!r}; "
         f"runpy.run_path({str(POOL_CASE)!r}, run_name='__main__')"
@@ -82,7 +82,7 @@ def test_a_pool_works_without_sitecustomize(run_mprun: RunCommand, options: list
 
 
 def search_path() -> list[str]:
-    """Where this interpreter, which is the tests', finds its modules."""
+    """Where the interpreter of the tests finds its modules."""
     return [entry for entry in sys.path if "packages" in entry or "lib" in entry]
 
 
@@ -122,5 +122,5 @@ def test_a_sitecustomize_of_the_users_own(
     run = run_mprun("--", *argv, env=env)
     assert run.returncode == plain.returncode
     assert run.stdout == said
-    # The last line: what ends the interpreter is shown with a traceback that has our file in it.
+    # The last line: an error that ends the interpreter is shown with a traceback that has our file in it.
     assert run.stderr.splitlines()[-1:] == plain.stderr.splitlines()[-1:]

@@ -1,4 +1,4 @@
-"""The type stubs tell of what there is, and of nothing else; a script that imports mprun runs alone."""
+"""The type stubs declare what exists, and nothing else; a script that imports mprun runs alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""summary.json is what configs/summary.schema.json says, whatever became of a run."""
+"""summary.json conforms to configs/summary.schema.json, whatever became of a run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_summaries_are_as_the_schema_says(name: str, run_job: RunCommand) -> Non
 
 
 def test_what_is_none_is_refused(run_job: RunCommand) -> None:
-    """The schema allows nothing that it does not tell of."""
+    """The schema allows nothing that it does not describe."""
     summary = run_job({"command": ["true"], "inputs": {"range": 1}}).check().summary()
     for change in ({"more": 1}, {"counts": {}}, {"exit_code": "0"}, {"processes": [{"pid": 1}]}):
         with pytest.raises(jsonschema.ValidationError):

@@ -14,7 +14,7 @@ import harness
 from harness import MPRUN_PYTHON, Run, RunCommand, Running, StartCommand
 
 STORM = Path(__file__).parent / "sync_programs" / "storm.py"
-# Only a wait that nobody ends lets a test take so long.
+# Only a wait that never ends lets a test take so long.
 LONGEST = 120
 
 StartPython = Callable[[str], Running]
@@ -39,11 +39,11 @@ def python_runner(start_python: StartPython) -> RunPython:
     return lambda source: start_python(source).wait(LONGEST)
 
 
-# --- killed in the midst of it -----------------------------------------------------------------
+# --- killed while using it ---------------------------------------------------------------------
 
 
 def test_a_storm_of_kills_below_mprun(run_mprun: RunCommand) -> None:
-    """Nothing is lost but what the dead had in hand, nobody waits for them, and they are named."""
+    """Nothing is lost except what the dead processes held, no process waits for them, and they are named."""
     run = run_mprun(
         "--python", MPRUN_PYTHON, "-n", "1", "--output", "run", STORM, "120", "1", timeout=LONGEST
     ).check()
@@ -201,7 +201,7 @@ def test_as_many_sleepers_are_woken_as_there_is_something_for(run_job: RunComman
     assert run.hangs() == []
 
 
-# --- behind `mprun --` -------------------------------------------------------------------------
+# --- after `mprun --` --------------------------------------------------------------------------
 
 PROGRAM = """
 import os
@@ -514,7 +514,7 @@ def test_objects_can_be_passed_to_processes_that_are_spawned(run_job: RunCommand
     assert run_job(job, scripts={"job.py": script}).check().values() == [[1, 3, 5]]
 
 
-# Overwrites the lock of what has the name (the memory's own: ""), as a stray write of any process could. A name lies
+# Overwrites the lock of the named object (the memory's own: ""), as a stray write of any process could. A name lies
 # 16 bytes after its entry begins, the body's offset 8; a lock is a pthread_mutex_t, whose kind lies 16 bytes in.
 OVERWRITTEN = """
 import ctypes, signal, struct

@@ -1,4 +1,4 @@
-"""What people see: on a terminal (a real pty) and in a pipe."""
+"""Output for users: on a terminal (a real pty) and in a pipe."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_live_line(terminal: StartTerminal, tmp_path: Path) -> None:
-    """One line that is drawn over and over: done, percentage, busy workers; gone at the end."""
+    """One line that is redrawn again and again: done, percentage, busy workers; gone at the end."""
     screen = terminal(write_job(tmp_path))
     screen.expect(r"\r[^\n]*\b3/10\b[^\n]*30%[^\n]*2/2 busy")
     assert "\n" not in screen.output, "progress moved down the screen"
@@ -111,7 +111,7 @@ def test_live_line(terminal: StartTerminal, tmp_path: Path) -> None:
 
 
 def test_live_line_tells_failures_and_rate(terminal: StartTerminal, tmp_path: Path) -> None:
-    """Messages stand above it; what a task says cannot move the cursor."""
+    """Messages stand above it; output of a task cannot move the cursor."""
     (tmp_path / "slow.py").write_text(
         "from events import mark, wait_for\n\n\ndef run(number):\n"
         "    if number == 2:\n        raise ValueError('\\x1b[2Jout of \\x1b[5Aluck\\r')\n"
@@ -218,7 +218,7 @@ def test_results_on_the_terminal(terminal: StartTerminal, tmp_path: Path) -> Non
 
 
 def test_ctrl_c_once(terminal: StartTerminal, tmp_path: Path) -> None:
-    """Running tasks do not notice and finish."""
+    """Running tasks are not affected and finish."""
     screen = terminal(write_job(tmp_path, script="job.py:catch"))
     harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
     screen.type("\x03")
@@ -246,7 +246,7 @@ def test_ctrl_c_twice(terminal: StartTerminal, tmp_path: Path) -> None:
 
 
 def test_ctrl_z(terminal: StartTerminal, tmp_path: Path) -> None:
-    """The shell gets its prompt: mprun stops with its whole job, and goes on when it is told to."""
+    """The shell gets its prompt: mprun stops with its whole job, and goes on when it is continued."""
     screen = terminal(write_job(tmp_path))
     harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
     family = [screen.pid, *(process.pid for process in harness.descendants(screen.pid))]
@@ -265,7 +265,7 @@ def test_ctrl_z(terminal: StartTerminal, tmp_path: Path) -> None:
 
 
 def test_hangup(terminal: StartTerminal, tmp_path: Path) -> None:
-    """The terminal is closed: the job ends, nobody is left, the results so far are there."""
+    """The terminal is closed: the job ends, no process is left, the results so far are there."""
     screen = terminal(write_job(tmp_path, limits={"grace_seconds": 0.3}))
     harness.wait_until(lambda: len(harness.marks(tmp_path / "waits")) == 2, what="two tasks")
     family = [process.pid for process in harness.descendants(screen.pid)]
@@ -308,7 +308,7 @@ def test_ctrl_c_ends_a_program(terminal: StartTerminal, tmp_path: Path) -> None:
 
 
 def test_standard_input_on_a_terminal(terminal: StartTerminal, tmp_path: Path) -> None:
-    """Nobody is asked to type inputs without knowing it."""
+    """mprun never waits silently for typed inputs."""
     screen = terminal(write_job(tmp_path, inputs={"lines": "-"}))
     assert screen.wait() == 2
     assert "standard input is a terminal" in screen.output
@@ -323,7 +323,7 @@ def plain_job() -> dict[str, Any]:
 
 
 def test_plain_output(run_job: RunCommand) -> None:
-    """Whole lines and no control characters, whatever a task says."""
+    """Whole lines and no control characters, whatever a task prints."""
     files = {"job.py": WAITS, "events.py": harness.EVENTS}
     run = run_job(plain_job(), "-v", "--explain", scripts=files, env={"TERM": "xterm"}).check(1)
     assert re.search(r"[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]", run.stderr) is None
@@ -338,7 +338,7 @@ def test_plain_output(run_job: RunCommand) -> None:
 
 
 def test_quiet(run_job: RunCommand) -> None:
-    """Nothing to say about a job that went well; a failure is still told."""
+    """A job that went well prints nothing; a failure is still reported."""
     files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
     run = run_job({**plain_job(), "script": "job.py:run"}, "-q", scripts=files).check()
     assert (run.stdout, run.stderr) == ("", "")
@@ -348,7 +348,7 @@ def test_quiet(run_job: RunCommand) -> None:
 
 
 def test_progress_always(run_job: RunCommand) -> None:
-    """Even if everything else is to be quiet."""
+    """Even if everything else is silent."""
     files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
     spec = {**plain_job(), "script": "job.py:run"}
     run = run_job(spec, "-q", "--progress", "always", scripts=files).check()
@@ -357,7 +357,7 @@ def test_progress_always(run_job: RunCommand) -> None:
 
 
 def test_explain(run_job: RunCommand) -> None:
-    """Each decision with its reason: who set it, or why it was chosen."""
+    """Each decision with its reason: where it was set, or why it was chosen."""
     files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
     spec = {**plain_job(), "script": "job.py:run", "start_method": "spawn"}
     run = run_job(spec, "--explain", "--chunk-size", "3", scripts=files).check()
@@ -408,7 +408,7 @@ def test_many_failures_are_summed_up(run_job: RunCommand) -> None:
 
 
 def test_standard_error_that_goes_away(run_job: RunCommand) -> None:
-    """Nobody listens any more: the job goes on."""
+    """No process reads it any more: the job goes on."""
     files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -57,8 +57,10 @@ def start_with(
 def test_a_hung_program_is_ended_whoever_reads(start_mprun: StartCommand, tmp_path: Path) -> None:
     """Its end does not wait for a reader of the report; the report does."""
     pipe = FullPipe()
-    running = start_with(pipe, start_mprun, tmp_path, STUCK, "--on-hang", "kill")
-    harness.wait_until(lambda: bool(running.children()[1:]), what="the program")
+    report = tmp_path / "hang.json"
+    options = ["--on-hang", "kill", "--hang-report", str(report)]
+    running = start_with(pipe, start_mprun, tmp_path, STUCK, *options)
+    harness.wait_until(report.exists, what="the report")
     harness.wait_until(lambda: not running.children()[1:], what="the end of the program")
     assert running.process.poll() is None  # its last words are not lost
     told = pipe.read_rest()

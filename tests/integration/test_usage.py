@@ -89,7 +89,7 @@ def jobs() -> dict[str, dict[str, Any]]:
 def test_workers_and_their_descendants(
     start_job: StartCommand, tmp_path: Path, kind: str
 ) -> None:
-    """A worker of 100 MiB and its child of 150, which stay until they were seen."""
+    """A worker of 100 MiB and its child of 150, which stay until they have been sampled."""
     running = start_job(
         {**jobs()[kind], "processes": 2}, scripts={"job.py": JOB, "events.py": harness.EVENTS}
     )
@@ -114,7 +114,7 @@ def test_workers_and_their_descendants(
 
 
 def test_commands_of_a_slot_add_up(start_job: StartCommand, tmp_path: Path) -> None:
-    """CPU time of commands that have ended stays with their slot, seen by a look or not."""
+    """CPU time of commands that have ended stays with their slot, whether or not a sample caught them."""
     script = (
         "import time, sys\nfrom events import mark, wait_for\n"
         "while time.process_time() < 0.3: pass\n"  # the kernel counts in ticks, and rounds down
@@ -136,7 +136,7 @@ def test_commands_of_a_slot_add_up(start_job: StartCommand, tmp_path: Path) -> N
 
 
 def cut_short(start_job: StartCommand, tmp_path: Path) -> Path:
-    """The directory of a run that was killed when its worker had been looked at."""
+    """The directory of a run that was killed after its worker had been sampled."""
     running = start_job(
         {"script": "job.py:work", "processes": 1, "inputs": {"items": [0, 0]}},
         scripts={"job.py": JOB, "events.py": harness.EVENTS},

@@ -1,4 +1,4 @@
-"""Jobs whose workers hang: what the watch finds is told, tried again, ended or left alone as asked."""
+"""Jobs whose workers hang: the watch's findings are reported, tried again, ended or left alone as configured."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def spec(function: str, items: Sequence[Any], **fields: Any) -> dict[str, Any]:
 
 
 def place(how: str) -> str:
-    """Where the script hangs, as people are told."""
+    """Where the script hangs, in human-readable form."""
     (number,) = [
         number
         for number, line in enumerate(STUCK.splitlines(), start=1)
@@ -143,7 +143,7 @@ def check_not_touched(run: Run) -> None:
 
 
 def test_stuck_tasks_are_tried_again(run_job: RunCommand, start_method: str) -> None:
-    """By default once more: well if that works, else failed with the line of code it hung at."""
+    """By default once more: ok if that works, else failed with the line of code it hung at."""
     items = ["a", "lock", "event 1", "b", "pipe 1", "c", "d", "e"]
     job = spec("work", items, start_method=start_method, processes=4)
     run = run_job(job, scripts=SCRIPTS).check(1)
@@ -209,7 +209,7 @@ def work(what):
 
 
 def test_found_while_another_works(run_job: RunCommand) -> None:
-    """A proof for one worker needs no rest of the others."""
+    """A proof for one worker does not need the others to be at rest."""
     job = spec("work", ["lock 1", "a"], script="busy.py")
     run = run_job(job, scripts={**SCRIPTS, "busy.py": BUSY}).check()
     assert run.values() == [["lock 1", 2], ["a", 1]]
@@ -303,7 +303,7 @@ def work(how):
 
 @pytest.mark.parametrize("on_hang", ["kill", "retry"])
 def test_a_worker_that_copes_with_a_stuck_child(run_job: RunCommand, on_hang: str) -> None:
-    """It is told of, and left alone: its wait has a limit."""
+    """It is reported, and left alone: its wait has a limit."""
     job = spec("work", ["copes"], script="child.py")
     run = run_job(job, "--on-hang", on_hang, scripts={"child.py": CHILD}).check()
     assert [(result["value"], result["attempt"]) for result in run.results()] == [("copes", 1)]
@@ -315,7 +315,7 @@ def test_a_worker_that_copes_with_a_stuck_child(run_job: RunCommand, on_hang: st
 
 
 def test_a_worker_that_joins_a_stuck_child(run_job: RunCommand) -> None:
-    """Its other thread runs, and does nothing about it."""
+    """Its other thread runs, but does nothing about it."""
     job = spec("work", ["joins"], script="child.py")
     run = run_job(job, scripts={"child.py": CHILD}).check()
     assert [(result["value"], result["attempt"]) for result in run.results()] == [("joins", 2)]
@@ -326,7 +326,7 @@ def test_a_worker_that_joins_a_stuck_child(run_job: RunCommand) -> None:
 
 
 def test_kill_ends_the_job(run_job: RunCommand) -> None:
-    """With 124; what had ended is kept. (That nobody is left is checked for every test.)"""
+    """With 124; finished results are kept. (Every test checks that no process is left.)"""
     job = spec("work", ["a", "b", "lock"])
     run = run_job(job, "--on-hang", "kill", scripts=SCRIPTS).check(124)
     results = run.results()
@@ -354,7 +354,7 @@ def test_report_tells_once_and_goes_on(run_job: RunCommand) -> None:
 
 
 def test_a_command_that_hangs(run_job: RunCommand) -> None:
-    """Also below a shell; another one that waits for the outside is left alone."""
+    """Also below a shell; another one that waits for a process outside is left alone."""
     program = "if [ {} = a ]; then sleep 2; else /usr/bin/python3 stuck.py {}; fi; true"
     job = {
         "command": ["sh", "-c", program],
@@ -385,11 +385,11 @@ def test_a_rank_that_hangs_ends_the_job(run_job: RunCommand) -> None:
     check_hangs(run, 1)
 
 
-# --- what is no hang ---------------------------------------------------------------------------
+# --- what is not a hang ------------------------------------------------------------------------
 
 
 def test_slow_tasks_are_not_touched(run_job: RunCommand, start_method: str) -> None:
-    """Nor are the workers that have nothing to do meanwhile."""
+    """Nor are the workers that are idle meanwhile."""
     items = ["sleep", "loop", "child", "lock"]
     job = spec("slow", items, start_method=start_method, processes=4, chunk_size=1)
     run = run_job(job, scripts=SCRIPTS).check()
@@ -398,7 +398,7 @@ def test_slow_tasks_are_not_touched(run_job: RunCommand, start_method: str) -> N
 
 
 def test_a_command_that_waits_for_the_outside(run_job: RunCommand, tmp_path: Any) -> None:
-    """Whoever opens the other end of a named pipe may be anybody."""
+    """Any process may open the other end of a named pipe."""
     job = {
         "command": ["sh", "-c", "mkfifo {}; cat <{}"],
         "inputs": {"items": ["fifo"]},
@@ -425,7 +425,7 @@ def test_a_worker_that_does_not_exit(run_job: RunCommand, start_method: str) -> 
 
 
 def test_a_setup_that_hangs(run_job: RunCommand) -> None:
-    """There is no worker yet to be tried again: the job cannot be launched."""
+    """There is no worker yet to try again: the job cannot be launched."""
     setup = "import threading\ndef warm_up():\n    threading.Event().wait()\ndef work(n):\n    return n\n"
     job = {"script": "cold.py", "function": "work", "setup": "warm_up", "inputs": {"range": 3}}
     run = run_job({**job, "limits": {"grace_seconds": 1}}, scripts={"cold.py": setup}).check(3)

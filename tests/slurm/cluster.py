@@ -1,8 +1,8 @@
 """A Slurm cluster on this machine, as an ordinary user has it: for tests/slurm.
 
-One slurmctld and some slurmd in a temporary folder, with free ports of their own; nothing of it needs root, and nothing
-is left of it. auth/none is for such a test only. Each node has an init, as a real one has: what a job leaves there becomes
-a child of that, not of the test's, and zombies go away.
+One slurmctld and some slurmd in a temporary folder, with free ports of their own; none of it needs root, and nothing
+of it is left. auth/none is only for such a test. Each node has an init, as a real one has: processes that a job leaves
+become children of that init, not of the test, and zombies are reaped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import harness
 
 PROGRAMS = ("slurmctld", "slurmd", "sinfo", "scontrol", "sbatch", "srun", "scancel", "squeue", "tini")
 
-# States of a job of which nothing is left to come.
+# Final states of a job.
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 
 CONFIGURATION = """\
@@ -64,7 +64,7 @@ PartitionName=tests Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscrib
 
 
 def why_not() -> str | None:
-    """Why no cluster can be had here; None: it can."""
+    """Why no cluster can be started here; None: it can."""
     missing = [name for name in PROGRAMS if find(name) is None]
     if missing:
         return "there is no Slurm to test with: missing " + ", ".join(missing)
@@ -85,7 +85,7 @@ def short_host_name() -> str:
 
 
 def free_ports(count: int) -> int:
-    """The first of `count` neighbouring ports that nobody listens on now."""
+    """The first of `count` neighbouring ports on which no process listens now."""
     for first in range(20000 + os.getpid() % 5000, 32000, count):
         with contextlib.ExitStack() as opened:
             try:
@@ -110,7 +110,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the programs of Slurm need to reach this cluster."""
+        """The variables that programs of Slurm need to reach this cluster."""
         return {"SLURM_CONF": str(self.configuration)}
 
     def __enter__(self) -> Cluster:
@@ -166,7 +166,7 @@ class Cluster:
         self._start(node, "slurmd", "-D", "-N", node)
 
     def cut_power(self, node: str) -> None:
-        """Ends all processes of a node at once, and tells nobody."""
+        """Ends all processes of a node at once, without notice to any other."""
         init = self._daemons.pop(node)
         init.send_signal(signal.SIGSTOP)  # it stays until all others are gone
         while mine := [process for process in harness.descendants(init.pid) if process.alive]:
@@ -175,7 +175,7 @@ class Cluster:
         init.wait()
 
     def command(self, *words: str | Path, stderr: bool = False) -> str:
-        """What a program of Slurm prints, on stderr too if that is asked for; fails as it fails."""
+        """The output of a Slurm program, on stderr too if asked for; fails if it fails."""
         done = subprocess.run(
             [find(str(words[0])) or str(words[0]), *map(str, words[1:])],
             env={**clean_environment(), **self.environment},
@@ -212,7 +212,7 @@ class Cluster:
         harness.wait_until(lambda: self.states(job_id) <= ENDED, timeout, f"the end of job {job_id}")
 
     def logs(self) -> str:
-        """What the daemons said, for a test that failed."""
+        """The logs of the daemons, for a test that failed."""
         return "\n".join(
             f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}"
             for path in sorted(self.folder.glob("*.log"))
@@ -220,5 +220,5 @@ class Cluster:
 
 
 def clean_environment() -> dict[str, str]:
-    """Ours, without another cluster's variables."""
+    """Our environment, without another cluster's variables."""
     return {name: value for name, value in os.environ.items() if not name.startswith("SLURM")}

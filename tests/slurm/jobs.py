@@ -11,7 +11,7 @@ import harness
 from cluster import Cluster
 from harness import EVENTS, MPRUN_PYTHON
 
-# Each task marks its begin; those from 4 on, some of each of two shards, wait until they may end.
+# Each task marks its start; those from 4 on, some of each of two shards, wait until they may end.
 PATIENT = """
 import os
 

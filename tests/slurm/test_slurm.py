@@ -1,4 +1,4 @@
-"""mprun inside the allocations of a real Slurm: shards, their places, their ends, and what all of them come to."""
+"""mprun inside the allocations of a real Slurm: shards, their locations, their ends, and the merged outcome."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_shard_that_was_killed_goes_on(cluster: Cluster, tmp_path: Path, mprun
     cluster.wait_for_end(second)
     run_mprun("merge", tmp_path / "out").check()
     assert results(tmp_path / "out") == squares(10)
-    assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+    assert marks(tmp_path / "began").count("0") == 1  # finished tasks did not run again
 
 
 def cwd_of(pid: int) -> bytes:

@@ -1,4 +1,4 @@
-"""mprun submit --wait, and what may happen meanwhile: Ctrl-C, and all that ends a job before it is done."""
+"""mprun submit --wait, and what may happen meanwhile: Ctrl-C, and everything that ends a job early."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Submit = Callable[[], Terminal]
 
 @pytest.fixture
 def submitted(cluster: Cluster, tmp_path: Path, mprun: Path) -> Iterator[Terminal]:
-    """mprun submit --wait for two shards that are at work and wait for the file go."""
+    """mprun submit --wait for two shards that are running and wait for the file go."""
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     words = [mprun.resolve(), "submit", "--wait", "--nodes", "2", "--output", "out", job]
     variables = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "xterm", **cluster.environment}
@@ -33,13 +33,13 @@ def submitted(cluster: Cluster, tmp_path: Path, mprun: Path) -> Iterator[Termina
 
 
 def number_of(terminal: Terminal, folder: Path) -> str:
-    """Of the batch job, once both shards work."""
+    """The number of the batch job, once both shards work."""
     wait_until(lambda: {"4", "5"} <= set(marks(folder / "began")), 30, "both shards to work")
     return terminal.expect(r"mprun: job (\d+);").group(1)
 
 
 def offer(terminal: Terminal, times: int = 1) -> None:
-    """Presses Ctrl-C and waits for what is offered, the `times`th time."""
+    """Presses Ctrl-C and waits for the offer, the `times`th time."""
     terminal.type(CTRL_C)
     terminal.expect(rf"(?s)({OFFER}.*){{{times}}}")
 
@@ -74,7 +74,7 @@ def test_ctrl_c_can_cancel_the_job(
     again = ["submit", "--wait", "--nodes", "2", "--output", "out", tmp_path / "job.json"]
     run_mprun(*again, env=cluster.environment).check()
     assert results(tmp_path / "out") == squares(10)
-    assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+    assert marks(tmp_path / "began").count("0") == 1  # finished tasks did not run again
 
 
 def test_ctrl_c_can_be_taken_back(tmp_path: Path, submitted: Terminal) -> None:
@@ -102,7 +102,7 @@ def test_ctrl_c_twice_leaves_the_job_running(cluster: Cluster, tmp_path: Path, s
 def test_who_waits_goes_on_with_a_job_that_begins_anew(
     how: str, cluster: Cluster, tmp_path: Path, start_mprun: StartCommand
 ) -> None:
-    """requeue: all shards put their work back. power: a node is gone, and another one takes its place."""
+    """requeue: all shards return their work. power: a node is gone, and another one takes its place."""
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     words = ["submit", "--wait", "--nodes", "2", "--output", "out", job]
     waiting = start_mprun(*words, env=cluster.environment)
@@ -115,7 +115,7 @@ def test_who_waits_goes_on_with_a_job_that_begins_anew(
     else:
         cluster.cut_power("n2")
         cluster.command("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
-    # The shard of the node that was not hurt puts its work back, too.
+    # The shard of the node that was not hit returns its work, too.
     stopped = tmp_path / "out/shards/1/summary.json"
     wait_until(stopped.exists, 30, "the first shard to put its work back")
     assert summary(stopped.parent)["exit_code"] == 128 + 15
@@ -125,7 +125,7 @@ def test_who_waits_goes_on_with_a_job_that_begins_anew(
     hosts = {line.split("\t")[1] for line in (tmp_path / "out/joblog.tsv").read_text().splitlines()[1:]}
     assert hosts == ({"n1", "n2"} if how == "requeue" else {"n1", "n3"})
     assert results(tmp_path / "out") == squares(10)
-    assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+    assert marks(tmp_path / "began").count("0") == 1  # finished tasks did not run again
 
 
 STILL_RUNNING = """\
@@ -137,7 +137,7 @@ echo RUNNING
 
 
 def test_who_waits_does_so_until_the_job_is_over(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
-    """All is written, but mprun may still live on a node: who goes on too early finds the run directory in use."""
+    """All output is written, but mprun may still run on a node: going on too early finds the run directory in use."""
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "squeue").write_text(STILL_RUNNING.format(squeue=find("squeue")))

@@ -1,4 +1,4 @@
-"""A real time limit of Slurm's, of which the shortest is a minute."""
+"""A real time limit of Slurm; the shortest is a minute."""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ def test_a_job_that_reaches_its_time_limit_goes_on(
     again = ["submit", "--wait", "--nodes", "2", "--output", "out", job]
     run_mprun(*again, env=cluster.environment).check()
     assert results(tmp_path / "out") == squares(10)
-    assert marks(tmp_path / "began").count("0") == 1  # what was done was not done again
+    assert marks(tmp_path / "began").count("0") == 1  # finished tasks did not run again

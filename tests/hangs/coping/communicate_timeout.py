@@ -1,4 +1,4 @@
-"""Gives a program some seconds to answer, and kills it when they have passed."""
+"""Gives a program some seconds to answer, and then kills it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Waits for an event that its helper may set, which looks at it now and then, beside a child that is stuck."""
+"""Waits for an event that its helper, which polls, may set, beside a child that is stuck."""
 
 import multiprocessing
 import sys

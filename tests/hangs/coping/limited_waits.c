@@ -1,4 +1,4 @@
-/* Waits for its child, which takes a mutex twice, for a limited time by the call that it is told; then kills it. */
+/* Waits for its child, which takes a mutex twice, for a limited time by the call in its argument; then kills it. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-"""Looks at its child now and then, and gives it up after the tenth time."""
+"""Looks at its child now and then, and gives up after the tenth time."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Joins a process for a limited time, and terminates it then."""
+"""Joins a process for a limited time, and then terminates it."""
 
 import multiprocessing
 import sys

@@ -1,4 +1,4 @@
-"""The children of the programs here: each takes a lock twice, and can never move again."""
+"""The children of these programs: each takes a lock twice, and can never run again."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What each program here does before it forks, and each child to show that it works."""
+"""What each program here does before it forks, and each child does to show that it works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNUSED_MODULE = "colorsys"
 
 
 def region() -> bool:
-    """True if a torch operation in two OpenMP threads gives what it should."""
+    """True if a torch operation in two OpenMP threads gives the right result."""
     torch.set_num_threads(2)
     return int(torch.arange(SIZE).add(1).sum()) == SIZE * (SIZE + 1) // 2
 
@@ -27,7 +27,7 @@ def warm_up() -> None:
 
 
 def start_busy_threads() -> None:
-    """Two Python threads that want the GIL all the time."""
+    """Two Python threads that compete for the GIL all the time."""
 
     def count() -> None:
         number = 0
@@ -39,7 +39,7 @@ def start_busy_threads() -> None:
 
 
 def works(_task: object = None) -> bool:
-    """In a child: Python threads, imports and OpenMP do what they should."""
+    """In a child: Python threads, imports and OpenMP work."""
     answers: list[int] = []
     thread = threading.Thread(target=answers.append, args=(1,))
     thread.start()
@@ -57,6 +57,6 @@ def wait_for(child: int) -> None:
 
 
 def report() -> None:
-    """The last word of a program in which everything was right."""
+    """The last output of a program in which everything was right."""
     assert region()
     print("right", flush=True)

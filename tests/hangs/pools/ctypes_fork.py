@@ -1,5 +1,5 @@
 """The C library's own fork(), as a C extension calls it, with the GIL released (CDLL) or held (PyDLL),
-while other threads want the GIL all the time. Nobody but mprun tells the interpreter of such a fork.
+while other threads want the GIL all the time. Only mprun notifies the interpreter of such a fork.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ if __name__ == "__main__":
         child = library.fork()
         assert child >= 0
         if child == 0:
-            alone = threading.active_count() == 1  # threading knows that the others are not here
+            alone = threading.active_count() == 1  # threading knows that the other threads do not exist here
             os._exit(0 if alone and after_fork.works() else 1)
         after_fork.wait_for(child)
     after_fork.report()

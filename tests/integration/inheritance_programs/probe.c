@@ -47,7 +47,7 @@ static void write_limits(FILE* out) {
   }
 }
 
-/* The lines of /proc/self/status that are handed on: signals, credentials, what may be used. */
+/* The inherited lines of /proc/self/status: signals, credentials, permissions. */
 static void write_status(FILE* out) {
   static const char* const kWanted[] = {"SigBlk",      "SigIgn",       "SigCgt",       "SigPnd",     "ShdPnd",
                                         "Uid",         "Gid",          "Groups",       "CapInh",     "CapPrm",

@@ -1,4 +1,4 @@
-/* Opens the libraries named behind its first argument, each for itself (RTLD_LOCAL), uses them all, forks, and uses
+/* Opens the libraries named after its first argument, each for itself (RTLD_LOCAL), uses them all, forks, and uses
  * them again in the parent and, if the first argument is `used`, in the child. Ends as the child did. */
 #include <dlfcn.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * `virtual=SECONDS` and `prof=SECONDS` set the clocks of the process, `in-child=...` that of a forked one, and
  * `in-vfork=alarm` that of one that shares our memory; `many=COUNT` sets alarms again and again. `asked` and
  * `in-child=asked` print "asked 1" where the library remembers an alarm; `exec` runs the rest in a new program, `env`
- * prints what one has of MPRUN_ALARM. */
+ * prints the value of MPRUN_ALARM. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

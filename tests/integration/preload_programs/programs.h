@@ -1,4 +1,4 @@
-/* What the programs of test_preload.py share. Output goes by write(), whole lines at a time: nothing is buffered
+/* Shared by the programs of test_preload.py. Output is written with write(), whole lines at a time: nothing is buffered
  * across a fork. */
 #ifndef MPRUN_TESTS_PROGRAMS_H
 #define MPRUN_TESTS_PROGRAMS_H
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends a process that hangs: longer than anything takes on a slow machine. */
+/* Ends a process that hangs; the time is longer than anything takes on a slow machine. */
 enum { PATIENCE_SECONDS = 30 };
 
 static inline void say(int fd, const char* format, ...) __attribute__((format(printf, 2, 3)));

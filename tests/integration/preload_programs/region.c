@@ -1,4 +1,4 @@
-/* A library that uses OpenMP: which one, is decided by what it is linked with. */
+/* A library that uses OpenMP; the libraries it is linked with decide which one. */
 long sum_of_squares(long count);
 
 long sum_of_squares(long count) {

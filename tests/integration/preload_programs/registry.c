@@ -26,7 +26,7 @@ int main(void) {
   require(mprun_remove_fork_hook("x", NULL) == ENOENT && mprun_remove_fork_hook(NULL, NULL) == ENOENT, "not there");
   require(add("kept", size) == 0, "first");
   require(mprun_remove_fork_hook("kept", &calls) == ENOENT, "other data");
-  /* Two libraries, loaded and unloaded by turns: never is one of them not there. */
+  /* Two libraries, loaded and unloaded alternately: one of them is always there. */
   require(add("library 1", size) == 0, "library");
   for (int i = 0; i < 1000; ++i) {
     require(add(i % 2 ? "library 1" : "library 2", size) == 0, "reused room");

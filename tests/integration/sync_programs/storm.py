@@ -1,7 +1,7 @@
 """Processes that use a queue, a dict, a lock and counters, and are killed in the midst of it: storm.py KILLS SEED.
 
-Two put, two get, both wait without a limit; each one killed is replaced. In the end what every one has written down of
-what it did is compared with what is there. A journal is a file for each process; a line is one write, so that it is
+Two put, two get, both wait without a limit; each one killed is replaced. In the end the record that each kept of its
+actions is compared with the shared objects. A journal is a file for each process; a line is one write, so that it is
 there whole or not at all, whenever its process is killed.
 """
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEYS = 20
 
 
 class Child:
-    """What a process of the storm does until it is killed or told to stop."""
+    """What a process of the storm does until it is killed or asked to stop."""
 
     def __init__(self, number: int, role: str, seed: int) -> None:
         self.number, self.role = number, role
@@ -114,11 +114,11 @@ class Storm:
         self.children[pid] = self.count, role
 
     def kill_one(self) -> None:
-        """After the others have done something again: nobody may wait for one who is dead."""
+        """After the others have done something again: no process may wait for a dead one."""
         operations = mprun.counter("operations")
         goal = operations.value + self.random.randrange(1, 40)
         deadline = time.monotonic() + 60
-        while operations.value < goal:  # a counter has nobody to tell of it
+        while operations.value < goal:  # a counter cannot notify this process
             time.sleep(0.0002)
             if time.monotonic() > deadline:
                 raise SystemExit(f"nobody goes on after {len(self.killed)} were killed")
