@@ -87,7 +87,7 @@ Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Ta
   options.ended = &earlier.ended;
   options.goes_on = goes_on;
   options.open_inputs = [&spec] { return open_inputs(spec); };
-  options.make_durable = [results] { return results->make_durable(); };
+  options.make_durable = [results] { return results->sync(); };
   options.session = wall_now();
   return ClaimedBlocks::open(std::move(*directory), std::move(options));
 }

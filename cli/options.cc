@@ -28,7 +28,7 @@ std::optional<EarlyExit> parse_words(const std::vector<std::string>& args, Optio
   words.rest = parser->remaining();
   if (words.rest.empty()) {
     if (!words.program) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
-    if (words.program->empty()) return wrong("no COMMAND behind --");
+    if (words.program->empty()) return wrong("no COMMAND after --");
     line.subcommand = Subcommand::kProgram;
     line.program = *words.program;
     return parser->apply();
@@ -47,7 +47,7 @@ std::optional<EarlyExit> parse_words(const std::vector<std::string>& args, Optio
     words.options.insert(words.options.end(), words.rest.begin(), words.rest.end());
     parser->stop_at_words(false);
     if (auto exit = parser->parse(words.options)) return exit;
-    if (words.program) return wrong("a COMMAND behind -- and a job spec do not go together");
+    if (words.program) return wrong("a COMMAND after -- and a job spec cannot be combined");
     return parser->apply();
   }
   if (auto exit = parser->parse(words.options)) return exit;

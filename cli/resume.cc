@@ -56,7 +56,7 @@ void add_losses(const JobSpec& spec, const EarlierSessions& earlier, std::vector
     changes->emplace_back("the inputs came from standard input: they have to be piped in once more, all of them");
   }
   if (!spec.shared.empty()) {
-    changes->emplace_back("the shared tensors: they begin anew with what they held before the run");
+    changes->emplace_back("the shared tensors: they begin again with what they held before the run");
   }
 }
 
@@ -149,7 +149,7 @@ Result<Plan> plan_to_resume(const CommandLine& line) {
   const auto unborn = RunDirectory::remove_unstarted(run_dir);
   if (!unborn) return unborn.error();
   if (!*unborn) return plan_to_go_on(line, run_dir, std::nullopt);
-  if (!recorded) return usage_error("the run in " + run_dir + " was killed before it began; run the job anew");
+  if (!recorded) return usage_error("the run in " + run_dir + " was killed before it began; run the job again");
   auto resolved = resolve_recorded(std::move(*recorded), line);
   if (!resolved) return resolved.error();
   Plan plan;

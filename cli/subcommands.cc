@@ -38,7 +38,7 @@ std::optional<EarlyExit> parse_doctor(const Words& words, OptionParser* parser) 
   if (inner.empty()) {
     if (!words.program) return std::nullopt;
     line.program = *words.program;
-    return line.program.empty() ? std::optional(wrong("no COMMAND behind --")) : std::nullopt;
+    return line.program.empty() ? std::optional(wrong("no COMMAND after --")) : std::nullopt;
   }
   const std::string target = inner.front();
   if (target.front() == '-') return wrong("unknown option " + target);
@@ -88,7 +88,7 @@ std::optional<EarlyExit> parse_inspect(const Words& words, OptionParser* parser)
   if (auto exit = parser->parse(options)) return exit;
   const std::vector<std::string> more = parser->remaining();
   if (!more.empty() && more.front().front() == '-') return wrong("unknown option " + more.front());
-  if (!more.empty()) return wrong("inspect: found " + more.front() + " behind the PID, allowed: options");
+  if (!more.empty()) return wrong("inspect: found " + more.front() + " after the PID, allowed: options");
   if (auto exit = parser->apply()) return exit;
   return line.json && line.dot ? std::optional(wrong("inspect: --json and --dot do not go together")) : std::nullopt;
 }

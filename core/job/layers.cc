@@ -39,7 +39,7 @@ Result<void> split_script(const Document& document, Json* fields) {
   if (!is_identifier(function)) {
     return error_in(
         document, "/script",
-        "found " + in_quotes(clip(text)) + ", allowed behind the colon: the name of a function of the script");
+        "found " + in_quotes(clip(text)) + ", allowed after the colon: the name of a function of the script");
   }
   const auto other = fields->find("function");
   if (other != fields->end() && *other != function) {

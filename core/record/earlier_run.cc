@@ -175,7 +175,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
       return usage_error(run_dir + " holds the shards of a run, which are to be joined first: mprun merge " + run_dir);
     }
     return usage_error(run ? run_dir + " was written by an mprun that kept no journal: it cannot be resumed; " +
-                                 "run the job anew"
+                                 "run the job again"
                            : run_dir + " is not a run directory: it has no " + kJournalName);
   }
   EarlierSessions found;
@@ -223,7 +223,7 @@ Result<EarlierSessions> read_journal(const std::string& run_dir, const std::func
   const auto bytes = for_each_line(path, take);
   if (!bytes) return bytes.error();
   if (fault) return *fault;
-  if (*bytes == 0) return usage_error(path + " is empty: mprun ended before the run began; run the job anew");
+  if (*bytes == 0) return usage_error(path + " is empty: mprun ended before the run began; run the job again");
   found.bytes = *bytes;
   return found;
 }

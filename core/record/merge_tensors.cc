@@ -104,7 +104,7 @@ Result<MergedTensors::Gathered*> MergedTensors::gathered(const std::string& name
     if (longest && !same_rows(longest->header, head->header)) {
       return usage_error("tensors/" + name + ".npy of " + shard.name() + " has another shape or dtype than that of " +
                          "shards before it, so that they cannot be gathered in one file\n  set \"output.pad\", or " +
-                         "\"output.tensors\" to \"safetensors\", and run the job anew");
+                         "\"output.tensors\" to \"safetensors\", and run the job again");
     }
     if (!longest || longest->header.shape[0] < head->header.shape[0]) longest = std::move(*head);
   }

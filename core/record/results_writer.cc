@@ -96,9 +96,9 @@ void append_tensors(std::string& out, std::string_view claims) {
 }  // namespace
 
 Result<std::unique_ptr<ResultsWriter>> ResultsWriter::open(const ResultsOptions& options) {
-  Result<AppendFile> journal = AppendFile::create(options.path, "--output");
-  if (!journal) return std::move(journal).error();
-  return make(std::move(*journal), options);
+  Result<AppendFile> file = AppendFile::create(options.path, "--output");
+  if (!file) return std::move(file).error();
+  return make(std::move(*file), options);
 }
 
 Result<std::unique_ptr<ResultsWriter>> ResultsWriter::reopen(const ResultsOptions& options,
@@ -106,9 +106,9 @@ Result<std::unique_ptr<ResultsWriter>> ResultsWriter::reopen(const ResultsOption
   if (auto done = leave_out(options.path, earlier, on_disk(options.durability)); !done) return done.error();
   std::uint64_t gone = 0;
   for (const auto& [begin, end] : earlier.dropped) gone += end - begin;
-  Result<AppendFile> journal = AppendFile::reopen(options.path, earlier.bytes - gone, "--output");
-  if (!journal) return std::move(journal).error();
-  auto writer = make(std::move(*journal), options);
+  Result<AppendFile> file = AppendFile::reopen(options.path, earlier.bytes - gone, "--output");
+  if (!file) return std::move(file).error();
+  auto writer = make(std::move(*file), options);
   if (!writer || options.order != Order::kInput) return writer;
   auto dropped = earlier.dropped.begin();
   gone = 0;
@@ -121,23 +121,23 @@ Result<std::unique_ptr<ResultsWriter>> ResultsWriter::reopen(const ResultsOption
   return writer;
 }
 
-Result<std::unique_ptr<ResultsWriter>> ResultsWriter::make(AppendFile journal, const ResultsOptions& options) {
+Result<std::unique_ptr<ResultsWriter>> ResultsWriter::make(AppendFile file, const ResultsOptions& options) {
   std::optional<AppendFile> copy;
   if (!options.copy.empty()) {
     Result<AppendFile> opened = open_copy(options.copy);
     if (!opened) return std::move(opened).error();
-    if (same_file(journal.fd(), opened->fd())) {
+    if (same_file(file.fd(), opened->fd())) {
       return usage_error("--results " + options.copy + " is the run's own results.jsonl, which is written anyway; " +
                          "leave --results out or name another file");
     }
     copy = std::move(*opened);
   }
   // Not make_unique: the constructor is private, so that a writer always has its files.
-  return std::unique_ptr<ResultsWriter>(new ResultsWriter(std::move(journal), std::move(copy), options));
+  return std::unique_ptr<ResultsWriter>(new ResultsWriter(std::move(file), std::move(copy), options));
 }
 
-ResultsWriter::ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, const ResultsOptions& options)
-    : journal_(std::move(journal)),
+ResultsWriter::ResultsWriter(AppendFile file, std::optional<AppendFile> copy, const ResultsOptions& options)
+    : file_(std::move(file)),
       copy_(std::move(copy)),
       order_(options.order),
       durability_(options.durability),
@@ -151,44 +151,44 @@ void ResultsWriter::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<TaskEnded>(&event)) {
     append_task(*ended);
     ++unsynced_;
-    if (durability_ == Durability::kEach) make_durable(true);
-    if (durability_ == Durability::kBatch && unsynced_ % kMostUnsynced == 0) make_durable(false);
+    if (durability_ == Durability::kEach) start_sync(true);
+    if (durability_ == Durability::kBatch && unsynced_ % kMostUnsynced == 0) start_sync(false);
   } else if (std::holds_alternative<Pulse>(event)) {
     flush();
-    if (syncing_ > 0) settle(false);
-    if (durability_ == Durability::kBatch && monotonic_now() - synced_ >= kSyncEvery) make_durable(false);
+    if (syncing_ > 0) finish_sync(false);
+    if (durability_ == Durability::kBatch && monotonic_now() - synced_ >= kSyncEvery) start_sync(false);
   }
 }
 
 bool ResultsWriter::write_out() {
   if (before_writing_) before_writing_();
-  return journal_.flush();
+  return file_.flush();
 }
 
 // Begins to bring new results to disk, unless the disk is still busy with earlier ones; `now` waits for it.
-void ResultsWriter::make_durable(bool now) {
-  if (!settle(now)) return;
+void ResultsWriter::start_sync(bool now) {
+  if (!finish_sync(now)) return;
   std::vector<Fd> files = written_files_ ? written_files_() : std::vector<Fd>();
   if ((unsynced_ == 0 && files.empty()) || !write_out()) return;
   unsynced_ = 0;
   synced_ = monotonic_now();
   has_files_ = has_files_ || !files.empty();
-  if (has_files_ && certain_) syncing_ = journal_.written();
-  sync_.start(std::move(files), journal_.fd());
-  if (now) settle(now);
+  if (has_files_ && certain_) syncing_ = file_.written();
+  sync_.start(std::move(files), file_.fd());
+  if (now) finish_sync(now);
 }
 
-bool ResultsWriter::make_durable() {
-  make_durable(true);
+bool ResultsWriter::sync() {
+  start_sync(true);
   return !failure();
 }
 
 // False: a sync is under way; `now` waits for its end. Records what is then on disk, and brings the record to disk.
-bool ResultsWriter::settle(bool now) {
+bool ResultsWriter::finish_sync(bool now) {
   for (;;) {
     if (now) sync_.wait();
     if (!sync_.idle()) return false;
-    if (sync_.error_number() != 0) journal_.fail(sync_.error_number());
+    if (sync_.error_number() != 0) file_.fail(sync_.error_number());
     const std::uint64_t bytes = std::exchange(syncing_, 0);
     if (bytes == 0 || failure()) return true;
     sync_.start({}, certain_(bytes));
@@ -201,16 +201,16 @@ void ResultsWriter::flush() {
 }
 
 void ResultsWriter::append_task(const TaskEnded& ended) {
-  const std::uint64_t offset = journal_.size();
+  const std::uint64_t offset = file_.size();
   append_line(ended);
   if (order_ == Order::kInput) remember(ended.task, offset);
-  if (copy_ && journal_.size() - last_fed_ >= AppendFile::kFlushBytes) feed_copy();
-  if (journal_.buffer().size() >= AppendFile::kFlushBytes || failure()) write_out();
+  if (copy_ && file_.size() - last_fed_ >= AppendFile::kFlushBytes) feed_copy();
+  if (file_.buffer().size() >= AppendFile::kFlushBytes || failure()) write_out();
 }
 
 // Gives the copy what it may have now, as long as its reader takes it; what is not read stays on disk.
 void ResultsWriter::feed_copy() {
-  last_fed_ = journal_.size();
+  last_fed_ = file_.size();
   write_out();
   while (fill_copy()) {
     copy_->flush_ready();
@@ -223,13 +223,13 @@ void ResultsWriter::feed_copy() {
 bool ResultsWriter::fill_copy() {
   std::string& out = copy_->buffer();
   if (order_ == Order::kCompletion && out.size() < AppendFile::kFlushBytes) {
-    const std::uint64_t left = journal_.written() - copied_;
+    const std::uint64_t left = file_.written() - copied_;
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(left, AppendFile::kFlushBytes));
-    copied_ += LineReader::copy_bytes(journal_.fd(), copied_, most, &out);
+    copied_ += LineReader::copy_bytes(file_.fd(), copied_, most, &out);
   }
   while (order_ == Order::kInput && out.size() < AppendFile::kFlushBytes && next_copied_ < offsets_.size()) {
     if (const std::uint64_t offset = offsets_.at(next_copied_); present(offset)) {
-      if (!reader_.copy_line(journal_.fd(), offset, &out)) break;
+      if (!reader_.copy_line(file_.fd(), offset, &out)) break;
     } else if (!ending_) {
       break;
     }
@@ -239,7 +239,7 @@ bool ResultsWriter::fill_copy() {
 }
 
 void ResultsWriter::append_line(const TaskEnded& ended) {
-  std::string& out = journal_.buffer();
+  std::string& out = file_.buffer();
   char text[192];  // the longest head is 60 bytes, the longest tail 130
   char* end = put(text, R"({"task":)");
   end = put_number(end, ended.task);
@@ -266,12 +266,12 @@ void ResultsWriter::remember(TaskId task, std::uint64_t offset) {
 }
 
 // Lines that could not be written (see AppendFile) lie past the end, and so do absent ones.
-bool ResultsWriter::present(std::uint64_t offset) const { return offset < journal_.size(); }
+bool ResultsWriter::present(std::uint64_t offset) const { return offset < file_.size(); }
 
 void ResultsWriter::check_copy() {
   if (!copy_ || !copy_->failure()) return;
   warnings_.push_back("the copy of the results stops here: " + copy_->failure()->message + "; all of them are in " +
-                      journal_.path());
+                      file_.path());
   copy_.reset();
 }
 
@@ -284,42 +284,42 @@ void ResultsWriter::end_copy(bool deliver) {
   }
   if (!copy_ || !fill_copy()) return;
   warnings_.push_back("the copy of the results is incomplete, its reader was too slow; all of them are in " +
-                      journal_.path());
+                      file_.path());
   copy_.reset();
 }
 
 void ResultsWriter::finish(bool deliver) {
   write_out();
-  if (durability_ != Durability::kNone && !failure()) make_durable(true);
+  if (durability_ != Durability::kNone && !failure()) start_sync(true);
   if (copy_) end_copy(deliver);
   if (!out_of_order_ || failure()) return;
   if (std::optional<std::string> reason = rewrite_in_input_order()) {
-    warnings_.push_back(journal_.path() + " stays in the order of completion: " + *reason);
+    warnings_.push_back(file_.path() + " stays in the order of completion: " + *reason);
   }
 }
 
 bool ResultsWriter::copy_ordered(std::uint64_t offset, AppendFile* to) {
-  if (!reader_.copy_line(journal_.fd(), offset, &to->buffer())) return false;
+  if (!reader_.copy_line(file_.fd(), offset, &to->buffer())) return false;
   to->end_line();
   return true;
 }
 
 std::optional<std::string> ResultsWriter::rewrite_in_input_order() {
-  const std::string temporary = journal_.path() + ".tmp";
+  const std::string temporary = file_.path() + ".tmp";
   Result<AppendFile> ordered = AppendFile::create(temporary, "--output");
   if (!ordered) return ordered.error().message;
   std::optional<std::string> reason;
   offsets_.for_each([&](std::uint64_t offset) {
     if (!present(offset) || copy_ordered(offset, &*ordered)) return !ordered->failure();
     const int error = reader_.error_number();
-    reason = error != 0 ? "cannot read it: " + std::string(std::strerror(error)) : "somebody has cut it";
+    reason = error != 0 ? "cannot read it: " + std::string(std::strerror(error)) : "it was cut short";
     return false;
   });
   if (reason) {
     unlink(temporary.c_str());
     return reason;
   }
-  auto named = take_name(&*ordered, journal_.path(), on_disk(durability_));
+  auto named = take_name(&*ordered, file_.path(), on_disk(durability_));
   return named ? std::nullopt : std::optional(named.error().message);
 }
 

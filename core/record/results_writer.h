@@ -1,5 +1,5 @@
-// ResultsWriter: the journal of a run, results.jsonl, one line a task, and the copy that `--results` asks for. A Sink
-// in mprun's one thread; owns both files. Lines go to the journal in the order of completion. For `order: input`,
+// ResultsWriter: results.jsonl of a run, one line a task, and the copy that `--results` asks for. A Sink
+// in mprun's one thread; owns both files. Lines are written in the order of completion. For `order: input`,
 // finish() puts the file in input order, and the copy holds a line back (on disk, not in memory: 8 bytes a task) until
 // all earlier tasks are there.
 //
@@ -59,26 +59,26 @@ class ResultsWriter : public Sink {
   /// Writes out all that is buffered.
   void flush();
   /// Bytes of results.jsonl.
-  [[nodiscard]] std::uint64_t bytes() const { return journal_.size(); }
+  [[nodiscard]] std::uint64_t bytes() const { return file_.size(); }
   /// Brings all results so far, and the files they need, to disk, whatever the durability; false: it failed.
-  [[nodiscard]] bool make_durable();
+  [[nodiscard]] bool sync();
   /// Ends the copy, skipping tasks that never ran, and puts results.jsonl in the requested order; call it once, last.
   /// On failure the file stays whole, in the order of completion, and take_warnings() says why. `deliver`: wait for the
   /// reader of the copy; else the copy ends where its reader stopped.
   void finish(bool deliver = true);
 
   /// The first failure of results.jsonl: results are being lost, the job should stop.
-  [[nodiscard]] const std::optional<Error>& failure() const { return journal_.failure(); }
+  [[nodiscard]] const std::optional<Error>& failure() const { return file_.failure(); }
   /// Warnings since the last call: the copy stopped, the file could not be put in order.
   [[nodiscard]] std::vector<std::string> take_warnings();
 
  private:
-  ResultsWriter(AppendFile journal, std::optional<AppendFile> copy, const ResultsOptions& options);
-  static Result<std::unique_ptr<ResultsWriter>> make(AppendFile journal, const ResultsOptions& options);
+  ResultsWriter(AppendFile file, std::optional<AppendFile> copy, const ResultsOptions& options);
+  static Result<std::unique_ptr<ResultsWriter>> make(AppendFile file, const ResultsOptions& options);
 
   bool write_out();
-  void make_durable(bool now);
-  bool settle(bool now);
+  void start_sync(bool now);
+  bool finish_sync(bool now);
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);
@@ -90,7 +90,7 @@ class ResultsWriter : public Sink {
   bool copy_ordered(std::uint64_t offset, AppendFile* to);
   [[nodiscard]] std::optional<std::string> rewrite_in_input_order();
 
-  AppendFile journal_;
+  AppendFile file_;
   std::optional<AppendFile> copy_;
   Order order_;
   Durability durability_;
@@ -106,8 +106,8 @@ class ResultsWriter : public Sink {
   ShardTasks tasks_;
   LineOffsets offsets_;            ///< of the lines of tasks_, one after the other; only for Order::kInput
   std::uint64_t next_copied_ = 0;  ///< which of them the copy waits for
-  std::uint64_t copied_ = 0;       ///< bytes of the journal the copy has, for Order::kCompletion
-  std::uint64_t last_fed_ = 0;     ///< size of the journal when the copy was last fed
+  std::uint64_t copied_ = 0;       ///< bytes of the file that the copy has, for Order::kCompletion
+  std::uint64_t last_fed_ = 0;     ///< size of the file when the copy was last fed
   bool ending_ = false;            ///< tasks that are absent now never ran
   bool out_of_order_ = false;
   std::vector<std::string> warnings_;

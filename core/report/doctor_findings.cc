@@ -130,7 +130,7 @@ ForkVerdict verdict_by_kind(const RuntimeCopy& copy, const ExaminedProcess& proc
                               "its pipelines and threads are lost in the child");
   }
   if (kind == "python") {
-    return switchable_verdict(copy, "the GIL is held across fork(), whoever calls it",
+    return switchable_verdict(copy, "the GIL is held across each fork()",
                               "a fork() from C code that does not hold the GIL may leave the child without it");
   }
   return {AtFork::kUnclear, "it is not known how it was built, or whether it lives through fork()"};

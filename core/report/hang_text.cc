@@ -215,21 +215,16 @@ std::string hang_text(const Hang& hang) {
 }
 
 std::string colored_hang_text(std::string_view text) {
-  const auto in = [](std::string_view color, std::string_view words) {
-    return std::string(color).append(words).append(kReset);
-  };
-  const std::size_t first = std::min(text.find('\n'), text.size());
-  std::string colored = in(kBold, text.substr(0, first));
-  for (std::string_view rest = text.substr(first); !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n', 1));
-    const std::string_view word = line.substr(0, line.find(':'));
-    rest.remove_prefix(line.size());
-    if (word == "\ncause" || word == "\ncure") {
-      colored += in(word == "\ncure" ? kGreen : kRed, word);
-      colored += line.substr(word.size());
-    } else {
-      colored += line;
-    }
+  std::string colored;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::string_view word = first ? line : line.substr(0, line.find(':'));
+    const std::string_view color = first ? kBold : word == "cause" ? kRed : word == "cure" ? kGreen : "";
+    const std::size_t colors = color.empty() ? 0 : word.size();
+    if (colors > 0) colored.append(color).append(word).append(kReset);
+    colored.append(line.substr(colors));
+    if (line.size() < text.size()) colored += '\n';
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
   return colored;
 }

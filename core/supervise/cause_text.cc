@@ -71,7 +71,7 @@ std::string blame_text(TaskId task, const std::vector<Death>& deaths) {
   const bool sent = std::any_of(deaths.begin(), deaths.end(), [](const Death& death) {
     return death.end.signal == SIGKILL || death.end.signal == SIGTERM;
   });
-  return text + ": the task is at fault" + (sent ? ", unless somebody else sent the signals" : "");
+  return text + ": the task is at fault" + (sent ? ", unless another process sent the signals" : "");
 }
 
 std::string cause_json(Cause cause, const std::string& text, const std::string& log) {

@@ -287,7 +287,7 @@ Result<Variant> read_variant(const std::array<std::string_view, N>& names, std::
   auto value = alternative<Variant>(index, std::make_index_sequence<N>());
   std::visit([&reader](auto& alternative) { fields(reader, alternative); }, value);
   if (!reader.fault.empty()) return usage_error(reader.fault);
-  if (!reader.rest.empty()) return usage_error("found more behind it: \"" + std::string(reader.rest) + "\"");
+  if (!reader.rest.empty()) return usage_error("found more after it: \"" + std::string(reader.rest) + "\"");
   return value;
 }
 
@@ -316,7 +316,7 @@ Result<Policy> parse_policy(std::string_view line) {
   if (reader.word() != kPolicyWord) return usage_error("found no policy");
   fields(reader, policy);
   if (!reader.fault.empty()) return usage_error(reader.fault);
-  if (!reader.rest.empty()) return usage_error("found more behind it: \"" + std::string(reader.rest) + "\"");
+  if (!reader.rest.empty()) return usage_error("found more after it: \"" + std::string(reader.rest) + "\"");
   return policy;
 }
 

@@ -12,14 +12,14 @@ namespace {
 constexpr int kMostStartDeaths = 3;
 // The same for one slot, whatever others do, and for workers that die after they were ready but before they have begun
 // a task; more are tolerated of those that another process may have killed.
-constexpr int kMostVainStarts = 20, kOwnVainStart = 7, kOtherVainStart = 1;
+constexpr int kMostFailedStarts = 20, kOwnFailedStart = 7, kOtherFailedStart = 1;
 
 }  // namespace
 
 Scheduler::Scheduler(Policy policy)
     : policy_(policy),
       workers_(static_cast<std::size_t>(policy.workers)),
-      vain_starts_(workers_.size()),
+      failed_starts_(workers_.size()),
       counts_(policy.earlier) {
   counts_.read = counts_.done();
 }
@@ -76,7 +76,7 @@ void Scheduler::on(const event::WorkerReady& e) {
   if (worker.state != State::kStarting) return;
   worker.state = State::kReady;
   start_deaths_ = 0;
-  settle(e.slot);
+  assign_or_retire(e.slot);
 }
 
 void Scheduler::on(const event::TaskDone& e) {
@@ -101,7 +101,7 @@ void Scheduler::on(const event::TaskDone& e) {
   } else {
     end_task(e.slot, task, TaskStatus::kOk, Cause::kNone, running);
   }
-  settle(e.slot);
+  assign_or_retire(e.slot);
   if (policy_.shares_inputs) read_ahead();  // others read just before they run out; here, that is now
 }
 
@@ -109,7 +109,7 @@ void Scheduler::on(const event::WorkerGone& e) {
   Worker& worker = at(e.slot);
   if (worker.state == State::kAbsent) return;
   const bool starting = worker.state == State::kStarting;
-  const bool in_vain = worker.state != State::kRetiring && !worker.used && !e.started;
+  const bool failed_start = worker.state != State::kRetiring && !worker.used && !e.started;
   const bool own = !e.from_outside || worker.kill_cause != Cause::kNone;
   // An interruption of a job may signal all its processes: that is no fault of the task.
   const bool interrupted = e.from_outside && stopping_ == Cause::kInterrupted;
@@ -130,8 +130,8 @@ void Scheduler::on(const event::WorkerGone& e) {
   }
   auto& waiting = alone ? suspects_ : returned_;  // a suspect that was not begun stays one
   waiting.insert(waiting.begin(), lost.begin(), lost.end());
-  if (!in_vain) vain_starts_[static_cast<std::size_t>(e.slot)] = 0;
-  if (in_vain) count_vain_start(e.slot, starting, own);
+  if (!failed_start) failed_starts_[static_cast<std::size_t>(e.slot)] = 0;
+  if (failed_start) count_failed_start(e.slot, starting, own);
   if (stopping_ == Cause::kNone && !start_failed_ && work_left()) start_worker(e.slot);
   feed_all();
 }
@@ -206,16 +206,16 @@ void Scheduler::start_worker(int slot) {
   emit(action::StartWorker{slot});
 }
 
-void Scheduler::count_vain_start(int slot, bool starting, bool own) {
+void Scheduler::count_failed_start(int slot, bool starting, bool own) {
   if (stopping_ != Cause::kNone || (policy_.process_per_task && !starting)) return;
   if (starting && own) ++start_deaths_;
-  int& weight = vain_starts_[static_cast<std::size_t>(slot)];
-  weight += own ? kOwnVainStart : kOtherVainStart;
-  if (start_deaths_ >= kMostStartDeaths || weight >= kMostVainStarts) on(event::StartFailed{});
+  int& weight = failed_starts_[static_cast<std::size_t>(slot)];
+  weight += own ? kOwnFailedStart : kOtherFailedStart;
+  if (start_deaths_ >= kMostStartDeaths || weight >= kMostFailedStarts) on(event::StartFailed{});
 }
 
 // What a ready worker does next: more tasks, its end, or waiting.
-void Scheduler::settle(int slot) {
+void Scheduler::assign_or_retire(int slot) {
   Worker& worker = at(slot);
   if (worker.state != State::kReady || worker.kill_cause != Cause::kNone) return;
   feed(slot);
@@ -309,7 +309,7 @@ void Scheduler::stop(Cause cause) {
     } else if (worker.in_flight.size() > 1) {
       take_back(slot);
     } else {
-      settle(slot);
+      assign_or_retire(slot);
     }
   }
 }
@@ -318,7 +318,7 @@ void Scheduler::terminate(int slot, Cause cause) {
   Worker& worker = at(slot);
   if (worker.state == State::kAbsent || worker.kill_cause != Cause::kNone) return;
   if (policy_.process_per_task && worker.in_flight.empty()) {
-    settle(slot);
+    assign_or_retire(slot);
     return;
   }
   worker.kill_cause = cause;

@@ -245,13 +245,13 @@ class Scheduler {
   void emit(Action action) { actions_->push_back(std::move(action)); }
 
   void start_worker(int slot);
-  void count_vain_start(int slot, bool starting, bool own);
+  void count_failed_start(int slot, bool starting, bool own);
   void feed(int slot);
   bool feed_suspect(int slot);
   void put_back(TaskAttempt task, bool suspect);
   [[nodiscard]] Nanos delay_after(int attempt) const;
   void feed_all();
-  void settle(int slot);
+  void assign_or_retire(int slot);
   void read_ahead();
   [[nodiscard]] std::uint64_t wanted_ahead() const;
   void steal();
@@ -271,7 +271,7 @@ class Scheduler {
 
   Policy policy_;
   std::vector<Worker> workers_;
-  std::vector<int> vain_starts_;  ///< by slot: the weight of workers in a row that began no task
+  std::vector<int> failed_starts_;  ///< by slot: the weight of workers in a row that began no task
   std::vector<Action>* actions_ = nullptr;
   Nanos now_ = 0, begun_ = 0;
   std::deque<std::pair<TaskId, TaskId>> fresh_;  ///< runs of tasks that were read and never assigned: begin, end

@@ -96,7 +96,7 @@ void Scheduler::feed_all() {
   read_ahead();
   for (const bool idle : {true, false}) {  // those without work first
     for (int slot = 0; slot < policy_.workers; ++slot) {
-      if (at(slot).in_flight.empty() == idle) settle(slot);
+      if (at(slot).in_flight.empty() == idle) assign_or_retire(slot);
     }
   }
   if (stopping_ == Cause::kNone && !start_failed_ && !ready_to_assign()) steal();

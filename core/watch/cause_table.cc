@@ -50,7 +50,7 @@ constexpr CauseRule kStuckRules[] = {
      "let all ranks call the same collectives in the same order: none in a branch that only some take, as many batches "
      "for each (torch.distributed.algorithms.join helps with uneven ones)"},
     {kStoreKeyMissing, store_key_missing,
-     "set each key that somebody waits for, under the same name and prefix, before you wait for others"},
+     "set each key that a rank waits for, under the same name and prefix, before you wait for others"},
     {kMessageNeverSent, message_never_sent,
      "match each receive with a send of the same tag and communicator, and let all ranks call the same collectives; "
      "two that send each other much use Sendrecv, or Isend"},
@@ -79,8 +79,7 @@ constexpr CauseRule kStuckRules[] = {
      "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
      "hold a lock that it needs"},
     {kExitHandlerWaits, exit_handler_waits, "end it before, or make it a daemon: daemon=True"},
-    {kNeverNotified, never_notified,
-     "see to it that whoever is to set, notify or put does so on every way, also after an error"},
+    {kNeverNotified, never_notified, "make sure that set, notify or put is called on every path, also after an error"},
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
 };

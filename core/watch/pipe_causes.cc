@@ -96,7 +96,7 @@ std::optional<Explanation> fifo_not_opened(const Evidence& evidence) {
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (!is_stuck(evidence, thread) || call_of(thread.sample->call.number) != Call::kOpen) continue;
     if (!processes.insert(thread.sample->pid).second) continue;
-    text += (text.empty() ? "" : "; ") + thread_text(thread) + " waits until somebody opens " + thread.wait.object +
+    text += (text.empty() ? "" : "; ") + thread_text(thread) + " waits until a process opens " + thread.wait.object +
             (thread.wait.kind == WaitKind::kPipeRead ? " to write" : " to read");
   }
   if (processes.empty()) return std::nullopt;

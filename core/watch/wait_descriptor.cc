@@ -27,7 +27,7 @@ Wait decode_pipe(const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapsh
   return wait;
 }
 
-constexpr const char* kOthersMayConnect = "anybody may connect";
+constexpr const char* kOthersMayConnect = "any process may connect";
 
 bool is_of_this_machine(std::string_view address) {
   constexpr std::string_view kIpv6 = "00000000000000000000000001000000:";
@@ -180,7 +180,7 @@ Wait decode_socket(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End en
   if (socket->peer == 0) return live_wait(WaitKind::kSocket, "a socket without a peer");
   if (snapshot->is_foreign(socket->peer)) return live_wait(WaitKind::kSocket, "a socket to the outside");
   if (socket->datagram && end == TreeSnapshot::End::kWrite) {
-    return live_wait(WaitKind::kSocket, "a datagram may be for anybody");
+    return live_wait(WaitKind::kSocket, "a datagram may go to any process");
   }
   const auto holders = snapshot->socket_holders(socket->peer);
   if (holders.empty()) return live_wait(WaitKind::kSocket, "no process is seen at the other end of the socket");

@@ -43,7 +43,7 @@ std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot
   const auto pipe = snapshot->proc()->named_pipe(pid, path);
   if (!pipe) return std::nullopt;
   const WaitKind kind = end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
-  const std::string why = "another process outside may open FIFO " + path;
+  const std::string why = "a process outside may open FIFO " + path;
   const Nanos age = snapshot->age();
   const bool is_own = pipe->age <= age && snapshot->is_closed();
   const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age;

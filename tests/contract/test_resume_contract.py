@@ -297,7 +297,7 @@ def test_a_run_killed_before_it_began_begins(
         if how == "--resume":
             run_mprun("--resume", "--output", run_dir, next(tmp_path.glob("*.json"))).check()
         elif written == 0:
-            assert "run the job anew" in run_mprun("resume", run_dir).check(2).stderr
+            assert "run the job again" in run_mprun("resume", run_dir).check(2).stderr
             continue
         else:
             run_mprun("resume", run_dir).check()

@@ -27,7 +27,7 @@ CUTS = int(os.environ.get("MPRUN_CUTS", "3"))
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 RUN = "runs/out"
 #: What mprun may report for a run of which no task had begun.
-NOT_BEGUN = re.compile(r"there is no run directory|is not a run directory|run the job anew")
+NOT_BEGUN = re.compile(r"there is no run directory|is not a run directory|run the job again")
 
 SCRIPT = f"""
 import numpy

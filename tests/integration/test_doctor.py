@@ -395,7 +395,7 @@ def test_a_script_that_cannot_be_imported(
         (["nothere.py"], 2, "no such file"),
         (["--", "no-such-program"], 127, "no-such-program: command not found"),
         (["--", "/"], 126, "/: permission denied"),
-        (["--"], 2, "no COMMAND behind --"),
+        (["--"], 2, "no COMMAND after --"),
         (["job.json"], 2, "doctor: found job.json, allowed: nothing, a SCRIPT.py, or -- COMMAND"),
         (["mine.py:function"], 2, "doctor: found mine.py:function"),
         (["--unknown"], 2, "unknown option --unknown"),

@@ -295,7 +295,7 @@ def test_record(run_mprun: RunCommand, start_victim: Any, tmp_path: Path, lock_c
         (["inspect", "-3"], "inspect: found -3, allowed: the PID of a process"),
         (["inspect", "12x"], "inspect: found 12x, allowed: the PID of a process"),
         (["inspect", "99999999999999"], "inspect: found 99999999999999, allowed"),
-        (["inspect", "1", "2"], "inspect: found 2 behind the PID, allowed: options"),
+        (["inspect", "1", "2"], "inspect: found 2 after the PID, allowed: options"),
         (["inspect", "--what", "1"], "unknown option --what"),
         (["inspect", "1", "--what"], "unknown option --what"),
         (["inspect", "--json", "--dot", "1"], "inspect: --json and --dot do not go together"),

@@ -19,7 +19,7 @@ Oracle::Oracle(const Policy& policy, std::uint64_t total, const std::vector<bool
       stats_(stats),
       slots_(static_cast<std::size_t>(policy.workers)),
       tasks_(total),
-      vain_starts_(slots_.size()),
+      failed_starts_(slots_.size()),
       asked_back_(slots_.size()),
       counts_(policy.earlier) {
   numbers_[0] = total;
@@ -143,7 +143,7 @@ void Oracle::before(const event::WorkerGone& e) {
     if (book.alone) task(lost.task).trust = Trust::kSuspect;
     move(lost.task, TaskState::kWaiting);
   }
-  count_vain_start(book, e);
+  count_failed_start(book, e);
   book = SlotBook{};
 }
 

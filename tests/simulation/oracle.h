@@ -86,7 +86,7 @@ class Oracle {
   SlotBook& at(int slot);
   TaskBook& task(TaskId task);
   void move(TaskId task, TaskState state);
-  void count_vain_start(const SlotBook& book, const event::WorkerGone& e);
+  void count_failed_start(const SlotBook& book, const event::WorkerGone& e);
   void allow_trust(const SlotBook& book, const TaskBook& known);
   void release_delayed();
 
@@ -138,7 +138,7 @@ class Oracle {
   std::vector<TaskBook> tasks_;
   std::array<std::uint64_t, 5> numbers_{};  ///< of tasks in each state
   std::array<std::uint64_t, 3> waiting_{};  ///< kWaiting: by trust
-  std::vector<int> vain_starts_;            ///< of each slot: weight of its workers in a row that began no task
+  std::vector<int> failed_starts_;          ///< of each slot: weight of its workers in a row that began no task
   std::multimap<Nanos, TaskId> delays_;
   std::uint64_t fresh_ = 0;  ///< read and never handed out
   TaskId next_read_ = 0, next_fresh_ = 0;

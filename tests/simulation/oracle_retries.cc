@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kTrusted = 2;  // deaths after which a task waits for all others
 constexpr int kMostStartDeaths = 3;
-constexpr int kMostVainStarts = 20, kOwnVainStart = 7, kOtherVainStart = 1;
+constexpr int kMostFailedStarts = 20, kOwnFailedStart = 7, kOtherFailedStart = 1;
 
 }  // namespace
 
@@ -40,8 +40,8 @@ void Oracle::allow_trust(const SlotBook& book, const TaskBook& known) {
           "a task that ended two workers is tried before others");
 }
 
-void Oracle::count_vain_start(const SlotBook& book, const event::WorkerGone& e) {
-  int& weight = vain_starts_[static_cast<std::size_t>(e.slot)];
+void Oracle::count_failed_start(const SlotBook& book, const event::WorkerGone& e) {
+  int& weight = failed_starts_[static_cast<std::size_t>(e.slot)];
   if (book.retired || book.used || e.started) {
     weight = 0;
     return;
@@ -49,9 +49,9 @@ void Oracle::count_vain_start(const SlotBook& book, const event::WorkerGone& e) 
   if (stop_ != Cause::kNone || (policy_.process_per_task && book.ready)) return;
   const bool own = !e.from_outside || book.cause != Cause::kNone;
   if (own && !book.ready) ++start_deaths_;
-  weight += own ? kOwnVainStart : kOtherVainStart;
-  if (start_deaths_ < kMostStartDeaths && weight < kMostVainStarts) return;
-  if (start_deaths_ < kMostStartDeaths) stats_->saw(Seen::kVainStarts);
+  weight += own ? kOwnFailedStart : kOtherFailedStart;
+  if (start_deaths_ < kMostStartDeaths && weight < kMostFailedStarts) return;
+  if (start_deaths_ < kMostStartDeaths) stats_->saw(Seen::kFailedStarts);
   start_failed_ = true;
 }
 

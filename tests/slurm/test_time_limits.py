@@ -26,7 +26,8 @@ def test_a_job_that_reaches_its_time_limit_goes_on(
         told = run_mprun(*waited, *words[1:], env=cluster.environment, timeout=200).check(1).stderr
         assert "shard 2 of 2 (on n2) ended early, with exit code 140: 0 of 5 tasks are done" in told
     else:
-        step = wrapped("srun", "-n2", "-N2", *words)
+        # As in the script of `mprun submit`: a shell would end at once, and Slurm kills what is left after it.
+        step = "exec " + wrapped("srun", "-n2", "-N2", *words)
         number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "-t1", "--wrap", step)
         cluster.wait_for_end(number, 200)
         assert cluster.states(number) == {"TIMEOUT"}

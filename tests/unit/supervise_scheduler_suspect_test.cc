@@ -118,14 +118,14 @@ int starts_until_given_up(bool gets_ready, bool from_outside) {
   return 1000;
 }
 
-TEST(VainStarts, AreBoundedForASlotWhateverOthersDo) {
+TEST(FailedStarts, AreBoundedForASlotWhateverOthersDo) {
   EXPECT_EQ(starts_until_given_up(false, false), 3);
   EXPECT_EQ(starts_until_given_up(true, false), 3) << "ready, but dead before its first task";
   EXPECT_EQ(starts_until_given_up(false, true), 20);
   EXPECT_EQ(starts_until_given_up(true, true), 20);
 }
 
-TEST(VainStarts, ATaskThatWasBegunEndsTheRow) {
+TEST(FailedStarts, ATaskThatWasBegunEndsTheRow) {
   Driver driver(workers(1));
   driver.send(event::Begin{});
   driver.send(event::InputsRead{50, true});

@@ -376,25 +376,25 @@ TEST_F(RankImage, IsReachedByOtherRanksAlone) {
     EXPECT_EQ(connections.kind, WaitKind::kSocket);
     EXPECT_THAT(connections.wakers, testing::ElementsAre(Waker{kPid, 0}));
     EXPECT_THAT(assumed_, testing::ElementsAre("a rank that was started elsewhere may connect to process 70"));
-    EXPECT_EQ(wait(function, "", false).why_live, "anybody may connect");
+    EXPECT_EQ(wait(function, "", false).why_live, "any process may connect");
     EXPECT_THAT(assumed_, testing::IsEmpty());
   }
   put_text(kFile, "/home/me/server.py");
-  EXPECT_EQ(wait("all_reduce", "").why_live, "anybody may connect");
+  EXPECT_EQ(wait("all_reduce", "").why_live, "any process may connect");
 }
 
 TEST_F(RankImage, IsReachedByOthersOfWhomOneHasCome) {
   const std::string own = line("0100007F:A001", "0100007F:1F90", "01", 91);
   const std::string stranger = line("0100007F:A002", "0100007F:1F90", "01", 99);
   EXPECT_EQ(wait("all_reduce", own).why_live, "");
-  EXPECT_EQ(wait("all_reduce", stranger).why_live, "anybody may connect");
+  EXPECT_EQ(wait("all_reduce", stranger).why_live, "any process may connect");
   EXPECT_EQ(wait("all_reduce", line("0100007F:A002", "0100007F:1F91", "01", 99)).why_live, "") << "another port";
 }
 
 // Through such an address ranks of other machines may connect.
 TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
   const std::string far = line("0200000A:A001", "0100000A:1F90", "01", 91);
-  EXPECT_EQ(wait("init_process_group", far).why_live, "anybody may connect");
+  EXPECT_EQ(wait("init_process_group", far).why_live, "any process may connect");
   EXPECT_EQ(wait("all_reduce", far).why_live, "");
   const std::string loopback = "00000000000000000000000001000000:";
   EXPECT_EQ(wait("init_process_group", line(loopback + "A001", loopback + "1F90", "01", 91)).why_live, "");
@@ -423,10 +423,10 @@ TEST_F(RankImage, IsWhomARankHasConnectedTo) {
     return decode_polled(sample.threads[1], 3, &snapshot).why_live;
   };
   EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "");
-  EXPECT_EQ(why_live("all_reduce", "/lib/libc.so.6"), "anybody may connect") << "any server";
-  EXPECT_EQ(why_live("init_process_group", "/torch/lib/libtorch_cpu.so"), "anybody may connect");
+  EXPECT_EQ(why_live("all_reduce", "/lib/libc.so.6"), "any process may connect") << "any server";
+  EXPECT_EQ(why_live("init_process_group", "/torch/lib/libtorch_cpu.so"), "any process may connect");
   put_text(kFile, "/home/me/client.py");
-  EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "anybody may connect");
+  EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "any process may connect");
 }
 
 TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {

@@ -32,7 +32,7 @@ TEST(WaitCauses, FifoNotOpened) {
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
   TreeProcess& child = evidence.proc.process(kChild, kParent);
   opens_fifo(&evidence, kChild, "/tmp/its/a", O_RDONLY);
-  const std::string of_child = "process 5000020 waits until somebody opens FIFO /tmp/its/a to write";
+  const std::string of_child = "process 5000020 waits until a process opens FIFO /tmp/its/a to write";
   HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "fifo-not-opened");
   EXPECT_EQ(cause.explanation, of_child);
@@ -44,7 +44,7 @@ TEST(WaitCauses, FifoNotOpened) {
   EXPECT_TRUE(cause.looks_idle);
   opens_fifo(&evidence, kParent, "/tmp/its/b", O_WRONLY);
   cause = evidence.of_hang();
-  EXPECT_EQ(cause.explanation, "process 5000010 waits until somebody opens FIFO /tmp/its/b to read; " + of_child);
+  EXPECT_EQ(cause.explanation, "process 5000010 waits until a process opens FIFO /tmp/its/b to read; " + of_child);
   EXPECT_FALSE(cause.looks_idle) << "both want to go on";
 }
 

@@ -350,11 +350,11 @@ TEST(TcpWait, OfAListenerIsLive) {
   FakeProc proc;
   proc.process(10).socket(3, 70).thread(10).call(SYS_accept4, {3});
   proc.tcp = tcp_line(kServer, "00000000:0000", kListening, 70);
-  EXPECT_EQ(judged(&proc).waits.at(10).why_live, "anybody may connect");
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, "any process may connect");
   TreeBoundary boundary;
   boundary.assumptions.nobody_connects = true;
   const Judged all = judged(&proc, boundary);
-  EXPECT_EQ(all.waits.at(10).why_live, "anybody may connect");
+  EXPECT_EQ(all.waits.at(10).why_live, "any process may connect");
   EXPECT_THAT(all.assumed, IsEmpty());
 }
 

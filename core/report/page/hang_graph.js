@@ -140,7 +140,7 @@ function drawHang(figure, report, number) {
   const said = edges.map((edge) => `${edge.from} waits for ${edge.to}: ${edge.why}`).join("; ");
   figure.hidden = false;
   const svg = d3.select(figure).append("svg").attr("width", width).attr("height", height).attr("role", "img")
-    .attr("aria-label", `Wait-for graph of hang ${number + 1}: ${said || "nobody waits for another process"}`);
+    .attr("aria-label", `Wait-for graph of hang ${number + 1}: ${said || "no process waits for another"}`);
   const arrow = `arrow-${number}`;
   svg.append("defs").append("marker").attr("id", arrow).attr("viewBox", "0 0 8 8").attr("refX", 7).attr("refY", 4)
     .attr("markerWidth", 7).attr("markerHeight", 7).attr("orient", "auto-start-reverse")
