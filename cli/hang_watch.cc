@@ -100,7 +100,7 @@ bool joins(const Hang& hang) {
   if (!hang.join) return false;
   const std::string_view call = hang.join->call;
   return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
-         call == "pthread_join";
+         call == "pthread_join" || call.ends_with(".Context.term");  // of ZeroMQ
 }
 
 // What a signal or a client may release is reported early only if it cannot be idle; else not until it has stalled for

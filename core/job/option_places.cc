@@ -143,7 +143,7 @@ std::string only_valid_with(Places places) {
   }
   std::string text = "is only valid with ";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
     text += names[i];
   }
   return text;

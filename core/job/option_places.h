@@ -47,7 +47,7 @@ struct FieldWithoutEffect {
 /// The fields that have no effect on this kind of job.
 [[nodiscard]] std::vector<FieldWithoutEffect> fields_without_effect(Place kind);
 
-/// "is only valid with `mprun doctor` and `mprun inspect`".
+/// "is only valid with `mprun doctor` or `mprun inspect`".
 [[nodiscard]] std::string only_valid_with(Places places);
 
 }  // namespace mprun

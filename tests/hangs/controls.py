@@ -96,6 +96,7 @@ ALL = [
     Control("node_timer.js"),
     Control("gevent_idle.py"),
     Control("zmq_slow_partner.py", seconds=4.5),
+    Control("zmq_late_listener.py", seconds=4.5),
     Control("slow_partner.py", more=("barrier",)),
     Control("slow_partner.py", more=("condition",)),
     Control("slow_partner.py", more=("queue",)),

@@ -214,6 +214,7 @@ _VARIANTS = [
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("zmq_reply_never_sent.py", STALLED, NEVER_NOTIFIED),
+    Case("zmq_message_unsent.py", STALLED, NO_WAKER, rest="moving"),  # it tries to connect again and again
     Case("unix_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("queue_polled_for_ever.py", STALLED, ("input-never-closed",), PROCESS_JOIN, rest="moving"),
     Case("collective_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),

@@ -233,7 +233,7 @@ def test_a_missing_shard_is_no_fault_where_all_is_done(
         ({"inputs": {"lines": "-"}}, ["--shard", "1/2"], "--balance static"),
         ({"on_error": "stop"}, ["--shard", "1/2"], "/balance"),
         ({"max_failures": 3}, ["--shard", "1/2"], '"max_failures"'),
-        ({"script": "job.py", "inputs": None}, ["--shard", "1/2"], "/balance: is only valid with a function and a command"),
+        ({"script": "job.py", "inputs": None}, ["--shard", "1/2"], "/balance: is only valid with a function or a command"),
         ({}, ["--balance", "dynamic"], "--shard I/N"),
     ],
 )

@@ -417,4 +417,4 @@ def test_what_cannot_be_examined(
 def test_json_is_the_doctors(run_mprun: RunCommand) -> None:
     for words in (["--json", "--", "true"], ["check", "--json", "job.json"], ["--json", "x.py"]):
         run = run_mprun(*words).check(2)
-        assert "--json is only valid with `mprun doctor` and `mprun inspect`" in run.stderr
+        assert "--json is only valid with `mprun doctor` or `mprun inspect`" in run.stderr

@@ -368,9 +368,9 @@ REFUSED = ("--python", "--balance", "--set args")
 
 # Option, jobs that it affects, jobs that it does not affect, what is reported for the latter.
 KINDS: list[tuple[list[str], list[dict[str, Any]], list[dict[str, Any]], str]] = [
-    (["--retries", "0"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
-    (["--on-error", "stop"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
-    (["--balance", "static"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function and a command"),
+    (["--retries", "0"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function or a command"),
+    (["--on-error", "stop"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function or a command"),
+    (["--balance", "static"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function or a command"),
     (["--chunk-size", "2"], [FUNCTION], [COMMAND, RANKS, PROGRAM], "a function"),
     (["--start-method", "spawn"], [FUNCTION, RANKS], [COMMAND, PROGRAM], "a Python script"),
     (["--join-timeout", "9"], [FUNCTION, RANKS], [COMMAND, PROGRAM], "a Python script"),
@@ -408,13 +408,13 @@ def test_options_and_kinds_of_jobs(
 ELSEWHERE: list[tuple[list[str], str]] = [
     (["--explain", "--", "true"], "--explain is only valid with `mprun run`"),
     (["-d", "events", "--", "true"], "--debug is only valid with `mprun run`"),
-    (["--summary-json", "--", "true"], "--summary-json is only valid with `mprun run` and `mprun resume`"),
+    (["--summary-json", "--", "true"], "--summary-json is only valid with `mprun run` or `mprun resume`"),
     (["--view", "workers", "--", "true"], "--view workers is only valid with a job"),
     (["-v", "check", "job.json"], "--verbose is only valid with"),
     (["--summary-json", "submit", "--nodes", "1", "job.json"], "--summary-json is only valid with"),
     (["--shard", "1/2", "submit", "--nodes", "2", "job.json"], "--shard 1/2 is only valid with `mprun run`"),
-    (["--output", "o", "resume", "run"], "--output o is only valid with `mprun run`, `mprun check` and `mprun submit`"),
-    (["--retry-failed", "job.json"], "--retry-failed is only valid with --resume, `mprun resume` and `mprun submit`"),
+    (["--output", "o", "resume", "run"], "--output o is only valid with `mprun run`, `mprun check` or `mprun submit`"),
+    (["--retry-failed", "job.json"], "--retry-failed is only valid with --resume, `mprun resume` or `mprun submit`"),
     (["--resume", "resume", "run"], "--resume is only valid with `mprun run`"),
     (["--nodes", "2", "job.json"], "--nodes is only valid with `mprun submit`"),
     (["-v", "merge", "run"], "--verbose is only valid with"),
@@ -453,7 +453,7 @@ def test_fields_of_a_spec_without_an_effect(run_job: RunCommand) -> None:
     """With file, line and pointer, as every message about a spec."""
     spec = {**RANKS, "retries": {"on_hang": 2}}
     run = run_job(spec, scripts=SCRIPTS).check()
-    told = r"warning: \S*job\.json:\d+: /retries: is only valid with a function and a command; .*; it is left out"
+    told = r"warning: \S*job\.json:\d+: /retries: is only valid with a function or a command; .*; it is left out"
     assert re.search(told, run.stderr), run
 
 

@@ -153,7 +153,7 @@ def test_ranks_and_commands(run_job: RunCommand, run_mprun: RunCommand) -> None:
         (["report", "-n", "2", "."], "--processes 2 is only valid with a job"),
         (["--trace", "t.json", "job.json"], "--trace is only valid with `mprun report`"),
         (["--html", "page.html", "job.json"], "--html is only valid with `mprun report`"),
-        (["--junit", "j.xml", "--", "true"], "--junit is only valid with `mprun run`, `mprun resume` and `mprun report`"),
+        (["--junit", "j.xml", "--", "true"], "--junit is only valid with `mprun run`, `mprun resume` or `mprun report`"),
     ],
 )
 def test_wrong_words(words: list[str], pattern: str, run_mprun: RunCommand) -> None:

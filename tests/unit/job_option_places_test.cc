@@ -12,14 +12,14 @@ namespace {
 std::string words(std::string_view option) { return only_valid_with(places_of(option) & ~kKindPlaces); }
 
 TEST(OptionPlaces, NamesThem) {
-  EXPECT_EQ(words("--json"), "is only valid with `mprun doctor` and `mprun inspect`");
-  EXPECT_EQ(words("--junit"), "is only valid with `mprun run`, `mprun resume` and `mprun report`");
-  EXPECT_EQ(words("--retry-failed"), "is only valid with --resume, `mprun resume` and `mprun submit`");
+  EXPECT_EQ(words("--json"), "is only valid with `mprun doctor` or `mprun inspect`");
+  EXPECT_EQ(words("--junit"), "is only valid with `mprun run`, `mprun resume` or `mprun report`");
+  EXPECT_EQ(words("--retry-failed"), "is only valid with --resume, `mprun resume` or `mprun submit`");
   EXPECT_EQ(words("/processes"),
-            "is only valid with a job, `mprun -- COMMAND`, `mprun doctor SCRIPT.py` and `mprun doctor -- COMMAND`");
+            "is only valid with a job, `mprun -- COMMAND`, `mprun doctor SCRIPT.py` or `mprun doctor -- COMMAND`");
   EXPECT_EQ(words("/order"), "is only valid with a job");
-  EXPECT_EQ(words("/shard"), "is only valid with `mprun run`, `mprun check` and `mprun resume`");
-  EXPECT_EQ(only_valid_with(places_of("/retries") & kKindPlaces), "is only valid with a function and a command");
+  EXPECT_EQ(words("/shard"), "is only valid with `mprun run`, `mprun check` or `mprun resume`");
+  EXPECT_EQ(only_valid_with(places_of("/retries") & kKindPlaces), "is only valid with a function or a command");
   EXPECT_EQ(only_valid_with(places_of("/args") & kKindPlaces), "is only valid with a script");
 }
 

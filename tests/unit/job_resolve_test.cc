@@ -407,7 +407,7 @@ TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
     }
   }
   EXPECT_THAT(good("{\"script\": \"train.py\",\n\"retries\": 0}").warnings,
-              ElementsAre("job.json:2: /retries: is only valid with a function and a command; this script is without a "
+              ElementsAre("job.json:2: /retries: is only valid with a function or a command; this script is without a "
                           "function: every process runs it once (ranks); it is left out"));
 }
 
@@ -434,7 +434,7 @@ TEST_F(JobResolve, LeavesOutLenientFieldsWithoutAnEffect) {
   const auto silent = resolve_all({record}), warned = resolve_all({record, command_line(R"({"retries": 2})")});
   ASSERT_TRUE(silent && warned);
   EXPECT_THAT(silent->warnings, testing::IsEmpty());
-  EXPECT_THAT(warned->warnings, ElementsAre(HasSubstr("/retries: is only valid with a function and a command")));
+  EXPECT_THAT(warned->warnings, ElementsAre(HasSubstr("/retries: is only valid with a function or a command")));
   EXPECT_FALSE(resolve_all({record, command_line(R"({"setup": "s"})")}));
 }
 
@@ -584,7 +584,7 @@ TEST_F(JobResolve, WhatCannotBeBalancedIsRefused) {
   EXPECT_EQ(good(with(R"("seed": 1)")).spec.balance, Balance::kStatic);
   EXPECT_EQ(good(with(R"("balance": "dynamic")")).spec.balance, Balance::kDynamic);
   EXPECT_THAT(refusal(R"({"script": "train.py", "balance": "dynamic"})"),
-              HasSubstr("/balance: is only valid with a function and a command"));
+              HasSubstr("/balance: is only valid with a function or a command"));
   for (const char* stops : {R"("on_error": "stop")", R"("max_failures": 3)"}) {
     EXPECT_THAT(refusal(with(R"("balance": "dynamic", )" + std::string(stops))),
                 HasSubstr("what a shard that stops at failures"));
