@@ -17,7 +17,7 @@ Then:
   mprun check JOB.json     what would run; launches nothing
   mprun doctor             what mprun can use here, and what limits it
 
-Options people need first:
+Most used options:
   -n, --processes N|auto                   workers, or ranks
   --start-method fork|spawn|forkserver     how Python workers start
   --output DIR                             the run directory

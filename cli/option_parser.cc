@@ -103,7 +103,7 @@ OptionParser::OptionParser(const std::string& current_directory) : fields_(kFiel
 }
 
 void OptionParser::define() {
-  app_.set_help_flag("-h,--help", "show what people need first and exit");
+  app_.set_help_flag("-h,--help", "show the most used options and exit");
   app_.set_help_all_flag("--help-all", "show this and exit");
   app_.set_version_flag("--version", "mprun " + version_and_commit(), "show the version and exit");
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {

@@ -143,7 +143,7 @@ std::string examination_text(const Examination& examination) {
   for (const ExaminedProcess& process : findings.processes()) text += process_text(process);
   const auto plain = plain_programs(findings);
   for (const std::string& program : plain) {
-    text += (&program == &plain.front() ? "\nno runtime was told by " : ", ") + printable(program);
+    text += (&program == &plain.front() ? "\nno runtime was reported by " : ", ") + printable(program);
   }
   if (!plain.empty()) text += "\n  (a process that is killed, or ends by _exit, reports nothing)\n";
   return text + "\n" + conclusion(findings);

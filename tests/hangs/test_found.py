@@ -10,6 +10,7 @@ from pathlib import Path
 import corpus
 import found
 import harness
+from compiled import CASES
 from corpus import Case
 from harness import MPRUN_PYTHON, RunCommand, Runner
 
@@ -70,3 +71,13 @@ def test_who_spins_is_named_on_a_crowded_cpu(run_mprun: RunCommand, tmp_path: Pa
             neighbour.wait()
     report = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
     assert report["cause"]["id"] == "message-never-sent", report
+
+
+def test_a_context_that_cannot_end_is_reported_soon(runner: Runner) -> None:
+    """Within seconds, not after the five minutes of a stall: a program that ends its sockets is not idle."""
+    program = CASES / "zmq_message_unsent.py"
+    running = runner.start("--on-hang", "kill", "--", MPRUN_PYTHON, program, output=False)
+    harness.wait_until(lambda: "cure:" in running.stderr, timeout=30, what="the report")
+    assert "mprun: stalled: " in running.stderr
+    assert running.process.poll() is None
+    running.stop()

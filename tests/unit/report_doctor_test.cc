@@ -163,7 +163,7 @@ TEST(DoctorText, NamesProcessRuntimeVerdictAndSum) {
   EXPECT_THAT(text, HasSubstr("pid 7: p --x\n  forked with 3 threads\n"));
   EXPECT_THAT(text, HasSubstr("made safe  libgomp  /lib/g?.so\n"));
   EXPECT_THAT(text, HasSubstr("adapter libgomp: "));
-  EXPECT_THAT(text, HasSubstr("told by /bin/sh\n"));
+  EXPECT_THAT(text, HasSubstr("reported by /bin/sh\n"));
   EXPECT_THAT(text, EndsWith("2 runtimes: 1 made safe, 1 unclear\n"));
 }
 
