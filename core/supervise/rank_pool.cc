@@ -14,18 +14,8 @@ RankPool::RankPool(LaunchPlan plan, WorkerPoolListener* listener)
       listener_(listener),
       master_port_(find_free_port()),
       slots_(static_cast<std::size_t>(plan_.spec->processes)),
-      launcher_(make_launcher(plan_, this)) {}
-
-RankPool::~RankPool() {
-  for (Slot& slot : slots_) close_channels(&slot);
-}
-
-void RankPool::close_channels(Slot* slot) {
-  if (slot->channel) plan_.loop->remove(slot->channel->fd());
-  if (slot->results) plan_.loop->remove(slot->results.get());
-  slot->channel.reset();
-  slot->results.reset();
-}
+      launcher_(make_launcher(plan_, this)),
+      connections_(slots_.size()) {}
 
 void RankPool::start(int number) {
   plan_.loop->at(0, [this, number] { listener_->on_ready(number); });
@@ -50,7 +40,7 @@ void RankPool::signal(int number, int signal_number) {
 
 void RankPool::assign(int number, const std::vector<HandedTask>& tasks) {
   Slot& slot = at(number);
-  close_channels(&slot);
+  connection(number).reset();
   slot = Slot{};
   slot.running = true;
   slot.task = tasks.front().task;
@@ -62,23 +52,8 @@ void RankPool::assign(int number, const std::vector<HandedTask>& tasks) {
   });
 }
 
-Result<void> RankPool::open_channels(int number, LaunchRequest* request) {
-  auto opened = open_worker_channels(plan_.run_dir, number, request);
-  if (!opened) return opened.error();
-  Slot& slot = at(number);
-  close_channels(&slot);
-  slot.channel.emplace(std::move(opened->channel));
-  slot.results = std::move(opened->results);
-  slot.log_offset = opened->log_offset;
-  const auto on_event = [this, number](std::uint32_t events) { on_channel(number, events); };
-  if (auto added = plan_.loop->add(slot.channel->fd(), 0, on_event); !added) {
-    return added;
-  }
-  return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { drain(number); });
-}
-
 std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
-  Slot& slot = at(number);
+  const Slot& slot = at(number);
   if (!slot.running) return std::nullopt;
   LaunchRequest request;
   request.slot = number;
@@ -86,35 +61,18 @@ std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
   request.environment["MPRUN_TASK"] = std::to_string(slot.task.task);
   request.environment["MPRUN_ATTEMPT"] = std::to_string(slot.task.attempt);
   request.environment.merge(rank_environment(*plan_.spec, number, master_port_));
-  if (auto opened = open_channels(number, &request); !opened) {
+  WorkerConnection& rank = connection(number);
+  // Its end will be reported by its launcher.
+  const auto opened = rank.open(plan_, &request, {[] {}, [this, number] { drain(number); }});
+  if (!opened) {
     plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a rank: " + text); });
     return std::nullopt;
   }
   if (plan_.spec->start_method == StartMethod::kSpawn) {
-    slot.channel->send_frame(MPRUN_START, start_config(plan_, "rank", number));
-    flush(number);
+    rank.sender().send_frame(MPRUN_START, start_config(plan_, "rank", number));
+    rank.flush();
   }
   return request;
-}
-
-void RankPool::on_channel(int number, std::uint32_t events) {
-  Slot& slot = at(number);
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {
-    plan_.loop->remove(slot.channel->fd());  // it has closed its end; epoll would report that for ever
-  } else {
-    flush(number);
-  }
-}
-
-// A frame may be longer than the socket takes at once.
-void RankPool::flush(int number) {
-  Slot& slot = at(number);
-  if (!slot.channel) return;
-  if (!slot.channel->flush()) {
-    plan_.loop->remove(slot.channel->fd());  // it is dying; its end will be reported
-    return;
-  }
-  plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
 }
 
 void RankPool::on_launched(int number, const ProcessRef& process) {
@@ -134,17 +92,13 @@ void RankPool::on_launch_failed(const std::string& reason) {
 
 void RankPool::drain(int number) {
   Slot& slot = at(number);
-  if (!slot.results) return;
-  auto state = FrameReader::Fill::kMore;
-  for (int fills = 0; fills < FrameReader::kMostFills && state == FrameReader::Fill::kMore; ++fills) {
-    state = slot.reader.fill(slot.results.get());
-    Frame frame;
-    while (!slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
-  }
-  if (slot.reader.corrupt()) slot.foreign = true;
+  WorkerConnection& rank = connection(number);
+  if (!rank.has_pipe()) return;
+  const auto state =
+      rank.drain([&slot] { return !slot.foreign; }, [this, number](const Frame& frame) { on_frame(number, frame); });
+  if (rank.reader().corrupt()) slot.foreign = true;
   if (!slot.foreign && state != FrameReader::Fill::kClosed) return;
-  plan_.loop->remove(slot.results.get());
-  slot.results.reset();
+  rank.close_pipe();
   if (slot.foreign && slot.process) signal_group(slot.process, SIGKILL);  // it can never report again
 }
 
@@ -175,7 +129,7 @@ void RankPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
   if (process) kill_leftovers(process);
   drain(number);
   // A rank that ended well leaves no partial frame: that would be a lost result, or bytes of another process.
-  if (end.signal == 0 && end.exit_code == 0 && slot.reader.mid_frame()) slot.foreign = true;
+  if (end.signal == 0 && end.exit_code == 0 && connection(number).reader().mid_frame()) slot.foreign = true;
   if (process) listener_->on_process_ended(number, process.pid(), "rank", end, true);
   end_rank(number, end);
 }
@@ -189,7 +143,7 @@ std::string RankPool::explain_death(int number, ProcessEnd end) const {
   append_json_string(&json, message);
   json += R"(,"traceback":null,"log":)";
   const std::string path = plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
-  append_json_string(&json, log_tail(path, at(number).log_offset));
+  append_json_string(&json, log_tail(path, connection(number).log_offset()));
   return json + "}";
 }
 
@@ -197,7 +151,7 @@ void RankPool::end_rank(int number, ProcessEnd end) {
   Slot& slot = at(number);
   slot.running = false;
   slot.process = {};
-  close_channels(&slot);
+  connection(number).close();
   const bool failed = slot.foreign || end.signal != 0 || end.exit_code != 0;
   std::string payload = slot.value.empty() ? "null" : slot.value;
   if (failed) payload = slot.foreign || slot.error.empty() ? explain_death(number, end) : slot.error;

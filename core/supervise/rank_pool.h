@@ -2,18 +2,16 @@
 // torchrun's variables. A rank is one task; its result is what it gave to mprun.result(), or its error.
 #pragma once
 
-#include <optional>
 #include <vector>
 
+#include "supervise/worker_connection.h"
 #include "supervise/worker_pool.h"
-#include "wire/frames.h"
 
 namespace mprun {
 
 class RankPool : public WorkerPool, private LauncherListener {
  public:
   RankPool(LaunchPlan plan, WorkerPoolListener* listener);
-  ~RankPool() override;
   void start(int slot) override;
   void assign(int slot, const std::vector<HandedTask>& tasks) override;
   std::uint32_t take_back(int /*slot*/) override { return 0; }
@@ -29,16 +27,12 @@ class RankPool : public WorkerPool, private LauncherListener {
   struct Slot {
     bool running = false;
     TaskAttempt task;
-    ProcessRef process;  ///< none: it is not launched yet, or gone
-    std::optional<FrameSender> channel;
-    Fd results;
-    FrameReader reader;
+    ProcessRef process;        ///< none: it is not launched yet, or gone
     bool ready = false;        ///< the script has begun
     bool foreign = false;      ///< its pipe holds something that no rank writes
     std::string value, error;  ///< JSON of the last mprun.result(), of the exception
     std::string tensors;       ///< what the last mprun.result() claims
     Nanos start = 0, began = 0;
-    std::int64_t log_offset = 0;
   };
 
   std::optional<LaunchRequest> prepare_launch(int slot) override;
@@ -51,22 +45,23 @@ class RankPool : public WorkerPool, private LauncherListener {
   }
   void on_launch_failed(const std::string& reason) override;
 
-  [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
   void drain(int number);
   void on_frame(int number, const Frame& frame);
-  void on_channel(int number, std::uint32_t events);
-  void flush(int number);
-  void close_channels(Slot* slot);
   void end_rank(int number, ProcessEnd end);
   [[nodiscard]] std::string explain_death(int number, ProcessEnd end) const;
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
   [[nodiscard]] const Slot& at(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
+  WorkerConnection& connection(int slot) { return connections_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const WorkerConnection& connection(int slot) const {
+    return connections_[static_cast<std::size_t>(slot)];
+  }
 
   LaunchPlan plan_;
   WorkerPoolListener* listener_;
   int master_port_;
   std::vector<Slot> slots_;
   std::unique_ptr<Launcher> launcher_;
+  std::vector<WorkerConnection> connections_;  ///< by slot
 };
 
 }  // namespace mprun

@@ -27,13 +27,10 @@ TaskPool::TaskPool(LaunchPlan plan, ClaimTable claims, WorkerPoolListener* liste
     : plan_(std::move(plan)),
       claims_(std::move(claims)),
       listener_(listener),
-      slots_(static_cast<std::size_t>(plan_.spec->processes)) {
+      slots_(static_cast<std::size_t>(plan_.spec->processes)),
+      connections_(slots_.size()) {
   plan_.claims = claims_.fd();
   launcher_ = make_launcher(plan_, this);
-}
-
-TaskPool::~TaskPool() {
-  for (Slot& slot : slots_) close_channels(&slot);
 }
 
 std::string TaskPool::log_path(int number) const {
@@ -42,24 +39,11 @@ std::string TaskPool::log_path(int number) const {
 
 // --- commands ---
 
-Result<void> TaskPool::open_channels(int number, LaunchRequest* request) {
-  auto opened = open_worker_channels(plan_.run_dir, number, request);
-  if (!opened) return opened.error();
-  Slot& slot = at(number);
-  slot.channel.emplace(std::move(opened->channel));
-  slot.results = std::move(opened->results);
-  slot.log_offset = opened->log_offset;
-  const auto on_event = [this, number](std::uint32_t events) { on_channel(number, events); };
-  if (auto added = plan_.loop->add(slot.channel->fd(), 0, on_event); !added) {
-    return added.error();
-  }
-  return plan_.loop->add(slot.results.get(), EPOLLIN, [this, number](std::uint32_t) { on_readable(number); });
-}
-
 void TaskPool::start(int number) {
   Slot& slot = at(number);
   slot = Slot{};
   slot.wanted = true;
+  connection(number).reset();
   __atomic_store_n(&claims_.slot(number)->claim, 0, __ATOMIC_RELEASE);
   // Deferred, because a launcher may answer at once.
   plan_.loop->at(0, [this, number] {
@@ -68,36 +52,39 @@ void TaskPool::start(int number) {
 }
 
 std::optional<LaunchRequest> TaskPool::prepare_launch(int number) {
-  Slot& slot = at(number);
-  if (!slot.wanted) return std::nullopt;
+  if (!at(number).wanted) return std::nullopt;
   LaunchRequest request;
   request.slot = number;
   request.environment = slot_environment(*plan_.spec, number);
-  close_channels(&slot);
-  if (auto opened = open_channels(number, &request); !opened) {
-    close_channels(&slot);
+  WorkerConnection& worker = connection(number);
+  const auto opened =
+      worker.open(plan_, &request, {[this, number] { on_closed(number); }, [this, number] { on_readable(number); }});
+  if (!opened) {
+    worker.close();
     plan_.loop->at(0, [this, text = opened.error().message] { on_launch_failed("cannot start a worker: " + text); });
     return std::nullopt;
   }
   if (plan_.spec->start_method == StartMethod::kSpawn) {  // a forked worker has all of it from its host
-    slot.channel->send_frame(MPRUN_START, start_config(plan_, "worker", number));
-    flush(number);
+    worker.sender().send_frame(MPRUN_START, start_config(plan_, "worker", number));
+    worker.flush();
   }
   return request;
 }
 
 void TaskPool::assign(int number, const std::vector<HandedTask>& tasks) {
   Slot& slot = at(number);
-  if (!slot.channel) return;
+  WorkerConnection& worker = connection(number);
+  if (!worker.is_open()) return;
+  FrameSender& sender = worker.sender();
   const std::size_t chunk = static_cast<std::size_t>(plan_.spec->chunk_size.value_or(1 << 20));
   mprun_claim_grant(claims_.slot(number), static_cast<std::uint32_t>(tasks.size()));
-  std::string& out = slot.channel->buffer();
+  std::string& out = sender.buffer();
   for (std::size_t begin = 0; begin < tasks.size();) {
     std::size_t end = begin;
     for (std::size_t bytes = 0; end < tasks.size() && end - begin < chunk && (end == begin || bytes < kFrameBytes);) {
       bytes += tasks[end++].input.size() + sizeof(mprun_task);
     }
-    slot.channel->begin_frame(MPRUN_TASKS);
+    sender.begin_frame(MPRUN_TASKS);
     append_bytes(&out, mprun_tasks{slot.next_position, static_cast<std::uint32_t>(end - begin)});
     for (std::size_t i = begin; i < end; ++i) {
       append_bytes(&out, mprun_task{tasks[i].task.task, static_cast<std::uint32_t>(tasks[i].task.attempt), 0});
@@ -107,11 +94,11 @@ void TaskPool::assign(int number, const std::vector<HandedTask>& tasks) {
       out += tasks[i].input;
     }
     out += ']';
-    slot.channel->end_frame();
+    sender.end_frame();
     for (std::size_t i = begin; i < end; ++i) slot.expected.push_back(slot.next_position++);
     begin = end;
   }
-  flush(number);
+  worker.flush();
 }
 
 std::uint32_t TaskPool::take_back(int number) {
@@ -123,11 +110,11 @@ std::uint32_t TaskPool::take_back(int number) {
 }
 
 void TaskPool::retire(int number) {
-  Slot& slot = at(number);
-  slot.retired = true;
-  if (!slot.channel) return;
-  slot.channel->send_frame(MPRUN_STOP, "");
-  flush(number);
+  at(number).retired = true;
+  WorkerConnection& worker = connection(number);
+  if (!worker.is_open()) return;
+  worker.sender().send_frame(MPRUN_STOP, "");
+  worker.flush();
 }
 
 void TaskPool::signal(int number, int signal_number) {
@@ -154,7 +141,7 @@ void TaskPool::never_launched(int number) {
   Slot& slot = at(number);
   if (!slot.wanted || slot.process) return;
   slot.wanted = false;
-  close_channels(&slot);
+  connection(number).close();
   listener_->on_gone(number, {});
 }
 
@@ -175,35 +162,19 @@ void TaskPool::on_launch_failed(const std::string& reason) {
   }
 }
 
-void TaskPool::on_channel(int number, std::uint32_t events) {
-  Slot& slot = at(number);
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) {  // it closed its end; epoll would report that for ever
-    plan_.loop->remove(slot.channel->fd());
-    if (slot.verdict.empty()) give_up(number, kClosed);
-  } else {
-    flush(number);
-  }
-}
-
-void TaskPool::flush(int number) {
-  Slot& slot = at(number);
-  if (!slot.channel) return;
-  if (!slot.channel->flush()) {
-    plan_.loop->remove(slot.channel->fd());
-    if (slot.verdict.empty()) give_up(number, kClosed);
-    return;
-  }
-  plan_.loop->modify(slot.channel->fd(), slot.channel->wants_to_write() ? EPOLLOUT : 0U);
+void TaskPool::on_closed(int number) {
+  if (at(number).verdict.empty()) give_up(number, kClosed);
 }
 
 void TaskPool::on_readable(int number) {
   Slot& slot = at(number);
-  const auto state = slot.reader.fill(slot.results.get());
+  WorkerConnection& worker = connection(number);
+  const auto state = worker.fill();
   Frame frame;
-  while (slot.wanted && !slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
-  const bool corrupt = slot.reader.corrupt() || slot.foreign;
+  while (slot.wanted && !slot.foreign && worker.reader().next(&frame)) on_frame(number, frame);
+  const bool corrupt = worker.reader().corrupt() || slot.foreign;
   if (!corrupt && state != FrameReader::Fill::kClosed) return;
-  if (slot.results) plan_.loop->remove(slot.results.get());
+  worker.ignore_pipe();
   give_up(number, corrupt ? kWroteNoResult : kClosed);
 }
 
@@ -256,14 +227,10 @@ void TaskPool::on_result(int number, std::string_view payload) {
 }
 
 void TaskPool::drain(int number) {
-  Slot& slot = at(number);
-  if (!slot.results) return;
-  auto state = FrameReader::Fill::kMore;
-  for (int fills = 0; fills < FrameReader::kMostFills && state == FrameReader::Fill::kMore; ++fills) {
-    state = slot.reader.fill(slot.results.get());
-    Frame frame;
-    while (!slot.foreign && slot.reader.next(&frame)) on_frame(number, frame);
-  }
+  const Slot& slot = at(number);
+  if (!connection(number).has_pipe()) return;
+  connection(number).drain([&slot] { return !slot.foreign; },
+                           [this, number](const Frame& frame) { on_frame(number, frame); });
 }
 
 void TaskPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd end) {
@@ -287,21 +254,14 @@ void TaskPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
     why = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   }
-  const std::string log = expected ? "" : log_tail(log_path(number), slot.log_offset);
+  const std::string log = expected ? "" : log_tail(log_path(number), connection(number).log_offset());
   const bool broke_channels = slot.broke_channels;
   slot.wanted = false;
   slot.process = {};
-  close_channels(&slot);
+  connection(number).close();
   if (process) listener_->on_process_ended(number, process.pid(), "worker", end, expected);
   if (never_python) listener_->on_start_failed(why);
   listener_->on_gone(number, {started, broke_channels, end, std::move(why), log});
-}
-
-void TaskPool::close_channels(Slot* slot) {
-  if (slot->channel) plan_.loop->remove(slot->channel->fd());
-  if (slot->results) plan_.loop->remove(slot->results.get());
-  slot->channel.reset();
-  slot->results.reset();
 }
 
 }  // namespace mprun

@@ -1,21 +1,19 @@
 // The pool of a function job: long-lived Python workers that take chunks of tasks from a channel and
-// write results to a pipe. Owns channels, pipes and the claim table.
+// write results to a pipe. Owns their connections and the claim table.
 #pragma once
 
 #include <deque>
-#include <optional>
 #include <vector>
 
+#include "supervise/worker_connection.h"
 #include "supervise/worker_pool.h"
 #include "wire/claim_table.h"
-#include "wire/frames.h"
 
 namespace mprun {
 
 class TaskPool : public WorkerPool, private LauncherListener {
  public:
   TaskPool(LaunchPlan plan, ClaimTable claims, WorkerPoolListener* listener);
-  ~TaskPool() override;
   void start(int slot) override;
   void assign(int slot, const std::vector<HandedTask>& tasks) override;
   std::uint32_t take_back(int slot) override;
@@ -29,15 +27,11 @@ class TaskPool : public WorkerPool, private LauncherListener {
 
  private:
   struct Slot {
-    ProcessRef process;        ///< none: it is not launched yet, or gone
-    std::string_view verdict;  ///< what is wrong with its pipe
-    std::optional<FrameSender> channel;
-    FrameReader reader;
+    ProcessRef process;                  ///< none: it is not launched yet, or gone
+    std::string_view verdict;            ///< what is wrong with its pipe
     std::deque<std::uint32_t> expected;  ///< positions handed out, neither reported nor taken back
-    std::int64_t log_offset = 0;         ///< where this process's stderr begins
-    Fd results;
-    std::uint32_t next_position = 0;  ///< of the next task handed out
-    bool wanted = false;              ///< between start() and on_gone()
+    std::uint32_t next_position = 0;     ///< of the next task handed out
+    bool wanted = false;                 ///< between start() and on_gone()
     bool ready = false, retired = false;
     bool broke_channels = false;  ///< ended by us because of its verdict
     bool signalled = false;       ///< by us: such an end is expected
@@ -54,20 +48,18 @@ class TaskPool : public WorkerPool, private LauncherListener {
   }
   void on_launch_failed(const std::string& reason) override;
 
-  [[nodiscard]] Result<void> open_channels(int number, LaunchRequest* request);
   void drain(int number);
   void on_readable(int number);
   void on_frame(int number, const Frame& frame);
   void on_result(int number, std::string_view payload);
-  void on_channel(int number, std::uint32_t events);
-  void flush(int number);
+  void on_closed(int number);
   void give_up(int number, std::string_view verdict);
   void end_given_up(int number);
-  void close_channels(Slot* slot);
   void gone_later(int number);
   void never_launched(int number);
   [[nodiscard]] std::string log_path(int number) const;
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  WorkerConnection& connection(int slot) { return connections_[static_cast<std::size_t>(slot)]; }
 
   LaunchPlan plan_;
   ClaimTable claims_;
@@ -75,6 +67,7 @@ class TaskPool : public WorkerPool, private LauncherListener {
   std::vector<Slot> slots_;
   bool any_said_hello_ = false;  ///< so the interpreter is a Python
   std::unique_ptr<Launcher> launcher_;
+  std::vector<WorkerConnection> connections_;  ///< by slot
 };
 
 }  // namespace mprun
