@@ -11,7 +11,7 @@
 #include "commands.h"
 #include "installation.h"
 #include "job/words.h"
-#include "watch/cause_table.h"
+#include "watch/causes/cause_table.h"
 
 namespace mprun {
 namespace {

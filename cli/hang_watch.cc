@@ -9,10 +9,10 @@
 #include "report/hang_report.h"
 #include "report/inspect_report.h"
 #include "report/safe_text.h"
-#include "watch/alarm.h"
-#include "watch/causes.h"
-#include "watch/joins.h"
-#include "watch/trace_access.h"
+#include "watch/causes/causes.h"
+#include "watch/causes/joins.h"
+#include "watch/sample/alarm.h"
+#include "watch/sample/trace_access.h"
 
 namespace mprun {
 namespace {

@@ -5,9 +5,9 @@
 #include "job/spec.h"
 #include "launch/guard.h"
 #include "supervise/hang_monitor.h"
+#include "watch/causes/process_history.h"
 #include "watch/deadline_watch.h"
 #include "watch/explain.h"
-#include "watch/process_history.h"
 #include "watch/watcher.h"
 
 namespace mprun {

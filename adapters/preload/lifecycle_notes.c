@@ -1,5 +1,5 @@
 /* Reports what cannot be seen afterwards, as notes of "history" with fields separated by tabs, which
- * core/watch/process_history.cc reads:
+ * core/watch/causes/process_history.cc reads:
  *
  *     fork   PARENT  THREAD  THREADS    by the child: which thread forked it, and how many the parent had
  *     term   PROCESS                    by the process that sent it SIGTERM

@@ -9,7 +9,7 @@
 #include "report/hang_report.h"
 #include "report/hang_tree.h"
 #include "report/safe_text.h"
-#include "watch/cause_table.h"
+#include "watch/causes/cause_table.h"
 
 namespace mprun {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "procfs/process_facts.h"
-#include "watch/sample.h"
+#include "watch/sample/sample.h"
 
 namespace mprun {
 namespace {

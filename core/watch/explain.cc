@@ -4,11 +4,11 @@
 
 #include "procfs/process_table.h"
 #include "procfs/process_tree.h"
-#include "watch/causes.h"
-#include "watch/joins.h"
-#include "watch/native_stack.h"
-#include "watch/python_stack.h"
-#include "watch/time_limit.h"
+#include "watch/causes/causes.h"
+#include "watch/causes/joins.h"
+#include "watch/judge/time_limit.h"
+#include "watch/stacks/native_stack.h"
+#include "watch/stacks/python_stack.h"
 
 namespace mprun {
 namespace {

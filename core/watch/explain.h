@@ -2,7 +2,7 @@
 // supervisor after a proof, when nothing that is examined can move any more, and by `mprun inspect`.
 #pragma once
 
-#include "watch/process_history.h"
+#include "watch/causes/process_history.h"
 #include "watch/watcher.h"
 
 namespace mprun {

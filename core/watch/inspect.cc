@@ -9,9 +9,9 @@
 
 #include "procfs/process_table.h"
 #include "procfs/text_scan.h"
-#include "watch/syscall_table.h"
-#include "watch/trace_access.h"
-#include "watch/tree_boundary.h"
+#include "watch/judge/tree_boundary.h"
+#include "watch/sample/syscall_table.h"
+#include "watch/sample/trace_access.h"
 
 namespace mprun {
 namespace {

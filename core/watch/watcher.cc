@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "procfs/process_table.h"
-#include "watch/main_threads.h"
+#include "watch/judge/main_threads.h"
 
 namespace mprun {
 namespace {

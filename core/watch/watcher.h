@@ -6,14 +6,14 @@
 #pragma once
 
 #include "base/clock.h"
-#include "watch/activity.h"
 #include "watch/hang.h"
-#include "watch/judge.h"
-#include "watch/lost_helper.h"
-#include "watch/orphaned_lock_watch.h"
-#include "watch/polls.h"
-#include "watch/spins.h"
-#include "watch/stall.h"
+#include "watch/judge/judge.h"
+#include "watch/judge/orphaned_lock_watch.h"
+#include "watch/sample/activity.h"
+#include "watch/stalls/lost_helper.h"
+#include "watch/stalls/polls.h"
+#include "watch/stalls/spins.h"
+#include "watch/stalls/stall.h"
 
 namespace mprun {
 

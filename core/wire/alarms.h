@@ -1,5 +1,5 @@
 /* How the preload library records that its process has asked for a signal by a clock: in a variable of its own, which
- * the watch reads (core/watch/alarm.h). Plain C. */
+ * the watch reads (core/watch/sample/alarm.h). Plain C. */
 #ifndef MPRUN_WIRE_ALARMS_H
 #define MPRUN_WIRE_ALARMS_H
 

@@ -12,7 +12,7 @@
 
 namespace mprun {
 
-/// Notes for the watch (core/watch/process_history.h) instead of the user: take() returns all of them.
+/// Notes for the watch (core/watch/causes/process_history.h) instead of the user: take() returns all of them.
 inline constexpr const char* kHistoryNotes = "history";
 
 /// A note that is new.

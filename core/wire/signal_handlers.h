@@ -1,5 +1,5 @@
 /* How the preload library records which function of its process handles which signal, which /proc does not show: in a
- * table of its own, which the watch reads (core/watch/signal_handlers.h). Plain C. */
+ * table of its own, which the watch reads (core/watch/sample/signal_handlers.h). Plain C. */
 #ifndef MPRUN_WIRE_SIGNAL_HANDLERS_H
 #define MPRUN_WIRE_SIGNAL_HANDLERS_H
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "procfs/process_table.h"
-#include "watch/judge.h"
+#include "watch/judge/judge.h"
 
 namespace {
 

@@ -47,6 +47,23 @@ def test_includes_go_upwards() -> None:
     assert violations(uses, order) == []
 
 
+def test_folders_of_the_watch_use_only_those_above_them() -> None:
+    """The list in its README, from top to bottom. All of them may use hang.h, the report that they make."""
+    order = re.findall(r"^\| `(\w+)/` \|", (ROOT / "core/watch/README.md").read_text(), re.MULTILINE)
+    assert set(order) == {path.name for path in (ROOT / "core/watch").iterdir() if path.is_dir()}
+    uses = {
+        name: {
+            used.rpartition("/")[0] or used
+            for file in (ROOT / "core/watch" / name).iterdir()
+            for used in re.findall(r'^#include "watch/([\w/.]+)"', file.read_text(), re.MULTILINE)
+        }
+        - {name, "hang.h"}
+        for name in order
+    }
+    assert any(uses.values())
+    assert violations(uses, order) == []
+
+
 def test_one_header_brings_in_the_json_library() -> None:
     """It takes a second to compile: core/job/json_fwd.h is for files that only name the type."""
     users = {file.relative_to(ROOT).as_posix() for folder in ("core", "cli", "tests") for file in (ROOT / folder).rglob("*")

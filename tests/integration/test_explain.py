@@ -90,8 +90,8 @@ def test_a_page_has_its_form(name: str, run_mprun: RunCommand) -> None:
 
 
 def test_the_table_has_every_cause_and_every_rule() -> None:
-    header = (harness.ROOT / "core/watch/cause_table.h").read_text(encoding="utf-8")
-    table = (harness.ROOT / "core/watch/cause_table.cc").read_text(encoding="utf-8")
+    header = (harness.ROOT / "core/watch/causes/cause_table.h").read_text(encoding="utf-8")
+    table = (harness.ROOT / "core/watch/causes/cause_table.cc").read_text(encoding="utf-8")
     causes = re.findall(r"constexpr CauseId (k\w+)", header)
     rules = [name for names in re.findall(r"^Rule ([^;]+);", header, re.MULTILINE) for name in re.split(r",\s*", names)]
     assert len(causes) > 20 and len(rules) > 40

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "fake_proc.h"
-#include "watch/causes.h"
-#include "watch/orphaned_lock.h"
+#include "watch/causes/causes.h"
+#include "watch/judge/orphaned_lock.h"
 
 namespace mprun {
 

@@ -22,7 +22,7 @@
 #include <set>
 
 #include "procfs/process_table.h"
-#include "watch/judge.h"
+#include "watch/judge/judge.h"
 
 namespace mprun {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "watch/python_layout.h"
+#include "watch/stacks/python_layout.h"
 
 namespace mprun {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "watch/activity.h"
+#include "watch/sample/activity.h"
 
 namespace mprun {
 namespace {

@@ -1,5 +1,5 @@
 // Whether an alarm may reach a process, according to its preload library or its environment.
-#include "watch/alarm.h"
+#include "watch/sample/alarm.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // What a judgement may assume: waits that are endless, handlers that let no thread continue.
-#include "watch/assumptions.h"
+#include "watch/judge/assumptions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

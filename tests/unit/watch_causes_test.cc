@@ -1,5 +1,5 @@
 // Why a tree hangs, rule by rule: a tree in which the rule fires, and similar ones in which it must not.
-#include "watch/causes.h"
+#include "watch/causes/causes.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -8,7 +8,7 @@
 
 #include "procfs/process_table.h"
 #include "procfs/text_scan.h"
-#include "watch/judge.h"
+#include "watch/judge/judge.h"
 
 namespace mprun {
 namespace {

@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "python_program.h"
-#include "watch/python_stack.h"
+#include "watch/stacks/python_stack.h"
 #include "watch/watcher.h"
 
 namespace mprun {

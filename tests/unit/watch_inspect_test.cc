@@ -12,7 +12,7 @@
 #include "fake_process.h"
 #include "os/fd.h"
 #include "watch/inspect.h"
-#include "watch/tree_boundary.h"
+#include "watch/judge/tree_boundary.h"
 
 namespace mprun {
 namespace {

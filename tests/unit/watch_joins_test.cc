@@ -1,7 +1,9 @@
 // Names of waiting calls, as a person would say them, from Python stacks.
-#include "watch/joins.h"
+#include "watch/causes/joins.h"
 
 #include <gtest/gtest.h>
+
+#include "watch/stacks/python_code.h"
 
 namespace mprun {
 namespace {

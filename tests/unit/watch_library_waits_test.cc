@@ -1,5 +1,5 @@
 // Which polls and helper threads of libraries are recognised by their Python stacks.
-#include "watch/library_waits.h"
+#include "watch/judge/library_waits.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 // Pools whose result thread has ended, in real programs.
-#include "watch/lost_helper.h"
+#include "watch/stalls/lost_helper.h"
 
 #include <gtest/gtest.h>
 

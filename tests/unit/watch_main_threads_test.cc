@@ -1,11 +1,11 @@
 // Which processes can never return: those that wait without a limit for what is stuck, up to the root.
-#include "watch/main_threads.h"
+#include "watch/judge/main_threads.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fake_proc.h"
-#include "watch/orphaned_lock.h"
+#include "watch/judge/orphaned_lock.h"
 
 namespace mprun {
 namespace {

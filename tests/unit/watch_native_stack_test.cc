@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "os/fd.h"
-#include "watch/native_stack.h"
+#include "watch/stacks/native_stack.h"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

@@ -1,5 +1,5 @@
 // Threads that wait for mutexes no thread can unlock, in processes that run.
-#include "watch/orphaned_lock.h"
+#include "watch/judge/orphaned_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Which threads wake up repeatedly without getting anywhere. How their Python decides is in watch_python_image_test.cc.
-#include "watch/polls.h"
+#include "watch/stalls/polls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

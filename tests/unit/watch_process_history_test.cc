@@ -1,5 +1,5 @@
 // ProcessHistory: what it records of forks and ends, tested with real processes.
-#include "watch/process_history.h"
+#include "watch/causes/process_history.h"
 
 #include <gtest/gtest.h>
 #include <linux/sched.h>

@@ -1,5 +1,5 @@
 // Strings, code objects and line tables of CPython, from made-up memory.
-#include "watch/python_code.h"
+#include "watch/stacks/python_code.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 
 #include "fake_process.h"
 #include "python_descriptions.h"
-#include "watch/polls.h"
-#include "watch/python_stack.h"
-#include "watch/wait.h"
+#include "watch/judge/wait.h"
+#include "watch/stacks/python_stack.h"
+#include "watch/stalls/polls.h"
 
 namespace mprun {
 namespace {

@@ -1,5 +1,5 @@
 // Where CPython keeps things: our tables against the installed headers, and the descriptions in newer versions.
-#include "watch/python_layout.h"
+#include "watch/stacks/python_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The variables of Python frames, from made-up memory.
-#include "watch/python_locals.h"
+#include "watch/stacks/python_locals.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

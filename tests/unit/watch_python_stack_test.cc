@@ -1,7 +1,7 @@
 // Stacks of real Python programs, read from outside and compared with what they report themselves; of recorded ones;
 // and of programs with corrupt memory.
 #include "job/json.h"
-#include "watch/python_stack.h"
+#include "watch/stacks/python_stack.h"
 
 #include <gmock/gmock.h>
 

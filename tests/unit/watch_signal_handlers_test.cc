@@ -1,5 +1,5 @@
 // Which process handles the signals that it catches, and which threads such a handler may let continue.
-#include "watch/signal_handlers.h"
+#include "watch/sample/signal_handlers.h"
 
 #include <gtest/gtest.h>
 

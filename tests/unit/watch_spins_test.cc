@@ -1,10 +1,11 @@
 // Calls that wait without sleeping: which they are, and how threads in them are judged.
-#include "watch/spins.h"
+#include "watch/stalls/spins.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fake_proc.h"
+#include "watch/judge/spinning_calls.h"
 
 namespace mprun {
 namespace {

@@ -1,5 +1,5 @@
 // How long no thread has made progress.
-#include "watch/stall.h"
+#include "watch/stalls/stall.h"
 
 #include <gtest/gtest.h>
 

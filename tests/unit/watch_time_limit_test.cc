@@ -1,5 +1,5 @@
 // When waits with a time limit end, by the arguments of their system calls.
-#include "watch/time_limit.h"
+#include "watch/judge/time_limit.h"
 
 #include <gtest/gtest.h>
 #include <sys/time.h>

@@ -1,11 +1,11 @@
 // What prevents the watch from tracing, in words.
-#include "watch/trace_access.h"
+#include "watch/sample/trace_access.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include "fake_process.h"
-#include "watch/syscall_table.h"
+#include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {

@@ -1,5 +1,5 @@
 // The tracer that stops a thread for its registers, and children of ours: their ends are for their parent to reap.
-#include "watch/traced_registers.h"
+#include "watch/stacks/traced_registers.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

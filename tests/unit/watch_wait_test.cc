@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 #include "fake_proc.h"
-#include "watch/syscall_table.h"
+#include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {

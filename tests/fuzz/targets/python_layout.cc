@@ -1,9 +1,9 @@
 // How a Python describes its own structures, and the line table of a function.
-#include "watch/python_layout.h"
+#include "watch/stacks/python_layout.h"
 
 #include "fuzz_support.h"
 #include "targets.h"
-#include "watch/python_code.h"
+#include "watch/stacks/python_code.h"
 
 namespace mprun::fuzz {
 

@@ -1,6 +1,6 @@
 // The stacks of a Python with corrupt memory. The input is a list of changes to the memory of a small sound process:
 // two threads, one with two frames, so that the readers get far.
-#include "watch/python_stack.h"
+#include "watch/stacks/python_stack.h"
 
 #include <elf.h>
 
@@ -8,7 +8,7 @@
 #include "fuzz_support.h"
 #include "job/json_text.h"
 #include "targets.h"
-#include "watch/python_layout.h"
+#include "watch/stacks/python_layout.h"
 
 namespace mprun::fuzz {
 namespace {

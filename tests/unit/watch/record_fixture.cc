@@ -7,7 +7,7 @@
 
 #include "procfs/process_table.h"
 #include "procfs/process_tree.h"
-#include "watch/judge.h"
+#include "watch/judge/judge.h"
 
 namespace mprun {
 namespace {

@@ -1,0 +1,42 @@
+// Helpers shared by the rules in *_causes.cc, and private to them. cause_table.h declares the rules.
+#pragma once
+
+#include "watch/causes/causes.h"
+
+namespace mprun {
+
+/// True if the thread and all others of its process are blocked for ever.
+[[nodiscard]] inline bool is_stuck(const Evidence& evidence, const JudgedThread& thread) {
+  return evidence.judgement->stuck.count(thread.sample->pid) != 0 && thread.wait.kind != WaitKind::kEnded;
+}
+
+/// The first thread that matches; nullptr: there is none.
+template <typename Matches>
+const JudgedThread* find_thread(const Evidence& evidence, const Matches& matches) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (matches(thread)) return &thread;
+  }
+  return nullptr;
+}
+
+/// The first stuck thread that matches; nullptr: there is none.
+template <typename Matches>
+const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches) {
+  return find_thread(evidence,
+                     [&](const JudgedThread& thread) { return is_stuck(evidence, thread) && matches(thread); });
+}
+
+/// True if the thread is in an event loop of asyncio that has nothing to do.
+[[nodiscard]] inline bool is_in_event_loop(const Evidence& evidence, const JudgedThread& thread) {
+  return thread.wait.kind == WaitKind::kPoll &&
+         evidence.is_in(thread.sample->tid, "/asyncio/base_events.py", "BaseEventLoop._run_once");
+}
+
+/// "process 10"; "thread 11 of process 10" for a thread that is not its main thread.
+[[nodiscard]] std::string thread_text(const JudgedThread& thread);
+/// A cycle of waits, each for the next and the last for the first; empty: there is none.
+[[nodiscard]] std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for);
+/// "10 for 11 for 10".
+[[nodiscard]] std::string cycle_text(const std::vector<pid_t>& cycle);
+
+}  // namespace mprun

@@ -1,0 +1,136 @@
+#include "watch/causes/cause_table.h"
+
+namespace mprun {
+namespace causes {
+namespace {
+
+constexpr char kSameOrder[] = "take the locks in the same order everywhere";
+constexpr char kUnlockAlways[] =
+    "unlock the mutex on every way out of the thread that locks it, or make it a robust one";
+constexpr char kForkFirst[] = "fork before other threads start, or start the process by spawn or exec";
+constexpr char kUnpickle[] =
+    "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise";
+
+// In this order: what is certain before what may follow from it.
+constexpr CauseRule kStuckRules[] = {
+    {kStopped, stopped_for_ever, ""},
+    {kOpenmpAfterFork, openmp_after_fork,
+     "leave mprun's libgomp adapter on, or start workers by \"spawn\" instead of fork: "
+     "multiprocessing.set_start_method(\"spawn\")"},
+    {kLockCycle, mutex_locked_twice, "make the mutex recursive, or do not lock it twice"},
+    {kLockCycle, mutex_cycle, kSameOrder},
+    {kLockCycle, own_file_lock, "open and lock the file once, or let go of the first lock before"},
+    {kLockCycle, file_lock_cycle, kSameOrder},
+    {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
+    {kGilHeld, gil_held, "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"},
+    {kWorkerDied, pool_worker_died,
+     "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job of mprun tries "
+     "the task again"},
+    {kWorkerDied, executor_worker_died,
+     "find out why it died; give tasks little data, or Python 3.12, which closes that pipe"},
+    {kWorkerDied, manager_lock_owner_died,
+     "find out why it died; a manager keeps a lock that its holder has not released"},
+    {kWorkerDied, semaphore_user_died,
+     "find out why it died; with SEM_UNDO the kernel takes back what a dead process has done"},
+    {kWorkerDied, lock_owner_died, "find out why it died; do not kill a process that may hold a lock or use a queue"},
+    {kThreadLostAtFork, thread_lost_at_fork,
+     "make executors, event loops and threads in the child, or start it by \"spawn\": "
+     "multiprocessing.set_start_method(\"spawn\")"},
+    {kLockHeldAtFork, lock_held_at_fork,
+     "fork before other threads start, or start the process by \"spawn\": "
+     "multiprocessing.set_start_method(\"spawn\")"},
+    {kThreadLostAtFork, thread_left_behind_at_fork, "start threads in the child, or start it by exec (posix_spawn)"},
+    {kLockHeldAtFork, lock_left_behind_at_fork,
+     "fork before other threads start, or start the process by exec (posix_spawn)"},
+    {kPoolHelperLost, pool_helper_lost, kUnpickle},
+    {kRankMissing, rank_missing,
+     "start as many processes as world_size says, and see why those that are missing ended or never came: all need the "
+     "same MASTER_ADDR, MASTER_PORT and world_size"},
+    {kCollectiveMismatch, collective_mismatch,
+     "let all ranks call the same collectives in the same order: none in a branch that only some take, as many batches "
+     "for each (torch.distributed.algorithms.join helps with uneven ones)"},
+    {kStoreKeyMissing, store_key_missing,
+     "set each key that a rank waits for, under the same name and prefix, before you wait for others"},
+    {kMessageNeverSent, message_never_sent,
+     "match each receive with a send of the same tag and communicator, and let all ranks call the same collectives; "
+     "two that send each other much use Sendrecv, or Isend"},
+    {kFifoNotOpened, fifo_not_opened,
+     "open FIFOs in the same order on both sides, and see that who is to open the other end has not ended"},
+    {kQueueNotDrained, queue_not_drained, "get all results before you join: queue.get() first, then process.join()"},
+    {kQueueNotDrained, output_not_read, "read all of the output before you wait for the process that writes it"},
+    {kChildSignalMissed, child_signal_missed,
+     "block SIGCHLD before you look whether a child has ended, and wait with sigsuspend, or use waitpid"},
+    {kPipeNeverClosed, pipe_never_closed, "close the writing end in the process that reads"},
+    {kBarrierShort, barrier_short, "give the barrier as many parties as will wait at it, or wait(timeout=...)"},
+    {kLockCycle, python_lock_taken_twice,
+     "do not lock it twice (a threading.RLock may be), and free it in any case: `with lock:`"},
+    {kLockCycle, python_lock_cycle,
+     "take locks in the same order everywhere, and wait for no thread while you hold a lock that it needs"},
+    {kLockCycle, import_cycle,
+     "start no thread that is waited for while a module is imported: do it in a function that is called later"},
+    {kMutexOwnerEnded, mutex_owner_ended, kUnlockAlways},
+    {kTaskWaitsInOwnPool, task_waits_in_own_pool,
+     "wait for tasks outside of the pool that runs them, or give it more threads than tasks that wait"},
+    {kPipeKeptByGrandchild, pipe_kept_by_grandchild,
+     "give what runs in the background its own output, as in `command >/dev/null 2>&1 &`, or end it"},
+    {kInputNeverClosed, input_never_closed,
+     "write what the child is to read and close the pipe, before you wait for the child"},
+    {kLockCycle, shared_lock_cycle,
+     "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
+     "hold a lock that it needs"},
+    {kExitHandlerWaits, exit_handler_waits, "end it before, or make it a daemon: daemon=True"},
+    {kNeverNotified, never_notified, "make sure that set, notify or put is called on every path, also after an error"},
+    {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
+    {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
+};
+
+constexpr CauseRule kOrphanedLockRules[] = {
+    {kLockCycle, orphaned_mutex_cycle, kSameOrder},
+    {kLockHeldAtFork, orphaned_mutex_held_at_fork, kForkFirst},
+    {kMutexOwnerEnded, orphaned_mutex_owner_ended, kUnlockAlways},
+    {kNoWaker, orphaned_mutex, ""},
+};
+
+constexpr CauseRule kStallRules[] = {
+    {kPoolHelperLost, pool_lost_helper, kUnpickle},
+    {kStopped, process_stopped, ""},
+    {kRespawnLoop, respawn_loop, "look for what fails when a worker starts: its initializer, or an import"},
+    {kIgnoresTermination, ignores_termination, ""},
+    {kExternalWait, external_wait, "look at what it talks to"},
+    {kUnknown, not_seen, ""},
+    {kUnknown, not_proved, ""},
+};
+
+constexpr CauseRule kLateRules[] = {
+    {kStopped, late_while_stopped, ""},
+    {kExternalWait, late_for_outside, "look at what it talks to"},
+    {kUnknown, not_in_time, "look at the line it is at, or give it more time"},
+};
+
+}  // namespace
+}  // namespace causes
+
+std::span<const CauseRule> rules_of(RuleSet set) {
+  switch (set) {
+    case RuleSet::kStuck:
+      return causes::kStuckRules;
+    case RuleSet::kOrphanedLock:
+      return causes::kOrphanedLockRules;
+    case RuleSet::kStall:
+      return causes::kStallRules;
+    case RuleSet::kLate:
+      return causes::kLateRules;
+  }
+  return {};
+}
+
+std::map<std::string, CauseKind> all_causes() {
+  std::map<std::string, CauseKind> all;
+  for (const RuleSet set : {RuleSet::kStuck, RuleSet::kOrphanedLock, RuleSet::kStall, RuleSet::kLate}) {
+    for (const CauseRule& rule : rules_of(set)) all.emplace(rule.id.name, rule.id.kind);
+  }
+  all.erase(causes::kUnknown.name);
+  return all;
+}
+
+}  // namespace mprun

@@ -1,0 +1,65 @@
+#include "watch/causes/causes.h"
+
+#include <algorithm>
+
+#include "watch/causes/cause_rules.h"
+
+namespace mprun {
+
+std::string thread_text(const JudgedThread& thread) {
+  return thread.sample->tid == thread.sample->pid
+             ? "process " + std::to_string(thread.sample->pid)
+             : "thread " + std::to_string(thread.sample->tid) + " of process " + std::to_string(thread.sample->pid);
+}
+
+std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
+  for (const auto& [start, first] : waits_for) {
+    std::vector<pid_t> cycle{start};
+    pid_t at = first;
+    // One that only waits for a cycle is not part of it, and the search would go round for ever.
+    while (at != start && cycle.size() < waits_for.size()) {
+      const auto next = waits_for.find(at);
+      if (next == waits_for.end()) break;
+      cycle.push_back(at);
+      at = next->second;
+    }
+    if (at == start) return cycle;
+  }
+  return {};
+}
+
+std::string cycle_text(const std::vector<pid_t>& cycle) {
+  std::string text;
+  for (const pid_t id : cycle) text += std::to_string(id) + " for ";
+  return text + std::to_string(cycle.front());
+}
+
+std::string Evidence::code_file(const JudgedThread& thread) const {
+  const Mapping* mapping = find_mapping(snapshot->maps(thread.sample->pid), thread.sample->call.program_counter);
+  return mapping == nullptr ? "" : mapping->path;
+}
+
+bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function) const {
+  const auto it = python.find(tid);
+  if (it == python.end()) return false;
+  return std::any_of(it->second.begin(), it->second.end(), [&](const PythonFrame& frame) {
+    return (function.empty() || frame.function == function) && frame.file.ends_with(file);
+  });
+}
+
+HangCause find_cause(const Evidence& evidence, RuleSet set) {
+  for (const CauseRule& rule : rules_of(set)) {
+    auto found = rule.find(evidence);
+    if (!found) continue;
+    return {rule.id.name, std::move(found->text), found->cure.empty() ? rule.cure : std::move(found->cure),
+            found->looks_idle};
+  }
+  return {};
+}
+
+bool is_like_waiting_for_signal(const HangCause& cause) {
+  return cause.looks_idle || cause.id == causes::kPipeNeverClosed.name || cause.id == causes::kInputNeverClosed.name ||
+         cause.id == causes::kPipeKeptByGrandchild.name;
+}
+
+}  // namespace mprun

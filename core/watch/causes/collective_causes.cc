@@ -1,0 +1,134 @@
+// Ranks of torch.distributed that wait for each other: rules of the table.
+#include <algorithm>
+
+#include "watch/causes/cause_rules.h"
+#include "watch/causes/joins.h"
+#include "watch/stacks/python_code.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::string_view kCollectives = "/torch/distributed/distributed_c10d.py";
+constexpr std::string_view kRendezvous = "init_process_group";
+constexpr std::size_t kMostRanksListed = 8;
+
+bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") != std::string::npos; }
+
+// The outermost function of torch.distributed that a stack is in: what the user has called.
+std::string collective_of(const std::vector<PythonFrame>& frames) {
+  const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
+                                      [](const PythonFrame& frame) { return frame.file.ends_with(kCollectives); });
+  return outermost == frames.rend() ? "" : outermost->function;
+}
+
+// The user's line, as in " at train.py:12".
+std::string place_of(const std::vector<PythonFrame>& frames) {
+  const auto own = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return !is_of_torch(frame) && !is_library_file(frame.file) && !frame.file.starts_with('<');
+  });
+  return own == frames.end() ? "" : " at " + own->file + ":" + std::to_string(own->line);
+}
+
+struct Rank {
+  pid_t pid = 0, parent = 0;
+  std::string collective, place;  ///< collective: "" if it takes part in none
+};
+
+// The processes that are in a collective, and their siblings.
+std::vector<Rank> ranks_of(const Evidence& evidence) {
+  std::vector<Rank> ranks;
+  std::set<pid_t> parents;
+  for (const auto& [pid, process] : evidence.snapshot->processes()) {
+    Rank rank{pid, process.parent, {}, {}};
+    for (const pid_t tid : process.threads) {
+      const auto frames = evidence.python.find(tid);
+      if (frames == evidence.python.end() || !rank.collective.empty()) continue;
+      rank.collective = collective_of(frames->second);
+      if (tid == pid || !rank.collective.empty()) rank.place = place_of(frames->second);
+    }
+    if (!rank.collective.empty()) parents.insert(rank.parent);
+    ranks.push_back(std::move(rank));
+  }
+  std::erase_if(ranks, [&](const Rank& rank) {
+    return parents.count(rank.parent) == 0 || (rank.collective.empty() && rank.place.empty());
+  });
+  return ranks;
+}
+
+bool all_begin(const std::vector<Rank>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRendezvous; });
+}
+
+std::string text_of(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMostRanksListed); ++i) {
+    const Rank& rank = ranks[i];
+    text += (i == 0 ? "process " : "; process ") + std::to_string(rank.pid) +
+            (rank.collective.empty() ? " takes part in none, and waits" : " waits in " + rank.collective) + rank.place;
+  }
+  return text + (ranks.size() > kMostRanksListed ? "; and so on" : "");
+}
+
+// The one descriptor that a thread reads, or polls before it reads it.
+std::optional<std::int64_t> read_by(const JudgedThread& thread) {
+  if (thread.wait.kind == WaitKind::kSocket) return static_cast<int>(thread.sample->call.arguments[0]);
+  if (thread.wait.kind == WaitKind::kPoll && thread.wait.polled.size() == 1) return thread.wait.polled.front();
+  return std::nullopt;
+}
+
+// True if the thread reads an answer of the store.
+bool asks_store(const JudgedThread& thread, TreeSnapshot* snapshot) {
+  const auto number = read_by(thread);
+  if (!number) return false;
+  const pid_t pid = thread.sample->pid;
+  const Descriptor* descriptor = snapshot->descriptor(pid, *number);
+  const auto& sockets = snapshot->tcp_sockets(pid);
+  const auto own = std::find_if(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+    return descriptor != nullptr && socket.inode == descriptor->inode;
+  });
+  if (own == sockets.end()) return false;
+  const auto port = std::string_view(own->remote).substr(own->remote.find(':'));
+  return std::any_of(snapshot->processes().begin(), snapshot->processes().end(),
+                     [&](const auto& process) { return serves_store(process.first, port, snapshot); });
+}
+
+}  // namespace
+
+std::optional<Explanation> message_never_sent(const Evidence& evidence) {
+  std::string text;
+  std::size_t listed = 0;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!thread.wait.object.starts_with(kMessagesOf) || ++listed > kMostRanksListed) continue;
+    const auto frames = evidence.python.find(thread.sample->tid);
+    text += (text.empty() ? "process " : "; process ") + std::to_string(thread.sample->pid) + " waits in " +
+            thread.wait.object.substr(kMessagesOf.size()) +
+            (frames == evidence.python.end() ? "" : place_of(frames->second));
+  }
+  if (text.empty()) return std::nullopt;
+  return Explanation{"ranks of MPI wait, each with a CPU that it keeps busy, for what none of them sends: " + text};
+}
+
+std::optional<Explanation> store_key_missing(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.live || !asks_store(thread, evidence.snapshot)) continue;
+    const auto frames = evidence.python.find(thread.sample->tid);
+    const std::string place = frames == evidence.python.end() ? "" : place_of(frames->second);
+    return Explanation{"process " + std::to_string(thread.sample->pid) + " waits" + place +
+                       " for a key of torch.distributed's store that no rank has set, and those who could set it wait"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Explanation> rank_missing(const Evidence& evidence) {
+  const auto ranks = ranks_of(evidence);
+  if (ranks.empty() || !all_begin(ranks)) return std::nullopt;
+  return Explanation{"ranks wait for others that have not come: " + text_of(ranks)};
+}
+
+std::optional<Explanation> collective_mismatch(const Evidence& evidence) {
+  const auto ranks = ranks_of(evidence);
+  if (ranks.empty()) return std::nullopt;
+  return Explanation{"ranks wait in collectives that not all ranks of their group have called: " + text_of(ranks)};
+}
+
+}  // namespace mprun

@@ -1,0 +1,161 @@
+// Locks that are waited for in a circle, or whose holder has ended: rules of the table.
+#include <algorithm>
+
+#include "watch/causes/cause_rules.h"
+#include "watch/causes/joins.h"
+#include "watch/stacks/python_code.h"
+
+namespace mprun {
+namespace {
+
+// "10", "10 and 20", "10, 20 and 2 more".
+std::string threads_text(const std::vector<pid_t>& threads) {
+  std::string text = std::to_string(threads.front());
+  if (threads.size() == 2) return text + " and " + std::to_string(threads[1]);
+  if (threads.size() > 2)
+    text += ", " + std::to_string(threads[1]) + " and " + std::to_string(threads.size() - 2) + " more";
+  return text;
+}
+
+// Locks of Python do not record their holder: no thread is left in the process that could free this one. Code of
+// libraries waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
+bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread) {
+  const auto frames = evidence.python.find(thread.sample->tid);
+  const ForkRecord* fork = evidence.history->fork_of(thread.sample->pid);
+  const bool may_have_lost_others =
+      evidence.snapshot->process(thread.sample->pid)->forked && (fork == nullptr || fork->threads > 1);
+  return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore && !may_have_lost_others &&
+         frames != evidence.python.end() && !frames->second.empty() && !is_library_file(frames->second.front().file);
+}
+
+// Threads that wait for each other's mutexes, or one that waits for its own.
+std::vector<pid_t> owners_in_a_cycle(const Evidence& evidence) {
+  std::map<pid_t, pid_t> owner;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (is_stuck(evidence, thread) && thread.wait.owner != 0) owner[thread.sample->tid] = thread.wait.owner;
+  }
+  return find_cycle(owner);
+}
+
+}  // namespace
+
+std::optional<Explanation> mutex_cycle(const Evidence& evidence) {
+  const auto cycle = owners_in_a_cycle(evidence);
+  if (cycle.empty()) return std::nullopt;
+  std::string text = "threads wait for each other's locks: " + cycle_text(cycle);
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!thread.wait.of_sync || std::find(cycle.begin(), cycle.end(), thread.sample->tid) == cycle.end()) continue;
+    text += "; " + thread_text(thread) + " waits for the " + thread.wait.object;
+  }
+  return Explanation{text};
+}
+
+std::optional<Explanation> mutex_locked_twice(const Evidence& evidence) {
+  const auto cycle = owners_in_a_cycle(evidence);
+  if (cycle.size() != 1) return std::nullopt;
+  return Explanation{"thread " + std::to_string(cycle[0]) + " waits for a mutex that it has locked itself"};
+}
+
+// A process waits for a file lock that another open file of its own has.
+std::optional<Explanation> own_file_lock(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const pid_t pid = thread.sample->pid;
+    const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+    const Descriptor* file = evidence.snapshot->descriptor(pid, number);
+    if (thread.wait.kind != WaitKind::kFileLock || file == nullptr || file->info_inode == 0) return false;
+    const auto& holders = thread.wait.wakers;
+    if (std::find(holders.begin(), holders.end(), Waker{pid, 0}) == holders.end()) return false;
+    const auto& own = evidence.snapshot->process(pid)->descriptors;
+    return std::any_of(own.begin(), own.end(), [&](const Descriptor& other) {
+      return other.number != number && other.info_inode == file->info_inode && !other.locks.empty();
+    });
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " waits for a lock of a file that it has locked itself, by another descriptor"};
+}
+
+// flock() and fcntl() locks, by process.
+std::optional<Explanation> file_lock_cycle(const Evidence& evidence) {
+  std::map<pid_t, pid_t> holder;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_stuck(evidence, thread) || thread.wait.kind != WaitKind::kFileLock || thread.wait.wakers.empty()) continue;
+    const pid_t first = thread.wait.wakers.front().pid;
+    if (first != thread.sample->pid) holder[thread.sample->pid] = first;
+  }
+  const auto cycle = find_cycle(holder);
+  if (cycle.empty()) return std::nullopt;
+  return Explanation{"processes wait for each other's file locks: " + cycle_text(cycle)};
+}
+
+// All threads of a Python wait for one that is blocked in C and did not release the GIL.
+std::optional<Explanation> gil_held(const Evidence& evidence) {
+  const JudgedThread* waits =
+      find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.kind == WaitKind::kGil; });
+  if (waits == nullptr) return std::nullopt;
+  const pid_t holder = waits->wait.wakers.front().tid;
+  const JudgedThread* holds =
+      find_stuck(evidence, [holder](const JudgedThread& thread) { return thread.sample->tid == holder; });
+  if (holds == nullptr) return std::nullopt;
+  const auto frames = evidence.python.find(holder);
+  const std::string where =
+      frames == evidence.python.end() || frames->second.empty()
+          ? ""
+          : ", called at " + frames->second.front().file + ":" + std::to_string(frames->second.front().line);
+  return Explanation{"thread " + std::to_string(holder) + " of process " + std::to_string(holds->sample->pid) +
+                     " holds the GIL and is blocked in C code (" + to_string(holds->wait.kind) + where +
+                     "); all other Python threads wait for it"};
+}
+
+std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
+  const JudgedThread* waits =
+      find_stuck(evidence, [&](const auto& thread) { return waits_for_python_lock(evidence, thread); });
+  if (waits == nullptr || evidence.snapshot->process(waits->sample->pid)->threads.size() != 1) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " waits for a lock that no other thread can release: the process has only this one, which has "
+                     "locked it before, or a thread that has ended did"};
+}
+
+std::optional<Explanation> python_lock_cycle(const Evidence& evidence) {
+  std::vector<pid_t> waiting;
+  pid_t pid = 0;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_stuck(evidence, thread) || !waits_for_python_lock(evidence, thread)) continue;
+    if (waiting.empty()) pid = thread.sample->pid;
+    if (thread.sample->pid == pid) waiting.push_back(thread.sample->tid);
+  }
+  if (waiting.empty()) return std::nullopt;
+  return Explanation{std::string(waiting.size() == 1 ? "thread " : "threads ") + threads_text(waiting) +
+                     " of process " + std::to_string(pid) +
+                     (waiting.size() == 1 ? " waits for a lock" : " wait for locks") +
+                     " that only threads of that process could free, and all of those wait themselves"};
+}
+
+// A thread that imports a module waits meanwhile for another, which needs that module.
+std::optional<Explanation> import_cycle(const Evidence& evidence) {
+  constexpr std::string_view kImports = "importlib._bootstrap>";
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kFutex && evidence.is_in(thread.sample->tid, kImports, "_ModuleLock.acquire");
+  });
+  if (waits == nullptr) return std::nullopt;
+  const JudgedThread* imports = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return &thread != waits && thread.sample->pid == waits->sample->pid &&
+           evidence.is_in(thread.sample->tid, kImports, "_load_unlocked");
+  });
+  if (imports == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits until a module is imported, which thread " +
+                     std::to_string(imports->sample->tid) + " does, and that one waits too"};
+}
+
+std::optional<Explanation> mutex_owner_ended(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto& threads = evidence.snapshot->process(thread.sample->pid)->threads;
+    return thread.wait.kind == WaitKind::kMutex &&
+           std::find(threads.begin(), threads.end(), thread.wait.owner) == threads.end();
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits for a mutex that thread " + std::to_string(waits->wait.owner) +
+                     " has locked, which has ended"};
+}
+
+}  // namespace mprun

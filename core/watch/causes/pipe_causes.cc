@@ -1,0 +1,202 @@
+// Pipes, FIFOs and sockets between processes that wait: rules of the table.
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "watch/causes/cause_rules.h"
+#include "watch/sample/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+bool wakes(const JudgedThread& thread, pid_t pid) {
+  return std::any_of(thread.wait.wakers.begin(), thread.wait.wakers.end(),
+                     [pid](const Waker& waker) { return waker.pid == pid; });
+}
+
+bool talks(const JudgedThread& thread) {
+  const WaitKind kind = thread.wait.kind;
+  return kind == WaitKind::kPipeRead || kind == WaitKind::kPipeWrite || kind == WaitKind::kSocket ||
+         kind == WaitKind::kPoll;
+}
+
+// Whether one of the pipes that it polls is open in this mode only.
+bool polls_pipe(const Evidence& evidence, const JudgedThread& thread, std::uint64_t mode) {
+  const auto& polled = thread.wait.polled;
+  return std::any_of(polled.begin(), polled.end(), [&](std::int64_t number) {
+    const Descriptor* descriptor = evidence.snapshot->descriptor(thread.sample->pid, number);
+    return descriptor != nullptr && descriptor->kind == Descriptor::Kind::kPipe &&
+           (descriptor->flags & O_ACCMODE) == mode;
+  });
+}
+
+bool waits_to_write(const Evidence& evidence, const JudgedThread& thread) {
+  const WaitKind kind = thread.wait.kind;
+  return kind == WaitKind::kPipeWrite ||
+         (kind == WaitKind::kSocket && call_of(thread.sample->call.number) == Call::kWrite) ||
+         (kind == WaitKind::kPoll && polls_pipe(evidence, thread, O_WRONLY));
+}
+
+bool waits_to_read(const Evidence& evidence, const JudgedThread& thread) {
+  const WaitKind kind = thread.wait.kind;
+  return kind == WaitKind::kPipeRead ||
+         (kind == WaitKind::kSocket && call_of(thread.sample->call.number) == Call::kRead) ||
+         (kind == WaitKind::kPoll && polls_pipe(evidence, thread, O_RDONLY));
+}
+
+bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
+  if (thread.wait.kind != WaitKind::kPipeRead && thread.wait.kind != WaitKind::kPipeWrite) return true;
+  const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+  const Descriptor* own = evidence.snapshot->descriptor(thread.sample->pid, number);
+  const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
+  if (own == nullptr || process == nullptr) return false;
+  if (own->kind != Descriptor::Kind::kFile || own->terminal || slave_of_terminal(*own)) return true;
+  return std::any_of(process->descriptors.begin(), process->descriptors.end(),
+                     [own](const Descriptor& descriptor) { return descriptor.target == own->target; });
+}
+
+// Whether `thread` waits for the process, perhaps through others that wait for an end or a lock.
+bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
+  std::set<pid_t> reached;
+  std::vector<const JudgedThread*> at{&thread};
+  while (!at.empty()) {
+    const JudgedThread& next = *at.back();
+    at.pop_back();
+    for (const Waker& waker : next.wait.wakers) {
+      if (waker.pid == pid) return true;
+      if (waker.pid == thread.sample->pid || !reached.insert(waker.pid).second) continue;
+      for (const JudgedThread& other : evidence.judgement->threads) {
+        const bool talks = waits_to_read(evidence, other) || waits_to_write(evidence, other);
+        if (other.sample->pid == waker.pid && is_stuck(evidence, other) && !talks) at.push_back(&other);
+      }
+    }
+  }
+  return false;
+}
+
+// A process that cannot end because it writes into a full pipe, which only processes that wait for its end could read.
+const JudgedThread* find_unread_writer(const Evidence& evidence) {
+  return find_stuck(evidence, [&](const JudgedThread& thread) {
+    if (!waits_to_write(evidence, thread)) return false;
+    return find_stuck(evidence, [&](const JudgedThread& other) {
+             return other.sample->pid != thread.sample->pid && wakes(thread, other.sample->pid) &&
+                    has_open_too(evidence, thread, other.sample->pid) &&
+                    (other.wait.kind == WaitKind::kChild || other.wait.kind == WaitKind::kPoll) &&
+                    waits_for_process(evidence, other, thread.sample->pid);
+           }) != nullptr;
+  });
+}
+
+}  // namespace
+
+// FIFOs that are opened at one end only.
+std::optional<Explanation> fifo_not_opened(const Evidence& evidence) {
+  std::string text;
+  std::set<pid_t> processes;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_stuck(evidence, thread) || call_of(thread.sample->call.number) != Call::kOpen) continue;
+    if (!processes.insert(thread.sample->pid).second) continue;
+    text += (text.empty() ? "" : "; ") + thread_text(thread) + " waits until a process opens " + thread.wait.object +
+            (thread.wait.kind == WaitKind::kPipeRead ? " to write" : " to read");
+  }
+  if (processes.empty()) return std::nullopt;
+  return Explanation{text, {}, processes.size() == 1};
+}
+
+std::optional<Explanation> output_not_read(const Evidence& evidence) {
+  const JudgedThread* writer = find_unread_writer(evidence);
+  if (writer == nullptr) return std::nullopt;
+  return Explanation{thread_text(*writer) + " cannot end before its output (" + writer->wait.object +
+                     ") is read, and the one who could read it waits for its end"};
+}
+
+// The pipe is one of a multiprocessing.Queue.
+std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
+  const JudgedThread* writer = find_unread_writer(evidence);
+  if (writer == nullptr || !evidence.is_in(writer->sample->tid, "/multiprocessing/queues.py", "")) return std::nullopt;
+  return output_not_read(evidence);
+}
+
+// A reader waits for the end of a pipe whose writing end it has open itself.
+std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
+  const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto& writers = thread.wait.wakers;
+    return thread.wait.kind == WaitKind::kPipeRead && writers.size() == 1 && writers[0].pid == thread.sample->pid;
+  });
+  if (reader == nullptr) return std::nullopt;
+  return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
+                     " to its end, which never comes: no other process has the writing end open"};
+}
+
+// Both read, both write, or each waits to be read before it reads.
+std::optional<Explanation> pipe_cycle(const Evidence& evidence) {
+  std::map<pid_t, pid_t> waits_for;
+  std::map<pid_t, const JudgedThread*> threads;
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    const bool is_link = talks(thread) || thread.wait.kind == WaitKind::kChild;
+    if (!is_stuck(evidence, thread) || !is_link || thread.wait.wakers.empty()) continue;
+    const auto other = std::find_if(thread.wait.wakers.begin(), thread.wait.wakers.end(),
+                                    [&](const Waker& waker) { return waker.pid != thread.sample->pid; });
+    if (other == thread.wait.wakers.end() || waits_for.count(thread.sample->pid) != 0) continue;
+    waits_for[thread.sample->pid] = other->pid;
+    threads[thread.sample->pid] = &thread;
+  }
+  const auto cycle = find_cycle(waits_for);
+  const auto talkers = std::count_if(cycle.begin(), cycle.end(), [&](pid_t pid) { return talks(*threads.at(pid)); });
+  if (talkers < 2) return std::nullopt;
+  std::string text;
+  bool all_write = true;
+  for (const pid_t pid : cycle) {
+    const JudgedThread& thread = *threads.at(pid);
+    text += (text.empty() ? "" : ", ") + thread_text(thread);
+    if (!talks(thread)) {
+      text += " waits for the end of " + std::to_string(waits_for.at(pid));
+      continue;
+    }
+    const bool writes = waits_to_write(evidence, thread);
+    all_write = all_write && writes;
+    text += (writes ? " waits until " : " waits to read from ") + thread.wait.object +
+            (writes ? " is read by " : " from ") + std::to_string(waits_for.at(pid));
+  }
+  return Explanation{
+      "processes wait for each other: " + text,
+      all_write ? "read what the other side writes before it fills the pipe, by a thread if need be" : "", !all_write};
+}
+
+// The parent waits for the end of a child that reads what the parent has not closed.
+std::optional<Explanation> input_never_closed(const Evidence& evidence) {
+  const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
+    if (!waits_to_read(evidence, thread) || !wakes(thread, process->parent)) return false;
+    if (!has_open_too(evidence, thread, process->parent)) return false;
+    return find_stuck(evidence, [&](const JudgedThread& other) {
+             return other.sample->pid == process->parent && other.wait.kind == WaitKind::kChild &&
+                    wakes(other, process->pid);
+           }) != nullptr;
+  });
+  if (reader == nullptr) return std::nullopt;
+  const std::string parent = std::to_string(evidence.snapshot->process(reader->sample->pid)->parent);
+  return Explanation{thread_text(*reader) + " reads " + reader->wait.object + ", which process " + parent +
+                     " has open for writing, and that waits for the end of the reader"};
+}
+
+// A process reads to its end a pipe that a child of its child has inherited.
+std::optional<Explanation> pipe_kept_by_grandchild(const Evidence& evidence) {
+  const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto& writers = thread.wait.wakers;
+    if ((thread.wait.kind != WaitKind::kPipeRead && thread.wait.kind != WaitKind::kPoll) || writers.empty())
+      return false;
+    return evidence.is_in(thread.sample->tid, "/subprocess.py", "") &&
+           std::all_of(writers.begin(), writers.end(), [&](const Waker& waker) {
+             const TreeSnapshot::Process* writer = evidence.snapshot->process(waker.pid);
+             return writer != nullptr && waker.pid != thread.sample->pid && writer->parent != thread.sample->pid;
+           });
+  });
+  if (reader == nullptr) return std::nullopt;
+  const std::string writer = std::to_string(reader->wait.wakers.front().pid);
+  return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
+                     " to its end, which never comes: process " + writer +
+                     ", which is no child of it, has inherited the writing end"};
+}
+
+}  // namespace mprun

@@ -1,0 +1,154 @@
+// Why nothing has moved for long, where nothing is proved: rules of the table.
+#include <algorithm>
+#include <csignal>
+
+#include "watch/causes/cause_rules.h"
+#include "watch/sample/trace_access.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t kTermBit = std::uint64_t{1} << (SIGTERM - 1);
+
+// The first stopped thread that matches.
+template <typename Matches>
+std::optional<Explanation> find_stopped(const Evidence& evidence, const Matches& matches) {
+  const JudgedThread* thread = find_thread(
+      evidence, [&](const JudgedThread& any) { return any.wait.kind == WaitKind::kStopped && matches(any); });
+  if (thread == nullptr) return std::nullopt;
+  const std::string pid = std::to_string(thread->sample->pid);
+  return Explanation{"process " + pid + " was stopped (SIGSTOP, Ctrl-Z or a debugger), and others wait for it",
+                     "kill -CONT " + pid};
+}
+
+// If a process may act by itself (a handler, a timer), even a wait within the tree is not for ever.
+bool is_of_its_own(const JudgedThread& thread, const TreeSnapshot::Process* process) {
+  return process != nullptr && !process->acts_alone.empty() &&
+         thread.wait.why_live == "its process " + process->acts_alone;
+}
+
+bool is_outside(const Evidence& evidence, const JudgedThread& thread) {
+  switch (thread.wait.kind) {
+    case WaitKind::kPipeRead:
+    case WaitKind::kPipeWrite:
+    case WaitKind::kSocket:
+    case WaitKind::kPoll:
+    case WaitKind::kFileLock:
+    case WaitKind::kSemaphore:
+    case WaitKind::kMessageRead:
+    case WaitKind::kMessageWrite:
+    case WaitKind::kSignal:
+      return !thread.wait.why_live.empty() && !is_of_its_own(thread, evidence.snapshot->process(thread.sample->pid));
+    default:
+      return false;
+  }
+}
+
+// What mprun may not see does not show that a thread waits for the outside.
+bool lacks_access(const Evidence& evidence, const JudgedThread& thread) {
+  return !evidence.snapshot->blind_spot().empty() && thread.wait.why_live == evidence.snapshot->blind_spot();
+}
+
+// The first thread that waits for something outside and matches.
+template <typename Matches>
+std::optional<Explanation> find_outside(const Evidence& evidence, const Matches& matches) {
+  const JudgedThread* thread =
+      find_thread(evidence, [&](const JudgedThread& any) { return is_outside(evidence, any) && matches(any); });
+  if (thread == nullptr) return std::nullopt;
+  return Explanation{thread_text(*thread) + " waits for something outside (" + to_string(thread->wait.kind) + ": " +
+                     thread->wait.why_live + ")"};
+}
+
+}  // namespace
+
+// For when it is assumed that no process continues what was stopped.
+std::optional<Explanation> stopped_for_ever(const Evidence& evidence) {
+  return find_stopped(evidence, [](const JudgedThread& thread) { return !thread.live; });
+}
+
+std::optional<Explanation> process_stopped(const Evidence& evidence) {
+  return find_stopped(evidence, [](const JudgedThread&) { return true; });
+}
+
+// Children that die as soon as they are started, and are started again.
+std::optional<Explanation> respawn_loop(const Evidence& evidence) {
+  constexpr std::size_t kMany = 5;
+  for (const auto& [pid, process] : evidence.snapshot->processes()) {
+    if (evidence.history->violent_deaths(pid, 0) < kMany) continue;
+    const auto& deaths = evidence.history->deaths();
+    const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [parent = pid](const RecordedDeath& death) {
+      return death.parent == parent && is_violent(death);
+    });
+    return Explanation{"process " + std::to_string(pid) +
+                       " starts workers again and again, and each of them dies: the last one, process " +
+                       std::to_string(last->pid) + ", with " + to_string(last->end)};
+  }
+  return std::nullopt;
+}
+
+// A process waits for the end of another, which was sent SIGTERM and goes on.
+std::optional<Explanation> ignores_termination(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
+    const TreeSnapshot::Process* child = evidence.snapshot->process(thread.wait.wakers.front().pid);
+    if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
+    if (!evidence.history->was_sent_sigterm(child->pid)) continue;
+    const std::string pid = std::to_string(child->pid);
+    const bool ignored = (child->ignored_signals & kTermBit) != 0;
+    return Explanation{"process " + pid + (ignored ? " ignores" : " catches") + " SIGTERM and goes on, while process " +
+                           std::to_string(child->parent) + " waits for its end",
+                       "kill -KILL " + pid + "; in Python: process.kill() where terminate() did not help"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Explanation> external_wait(const Evidence& evidence) {
+  return find_outside(evidence, [&](const JudgedThread& thread) { return !lacks_access(evidence, thread); });
+}
+
+// Not a cause, but the reason why none is known.
+std::optional<Explanation> not_seen(const Evidence& evidence) {
+  for (const auto& [pid, process] : evidence.snapshot->processes()) {
+    if (!process.hidden) continue;
+    const AccessProblem problem = access_problem_of(evidence.snapshot->proc(), pid, "mprun");
+    return Explanation{"nothing can be proved, because mprun may not look at process " + std::to_string(pid) + " (" +
+                           process.name + "): " + problem.why,
+                       problem.cure};
+  }
+  if (!evidence.snapshot->blind_spot().empty()) {
+    return Explanation{"nothing can be proved: " + evidence.snapshot->blind_spot()};
+  }
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
+    if (!is_of_its_own(thread, process)) continue;
+    return Explanation{"nothing can be proved of process " + std::to_string(process->pid) + ", which " +
+                       process->acts_alone + "; all threads wait"};
+  }
+  return std::nullopt;
+}
+
+std::optional<Explanation> not_proved(const Evidence& evidence) {
+  const JudgedThread* thread =
+      find_thread(evidence, [](const JudgedThread& any) { return !any.wait.why_live.empty(); });
+  if (thread == nullptr) return Explanation{"all threads wait"};
+  return Explanation{"all threads wait, and of " + thread_text(*thread) +
+                     " it cannot be said that it waits for ever: " + thread->wait.why_live};
+}
+
+std::optional<Explanation> late_while_stopped(const Evidence& evidence) {
+  return find_stopped(evidence, [&](const JudgedThread& thread) { return thread.sample->tid == evidence.late; });
+}
+
+std::optional<Explanation> late_for_outside(const Evidence& evidence) {
+  return find_outside(evidence, [&](const JudgedThread& thread) { return thread.sample->tid == evidence.late; });
+}
+
+std::optional<Explanation> not_in_time(const Evidence& evidence) {
+  const JudgedThread* thread =
+      find_thread(evidence, [&](const JudgedThread& any) { return any.sample->tid == evidence.late; });
+  if (thread == nullptr) return Explanation{"the thread is not there any more"};
+  if (thread->wait.kind == WaitKind::kRunning) return Explanation{thread_text(*thread) + " still runs"};
+  return Explanation{thread_text(*thread) + " waits (" + to_string(thread->wait.kind) + "), which may end by itself"};
+}
+
+}  // namespace mprun

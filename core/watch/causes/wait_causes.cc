@@ -1,0 +1,291 @@
+// Causes that follow from the wait-for graph: rules of the table.
+#include <algorithm>
+
+#include "watch/causes/cause_rules.h"
+#include "watch/causes/joins.h"
+#include "watch/judge/library_waits.h"
+#include "watch/stacks/python_code.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::string_view kManagers = "/multiprocessing/managers.py";
+
+bool has_thread_in(const Evidence& evidence, const TreeSnapshot::Process& process, std::string_view file,
+                   std::string_view function) {
+  return std::any_of(process.threads.begin(), process.threads.end(),
+                     [&](pid_t tid) { return evidence.is_in(tid, file, function); });
+}
+
+// The chain from the user to the hang: the main thread of the outermost stuck process, what it waits for, and so on. A
+// wait for another process leads to its main thread, one for the own process to all its other threads.
+std::vector<const JudgedThread*> chain_of(const Evidence& evidence) {
+  std::vector<const JudgedThread*> chain;
+  const auto add_threads_of = [&](pid_t pid, bool all) {
+    for (const JudgedThread& thread : evidence.judgement->threads) {
+      if (thread.sample->pid != pid || (!all && thread.sample->tid != pid) || !is_stuck(evidence, thread)) continue;
+      if (std::find(chain.begin(), chain.end(), &thread) == chain.end()) chain.push_back(&thread);
+    }
+  };
+  if (const JudgedThread* first = find_stuck(evidence, [](const JudgedThread&) { return true; })) {
+    add_threads_of(first->sample->pid, false);
+  }
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const JudgedThread& thread = *chain[i];
+    for (const Waker& waker : thread.wait.wakers) add_threads_of(waker.pid, waker.pid == thread.sample->pid);
+  }
+  return chain;
+}
+
+// In a forked child, only what it has called since the fork counts.
+bool has_own_code(const std::vector<PythonFrame>& frames) {
+  for (const PythonFrame& frame : frames) {
+    if (!is_library_file(frame.file)) return true;
+    if (frame.function == "Popen._launch") return false;
+  }
+  return false;
+}
+
+std::string end_text(const RecordedDeath& death) {
+  return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
+}
+
+// The thread asks the server of a manager to wait for an event, a condition or an item of a queue, and it does.
+bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) {
+  return thread.wait.kind == WaitKind::kSocket &&
+         evidence.is_in(thread.sample->tid, kManagers, "BaseProxy._callmethod") &&
+         find_stuck(evidence, [&](const JudgedThread& serves) {
+           const auto frames = evidence.python.find(serves.sample->tid);
+           return evidence.is_in(serves.sample->tid, kManagers, "Server.serve_client") &&
+                  frames->second.front().function == "Condition.wait";
+         }) != nullptr;
+}
+
+// The last forked child of a stuck process that ended badly: stuck threads may wait for what it owed them.
+const RecordedDeath* find_dead_worker(const Evidence& evidence) {
+  const RecordedDeath* dead = nullptr;
+  for (const RecordedDeath& death : evidence.history->deaths()) {
+    if (death.forked && is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
+  }
+  return dead;
+}
+
+bool is_parent_in(const Evidence& evidence, const RecordedDeath& dead, std::string_view file,
+                  std::string_view function) {
+  return find_stuck(evidence, [&](const JudgedThread& thread) {
+           return thread.sample->pid == dead.parent && evidence.is_in(thread.sample->tid, file, function);
+         }) != nullptr;
+}
+
+Explanation lost_helper_of(pid_t pid) {
+  return {"the thread of process " + std::to_string(pid) +
+          " that took the pool's results has ended, most likely because one could not be unpickled, or a callback "
+          "raised (a traceback above says what)"};
+}
+
+}  // namespace
+
+// The signal came before the wait began, and will not come again.
+std::optional<Explanation> child_signal_missed(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSignal && evidence.snapshot->process(thread.sample->pid)->children.empty();
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " waits for the signal of a child's end, and has no child: the signal came "
+                     "before it began to wait, or the child was never started"};
+}
+
+std::optional<Explanation> barrier_short(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return evidence.is_in(thread.sample->tid, "/threading.py", "Barrier.wait") ||
+           evidence.is_in(thread.sample->tid, "/mprun/sync.py", "Barrier.wait");
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits at a barrier that not all parties reach"};
+}
+
+// The pool waits for the result of the worker that died.
+std::optional<Explanation> pool_worker_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  if (dead == nullptr || !is_parent_in(evidence, *dead, "/multiprocessing/pool.py", "")) return std::nullopt;
+  return Explanation{"a worker of the pool died: " + end_text(*dead) +
+                     "; its task is lost, and the pool waits for the result for ever"};
+}
+
+std::optional<Explanation> executor_worker_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  if (dead == nullptr || !is_parent_in(evidence, *dead, "/concurrent/futures/process.py",
+                                       "_ExecutorManagerThread.join_executor_internals")) {
+    return std::nullopt;
+  }
+  const auto& deaths = evidence.history->deaths();  // the first one: the executor has ended the others
+  const auto first = std::find_if(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
+    return death.forked && is_violent(death) && death.parent == dead->parent;
+  });
+  return Explanation{"a worker of the executor died: " + end_text(*first) +
+                     "; the executor waits for a thread that still writes a task which no worker reads"};
+}
+
+std::optional<Explanation> manager_lock_owner_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  const JudgedThread* asks = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.acquire") ||
+           evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.__enter__");
+  });
+  if (dead == nullptr || asks == nullptr) return std::nullopt;
+  return Explanation{thread_text(*asks) +
+                     " waits for a lock of a manager that no living process will release: " + end_text(*dead)};
+}
+
+// A semaphore of System V has no owner either, but the kernel knows which process changed it last.
+std::optional<Explanation> semaphore_user_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  if (dead == nullptr) return std::nullopt;
+  const JudgedThread* down = find_stuck(evidence, [dead](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSemaphore && thread.wait.last_user == dead->pid;
+  });
+  if (down == nullptr) return std::nullopt;
+  return Explanation{thread_text(*down) + " waits for " + down->wait.object +
+                     ", which no living process will free: the last one to change it died: " + end_text(*dead)};
+}
+
+// A lock in shared memory has no owner that the kernel knows.
+std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  const JudgedThread* locked = find_stuck(evidence, [](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSharedFutex && !thread.wait.of_sync;
+  });
+  if (dead == nullptr || locked == nullptr) return std::nullopt;
+  return Explanation{thread_text(*locked) +
+                     " waits for a lock in shared memory that no living process will release: " + end_text(*dead)};
+}
+
+// No thread is left that could take the results of a pool.
+std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
+  constexpr std::string_view kPool = "/multiprocessing/pool.py";
+  for (const pid_t pid : evidence.judgement->stuck) {
+    const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
+    if (process == nullptr || !has_thread_in(evidence, *process, kPool, "Pool._handle_workers")) continue;
+    if (!has_thread_in(evidence, *process, kPool, "Pool._handle_results")) return lost_helper_of(pid);
+  }
+  return std::nullopt;
+}
+
+// The same, seen while the other threads of the pool run.
+std::optional<Explanation> pool_lost_helper(const Evidence& evidence) {
+  if (evidence.lost_helper == 0) return std::nullopt;
+  return lost_helper_of(evidence.lost_helper);
+}
+
+// A task waits for one that has no thread to run in.
+std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const pid_t tid = thread.sample->tid;
+    const bool of_executor = evidence.is_in(tid, "/concurrent/futures/thread.py", "_worker");
+    const bool of_pool = evidence.is_in(tid, "/multiprocessing/pool.py", "worker");
+    const bool in_callback = evidence.is_in(tid, "/concurrent/futures/process.py", "_ExecutorManagerThread.run");
+    return ((of_executor || in_callback) && evidence.is_in(tid, "/concurrent/futures/_base.py", "Future.result")) ||
+           (of_pool && (evidence.is_in(tid, "/multiprocessing/pool.py", "ApplyResult.wait") ||
+                        evidence.is_in(tid, "/multiprocessing/pool.py", "IMapIterator.next")));
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " runs a task of a pool, or the callback of one, and waits in it for another task, which waits "
+                     "for that thread"};
+}
+
+// The program has finished, and its exit waits.
+std::optional<Explanation> exit_handler_waits(const Evidence& evidence) {
+  const JudgedThread* main = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const pid_t tid = thread.sample->tid;
+    return tid == thread.sample->pid && (evidence.is_in(tid, "/threading.py", "_shutdown") ||
+                                         evidence.is_in(tid, "/multiprocessing/util.py", "_exit_function") ||
+                                         evidence.is_in(tid, "/concurrent/futures/thread.py", "_python_exit") ||
+                                         evidence.is_in(tid, "/concurrent/futures/process.py", "_python_exit"));
+  });
+  if (main == nullptr) return std::nullopt;
+  const JudgedThread* other = find_stuck(evidence, [&](const JudgedThread& thread) {
+    if (&thread == main || thread.sample->tid == main->sample->tid) return false;
+    const auto frames = evidence.python.find(thread.sample->tid);
+    return frames == evidence.python.end() || !is_library_helper(frames->second);
+  });
+  return Explanation{thread_text(*main) + " has come to its end, and waits at its exit for what does not end: " +
+                         (other == nullptr ? main->wait.object : thread_text(*other)),
+                     {},
+                     true};
+}
+
+// Locks of multiprocessing, which do not record their holder.
+std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
+  std::vector<const JudgedThread*> waiting;
+  for (const JudgedThread* thread : chain_of(evidence)) {
+    const auto frames = evidence.python.find(thread->sample->tid);
+    if (thread->wait.kind != WaitKind::kSharedFutex || thread->wait.of_sync) continue;
+    if (frames == evidence.python.end() || !has_own_code(frames->second)) continue;
+    const auto is_acquired = [](const PythonFrame& frame) {
+      return frame.function == "SemLock.__enter__" || !is_library_file(frame.file);
+    };
+    if (is_acquired(frames->second.front())) waiting.push_back(thread);
+  }
+  if (waiting.empty()) return std::nullopt;
+  const std::string who = waiting.size() == 1 ? thread_text(*waiting.front()) + " waits for a lock"
+                                              : thread_text(*waiting[0]) + " and " + thread_text(*waiting[1]) +
+                                                    (waiting.size() > 2 ? " and others" : "") + " wait for locks";
+  return Explanation{who + " of multiprocessing that only processes that wait themselves could free"};
+}
+
+// A thread waits for an event, a condition or an item of a queue.
+std::optional<Explanation> never_notified(const Evidence& evidence) {
+  const auto waits_for_notice = [&](const JudgedThread* thread) {
+    const auto frames = evidence.python.find(thread->sample->tid);
+    if (asks_manager_to_wait(evidence, *thread)) return true;
+    const bool in_loop = is_in_event_loop(evidence, *thread);
+    const bool in_lock = thread->wait.kind == WaitKind::kFutex || thread->wait.kind == WaitKind::kSharedFutex;
+    if (!in_loop && !in_lock) return false;
+    if (frames == evidence.python.end() || !has_own_code(frames->second)) return false;
+    if (in_loop) return true;
+    const PythonFrame& inner = frames->second.front();
+    const bool of_queue = thread->wait.of_sync && thread->wait.owner == 0;
+    return of_queue || inner.function == "Condition.wait" || inner.function == "Event.wait" ||
+           inner.file.ends_with("/queue.py");
+  };
+  const auto chain = chain_of(evidence);
+  const auto found = std::find_if(chain.begin(), chain.end(), waits_for_notice);
+  if (found == chain.end()) return std::nullopt;
+  const JudgedThread* waits = *found;
+  const auto named = name_call(evidence.python.at(waits->sample->tid));
+  const std::string at = named && !named->call.empty() ? " waits in " + named->call : " waits";
+  const std::string where = named ? " at " + named->file + ":" + std::to_string(named->line) : "";
+  return Explanation{thread_text(*waits) + at + where +
+                         " to be notified, and every thread that could do so waits itself, or has ended",
+                     {},
+                     true};
+}
+
+// The last rule: which processes could act, and why none does.
+std::optional<Explanation> no_waker(const Evidence& evidence) {
+  constexpr std::size_t kMostLinks = 4;
+  std::string text;
+  std::set<pid_t> seen;
+  const JudgedThread* at = find_stuck(evidence, [](const JudgedThread& thread) { return !thread.wait.object.empty(); });
+  while (at != nullptr && seen.size() < kMostLinks && seen.insert(at->sample->pid).second) {
+    text += (text.empty() ? "" : "; ") + thread_text(*at) + " waits for " + at->wait.object;
+    const auto next = std::find_if(at->wait.wakers.begin(), at->wait.wakers.end(),
+                                   [&](const Waker& waker) { return seen.count(waker.pid) == 0; });
+    if (next == at->wait.wakers.end()) {
+      text += ", which only threads that wait themselves could end";
+      break;
+    }
+    text +=
+        ", which only " + std::to_string(next->pid) + (at->wait.wakers.size() > 1 ? " and others" : "") + " could end";
+    const pid_t pid = next->pid;
+    at = find_stuck(evidence, [pid](const JudgedThread& thread) {
+      return thread.sample->pid == pid && !thread.wait.object.empty();
+    });
+  }
+  const bool is_urgent = find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.urgent; }) != nullptr;
+  return Explanation{text.empty() ? "all threads that could act wait for each other" : text, {}, !is_urgent};
+}
+
+}  // namespace mprun

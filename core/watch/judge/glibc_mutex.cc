@@ -1,0 +1,67 @@
+#include "watch/judge/glibc_mutex.h"
+
+#include <linux/futex.h>
+
+#include <algorithm>
+#include <array>
+
+#include "watch/sample/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+// glibc's pthread_mutex_t on x86-64 (struct __pthread_mutex_s of its bits/struct_mutex.h).
+struct GlibcMutex {
+  std::int32_t lock;
+  std::uint32_t count;
+  std::int32_t owner;
+  std::uint32_t users;
+  std::int32_t kind;
+  std::int16_t spins, elision;
+  std::uint64_t previous, next;  // of robust ones
+};
+static_assert(sizeof(GlibcMutex) == 40);
+
+// Locked, waited for, and of a kind whose owner unlocks it by the word: neither robust, nor shared between processes,
+// nor with inheritance or protection of priority, nor with elision, which records no owner.
+bool is_plausible(const GlibcMutex& mutex) {
+  enum Kind { kTimed, kRecursive, kErrorCheck, kAdaptive };
+  constexpr std::int32_t kMostThreads = 4 * 1024 * 1024;  // PID_MAX_LIMIT of the kernel
+  constexpr std::uint32_t kMostUsers = 4096;              // the owner, and those that wait for a condition with it
+  if (mutex.lock != 2 || mutex.owner <= 0 || mutex.owner > kMostThreads) return false;
+  if (mutex.users == 0 || mutex.users > kMostUsers || mutex.kind < kTimed || mutex.kind > kAdaptive) return false;
+  if ((mutex.count != 0) != (mutex.kind == kRecursive)) return false;
+  return (mutex.kind == kAdaptive || mutex.spins == 0) && mutex.elision == 0 && mutex.previous == 0 && mutex.next == 0;
+}
+
+// glibc's __lll_lock_wait() sets the call's number itself, unlike syscall(), which other libraries use for their locks.
+// It gets as an argument whether the lock is private, unlike the locks inside glibc, which have no owner.
+bool is_code_of_mutex(ProcSource* proc, const ThreadSample& thread) {
+  constexpr std::array<unsigned char, 5> kSetCall{0xb8, 0xca, 0, 0, 0};     // mov $202,%eax
+  constexpr std::array<unsigned char, 5> kSetPrivate{0xbe, 0x80, 0, 0, 0};  // mov $0x80,%esi
+  std::array<unsigned char, 20> before{};
+  const std::uint64_t end = thread.call.program_counter;
+  if (end < before.size() || !proc->memory(thread.tid, end - before.size(), before.data(), before.size())) return false;
+  const auto has = [&before](const std::array<unsigned char, 5>& code) {
+    return std::search(before.begin(), before.end(), code.begin(), code.end()) != before.end();
+  };
+  return before[18] == 0x0f && before[19] == 0x05 && has(kSetCall) && !has(kSetPrivate);
+}
+
+}  // namespace
+
+bool seems_to_wait_for_mutex(const ThreadSample& thread) {
+  const auto& arguments = thread.call.arguments;
+  return thread.state == 'S' && !thread.call.running && call_of(thread.call.number) == Call::kFutex &&
+         arguments[1] == (FUTEX_WAIT | FUTEX_PRIVATE_FLAG) && static_cast<std::uint32_t>(arguments[2]) == 2 &&
+         arguments[3] == 0;
+}
+
+pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread) {
+  GlibcMutex mutex{};
+  if (!seems_to_wait_for_mutex(thread) || !is_code_of_mutex(proc, thread)) return 0;
+  if (!proc->memory(thread.tid, thread.call.arguments[0], &mutex, sizeof mutex)) return 0;
+  return is_plausible(mutex) ? mutex.owner : 0;
+}
+
+}  // namespace mprun

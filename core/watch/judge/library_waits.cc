@@ -1,0 +1,104 @@
+#include "watch/judge/library_waits.h"
+
+#include <algorithm>
+#include <array>
+
+#include "watch/sample/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::array kPolls = {
+    // torch 1.13 to 2.14; MP_STATUS_CHECK_INTERVAL is 5 s.
+    LibraryPoll{"/torch/utils/data/dataloader.py", "_MultiProcessingDataLoaderIter._try_get_data",
+                "whether its workers live", true, false, true},
+    LibraryPoll{"/torch/utils/data/_utils/worker.py", "_worker_loop", "whether its parent lives", false, true, false},
+    LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop", "whether it is to end", false, false,
+                false},
+    LibraryPoll{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop.<locals>.do_one_step",
+                "whether it is to end", false, false, false},
+    // CPython 3.8 to 3.14, every second.
+    LibraryPoll{"/multiprocessing/managers.py", "Server.serve_forever", "whether it is to end", false, false, false},
+    // tqdm 4: every 10 s; redraws bars.
+    LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false, false},
+};
+
+// The files whose functions a poll consists of.
+constexpr std::array<std::string_view, 5> kWaitingFiles = {"/selectors.py", "/multiprocessing/connection.py",
+                                                           "/multiprocessing/queues.py", "/queue.py", "/threading.py"};
+
+struct Function {
+  std::string_view file, name;
+};
+struct SleepLoop {
+  Function function;
+  const char* looks_at;
+};
+constexpr std::array kSleepLoops = {
+    // torch 1.13: every 10 ms.
+    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}, "whether all ranks have come"},
+    SleepLoop{{"/torch/distributed/rendezvous.py", "_create_c10d_store"}, "whether all ranks have come"},
+    // filelock 3: every 50 ms.
+    SleepLoop{{"/filelock/_api.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
+    SleepLoop{{"/filelock.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
+    // fasteners 0.18, portalocker 2.
+    SleepLoop{{"/fasteners/_utils.py", "retry"}, "whether a file's lock is free"},
+    SleepLoop{{"/portalocker/utils.py", "LockBase._timeout_generator"}, "whether a file's lock is free"},
+    // joblib 1.3: every 10 ms.
+    SleepLoop{{"/joblib/parallel.py", "Parallel._retrieve"}, "whether a result has come"},
+};
+constexpr std::array kHelpers = {
+    Function{"/multiprocessing/queues.py", "Queue._feed"},
+    Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
+    Function{"/tqdm/_monitor.py", "TMonitor.run"},
+    Function{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop"},
+};
+
+}  // namespace
+
+const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames) {
+  for (const PythonFrame& frame : frames) {
+    for (const LibraryPoll& poll : kPolls) {
+      if (frame.function == poll.function && frame.file.ends_with(poll.file)) return &poll;
+    }
+    const auto waits = [&](std::string_view file) { return frame.file.ends_with(file); };
+    if (std::none_of(kWaitingFiles.begin(), kWaitingFiles.end(), waits)) return nullptr;
+  }
+  return nullptr;
+}
+
+const char* looks_between_sleeps(const std::vector<PythonFrame>& frames) {
+  if (frames.empty()) return nullptr;
+  const PythonFrame& frame = frames.front();
+  const auto loop = std::find_if(kSleepLoops.begin(), kSleepLoops.end(), [&](const SleepLoop& one) {
+    return frame.function == one.function.name && frame.file.ends_with(one.function.file);
+  });
+  return loop == kSleepLoops.end() ? nullptr : loop->looks_at;
+}
+
+bool is_idle_libev(const ThreadSample& thread) {
+  constexpr std::uint64_t kLongestBlock = 59743;
+  return call_of(thread.call.number) == Call::kEpollWait && thread.call.arguments[3] == kLongestBlock;
+}
+
+RankPhase rank_phase(const std::vector<PythonThread>& threads) {
+  auto phase = RankPhase::kNone;
+  for (const PythonThread& thread : threads) {
+    for (const PythonFrame& frame : thread.frames) {
+      if (!frame.file.ends_with("/torch/distributed/distributed_c10d.py")) continue;
+      if (frame.function == "init_process_group") return RankPhase::kMeets;
+      phase = RankPhase::kMet;
+    }
+  }
+  return phase;
+}
+
+bool is_library_helper(const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return std::any_of(kHelpers.begin(), kHelpers.end(), [&](const Function& helper) {
+      return frame.function == helper.name && frame.file.ends_with(helper.file);
+    });
+  });
+}
+
+}  // namespace mprun

@@ -1,0 +1,45 @@
+// Waits of known libraries whose meaning the kernel does not show. A table, with the source in which each line was
+// read: polls that wake up, look around and wait for the same again; and threads that only help others.
+#pragma once
+
+#include <string_view>
+
+#include "watch/sample/sample.h"
+#include "watch/stacks/python_stack.h"
+
+namespace mprun {
+
+/// What a library checks when a wait with a time limit has expired. If nothing has happened there, it waits for the
+/// same again, for ever.
+struct LibraryPoll {
+  std::string_view file;      ///< the end of its path
+  std::string_view function;  ///< which waits only by calls of the standard library
+  const char* looks_at;       ///< human-readable: "whether its workers live"
+  bool ends_with_child;       ///< it stops waiting if a child of its process has ended
+  bool ends_with_parent;      ///< the same for its process's parent
+  bool has_limit_of_caller;   ///< its caller's limit ends it, unless its first argument with a default has that default
+};
+
+/// The poll that a thread is in; nullptr: none that is known. `frames`: innermost first.
+[[nodiscard]] const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames);
+
+/// What a thread that sleeps in a known loop checks whenever it wakes up, such as "whether a file's lock is free";
+/// nullptr: the loop is not known. Whether it goes on for ever depends on other threads; this does not say which.
+[[nodiscard]] const char* looks_between_sleeps(const std::vector<PythonFrame>& frames);
+
+/// libev (gevent's hub) with nothing to do: without a timer it waits for 59.743 s at most (MAX_BLOCKTIME of its ev.c),
+/// and then for the same again. No other wait has this limit.
+[[nodiscard]] bool is_idle_libev(const ThreadSample& thread);
+
+/// What a process does in torch.distributed.
+enum class RankPhase {
+  kNone,
+  kMeets,  ///< it waits until all ranks have come
+  kMet,    ///< all ranks have come, and it is in a collective
+};
+[[nodiscard]] RankPhase rank_phase(const std::vector<PythonThread>& threads);
+
+/// True for a thread of a library that moves what others give it: it holds no lock of theirs while it waits.
+[[nodiscard]] bool is_library_helper(const std::vector<PythonFrame>& frames);
+
+}  // namespace mprun

@@ -1,0 +1,67 @@
+#include "watch/judge/spinning_calls.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace mprun {
+namespace {
+
+/// A library whose calls wait in a loop that never sleeps.
+struct SpinningLibrary {
+  std::string_view file;    ///< a prefix of its name
+  std::string_view prefix;  ///< of the functions that a program calls
+  const char* what;
+};
+constexpr std::array kLibraries = {
+    SpinningLibrary{"libmpi.so", "MPI_", "Open MPI: opal_progress() until a request is complete"},
+    SpinningLibrary{"libmpich.so", "MPI_", "MPICH: MPID_Progress_wait()"},
+};
+// Calls that only look whether there is something: the program goes on if there is nothing.
+constexpr std::array<std::string_view, 4> kOnlyLooks{"Test", "Iprobe", "Improbe", "I"};
+
+bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
+  return std::any_of(maps.begin(), maps.end(), [file](const Mapping& mapping) {
+    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(file);
+  });
+}
+
+// "MPI_Recv (libmpi.so.40)", or "PMPI_Recv (...)".
+std::string call_in(std::string_view frame) {
+  for (const SpinningLibrary& library : kLibraries) {
+    const std::size_t file = frame.find(" (");
+    if (file == frame.npos || !frame.substr(file + 2).starts_with(library.file)) continue;
+    std::string_view function = frame.substr(0, file);
+    if (function.starts_with('P')) function.remove_prefix(1);
+    if (!function.starts_with(library.prefix)) continue;
+    const std::string_view verb = function.substr(library.prefix.size());
+    const auto looks = [&](std::string_view name) {
+      return verb.starts_with(name) && (name != "I" || (verb != "Init" && verb != "Init_thread"));
+    };
+    return std::any_of(kOnlyLooks.begin(), kOnlyLooks.end(), looks) ? "" : std::string(function);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string call_that_spins(const std::vector<std::string>& frames) {
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {  // the outermost is what was called
+    const bool is_of_library = std::any_of(kLibraries.begin(), kLibraries.end(), [&](const SpinningLibrary& library) {
+      return frame->find("(" + std::string(library.file)) != frame->npos;
+    });
+    if (is_of_library) return call_in(*frame);
+  }
+  return {};
+}
+
+bool may_spin(const std::vector<Mapping>& maps) {
+  return std::any_of(kLibraries.begin(), kLibraries.end(),
+                     [&](const SpinningLibrary& library) { return has_library(maps, library.file); });
+}
+
+bool is_mpi_launcher(const std::vector<Mapping>& maps) {
+  return !may_spin(maps) && (has_library(maps, "libopen-rte.so") || has_library(maps, "libprrte.so"));
+}
+
+}  // namespace mprun

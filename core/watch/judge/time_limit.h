@@ -1,0 +1,16 @@
+// When a wait with a time limit ends at the latest, from the arguments of its system call. Pure, except for the two
+// clocks that absolute limits refer to.
+#pragma once
+
+#include "watch/judge/tree_snapshot.h"
+
+namespace mprun {
+
+/// The time that is left, at least 0. `waited`: the time since the thread began to wait, for limits that count from
+/// there. nullopt: no limit, or not known.
+[[nodiscard]] std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, TreeSnapshot* snapshot);
+
+/// The same wait without its limit; nullopt: it has none, or its limit is not an argument that can be left out.
+[[nodiscard]] std::optional<ThreadSample> without_limit(const ThreadSample& thread);
+
+}  // namespace mprun

@@ -1,0 +1,402 @@
+#include "watch/judge/tree_snapshot.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <initializer_list>
+#include <iterator>
+
+#include "watch/sample/signal_handlers.h"
+#include "watch/stacks/native_stack.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
+
+// Signals whose handlers do not make a blocked process one that wakes up by itself: the end of a child, which counts as
+// a process that can wake it; faults; those of glibc (32, 33). A handler for a request to end is not among them: a
+// process that waits until asked to end is idle.
+constexpr std::uint64_t expected_signals() {
+  std::uint64_t set = bit_of(32) | bit_of(33);
+  for (const int signal : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE}) {
+    set |= bit_of(signal);
+  }
+  return set;
+}
+
+int lowest_signal(std::uint64_t set) {
+  int signal = 1;
+  while ((set & 1) == 0) {
+    set >>= 1;
+    ++signal;
+  }
+  return signal;
+}
+
+bool has_end(std::uint64_t flags, TreeSnapshot::End end) {
+  if ((flags & O_PATH) != 0) return false;  // it names the pipe, and keeps no end of it open
+  const auto mode = flags & O_ACCMODE;
+  return mode == O_RDWR || mode == (end == TreeSnapshot::End::kRead ? O_RDONLY : O_WRONLY);
+}
+
+void add(pid_t pid, std::vector<pid_t>* processes) {
+  if (std::find(processes->begin(), processes->end(), pid) == processes->end()) processes->push_back(pid);
+}
+
+// Eventfds, files and the masters of terminals, which share one file, are numbered apart from pipes and sockets.
+constexpr std::uint64_t kEventIdentity = std::uint64_t{1} << 63, kFileIdentity = std::uint64_t{1} << 62,
+                        kTerminalIdentity = std::uint64_t{1} << 61;
+
+// libuv asks its rings for nothing that is completed more than once (src/unix/linux.c of versions 1.45 to 1.51).
+bool has_libuv(const std::vector<Mapping>& maps) {
+  return std::any_of(maps.begin(), maps.end(), [](const Mapping& mapping) {
+    const std::string_view name = std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1);
+    return name == "node" || name.starts_with("libnode.so.") || name.starts_with("libuv.so.");
+  });
+}
+
+}  // namespace
+
+std::uint64_t identity_of(const Descriptor& descriptor) {
+  switch (descriptor.kind) {
+    case Descriptor::Kind::kPipe:
+    case Descriptor::Kind::kSocket:
+      return descriptor.inode;
+    case Descriptor::Kind::kEventfd:
+      return descriptor.event_id ? kEventIdentity | *descriptor.event_id : 0;
+    case Descriptor::Kind::kIoUring:
+      return descriptor.info_inode != 0 ? kFileIdentity | descriptor.info_inode : 0;
+    case Descriptor::Kind::kFile:
+      if (descriptor.terminal) return kTerminalIdentity | *descriptor.terminal;
+      return descriptor.info_inode != 0 ? kFileIdentity | descriptor.info_inode : 0;
+    default:
+      return 0;
+  }
+}
+
+std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t>& processes) {
+  std::set<std::uint64_t> identities;
+  for (const pid_t pid : processes) {
+    for (const Descriptor& descriptor : read_descriptors(proc, pid).value_or(std::vector<Descriptor>())) {
+      if (const std::uint64_t identity = identity_of(descriptor); identity != 0) identities.insert(identity);
+    }
+  }
+  return identities;
+}
+
+TreeSnapshot::TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary boundary)
+    : proc_(proc), boundary_(std::move(boundary)) {
+  for (const ThreadSample& thread : sample->threads) {
+    Process& process = processes_.try_emplace(thread.pid).first->second;
+    process.pid = thread.pid;
+    if (thread.state == 'Z') continue;
+    process.threads.push_back(thread.tid);
+    process.moved = process.moved || thread.moved;
+    if (process.speaker == 0 || thread.tid == thread.pid) process.speaker = thread.tid;
+    if (thread.tracer != 0) process.acts_alone = "is traced by process " + std::to_string(thread.tracer);
+  }
+  for (auto& [pid, process] : processes_) read_process(&process);
+  for (auto& [pid, process] : processes_) {
+    const auto parent = processes_.find(process.parent);
+    if (parent != processes_.end()) parent->second.children.push_back(pid);
+    index_descriptors(process);
+  }
+  for (const pid_t ended : sample->ended) {
+    const auto text = proc_->read(std::to_string(ended) + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    const auto parent = stat ? processes_.find(stat->parent) : processes_.end();
+    if (parent != processes_.end()) parent->second.has_ended_child = true;
+  }
+  find_blind_spot();
+}
+
+void TreeSnapshot::read_process(Process* process) {
+  if (process->threads.empty()) return;  // it has ended
+  const std::string folder = std::to_string(process->speaker);
+  const auto stat_text = proc_->read(folder + "/stat");
+  const auto status_text = proc_->read(folder + "/status");
+  const auto stat = stat_text ? parse_stat(*stat_text) : std::nullopt;
+  const auto status = status_text ? parse_status(*status_text) : std::nullopt;
+  auto descriptors = read_descriptors(proc_, process->speaker);
+  if (stat) {
+    process->parent = stat->parent;
+    process->name = stat->name;
+    process->forked = stat->forked;
+  }
+  if (!stat || !status || !descriptors) {
+    process->acts_alone = "may not be looked at";
+    process->hidden = true;
+    blind_spot_ = "mprun may not look at process " + std::to_string(process->pid);
+    return;
+  }
+  process->caught_signals = status->caught;
+  process->ignored_signals = status->ignored;
+  process->descriptors = std::move(*descriptors);
+  std::sort(process->descriptors.begin(), process->descriptors.end(),
+            [](const Descriptor& a, const Descriptor& b) { return a.number < b.number; });
+  for (Descriptor& descriptor : process->descriptors) {
+    // If unknown code has used a ring, its counters may hide a request that is not completed.
+    if (descriptor.requests != 0 && !has_libuv(maps(process->pid))) descriptor.armed = true;
+  }
+  if (process->acts_alone.empty()) process->acts_alone = why_it_acts_alone(process, *status);
+}
+
+void TreeSnapshot::index_descriptors(const Process& process) {
+  for (const Descriptor& descriptor : process.descriptors) {
+    if (const std::uint64_t identity = identity_of(descriptor); identity != 0) {
+      holders_[identity].push_back({process.pid, descriptor.flags});
+    }
+  }
+}
+
+// After unshare(CLONE_FILES), /proc/PID/fd shows only the speaker's descriptors.
+bool TreeSnapshot::has_own_descriptors(const Process& process, pid_t tid) const {
+  if (const auto same = proc_->same_files(process.speaker, tid)) return !*same;
+  const std::string theirs = std::to_string(process.speaker) + "/fd";
+  const std::string own = std::to_string(process.pid) + "/task/" + std::to_string(tid) + "/fd";
+  const auto names = proc_->list(own);
+  if (!names || names != proc_->list(theirs)) return true;
+  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    return proc_->link(own + "/" + name) != proc_->link(theirs + "/" + name);
+  });
+}
+
+void TreeSnapshot::find_blind_spot() {
+  // With the option hidepid of /proc, there may be processes in the tree that we do not see.
+  if (blind_spot_.empty() && !proc_->read("1/stat")) blind_spot_ = why_tree_is_not_whole();
+  for (const auto& [pid, process] : processes_) {
+    for (const Descriptor& descriptor : process.descriptors) {
+      // The receiver will hold what no process holds now.
+      if (descriptor.on_their_way != 0) blind_spot_ = "a descriptor is on its way to process " + std::to_string(pid);
+    }
+    for (const pid_t tid : process.threads) {
+      if (!blind_spot_.empty()) return;
+      if (tid != process.speaker && has_own_descriptors(process, tid)) {
+        blind_spot_ = "thread " + std::to_string(tid) + " has descriptors of its own";
+      }
+    }
+  }
+}
+
+// CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
+// nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
+bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
+  constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
+  if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
+  const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
+  const std::string name = program.substr(program.rfind('/') + 1);
+  constexpr std::array<const char*, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
+  if (std::find(kShells.begin(), kShells.end(), name) != kShells.end() || is_python_module(program)) return true;
+  const auto& mapped = maps(process.pid);
+  return std::any_of(mapped.begin(), mapped.end(),
+                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
+}
+
+// A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
+std::string TreeSnapshot::why_signals_may_release(const Process& process, const StatusFile& status) {
+  std::uint64_t unexpected = status.caught & ~expected_signals();
+  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
+  if (unexpected == 0) return {};
+  const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
+  std::unique_ptr<NativeStacks> symbols;  // costs some milliseconds
+  const auto name = [&](std::uint64_t address) {
+    if (!symbols) symbols = std::make_unique<NativeStacks>(process.pid);
+    return symbols->function_at(address);
+  };
+  for (; unexpected != 0; unexpected &= unexpected - 1) {
+    const int signal = lowest_signal(unexpected);
+    const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
+    if (releases_nobody(signal, handler, name)) continue;
+    const std::string& module = handler.module;
+    return "catches signal " + std::to_string(signal) +
+           (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
+  }
+  return {};
+}
+
+// Such a signal only interrupts a call, which begins again.
+bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& signals) {
+  const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
+  return std::all_of(signals.begin(), signals.end(), [&](int signal) {
+    const auto index = static_cast<std::size_t>(signal);
+    return index < handlers.size() &&
+           releases_nobody(signal, handlers.at(index), [](std::uint64_t) { return std::string(); });
+  });
+}
+
+std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& status) {
+  if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
+  // Its numbers for threads and children mean other ones here.
+  if (status.namespaces > 1) return "is in a PID namespace of its own";
+  if (std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
+    if (!boundary_.assumptions.handlers_release_nobody) return catches;
+    assumes_no_signal_ = true;
+    assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");
+  }
+  const auto timers = signals_of_timers(proc_, process->speaker);
+  if (!timers) return "may have a POSIX timer";
+  if (!timers->empty()) {
+    if (!boundary_.assumptions.handlers_release_nobody || !are_tame(*process, *timers)) return "has a POSIX timer";
+    assumes_no_signal_ = true;
+    assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
+  }
+  for (const Descriptor& descriptor : process->descriptors) {
+    if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";
+    if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
+  }
+  return boundary_.why_alarm_may_come ? boundary_.why_alarm_may_come(process->pid, process->speaker) : "";
+}
+
+void TreeSnapshot::assume(std::string what) {
+  if (std::find(assumed_.begin(), assumed_.end(), what) == assumed_.end()) assumed_.push_back(std::move(what));
+}
+
+void TreeSnapshot::assume_no_client(std::string what) {
+  assumes_no_client_ = true;
+  assume(std::move(what));
+}
+
+const TreeSnapshot::Process* TreeSnapshot::process(pid_t pid) const {
+  const auto it = processes_.find(pid);
+  return it == processes_.end() ? nullptr : &it->second;
+}
+
+const Descriptor* TreeSnapshot::descriptor(pid_t pid, std::int64_t number) const {
+  const Process* owner = process(pid);
+  if (owner == nullptr) return nullptr;
+  const auto& all = owner->descriptors;
+  const auto at =
+      std::lower_bound(all.begin(), all.end(), number,
+                       [](const Descriptor& descriptor, std::int64_t wanted) { return descriptor.number < wanted; });
+  return at != all.end() && at->number == number ? &*at : nullptr;
+}
+
+std::vector<pid_t> TreeSnapshot::pipe_holders(std::uint64_t inode, End end) const {
+  std::vector<pid_t> found;
+  const auto it = holders_.find(inode);
+  if (it == holders_.end()) return found;
+  for (const Holder& holder : it->second) {
+    if (has_end(holder.flags, end)) add(holder.pid, &found);
+  }
+  return found;
+}
+
+std::vector<pid_t> TreeSnapshot::socket_holders(std::uint64_t inode) const {
+  std::vector<pid_t> found;
+  const auto it = holders_.find(inode);
+  if (it == holders_.end()) return found;
+  for (const Holder& holder : it->second) {
+    if ((holder.flags & O_PATH) == 0) add(holder.pid, &found);
+  }
+  return found;
+}
+
+std::vector<pid_t> TreeSnapshot::eventfd_holders(std::optional<std::uint64_t> id) const {
+  std::vector<pid_t> found;
+  for (const auto& [identity, all] : holders_) {
+    if ((identity & kEventIdentity) == 0 || (id && identity != (kEventIdentity | *id))) continue;
+    for (const Holder& holder : all) add(holder.pid, &found);
+  }
+  return found;
+}
+
+std::vector<pid_t> TreeSnapshot::terminal_masters(std::uint32_t terminal) const {
+  std::vector<pid_t> found;
+  const auto it = holders_.find(kTerminalIdentity | terminal);
+  if (it == holders_.end() || is_foreign(it->first)) return found;
+  for (const Holder& holder : it->second) add(holder.pid, &found);
+  return found;
+}
+
+std::vector<pid_t> TreeSnapshot::everybody() const {
+  std::vector<pid_t> all;
+  for (const auto& [pid, process] : processes_) all.push_back(pid);
+  return all;
+}
+
+const UnixSocket* TreeSnapshot::unix_socket(std::uint64_t inode) {
+  if (!sockets_) {
+    sockets_.emplace();
+    for (UnixSocket& socket : proc_->unix_sockets().value_or(std::vector<UnixSocket>())) {
+      sockets_->emplace(socket.inode, std::move(socket));
+    }
+  }
+  const auto it = sockets_->find(inode);
+  return it == sockets_->end() ? nullptr : &it->second;
+}
+
+const std::vector<TcpSocket>& TreeSnapshot::tcp_sockets(pid_t pid) {
+  const Process* owner = process(pid);
+  const std::string folder = std::to_string(owner != nullptr ? owner->speaker : pid);
+  const auto [it, is_new] = tcp_.try_emplace(proc_->link(folder + "/ns/net").value_or(folder));
+  if (is_new) {
+    for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+      auto sockets = parse_tcp(proc_->read(folder + table).value_or(""));
+      it->second.insert(it->second.end(), std::move_iterator(sockets.begin()), std::move_iterator(sockets.end()));
+    }
+  }
+  return it->second;
+}
+
+const std::vector<Mapping>& TreeSnapshot::maps(pid_t pid) {
+  const auto [it, is_new] = maps_.try_emplace(pid);
+  if (is_new) {
+    const Process* owner = process(pid);
+    const auto text = owner != nullptr ? proc_->read(std::to_string(owner->speaker) + "/maps") : std::nullopt;
+    if (text) it->second = parse_maps(*text);
+  }
+  return it->second;
+}
+
+bool TreeSnapshot::memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) {
+  const Process* owner = process(pid);
+  return owner != nullptr && proc_->memory(owner->speaker, address, to, size);
+}
+
+// Any two processes may share memory, whatever their parents: clone(CLONE_VM) allows CLONE_PARENT, and orphans get new
+// parents. Their address spaces then have the same size while no thread runs: others are not compared.
+void TreeSnapshot::find_shared_memory() {
+  std::map<pid_t, std::string> sizes;
+  for (const auto& [pid, process] : processes_) {
+    sharing_memory_[pid] = {pid};
+    const std::string statm = proc_->read(std::to_string(process.speaker) + "/statm").value_or("");
+    if (!process.moved) sizes[pid] = statm.substr(0, statm.find(' '));
+  }
+  for (const auto& [one, process] : processes_) {
+    for (const auto& [other, second] : processes_) {
+      if (other <= one) continue;
+      const std::string& size = sizes[one];
+      if (!size.empty() && !sizes[other].empty() && size != sizes[other]) continue;
+      if (!proc_->same_memory(process.speaker, second.speaker).value_or(true)) continue;
+      add(other, &sharing_memory_[one]);
+      add(one, &sharing_memory_[other]);
+    }
+  }
+}
+
+std::vector<pid_t> TreeSnapshot::sharing_memory(pid_t pid) {
+  if (sharing_memory_.empty()) find_shared_memory();
+  return sharing_memory_[pid];
+}
+
+const PythonStacks& TreeSnapshot::python(pid_t pid) {
+  const auto [it, is_new] = python_.try_emplace(pid);
+  if (is_new) it->second = read_python_stacks(proc_, pid);
+  return it->second;
+}
+
+const std::vector<PythonGil>& TreeSnapshot::gils(pid_t pid) {
+  const auto [it, is_new] = gils_.try_emplace(pid);
+  if (is_new) it->second = python(pid).gils;
+  return it->second;
+}
+
+const std::vector<FileLock>& TreeSnapshot::file_locks() {
+  if (!locks_) locks_ = parse_locks(proc_->read("locks").value_or(""));
+  return *locks_;
+}
+
+}  // namespace mprun

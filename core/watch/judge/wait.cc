@@ -1,0 +1,408 @@
+#include "watch/judge/wait.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+#include "watch/judge/library_waits.h"
+#include "watch/judge/spinning_calls.h"
+#include "watch/judge/time_limit.h"
+#include "watch/sample/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+Wait wait_for_child(pid_t child, const TreeSnapshot& snapshot, pid_t parent) {
+  Wait wait{WaitKind::kChild, "process " + std::to_string(child), {}, {}};
+  if (snapshot.process(child) == nullptr || snapshot.process(child)->parent != parent) {
+    return live_wait(WaitKind::kChild,
+                     "it waits for process " + std::to_string(child) + ", which is not its child here");
+  }
+  wait.wakers.push_back({child, 0});
+  return wait;
+}
+
+Wait wait_for_children(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  if (process.children.empty()) return live_wait(WaitKind::kChild, "it has no child that is alive");
+  if (!snapshot->blind_spot().empty()) return live_wait(WaitKind::kChild, snapshot->blind_spot());
+  if (snapshot->is_tracer(process.pid)) return live_wait(WaitKind::kChild, "it traces a process");
+  Wait wait{WaitKind::kChild, "any of its children", {}, {}};
+  add_processes(process.children, &wait);
+  return wait;
+}
+
+Wait decode_wait4(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  const auto pid = static_cast<std::int32_t>(thread.call.arguments[0]);
+  return pid > 0 ? wait_for_child(pid, *snapshot, thread.pid) : wait_for_children(process, snapshot);
+}
+
+Wait decode_waitid(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  const auto id = static_cast<std::int32_t>(thread.call.arguments[1]);
+  switch (static_cast<std::int32_t>(thread.call.arguments[0])) {
+    case P_PID:
+      return wait_for_child(id, *snapshot, thread.pid);
+    case P_ALL:
+    case P_PGID:
+      return wait_for_children(process, snapshot);
+    default: {  // P_PIDFD
+      const Descriptor* descriptor = snapshot->descriptor(thread.pid, id);
+      if (descriptor == nullptr || descriptor->process <= 0 || !snapshot->blind_spot().empty())
+        return live_wait(WaitKind::kChild, "of an unknown child");
+      return wait_for_child(descriptor->process, *snapshot, thread.pid);
+    }
+  }
+}
+
+// Signals come from outside, except that of a child's end, for which shells and others suspend themselves.
+Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
+  Wait other = live_wait(WaitKind::kSignal, kOnlyASignal);
+  const bool is_for_children = (process.caught_signals & kChildBit) != 0 && !process.has_ended_child;
+  if (thread.call.number == SYS_rt_sigtimedwait || !is_for_children || !snapshot->blind_spot().empty()) return other;
+  const bool has_child = !process.children.empty();
+  Wait wait{has_child ? WaitKind::kChild : WaitKind::kSignal, "the signal of a child's end", {}, {}};
+  add_processes(process.children, &wait);
+  if (has_child) return wait;
+  if (snapshot->assumptions().no_limit_from == 0) return other;
+  snapshot->assume("process " + std::to_string(process.pid) + " may be sent a signal");
+  add_processes({process.pid}, &wait);
+  return wait;
+}
+
+// Blocked in the kernel until the vfork child, which has our memory, execs or ends.
+Wait decode_new_process(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  Wait wait{WaitKind::kVfork, "its vfork child", {}, {}};
+  for (const pid_t other : snapshot->sharing_memory(process.pid)) {
+    if (snapshot->process(other)->parent == process.pid) wait.wakers.push_back({other, 0});
+  }
+  return wait.wakers.empty() ? live_wait(WaitKind::kVfork, "it is starting a process") : wait;
+}
+
+// A 32-bit program numbers its calls differently. Its stack is below 4 GiB; if a 64-bit program makes such a call, the
+// instruction before it shows that. Empty: the number means what it says.
+std::string why_not_of_64_bits(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  constexpr std::uint64_t kFourGiB = std::uint64_t{1} << 32;
+  constexpr std::uint16_t kSyscallInstruction = 0x050f;
+  if (thread.call.number < 0) return {};  // it is in no call at all
+  const char* const of_32_bits = "a call of 32 bits";
+  if (thread.call.stack_pointer < kFourGiB || thread.call.program_counter < sizeof kSyscallInstruction) {
+    return of_32_bits;
+  }
+  const auto before = thread.call.program_counter - sizeof kSyscallInstruction;
+  const auto instruction = snapshot->word<std::uint16_t>(thread.pid, before);
+  if (!instruction) return "its memory cannot be read";
+  return *instruction == kSyscallInstruction ? "" : of_32_bits;
+}
+
+// Why the thread stands still, if not because of its call: it is frozen, or a process serves a fault of its memory or
+// answers for the kernel. Names of kernel functions differ between kernels, so an unknown name says nothing.
+std::string why_held_up(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  constexpr std::array<std::string_view, 7> kHeldUp{
+      "freez", "refrigerator", "get_signal", "signal_stop", "handle_userfault", "seccomp", "fuse"};
+  const std::string path = std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/wchan";
+  const std::string function = snapshot->proc()->read(path).value_or("");
+  const bool held_up = std::any_of(kHeldUp.begin(), kHeldUp.end(), [&function](std::string_view name) {
+    return function.find(name) != std::string::npos;
+  });
+  return held_up ? "it is held up in " + function : "";
+}
+
+Wait decode_call(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  const auto& arguments = thread.call.arguments;
+  const auto descriptor = static_cast<std::int32_t>(arguments[0]);
+  switch (call_of(thread.call.number)) {
+    case Call::kFutex:
+      return decode_futex(thread, snapshot);
+    case Call::kRead:
+      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kRead, snapshot);
+    case Call::kWrite:
+      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kWrite, snapshot);
+    case Call::kPoll:
+    case Call::kRestart:
+    case Call::kPpoll:
+    case Call::kSelect:
+    case Call::kEpollWait:
+    case Call::kEpollWait2:
+      return decode_poll(thread, snapshot);
+    case Call::kWait4:
+      return decode_wait4(thread, process, snapshot);
+    case Call::kWaitid:
+      return decode_waitid(thread, process, snapshot);
+    case Call::kNewProcess:
+      return decode_new_process(process, snapshot);
+    case Call::kFlock:
+      return decode_file_lock(thread, snapshot);
+    case Call::kFcntl: {
+      const auto command = static_cast<std::int32_t>(arguments[1]);
+      if (command == F_SETLKW || command == F_OFD_SETLKW) return decode_file_lock(thread, snapshot);
+      return live_wait(WaitKind::kOther, "fcntl");
+    }
+    case Call::kAccept:
+      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kRead, snapshot);
+    case Call::kOpen:
+      return decode_open(thread, snapshot);
+    case Call::kSemaphore:
+      return decode_semaphore(thread, snapshot);
+    case Call::kMessageQueue:
+      return decode_message_queue(thread, snapshot);
+    case Call::kPosixQueue:
+      return decode_posix_queue(thread, snapshot);
+    case Call::kSleep:
+      return live_wait(WaitKind::kTimer, "it sleeps");
+    case Call::kSignal:
+      return wait_for_signal(thread, process, snapshot);
+    case Call::kOther:
+      break;
+  }
+  return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
+}
+
+const PythonThread* python_of(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto& threads = snapshot->python(thread.pid).threads;
+  const auto python =
+      std::find_if(threads.begin(), threads.end(), [&](const PythonThread& one) { return one.tid == thread.tid; });
+  return python == threads.end() ? nullptr : &*python;
+}
+
+// A library that looks around now and then and waits for the same again: for ever, if nothing has happened.
+std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSnapshot::Process& process,
+                                        TreeSnapshot* snapshot) {
+  const auto endless = without_limit(thread);
+  if (!endless) return std::nullopt;
+  const PythonThread* python = python_of(thread, snapshot);
+  const LibraryPoll* poll = python == nullptr ? nullptr : find_library_poll(python->frames);
+  if (poll == nullptr) return std::nullopt;
+  if (poll->has_limit_of_caller &&
+      first_default_is_used(snapshot->proc(), thread.pid, thread.tid, poll->function) != true) {
+    return std::nullopt;
+  }
+  Wait wait = decode_call(*endless, process, snapshot);
+  wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
+  if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";
+  if (poll->ends_with_parent) {
+    add_wakers({{process.parent, 0}}, &wait);
+    if (snapshot->process(process.parent) == nullptr) wait.why_live = "the parent of its process is not known";
+  }
+  return wait;
+}
+
+// A wait with a time limit that may be judged as if it had none.
+std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
+                                           TreeSnapshot* snapshot) {
+  const auto endless = without_limit(thread);
+  if (!endless) return std::nullopt;
+  const std::string who = "thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid);
+  const Assumptions& assumptions = snapshot->assumptions();
+  const auto left = time_left(thread, 0, snapshot);
+  if (assumptions.no_limit_from != 0 && left && *left >= assumptions.no_limit_from) {
+    snapshot->assume(who + " waits with a limit, at most " + std::to_string(*left / kNanosPerSecond) + " s longer");
+  } else if (assumptions.polls.count(thread.tid) != 0) {
+    snapshot->assume(who + " polls, and has found nothing that would let it go on");
+  } else {
+    return std::nullopt;
+  }
+  Wait wait = decode_call(*endless, process, snapshot);
+  wait.timed = true;
+  if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
+  // It polls nothing at all, until another thread gives it something to poll.
+  wait.why_live.clear();
+  add_processes(snapshot->sharing_memory(process.pid), &wait);
+  return wait;
+}
+
+// A library's loop that sleeps until it finds something, which any process may bring about.
+std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
+  const PythonThread* python = python_of(thread, snapshot);
+  const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);
+  if (looks_at == nullptr) return std::nullopt;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                   " sleeps and looks " + looks_at + ", which a process outside may bring about");
+  Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + looks_at, {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
+// For a thread that has run between the samples. One that waits for a GIL runs again and again, and yet gets nowhere
+// while another thread holds it: the judgement is made twice, and counts if the GIL has not changed hands meanwhile.
+// nullopt: it waits for none.
+std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const Wait runs = live_wait(WaitKind::kRunning, "it runs");
+  if (call_of(thread.call.number) != Call::kFutex || thread.call.arguments[3] == 0) return std::nullopt;
+  for (const PythonGil& gil : snapshot->gils(thread.pid)) {
+    const std::uint64_t address = thread.call.arguments[0];
+    if (address < gil.wait_begin || address >= gil.wait_end) continue;
+    if (!gil.locked || gil.last_holder == 0 || gil.last_holder == thread.tid) return runs;
+    return Wait{WaitKind::kGil,
+                "the GIL, which thread " + std::to_string(gil.last_holder) + " holds",
+                {},
+                {{thread.pid, gil.last_holder}}};
+  }
+  return std::nullopt;
+}
+
+// While ranks of torch.distributed meet, they ask the store of one of them a hundred times a second which have come.
+bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const Call call = call_of(thread.call.number);
+  return snapshot->assumptions().nobody_connects && (call == Call::kPoll || call == Call::kRead) &&
+         rank_phase(snapshot->python(thread.pid).threads) == RankPhase::kMeets;
+}
+
+// Any process may continue it, and one outside perhaps soon.
+Wait decode_stop(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const TreeSnapshot::Process* process = snapshot->process(thread.pid);
+  const bool is_below_another = process != nullptr && snapshot->process(process->parent) != nullptr;
+  if (thread.state != 'T' || !snapshot->assumptions().nobody_continues || !is_below_another) {
+    return live_wait(WaitKind::kStopped, "it was stopped");
+  }
+  snapshot->assume("process " + std::to_string(thread.pid) + " may be continued");
+  Wait wait{WaitKind::kStopped, {}, {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
+// A thread that takes no part in what spinning ranks compute: one of MPI's own, or of the program that started the
+// ranks.
+std::optional<Wait> decode_mpi_helper(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (snapshot->assumptions().spins.empty()) return std::nullopt;
+  const auto& maps = snapshot->maps(thread.pid);
+  const PythonThread* python = python_of(thread, snapshot);
+  const bool is_of_library =
+      may_spin(maps) && thread.tid != thread.pid && (python == nullptr || python->frames.empty());
+  if (!is_of_library && !is_mpi_launcher(maps)) return std::nullopt;
+  Wait wait{WaitKind::kPoll, "news of ranks", {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
+// A thread that runs in a call that only waits for what others have to send.
+std::optional<Wait> decode_spin(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto& spins = snapshot->assumptions().spins;
+  const auto spin = spins.find(thread.tid);
+  if (spin == spins.end()) return std::nullopt;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) + " runs in " +
+                   spin->second + " and may find what it waits for");
+  Wait wait{WaitKind::kPoll, std::string(kMessagesOf) + spin->second, {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
+}  // namespace
+
+const char* to_string(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kRunning:
+      return "running";
+    case WaitKind::kEnded:
+      return "ended";
+    case WaitKind::kStopped:
+      return "stopped";
+    case WaitKind::kTimer:
+      return "timer";
+    case WaitKind::kFutex:
+      return "futex";
+    case WaitKind::kMutex:
+      return "mutex";
+    case WaitKind::kSharedFutex:
+      return "shared-futex";
+    case WaitKind::kThreadEnd:
+      return "thread-end";
+    case WaitKind::kGil:
+      return "gil";
+    case WaitKind::kChild:
+      return "child";
+    case WaitKind::kPipeRead:
+      return "pipe-read";
+    case WaitKind::kPipeWrite:
+      return "pipe-write";
+    case WaitKind::kSocket:
+      return "socket";
+    case WaitKind::kEventfd:
+      return "eventfd";
+    case WaitKind::kPoll:
+      return "poll";
+    case WaitKind::kVfork:
+      return "vfork";
+    case WaitKind::kFileLock:
+      return "file-lock";
+    case WaitKind::kSemaphore:
+      return "semaphore";
+    case WaitKind::kMessageRead:
+      return "message-read";
+    case WaitKind::kMessageWrite:
+      return "message-write";
+    case WaitKind::kSignal:
+      return "signal";
+    case WaitKind::kOther:
+      return "other";
+  }
+  return "";
+}
+
+Wait live_wait(WaitKind kind, std::string why) {
+  Wait wait;
+  wait.kind = kind;
+  wait.why_live = std::move(why);
+  return wait;
+}
+
+void add_wakers(const std::vector<Waker>& wakers, Wait* wait) {
+  for (const Waker& waker : wakers) {
+    if (std::find(wait->wakers.begin(), wait->wakers.end(), waker) == wait->wakers.end()) {
+      wait->wakers.push_back(waker);
+    }
+  }
+}
+
+void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
+  for (const pid_t pid : processes) add_wakers({{pid, 0}}, wait);
+}
+
+Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
+  if (thread.state == 'T' || thread.state == 't') return decode_stop(thread, snapshot);
+  if (thread.hidden) return live_wait(WaitKind::kOther, "mprun may not look at it");
+  if (auto spin = decode_spin(thread, snapshot)) return std::move(*spin);
+  if (auto helper = decode_mpi_helper(thread, snapshot)) return std::move(*helper);
+  if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
+  if (call_of(thread.call.number) == Call::kSleep) {
+    if (auto wait = decode_sleep_loop(thread, snapshot)) return std::move(*wait);
+  }
+  if (thread.moved) {
+    if (auto wait = decode_wait_for_gil(thread, snapshot)) return std::move(*wait);
+    const bool polls = snapshot->assumptions().polls.count(thread.tid) != 0;
+    if (!polls && !serves_rendezvous(thread, snapshot)) return live_wait(WaitKind::kRunning, "it runs");
+  }
+  const TreeSnapshot::Process* process = snapshot->process(thread.pid);
+  if (process == nullptr) return live_wait(WaitKind::kOther, "its process is not known");
+  const bool starting = call_of(thread.call.number) == Call::kNewProcess;
+  if (thread.state != 'S' && !(thread.state == 'D' && starting)) {
+    return live_wait(WaitKind::kOther, std::string("its state is ") + thread.state);
+  }
+  if (std::string why = why_not_of_64_bits(thread, snapshot); !why.empty()) {
+    return live_wait(WaitKind::kOther, std::move(why));
+  }
+  Wait wait = decode_call(thread, *process, snapshot);
+  if (wait.timed) {
+    if (is_idle_libev(thread)) {
+      wait = decode_call(*without_limit(thread), *process, snapshot);
+    } else if (auto polled = decode_library_poll(thread, *process, snapshot)) {
+      wait = std::move(*polled);
+    } else if (auto assumed = decode_assumed_endless(thread, *process, snapshot)) {
+      wait = std::move(*assumed);
+    }
+  }
+  if (wait.why_live.empty()) wait.why_live = why_held_up(thread, snapshot);
+  if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
+  if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
+  // A handler for the end of a child runs in any thread of the process, and may wake the others.
+  constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
+  if ((process->caught_signals & kChildBit) != 0) add_processes(process->children, &wait);
+  return wait;
+}
+
+}  // namespace mprun

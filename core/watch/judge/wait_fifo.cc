@@ -1,0 +1,68 @@
+// Waits for a FIFO of the file system to be opened, read or written at the other end. Any process that knows the name
+// may do that, so a proof needs a FIFO that the tree has made where no other user may look.
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include <climits>
+
+#include "watch/judge/wait.h"
+#include "watch/sample/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+std::optional<std::string> text_at(pid_t pid, std::uint64_t address, TreeSnapshot* snapshot) {
+  constexpr std::uint64_t kPiece = 64;
+  std::string text;
+  while (text.size() < PATH_MAX) {
+    const std::uint64_t at = address + text.size();
+    std::string piece(kPiece - at % kPiece, '\0');  // never into the next page
+    if (!snapshot->memory(pid, at, piece.data(), piece.size())) return std::nullopt;
+    const std::size_t end = piece.find('\0');
+    text += piece.substr(0, end);
+    if (end != std::string::npos) return text;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> opened_path(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto& arguments = thread.call.arguments;
+  const bool is_at = thread.call.number == SYS_openat;
+  auto path = text_at(thread.pid, arguments[is_at ? 1 : 0], snapshot);
+  if (!path || path->empty() || path->front() == '/') return path;
+  const auto folder = static_cast<std::int32_t>(arguments[0]);
+  const std::string process = std::to_string(thread.pid);
+  const bool is_here = !is_at || folder == AT_FDCWD;
+  const auto begin = snapshot->proc()->link(process + (is_here ? "/cwd" : "/fd/" + std::to_string(folder)));
+  return begin ? std::optional(*begin + "/" + *path) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot::End end, TreeSnapshot* snapshot) {
+  const auto pipe = snapshot->proc()->named_pipe(pid, path);
+  if (!pipe) return std::nullopt;
+  const WaitKind kind = end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
+  const std::string why = "a process outside may open FIFO " + path;
+  const Nanos age = snapshot->age();
+  const bool is_own = pipe->age <= age && snapshot->is_closed();
+  const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age;
+  if (!snapshot->blind_spot().empty()) return live_wait(kind, snapshot->blind_spot());
+  if (!is_hidden) {
+    if (!is_own || !snapshot->assumptions().nobody_connects) return live_wait(kind, why);
+    snapshot->assume(why);
+  }
+  Wait wait{kind, "FIFO " + path, {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
+Wait decode_open(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto path = opened_path(thread, snapshot);
+  const auto flags = thread.call.arguments[thread.call.number == SYS_openat ? 2 : 1];
+  const TreeSnapshot::End end = (flags & O_ACCMODE) == O_RDONLY ? TreeSnapshot::End::kRead : TreeSnapshot::End::kWrite;
+  auto wait = path ? decode_fifo(thread.pid, *path, end, snapshot) : std::nullopt;
+  return wait ? std::move(*wait) : live_wait(WaitKind::kOther, "it opens a file");
+}
+
+}  // namespace mprun

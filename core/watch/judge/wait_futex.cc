@@ -1,0 +1,128 @@
+// Waits in futex(2), as glibc, libgomp and CPython use it.
+#include <linux/futex.h>
+
+#include <algorithm>
+
+#include "watch/judge/glibc_mutex.h"
+#include "watch/judge/wait.h"
+
+namespace mprun {
+namespace {
+
+std::string hexadecimal(std::uint64_t value) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  do {
+    text.insert(text.begin(), kDigits[value & 15]);
+    value >>= 4;
+  } while (value != 0);
+  return "0x" + text;
+}
+
+bool is_blocking(int command) {
+  return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET || command == FUTEX_LOCK_PI ||
+         command == 13 /* FUTEX_LOCK_PI2 */ || command == FUTEX_WAIT_REQUEUE_PI;
+}
+
+// With priority inheritance, the kernel knows the owner and reports its end.
+bool inherits_priority(int command) { return command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET; }
+
+// Only processes that have the same memory could wake it.
+Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, TreeSnapshot* snapshot) {
+  const TreeSnapshot::Sharers sharers = snapshot->sharers_of(thread.pid, mapping);
+  if (!sharers.why_live.empty()) return live_wait(WaitKind::kSharedFutex, sharers.why_live);
+  Wait wait{WaitKind::kSharedFutex, "lock in shared memory, " + mapping.path, {}, {}};
+  wait.address = thread.call.arguments[0];
+  add_processes(sharers.processes, &wait);
+  return wait;
+}
+
+// Waits of mprun.lock, barrier, queue and dict. A lock becomes free only if its holder lets go, or ends.
+Wait sync_wait(const ThreadSample& thread, const SyncWord& word, TreeSnapshot* snapshot) {
+  Wait wait{WaitKind::kSharedFutex, sync_kind_name(word.kind), {}, {}};
+  wait.address = thread.call.arguments[0];
+  wait.of_sync = true;
+  if (!word.name.empty()) wait.object += " \"" + word.name + "\"";
+  const bool has_changed = !word.is_lock && word.value != static_cast<std::uint32_t>(thread.call.arguments[2]);
+  if (has_changed || word.is_due) {
+    wait.why_live = "it is about to be woken";
+    return wait;
+  }
+  const TreeSnapshot::Sharers sharers = snapshot->sharers_of_sync();
+  if (!word.is_lock) {
+    wait.why_live = sharers.why_live;
+    if (wait.why_live.empty()) add_processes(sharers.processes, &wait);
+    return wait;
+  }
+  const pid_t owner = word.owner != 0 ? snapshot->process_of_thread(word.owner) : 0;
+  wait.owner = word.owner;
+  if (word.holder.pid == owner && owner != 0) wait.object += ", held by " + to_string(word.holder);
+  wait.why_live = !snapshot->blind_spot().empty() ? snapshot->blind_spot() : owner == 0 ? "the lock was let go" : "";
+  if (wait.why_live.empty()) add_wakers({{owner, word.owner}}, &wait);
+  return wait;
+}
+
+void look_for_mutex(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wait) {
+  const pid_t owner = owner_of_mutex(snapshot->proc(), thread);
+  if (owner == 0) return;
+  wait->kind = WaitKind::kMutex;
+  wait->owner = owner;
+  wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(owner);
+}
+
+// glibc's sem_t on 64-bit machines: the value, which is 0 and waited for to change, and the number of waiters.
+bool is_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  constexpr std::uint64_t kWaitersOffset = 4;
+  constexpr std::uint32_t kMostThreads = 1U << 22U;
+  const std::uint64_t address = thread.call.arguments[0];
+  if (static_cast<std::uint32_t>(thread.call.arguments[2]) != 0) return false;
+  const auto value = snapshot->word<std::uint32_t>(thread.pid, address);
+  const auto waiters = snapshot->word<std::uint32_t>(thread.pid, address + kWaitersOffset);
+  return value && waiters && *value == 0 && *waiters > 0 && *waiters <= kMostThreads;
+}
+
+}  // namespace
+
+Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto& arguments = thread.call.arguments;
+  const std::uint64_t address = arguments[0];
+  const int command = static_cast<int>(arguments[1]) & FUTEX_CMD_MASK;
+  const bool is_private = (arguments[1] & FUTEX_PRIVATE_FLAG) != 0;
+  if (!is_blocking(command)) return live_wait(WaitKind::kOther, "a futex operation that does not wait");
+  if (arguments[3] != 0) {
+    Wait wait = live_wait(WaitKind::kTimer, "a wait with a time limit");
+    wait.address = address;
+    wait.timed = true;
+    return wait;
+  }
+  if (!is_private) {
+    const Mapping* mapping = find_mapping(snapshot->maps(thread.pid), address);
+    if (mapping == nullptr) return live_wait(WaitKind::kOther, "a futex in unknown memory");
+    if (mapping->shared && inherits_priority(command)) {
+      return live_wait(WaitKind::kSharedFutex, "a lock in shared memory, with inheritance of priority");
+    }
+    if (const auto word = snapshot->sync_word(*mapping, address)) return sync_wait(thread, *word, snapshot);
+    if (mapping->shared) return shared_futex(thread, *mapping, snapshot);
+    // A futex in memory that may not be written belongs to the file, not to our copy of it.
+    if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");
+    // pthread_join: the kernel clears the word when the thread it names ends.
+    const auto tid = static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));
+    const auto& threads = snapshot->process(thread.pid)->threads;
+    const auto word = snapshot->word<std::uint32_t>(thread.pid, address);
+    if (!word) return live_wait(WaitKind::kOther, "a futex in memory that cannot be read");
+    if (*word == static_cast<std::uint32_t>(arguments[2]) &&
+        std::find(threads.begin(), threads.end(), tid) != threads.end()) {
+      Wait wait{WaitKind::kThreadEnd, "the end of thread " + std::to_string(tid), {}, {{thread.pid, tid}}};
+      wait.address = address;
+      return wait;
+    }
+  }
+  Wait wait{WaitKind::kFutex, "futex " + hexadecimal(address), {}, {}};
+  wait.address = address;
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  look_for_mutex(thread, snapshot, &wait);
+  wait.semaphore = wait.kind == WaitKind::kFutex && command == FUTEX_WAIT_BITSET && is_semaphore(thread, snapshot);
+  return wait;
+}
+
+}  // namespace mprun

@@ -1,0 +1,89 @@
+#include "watch/sample/signal_handlers.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "watch/sample/preload_library.h"
+#include "wire/alarms.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kMostOfLibrary = std::size_t{1} << 20U;  // read of its tables
+constexpr int kAny = 0;
+
+/// A handler whose source was read: it lets no waiting thread go on.
+struct TameHandler {
+  std::string_view file;      ///< the name of a program's file, or a prefix of a library's, up to ".so" or so
+  int signal;                 ///< kAny: all signals that it handles
+  std::string_view function;  ///< a prefix of its name; empty: no other handler is in the file
+  const char* what;
+};
+constexpr std::array kTameHandlers = {
+    TameHandler{"libtorch_python.so", SIGTERM, "",
+                "torch/csrc/DataLoader.cpp: a worker exits; or the signal is sent again, by default"},
+    TameHandler{"libtorch_python.cpython", SIGTERM, "", "the same, as wheels call it"},
+    TameHandler{"libucs.so", kAny, "",
+                "UCX's src/ucs/debug/debug.c: prints a backtrace, or changes the level of its log"},
+    TameHandler{"libreadline.so", SIGWINCH, "", "GNU readline's signals.c: redraws the line"},
+    TameHandler{"readline.cpython", SIGWINCH, "",
+                "CPython's Modules/readline.c: notes that the window's size has changed"},
+    TameHandler{"node", SIGINT, "node::SignalExit", "Node.js's src/node.cc: ends the process"},
+    TameHandler{"node", SIGTERM, "node::SignalExit", "the same"},
+    TameHandler{"node", SIGUSR1, "node::inspector::", "src/inspector_agent.cc: starts the debugger's server"},
+    TameHandler{"libnode.so", kAny, "", "the same, as Debian builds it, with a program's own handlers in libuv"},
+    TameHandler{"libruby-3.", SIGVTALRM, "",
+                "Ruby's thread_pthread.c: does nothing, and a program may not trap this signal (signal.c)"},
+    TameHandler{"libruby.so.3.", SIGVTALRM, "", "the same, as Ruby's own build calls it"},
+    TameHandler{"bash", kAny, "termsig_sighandler", "GNU bash's sig.c: ends the shell"},
+    TameHandler{"sort", kAny, "", "coreutils' src/sort.c: removes temporary files and ends"},
+    TameHandler{"dd", kAny, "", "coreutils' src/dd.c: ends, or prints how far it is"},
+    TameHandler{"gzip", kAny, "", "gzip.c: removes its output and ends"},
+    TameHandler{"xz", kAny, "", "XZ Utils' src/xz/signals.c: ends; or mytime.c: prints how far it is"},
+    TameHandler{"bzip2", kAny, "", "bzip2.c: removes its output and ends"},
+    TameHandler{"make", kAny, "fatal_error_signal", "GNU make's commands.c: ends its children and itself"},
+    TameHandler{"make", SIGUSR1, "", "main.c: prints more, or no longer"},
+    TameHandler{"git", kAny, "", "tempfile.c and others: removes files and ends"},
+};
+
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool is_file_of(const TameHandler& row, std::string_view path) {
+  const std::string_view name = name_of(path);
+  const bool is_library = row.file.find('.') != std::string_view::npos;
+  return is_library ? name.substr(0, row.file.size()) == row.file : name == row.file;
+}
+
+}  // namespace
+
+SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps) {
+  SignalHandlers found;
+  for (const Mapping& library : maps) {
+    if (library.offset != 0 || library.path.find(MPRUN_PRELOAD_NAME) == std::string::npos) continue;
+    ProcessMemory memory(proc, tid, kMostOfLibrary);
+    const auto table = variable_of(library, MPRUN_HANDLERS_SYMBOL, &memory);
+    std::array<std::uint64_t, MPRUN_SIGNALS> handlers{};
+    if (!table || !memory.read(*table, handlers.data(), sizeof handlers)) continue;
+    for (std::size_t signal = 1; signal < handlers.size(); ++signal) {
+      const Mapping* mapping = handlers.at(signal) > 1 ? find_mapping(maps, handlers.at(signal)) : nullptr;
+      if (mapping != nullptr && found.at(signal).address == 0) {
+        found.at(signal) = {mapping->path, handlers.at(signal)};
+      }
+    }
+  }
+  return found;
+}
+
+bool releases_nobody(int signal, const SignalHandler& handler, const std::function<std::string(std::uint64_t)>& name) {
+  return std::any_of(kTameHandlers.begin(), kTameHandlers.end(), [&](const TameHandler& row) {
+    if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
+    return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
+  });
+}
+
+bool is_python_module(std::string_view path) {
+  const std::string_view name = name_of(path);
+  return name.substr(0, 6) == "python" || name.substr(0, 10) == "libpython3";
+}
+
+}  // namespace mprun

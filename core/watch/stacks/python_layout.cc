@@ -1,0 +1,219 @@
+#include "watch/stacks/python_layout.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mprun {
+namespace {
+
+// offsetof() of CPython 3.11.2's Include/internal and Include/cpython (3.11.7 has the same);
+// tests/unit/python_header_offsets.c reads the installed headers.
+constexpr PythonLayout kPython311 = {
+    .runtime = {.finalizing = 24, .interpreters = 40, .gil = 360},
+    .interpreter = {.next = 0, .threads = 16, .gil = 0},
+    .gil_of_interpreter = false,
+    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32},
+    .thread = {.next = 8, .interpreter = 16, .pthread = 152, .native_id = 160, .frame = 56},
+    .frame_of_cframe = true,
+    .cframe_frame = 8,
+    .frame = {.function = 0,
+              .globals = 8,
+              .code = 32,
+              .previous = 48,
+              .instruction = 56,
+              .stack_top = 64,
+              .owner = 69,
+              .locals = 72},
+    .code_tagged = false,
+    .stack_top_is_pointer = false,
+    .code = {.argument_count = 56,
+             .first_line = 72,
+             .local_count = 76,
+             .filename = 112,
+             .qualified_name = 128,
+             .line_table = 136,
+             .first_traceable = 168,
+             .instructions = 184},
+    .function_defaults = 56,
+    .tuple_items = 24,
+    .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32},
+};
+
+// The same of CPython 3.12.1.
+constexpr PythonLayout kPython312 = {
+    .runtime = {.finalizing = 24, .interpreters = 40, .gil = 0},
+    .interpreter = {.next = 0, .threads = 72, .gil = 384},
+    .gil_of_interpreter = true,
+    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32},
+    .thread = {.next = 8, .interpreter = 16, .pthread = 136, .native_id = 144, .frame = 56},
+    .frame_of_cframe = true,
+    .cframe_frame = 0,
+    .frame = {.function = 16,
+              .globals = 24,
+              .code = 0,
+              .previous = 8,
+              .instruction = 56,
+              .stack_top = 64,
+              .owner = 70,
+              .locals = 72},
+    .code_tagged = false,
+    .stack_top_is_pointer = false,
+    .code = {.argument_count = 52,
+             .first_line = 68,
+             .local_count = 72,
+             .filename = 112,
+             .qualified_name = 128,
+             .line_table = 136,
+             .first_traceable = 176,
+             .instructions = 192},
+    .function_defaults = 56,
+    .tuple_items = 24,
+    .text = {.length = 16, .state = 32, .ascii_data = 40, .compact_data = 56, .bytes_data = 32},
+};
+
+/// The words of a _Py_DebugOffsets, taken one after the other.
+class Description {
+ public:
+  explicit Description(std::string_view bytes) : bytes_(bytes) {}
+
+  std::uint32_t next() {
+    std::uint64_t word = 0;
+    if (bytes_.size() < sizeof word) return fail();
+    std::memcpy(&word, bytes_.data(), sizeof word);
+    bytes_.remove_prefix(sizeof word);
+    return word < kLargestOffset ? static_cast<std::uint32_t>(word) : fail();
+  }
+  void skip(int words) {
+    while (words-- > 0) next();
+  }
+  /// The next word must be this.
+  void expect(std::uint32_t word) { sound_ = next() == word && sound_; }
+  [[nodiscard]] bool sound() const { return sound_; }
+
+ private:
+  static constexpr std::uint64_t kLargestOffset = 1U << 26U;  ///< sizes are among the words: _PyRuntime has 400 KiB
+  std::uint32_t fail() {
+    sound_ = false;
+    return 0;
+  }
+  std::string_view bytes_;
+  bool sound_ = true;
+};
+
+/// Checks the parts of the description about types that never change: if they are where this version has them, we read
+/// it right.
+void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
+  words->expect(16);   // PyObject
+  words->expect(8);    // .ob_type
+  words->skip(1);      // PyTypeObject
+  words->expect(24);   // .tp_name
+  words->expect(88);   // .tp_repr
+  words->expect(168);  // .tp_flags
+  words->skip(1);      // PyTupleObject
+  layout->tuple_items = words->next();
+  words->skip(4);                   // .ob_size; list
+  if (minor >= 14) words->skip(4);  // set
+  words->skip(8);                   // dict, float, long
+}
+
+/// Each of these structures is read in one piece.
+bool small_parts_are_small(const PythonLayout& layout) {
+  constexpr std::uint32_t kMost = kLargestPythonPiece - sizeof(std::uint64_t);
+  const auto& thread = layout.thread;
+  const auto& frame = layout.frame;
+  const auto& code = layout.code;
+  return std::max({thread.next,       thread.interpreter,   thread.pthread,
+                   thread.native_id,  thread.frame,         frame.code,
+                   frame.previous,    frame.instruction,    frame.owner,
+                   frame.globals,     frame.stack_top,      code.first_line,
+                   code.local_count,  code.filename,        code.qualified_name,
+                   code.line_table,   code.first_traceable, code.instructions,
+                   layout.text.state, layout.text.length,   layout.text.compact_data}) <= kMost;
+}
+
+}  // namespace
+
+const PythonLayout* known_python_layout(unsigned minor) {
+  if (minor == 11) return &kPython311;
+  return minor == 12 ? &kPython312 : nullptr;
+}
+
+std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description, bool* free_threaded) {
+  constexpr std::string_view kCookie = "xdebugpy";
+  *free_threaded = false;
+  if ((minor != 13 && minor != 14) || description.substr(0, kCookie.size()) != kCookie) return std::nullopt;
+  Description words(description.substr(kCookie.size() + sizeof(std::uint64_t)));  // the version follows the cookie
+  *free_threaded = words.next() != 0;
+  if (*free_threaded) return std::nullopt;
+  const bool is_314 = minor == 14;
+
+  PythonLayout layout{};
+  words.skip(1);  // each part begins with a size
+  layout.runtime.finalizing = words.next();
+  layout.runtime.interpreters = words.next();
+
+  words.skip(2);  // size, id
+  layout.interpreter.next = words.next();
+  layout.interpreter.threads = words.next();
+  words.skip(is_314 ? 5 : 4);  // [threads_main], gc, imports_modules, sysdict, builtins
+  layout.interpreter.gil = words.next();
+  layout.gil_of_interpreter = true;
+  const std::uint32_t gil = words.next();
+  words.skip(1);  // .enabled
+  layout.gil.locked = words.next() - gil;
+  layout.gil.last_holder = words.next() - gil;
+  layout.gil.switch_number = layout.gil.locked + 8;  // not described; so since 3.2
+  layout.gil.condition = layout.gil.locked + 16;
+  if (is_314) words.skip(2);  // code_object_generation, tlbc_generation
+
+  words.skip(2);  // size, prev
+  layout.thread.next = words.next();
+  layout.thread.interpreter = words.next();
+  layout.thread.frame = words.next();
+  layout.thread.pthread = words.next();
+  layout.thread.native_id = words.next();
+  words.skip(2);  // datastack_chunk, status
+
+  words.skip(1);
+  layout.frame.previous = words.next();
+  layout.frame.code = words.next();
+  layout.frame.instruction = words.next();
+  layout.frame.locals = words.next();
+  layout.frame.owner = words.next();
+  layout.frame.stack_top = layout.frame.instruction + 8;  // not described by 3.13
+  if (is_314) layout.frame.stack_top = words.next();
+  if (is_314) words.skip(1);                       // tlbc_index
+  layout.frame.function = layout.frame.code + 16;  // not described, like the globals
+  layout.frame.globals = layout.frame.code + 24;
+  layout.function_defaults = 56;  // not described; so since 3.10
+  layout.code_tagged = layout.stack_top_is_pointer = is_314;
+
+  words.skip(1);
+  layout.code.filename = words.next();
+  words.skip(1);  // name
+  layout.code.qualified_name = words.next();
+  layout.code.line_table = words.next();
+  layout.code.first_line = words.next();
+  layout.code.local_count = layout.code.first_line + 4;  // not described
+  layout.code.argument_count = words.next();
+  words.skip(2);  // localsplusnames, localspluskinds
+  layout.code.instructions = words.next();
+  layout.code.first_traceable = layout.code.instructions - 16;  // not described; an int and a pointer before
+  if (is_314) words.skip(1);                                    // co_tlbc
+
+  check_objects(minor, &words, &layout);
+  words.skip(1);
+  words.expect(16);  // PyBytesObject.ob_size
+  layout.text.bytes_data = words.next();
+  words.skip(1);
+  layout.text.state = words.next();
+  layout.text.length = words.next();
+  layout.text.ascii_data = words.next();
+  layout.text.compact_data = layout.text.ascii_data + 16;  // utf8_length and utf8 between
+  if (!words.sound() || layout.gil.locked != 16 || layout.gil.last_holder != 8 || !small_parts_are_small(layout)) {
+    return std::nullopt;
+  }
+  return layout;
+}
+
+}  // namespace mprun

@@ -1,0 +1,270 @@
+#include "watch/stacks/python_stack.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+
+#include "watch/sample/thread_ids.h"
+#include "watch/stacks/python_interpreter.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kMostMemory = std::size_t{64} << 20U;  ///< read of one process
+constexpr std::size_t kMostInterpreters = 64;
+constexpr std::size_t kMostPythonThreads = 1000;
+constexpr std::size_t kMostFrames = 256;      ///< of a thread, the innermost
+constexpr std::size_t kMostLinks = 1024;      ///< followed for them, including those of no Python function
+constexpr std::uint64_t kConditionSize = 48;  ///< sizeof(pthread_cond_t)
+
+/// _PyInterpreterFrame.owner: from 3 on it is an entry of the interpreter itself and has no code of its own.
+constexpr unsigned char kOwnedByGenerator = 1;
+constexpr unsigned char kFirstEntryOwner = 3;
+
+/// A structure read in one piece.
+class Piece {
+ public:
+  static std::optional<Piece> read(ProcessMemory* memory, std::uint64_t address,
+                                   std::initializer_list<std::uint32_t> of) {
+    Piece piece;
+    const std::size_t size = std::max(of) + sizeof(std::uint64_t);
+    if (address % alignof(std::uint64_t) != 0 || size > piece.bytes_.size()) return std::nullopt;
+    if (!memory->read(address, piece.bytes_.data(), size)) return std::nullopt;
+    return piece;
+  }
+  [[nodiscard]] std::uint64_t word(std::uint32_t offset) const {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes_.data() + offset, sizeof value);
+    return value;
+  }
+  [[nodiscard]] unsigned char byte(std::uint32_t offset) const { return static_cast<unsigned char>(bytes_[offset]); }
+
+ private:
+  std::array<char, kLargestPythonPiece> bytes_{};
+};
+
+class StackReader {
+ public:
+  StackReader(ProcSource* proc, pid_t pid, PythonInterpreter python, ProcessMemory* memory)
+      : python_(std::move(python)),
+        layout_(python_.layout),
+        memory_(memory),
+        ids_(proc, pid),
+        codes_(memory, layout_, python_.types) {}
+
+  PythonStacks read();
+  void want_locals() { with_locals_ = true; }
+  /// read() then finds the answer.
+  void ask_for_default(pid_t tid, std::string_view function) { asked_ = {tid, std::string(function), std::nullopt}; }
+  [[nodiscard]] std::optional<bool> default_is_used() const { return asked_.answer; }
+
+ private:
+  void read_threads(std::uint64_t interpreter);
+  void read_thread(std::uint64_t state, const Piece& fields);
+  void read_frames(std::uint64_t frame, PythonThread* thread);
+  void read_gil(std::uint64_t interpreter);
+  [[nodiscard]] std::optional<PythonFrame> decode(const Piece& fields, bool* skipped);
+  [[nodiscard]] const PythonCode* code_of(const Piece& fields);
+  [[nodiscard]] std::optional<bool> compare_with_default(std::uint64_t frame, const Piece& fields);
+  void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
+  [[nodiscard]] pid_t tid_of(std::uint64_t state) const;
+
+  PythonInterpreter python_;
+  const PythonLayout& layout_;
+  ProcessMemory* memory_;
+  ThreadIds ids_;
+  PythonCodeReader codes_;
+  bool with_locals_ = false;
+  struct {
+    pid_t tid = 0;
+    std::string function;
+    std::optional<bool> answer;
+  } asked_;
+  std::map<std::uint64_t, pid_t> states_;  ///< tid of every thread state
+  std::set<std::uint64_t> gils_;           ///< seen
+  PythonStacks stacks_;
+};
+
+PythonStacks StackReader::read() {
+  const std::uint64_t runtime = python_.runtime.address;
+  stacks_.version = python_.version;
+  stacks_.runtime_begin = runtime;
+  stacks_.runtime_end = runtime + python_.runtime.size;
+  // Newest first: on a thread with states of several interpreters, the frames of the newer ones are the inner ones.
+  std::vector<std::uint64_t> interpreters;
+  auto next = memory_->read<std::uint64_t>(runtime + layout_.runtime.interpreters);
+  while (next && *next != 0 && interpreters.size() < kMostInterpreters) {
+    interpreters.push_back(*next);
+    read_threads(*next);
+    next = memory_->read<std::uint64_t>(*next + layout_.interpreter.next);
+  }
+  for (const std::uint64_t interpreter : interpreters) read_gil(interpreter);  // needs all the threads
+  const auto finalizing = memory_->read<std::uint64_t>(runtime + layout_.runtime.finalizing);
+  if (finalizing && *finalizing != 0) {
+    stacks_.finalizing = true;
+    stacks_.finalizing_tid = tid_of(*finalizing);
+  }
+  if (interpreters.empty()) stacks_.reason = "its Python has not started, or has ended";
+  return std::move(stacks_);
+}
+
+void StackReader::read_threads(std::uint64_t interpreter) {
+  const auto& at = layout_.thread;
+  auto next = memory_->read<std::uint64_t>(interpreter + layout_.interpreter.threads);
+  while (next && *next != 0 && states_.size() < kMostPythonThreads && states_.count(*next) == 0) {
+    const std::uint64_t state = *next;
+    const auto fields = Piece::read(memory_, state, {at.next, at.interpreter, at.pthread, at.native_id, at.frame});
+    if (!fields || fields->word(at.interpreter) != interpreter) return;
+    read_thread(state, *fields);
+    next = fields->word(at.next);
+  }
+}
+
+void StackReader::read_thread(std::uint64_t state, const Piece& fields) {
+  // In a child forked without Python's knowledge, the native id is still that of the parent's thread.
+  pid_t tid = ids_.of_own_id(fields.word(layout_.thread.native_id));
+  if (tid == 0) tid = ids_.of_pthread(fields.word(layout_.thread.pthread), memory_);
+  states_[state] = tid;
+  if (tid == 0) return;  // its thread has ended, or was left behind by a fork
+
+  std::uint64_t frame = fields.word(layout_.thread.frame);
+  if (layout_.frame_of_cframe) frame = memory_->read<std::uint64_t>(frame + layout_.cframe_frame).value_or(0);
+  const auto same = [tid](const PythonThread& thread) { return thread.tid == tid; };
+  auto thread = std::find_if(stacks_.threads.begin(), stacks_.threads.end(), same);
+  if (thread == stacks_.threads.end()) {
+    stacks_.threads.push_back({tid, {}, true, {}});
+    thread = stacks_.threads.end() - 1;
+  }
+  read_frames(frame, &*thread);
+}
+
+void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
+  const auto& at = layout_.frame;
+  std::set<std::uint64_t> seen;
+  while (frame != 0) {
+    const auto fields =
+        Piece::read(memory_, frame, {at.globals, at.code, at.previous, at.instruction, at.stack_top, at.owner});
+    if (!fields || thread->frames.size() >= kMostFrames || seen.size() >= kMostLinks || !seen.insert(frame).second) {
+      thread->whole = false;
+      return;
+    }
+    bool skipped = false;
+    if (auto decoded = decode(*fields, &skipped)) {
+      thread->frames.push_back(std::move(*decoded));
+      if (with_locals_) read_locals(frame, *fields, thread);
+      const bool is_asked = asked_.tid == thread->tid && thread->frames.back().function == asked_.function;
+      if (is_asked && !asked_.answer) asked_.answer = compare_with_default(frame, *fields);
+    } else if (!skipped) {
+      thread->whole = false;
+      return;
+    }
+    frame = fields->word(at.previous);
+  }
+}
+
+/// nullopt and `skipped`: the frame is not one of a Python function, or not yet.
+std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skipped) {
+  const unsigned char owner = fields.byte(layout_.frame.owner);
+  *skipped = owner >= kFirstEntryOwner && owner < kFirstEntryOwner + 2;
+  if (owner >= kFirstEntryOwner) return std::nullopt;
+  const PythonCode* code = code_of(fields);
+  if (code == nullptr) return std::nullopt;
+
+  const std::uint64_t instruction = fields.word(layout_.frame.instruction);
+  *skipped = owner != kOwnedByGenerator && instruction < code->first_traceable;
+  if (*skipped) return std::nullopt;
+  if (instruction >= code->end) return std::nullopt;
+  // A generator that has not started stands before its first instruction.
+  const int line = instruction < code->begin ? code->first_line
+                                             : python_line(code->lines, code->first_line, instruction - code->begin);
+  return PythonFrame{code->file, line, code->function};
+}
+
+const PythonCode* StackReader::code_of(const Piece& fields) {
+  std::uint64_t address = fields.word(layout_.frame.code);
+  if (layout_.code_tagged) address &= ~std::uint64_t{3};
+  return codes_.read(address);
+}
+
+// The defaults belong to the last arguments: the first of N defaults to the Nth argument from the end.
+std::optional<bool> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
+  constexpr std::uint64_t kFlags = 3, kDefaultCount = 16, kMostArguments = 64;
+  const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address & ~kFlags); };
+  const auto defaults = word((fields.word(layout_.frame.function) & ~kFlags) + layout_.function_defaults);
+  const auto default_count = defaults ? word(*defaults + kDefaultCount) : std::nullopt;
+  const auto default_value = defaults ? word(*defaults + layout_.tuple_items) : std::nullopt;
+  const std::uint64_t arguments = code_of(fields)->argument_count;
+  if (!default_value || !default_count || *default_count == 0 || *default_count > arguments) return std::nullopt;
+  if (arguments > kMostArguments) return std::nullopt;
+  const std::uint64_t index = arguments - *default_count;
+  const auto value = word(frame + layout_.frame.locals + index * sizeof(std::uint64_t));
+  return value ? std::optional((*value & ~kFlags) == *default_value) : std::nullopt;
+}
+
+// Skips libraries: they make new frames each time they are called to wait.
+void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread) {
+  const PythonFrame& decoded = thread->frames.back();
+  if (is_library_file(decoded.file)) return;
+  const PythonFrameWords words{frame, fields.word(layout_.frame.globals), fields.word(layout_.frame.stack_top),
+                               decoded.function == "<module>"};
+  add_locals(words, *code_of(fields), layout_, python_.types, memory_, &thread->locals);
+}
+
+void StackReader::read_gil(std::uint64_t interpreter) {
+  std::uint64_t gil = python_.runtime.address + layout_.runtime.gil;
+  if (layout_.gil_of_interpreter) gil = memory_->read<std::uint64_t>(interpreter + layout_.interpreter.gil).value_or(0);
+  const auto& at = layout_.gil;
+  const auto fields = Piece::read(memory_, gil, {at.last_holder, at.locked, at.switch_number, at.condition});
+  if (!fields || !gils_.insert(gil).second) return;
+  PythonGil found;
+  found.locked = static_cast<std::int32_t>(fields->word(at.locked)) == 1;  // an int; -1: not there yet
+  found.last_holder = tid_of(fields->word(at.last_holder));
+  found.switch_number = fields->word(at.switch_number);
+  found.wait_begin = gil + at.condition;
+  found.wait_end = found.wait_begin + kConditionSize;
+  stacks_.gils.push_back(found);
+}
+
+pid_t StackReader::tid_of(std::uint64_t state) const {
+  const auto known = states_.find(state);
+  return known == states_.end() ? 0 : known->second;
+}
+
+PythonStacks read_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings, bool with_locals) {
+  ProcessMemory memory(proc, pid, kMostMemory);
+  PythonStacks stacks;
+  auto python = find_python(proc, pid, mappings, &memory, &stacks.reason);
+  if (!python) return stacks;
+  StackReader reader(proc, pid, std::move(*python), &memory);
+  if (with_locals) reader.want_locals();
+  return reader.read();
+}
+
+}  // namespace
+
+PythonStacks read_python_stacks(ProcSource* proc, pid_t pid) {
+  return read_python_stacks(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")));
+}
+
+PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
+  return read_stacks(proc, pid, mappings, false);
+}
+
+std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function) {
+  ProcessMemory memory(proc, pid, kMostMemory);
+  std::string reason;
+  const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
+  auto python = find_python(proc, pid, mappings, &memory, &reason);
+  if (!python) return std::nullopt;
+  StackReader reader(proc, pid, std::move(*python), &memory);
+  reader.ask_for_default(tid, function);
+  (void)reader.read();
+  return reader.default_is_used();
+}
+
+PythonStacks read_python_progress(ProcSource* proc, pid_t pid) {
+  return read_stacks(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")), true);
+}
+
+}  // namespace mprun

@@ -1,0 +1,102 @@
+#include "watch/stalls/polls.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "watch/judge/time_limit.h"
+#include "watch/sample/syscall_table.h"
+#include "watch/stacks/python_stack.h"
+
+namespace mprun {
+namespace {
+
+// A wake-up makes a thread run once or more. It must have run this often before the first look at its variables, and
+// between two looks: it has woken up three times in all.
+constexpr std::uint64_t kFirstRuns = 1, kManyRuns = 2;
+
+// A time that a loop may compare with the clock: when it ends or began, by a clock that Python's time shows.
+bool is_time_of_loop(double value, double age_of_tree) {
+  constexpr double kSoon = 86400;
+  const auto is_near = [&](double now) { return value > now - age_of_tree && value < now + kSoon; };
+  return is_near(to_seconds(monotonic_now())) || is_near(to_seconds(wall_now()));
+}
+
+// A poll of no descriptor only waits for time to pass; what the thread does in between may be anything.
+bool is_sleep(const ThreadSample& thread) {
+  switch (call_of(thread.call.number)) {
+    case Call::kPoll:
+    case Call::kPpoll:
+      return thread.call.arguments[1] == 0;
+    case Call::kSelect:
+      return thread.call.arguments[0] == 0;
+    default:
+      return false;
+  }
+}
+
+// A process outside could act on it too, and a program without Python does not show what it decides between looks.
+bool is_of_ipc(const ThreadSample& thread) {
+  const Call call = call_of(thread.call.number);
+  return call == Call::kSemaphore || call == Call::kPosixQueue;
+}
+
+Nanos age_of_process(ProcSource* proc, pid_t pid) {
+  const auto text = proc->read(std::to_string(pid) + "/stat");
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
+  return stat ? age_of(*stat) : 0;
+}
+
+}  // namespace
+
+const PythonStacks& PollMeter::python(pid_t pid) {
+  const auto [it, is_new] = python_.try_emplace(pid);
+  if (is_new) it->second = read_python_progress(proc_, pid);
+  return it->second;
+}
+
+void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
+  Poll& poll = polls_[thread.tid];
+  if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0};
+  if (thread.runs - poll.runs < (poll.has_locals ? kManyRuns : kFirstRuns)) return;
+  PythonLocals locals;
+  for (const PythonThread& one : python(thread.pid).threads) {
+    if (one.tid == thread.tid) locals = one.locals;
+  }
+  const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
+                                   [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
+  poll.stays = poll.has_locals && poll.locals == locals.fingerprint && !may_end;
+  poll.has_locals = true;
+  poll.locals = locals.fingerprint;
+  poll.runs = thread.runs;
+}
+
+void PollMeter::take(const Sample& sample, Nanos now) {
+  stall_.take(sample, now);
+  python_.clear();
+  // The first process is the root of the tree, or its oldest child.
+  age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
+  std::set<pid_t> there;
+  for (const ThreadSample& thread : sample.threads) {
+    const bool is_limited_wait = !thread.call.running && !thread.hidden && !is_sleep(thread) && !is_of_ipc(thread) &&
+                                 without_limit(thread).has_value();
+    if (!is_limited_wait || thread.state == 'Z') continue;
+    there.insert(thread.tid);
+    follow(thread, now - stall_.of_thread(thread.tid, now), now);
+  }
+  std::erase_if(polls_, [&](const auto& poll) { return there.count(poll.first) == 0; });
+}
+
+Nanos PollMeter::since(Nanos now) const {
+  const Nanos stood = stall_.of_all(now);
+  return stood == 0 ? 0 : now - stood;
+}
+
+std::set<pid_t> PollMeter::polls() const {
+  std::set<pid_t> found;
+  for (const auto& [tid, poll] : polls_) {
+    if (poll.stays) found.insert(tid);
+  }
+  return found;
+}
+
+}  // namespace mprun

@@ -1,0 +1,43 @@
+// PollMeter: which threads wake up again and again, look around, and get nowhere? Such a poll may yet decide something,
+// so nothing is proved about it. But if all that it could find must come from stuck threads, mprun can report this long
+// before a stall. Takes samples, a second or so apart; lives in the watcher.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "watch/stacks/python_stack.h"
+#include "watch/stalls/stall.h"
+
+namespace mprun {
+
+class PollMeter {
+ public:
+  /// `proc` must outlive it.
+  explicit PollMeter(ProcSource* proc) : proc_(proc) {}
+
+  void take(const Sample& sample, Nanos now);
+  /// Since when all threads have been where they are; 0: one ran, or there are none.
+  [[nodiscard]] Nanos since(Nanos now) const;
+  /// Threads that woke up several times at the same place while their Python variables stayed the same, and none of
+  /// these is a time that the loop could compare with the clock.
+  [[nodiscard]] std::set<pid_t> polls() const;
+
+ private:
+  struct Poll {
+    Nanos since = 0;         ///< when it came to where it is
+    std::uint64_t runs = 0;  ///< then, or when `locals` was read
+    bool has_locals = false, stays = false;
+    std::uint64_t locals = 0;
+  };
+  void follow(const ThreadSample& thread, Nanos since, Nanos now);
+  [[nodiscard]] const PythonStacks& python(pid_t pid);
+
+  ProcSource* proc_;
+  Nanos age_of_tree_ = 0;
+  StallMeter stall_;
+  std::map<pid_t, Poll> polls_;           ///< by thread
+  std::map<pid_t, PythonStacks> python_;  ///< by process, as of the last sample
+};
+
+}  // namespace mprun

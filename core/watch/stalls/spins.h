@@ -1,0 +1,52 @@
+// SpinMeter: which threads burn a CPU in a library's loop that only waits, such as MPI's for messages? They look as if
+// they computed, so nothing is proved about them. But if all that they could get must come from stuck threads, mprun
+// can report this. Takes samples, a second or so apart; lives in the watcher.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "procfs/proc_source.h"
+#include "watch/sample/sample.h"
+
+namespace mprun {
+
+class SpinMeter {
+ public:
+  /// The call that a running thread is in: call_that_spins() of its stack.
+  using CallOf = std::function<std::string(const ThreadSample&)>;
+
+  /// `proc` must outlive it. `call_of`: by default, reads the stack of the running thread; tests pass their own.
+  explicit SpinMeter(ProcSource* proc, CallOf call_of = {});
+
+  /// Stops each running thread of a process with such a library for some 100 us.
+  void take(const Sample& sample, Nanos now);
+  /// Since when each running thread has been in one call that only waits, while its Python variables, and the memory
+  /// that it shares with others, stayed the same at three looks or more; 0: one was elsewhere, or none runs.
+  [[nodiscard]] Nanos since() const;
+  /// Those threads, with the call that each is in ("MPI_Recv").
+  [[nodiscard]] std::map<pid_t, std::string> spins() const;
+
+ private:
+  struct Spin {
+    Nanos since = 0;
+    int looks = 1;  ///< that found it so
+    std::string call;
+    std::uint64_t locals = 0;    ///< a fingerprint of the variables of its Python
+    std::uint64_t messages = 0;  ///< and one of all that it has sent and received
+    [[nodiscard]] bool is_where(const Spin& other) const {
+      return call == other.call && locals == other.locals && messages == other.messages;
+    }
+  };
+
+  [[nodiscard]] Spin look(const ThreadSample& thread, Nanos now) const;
+
+  ProcSource* proc_;
+  CallOf call_of_;
+  std::map<pid_t, Spin> spins_;  ///< by thread
+};
+
+}  // namespace mprun

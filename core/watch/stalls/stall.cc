@@ -1,0 +1,38 @@
+#include "watch/stalls/stall.h"
+
+#include <algorithm>
+
+namespace mprun {
+
+void StallMeter::take(const Sample& sample, Nanos now) {
+  std::map<pid_t, Stay> stays;
+  one_runs_ = !sample.whole;
+  for (const ThreadSample& thread : sample.threads) {
+    const bool stopped = thread.state == 'T' || thread.state == 't';
+    if (thread.call.running && thread.state != 'Z' && !stopped) {
+      one_runs_ = true;
+      continue;
+    }
+    Place place{thread.pid, stopped ? 'T' : 'S', thread.call.number, thread.call.stack_pointer,
+                thread.call.program_counter};
+    if (thread.hidden) place.program_counter = thread.runs;  // all that is known is that it rests
+    const auto before = stays_.find(thread.tid);
+    const bool stays_there = before != stays_.end() && before->second.place == place;
+    stays[thread.tid] = {place, stays_there ? before->second.since : now};
+  }
+  stays_ = std::move(stays);
+}
+
+Nanos StallMeter::of_all(Nanos now) const {
+  if (one_runs_ || stays_.empty()) return 0;
+  Nanos latest = 0;
+  for (const auto& [tid, stay] : stays_) latest = std::max(latest, stay.since);
+  return now - latest;
+}
+
+Nanos StallMeter::of_thread(pid_t tid, Nanos now) const {
+  const auto it = stays_.find(tid);
+  return it == stays_.end() ? 0 : now - it->second.since;
+}
+
+}  // namespace mprun

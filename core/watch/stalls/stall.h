@@ -1,0 +1,39 @@
+// StallMeter: for how long has no thread got anywhere? A thread that is found again and again at the same place of its
+// code, in the same system call, gets nowhere, even if it wakes up now and then to look around. This proves nothing: a
+// timer or the outside could still act. A thread that mprun may not look at gets nowhere while it does not run at all.
+// Pure; lives in the watcher.
+#pragma once
+
+#include <map>
+
+#include "base/clock.h"
+#include "watch/sample/sample.h"
+
+namespace mprun {
+
+class StallMeter {
+ public:
+  void take(const Sample& sample, Nanos now);
+
+  /// For how long all threads have been where they are; 0 if there is none, or one ran.
+  [[nodiscard]] Nanos of_all(Nanos now) const;
+  /// For how long one thread has been where it is; 0: not known.
+  [[nodiscard]] Nanos of_thread(pid_t tid, Nanos now) const;
+
+ private:
+  struct Place {
+    pid_t pid = 0;
+    char state = '?';
+    std::int64_t call = -1;
+    std::uint64_t stack_pointer = 0, program_counter = 0;
+    bool operator==(const Place&) const = default;
+  };
+  struct Stay {
+    Place place;
+    Nanos since = 0;
+  };
+  std::map<pid_t, Stay> stays_;  ///< by thread
+  bool one_runs_ = true;
+};
+
+}  // namespace mprun
