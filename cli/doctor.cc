@@ -7,7 +7,7 @@
 
 #include "commands.h"
 #include "installation.h"
-#include "job/json.h"
+#include "json/json.h"
 #include "launch/environment.h"
 #include "machine.h"
 #include "report/doctor_report.h"

@@ -10,7 +10,7 @@
 
 #include "commands.h"
 #include "installation.h"
-#include "job/words.h"
+#include "json/words.h"
 #include "watch/causes/cause_table.h"
 
 namespace mprun {
@@ -48,9 +48,9 @@ Result<std::string> list_causes() {
 Error unknown_cause(const std::string& id) {
   std::vector<std::string> known;
   for (const auto& [name, kind] : all_causes()) known.push_back(name);
-  const auto near = job::nearest_name(id, known);
-  return usage_error("explain: no cause is called " + job::in_quotes(job::clip(id)) +
-                     (near ? "\n  did you mean " + job::in_quotes(*near) + "?" : "") +
+  const auto near = nearest_name(id, known);
+  return usage_error("explain: no cause is called " + in_quotes(clip(id)) +
+                     (near ? "\n  did you mean " + in_quotes(*near) + "?" : "") +
                      "\n  `mprun explain` lists the causes");
 }
 

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
 #include "report/inspect_report.h"

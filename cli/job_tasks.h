@@ -8,12 +8,12 @@
 
 #include "base/result.h"
 #include "cluster/shard.h"
+#include "events/job_event.h"
 #include "job/inputs.h"
 #include "launch/guard.h"
 #include "record/claimed_blocks.h"
 #include "record/results_writer.h"
 #include "record/row_set.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "job/words.h"
+#include "json/words.h"
 #include "machine.h"
 #include "os/process.h"
 #include "procfs/control_groups.h"
@@ -42,7 +42,7 @@ MachineFeature cpus() {
 MachineFeature memory() {
   const MemoryRoom room = memory_room();
   if (room.bytes == kUnlimited) return {"memory", true, false, "not known", "", ""};
-  const std::string size = job::size_text(room.bytes);
+  const std::string size = size_text(room.bytes);
   return {"memory",
           true,
           false,
@@ -61,10 +61,10 @@ MachineFeature shared_memory() {
     return feature;
   }
   const std::uint64_t bytes = std::uint64_t{found.f_bavail} * found.f_frsize;
-  feature.value = job::size_text(bytes) + " free";
+  feature.value = size_text(bytes) + " free";
   if (bytes < kSmallSharedMemory) {
     feature.limit =
-        "only " + job::size_text(bytes) +
+        "only " + size_text(bytes) +
         " in /dev/shm: workers of torch.multiprocessing that share more die of SIGBUS; containers get more by "
         "--shm-size";
   }

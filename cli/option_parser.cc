@@ -6,7 +6,7 @@
 #include "help.h"
 #include "version.h"
 
-#include "job/json.h"
+#include "json/json.h"
 
 namespace mprun {
 namespace {

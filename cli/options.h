@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/document.h"
+#include "json/document.h"
 
 namespace mprun {
 

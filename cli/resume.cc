@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "commands.h"
-#include "job/json.h"
 #include "job/redact.h"
+#include "json/json.h"
 #include "record/block_directory.h"
 #include "record/earlier_run.h"
 #include "record/journal.h"

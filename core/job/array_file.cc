@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "job/words.h"
+#include "json/words.h"
 #include "os/fd.h"
 
 namespace mprun::job {
@@ -101,7 +101,7 @@ Result<std::vector<InputArray>> pick(const std::vector<SafeTensor>& tensors,
 }
 
 Result<std::vector<SafeTensor>> read_safetensors_header(const std::string& path) {
-  Result<FileHead> head = read_head(path, kLongestSafetensorsHeader);
+  Result<FileHead> head = read_head(path, kSafetensorsHead);
   if (!head) return std::move(head).error();
   Result<std::vector<SafeTensor>> tensors = parse_safetensors_header(head->bytes, head->file_size);
   if (!tensors) return usage_error(path + ": " + tensors.error().message);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/npy_header.h"
-#include "job/safetensors_header.h"
+#include "formats/npy_reader.h"
+#include "formats/safetensors_reader.h"
 #include "job/spec.h"
 
 namespace mprun::job {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "job/input_sources.h"
-#include "job/json_text.h"
+#include "json/json_text.h"
 
 namespace mprun::job {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "job/input_sources.h"
-#include "job/json.h"
-#include "job/json_text.h"
+#include "json/json.h"
+#include "json/json_text.h"
 
 namespace mprun {
 

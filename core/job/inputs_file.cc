@@ -2,8 +2,8 @@
 
 #include "job/input_lines.h"
 #include "job/input_sources.h"
-#include "job/json_syntax.h"
-#include "job/json_text.h"
+#include "json/json_syntax.h"
+#include "json/json_text.h"
 
 namespace mprun::job {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "job/words.h"
+#include "json/words.h"
 
 namespace mprun::job {
 
@@ -44,7 +44,7 @@ Result<void> split_script(const Document& document, Json* fields) {
   const auto other = fields->find("function");
   if (other != fields->end() && *other != function) {
     return error_in(document, "/function",
-                    "found " + describe(*other) + ", but script says " + in_quotes(function) + "; name it once");
+                    "found " + preview(*other) + ", but script says " + in_quotes(function) + "; name it once");
   }
   *script = text.substr(0, colon);
   (*fields)["function"] = function;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "job/json.h"
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/words.h"
 
 namespace mprun::job {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 
 namespace mprun::job {
 

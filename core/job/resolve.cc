@@ -9,7 +9,7 @@
 #include "job/resolve_parts.h"
 #include "job/schema.h"
 #include "job/validate.h"
-#include "job/words.h"
+#include "json/words.h"
 
 namespace mprun {
 
@@ -48,9 +48,9 @@ Result<void> refuse_nul(const Layers& layers, const Json& value, const Json::jso
 Result<double> read_seconds(const Layers& layers, const std::string& pointer, bool zero_allowed) {
   constexpr double kMost = 1e9;
   const Json& value = *layers.find(pointer);
-  const double seconds = job::duration_seconds(value).value_or(-1);
+  const double seconds = duration_seconds(value).value_or(-1);
   if (seconds > kMost || seconds < 0 || (seconds == 0 && !zero_allowed)) {
-    return layers.error(pointer, "found " + job::describe(value) + ", allowed: a time " +
+    return layers.error(pointer, "found " + preview(value) + ", allowed: a time " +
                                      (zero_allowed ? "from 0" : "above 0") + " to 1000000000 seconds");
   }
   return seconds;
@@ -80,14 +80,14 @@ Result<void> resolve_memory_limit(Resolving& job) {
   const Json* const value = job.layers.find(pointer);
   if (value == nullptr) return {};
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
-  const std::optional<std::uint64_t> bytes = job::size_bytes(*value);
+  const std::optional<std::uint64_t> bytes = size_bytes(*value);
   if (!bytes || *bytes < kLeast) {
-    return job.layers.error(pointer, "found " + job::describe(*value) +
-                                         ", allowed: a size of at least 1 MiB, as bytes or such as \"2GiB\"");
+    return job.layers.error(
+        pointer, "found " + preview(*value) + ", allowed: a size of at least 1 MiB, as bytes or such as \"2GiB\"");
   }
   if (*bytes > job.around.memory_bytes) {
-    return job.layers.error(pointer, "found " + job::describe(*value) + ", which is more than there is: " +
-                                         job::size_text(job.around.memory_bytes) + " (" + job.around.memory_source +
+    return job.layers.error(pointer, "found " + preview(*value) + ", which is more than there is: " +
+                                         size_text(job.around.memory_bytes) + " (" + job.around.memory_source +
                                          ")\n  a worker could use up the machine's memory before it reaches that");
   }
   job.spec.limits.memory_per_worker = bytes;
@@ -126,9 +126,9 @@ Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
   Result<double> most = read_seconds(layers, "/retries/max_delay", true);
   if (!most) return std::move(most).error();
   if (*most < *delay) {
-    return layers.error("/retries/max_delay", "found " + job::describe(*layers.find("/retries/max_delay")) +
+    return layers.error("/retries/max_delay", "found " + preview(*layers.find("/retries/max_delay")) +
                                                   ", which is less than \"delay\", " +
-                                                  job::describe(*layers.find("/retries/delay")));
+                                                  preview(*layers.find("/retries/delay")));
   }
   retries->max_delay = *most;
   return {};
@@ -194,7 +194,7 @@ Result<void> resolve_padding(Resolving& job) {
   if (pad == nullptr) return {};
   if (job.spec.tensors != TensorFormat::kNpy) {
     return job.layers.error("/output/pad", "tensors are padded to be gathered, which \"output.tensors\" of " +
-                                               job::in_quotes(to_string(job.spec.tensors)) + " does not do");
+                                               in_quotes(to_string(job.spec.tensors)) + " does not do");
   }
   for (const auto& [name, wanted] : pad->items()) {
     const bool plain = wanted.is_array();
@@ -271,7 +271,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   const auto add_value = [&](const std::string& field, const std::string& pointer) {
     const Json* value = layers.find(pointer);
     if (value == nullptr || value->is_null()) return;
-    add(field, value->is_string() ? value->get<std::string>() : job::describe(*value), layers.origin(pointer));
+    add(field, value->is_string() ? value->get<std::string>() : preview(*value), layers.origin(pointer));
   };
   const auto automatic = [&](const std::string& pointer, bool is_automatic, const std::string& how) {
     return layers.is_set(pointer) ? layers.origin(pointer) + (is_automatic ? ": auto, " + how : "")

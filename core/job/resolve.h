@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/document.h"
-#include "job/json.h"
 #include "job/spec.h"
+#include "json/document.h"
+#include "json/json.h"
 
 namespace mprun {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/words.h"
 
 namespace mprun::job {
 

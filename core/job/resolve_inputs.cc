@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
 
-#include "job/json.h"
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/words.h"
 
 namespace mprun::job {
 
@@ -84,7 +84,7 @@ Result<void> check_call(const Resolving& job, const std::string& kind) {
                                   [&](const Json& item) { return args ? !item.is_array() : !item.is_object(); });
     if (bad == items.end()) return {};
     return job.layers.error("/inputs/items/" + std::to_string(std::distance(items.begin(), bad)),
-                            "found " + describe(*bad) + ", allowed with call " + call + ": " + wanted);
+                            "found " + preview(*bad) + ", allowed with call " + call + ": " + wanted);
   }
   if (kind == "grid" && !args) return {};
   return job.layers.error("/call",

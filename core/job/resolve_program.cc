@@ -8,7 +8,7 @@
 
 #include "job/option_places.h"
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/words.h"
 
 namespace mprun::job {
 

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/words.h"
 
 namespace mprun::job {
 

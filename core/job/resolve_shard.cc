@@ -1,5 +1,5 @@
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/words.h"
 
 namespace mprun::job {
 namespace {

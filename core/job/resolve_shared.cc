@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <limits>
 
-#include "job/array_bytes.h"
+#include "formats/array_bytes.h"
+#include "formats/dtype.h"
 #include "job/array_file.h"
-#include "job/dtype.h"
-#include "job/json.h"
 #include "job/resolve_parts.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/words.h"
 
 namespace mprun::job {
 

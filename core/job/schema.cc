@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "job/json.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/words.h"
 
 namespace mprun::job {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 
 namespace mprun::job {
 

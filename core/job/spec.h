@@ -14,7 +14,7 @@
 
 #include "cluster/allocation.h"
 #include "cluster/blocks.h"
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 
 namespace mprun {
 

@@ -11,10 +11,10 @@
 #include <valijson/validation_results.hpp>
 #include <valijson/validator.hpp>
 
-#include "job/json.h"
 #include "job/redact.h"
 #include "job/schema.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/words.h"
 
 namespace mprun::job {
 
@@ -181,7 +181,7 @@ std::vector<Finding> collect(valijson::ValidationResults* results, const Json& r
     }
     const bool secret = is_secret(path, schema);
     std::string words =
-        "found " + (secret ? value->type_name() : describe(*value)) + ", allowed: " + allowed_words(*inner);
+        "found " + (secret ? value->type_name() : preview(*value)) + ", allowed: " + allowed_words(*inner);
     const std::string meant = secret ? "" : suggestion(*value, *inner);
     if (!meant.empty()) words += "\n  did you mean " + meant + "?";
     findings.push_back({order_of(root, path), std::move(path), std::move(words)});

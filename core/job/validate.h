@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/result.h"
-#include "job/document.h"
-#include "job/json_fwd.h"
+#include "json/document.h"
+#include "json/json_fwd.h"
 
 namespace mprun::job {
 

@@ -12,8 +12,8 @@
 
 #include "cluster/allocation.h"
 #include "os/fd.h"
+#include "sync/sync.h"
 #include "wire/deadlines.h"
-#include "wire/sync.h"
 
 namespace mprun {
 namespace {

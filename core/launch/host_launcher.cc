@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "launch/spawn_launcher.h"
 #include "launch/teardown.h"
 #include "procfs/process_tree.h"

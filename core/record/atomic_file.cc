@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/file_sync.h"
 
 namespace mprun {

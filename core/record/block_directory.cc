@@ -11,8 +11,8 @@
 #include <functional>
 #include <utility>
 
-#include "job/document.h"
-#include "job/json.h"
+#include "json/document.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "record/atomic_file.h"

@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "events/shared_tasks.h"
 #include "record/block_directory.h"
 #include "record/row_set.h"
-#include "supervise/shared_tasks.h"
 
 namespace mprun {
 

@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "base/utc_text.h"
-#include "job/json.h"
-#include "job/json_check.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/json_check.h"
+#include "json/words.h"
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"
@@ -77,9 +77,9 @@ std::optional<Error> check_first_line(const std::string& path, const Json& line)
   }
   if (line["journal"] != kJournalVersion) {
     const Json mprun = line.value("mprun", Json());
-    return usage_error(path + " has version " + job::clip(line["journal"].dump(), 40) + ", and this mprun knows " +
+    return usage_error(path + " has version " + clip(line["journal"].dump(), 40) + ", and this mprun knows " +
                        std::to_string(kJournalVersion) + " only: resume it with the mprun " +
-                       (mprun.is_string() ? job::clip(mprun.get<std::string>(), 40) : "") + " that began it");
+                       (mprun.is_string() ? clip(mprun.get<std::string>(), 40) : "") + " that began it");
   }
   if (!line.contains("started") || !line.contains("origin")) {
     return usage_error(path + " does not begin as a journal does: the run cannot be resumed");

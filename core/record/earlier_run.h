@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/json_fwd.h"
+#include "events/job_event.h"
+#include "json/json_fwd.h"
 #include "record/provenance.h"
 #include "record/result_line.h"
 #include "record/row_set.h"
-#include "supervise/scheduler.h"
 
 namespace mprun {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "events/job_event.h"
 #include "job/spec.h"
 #include "record/append_file.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/utc_text.h"
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 

@@ -14,11 +14,11 @@
 #include <string>
 
 #include "base/result.h"
-#include "job/json_fwd.h"
+#include "events/job_event.h"
+#include "json/json_fwd.h"
 #include "record/append_file.h"
 #include "record/atomic_file.h"
 #include "record/provenance.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/utc_text.h"
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "record/append_file.h"

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "job/npy_header.h"
+#include "formats/npy_reader.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 #include "record/whole_number.h"
@@ -25,7 +25,7 @@ constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20U;
 /// The beginning of a gathered file of one shard.
 struct TensorHead {
   std::string text;  ///< the whole header
-  job::NpyHeader header;
+  NpyHeader header;
 };
 
 Result<TensorHead> read_head(const std::string& path) {
@@ -34,11 +34,11 @@ Result<TensorHead> read_head(const std::string& path) {
   struct stat info {};
   if (fstat(file->get(), &info) != 0) return system_error("cannot read " + path, errno);
   TensorHead head;
-  head.text.resize(job::kLongestNpyHeader);
+  head.text.resize(kLongestNpyHeader);
   const ssize_t size = pread_all(file->get(), head.text.data(), head.text.size(), 0);
   if (size < 0) return system_error("cannot read " + path, errno);
   head.text.resize(static_cast<std::size_t>(size));
-  auto header = job::parse_npy_header(head.text, static_cast<std::uint64_t>(info.st_size));
+  auto header = parse_npy_header(head.text, static_cast<std::uint64_t>(info.st_size));
   if (!header) return internal_error(path + " " + header.error().message);
   if (header->shape.empty()) return internal_error(path + " has no rows");
   head.text.resize(header->data_offset);
@@ -46,7 +46,7 @@ Result<TensorHead> read_head(const std::string& path) {
   return head;
 }
 
-bool same_rows(const job::NpyHeader& one, const job::NpyHeader& other) {
+bool same_rows(const NpyHeader& one, const NpyHeader& other) {
   return one.descr == other.descr && one.data_offset == other.data_offset && one.item_bytes == other.item_bytes &&
          one.shape.size() == other.shape.size() &&
          std::equal(one.shape.begin() + 1, one.shape.end(), other.shape.begin() + 1);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "record/atomic_file.h"
 #include "record/shard_runs.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "supervise/job_event.h"
+#include "events/job_event.h"
 
 namespace mprun {
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/json_text.h"
+#include "json/json_text.h"
 #include "record/atomic_file.h"
 #include "record/line_format.h"
 #include "wire/tensor_claims.h"

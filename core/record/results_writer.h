@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "events/job_event.h"
 #include "job/spec.h"
 #include "os/file_sync.h"
 #include "record/append_file.h"
 #include "record/earlier_run.h"
 #include "record/line_offsets.h"
 #include "record/line_reader.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "record/run_record.h"
 #include "record/usage_record.h"
 

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "os/uninterrupted.h"

@@ -9,9 +9,9 @@
 
 #include "base/process_end.h"
 #include "base/result.h"
-#include "job/document.h"
-#include "job/json.h"
-#include "supervise/job_event.h"
+#include "events/job_event.h"
+#include "json/document.h"
+#include "json/json.h"
 
 namespace mprun {
 

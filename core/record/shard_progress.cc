@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "record/journal.h"
 #include "record/line_reader.h"

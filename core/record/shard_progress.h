@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cluster/shard.h"
-#include "job/document.h"
-#include "job/json_fwd.h"
+#include "json/document.h"
+#include "json/json_fwd.h"
 
 namespace mprun {
 

@@ -8,8 +8,8 @@
 
 #include "base/result.h"
 #include "cluster/shard.h"
-#include "job/document.h"
-#include "job/json.h"
+#include "json/document.h"
+#include "json/json.h"
 
 namespace mprun {
 

@@ -13,14 +13,14 @@
 #include <filesystem>
 #include <utility>
 
+#include "formats/npy_writer.h"
+#include "formats/safetensors_writer.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
 #include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
 #include "record/append_file.h"
-#include "record/npy_text.h"
-#include "record/safetensors.h"
 
 namespace mprun {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/json.h"
 #include "job/spec.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "record/atomic_file.h"
 

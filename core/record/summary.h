@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "job/json.h"
+#include "events/job_event.h"
 #include "job/spec.h"
+#include "json/json.h"
 #include "record/atomic_file.h"
 #include "record/earlier_run.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -13,11 +13,11 @@
 #include <memory>
 #include <utility>
 
-#include "job/json.h"
+#include "formats/npy_writer.h"
+#include "formats/safetensors_writer.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
-#include "record/npy_text.h"
-#include "record/safetensors.h"
 #include "record/whole_number.h"
 
 namespace mprun {
@@ -46,7 +46,7 @@ std::optional<Rows> batch_of(std::string_view input) {
 std::string shown(const std::string& file) { return "tensors/" + file; }
 
 /// The bytes of one row; nullopt where they are too many to count.
-std::optional<std::uint64_t> row_bytes_of(const job::NpyHeader& header) {
+std::optional<std::uint64_t> row_bytes_of(const NpyHeader& header) {
   std::uint64_t bytes = header.item_bytes;
   for (std::size_t i = 1; i < header.shape.size(); ++i) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(header.shape[i]), &bytes)) return std::nullopt;
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> row_bytes_of(const job::NpyHeader& header) {
 }
 
 /// The header of a file with that many rows, as long as it was; empty if it would be longer.
-std::string header_text(const job::NpyHeader& header, std::string_view dtype, std::uint64_t rows) {
+std::string header_text(const NpyHeader& header, std::string_view dtype, std::uint64_t rows) {
   std::vector<std::int64_t> shape = header.shape;
   shape.front() = static_cast<std::int64_t>(rows);
   return NpyText{dtype, false, std::move(shape)}.of_length(header.data_offset);
@@ -291,12 +291,12 @@ Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) {
   struct stat info {};
   const bool looked = fstat(file->get(), &info) == 0;
   if (looked && !S_ISREG(info.st_mode)) return internal_error("is not a regular file");
-  std::string head(job::kLongestNpyHeader, '\0');
+  std::string head(kLongestNpyHeader, '\0');
   const ssize_t n = looked ? pread_all(file->get(), head.data(), head.size(), 0) : -1;
   if (n < 0) note_error(errno);
   if (n < 0) return internal_error(std::string("cannot be read: ") + std::strerror(errno));
   head.resize(static_cast<std::size_t>(n));
-  auto header = job::parse_npy_header(head, static_cast<std::uint64_t>(info.st_size));
+  auto header = parse_npy_header(head, static_cast<std::uint64_t>(info.st_size));
   if (!header) return header.error();
   Gathered gathered;
   gathered.inode = info.st_ino;

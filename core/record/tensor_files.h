@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/json_fwd.h"
-#include "job/npy_header.h"
+#include "events/job_event.h"
+#include "formats/npy_reader.h"
+#include "json/json_fwd.h"
 #include "os/fd.h"
 #include "record/row_set.h"
-#include "supervise/job_event.h"
 #include "wire/tensor_claims.h"
 
 namespace mprun {
@@ -59,7 +59,7 @@ class TensorFiles : public Sink {
  private:
   /// One NAME.npy, as it was when its first row was claimed.
   struct Gathered {
-    job::NpyHeader header;
+    NpyHeader header;
     std::string dtype;  ///< as numpy writes it: "<f4"
     std::uint64_t row_bytes = 0;
     ino_t inode = 0;

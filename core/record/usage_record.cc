@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "job/json.h"
-#include "job/json_check.h"
+#include "json/json.h"
+#include "json/json_check.h"
 #include "record/line_reader.h"
 
 namespace mprun {

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "base/result.h"
+#include "events/job_event.h"
 #include "record/append_file.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

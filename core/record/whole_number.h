@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "job/document.h"
-#include "job/json.h"
+#include "json/document.h"
+#include "json/json.h"
 
 namespace mprun {
 

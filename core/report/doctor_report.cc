@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/safe_text.h"
 
 namespace mprun {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "job/document.h"
-#include "job/json_fwd.h"
+#include "json/document.h"
+#include "json/json_fwd.h"
 #include "report/doctor_findings.h"
 
 namespace mprun {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/safe_text.h"
 
 namespace mprun {

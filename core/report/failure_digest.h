@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "supervise/job_event.h"
+#include "events/job_event.h"
 
 namespace mprun {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "base/utc_text.h"
-#include "job/json.h"
+#include "json/json.h"
 #include "report/hang_report.h"
 
 namespace mprun {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 #include "watch/hang.h"
 
 namespace mprun {

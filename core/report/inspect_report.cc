@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/hang_lines.h"
 #include "report/hang_report.h"
 #include "report/hang_tree.h"

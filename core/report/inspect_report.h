@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 #include "watch/inspect.h"
 
 namespace mprun {

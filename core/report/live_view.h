@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "events/job_event.h"
 #include "job/spec.h"
 #include "report/progress.h"
 #include "report/terminal.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

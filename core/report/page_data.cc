@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/failure_digest.h"
 #include "report/run_page.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/failure_digest.h"
 #include "report/page_tables.h"
 #include "report/safe_text.h"

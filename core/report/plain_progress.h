@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "events/job_event.h"
 #include "report/progress.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

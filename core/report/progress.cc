@@ -8,7 +8,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include "job/words.h"
+#include "json/words.h"
 #include "report/colors.h"
 #include "report/safe_text.h"
 
@@ -82,7 +82,7 @@ enum PartIndex : std::size_t {
   return "ETA " + format_duration(static_cast<double>(*pulse.total - pulse.done) / rate);
 }
 
-[[nodiscard]] std::string bytes_text(const Pulse& pulse) { return pulse.bytes != 0 ? job::size_text(pulse.bytes) : ""; }
+[[nodiscard]] std::string bytes_text(const Pulse& pulse) { return pulse.bytes != 0 ? size_text(pulse.bytes) : ""; }
 
 [[nodiscard]] std::string busy_text(const Pulse& pulse) {
   return pulse.workers > 0 ? fmt::format("{}/{} busy", pulse.busy, pulse.workers) : "";

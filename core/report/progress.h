@@ -6,7 +6,7 @@
 #include <deque>
 #include <string>
 
-#include "supervise/job_event.h"
+#include "events/job_event.h"
 
 namespace mprun {
 

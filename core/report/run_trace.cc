@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "job/json_text.h"
+#include "json/json_text.h"
 #include "report/run_report.h"
 
 namespace mprun {

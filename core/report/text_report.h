@@ -11,13 +11,13 @@
 #include <string>
 #include <string_view>
 
+#include "events/job_event.h"
 #include "job/spec.h"
 #include "os/text_backlog.h"
 #include "report/failure_digest.h"
 #include "report/live_view.h"
 #include "report/plain_progress.h"
 #include "report/progress.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "supervise/job_event.h"
+#include "events/job_event.h"
 
 namespace mprun {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <csignal>
 
-#include "job/json_text.h"
+#include "json/json_text.h"
 
 namespace mprun {
 namespace {

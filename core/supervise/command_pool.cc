@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
-#include "job/json.h"
-#include "job/json_text.h"
+#include "json/json.h"
+#include "json/json_text.h"
 #include "launch/teardown.h"
 #include "os/fd.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "supervise/job_event.h"
+#include "events/job_event.h"
 #include "wire/notes.h"
 
 namespace mprun {

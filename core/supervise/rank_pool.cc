@@ -3,7 +3,7 @@
 #include <csignal>
 #include <utility>
 
-#include "job/json_text.h"
+#include "json/json_text.h"
 #include "launch/teardown.h"
 #include "supervise/result_frame.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "job/json_check.h"
+#include "json/json_check.h"
 
 namespace mprun {
 

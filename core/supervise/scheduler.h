@@ -21,14 +21,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "supervise/job_event.h"
+#include "events/job_event.h"
 
 namespace mprun {
-
-struct Counts {
-  std::uint64_t read = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
-  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
-};
 
 /// The parts of the job spec that steer the schedule.
 struct Policy {

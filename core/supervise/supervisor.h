@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "events/job_event.h"
+#include "events/shared_tasks.h"
 #include "job/inputs.h"
 #include "job/spec.h"
 #include "launch/guard.h"
@@ -21,14 +23,12 @@
 #include "supervise/cause_text.h"
 #include "supervise/event_log.h"
 #include "supervise/hang_monitor.h"
-#include "supervise/job_event.h"
 #include "supervise/phase_text.h"
 #include "supervise/scheduler.h"
-#include "supervise/shared_tasks.h"
 #include "supervise/usage.h"
 #include "supervise/worker_pool.h"
+#include "sync/sync_segment.h"
 #include "wire/notes.h"
-#include "wire/sync_segment.h"
 
 namespace mprun {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "job/words.h"
+#include "json/words.h"
 #include "supervise/supervisor.h"
 
 namespace mprun {
@@ -38,9 +38,8 @@ void Supervisor::look_at_memory(Nanos now) {
     const int slot = worker->second;
     const auto task = scheduler_->current(slot);
     const std::string user = task ? "task " + std::to_string(task->task) : "worker " + std::to_string(slot);
-    const std::string story = user + " used " + job::size_text(excess.bytes) +
-                              " of memory; limits.memory_per_worker is " +
-                              job::size_text(*setup_.spec->limits.memory_per_worker);
+    const std::string story = user + " used " + size_text(excess.bytes) + " of memory; limits.memory_per_worker is " +
+                              size_text(*setup_.spec->limits.memory_per_worker);
     hung_[slot] = story;
     if (!task) notice(Notice::Kind::kWarning, story + ": it was ended");
     post(event::WorkerTooLarge{slot});

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "job/json.h"
-#include "job/json_text.h"
+#include "json/json.h"
+#include "json/json_text.h"
 #include "supervise/cause_text.h"
 
 namespace mprun {

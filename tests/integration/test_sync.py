@@ -73,7 +73,7 @@ import mprun
 SYNC = os.open(os.environ["MPRUN_SYNC"], os.O_RDWR)
 MEMORY = mmap.mmap(SYNC, 0)
 LIBC = ctypes.CDLL(None)
-# What is behind the lock of a barrier, queue or dict (struct mprun_sync_lock in core/wire/sync.h).
+# What is behind the lock of a barrier, queue or dict (struct mprun_sync_lock in core/sync/sync.h).
 FIELDS = 104
 
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "formats/npy_reader.h"
+#include "formats/safetensors_reader.h"
 #include "job/array_file.h"
-#include "job/npy_header.h"
 #include "job/resolve.h"
-#include "job/safetensors_header.h"
 
 namespace mprun {
 namespace {
@@ -87,14 +87,14 @@ class JobArrays : public ::testing::Test {
 };
 
 std::string why_not_npy(const std::string& bytes) {
-  const Result<job::NpyHeader> header = job::parse_npy_header(bytes, bytes.size());
+  const Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
   return header ? "accepted" : header.error().message;
 }
 
 TEST(JobNpyHeader, TellsShapeSizeAndOrder) {
   for (const char version : {'\1', '\2', '\3'}) {
     const std::string bytes = npy(dictionary("'<f4'", "(5, 3)"), 60, version);
-    const Result<job::NpyHeader> header = job::parse_npy_header(bytes, bytes.size());
+    const Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
     ASSERT_TRUE(header) << header.error().message;
     EXPECT_THAT(header->shape, ElementsAre(5, 3));
     EXPECT_EQ(header->item_bytes, 4U);
@@ -109,7 +109,7 @@ TEST(JobNpyHeader, TellsShapeSizeAndOrder) {
 TEST(JobNpyHeader, KnowsTheSizeOfRecords) {
   const auto size_of = [](const std::string& descr) {
     const std::string bytes = npy(dictionary(descr, "(1,)"), 4096);
-    const Result<job::NpyHeader> header = job::parse_npy_header(bytes, bytes.size());
+    const Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
     return header ? std::to_string(header->item_bytes) : header.error().message;
   };
   EXPECT_EQ(size_of("[('a', '<f4'), ('b', '|i1')]"), "5");
@@ -148,8 +148,8 @@ TEST(JobNpyHeader, ThoseThatLieAreRefused) {
 }
 
 std::string why_not_safetensors(const std::string& bytes) {
-  const std::string head = bytes.substr(0, job::kLongestSafetensorsHeader);
-  const auto tensors = job::parse_safetensors_header(head, bytes.size());
+  const std::string head = bytes.substr(0, kSafetensorsHead);
+  const auto tensors = parse_safetensors_header(head, bytes.size());
   return tensors ? "accepted" : tensors.error().message;
 }
 
@@ -158,7 +158,7 @@ TEST(JobSafetensorsHeader, TellsWhereTheTensorsAre) {
                              tensor("a", "BF16", "[4]", "[0,8]") + "," + tensor("none", "F8_E5M2", "[7]", "[32,39]") +
                              "," + tensor("empty", "I64", "[0,4]", "[39,39]") + "}  ";
   const std::string bytes = safetensors(header, 39);
-  const auto tensors = job::parse_safetensors_header(bytes, bytes.size());
+  const auto tensors = parse_safetensors_header(bytes, bytes.size());
   ASSERT_TRUE(tensors) << tensors.error().message;
   ASSERT_EQ(tensors->size(), 4U);
   EXPECT_EQ((*tensors)[0].name, "b");
@@ -167,8 +167,8 @@ TEST(JobSafetensorsHeader, TellsWhereTheTensorsAre) {
   EXPECT_EQ((*tensors)[0].begin, 8 + header.size() + 8);
   EXPECT_EQ((*tensors)[0].end, 8 + header.size() + 32);
   const char* dtypes[] = {"F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"};
-  for (const char* name : dtypes) EXPECT_NE(job::find_safe_dtype(name), nullptr) << name;
-  EXPECT_EQ(job::find_safe_dtype("F8_E5M2"), nullptr);
+  for (const char* name : dtypes) EXPECT_NE(find_safe_dtype(name), nullptr) << name;
+  EXPECT_EQ(find_safe_dtype("F8_E5M2"), nullptr);
 }
 
 TEST(JobSafetensorsHeader, ThoseThatLieAreRefused) {

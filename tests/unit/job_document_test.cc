@@ -1,5 +1,5 @@
 // Document: reading JSON texts, what it refuses and how, and lines of JSON pointers.
-#include "job/document.h"
+#include "json/document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

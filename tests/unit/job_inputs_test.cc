@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "job/input_lines.h"
-#include "job/json.h"
-#include "job/json_text.h"
+#include "json/json.h"
+#include "json/json_text.h"
 #include "os/fd.h"
 
 namespace mprun {

@@ -1,12 +1,12 @@
 // is_json(): what may go into results.jsonl, compared with what nlohmann accepts.
-#include "job/json_check.h"
+#include "json/json_check.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
-#include "job/json.h"
+#include "json/json.h"
 
 namespace mprun {
 namespace {

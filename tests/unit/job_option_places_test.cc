@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "job/json.h"
 #include "job/schema.h"
+#include "json/json.h"
 
 namespace mprun {
 namespace {

@@ -1,6 +1,6 @@
 // resolve(): validation messages, merging of layers, and the checks that look at files and devices.
-#include "job/json.h"
 #include "job/resolve.h"
+#include "json/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "job/dtype.h"
+#include "formats/dtype.h"
 #include "job/resolve.h"
 
 namespace mprun {
@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::string dtype_of(std::string_view text) {
-  const auto dtype = job::find_dtype(text);
+  const auto dtype = find_dtype(text);
   return dtype ? dtype->text + " " + std::to_string(dtype->bytes) : "none";
 }
 
@@ -31,7 +31,7 @@ TEST(JobDtype, NamesAndCodes) {
   for (const char* text : {"", "<", "f", "f3", "<float32", "object", "|O", "<U8", "<M8[s]", "V4", "float128", "F4"}) {
     EXPECT_EQ(dtype_of(text), "none") << text;
   }
-  for (const std::string& name : job::dtype_names()) EXPECT_NE(dtype_of(name), "none") << name;
+  for (const std::string& name : dtype_names()) EXPECT_NE(dtype_of(name), "none") << name;
 }
 
 class JobShared : public ::testing::Test {

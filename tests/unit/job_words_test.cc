@@ -1,6 +1,6 @@
 // How core/job reads single texts.
-#include "job/json.h"
-#include "job/words.h"
+#include "json/json.h"
+#include "json/words.h"
 
 #include <gtest/gtest.h>
 

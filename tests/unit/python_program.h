@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "os/process.h"
 

@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/file_sync.h"
 #include "record/earlier_run.h"
 #include "record/journal.h"

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 #include "record/line_format.h"
 #include "record/results_writer.h"

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "record/run_directory.h"
 
 namespace mprun {

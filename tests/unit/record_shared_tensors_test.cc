@@ -12,11 +12,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
-#include "job/npy_header.h"
+#include "formats/npy_reader.h"
+#include "formats/npy_writer.h"
+#include "formats/safetensors_writer.h"
+#include "json/json.h"
 #include "os/shared_memory.h"
-#include "record/npy_text.h"
-#include "record/safetensors.h"
 #include "record/shared_tensors.h"
 
 namespace mprun {
@@ -29,7 +29,7 @@ TEST(RecordNpyText, ReadsAsItWasWritten) {
   const std::vector<std::vector<std::int64_t>> shapes = {{}, {5}, {0, 3}, {2, 3, 4}, std::vector<std::int64_t>(32, 1)};
   for (const auto& shape : shapes) {
     const std::string text = NpyText{"<f4", shape.size() == 2, shape}.aligned();
-    const auto header = job::parse_npy_header(text, text.size() + 96);
+    const auto header = parse_npy_header(text, text.size() + 96);
     ASSERT_TRUE(header) << header.error().message;
     EXPECT_EQ(header->shape, shape);
     EXPECT_EQ(header->descr, "<f4");

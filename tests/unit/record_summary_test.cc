@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "record/summary.h"
 
 namespace mprun {

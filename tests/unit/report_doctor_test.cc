@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/doctor_report.h"
 
 namespace mprun {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/hang_report.h"
 
 namespace mprun {

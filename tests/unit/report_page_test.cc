@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "report/run_page.h"
 
 namespace mprun {

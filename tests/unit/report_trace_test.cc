@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "job/document.h"
-#include "job/json.h"
+#include "json/document.h"
+#include "json/json.h"
 #include "report/run_report.h"
 
 namespace mprun {

@@ -1,6 +1,6 @@
 // Stacks of real Python programs, read from outside and compared with what they report themselves; of recorded ones;
 // and of programs with corrupt memory.
-#include "job/json.h"
+#include "json/json.h"
 #include "watch/stacks/python_stack.h"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "fake_proc.h"
-#include "wire/sync_segment.h"
+#include "sync/sync_segment.h"
 
 namespace mprun {
 namespace {

@@ -1,5 +1,5 @@
 // SyncSegment: which deaths it reports, and that nothing a process can write there does it any harm.
-#include "wire/sync_segment.h"
+#include "sync/sync_segment.h"
 
 #include <gtest/gtest.h>
 #include <linux/futex.h>

@@ -1,4 +1,4 @@
-/* The memory in which the processes of a job share counters, locks, barriers, queues and dicts (core/wire/sync.h): how
+/* The memory in which the processes of a job share counters, locks, barriers, queues and dicts (core/sync/sync.h): how
  * a process finds it, finds objects in it by name, and allocates in it. Used by the types of sync_*.c, GIL held. */
 #ifndef MPRUN_EXTENSION_SYNC_MEMORY_H
 #define MPRUN_EXTENSION_SYNC_MEMORY_H
@@ -7,7 +7,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-#include "wire/sync.h"
+#include "sync/sync.h"
 
 /* A Python object that stands for a named one. */
 struct sync_object {

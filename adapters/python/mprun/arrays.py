@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple
 
 from mprun.process import StartFailure
 
-#: Longest header of a .npy file that mprun accepts, as in core/job/npy_header.h; numpy's own limit is lower.
+#: Longest header of a .npy file that mprun accepts, as in core/formats/npy_reader.h; numpy's own limit is lower.
 LONGEST_NPY_HEADER = 64 * 1024
 
 #: What a task takes: a row, or the rows from the first number to the second one.

@@ -9,10 +9,10 @@
 #include <set>
 #include <unordered_map>
 
+#include "sync/sync_segment.h"
 #include "watch/judge/assumptions.h"
 #include "watch/sample/sample.h"
 #include "watch/stacks/python_stack.h"
-#include "wire/sync_segment.h"
 
 namespace mprun {
 

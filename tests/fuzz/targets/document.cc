@@ -1,11 +1,11 @@
 // A job spec's text: arbitrary JSON.
-#include "job/document.h"
+#include "json/document.h"
 
 #include <algorithm>
 
 #include "fuzz_support.h"
-#include "job/json.h"
-#include "job/json_syntax.h"
+#include "json/json.h"
+#include "json/json_syntax.h"
 #include "targets.h"
 
 namespace mprun::fuzz {
@@ -31,7 +31,7 @@ void document(std::string_view input) {
     require(!read.error().message.empty() && read.error().message.size() < kLongestMessage, "messages are short");
     return;
   }
-  require(!job::check_json(read->text), "the reader of specs takes nothing that the reader of inputs would not");
+  require(!check_json(read->text), "the reader of specs takes nothing that the reader of inputs would not");
   check_lines(*read);
   const auto again = parse_document("job.json", "/", read->value.dump());
   require(again && again->value == read->value, "a value survives being written and read");

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "fuzz_folder.h"
-#include "job/json.h"
+#include "json/json.h"
 #include "record/earlier_run.h"
 #include "record/results_writer.h"
 #include "targets.h"

@@ -1,10 +1,10 @@
 // Byte strings to JSON and back, and the error for a text that is not JSON.
-#include "job/json_text.h"
+#include "json/json_text.h"
 
 #include "fuzz_support.h"
-#include "job/json.h"
-#include "job/json_syntax.h"
-#include "job/text_position.h"
+#include "json/json.h"
+#include "json/json_syntax.h"
+#include "json/text_position.h"
 #include "targets.h"
 
 namespace mprun::fuzz {
@@ -18,12 +18,12 @@ void json_text(std::string_view input) {
   require(Json::accept(text) || text.find("\\udc") != std::string::npos, "what is written is JSON, in UTF-8");
 
   require(decode_json_text(input).size() <= input.size(), "no text grows by being read");
-  const auto fault = job::check_json(input);
+  const auto fault = check_json(input);
   require(!fault == Json::accept(input), "the checker takes what the parser takes");
   if (!fault) return;
   require(fault->offset <= input.size(), "a fault lies in the text");
   require(!fault->cause.empty() && fault->cause.size() < 400, "its cause has words, and few of them");
-  require(job::show_position(input, fault->offset).size() < 400, "what is shown of the text is short");
+  require(show_position(input, fault->offset).size() < 400, "what is shown of the text is short");
 }
 
 }  // namespace mprun::fuzz

@@ -7,7 +7,7 @@
 
 #include "fuzz_support.h"
 #include "job/inputs.h"
-#include "job/json_syntax.h"
+#include "json/json_syntax.h"
 #include "os/fd.h"
 #include "targets.h"
 
@@ -24,7 +24,7 @@ std::vector<std::string> pull_all(InputSource* source, std::size_t* bad) {
     switch (source->pull(&item)) {
       case InputSource::Pull::kItem:
         require(item.find('\n') == std::string::npos, "an input is one line");
-        require(!job::check_json(item), "an input is JSON");
+        require(!check_json(item), "an input is JSON");
         items.push_back(std::move(item));
         break;
       case InputSource::Pull::kBad:

@@ -1,21 +1,21 @@
 // The header of a .npy file: read, then written by mprun and read again.
-#include "job/npy_header.h"
+#include "formats/npy_reader.h"
 
+#include "formats/array_bytes.h"
+#include "formats/dtype.h"
+#include "formats/npy_writer.h"
 #include "fuzz_support.h"
-#include "job/array_bytes.h"
-#include "job/dtype.h"
-#include "record/npy_text.h"
 #include "targets.h"
 
 namespace mprun::fuzz {
 namespace {
 
-void check_written(const job::NpyHeader& header) {
+void check_written(const NpyHeader& header) {
   const NpyText text{header.descr, header.fortran_order, header.shape};
   const std::string written = text.aligned();
-  const std::uint64_t data = *job::array_bytes(header.item_bytes, header.shape);
+  const std::uint64_t data = *array_bytes(header.item_bytes, header.shape);
   if (data > ~std::uint64_t{0} - written.size()) return;
-  const auto read = job::parse_npy_header(written, written.size() + data);
+  const auto read = parse_npy_header(written, written.size() + data);
   require(read && read->descr == header.descr && read->fortran_order == header.fortran_order &&
               read->shape == header.shape && read->item_bytes == header.item_bytes &&
               read->data_offset == written.size() && written.size() % 64 == 0,
@@ -31,15 +31,15 @@ void npy_header(std::string_view input) {
   const std::string_view head = bytes.rest();
   if (behind > ~std::uint64_t{0} - head.size()) return;
   const std::uint64_t file_size = head.size() + behind;
-  const auto header = job::parse_npy_header(head, file_size);
+  const auto header = parse_npy_header(head, file_size);
   if (!header) {
     require(header.error().message.size() < 300, "messages are short");
     return;
   }
-  const auto data = job::array_bytes(header->item_bytes, header->shape);
+  const auto data = array_bytes(header->item_bytes, header->shape);
   require(header->data_offset <= file_size, "the data begin in the file");
   require(data && *data <= file_size - header->data_offset, "the data end in the file");
-  if (job::find_dtype(header->descr) && header->shape.size() <= 32) check_written(*header);
+  if (find_dtype(header->descr) && header->shape.size() <= 32) check_written(*header);
 }
 
 }  // namespace mprun::fuzz

@@ -6,7 +6,7 @@
 
 #include "fuzz_memory.h"
 #include "fuzz_support.h"
-#include "job/json_text.h"
+#include "json/json_text.h"
 #include "targets.h"
 #include "watch/stacks/python_layout.h"
 

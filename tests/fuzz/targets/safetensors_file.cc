@@ -2,10 +2,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "formats/safetensors_reader.h"
+#include "formats/safetensors_writer.h"
 #include "fuzz_support.h"
-#include "job/safetensors_header.h"
 #include "os/fd.h"
-#include "record/safetensors.h"
 #include "targets.h"
 
 namespace mprun::fuzz {
@@ -24,18 +24,18 @@ void safetensors_file(std::string_view input) {
   static const Fd file(memfd_create("fuzz", MFD_CLOEXEC));
   Bytes bytes(input);
   const auto behind = bytes.take<std::uint32_t>();
-  const std::string_view head = bytes.rest().substr(0, job::kLongestSafetensorsHeader);
+  const std::string_view head = bytes.rest().substr(0, kSafetensorsHead);
   fill(file.get(), head, behind);
-  const auto tensors = job::parse_safetensors_header(head, head.size() + behind);
+  const auto tensors = parse_safetensors_header(head, head.size() + behind);
   const auto fault = safetensors_fault(file.get(), {"a", "logits"});
   require(!fault || fault->size() < 100, "a fault has few words");
   if (!tensors) return;
-  for (const job::SafeTensor& tensor : *tensors) {
-    if (job::find_safe_dtype(tensor.dtype) == nullptr) continue;
+  for (const SafeTensor& tensor : *tensors) {
+    if (find_safe_dtype(tensor.dtype) == nullptr) continue;
     require(!safetensors_fault(file.get(), {tensor.name}), "what a job may read, a worker may write");
     const SafetensorsEntry entry{tensor.name, tensor.dtype, tensor.shape, tensor.end - tensor.begin};
     const std::string header = mprun::safetensors_header(entry);
-    const auto again = job::parse_safetensors_header(header, header.size() + entry.bytes);
+    const auto again = parse_safetensors_header(header, header.size() + entry.bytes);
     require(again && again->size() == 1 && again->front().shape == tensor.shape && again->front().name == tensor.name &&
                 header.size() % 8 == 0,
             "a header survives being written and read");

@@ -1,5 +1,5 @@
 // The memory that the processes of a job share by name, as mprun reads it: any of them may write anything there.
-#include "wire/sync_segment.h"
+#include "sync/sync_segment.h"
 
 #include <sys/resource.h>
 

@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "record/joblog_writer.h"
 #include "record/journal.h"
 #include "record/results_writer.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-namespace mprun::job {
+namespace mprun {
 
 /// The bytes of an array of `shape` (no negative lengths) with elements of `item_bytes`; nullopt from 2^64 on.
 [[nodiscard]] inline std::optional<std::uint64_t> array_bytes(std::uint64_t item_bytes,
@@ -21,4 +21,4 @@ namespace mprun::job {
   return too_large ? std::nullopt : std::optional(bytes);
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

@@ -1,4 +1,4 @@
-#include "wire/sync_segment.h"
+#include "sync/sync_segment.h"
 
 #include <linux/futex.h>
 #include <sys/resource.h>

@@ -8,15 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 
-namespace mprun::job {
+namespace mprun {
 
 /// `text` in at most `limit` bytes, not cut within a UTF-8 character, and marked with "...".
 [[nodiscard]] std::string clip(std::string_view text, std::size_t limit = 60);
 
 /// A value as a message shows it: its JSON text without newlines, at most about 60 bytes.
-[[nodiscard]] std::string describe(const Json& value);
+[[nodiscard]] std::string preview(const Json& value);
 
 /// `text` in double quotes, escaped as JSON does.
 [[nodiscard]] std::string in_quotes(std::string_view text);
@@ -43,4 +43,4 @@ namespace mprun::job {
 /// A human-readable size: "17 bytes", "2.3 GiB".
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
-}  // namespace mprun::job
+}  // namespace mprun

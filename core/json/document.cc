@@ -1,4 +1,4 @@
-#include "job/document.h"
+#include "json/document.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,16 +11,14 @@
 #include <iterator>
 #include <sstream>
 
-#include "job/json_syntax.h"
-#include "job/text_position.h"
-#include "job/words.h"
+#include "json/json_syntax.h"
+#include "json/text_position.h"
+#include "json/words.h"
 #include "os/fd.h"
 
 namespace mprun {
 
 namespace {
-
-using job::CountingIterator;
 
 constexpr std::size_t kMaxDepth = 200;
 
@@ -37,7 +35,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool number_float(number_float_t value, const string_t& text) override {
     if (text.find_first_of(".eE") == std::string::npos) {
       return fail(consumed_ - std::min(consumed_, text.size() + 1),
-                  "the number " + job::clip(text, 40) + " does not fit into 64 bits; write it as text");
+                  "the number " + clip(text, 40) + " does not fit into 64 bits; write it as text");
     }
     return add(value) != nullptr;
   }
@@ -51,19 +49,19 @@ class Builder final : public nlohmann::json_sax<Json> {
     Json& object = *open_.back();
     if (object.contains(value)) {
       duplicate_key = true;
-      return fail(consumed_ - 1, "duplicate key " + job::in_quotes(job::clip(value)));
+      return fail(consumed_ - 1, "duplicate key " + in_quotes(clip(value)));
     }
     slot_ = &object[value];
     return true;
   }
   bool parse_error(std::size_t position, const std::string& last_token,
                    const nlohmann::detail::exception& error) override {
-    fault = job::explain_fault(text_, position, last_token, error);
+    fault = explain_fault(text_, position, last_token, error);
     return false;
   }
 
   Json root;
-  job::SyntaxFault fault;
+  SyntaxFault fault;
   bool duplicate_key = false;
 
  private:
@@ -149,14 +147,14 @@ Result<Document> parse_document(std::string name, std::string base_dir, std::str
   const CountingIterator last(text.data() + text.size(), &consumed);
   Builder builder(text, consumed);
   if (!Json::sax_parse(first, last, &builder)) {
-    const job::TextPosition at = job::position_in(text, builder.fault.offset);
+    const TextPosition at = position_in(text, builder.fault.offset);
     std::string message = name + ":" + std::to_string(at.line) + ":";
     if (builder.duplicate_key) return usage_error(message + " " + builder.fault.cause);
     message += std::to_string(at.column) + ": not a JSON text mprun can take: " + builder.fault.cause + "\n";
-    return usage_error(message + job::show_position(text, builder.fault.offset));
+    return usage_error(message + show_position(text, builder.fault.offset));
   }
   if (!builder.root.is_object()) {
-    return usage_error(name + ":1: found " + job::describe(builder.root) +
+    return usage_error(name + ":1: found " + preview(builder.root) +
                        ", allowed: a JSON object such as {\"script\": \"job.py\"}");
   }
   return Document{std::move(name), std::move(base_dir), std::move(text), std::move(builder.root), {}, false};
@@ -164,7 +162,7 @@ Result<Document> parse_document(std::string name, std::string base_dir, std::str
 
 int line_of(const Document& document, const std::string& pointer) {
   if (document.text.empty()) return 0;
-  return job::find_line(document.text, pointer);
+  return find_line(document.text, pointer);
 }
 
 std::string place_of(const Document& document, const std::string& pointer) {

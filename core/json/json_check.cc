@@ -1,4 +1,4 @@
-#include "job/json_check.h"
+#include "json/json_check.h"
 
 #include <cstddef>
 #include <cstdint>

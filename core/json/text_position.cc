@@ -1,11 +1,11 @@
-#include "job/text_position.h"
+#include "json/text_position.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "job/json.h"
+#include "json/json.h"
 
-namespace mprun::job {
+namespace mprun {
 
 namespace {
 
@@ -153,4 +153,4 @@ int find_line(std::string_view text, const std::string& pointer) {
   }
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

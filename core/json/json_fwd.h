@@ -1,5 +1,5 @@
 // Json, declared only, for headers that just name it: the whole library takes a second to compile. Files that make,
-// read or copy a value include job/json.h.
+// read or copy a value include json/json.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

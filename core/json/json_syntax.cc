@@ -1,10 +1,10 @@
-#include "job/json_syntax.h"
+#include "json/json_syntax.h"
 
 #include <algorithm>
 
-#include "job/json.h"
+#include "json/json.h"
 
-namespace mprun::job {
+namespace mprun {
 
 namespace {
 
@@ -119,4 +119,4 @@ std::optional<SyntaxFault> check_json(std::string_view text) {
   return checker.fault;
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

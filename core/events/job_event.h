@@ -102,6 +102,11 @@ struct WorkersSeen {
   Nanos measured = 0;
 };
 
+struct Counts {
+  std::uint64_t read = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;
+  [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
+};
+
 /// Sent at least ten times a second while the job runs.
 struct Pulse {
   std::uint64_t done = 0, ok = 0, failed = 0, cancelled = 0, retried = 0;

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace mprun::job {
+namespace mprun {
 
 struct SafeTensor {
   std::string name;
@@ -30,11 +30,11 @@ struct SafeDtype {
 [[nodiscard]] const SafeDtype* find_safe_dtype(std::string_view name);
 
 /// The most bytes of a file that the header needs, its length included: some hundred tensors.
-inline constexpr std::size_t kLongestSafetensorsHeader = std::size_t{64} * 1024;
+inline constexpr std::size_t kSafetensorsHead = std::size_t{64} * 1024;
 
-/// Parses the first bytes (all, or kLongestSafetensorsHeader of them) of a file of `file_size` bytes; tensors in the
+/// Parses the first bytes (all, or kSafetensorsHead of them) of a file of `file_size` bytes; tensors in the
 /// header's order. As the format demands, the tensors' bytes must fill the file without gaps and overlaps. Refuses,
 /// with the reason as a kUsage error, a file that is cut off, has invalid JSON, or makes impossible claims.
 [[nodiscard]] Result<std::vector<SafeTensor>> parse_safetensors_header(std::string_view head, std::uint64_t file_size);
 
-}  // namespace mprun::job
+}  // namespace mprun

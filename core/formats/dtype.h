@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mprun::job {
+namespace mprun {
 
 struct Dtype {
   std::string text;         ///< as numpy's files write it ("<f4", "|b1"), or "bfloat16"
@@ -21,4 +21,4 @@ struct Dtype {
 /// All names, for messages.
 [[nodiscard]] std::vector<std::string> dtype_names();
 
-}  // namespace mprun::job
+}  // namespace mprun

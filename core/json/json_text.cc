@@ -1,4 +1,4 @@
-#include "job/json_text.h"
+#include "json/json_text.h"
 
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "job/words.h"
+#include "json/words.h"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "job/json.h"
+#include "json/json.h"
 
-namespace mprun::job {
+namespace mprun {
 
 namespace {
 
@@ -74,7 +74,7 @@ std::string clip(std::string_view text, std::size_t limit) {
   return std::string(text.substr(0, end)) + "...";
 }
 
-std::string describe(const Json& value) {
+std::string preview(const Json& value) {
   constexpr std::size_t kLargest = 16;
   if (value.is_structured() && value.size() > kLargest) {
     return value.is_array() ? "a list of " + std::to_string(value.size()) + " values"
@@ -175,4 +175,4 @@ std::optional<double> duration_seconds(const Json& value) {
   return total;
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace mprun::job {
+namespace mprun {
 
 struct NpyHeader {
   std::string descr;  ///< the dtype as written in the file: "<f4"; empty for a record
@@ -26,4 +26,4 @@ inline constexpr std::size_t kLongestNpyHeader = std::size_t{64} * 1024;
 /// as a kUsage error, a file that is not .npy, is cut off, claims more data than there is, or holds objects.
 [[nodiscard]] Result<NpyHeader> parse_npy_header(std::string_view head, std::uint64_t file_size);
 
-}  // namespace mprun::job
+}  // namespace mprun

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "os/shared_memory.h"
-#include "wire/sync.h"
+#include "sync/sync.h"
 
 namespace mprun {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace mprun::job {
+namespace mprun {
 
 /// Reads a text and reports through a counter how far the parser has come.
 class CountingIterator {
@@ -51,4 +51,4 @@ struct TextPosition {
 /// The line (from 1) of the value that a JSON pointer names, for a member that of its key; 0 if there is none.
 [[nodiscard]] int find_line(std::string_view text, const std::string& pointer);
 
-}  // namespace mprun::job
+}  // namespace mprun

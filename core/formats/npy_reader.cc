@@ -1,4 +1,4 @@
-#include "job/npy_header.h"
+#include "formats/npy_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "job/array_bytes.h"
-#include "job/words.h"
+#include "formats/array_bytes.h"
+#include "json/words.h"
 
-namespace mprun::job {
+namespace mprun {
 
 namespace {
 
@@ -218,4 +218,4 @@ Result<NpyHeader> parse_npy_header(std::string_view head, std::uint64_t file_siz
   return header;
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

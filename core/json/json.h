@@ -1,11 +1,11 @@
 // Json, the full definition: for files that make, read or copy a value. Files that only name the type use
-// job/json_fwd.h.
+// json/json_fwd.h.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "job/json_fwd.h"
+#include "json/json_fwd.h"
 
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;  // compiled once, in json.cc
 

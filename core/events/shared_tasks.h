@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/clock.h"
+#include "events/job_event.h"
 #include "job/inputs.h"
-#include "supervise/job_event.h"
 
 namespace mprun {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "job/json.h"
+#include "json/json.h"
 
 namespace mprun {
 

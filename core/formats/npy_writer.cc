@@ -1,4 +1,4 @@
-#include "record/npy_text.h"
+#include "formats/npy_writer.h"
 
 namespace mprun {
 namespace {

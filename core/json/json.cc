@@ -1,4 +1,4 @@
-#include "job/json.h"
+#include "json/json.h"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 

@@ -1,10 +1,10 @@
-#include "job/dtype.h"
+#include "formats/dtype.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
-namespace mprun::job {
+namespace mprun {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::vector<std::string> dtype_names() {
   return names;
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

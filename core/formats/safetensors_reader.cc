@@ -1,4 +1,4 @@
-#include "job/safetensors_header.h"
+#include "formats/safetensors_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "job/array_bytes.h"
-#include "job/document.h"
-#include "job/json.h"
-#include "job/words.h"
+#include "formats/array_bytes.h"
+#include "json/document.h"
+#include "json/json.h"
+#include "json/words.h"
 
-namespace mprun::job {
+namespace mprun {
 
 namespace {
 
@@ -53,7 +53,7 @@ Result<SafeTensor> read_tensor(const std::string& name, const Json& entry, std::
   SafeTensor tensor;
   tensor.name = name;
   const std::string words = named(tensor);
-  if (!entry.is_object()) return damaged(words + " is described by " + describe(entry) + ", which is no object");
+  if (!entry.is_object()) return damaged(words + " is described by " + preview(entry) + ", which is no object");
   const auto dtype = entry.find("dtype");
   if (dtype == entry.end() || !dtype->is_string()) return damaged(words + " has no dtype");
   tensor.dtype = dtype->get<std::string>();
@@ -76,7 +76,7 @@ Result<SafeTensor> read_tensor(const std::string& name, const Json& entry, std::
   const std::optional<std::uint64_t> bytes = known == nullptr ? end - begin : array_bytes(known->bytes, tensor.shape);
   if (bytes && *bytes == end - begin) return tensor;
   return damaged(words + " needs " + (bytes ? std::to_string(*bytes) : "2^64 or more") + " bytes by its shape " +
-                 describe(entry["shape"]) + " and dtype " + clip(tensor.dtype, 10) + ", its data_offsets are " +
+                 preview(entry["shape"]) + " and dtype " + clip(tensor.dtype, 10) + ", its data_offsets are " +
                  std::to_string(end - begin) + " apart");
 }
 
@@ -120,9 +120,9 @@ Result<std::string_view> header_text(std::string_view head, std::uint64_t file_s
     return usage_error("is cut off inside its header: that claims " + std::to_string(length) + " bytes, the file has " +
                        std::to_string(file_size - kLengthBytes));
   }
-  if (length > kLongestSafetensorsHeader - kLengthBytes) {
+  if (length > kSafetensorsHead - kLengthBytes) {
     return usage_error("has a header of " + std::to_string(length) + " bytes, mprun reads at most " +
-                       std::to_string(kLongestSafetensorsHeader - kLengthBytes));
+                       std::to_string(kSafetensorsHead - kLengthBytes));
   }
   if (length < 2) return damaged("it claims " + std::to_string(length) + " bytes");
   return head.substr(kLengthBytes, length);
@@ -156,4 +156,4 @@ Result<std::vector<SafeTensor>> parse_safetensors_header(std::string_view head, 
   return tensors;
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

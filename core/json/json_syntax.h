@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace mprun::job {
+namespace mprun {
 
 struct SyntaxFault {
   std::size_t offset = 0;  ///< into the text, of the fault; its size if the text ends too early
@@ -23,4 +23,4 @@ struct SyntaxFault {
 /// Checks one JSON text without building a value; nullopt if it is good.
 [[nodiscard]] std::optional<SyntaxFault> check_json(std::string_view text);
 
-}  // namespace mprun::job
+}  // namespace mprun

@@ -1,4 +1,4 @@
-#include "record/safetensors.h"
+#include "formats/safetensors_writer.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "job/json.h"
+#include "json/json.h"
 #include "os/fd.h"
 
 namespace mprun {
