@@ -2,9 +2,9 @@
 // what it finds and writes it to files. The caller decides what to do about a hang. Lives in the supervisor's process.
 #pragma once
 
+#include "engine/hang_monitor.h"
 #include "job/spec.h"
 #include "launch/guard.h"
-#include "supervise/hang_monitor.h"
 #include "watch/causes/process_history.h"
 #include "watch/deadline_watch.h"
 #include "watch/explain.h"
@@ -18,8 +18,7 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const Guard& guard,
                                                                  std::string run_dir);
 
-  /// The value of MPRUN_DEADLINES for what is started.
-  [[nodiscard]] std::string deadlines() const { return deadlines_->path(); }
+  [[nodiscard]] std::string deadlines() const override { return deadlines_->path(); }
   /// What all threads below do or wait for, as `mprun inspect` prints it. Takes up to a second.
   [[nodiscard]] std::string inspect();
   [[nodiscard]] int fd() const override { return history_->fd(); }
@@ -29,8 +28,7 @@ class HangWatch : public HangMonitor {
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
   void expect(const Outlook& outlook) override { outlook_ = outlook; }
-  /// The memory that the processes below share; it must outlive the watch.
-  void watch_sync(const SyncSegment* sync) { sync_ = sync; }
+  void watch_sync(const SyncSegment* sync) override { sync_ = sync; }
   void expect_end(pid_t pid) override { history_->expect_end(pid); }
   [[nodiscard]] std::optional<std::string> take_warning() override { return std::exchange(warning_, std::nullopt); }
 

@@ -1,12 +1,9 @@
 // mprun -- COMMAND: runs a program (or N copies, as ranks) in the terminal it was started from, passes signals on and
 // its exit status through, and leaves nothing of it running.
-#include <poll.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +15,7 @@
 #include "base/clock.h"
 #include "base/process_end.h"
 #include "commands.h"
+#include "engine/engine.h"
 #include "hang_watch.h"
 #include "installation.h"
 #include "launch/environment.h"
@@ -32,18 +30,17 @@
 #include "report/hang_report.h"
 #include "report/safe_text.h"
 #include "report/terminal.h"
-#include "wire/notes.h"
 
 namespace mprun {
 namespace {
 
 constexpr int kHung = 124, kNotExecutable = 126, kNotFound = 127;
-constexpr double kKillSeconds = 2;
-constexpr std::size_t kMostText = 1000;  // of a note
+constexpr std::size_t kMostText = 1000;              // of a note
+constexpr Nanos kReaderPause = 50 * kNanosPerMilli;  // between looks whether a slow reader of our words takes more
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
 constexpr int kChanges = WEXITED | WSTOPPED | WCONTINUED;  // of a child
 
-class Program {
+class Program : private EngineOwner {
  public:
   Program(const CommandLine& line, const Guard& guard, ProgramSpec spec, ProgramObserver* observer)
       : argv_(line.program),
@@ -68,7 +65,6 @@ class Program {
                    not_executable ? "permission denied" : "command not found");
       return not_executable ? kNotExecutable : kNotFound;
     }
-    if (auto taken = take_signals(); !taken) return report_error(taken.error());
     // The program is in the process group of mprun's caller. If its parent were in the same session, but in a group of
     // its own, the kernel would take the program's end for that of a shell, and send SIGHUP to a group with a stopped
     // process in it, such as that of a script in CI (setpgid(2): orphaned process groups). So we join, and leave the
@@ -82,7 +78,7 @@ class Program {
       wait_for_all();
     }
     kill_descendants(kKillSeconds);
-    if (started) take_notes();
+    if (started) engine_->take_notes();
     say_last_words();
     return code_;
   }
@@ -91,43 +87,23 @@ class Program {
   Result<void> prepare_adapters() {
     auto installation = find_installation();
     if (!installation) return installation.error();
-    auto notes = NoteBox::open();
-    if (!notes) return notes.error();
-    notes_.emplace(std::move(*notes));
-    installation->adapters.notes = notes_->address();
     auto watch = HangWatch::create(spec_.watch, guard_, "");
     if (!watch) return watch.error();
     watch_ = std::move(*watch);
-    installation->adapters.deadlines = watch_->deadlines();
-    auto sync = SyncSegment::create();
-    if (!sync) return sync.error();
-    sync_.emplace(std::move(*sync));
-    watch_->watch_sync(&*sync_);
-    installation->adapters.sync = sync_->path();
+    auto engine = Engine::create({guard_, true, observer_ == nullptr, watch_.get()}, this);
+    if (!engine) return engine.error();
+    engine_ = std::move(*engine);
+    engine_->complete(&installation->adapters);
     add_adapters(&environment_, installation->adapters, spec_.adapters_off);
     folder_ = std::move(installation->folder);
     return {};
   }
 
-  // Warns if a dead process was to wake others: those that wait get no notice of its death.
-  void settle_locks() {
-    for (const SyncLoss& loss : sync_->on_death()) {
-      warn(one_line(to_string(loss), kMostText));
-    }
+  void on_note(const AdapterNote& note) override {
+    if (observer_ == nullptr || !observer_->take(note)) warn(one_line(to_string(note), kMostText));
   }
 
-  void take_notes() {
-    bool of_a_process = false;
-    for (const AdapterNote& note : notes_->take()) {
-      if (watch_->receive(note)) {
-        of_a_process = true;
-        continue;
-      }
-      if (observer_ != nullptr && observer_->take(note)) continue;
-      warn(one_line(to_string(note), kMostText));
-    }
-    if (of_a_process) settle_locks();  // the process may have ended already
-  }
+  void on_lost_lock(const SyncLoss& loss) override { warn(one_line(to_string(loss), kMostText)); }
 
   // The program has the same standard error, and its reader may sleep: signals, limits and ends do not wait for it.
   void say(const std::string& text) { words_.add("mprun: " + text + "\n"); }
@@ -182,60 +158,31 @@ class Program {
     for (const auto& [pid, rank] : ranks_) ProcessRef::of_child(pid).signal(number);
   }
 
-  Result<void> take_signals() {
-    const sigset_t taken = taken_signals(true);
-    sigprocmask(SIG_BLOCK, &taken, nullptr);
-    signals_ = Fd(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!signals_) return system_error("cannot receive signals", errno);
-    return {};
-  }
-
   void wait_for_all() {
     reap();  // a child that ended before the signal could be seen
     while (!ranks_.empty()) {
-      const int pause = milliseconds_of_pause();
-      const int unwritten = words_.is_waiting() ? STDERR_FILENO : -1;
-      std::array<pollfd, 5> waits{pollfd{signals_.get(), POLLIN, 0}, pollfd{guard_.alive_fd, 0, 0},
-                                  pollfd{pause > 0 ? -1 : notes_->fd(), POLLIN, 0},
-                                  pollfd{pause > 0 ? -1 : watch_->fd(), POLLIN, 0}, pollfd{unwritten, POLLOUT, 0}};
-      const int ready = poll(waits.data(), waits.size(), pause > 0 ? pause : milliseconds_to_wait());
-      if (ready < 0 && errno != EINTR) {
-        give_up("cannot wait for the program");
+      if (auto waited = engine_->run_once(time_to_wait()); !waited) {
+        give_up(waited.error());
         return;
-      }
-      if (ready > 0 && waits[1].revents != 0) {  // our guard was killed: nothing may outlive it
-        kill_descendants(kKillSeconds);
-        _exit(128 + SIGKILL);
-      }
-      if (ready > 0 && (waits[2].revents | waits[3].revents) != 0) last_arrival_ = monotonic_now();
-      if (ready > 0 && waits[2].revents != 0) take_notes();
-      if (ready > 0 && waits[3].revents != 0) {
-        watch_->take_ends();
-        settle_locks();
       }
       words_.send();
-      if (!read_signals()) {
-        give_up("cannot receive signals");
-        return;
-      }
-      sync_->wake_forgotten();
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
       if (!paused_ && monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
   }
 
-  bool read_signals() {
-    signalfd_siginfo info{};
-    ssize_t size = 0;
-    while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info) {
+  void on_signals(const std::vector<signalfd_siginfo>& signals) override {
+    for (const signalfd_siginfo& info : signals) {
+      const int number = static_cast<int>(info.ssi_signo);
       if (!has_reached_program(info)) {
-        on_signal(static_cast<int>(info.ssi_signo));
-      } else if (paused_ && stops_jobs(static_cast<int>(info.ssi_signo))) {
+        on_signal(number);
+      } else if (paused_ && stops_jobs(number)) {
         guard_.process.signal(stopped_by_);  // one signal to it, if ours came before it had taken the terminal's
       }
     }
-    return size >= 0 || errno == EAGAIN;
   }
+
+  void on_deaf(const Error& error) override { give_up(error); }
 
   // True: the terminal has sent it to the program, too. Until we leave the program's process group it comes to us as
   // well.
@@ -246,25 +193,17 @@ class Program {
   }
 
   // The program's end can no longer be seen: it is ended.
-  void give_up(const char* what) {
-    const Error error = system_error(what, errno);
+  void give_up(const Error& error) {
     say(error.message);
     code_ = exit_code_of(error);
     ranks_.clear();
   }
 
-  // Notes of a program that starts others all the time are read in batches: each read costs it processor time, too. The
-  // pauses are short, because a box of notes may hold no more than ten.
-  [[nodiscard]] int milliseconds_of_pause() const {
-    if (observer_ != nullptr) return 0;
-    const Nanos left = last_arrival_ + 2 * kNanosPerMilli - monotonic_now();
-    return static_cast<int>(std::clamp<Nanos>((left + kNanosPerMilli - 1) / kNanosPerMilli, 0, 2));
-  }
-
-  [[nodiscard]] int milliseconds_to_wait() const {
-    const Nanos left = watch_->next_look() - monotonic_now();
-    const auto look = paused_ ? 1000 : static_cast<int>(std::clamp<Nanos>(left / kNanosPerMilli + 1, 0, 1000));
-    return kill_at_ ? std::min(look, 100) : look;
+  [[nodiscard]] Nanos time_to_wait() const {
+    Nanos left = paused_ ? kNanosPerSecond : watch_->next_look() - monotonic_now();
+    if (kill_at_) left = std::min(left, 2 * kReaderPause);
+    if (words_.is_waiting()) left = std::min(left, kReaderPause);
+    return std::clamp<Nanos>(left, 0, kNanosPerSecond);
   }
 
   // Warns of what the watch cannot see.
@@ -311,7 +250,7 @@ class Program {
     for (;;) {
       siginfo_t info{};
       if (uninterrupted([&] { return waitid(P_ALL, 0, &info, kChanges | WNOHANG); }) != 0) {
-        if (!ranks_.empty()) give_up("cannot see the program's end");
+        if (!ranks_.empty()) give_up(system_error("cannot see the program's end", errno));
         return;
       }
       if (info.si_pid == 0) return;
@@ -346,18 +285,15 @@ class Program {
   int ports_;
   ProgramObserver* observer_;
   Environment environment_;
-  Nanos last_arrival_ = 0;  ///< when notes or ends last arrived
-  std::optional<NoteBox> notes_;
   TextBacklog words_{STDERR_FILENO};
   std::map<pid_t, int> ranks_;
   std::set<pid_t> stopped_;   ///< those of ranks_ that a shell would show as stopped jobs
   int stopped_by_ = 0;        ///< the last of their signals
   bool paused_ = false;       ///< the guard is stopped, because all ranks are
   std::vector<Fd> switches_;  ///< kill_when_closed(), one for each
-  Fd signals_;
   std::optional<Nanos> kill_at_;
-  std::optional<SyncSegment> sync_;
   std::unique_ptr<HangWatch> watch_;
+  std::unique_ptr<Engine> engine_;  ///< after the watch, which outlives it
   int code_ = 0;
 };
 

@@ -377,15 +377,9 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
     return records.tensors->check(task, input, claims);
   };
   setup.tensor_bytes = [&records, before = records.tensors->bytes()] { return records.tensors->bytes() - before; };
-  auto sync = SyncSegment::create();
-  if (!sync) return report_error(sync.error());
   auto watch = HangWatch::create(spec.watch, guard, directory->path());
   if (!watch) return report_error(watch.error());
-  (*watch)->watch_sync(&*sync);
   setup.watch = watch->get();
-  setup.adapters.deadlines = (*watch)->deadlines();
-  setup.sync = &*sync;
-  setup.adapters.sync = sync->path();
   if (line.log_events) setup.event_log = directory->path() + "/events.log";
   setup.on_user_signal = [&records, &watch] { records.report->print((*watch)->inspect()); };
   const auto outcome = Supervisor(std::move(setup)).run();

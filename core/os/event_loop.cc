@@ -42,31 +42,18 @@ void EventLoop::remove(int fd) {
   if (watches_.erase(fd) != 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
-std::uint64_t EventLoop::at(Nanos when, std::function<void()> action) {
-  const std::uint64_t id = next_timer_++;
-  timers_.emplace(std::pair{when, id}, std::move(action));
-  timer_times_[id] = when;
-  return id;
-}
-
-void EventLoop::cancel(std::uint64_t timer) {
-  const auto it = timer_times_.find(timer);
-  if (it == timer_times_.end()) return;
-  timers_.erase({it->second, timer});
-  timer_times_.erase(it);
-}
+void EventLoop::at(Nanos when, std::function<void()> action) { timers_.emplace(when, std::move(action)); }
 
 int EventLoop::next_timeout_ms(Nanos patience) const {
   Nanos wait = patience;
-  if (!timers_.empty()) wait = std::min(wait, timers_.begin()->first.first - monotonic_now());
+  if (!timers_.empty()) wait = std::min(wait, timers_.begin()->first - monotonic_now());
   return static_cast<int>((std::max<Nanos>(wait, 0) + kNanosPerMilli - 1) / kNanosPerMilli);
 }
 
 void EventLoop::run_timers() {
   const Nanos now = monotonic_now();
-  while (!timers_.empty() && timers_.begin()->first.first <= now) {
+  while (!timers_.empty() && timers_.begin()->first <= now) {
     auto node = timers_.extract(timers_.begin());
-    timer_times_.erase(node.key().second);
     node.mapped()();
   }
 }

@@ -27,9 +27,8 @@ class EventLoop {
   void modify(int fd, std::uint32_t events);
   void remove(int fd);
 
-  /// Calls `action` once at `when` (monotonic nanoseconds); the id cancels it.
-  std::uint64_t at(Nanos when, std::function<void()> action);
-  void cancel(std::uint64_t timer);
+  /// Calls `action` once at `when` (monotonic nanoseconds).
+  void at(Nanos when, std::function<void()> action);
 
   /// Waits for the next events, at most `patience`, and handles them and the timers that are due. Events
   /// of a descriptor that was removed meanwhile, or whose number was reused, are dropped.
@@ -47,9 +46,7 @@ class EventLoop {
   Fd epoll_;
   std::uint32_t generation_ = 0;
   std::unordered_map<int, Watch> watches_;
-  std::map<std::pair<Nanos, std::uint64_t>, std::function<void()>> timers_;
-  std::unordered_map<std::uint64_t, Nanos> timer_times_;
-  std::uint64_t next_timer_ = 1;
+  std::multimap<Nanos, std::function<void()>> timers_;
 };
 
 }  // namespace mprun

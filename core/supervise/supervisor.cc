@@ -19,7 +19,6 @@ namespace mprun {
 namespace {
 
 constexpr timespec kBatchPause{0, 500'000};
-constexpr double kKillSeconds = 2;
 // From the warning of a batch system until we kill everything. Slurm does that 30 s after its SIGTERM, and files have
 // to be closed before.
 constexpr double kWarnedSeconds = 18;
@@ -64,41 +63,18 @@ Result<JobOutcome> Supervisor::run() {
 }
 
 Result<void> Supervisor::prepare() {
-  auto loop = EventLoop::create();
-  if (!loop) return loop.error();
-  loop_.emplace(std::move(*loop));
-  const sigset_t set = taken_signals(false);
-  sigprocmask(SIG_BLOCK, &set, nullptr);
-  signals_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_) return system_error("cannot receive signals", errno);
-  if (auto added = loop_->add(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signals(); }); !added) return added;
-  if (setup_.guard.alive_fd >= 0) {
-    auto added = loop_->add(setup_.guard.alive_fd, 0, [](std::uint32_t) {
-      kill_descendants(kKillSeconds);  // our guard was killed: nothing may outlive it
-      _exit(137);
-    });
-    if (!added) return added;
-  }
-  auto notes = NoteBox::open();
-  if (!notes) return notes.error();
-  notes_.emplace(std::move(*notes));
-  if (auto added = loop_->add(notes_->fd(), EPOLLIN, [this](std::uint32_t) { on_notes(); }); !added) return added;
-  if (setup_.watch != nullptr) {
-    auto added = loop_->add(setup_.watch->fd(), EPOLLIN, [this](std::uint32_t) {
-      setup_.watch->take_ends();
-      settle_locks();
-    });
-    if (!added) return added;
-  }
+  auto engine = Engine::create({.guard = setup_.guard, .watch = setup_.watch}, this);
+  if (!engine) return engine.error();
+  engine_ = std::move(*engine);
+  engine_->complete(&setup_.adapters);
   LaunchPlan plan;
   plan.spec = setup_.spec;
   plan.environment = job_environment(*setup_.spec, setup_.environment, setup_.run_dir);
-  setup_.adapters.notes = notes_->address();
   add_adapters(&plan.environment, setup_.adapters, setup_.spec->adapters_off);
   plan.run_dir = setup_.run_dir;
   plan.bootstrap = setup_.bootstrap;
   plan.open_files = setup_.open_files;
-  plan.loop = &*loop_;
+  plan.loop = &engine_->loop();
   plan.tasks = setup_.all_tasks;
   plan.rows = setup_.inputs->rows();
   auto pool = make_worker_pool(plan, this);
@@ -118,7 +94,7 @@ void Supervisor::loop_until_over() {
   const Nanos fresh_every = fresh_results_every(setup_.spec->shard.value_or(Shard{}).count);
   std::optional<Nanos> give_up;  // after a fault of our own we may see no process end any more
   while (!scheduler_->over()) {
-    if (auto waited = loop_->run_once(kTickEvery); !waited) {  // no event can arrive any more
+    if (auto waited = engine_->run_once(kTickEvery); !waited) {  // no event can arrive any more
       fatal_ = waited.error();
       return;
     }
@@ -144,14 +120,14 @@ void Supervisor::wind_down() {
   const bool normal = scheduler_->stopping() == Cause::kNone && !scheduler_->start_failed();
   wound_down_by_ = monotonic_now() + (normal ? policy_.join_limit : policy_.grace);
   while (!pool_->idle() && monotonic_now() < wound_down_by_) {
-    if (!loop_->run_once(kTickEvery)) break;
+    if (!engine_->run_once(kTickEvery)) break;
     tick();
   }
   if (!pool_->idle()) notice(Notice::Kind::kWarning, "the host did not end in time and was killed");
   pool_->kill_hosts();
   const Nanos until = monotonic_now() + from_seconds(kKillSeconds);
   while (!pool_->idle() && monotonic_now() < until) {
-    if (!loop_->run_once(kTickEvery)) break;
+    if (!engine_->run_once(kTickEvery)) break;
   }
   const int killed = kill_descendants(kKillSeconds);
   if (killed > 0) {
@@ -198,7 +174,7 @@ void Supervisor::perform(action::Signal& wanted) {
     notice(Notice::Kind::kWarning, cause_text(wanted.cause, policy_, wanted.slot, ""));
   }
   for (const auto& [pid, slot] : slots_) {
-    if (slot == wanted.slot && setup_.watch != nullptr) setup_.watch->expect_end(pid);
+    if (slot == wanted.slot) setup_.watch->expect_end(pid);
   }
   pool_->signal(wanted.slot, wanted.signal);
 }
@@ -261,15 +237,9 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
   hosts_.erase(pid);
   stages_.erase(slot);
   gone_pid_ = pid;
-  if (setup_.watch != nullptr) setup_.watch->expect_end(pid);
+  setup_.watch->expect_end(pid);
   publish(WorkerEnded{slot, pid, role, end, expected});
-  settle_locks();
-}
-
-// Waiters below do not learn of the death of the process that was to wake them.
-void Supervisor::settle_locks() {
-  if (setup_.sync == nullptr) return;
-  for (const SyncLoss& loss : setup_.sync->on_death()) notice(Notice::Kind::kWarning, to_string(loss));
+  engine_->settle_locks();
 }
 
 // --- words ---
@@ -304,7 +274,6 @@ void Supervisor::tick() {
     post(event::Interrupt{});
   }
   if (now - last_pulse_ < kPulseEvery) return;
-  if (setup_.sync != nullptr) setup_.sync->wake_forgotten();
   pulse();
   if (!fatal_ && setup_.failure) {
     fatal_ = setup_.failure();
@@ -320,24 +289,14 @@ void Supervisor::report_fatal() {
   if (fatal_ && !std::exchange(fatal_reported_, true)) notice(Notice::Kind::kError, fatal_->message);
 }
 
-void Supervisor::on_notes() {
-  bool of_a_process = false;
-  for (const AdapterNote& note : notes_->take()) {
-    if (setup_.watch != nullptr && setup_.watch->receive(note)) {
-      of_a_process = true;
-    } else {
-      notice(Notice::Kind::kWarning, to_string(note));
-    }
-  }
-  if (of_a_process) settle_locks();  // it may have been short-lived, and be gone
-}
+void Supervisor::on_note(const AdapterNote& note) { notice(Notice::Kind::kWarning, to_string(note)); }
 
-void Supervisor::on_signals() {
-  signalfd_siginfo info{};
+void Supervisor::on_lost_lock(const SyncLoss& loss) { notice(Notice::Kind::kWarning, to_string(loss)); }
+
+void Supervisor::on_signals(const std::vector<signalfd_siginfo>& signals) {
   bool child = false;
   bool asked = false;
-  ssize_t size = 0;
-  while ((size = uninterrupted([&] { return read(signals_.get(), &info, sizeof info); })) == sizeof info) {
+  for (const signalfd_siginfo& info : signals) {
     const int number = static_cast<int>(info.ssi_signo);
     if (number == SIGCHLD) {
       child = true;
@@ -356,12 +315,13 @@ void Supervisor::on_signals() {
       notice(Notice::Kind::kWarning, first ? "stopping: running tasks may finish; once more kills them" : "killing");
     }
   }
-  if (size < 0 && errno != EAGAIN) {
-    if (!fatal_) fatal_ = system_error("cannot receive signals", errno);
-    child = true;
-  }
   if (child) reap_children();
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
+}
+
+void Supervisor::on_deaf(const Error& error) {
+  if (!fatal_) fatal_ = error;
+  reap_children();
 }
 
 // A batch system warns before it ends the job, often more than once. Running tasks end then; what is left is for the

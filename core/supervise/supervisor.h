@@ -11,24 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "engine/engine.h"
 #include "events/job_event.h"
 #include "events/shared_tasks.h"
 #include "job/inputs.h"
 #include "job/spec.h"
-#include "launch/guard.h"
 #include "launch/launcher.h"
-#include "os/event_loop.h"
 #include "procfs/memory_use.h"
 #include "procfs/oom_kills.h"
 #include "supervise/cause_text.h"
 #include "supervise/event_log.h"
-#include "supervise/hang_monitor.h"
 #include "supervise/phase_text.h"
 #include "supervise/scheduler.h"
 #include "supervise/usage.h"
 #include "supervise/worker_pool.h"
-#include "sync/sync_segment.h"
-#include "wire/notes.h"
 
 namespace mprun {
 
@@ -40,7 +36,7 @@ struct JobOutcome {
   double seconds = 0;
 };
 
-class Supervisor : private WorkerPoolListener {
+class Supervisor : private WorkerPoolListener, private EngineOwner {
  public:
   struct Setup {
     const JobSpec* spec = nullptr;
@@ -50,14 +46,13 @@ class Supervisor : private WorkerPoolListener {
     Environment environment;  ///< mprun's own
     std::string run_dir;
     std::string bootstrap;
-    AdapterFiles adapters;  ///< without `notes`
+    AdapterFiles adapters;  ///< without what Engine::complete() adds
     std::optional<rlimit> open_files;
     Guard guard;
     std::vector<Sink*> sinks;
     Counts earlier;                                 ///< tasks that ended in earlier sessions
     std::function<bool(TaskId)> ended_earlier;      ///< which they are; not set: none
-    HangMonitor* watch = nullptr;                   ///< nullptr: no watch
-    SyncSegment* sync = nullptr;                    ///< nullptr: the processes share none
+    HangMonitor* watch = nullptr;                   ///< always set
     std::function<std::optional<Error>()> failure;  ///< asked at every pulse: can results still be recorded?
     /// Whether what a task claims to have written (TaskReport::tensors) is there: the reason if it is not. Always set.
     std::function<std::optional<std::string>(TaskId, std::string_view input, std::string_view tensors)> check_tensors;
@@ -79,6 +74,12 @@ class Supervisor : private WorkerPoolListener {
     TaskAttempt task;
     std::string input;
   };
+
+  // What the engine reports.
+  void on_signals(const std::vector<signalfd_siginfo>& signals) override;
+  void on_deaf(const Error& error) override;
+  void on_note(const AdapterNote& note) override;
+  void on_lost_lock(const SyncLoss& loss) override;
 
   // What the pool reports.
   void on_process_started(int slot, pid_t pid) override;
@@ -104,11 +105,9 @@ class Supervisor : private WorkerPoolListener {
   [[nodiscard]] Result<void> prepare();
   void loop_until_over();
   void wind_down();
-  void on_signals();
   void on_warning(int number);
   void await_own_sigterm(const ProcessEnd& end);
   void report_fatal();
-  void on_notes();
   void begin_memory_watch();
   void look_at_memory(Nanos now);
   void look_at_usage(Nanos now);
@@ -117,7 +116,6 @@ class Supervisor : private WorkerPoolListener {
   [[nodiscard]] std::string memory_text(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
-  void settle_locks();
   void act_on(const HangMonitor::Finding& finding);
   void report_overdue(int slot, Cause cause);
   void reap_children();
@@ -140,9 +138,7 @@ class Supervisor : private WorkerPoolListener {
 
   Setup setup_;
   Policy policy_;
-  std::optional<EventLoop> loop_;
-  Fd signals_;
-  std::optional<NoteBox> notes_;
+  std::unique_ptr<Engine> engine_;
   std::unique_ptr<WorkerPool> pool_;
   std::optional<Scheduler> scheduler_;
   std::optional<EventLog> event_log_;

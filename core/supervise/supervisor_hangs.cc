@@ -7,7 +7,7 @@ namespace mprun {
 
 void Supervisor::look_for_hangs() {
   const Nanos now = monotonic_now();
-  if (setup_.watch == nullptr || now < setup_.watch->next_look()) return;
+  if (now < setup_.watch->next_look()) return;
   if (wanted_shared_ > 0 && scheduler_->busy() == 0) return;  // all wait for other mpruns, which may take hours
   setup_.watch->expect({hosts_, may_start_another()});
   if (const auto finding = setup_.watch->look(now)) act_on(*finding);
@@ -59,7 +59,7 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
 // Finds where the process was that took too long, for the report and for the failure.
 void Supervisor::report_overdue(int slot, Cause cause) {
   constexpr int kMostReports = 100;
-  if (setup_.watch == nullptr || overdue_reports_ >= kMostReports) return;
+  if (overdue_reports_ >= kMostReports) return;
   const auto process =
       std::find_if(slots_.begin(), slots_.end(), [slot](const auto& entry) { return entry.second == slot; });
   if (process == slots_.end()) return;

@@ -49,8 +49,8 @@ void Supervisor::perform(action::ReadInputs& wanted) {
   if (waits && next_input_ == before) {
     waiting_for_input_ = true;  // asked again when there is something to read
     const int fd = setup_.inputs->wait_fd();
-    auto added = loop_->add(fd, EPOLLIN, [this, fd, count = wanted.count](std::uint32_t) {
-      loop_->remove(fd);
+    auto added = engine_->loop().add(fd, EPOLLIN, [this, fd, count = wanted.count](std::uint32_t) {
+      engine_->loop().remove(fd);
       waiting_for_input_ = false;
       action::ReadInputs again{count};
       perform(again);

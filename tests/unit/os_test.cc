@@ -137,16 +137,14 @@ TEST(EventLoop, SleepsUntilATimerIsDue) {
   EXPECT_LE(waits, 3);  // not one after the other in the last millisecond
 }
 
-TEST(EventLoop, RunsTimersInOrderAndNotTheCancelled) {
+TEST(EventLoop, RunsTimersInOrder) {
   auto loop = EventLoop::create();
   ASSERT_TRUE(loop);
   std::string order;
   const Nanos now = monotonic_now();
   loop->at(now + 2, [&] { order += "b"; });
   loop->at(now + 1, [&] { order += "a"; });
-  const auto cancelled = loop->at(now + 3, [&] { order += "x"; });
   loop->at(now + 4, [&] { order += "c"; });
-  loop->cancel(cancelled);
   while (order.size() < 3) ASSERT_TRUE(loop->run_once());
   EXPECT_EQ(order, "abc");
 }

@@ -1,5 +1,5 @@
-// HangMonitor: watches the processes of a job for the supervisor. The watch itself is core/watch, a module that this
-// one does not know; cli/ connects the two.
+// HangMonitor: watches what mprun has started. The watch itself is core/watch, a module that this one does not know;
+// cli/ connects the two.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "events/job_event.h"
+#include "sync/sync_segment.h"
 #include "wire/notes.h"
 
 namespace mprun {
@@ -35,6 +36,10 @@ class HangMonitor {
   };
 
   virtual ~HangMonitor() = default;
+  /// The memory that the processes below share; it outlives the monitor's work.
+  virtual void watch_sync(const SyncSegment* sync) = 0;
+  /// The value of MPRUN_DEADLINES for what is started.
+  [[nodiscard]] virtual std::string deadlines() const = 0;
   /// Called before each look.
   virtual void expect(const Outlook& /*outlook*/) {}
   /// Readable when a process has ended: take_ends() then.
