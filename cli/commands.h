@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "base/result.h"
+#include "base/exit_codes.h"
 #include "job/resolve.h"
 #include "launch/environment.h"
 #include "launch/guard.h"
@@ -16,9 +16,6 @@ namespace mprun {
 
 /// Where mprun was started.
 [[nodiscard]] std::string current_directory();
-
-/// The exit code for an error that ends mprun (mprun(1), EXIT STATUS).
-[[nodiscard]] int exit_code_of(const Error& error);
 
 /// Prints "mprun: message" on stderr and returns the error's exit code.
 int report_error(const Error& error);

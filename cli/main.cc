@@ -16,18 +16,6 @@
 
 namespace mprun {
 
-int exit_code_of(const Error& error) {
-  switch (error.fault) {
-    case Fault::kUsage:
-      return 2;
-    case Fault::kLaunch:
-      return 3;
-    case Fault::kInternal:
-      return 125;
-  }
-  return 125;
-}
-
 std::string current_directory() {
   std::error_code error;
   return std::filesystem::current_path(error).string();
@@ -138,7 +126,7 @@ namespace {
   constexpr std::string_view kWords =
       "mprun: memory has run out; what was running is ended, what is recorded stays (mprun resume goes on)\n";
   (void)!write(STDERR_FILENO, kWords.data(), kWords.size());
-  _exit(125);
+  _exit(kExitInternal);
 }
 
 /// Keeps files that we open from getting the number of a closed standard descriptor: our messages would be written to
@@ -162,6 +150,6 @@ int main(int argc, char** argv) {
     return mprun::run({argv + 1, argv + argc}, inheritance);
   } catch (const std::exception& error) {  // a bug of ours
     std::fprintf(stderr, "mprun: internal fault: %s\n", error.what());
-    return 125;
+    return mprun::kExitInternal;
   }
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/exit_codes.h"
 #include "launch/environment.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -37,7 +38,7 @@ Result<ProgramText> run_program_for_text(std::vector<std::string> argv) {
   siginfo_t info{};
   uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED); });
   if (!text) return text.error();
-  return ProgramText{info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status, std::move(*text)};
+  return ProgramText{exit_code_of(end_from_info(info)), std::move(*text)};
 }
 
 }  // namespace mprun

@@ -34,7 +34,6 @@
 namespace mprun {
 namespace {
 
-constexpr int kHung = 124, kNotExecutable = 126, kNotFound = 127;
 constexpr std::size_t kMostText = 1000;              // of a note
 constexpr Nanos kReaderPause = 50 * kNanosPerMilli;  // between looks whether a slow reader of our words takes more
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
@@ -63,7 +62,7 @@ class Program : private EngineOwner {
     if (file.empty()) {
       std::fprintf(stderr, "mprun: %s: %s\n", argv_[0].c_str(),
                    not_executable ? "permission denied" : "command not found");
-      return not_executable ? kNotExecutable : kNotFound;
+      return not_executable ? kExitNotExecutable : kExitNotFound;
     }
     // The program is in the process group of mprun's caller. If its parent were in the same session, but in a group of
     // its own, the kernel would take the program's end for that of a shell, and send SIGHUP to a group with a stopped
@@ -145,7 +144,7 @@ class Program : private EngineOwner {
     const pid_t pid = spawn_process(plan, &failure);
     if (pid < 0) {
       say("cannot run " + file + ": " + failure.stage + ": " + std::strerror(failure.error_number));
-      return failure.error_number == ENOENT ? kNotFound : kNotExecutable;
+      return failure.error_number == ENOENT ? kExitNotFound : kExitNotExecutable;
     }
     ranks_[pid] = rank;
     if (verbose_) say(copies_ == 1 ? "started pid " + std::to_string(pid) : rank_words(rank, pid) + " started");
@@ -219,7 +218,7 @@ class Program : private EngineOwner {
     const std::string_view text = finding->event.text;
     words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : std::string(text));
     if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
-    code_ = kHung;
+    code_ = kExitUnfinished;
     return true;
   }
 
@@ -262,9 +261,8 @@ class Program : private EngineOwner {
       if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED) continue;
       const auto ended = ranks_.extract(info.si_pid);
       if (ended.empty()) continue;  // an orphan of the program
-      ProcessEnd end;
-      (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
-      const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
+      const ProcessEnd end = end_from_info(info);
+      const int code = exit_code_of(end);
       if (code == 0 || code_ != 0) continue;
       code_ = code;
       if (copies_ == 1) continue;

@@ -235,31 +235,31 @@ int close_records(const Records& records, const JobOutcome& outcome, const RunDi
   records.summary->set_tensors(records.tensors->to_json());
   if (auto saved = records.shared->save(directory.path(), records.when); !saved) {
     records.report->print("mprun: " + saved.error().message + "\n");
-    code = 125;
+    code = kExitInternal;
   }
   records.summary->set_shared(records.shared->to_json());
   obey_signals();  // while we wait for a reader of --results -
-  records.results->finish(code <= 128);
+  records.results->finish(!is_by_signal(code));
   records.warn(records.results->take_warnings());
   if (records.usage->failure()) records.warn({records.usage->failure()->message});
   const bool joblog_whole = records.when == OnDisk::kNow ? records.joblog->sync() : records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
-  if (records.results->failure() && code != 125) {
+  if (records.results->failure() && code != kExitInternal) {
     records.report->print("mprun: " + records.results->failure()->message + "\n");
-    code = 125;
+    code = kExitInternal;
   }
-  if (code == 3) records.report->print("mprun: cannot launch the job: " + outcome.launch_error + "\n");
+  if (code == kExitLaunch) records.report->print("mprun: cannot launch the job: " + outcome.launch_error + "\n");
   const OnDisk when = records.results->failure() ? OnDisk::kLater : records.when;
   records.journal->end(code, outcome.seconds, when);
   const auto written = records.summary->write(directory.file("summary.json"), code, outcome.seconds, when);
   if (!written) {
     records.report->print("mprun: " + written.error().message + "\n");
-    if (code == 0) code = 125;
+    if (code == 0) code = kExitInternal;
   }
   if (!line.junit.empty()) {
     if (auto junit = write_junit(directory.path(), line.junit); !junit) {
       records.report->print("mprun: " + junit.error().message + "\n");
-      if (code == 0) code = 125;
+      if (code == 0) code = kExitInternal;
     }
   }
   const TaskCounts& counts = records.summary->counts();
@@ -275,7 +275,7 @@ int close_finished(const Records& records, const Earlier& earlier, const RunDire
                    const CommandLine& line) {
   JobOutcome outcome;
   outcome.counts = earlier.results.counts;
-  outcome.exit_code = outcome.counts.failed > 0 ? 1 : 0;
+  outcome.exit_code = outcome.counts.failed > 0 ? kExitFailed : kExitOk;
   Pulse pulse;
   pulse.total = outcome.counts.done();
   records.summary->on_event(pulse);
@@ -312,7 +312,7 @@ int run_job(const CommandLine& line, Plan plan, const Guard& guard) {
   int stopped_by = 0;
   auto first =
       shares ? FirstInput() : pull_first(*tasks, earlier.results.ended, guard, shows_progress(spec, line), &stopped_by);
-  if (stopped_by != 0) return 128 + stopped_by;
+  if (stopped_by != 0) return exit_code_of_signal(stopped_by);
   if (!first) return report_error(first.error());
   if (auto fits = fit_processes(&spec, *tasks->inputs, &plan.resolved.decisions); !fits)
     return report_error(fits.error());

@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/exit_codes.h"
 #include "os/inheritance.h"
 #include "os/uninterrupted.h"
 #include "own_program.h"
@@ -131,11 +132,11 @@ int wait_for_shards(const WaitedJob& job) {
     if (number < 0) continue;
     const Choice choice = number == SIGINT && code == 0 ? ask(&line, waiting.set()) : Choice::kDetach;
     if (choice == Choice::kCancel) {
-      code = 128 + SIGINT;
+      code = exit_code_of_signal(SIGINT);
       (void)run_program_for_text({"scancel", job.batch_job});
     } else if (choice == Choice::kDetach) {
       line.say("mprun: job " + job.batch_job + " goes on; afterwards: mprun merge " + job.run_dir);
-      return 128 + number;
+      return exit_code_of_signal(number);
     }
   }
   for (const std::string& hang : progress.update()) line.say("mprun: " + hang);

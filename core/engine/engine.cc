@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/exit_codes.h"
 #include "launch/teardown.h"
 #include "os/uninterrupted.h"
 
@@ -41,7 +42,7 @@ Result<void> Engine::listen() {
   if (added) {
     added = loop_.add(setup_.guard.alive_fd, 0, [](std::uint32_t) {
       kill_descendants(kKillSeconds);  // the guard was killed: nothing may outlive it
-      _exit(128 + SIGKILL);
+      _exit(exit_code_of_signal(SIGKILL));
     });
   }
   if (added) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/exit_codes.h"
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -49,11 +50,12 @@ void stop_by(int number) {
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
   for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    if (info.si_status == asked) return 128 + asked;  // these have their default action once it closes its records
+    if (info.si_status == asked)
+      return exit_code_of_signal(asked);  // these have their default action once it closes its records
   }
   std::fprintf(stderr, "mprun: the supervisor was ended by signal %d; everything it had started was killed\n",
                info.si_status);
-  return 125;
+  return kExitInternal;
 }
 
 // Returns the exit code once the supervisor is gone and nothing is left below us.
@@ -73,7 +75,7 @@ int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
         std::perror("mprun: cannot see how the supervisor ends; everything it has started is killed");
         supervisor.signal(SIGKILL);
         kill_descendants(kTeardownSeconds);
-        return 125;
+        return kExitInternal;
       }
       if (info.si_pid == supervisor.pid()) {
         kill_descendants(kTeardownSeconds);
@@ -113,7 +115,7 @@ void Guard::keep_open(int fd) const { (void)send_descriptor(alive_fd, fd); }
 
 int run_guarded(const Inheritance& inheritance, bool terminal_shared,
                 const std::function<int(const Guard&)>& supervise) {
-  const int cannot_begin = terminal_shared ? 125 : 3;  // a program's own exit code may be 3
+  const int cannot_begin = terminal_shared ? kExitInternal : kExitLaunch;  // a program's own exit code may be 3
   auto alive = make_socket_pair();
   if (!alive) {
     std::fprintf(stderr, "mprun: %s\n", alive.error().message.c_str());

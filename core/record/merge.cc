@@ -12,6 +12,7 @@
 
 #include <unistd.h>
 
+#include "base/exit_codes.h"
 #include "base/utc_text.h"
 #include "json/json.h"
 #include "os/fd.h"
@@ -147,16 +148,8 @@ Result<void> merge_journals(const std::vector<ShardRun>& shards, const std::vect
 
 /// The outcome of all shards: the gravest of their exit codes.
 int exit_code_of(const std::vector<ShardRun>& shards) {
-  constexpr std::array kGravest = {125, 3, 124, 1};
-  int code = 0;
-  auto weight = kGravest.size();
-  for (const ShardRun& shard : shards) {
-    const int its = shard.summary->value("exit_code", 0);
-    const auto at = static_cast<std::size_t>(std::find(kGravest.begin(), kGravest.end(), its) - kGravest.begin());
-    if (at >= weight) continue;
-    weight = at;
-    code = its;
-  }
+  int code = kExitOk;
+  for (const ShardRun& shard : shards) code = graver_exit_code(code, shard.summary->value("exit_code", 0));
   return code;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "base/exit_codes.h"
 #include "json/json.h"
 #include "os/fd.h"
 #include "record/journal.h"
@@ -97,7 +98,7 @@ void ShardProgress::take_journal(std::size_t shard, const Json& line, std::vecto
   if (!files.mine) return;
   if (line.contains("ended") && line["ended"].is_object()) {
     state.ended = true;
-    state.stopped = line["ended"].value("exit_code", 0) > 128;
+    state.stopped = is_by_signal(line["ended"].value("exit_code", 0));
   }
   if (line.contains("hang") && line["hang"].is_object()) {
     const Json& hang = line["hang"];

@@ -9,6 +9,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/exit_codes.h"
 #include "report/colors.h"
 #include "report/hang_report.h"
 #include "report/safe_text.h"
@@ -72,22 +73,21 @@ TextOptions text_options(const JobSpec& spec, int fd) {
 }
 
 std::string exit_code_meaning(int exit_code) {
-  constexpr int kBySignal = 128;
   switch (exit_code) {
-    case 0:
+    case kExitOk:
       return {};
-    case 1:
+    case kExitFailed:
       return "at least one task failed after its retries";
-    case 2:
+    case kExitUsage:
       return "the command line or the job spec is wrong; nothing was launched";
-    case 3:
+    case kExitLaunch:
       return "the job could not be launched";
-    case 124:
+    case kExitUnfinished:
       return "stopped because it would not have finished";
-    case 125:
+    case kExitInternal:
       return "a fault of mprun itself";
     default:
-      return exit_code > kBySignal ? "stopped by " + signal_text(exit_code - kBySignal) : std::string();
+      return is_by_signal(exit_code) ? "stopped by " + signal_text(exit_code - kExitSignal) : std::string();
   }
 }
 

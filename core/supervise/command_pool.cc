@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/exit_codes.h"
 #include "json/json.h"
 #include "json/json_text.h"
 #include "launch/teardown.h"
@@ -132,7 +133,7 @@ void CommandPool::spawn_failed(int number, const std::string& program, const Spa
   message += std::strerror(failure.error_number);
   const Json error = {{"type", "SpawnFailed"}, {"message", message}, {"traceback", nullptr}};
   plan_.loop->at(0, [this, number, text = error.dump(-1, ' ', false, Json::error_handler_t::replace)] {
-    listener_->on_result(number, {true, at(number).start, 0, text, {127, 0}});
+    listener_->on_result(number, {true, at(number).start, 0, text, {kExitNotFound, 0}});
   });
 }
 

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/exit_codes.h"
 #include "launch/teardown.h"
 #include "os/uninterrupted.h"
 #include "supervise/cause_text.h"
@@ -245,11 +246,13 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
 // --- words ---
 
 int Supervisor::exit_code() const {
-  if (fatal_) return 125;
-  if (scheduler_->start_failed()) return 3;
-  if (stop_signal_ != 0) return 128 + stop_signal_;
-  if (scheduler_->stopping() == Cause::kJobLimit || scheduler_->stopping() == Cause::kHang) return 124;
-  return scheduler_->counts().failed + scheduler_->counts().cancelled > 0 ? 1 : 0;
+  JobEnding ending;
+  ending.by_fault = fatal_.has_value();
+  ending.launch_failed = scheduler_->start_failed();
+  ending.signal = stop_signal_;
+  ending.unfinished = scheduler_->stopping() == Cause::kJobLimit || scheduler_->stopping() == Cause::kHang;
+  ending.tasks_failed = scheduler_->counts().failed + scheduler_->counts().cancelled > 0;
+  return exit_code_of(ending);
 }
 
 void Supervisor::publish(const JobEvent& event) {
@@ -354,8 +357,7 @@ void Supervisor::reap_children() {
       return;
     }
     if (info.si_pid == 0) return;
-    ProcessEnd end;
-    (info.si_code == CLD_EXITED ? end.exit_code : end.signal) = info.si_status;
+    const ProcessEnd end = end_from_info(info);
     pool_->child_gone(info.si_pid, end);
     uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED); });
   }
