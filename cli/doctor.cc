@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "commands.h"
-#include "installation.h"
 #include "json/json.h"
 #include "launch/environment.h"
 #include "machine.h"
 #include "report/doctor_report.h"
+#include "run/installation.h"
+#include "run/program_run.h"
+#include "run/resolve_request.h"
 
 namespace mprun {
 namespace {
@@ -45,7 +47,7 @@ int examine_this_machine(const CommandLine& line) {
 Result<void> prepare_import(CommandLine* line, ProgramObserver* observer) {
   const auto installation = find_installation();
   if (!installation) return installation.error();
-  const auto resolved = resolve_command_line(*line);
+  const auto resolved = resolve_request(*line);
   if (!resolved) return resolved.error();
   const JobSpec& spec = resolved->spec;
   line->program = {spec.python, installation->importer, spec.script};
@@ -79,8 +81,10 @@ int examine_program(CommandLine line, const Guard& guard) {
     examination.notes.push_back(to_string(note));
     return false;
   };
-  examination.exit_code = run_program(line, guard, &observer);
-  if (!observer.started) return examination.exit_code;
+  const auto code = run_program(line, guard, &observer);
+  if (!code) return report_error(code.error());
+  if (!observer.started) return *code;
+  examination.exit_code = *code;
   const int failed = print(observer.stdout_to_stderr ? stdout : stderr,
                            line.json ? line_of(examination_json(examination)) : examination_text(examination));
   return failed != 0 ? failed : examination.exit_code;

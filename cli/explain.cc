@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "commands.h"
-#include "installation.h"
 #include "json/words.h"
+#include "run/installation.h"
 #include "watch/causes/cause_table.h"
 
 namespace mprun {

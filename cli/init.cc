@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "commands.h"
-#include "installation.h"
+#include "run/installation.h"
+#include "run/resolve_request.h"
 
 namespace mprun {
 
@@ -18,7 +19,7 @@ int init(const CommandLine& line) {
   if (!installation) return report_error(installation.error());
   CommandLine probe = line;
   probe.layer.value["script"] = installation->bootstrap;  // any script: the spec says which interpreter runs it
-  const auto resolved = resolve_command_line(probe);
+  const auto resolved = resolve_request(probe);
   if (!resolved) return report_error(resolved.error());
   const std::string& python = resolved->spec.python;
   const std::string helper = std::filesystem::path(installation->bootstrap).replace_filename("init_spec.py").string();

@@ -26,9 +26,8 @@ int inspect(const CommandLine& line) {
   const bool records = !line.record.empty();
   const auto inspection = inspect_process(records ? &recorder : live.get(), line.pid);
   if (records) {
-    if (auto written = write_atomically(line.record, recorder.recording(), OnDisk::kLater); !written) {
-      const std::string& message = written.error().message;
-      return report_error(usage_error("inspect: " + message.substr(0, message.find(';'))));
+    if (auto written = write_for_option("inspect", line.record, recorder.recording()); !written) {
+      return report_error(written.error());
     }
   }
   if (!inspection) return report_error(inspection.error());

@@ -25,7 +25,8 @@
 #include "os/process.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_ref.h"
-#include "version.h"
+#include "run/resolve_request.h"
+#include "run/version.h"
 
 namespace mprun {
 namespace {
@@ -79,7 +80,7 @@ MachineFeature examine_python(const CommandLine& line, const Installation& insta
   MachineFeature feature{"python", false, true, "", "runs Python jobs"};
   CommandLine probe = line;
   probe.layer.value["script"] = installation.bootstrap;  // any script: the spec says which interpreter runs it
-  const auto resolved = resolve_command_line(probe);
+  const auto resolved = resolve_request(probe);
   if (!resolved) {
     feature.value = resolved.error().message.substr(0, resolved.error().message.find('\n'));
     return feature;

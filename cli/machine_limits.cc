@@ -12,13 +12,11 @@
 #include "procfs/control_groups.h"
 #include "procfs/cpu_room.h"
 #include "procfs/memory_room.h"
+#include "run/open_files.h"
 
 namespace mprun {
 namespace {
 
-// Descriptors of mprun itself, apart from those of its workers, and those needed while one worker starts.
-constexpr std::uint64_t kOwnDescriptors = 32;
-constexpr std::uint64_t kDescriptorsPerWorker = 2;
 // Jobs with fewer workers are common.
 constexpr std::uint64_t kManyWorkers = 512;
 constexpr std::uint64_t kSmallSharedMemory = std::uint64_t{1} << 30U;
@@ -110,13 +108,6 @@ MachineFeature processes() {
 }
 
 }  // namespace
-
-std::uint64_t open_files_for(std::uint64_t workers) { return kOwnDescriptors + kDescriptorsPerWorker * workers; }
-
-std::uint64_t most_workers(rlim_t open_files) {
-  if (open_files == RLIM_INFINITY) return kUnlimited;
-  return (std::max<std::uint64_t>(open_files, kOwnDescriptors) - kOwnDescriptors) / kDescriptorsPerWorker;
-}
 
 std::vector<MachineFeature> examine_limits() { return {cpus(), memory(), shared_memory(), processes(), open_files()}; }
 

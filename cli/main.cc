@@ -5,21 +5,16 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <new>
 #include <string_view>
 
+#include "base/exit_codes.h"
 #include "commands.h"
-#include "launch/environment.h"
-#include "procfs/cpu_room.h"
-#include "procfs/memory_room.h"
+#include "run/job_run.h"
+#include "run/program_run.h"
+#include "run/resolve_request.h"
 
 namespace mprun {
-
-std::string current_directory() {
-  std::error_code error;
-  return std::filesystem::current_path(error).string();
-}
 
 int report_error(const Error& error) {
   std::fprintf(stderr, "mprun: %s\n", error.message.c_str());
@@ -28,22 +23,7 @@ int report_error(const Error& error) {
 
 namespace {
 
-/// ~/.config/mprun/config.json where it exists; never anything from the working directory.
-Result<std::optional<Document>> user_layer(const Environment& env, const std::string& directory) {
-  std::string folder;
-  if (const auto it = env.find("XDG_CONFIG_HOME"); it != env.end() && !it->second.empty()) {
-    folder = it->second;
-  } else if (const auto home = env.find("HOME"); home != env.end()) {
-    folder = home->second + "/.config";
-  }
-  const std::string path = folder + "/mprun/config.json";
-  std::error_code error;
-  if (folder.empty() || !std::filesystem::exists(path, error)) return std::optional<Document>();
-  auto document = read_document(path, directory);
-  if (!document) return document.error();
-  document->lenient = true;
-  return std::optional(std::move(*document));
-}
+int code_of(const Result<int>& run) { return run ? *run : report_error(run.error()); }
 
 int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   auto parsed = parse_command_line(args, current_directory());
@@ -55,7 +35,7 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   const auto& line = std::get<CommandLine>(parsed);
   signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error that we handle, not our end
   if (line.subcommand == Subcommand::kProgram) {
-    return run_guarded(inheritance, true, [&](const Guard& guard) { return run_program(line, guard); });
+    return run_guarded(inheritance, true, [&](const Guard& guard) { return code_of(run_program(line, guard)); });
   }
   if (line.subcommand == Subcommand::kDoctor) return doctor(line, inheritance);
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
@@ -67,58 +47,9 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   auto plan = make_plan(line);
   if (!plan) return report_error(plan.error());
   if (line.subcommand == Subcommand::kCheck) return check_job(plan->resolved);
-  return run_guarded(inheritance, false, [&](const Guard& guard) { return run_job(line, std::move(*plan), guard); });
+  return run_guarded(inheritance, false,
+                     [&](const Guard& guard) { return code_of(run_job(line, std::move(*plan), guard)); });
 }
-
-Surroundings surroundings() {
-  Surroundings around;
-  around.current_directory = current_directory();
-  around.env = own_environment();
-  around.usable_cpus = cpu_room().cpus;
-  around.allocation = recognise(around.env);
-  if (around.allocation.cpus && *around.allocation.cpus < around.usable_cpus) {
-    around.usable_cpus = *around.allocation.cpus;
-    around.cpus_source = "the CPUs of " + around.allocation.cpus_source;
-  }
-  around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
-  const MemoryRoom memory = memory_room();
-  around.memory_bytes = memory.bytes;
-  around.memory_source = memory.source;
-  if (const auto it = around.env.find("MPRUN_DEVICE_ROOT"); it != around.env.end()) around.device_root = it->second;
-  return around;
-}
-
-Result<Resolved> resolve_aloud(const std::vector<Document>& layers, const Surroundings& around) {
-  auto resolved = resolve(layers, around);
-  for (const std::string& warning : resolved ? resolved->warnings : std::vector<std::string>()) {
-    std::fprintf(stderr, "mprun: warning: %s\n", warning.c_str());
-  }
-  return resolved;
-}
-
-}  // namespace
-
-Result<Resolved> resolve_recorded(Document recorded, const CommandLine& line) {
-  recorded.lenient = true;
-  return resolve_aloud({default_layer(), std::move(recorded), line.layer}, surroundings());
-}
-
-Result<Resolved> resolve_command_line(const CommandLine& line) {
-  const Surroundings around = surroundings();
-  std::vector<Document> layers{default_layer()};
-  auto user = user_layer(around.env, around.current_directory);
-  if (!user) return user.error();
-  if (*user) layers.push_back(std::move(**user));
-  if (!line.spec_path.empty()) {
-    auto spec = read_document(line.spec_path, around.current_directory);
-    if (!spec) return spec.error();
-    layers.push_back(std::move(*spec));
-  }
-  layers.push_back(line.layer);
-  return resolve_aloud(layers, around);
-}
-
-namespace {
 
 // Called by operator new. Nothing that allocates works any more, not even a report. What was received is in the files
 // up to the last pulse, and the guard ends whatever runs.

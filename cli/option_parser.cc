@@ -4,7 +4,7 @@
 #include <array>
 
 #include "help.h"
-#include "version.h"
+#include "run/version.h"
 
 #include "json/json.h"
 

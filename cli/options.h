@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "json/document.h"
+#include "run/job_request.h"
 
 namespace mprun {
 
@@ -21,22 +21,15 @@ struct Submission {
   bool wait = false, dry_run = false;
 };
 
-struct CommandLine {
+struct CommandLine : JobRequest {
   Subcommand subcommand = Subcommand::kRun;
-  std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has the script and the rest
-  std::vector<std::string> program;  ///< of `mprun -- COMMAND` and `mprun doctor -- COMMAND`
-  pid_t pid = 0;                     ///< of `mprun inspect`
-  std::string record;                ///< of `mprun inspect`: a file for what it has read
-  Document layer;                    ///< what the options set
-  std::string run_dir;               ///< of `mprun resume`, `mprun report` and `mprun merge`
-  std::string script;                ///< of `mprun init`: SCRIPT.py[:FUNCTION]
-  std::string cause;                 ///< of `mprun explain`; empty: all
-  std::string html, trace, junit;    ///< of `mprun report`, `junit` of a job, too: files to be written
-  Submission submission;             ///< of `mprun submit`
-  bool resume = false;               ///< continue the run in the run directory if there is one
-  bool retry_failed = false, accept_changes = false;  ///< of a resumed run
-  bool quiet = false, verbose = false, explain = false, summary_json = false, json = false, dot = false;
-  bool log_events = false;  ///< -d events
+  pid_t pid = 0;            ///< of `mprun inspect`
+  std::string record;       ///< of `mprun inspect`: a file for what it has read
+  std::string script;       ///< of `mprun init`: SCRIPT.py[:FUNCTION]
+  std::string cause;        ///< of `mprun explain`; empty: all
+  std::string html, trace;  ///< of `mprun report`: files to be written
+  Submission submission;    ///< of `mprun submit`
+  bool json = false, dot = false;
 };
 
 /// What ends mprun before it begins: --help, --version, or an invalid command line.

@@ -12,21 +12,6 @@
 #include "report/run_report.h"
 
 namespace mprun {
-namespace {
-
-Result<void> write_file(const std::string& path, const std::string& text, const char* option) {
-  const auto written = write_atomically(path, text, OnDisk::kLater);
-  if (written) return {};
-  const std::string& message = written.error().message;
-  return usage_error(std::string(option) + ": " + message.substr(0, message.find(';')));
-}
-
-}  // namespace
-
-Result<void> write_junit(const std::string& run_dir, const std::string& path) {
-  const auto run = read_run(run_dir);
-  return run ? write_file(path, run_junit(*run), "--junit") : Result<void>(run.error());
-}
 
 int report(const CommandLine& line) {
   const auto run = read_run(line.run_dir);
@@ -45,7 +30,7 @@ int report(const CommandLine& line) {
   for (const File& file : files) {
     if (file.path.empty()) continue;
     in_files = true;
-    if (auto done = write_file(file.path, file.text(), file.option); !done) return report_error(done.error());
+    if (auto done = write_for_option(file.option, file.path, file.text()); !done) return report_error(done.error());
   }
   if (in_files) return 0;
   if (std::fputs(run_text(*run).c_str(), stdout) < 0 || std::fflush(stdout) != 0) {

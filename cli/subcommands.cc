@@ -146,6 +146,7 @@ std::optional<EarlyExit> parse_subcommand(const Words& words, OptionParser* pars
     return wrong(words.word + ": found --, allowed: " + entry.instead_of_program);
   }
   parser->line.subcommand = entry.subcommand;
+  parser->line.continues_run = entry.subcommand == Subcommand::kResume;
   return entry.parse(words, parser);
 }
 

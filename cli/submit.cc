@@ -9,13 +9,14 @@
 #include "cluster/batch_script.h"
 #include "commands.h"
 #include "job/inputs.h"
-#include "job_tasks.h"
 #include "json/json.h"
-#include "own_program.h"
 #include "record/atomic_file.h"
 #include "record/run_directory.h"
 #include "record/shard_runs.h"
-#include "wait_for_shards.h"
+#include "run/job_tasks.h"
+#include "run/resolve_request.h"
+#include "run/short_program.h"
+#include "run/wait_for_shards.h"
 
 namespace mprun {
 namespace {
@@ -87,7 +88,7 @@ int join(const CommandLine& line, const std::string& run_dir) {
 }  // namespace
 
 int submit(const CommandLine& line) {
-  auto resolved = resolve_command_line(line);
+  auto resolved = resolve_request(line);
   if (!resolved) return report_error(resolved.error());
   JobSpec& spec = resolved->spec;
   const auto inputs = open_inputs(spec);

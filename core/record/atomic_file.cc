@@ -35,6 +35,13 @@ Result<void> write_atomically(const std::string& path, std::string_view text, On
   return take_name(&*file, path, when);
 }
 
+Result<void> write_for_option(const std::string& option, const std::string& path, std::string_view text) {
+  const auto written = write_atomically(path, text, OnDisk::kLater);
+  if (written) return {};
+  const std::string& message = written.error().message;
+  return usage_error(option + ": " + message.substr(0, message.find(';')));
+}
+
 std::string indented(const Json& document) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -25,6 +25,9 @@ enum class OnDisk : std::uint8_t { kLater, kNow };
 /// Writes `text` to PATH.tmp, then renames it to `path`; on failure neither file is left.
 [[nodiscard]] Result<void> write_atomically(const std::string& path, std::string_view text, OnDisk when);
 
+/// The same for a file that an option names; kUsage errors begin with that name.
+[[nodiscard]] Result<void> write_for_option(const std::string& option, const std::string& path, std::string_view text);
+
 /// The document indented by two spaces, with a final newline; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] std::string indented(const Json& document);
 

@@ -297,7 +297,7 @@ class Node {
     records_.tell(WorkersSeen{views_, wall()});
   }
 
-  /// Like close_records() of cli/run_job.cc.
+  /// Like close_records() of core/run/job_run.cc.
   void finish() {
     const std::uint64_t reads = io("syscr"), writes = io("syscw");
     records_.results->finish();

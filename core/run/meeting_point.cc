@@ -1,4 +1,4 @@
-#include "meeting_point.h"
+#include "run/meeting_point.h"
 
 #include <netdb.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "launch/environment.h"
-#include "own_program.h"
+#include "run/short_program.h"
 
 namespace mprun {
 namespace {

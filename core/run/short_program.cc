@@ -1,4 +1,4 @@
-#include "own_program.h"
+#include "run/short_program.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "wait_for_shards.h"
+#include "run/wait_for_shards.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 #include "base/exit_codes.h"
 #include "os/inheritance.h"
 #include "os/uninterrupted.h"
-#include "own_program.h"
 #include "record/shard_progress.h"
+#include "run/short_program.h"
 
 namespace mprun {
 namespace {

@@ -1,4 +1,4 @@
-#include "obey_signals.h"
+#include "run/obey_signals.h"
 
 #include <csignal>
 #include <ctime>

@@ -1,13 +1,13 @@
-// Continues a run that was interrupted: what was recorded of it, and whether that still matches what it was made from.
-// Used by main (before anything is locked or launched) and by run_job.
+// The plan of a job, made before anything is locked or launched. For a run that was interrupted: what was recorded of
+// it, and whether that still matches what it was made from.
 #pragma once
 
 #include <string>
 
 #include "base/result.h"
 #include "job/resolve.h"
-#include "options.h"
 #include "record/provenance.h"
+#include "run/job_request.h"
 
 namespace mprun {
 
@@ -20,8 +20,8 @@ struct Plan {
   bool changed = false;                ///< differs from what it was made from, and that was accepted
 };
 
-/// The job that the command line names: a new one, or with `mprun resume` or --resume an existing one. Errors: those of
+/// The job that a request names: a new one, or with `mprun resume` or --resume an existing one. Errors: those of
 /// resolve(), no such run, changes that were not accepted.
-[[nodiscard]] Result<Plan> make_plan(const CommandLine& line);
+[[nodiscard]] Result<Plan> make_plan(const JobRequest& request);
 
 }  // namespace mprun

@@ -1,5 +1,5 @@
-// mprun -- COMMAND: runs a program (or N copies, as ranks) in the terminal it was started from, passes signals on and
-// its exit status through, and leaves nothing of it running.
+#include "run/program_run.h"
+
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,14 +13,12 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/exit_codes.h"
 #include "base/process_end.h"
-#include "commands.h"
 #include "engine/engine.h"
-#include "hang_watch.h"
-#include "installation.h"
+#include "job/resolve.h"
 #include "launch/environment.h"
 #include "launch/teardown.h"
-#include "obey_signals.h"
 #include "os/dead_mans_switch.h"
 #include "os/fd.h"
 #include "os/process.h"
@@ -30,6 +28,10 @@
 #include "report/hang_report.h"
 #include "report/safe_text.h"
 #include "report/terminal.h"
+#include "run/hang_watch.h"
+#include "run/installation.h"
+#include "run/obey_signals.h"
+#include "run/resolve_request.h"
 
 namespace mprun {
 namespace {
@@ -41,20 +43,20 @@ constexpr int kChanges = WEXITED | WSTOPPED | WCONTINUED;  // of a child
 
 class Program : private EngineOwner {
  public:
-  Program(const CommandLine& line, const Guard& guard, ProgramSpec spec, ProgramObserver* observer)
-      : argv_(line.program),
-        quiet_(line.quiet),
-        verbose_(line.verbose),
+  Program(const JobRequest& request, const Guard& guard, ProgramSpec spec, ProgramObserver* observer)
+      : argv_(request.program),
+        quiet_(request.quiet),
+        verbose_(request.verbose),
         spec_(std::move(spec)),
         guard_(guard),
         copies_(spec_.copies),
         ports_(copies_ > 1 ? find_free_port() : 0),
         observer_(observer) {}
 
-  int run() {
+  Result<int> run() {
     environment_ = observer_ != nullptr ? observer_->environment : own_environment();
     if (copies_ > 1) add_rank_defaults(&environment_);
-    if (auto prepared = prepare_adapters(); !prepared) return report_error(prepared.error());
+    if (auto prepared = prepare_adapters(); !prepared) return prepared.error();
     bool not_executable = false;
     const auto path = environment_.find("PATH");
     const std::string file =
@@ -297,10 +299,10 @@ class Program : private EngineOwner {
 
 }  // namespace
 
-int run_program(const CommandLine& line, const Guard& guard, ProgramObserver* observer) {
-  auto program = resolve_program(line.layer, current_directory());
-  if (!program) return report_error(program.error());
-  return Program(line, guard, std::move(*program), observer).run();
+Result<int> run_program(const JobRequest& request, const Guard& guard, ProgramObserver* observer) {
+  auto program = resolve_program(request.layer, current_directory());
+  if (!program) return program.error();
+  return Program(request, guard, std::move(*program), observer).run();
 }
 
 }  // namespace mprun

@@ -1,4 +1,4 @@
-#include "installation.h"
+#include "run/installation.h"
 
 #include <fcntl.h>
 #include <sys/auxv.h>

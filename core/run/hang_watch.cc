@@ -1,4 +1,4 @@
-#include "hang_watch.h"
+#include "run/hang_watch.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "job_tasks.h"
+#include "run/job_tasks.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>

@@ -1,4 +1,4 @@
-#include "resume.h"
+#include "run/plan.h"
 
 #include <unistd.h>
 
@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "commands.h"
 #include "job/redact.h"
 #include "json/json.h"
 #include "record/block_directory.h"
 #include "record/earlier_run.h"
 #include "record/journal.h"
 #include "record/run_directory.h"
-#include "version.h"
+#include "run/resolve_request.h"
+#include "run/version.h"
 
 namespace mprun {
 namespace {
@@ -61,17 +61,17 @@ void add_losses(const JobSpec& spec, const EarlierSessions& earlier, std::vector
 }
 
 /// The current spec, if it differs from the recorded one. nullopt: it does not, or cannot be found any more.
-Result<std::optional<Resolved>> changed_spec(const CommandLine& line, const EarlierSessions& earlier) {
+Result<std::optional<Resolved>> changed_spec(const JobRequest& request, const EarlierSessions& earlier) {
   const Provenance& origin = earlier.origin;
   if (origin.spec_path.empty() || access(origin.spec_path.c_str(), R_OK) != 0) return std::optional<Resolved>();
   auto spec = read_document(origin.spec_path, origin.directory);
   if (!spec) return spec.error();
   if (digest_of(spec->text) == origin.spec_digest) return std::optional<Resolved>();
-  CommandLine then;
+  JobRequest then;
   then.spec_path = origin.spec_path;
   then.layer = {"the command line of then", origin.directory, "", origin.options, {}, true};
-  then.layer.value.merge_patch(line.layer.value);
-  auto resolved = resolve_command_line(then);
+  then.layer.value.merge_patch(request.layer.value);
+  auto resolved = resolve_request(then);
   if (!resolved) return resolved.error();
   return std::optional(std::move(*resolved));
 }
@@ -83,7 +83,7 @@ std::string absolute(const std::string& path) {
   return whole.string();
 }
 
-Provenance trace_provenance(const CommandLine& line, const JobSpec& spec, const std::string& spec_path) {
+Provenance trace_provenance(const JobRequest& request, const JobSpec& spec, const std::string& spec_path) {
   std::string text;
   const bool readable = !spec_path.empty() && spec_path != "-";
   if (readable) {
@@ -92,7 +92,7 @@ Provenance trace_provenance(const CommandLine& line, const JobSpec& spec, const 
   Provenance origin = provenance_of(spec, readable ? absolute(spec_path) : "", text);
   origin.mprun = version();
   origin.directory = current_directory();
-  origin.options = line.layer.value;
+  origin.options = request.layer.value;
   job::redact_env(spec.redact, &origin.options);
   return origin;
 }
@@ -107,7 +107,7 @@ void take_secrets(const Provenance& origin, Json* recorded) {
   }
 }
 
-Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, std::optional<Resolved> given) {
+Result<Plan> plan_to_go_on(const JobRequest& request, const std::string& run_dir, std::optional<Resolved> given) {
   const auto earlier = read_journal(run_dir, [](const JobEvent&) {});
   if (!earlier) return earlier.error();
   auto recorded = read_document(run_dir + "/job.json", run_dir);
@@ -115,7 +115,7 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
   const Json then = recorded->value;
   std::vector<std::string> changes;
   if (!given) {
-    auto changed = changed_spec(line, *earlier);
+    auto changed = changed_spec(request, *earlier);
     if (!changed) return changed.error();
     given = std::move(*changed);
   }
@@ -125,7 +125,7 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
     plan.resolved = std::move(*given);
   } else {
     take_secrets(earlier->origin, &recorded->value);
-    auto resolved = resolve_recorded(std::move(*recorded), line);
+    auto resolved = resolve_recorded(std::move(*recorded), request);
     if (!resolved) return resolved.error();
     plan.resolved = std::move(*resolved);
   }
@@ -133,29 +133,29 @@ Result<Plan> plan_to_go_on(const CommandLine& line, const std::string& run_dir, 
   plan.resolved.spec.name = earlier->origin.job;
   plan.goes_on = true;
   plan.certain = certain_bytes(*earlier);
-  const std::string spec_path = line.subcommand == Subcommand::kResume ? earlier->origin.spec_path : line.spec_path;
-  plan.origin = trace_provenance(line, plan.resolved.spec, spec_path);
+  const std::string spec_path = request.continues_run ? earlier->origin.spec_path : request.spec_path;
+  plan.origin = trace_provenance(request, plan.resolved.spec, spec_path);
   for (std::string& change : changed_files(earlier->origin, plan.origin)) changes.push_back(std::move(change));
   add_losses(plan.resolved.spec, *earlier, &changes);
   plan.changed = !changes.empty();
-  if (plan.changed && !line.accept_changes) return changes_error(run_dir, changes);
+  if (plan.changed && !request.accept_changes) return changes_error(run_dir, changes);
   return plan;
 }
 
-Result<Plan> plan_to_resume(const CommandLine& line) {
-  const std::string run_dir = absolute(line.run_dir);
+Result<Plan> plan_to_resume(const JobRequest& request) {
+  const std::string run_dir = absolute(request.run_dir);
   if (auto found = RunDirectory::find(run_dir); !found) return found.error();
   auto recorded = read_document(run_dir + "/job.json", run_dir);
   const auto unborn = RunDirectory::remove_unstarted(run_dir);
   if (!unborn) return unborn.error();
-  if (!*unborn) return plan_to_go_on(line, run_dir, std::nullopt);
+  if (!*unborn) return plan_to_go_on(request, run_dir, std::nullopt);
   if (!recorded) return usage_error("the run in " + run_dir + " was killed before it began; run the job again");
-  auto resolved = resolve_recorded(std::move(*recorded), line);
+  auto resolved = resolve_recorded(std::move(*recorded), request);
   if (!resolved) return resolved.error();
   Plan plan;
   plan.resolved = std::move(*resolved);
   plan.resolved.spec.output_dir = run_dir;
-  plan.origin = trace_provenance(line, plan.resolved.spec, "");
+  plan.origin = trace_provenance(request, plan.resolved.spec, "");
   return plan;
 }
 
@@ -174,30 +174,30 @@ Result<void> check_directory_of_shards(const JobSpec& spec) {
 
 }  // namespace
 
-Result<Plan> make_plan(const CommandLine& line) {
-  if (line.subcommand == Subcommand::kResume) return plan_to_resume(line);
-  auto resolved = resolve_command_line(line);
+Result<Plan> make_plan(const JobRequest& request) {
+  if (request.continues_run) return plan_to_resume(request);
+  auto resolved = resolve_request(request);
   if (!resolved) return resolved.error();
-  if (!resolved->spec.shard && line.layer.value.value("balance", "static") == "dynamic") {
+  if (!resolved->spec.shard && request.layer.value.value("balance", "static") == "dynamic") {
     return usage_error(
         "--balance dynamic shares tasks between several mprun, and nothing says which this one is\n"
         "  use --shard I/N, srun, a job array, or mprun submit");
   }
   if (auto fits = check_directory_of_shards(resolved->spec); !fits) return fits.error();
   const std::string& run_dir = resolved->spec.output_dir;
-  if (line.resume && run_dir.empty()) {
+  if (request.resume && run_dir.empty()) {
     return usage_error("--resume needs the run directory by name: --output DIR\n  or use `mprun resume RUN_DIR`");
   }
   std::error_code error;
-  const bool goes_on = line.resume || resolved->spec.goes_on;
+  const bool goes_on = request.resume || resolved->spec.goes_on;
   if (goes_on && std::filesystem::exists(run_dir, error) && !std::filesystem::is_empty(run_dir, error)) {
     const std::string path = absolute(run_dir);
     const auto unborn = RunDirectory::remove_unstarted(path);
     if (!unborn) return unborn.error();
-    if (!*unborn) return plan_to_go_on(line, path, std::move(*resolved));
+    if (!*unborn) return plan_to_go_on(request, path, std::move(*resolved));
   }
   Plan plan;
-  plan.origin = trace_provenance(line, resolved->spec, line.spec_path);
+  plan.origin = trace_provenance(request, resolved->spec, request.spec_path);
   plan.resolved = std::move(*resolved);
   return plan;
 }

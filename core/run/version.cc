@@ -1,4 +1,4 @@
-#include "version.h"
+#include "run/version.h"
 
 #include <string_view>
 

@@ -1,0 +1,235 @@
+#include "run/job_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+
+#include "base/exit_codes.h"
+#include "os/process.h"
+#include "run/hang_watch.h"
+#include "run/installation.h"
+#include "run/job_records.h"
+#include "run/meeting_point.h"
+#include "run/open_files.h"
+#include "run/resolve_request.h"
+
+namespace mprun {
+namespace {
+
+/// Whether progress is shown.
+bool shows_progress(const JobSpec& spec, const JobRequest& request) {
+  return spec.progress == ProgressMode::kAlways || (spec.progress == ProgressMode::kAuto && !request.quiet);
+}
+
+/// Decides what happens with more workers than tasks, or than the system allows.
+Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
+  const auto total = inputs.total();
+  if (spec->kind != JobKind::kRanks && total && *total < static_cast<std::uint64_t>(spec->processes)) {
+    spec->processes = std::max(1, static_cast<int>(*total));
+    decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
+  }
+  const rlimit limit = limits_of(RLIMIT_NOFILE);
+  const auto workers = static_cast<std::uint64_t>(spec->processes);
+  const std::uint64_t most = most_workers(limit.rlim_cur);
+  if (workers > most) {
+    return usage_error("/processes: " + std::to_string(workers) + " workers need " +
+                       std::to_string(open_files_for(workers)) + " open files, the limit is " +
+                       std::to_string(limit.rlim_cur) + "\n  " +
+                       (most > 0 ? "use --processes " + std::to_string(most) + " or fewer, or " : "") +
+                       "raise the limit (ulimit -Hn)");
+  }
+  return {};
+}
+
+/// A human-readable name of the place where this shard runs.
+std::string place_name(const Allocation& allocation) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (!allocation.node.empty() || gethostname(host.data(), host.size() - 1) != 0) return allocation.node;
+  return host.data();
+}
+
+/// Reports before the job, not after it, that the file cannot be written.
+Result<void> check_junit(const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code error;
+  const std::string folder = std::filesystem::absolute(path, error).parent_path().string();
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return usage_error("--junit: " + path + " cannot be written: " + folder + ": " + std::strerror(errno));
+}
+
+class JobRun {
+ public:
+  JobRun(const JobRequest& request, Plan plan, const Guard& guard)
+      : request_(request), plan_(std::move(plan)), spec_(plan_.resolved.spec), guard_(guard) {}
+
+  Result<int> run() {
+    if (auto ready = prepare(); !ready) return ready.error();
+    if (auto reopened = reopen_run(); !reopened) return reopened.error();
+    int stopped_by = 0;
+    auto pulled = pull_first_input(&stopped_by);
+    if (stopped_by != 0) return exit_code_of_signal(stopped_by);
+    if (!pulled) return pulled.error();
+    if (auto opened = open_run(); !opened) return opened.error();
+    announce();
+    const auto left = has_work();
+    if (!left) return left.error();
+    if (!*left) return close_finished(records_, earlier_, *directory_, request_);
+    const auto outcome = supervise();
+    if (!outcome) return outcome.error();
+    return close_records(records_, *outcome, *directory_, request_);
+  }
+
+ private:
+  Result<void> prepare() {
+    auto installation = find_installation();
+    if (!installation) return installation.error();
+    installation_ = std::move(*installation);
+    if (auto writable = check_junit(request_.junit); !writable) return writable;
+    open_files_ = raise_open_files();
+    if (spec_.kind == JobKind::kRanks && spec_.shard.value_or(Shard{}).count > 1) {
+      if (auto met = agree_on_meeting_point(&spec_.allocation); !met) return met;
+    }
+    auto tasks = open_tasks(spec_);
+    if (!tasks) return tasks.error();
+    tasks_ = std::move(*tasks);
+    return {};
+  }
+
+  void enter(RunDirectory directory) {
+    directory_ = std::move(directory);
+    guard_.keep_open(directory_->lock_fd());
+    records_.tensors = std::make_unique<TensorFiles>(directory_->path(), tasks_.all, tasks_.rows);
+  }
+
+  // Where the run goes on: what its earlier sessions left.
+  Result<void> reopen_run() {
+    if (!plan_.goes_on) return {};
+    auto found = RunDirectory::reopen(spec_.output_dir);
+    if (!found) return found.error();
+    enter(std::move(*found));
+    auto read = read_earlier(request_, plan_, tasks_, *directory_, records_.tensors.get());
+    if (!read) return read.error();
+    earlier_ = std::move(*read);
+    return {};
+  }
+
+  // A job without inputs launches nothing. Shards that share tasks have none before they claim some.
+  Result<void> pull_first_input(int* stopped_by) {
+    shares_tasks_ = spec_.shard && spec_.balance == Balance::kDynamic;
+    if (shares_tasks_) return {};
+    auto first = pull_first(tasks_, earlier_.results.ended, guard_, shows_progress(spec_, request_), stopped_by);
+    if (!first) return first.error();
+    first_ = std::move(*first);
+    return {};
+  }
+
+  Result<void> open_run() {
+    if (auto fits = fit_processes(&spec_, *tasks_.inputs, &plan_.resolved.decisions); !fits) return fits;
+    auto shared =
+        SharedTensors::create(spec_.shared, spec_.output_dir.empty() ? current_directory() : spec_.output_dir);
+    if (!shared) return shared.error();
+    shared_.emplace(std::move(*shared));
+    records_.shared = &*shared_;
+    if (!directory_) {
+      auto created = RunDirectory::create(spec_, plan_.resolved.merged);
+      if (!created) return created.error();
+      enter(std::move(*created));
+    }
+    return open_records(request_, plan_, *directory_, earlier_, tasks_.mine, guard_, &records_);
+  }
+
+  void announce() {
+    if (spec_.shard) records_.journal->record_place(place_name(spec_.allocation), spec_.allocation.job_id);
+    for (const Decision& decision : plan_.resolved.decisions) {
+      const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
+      records_.report->on_event(Notice{Notice::Kind::kExplain, text});
+    }
+    if (spec_.shard && !request_.quiet) {
+      const std::string source = spec_.allocation.shard_source;
+      records_.report->print("mprun: " + describe_shard(spec_, tasks_) + (source.empty() ? "" : ", from " + source) +
+                             "\n");
+    }
+    if (directory_->warning()) records_.report->on_event(Notice{Notice::Kind::kWarning, *directory_->warning()});
+  }
+
+  Result<bool> has_work() {
+    auto blocks = share_tasks(spec_, tasks_, earlier_.results, earlier_.any, records_.results.get());
+    if (!blocks) return blocks.error();
+    records_.blocks = std::move(*blocks);
+    if (!shares_tasks_) return !first_.text.empty();
+    return records_.blocks->next(monotonic_now()) || !records_.blocks->all_done();
+  }
+
+  [[nodiscard]] Environment environment() const {
+    Environment environment = own_environment();
+    environment.erase(kSharedVariable);  // of a job around this one
+    if (!spec_.shared.empty()) environment[kSharedVariable] = shared_->variable();
+    return environment;
+  }
+
+  std::optional<Error> failure_of_records() {
+    records_.warn(records_.results->take_warnings());
+    if (records_.blocks) records_.warn(records_.blocks->take_warnings());
+    return records_.blocks && records_.blocks->failure() ? records_.blocks->failure() : records_.results->failure();
+  }
+
+  Result<JobOutcome> supervise() {
+    auto watch = HangWatch::create(spec_.watch, guard_, directory_->path());
+    if (!watch) return watch.error();
+    Supervisor::Setup setup;
+    setup.spec = &spec_;
+    setup.inputs = tasks_.inputs.get();
+    setup.all_tasks = tasks_.all;
+    setup.in_batch_job = spec_.allocation.slurm;
+    setup.first_input = std::move(first_.text);
+    setup.first_task = first_.task;
+    setup.shared_tasks = records_.blocks.get();
+    setup.earlier = earlier_.results.counts;
+    if (earlier_.any || spec_.shard) {
+      setup.ended_earlier = [this](TaskId task) { return !tasks_.mine.has(task) || earlier_.results.ended.has(task); };
+    }
+    setup.environment = environment();
+    setup.run_dir = directory_->path();
+    setup.bootstrap = installation_.bootstrap;
+    setup.adapters = installation_.adapters;
+    setup.open_files = open_files_;
+    setup.guard = guard_;
+    setup.sinks = records_.sinks();
+    setup.failure = [this] { return failure_of_records(); };
+    setup.check_tensors = [this](TaskId task, std::string_view input, std::string_view claims) {
+      return records_.tensors->check(task, input, claims);
+    };
+    setup.tensor_bytes = [this, before = records_.tensors->bytes()] { return records_.tensors->bytes() - before; };
+    setup.watch = watch->get();
+    if (request_.log_events) setup.event_log = directory_->path() + "/events.log";
+    setup.on_user_signal = [this, &watch] { records_.report->print((*watch)->inspect()); };
+    return Supervisor(std::move(setup)).run();
+  }
+
+  const JobRequest& request_;
+  Plan plan_;
+  JobSpec& spec_;  ///< of the plan
+  const Guard& guard_;
+  Installation installation_;
+  std::optional<rlimit> open_files_;
+  Tasks tasks_;
+  bool shares_tasks_ = false;
+  FirstInput first_;
+  JobRecords records_;
+  Earlier earlier_;
+  std::optional<RunDirectory> directory_;
+  std::optional<SharedTensors> shared_;
+};
+
+}  // namespace
+
+Result<int> run_job(const JobRequest& request, Plan plan, const Guard& guard) {
+  return JobRun(request, std::move(plan), guard).run();
+}
+
+}  // namespace mprun
