@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "launch/teardown.h"
 #include "os/fd.h"
 #include "os/process.h"
+#include "os/signal_set.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_ref.h"
 
@@ -39,9 +41,7 @@ void pass_on(const siginfo_t& got, bool terminal_shared, const ProcessRef& super
 
 // A program's supervisor asks for it when the program has stopped, so that our parent sees the same stop.
 void stop_by(int number) {
-  sigset_t only;
-  sigemptyset(&only);
-  sigaddset(&only, number);
+  const sigset_t only = signal_set(number);
   raise(number);
   sigprocmask(SIG_UNBLOCK, &only, nullptr);  // here we stop, until we are continued
   sigprocmask(SIG_BLOCK, &only, nullptr);
@@ -49,7 +49,7 @@ void stop_by(int number) {
 
 int exit_code_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return info.si_status;
-  for (const int asked : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int asked : kEndSignals) {
     if (info.si_status == asked)
       return exit_code_of_signal(asked);  // these have their default action once it closes its records
   }
@@ -96,12 +96,11 @@ int watch_over(const ProcessRef& supervisor, bool terminal_shared) {
 }  // namespace
 
 sigset_t taken_signals(bool of_program) {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD}) sigaddset(&set, number);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
+  sigset_t set = signal_set(std::array{SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD});
+  for (const int number : kEndSignals) {
     if (of_program || !is_ignored(number)) sigaddset(&set, number);
   }
+  if (of_program || !is_ignored(SIGTSTP)) sigaddset(&set, SIGTSTP);
   for (const int number : {SIGTTIN, SIGTTOU}) {
     if (of_program) sigaddset(&set, number);
   }

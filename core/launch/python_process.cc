@@ -19,12 +19,6 @@ namespace {
 
 constexpr int kChannelNumber = 3, kResultsNumber = 4, kClaimsNumber = 5;
 
-// Opened once per process of mprun; every child gets it as its standard input.
-int null_device() {
-  static const Fd device = open_fd("/dev/null", O_RDWR);
-  return device.get();
-}
-
 // The settings by which a process puts a task's tensors where they belong.
 std::string tensors_config(const LaunchPlan& plan) {
   const auto number = [](std::optional<std::uint64_t> n) { return n ? std::to_string(*n) : std::string("null"); };

@@ -114,7 +114,7 @@ void signal_descendants(int signal) {
 namespace {
 
 /// Whether a child is only waiting to be reaped.
-bool has_ended(pid_t child) {
+bool is_to_be_reaped(pid_t child) {
   siginfo_t info{};
   const auto look = [&] { return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT); };
   return uninterrupted(look) == 0 && info.si_pid == child;
@@ -186,7 +186,7 @@ class Killer {
     reap();
     do {
       for (const pid_t pid : children()) {
-        if (spared_.count(pid) != 0 || has_ended(pid)) continue;
+        if (spared_.count(pid) != 0 || is_to_be_reaped(pid)) continue;
         ProcessRef::of_child(pid).signal(SIGKILL);
         if (killed_.insert(pid).second) last_restless_ = monotonic_now();
       }

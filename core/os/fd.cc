@@ -59,6 +59,11 @@ Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode) {
   return Fd(uninterrupted([&] { return openat(folder, path.c_str(), flags | O_CLOEXEC, mode); }));
 }
 
+int null_device() {
+  static const Fd device = open_fd("/dev/null", O_RDWR);
+  return device.get();
+}
+
 Result<Fd> open_file(const std::string& path, int flags, unsigned mode) {
   Fd fd = open_fd(path, flags, mode);
   if (!fd) return system_error("cannot open " + path, errno);

@@ -63,6 +63,9 @@ inline constexpr mode_t kPrivateFolder = 0700;
 [[nodiscard]] Fd open_fd(const std::string& path, int flags, unsigned mode = 0666);
 [[nodiscard]] Fd open_fd_at(int folder, const std::string& path, int flags, unsigned mode = 0666);
 
+/// /dev/null, for reading and writing; opened once, for all.
+[[nodiscard]] int null_device();
+
 /// open(2) with O_CLOEXEC; `flags` and `mode` as there. The error names the path.
 [[nodiscard]] Result<Fd> open_file(const std::string& path, int flags, unsigned mode = 0666);
 

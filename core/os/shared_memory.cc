@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +51,12 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 
 SharedMemory::~SharedMemory() {
   if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+bool SharedMemory::is_mapping(std::uint64_t device, std::uint64_t inode) const {
+  struct stat info {};
+  if (fstat(fd(), &info) != 0) return false;
+  return info.st_ino == inode && (std::uint64_t{major(info.st_dev)} << 32U | minor(info.st_dev)) == device;
 }
 
 }  // namespace mprun

@@ -28,6 +28,8 @@ class SharedMemory {
   ~SharedMemory();
 
   [[nodiscard]] int fd() const { return file_.get(); }
+  /// Whether a mapping of /proc/PID/maps with this device (major << 32 | minor) and inode maps it.
+  [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const;
   [[nodiscard]] void* data() const { return data_; }  ///< at the beginning of a page
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;  // version 1 says so by its size
 
-std::optional<std::uint64_t> number_in(const std::string& path) {
+std::optional<std::uint64_t> first_number(const std::string& path) {
   const std::string text = file_contents(path);
   std::uint64_t value = 0;
   TextScan scan(text);
@@ -26,8 +26,8 @@ struct Names {
 
 /// What a control group leaves; the page cache, which the kernel can take back, counts as free.
 void look_at(const std::string& folder, const Names& names, const std::string& group, MemoryRoom* room) {
-  const auto limit = number_in(folder + "/" + names.limit);
-  const auto used = number_in(folder + "/" + names.used);
+  const auto limit = first_number(folder + "/" + names.limit);
+  const auto used = first_number(folder + "/" + names.used);
   if (!limit || !used || *limit >= kUnlimited) return;
   const std::uint64_t cache = number_after(file_contents(folder + "/memory.stat"), names.cache).value_or(0);
   const std::uint64_t kept = *used - std::min(*used, cache);

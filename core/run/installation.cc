@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "os/shared_memory.h"
+
 namespace mprun {
 
 namespace {
@@ -31,7 +33,7 @@ Result<Installation> find_installation() {
   std::string plain = folder;
   if (plain.find_first_of(" :") != std::string::npos) {
     found.folder = open_fd(plain, O_PATH | O_DIRECTORY);
-    plain = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(found.folder.get());
+    plain = path_of_descriptor(found.folder.get());
   }
   found.adapters.preload = plain + "/libmprun_preload.so";
   found.adapters.site = plain + "/python/site";

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "os/fd.h"
+#include "os/signal_set.h"
 #include "os/text_backlog.h"
 #include "os/uninterrupted.h"
 
@@ -23,9 +24,7 @@ namespace {
 int wait_for_input(int fd, const Guard& guard, bool reports_wait) {
   constexpr Nanos kLongestSilence = 300 * kNanosPerSecond;
   Nanos silence = (isatty(STDERR_FILENO) != 0 ? 1 : 10) * kNanosPerSecond;
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&set, number);
+  const sigset_t set = signal_set(kEndSignals);
   const Fd signals(signalfd(-1, &set, SFD_CLOEXEC));
   std::array<pollfd, 3> waits{pollfd{fd, POLLIN, 0}, pollfd{signals.get(), POLLIN, 0}, pollfd{guard.alive_fd, 0, 0}};
   const auto wait = [&] {

@@ -25,11 +25,10 @@ Result<ProgramText> run_program_for_text(std::vector<std::string> argv) {
   if (argv.front().empty()) return usage_error("there is no " + name + " on PATH: is this a machine of the cluster?");
   auto pipe = make_pipe();
   if (!pipe) return pipe.error();
-  const Fd null = open_fd("/dev/null", O_RDONLY);
   SpawnPlan plan;
   plan.argv = std::move(argv);
   plan.env = flatten(environment, {});
-  plan.fds = {{null.get(), STDIN_FILENO}, {pipe->write.get(), STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
+  plan.fds = {{null_device(), STDIN_FILENO}, {pipe->write.get(), STDOUT_FILENO}, {STDERR_FILENO, STDERR_FILENO}};
   SpawnFailure failure;
   const pid_t pid = spawn_process(plan, &failure);
   if (pid < 0) return system_error("cannot start " + name, failure.error_number);

@@ -27,11 +27,6 @@ std::int64_t size_of(int fd) {
   return fstat(fd, &info) == 0 ? info.st_size : 0;
 }
 
-int null_input() {
-  static const Fd device = open_fd("/dev/null", O_RDONLY);
-  return device.get();
-}
-
 void replace_all(std::string* text, std::string_view what, std::string_view with) {
   for (std::size_t at = text->find(what); at != std::string::npos; at = text->find(what, at + with.size())) {
     text->replace(at, what.size(), with);
@@ -109,7 +104,7 @@ void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   if (ranks) own.merge(rank_environment(*plan_.spec, number, master_port_));
   spawn.env = flatten(plan_.environment, own);
   spawn.directory = plan_.spec->working_directory;
-  spawn.fds = {{null_input(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
+  spawn.fds = {{null_device(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
   spawn.open_files = plan_.open_files;
   spawn.inheritance = job_inheritance(*plan_.spec);
   slot.out_begin = size_of(slot.out.get());

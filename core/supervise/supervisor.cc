@@ -12,6 +12,7 @@
 
 #include "base/exit_codes.h"
 #include "launch/teardown.h"
+#include "os/signal_set.h"
 #include "os/uninterrupted.h"
 #include "supervise/cause_text.h"
 #include "supervise/pace.h"
@@ -341,9 +342,7 @@ void Supervisor::on_warning(int number) {
 // A worker may have died of a signal that is on its way to us as well.
 void Supervisor::await_own_sigterm(const ProcessEnd& end) {
   if (!setup_.in_batch_job || end.signal != SIGTERM || stop_signal_ != 0) return;
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
+  const sigset_t set = signal_set(SIGTERM);
   if (sigtimedwait(&set, nullptr, &kSameSignal) == SIGTERM) on_warning(SIGTERM);
 }
 

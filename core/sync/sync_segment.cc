@@ -46,15 +46,7 @@ Result<SyncSegment> SyncSegment::create() {
   return segment;
 }
 
-std::string SyncSegment::path() const {
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(memory_.fd());
-}
-
-bool SyncSegment::is_mapping(std::uint64_t device, std::uint64_t inode) const {
-  struct stat info {};
-  if (fstat(memory_.fd(), &info) != 0) return false;
-  return info.st_ino == inode && (std::uint64_t{major(info.st_dev)} << 32U | minor(info.st_dev)) == device;
-}
+std::string SyncSegment::path() const { return path_of_descriptor(memory_.fd()); }
 
 template <typename Body>
 Body* SyncSegment::at(std::uint64_t offset) const {

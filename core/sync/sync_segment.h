@@ -49,7 +49,9 @@ class SyncSegment {
   /// The word at an offset; nullopt: threads cannot wait for that.
   [[nodiscard]] std::optional<SyncWord> find_word(std::uint64_t offset) const;
   /// Whether a mapping in /proc/PID/maps maps this memory.
-  [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const;
+  [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const {
+    return memory_.is_mapping(device, inode);
+  }
   /// For tests: the memory itself.
   [[nodiscard]] mprun_sync* memory() const { return static_cast<mprun_sync*>(memory_.data()); }
 

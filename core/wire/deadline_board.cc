@@ -53,10 +53,4 @@ std::vector<Deadline> DeadlineBoard::read() const {
   return running;
 }
 
-bool DeadlineBoard::is_mapping(std::uint64_t device, std::uint64_t inode) const {
-  struct stat info {};
-  if (fstat(memory_.fd(), &info) != 0) return false;
-  return info.st_ino == inode && (std::uint64_t{major(info.st_dev)} << 32 | minor(info.st_dev)) == device;
-}
-
 }  // namespace mprun

@@ -29,7 +29,9 @@ class DeadlineBoard {
   /// The deadlines that are set now.
   [[nodiscard]] std::vector<Deadline> read() const;
   /// Whether a mapping in /proc/PID/maps maps this board.
-  [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const;
+  [[nodiscard]] bool is_mapping(std::uint64_t device, std::uint64_t inode) const {
+    return memory_.is_mapping(device, inode);
+  }
 
  private:
   explicit DeadlineBoard(SharedMemory memory) : memory_(std::move(memory)) {}
