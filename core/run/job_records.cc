@@ -8,6 +8,7 @@
 #include "record/atomic_file.h"
 #include "report/run_report.h"
 #include "run/obey_signals.h"
+#include "run/resolve_request.h"
 #include "supervise/command_pool.h"
 
 namespace mprun {
@@ -139,7 +140,7 @@ Result<void> write_junit(const std::string& run_dir, const std::string& path) {
 
 std::string shown_path(const std::string& path) {
   std::error_code error;
-  const auto relative = std::filesystem::relative(path, error);
+  const auto relative = std::filesystem::relative(path, current_directory(), error);
   return error || relative.string().rfind("../", 0) == 0 ? path : relative.string();
 }
 

@@ -36,8 +36,8 @@ std::string_view role_of(JobKind kind) {
 Supervisor::Supervisor(Setup setup)
     : setup_(std::move(setup)),
       policy_(policy_of(*setup_.spec, setup_.inputs->total())),
-      held_(static_cast<std::size_t>(setup_.spec->processes)),
-      usage_(proc_.get(), setup_.spec->processes) {
+      inputs_(setup_.spec->processes),
+      vital_signs_(*setup_.spec) {
   policy_.earlier = setup_.earlier;
   policy_.shares_inputs = setup_.shared_tasks != nullptr;
   if (policy_.shares_inputs) policy_.total.reset();  // how many will be ours is not known
@@ -88,7 +88,6 @@ Result<void> Supervisor::prepare() {
     if (!log) return log.error();
     event_log_.emplace(std::move(*log));
   }
-  begin_memory_watch();
   return {};
 }
 
@@ -105,7 +104,7 @@ void Supervisor::loop_until_over() {
     if (give_up && monotonic_now() > *give_up) return;
     const Nanos now = monotonic_now();
     look_at_memory(now);
-    look_at_usage(now);
+    report_workers(now);
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
@@ -140,21 +139,35 @@ void Supervisor::wind_down() {
 
 // --- events in, actions out ---
 
-void Supervisor::post(const Event& event) {
-  posted_.push_back(event);
+void Supervisor::post(const Event& event, Ending ending) {
+  posted_.emplace_back(event, std::move(ending));
   if (stepping_) return;
   stepping_ = true;
   while (!posted_.empty()) {
-    const TimedEvent next{monotonic_now(), posted_.front()};
+    auto [next, its_ending] = std::move(posted_.front());
     posted_.pop_front();
-    actions_.clear();
-    scheduler_->step(next.event, next.at, &actions_);
-    if (event_log_) write_down(next);
-    for (std::size_t i = 0; i < actions_.size(); ++i) {
-      std::visit([this](auto& wanted) { perform(wanted); }, actions_[i]);
-    }
+    step({monotonic_now(), next}, &its_ending);
   }
   stepping_ = false;
+}
+
+void Supervisor::step(const TimedEvent& event, Ending* ending) {
+  actions_.clear();
+  scheduler_->step(event.event, event.at, &actions_);
+  if (event_log_) write_down(event);
+  for (std::size_t i = 0; i < actions_.size(); ++i) {
+    if (const auto* ended = std::get_if<action::EndTask>(&actions_[i])) {
+      end_task(*ended, *ending);
+    } else if (const auto* again = std::get_if<action::RetryTask>(&actions_[i])) {
+      retry_task(*again, ending);
+    } else {
+      std::visit(
+          [this](auto& wanted) {
+            if constexpr (requires { perform(wanted); }) perform(wanted);
+          },
+          actions_[i]);
+    }
+  }
 }
 
 void Supervisor::write_down(const TimedEvent& event) {
@@ -185,25 +198,21 @@ void Supervisor::perform(action::Signal& wanted) {
 
 void Supervisor::on_gone(int slot, const Departure& gone) {
   await_own_sigterm(gone.end);
-  gone_end_ = gone.end;
-  gone_why_ = gone.why.empty() ? "" : gone.why + memory_text(gone.end);
-  gone_log_ = gone.log;
-  const bool unused = held(slot).empty() || !gone.started;           // of use where the job ends because of such deaths
-  if (!gone.why.empty() && unused && !scheduler_->start_failed()) {  // else it was ended for that
+  Ending ending;
+  ending.gone = gone;
+  if (!gone.why.empty()) ending.gone.why += vital_signs_.memory_text(gone.end);
+  const bool idle = inputs_.has_none(slot);
+  // Of use where the job ends because of such deaths; else it was ended for that.
+  if (!gone.why.empty() && (idle || !gone.started) && !scheduler_->start_failed()) {
     const auto hung = hung_.find(slot);
-    const std::string when = held(slot).empty() ? "while it was starting" : "before it began its first task";
-    start_death_ = hung == hung_.end() ? gone_why_ + " " + when
+    const std::string when = idle ? "while it was starting" : "before it began its first task";
+    start_death_ = hung == hung_.end() ? ending.gone.why + " " + when
                                        : "worker " + std::to_string(slot) + ", " + when + ": " + hung->second;
     if (!gone.log.empty()) start_death_ += "\n  its last words:\n" + gone.log;
   }
-  auto lost = std::exchange(held(slot), {});
-  if (gone.started && !lost.empty()) {
-    ending_ = std::move(lost.front());
-    lost.pop_front();
-  }
-  for (Held& task : lost) back_[task.task.task] = std::move(task.input);
-  post(event::WorkerGone{slot, gone.started, may_be_from_outside(gone.end) && !gone.broke_channels});
-  gone_end_ = {};
+  ending.task = inputs_.take_all(slot, gone.started);
+  const bool from_outside = may_be_from_outside(gone.end) && !gone.broke_channels;
+  post(event::WorkerGone{slot, gone.started, from_outside}, std::move(ending));
 }
 
 void Supervisor::on_stage(int slot, std::string_view text) {
@@ -235,10 +244,9 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
 }
 
 void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) {
-  if (slots_.erase(pid) != 0) usage_.process_ended(slot, pid);
+  if (slots_.erase(pid) != 0) vital_signs_.process_ended(slot, pid);
   hosts_.erase(pid);
   stages_.erase(slot);
-  gone_pid_ = pid;
   setup_.watch->expect_end(pid);
   publish(WorkerEnded{slot, pid, role, end, expected});
   engine_->settle_locks();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -17,13 +18,12 @@
 #include "job/inputs.h"
 #include "job/spec.h"
 #include "launch/launcher.h"
-#include "procfs/memory_use.h"
-#include "procfs/oom_kills.h"
 #include "supervise/cause_text.h"
 #include "supervise/event_log.h"
 #include "supervise/phase_text.h"
 #include "supervise/scheduler.h"
-#include "supervise/usage.h"
+#include "supervise/task_inputs.h"
+#include "supervise/vital_signs.h"
 #include "supervise/worker_pool.h"
 
 namespace mprun {
@@ -70,9 +70,11 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   [[nodiscard]] Result<JobOutcome> run();
 
  private:
-  struct Held {
-    TaskAttempt task;
-    std::string input;
+  /// What the scheduler need not know of the end of a task: the task that a worker has reported, or has left.
+  struct Ending {
+    TaskInputs::Held task;
+    const TaskReport* report = nullptr;  ///< nullptr: the worker is gone
+    Departure gone;
   };
 
   // What the engine reports.
@@ -91,7 +93,9 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void on_start_failed(const std::string& reason) override;
 
   // What the scheduler wants.
-  void post(const Event& event);
+  void post(const Event& event) { post(event, Ending()); }
+  void post(const Event& event, Ending ending);
+  void step(const TimedEvent& event, Ending* ending);
   void write_down(const TimedEvent& event);
   void perform(action::ReadInputs& wanted);
   void perform(action::StartWorker& wanted);
@@ -99,8 +103,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void perform(action::TakeBack& wanted);
   void perform(action::Retire& wanted);
   void perform(action::Signal& wanted);
-  void perform(action::EndTask& wanted);
-  void perform(action::RetryTask& wanted);
+  void end_task(const action::EndTask& wanted, const Ending& ending);
+  void retry_task(const action::RetryTask& wanted, Ending* ending);
 
   [[nodiscard]] Result<void> prepare();
   void loop_until_over();
@@ -108,12 +112,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void on_warning(int number);
   void await_own_sigterm(const ProcessEnd& end);
   void report_fatal();
-  void begin_memory_watch();
   void look_at_memory(Nanos now);
-  void look_at_usage(Nanos now);
   void report_workers(Nanos now);
-  const ProcessTable& processes(Nanos now);
-  [[nodiscard]] std::string memory_text(ProcessEnd end);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
   void act_on(const HangMonitor::Finding& finding);
@@ -127,14 +127,10 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] InputSource::Pull pull_input(std::string* text);
-  void keep_input(InputSource::Pull pulled, TaskId task, std::string text);
   void read_shared(std::uint64_t count);
-  [[nodiscard]] std::string take_input(TaskId task);
-  [[nodiscard]] std::string refusal(const TaskReport& report) const;
-  template <typename Ended>
-  [[nodiscard]] std::string why_gone(const Ended& task) const;
+  [[nodiscard]] std::string refusal(const TaskReport& report, const TaskInputs::Held& task) const;
+  [[nodiscard]] std::string why_gone(int slot, Cause cause, const Ending& ending) const;
   [[nodiscard]] int exit_code() const;
-  std::deque<Held>& held(int slot) { return held_[static_cast<std::size_t>(slot)]; }
 
   Setup setup_;
   Policy policy_;
@@ -143,19 +139,12 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   std::optional<Scheduler> scheduler_;
   std::optional<EventLog> event_log_;
   bool stepping_ = false;
-  std::deque<Event> posted_;
+  std::deque<std::pair<Event, Ending>> posted_;
   std::vector<Action> actions_;
-  std::deque<std::string> fresh_;       ///< inputs of tasks never handed out, in order
-  TaskId next_input_ = 0;               ///< the task whose input is read next
-  std::map<TaskId, std::string> bad_;   ///< inputs that could not be read: the reason
-  std::map<TaskId, std::string> back_;  ///< inputs of tasks taken back or to be retried
-  std::vector<std::deque<Held>> held_;  ///< in flight, by slot
-  const TaskReport* report_ = nullptr;  ///< of the task that ends just now
-  Held ending_;                         ///< that task
-  ProcessEnd gone_end_;
-  pid_t gone_pid_ = 0;                           ///< of the process that ended last
+  TaskInputs inputs_;
+  TaskId next_input_ = 0;                        ///< the task whose input is read next
   std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, caused by tasks that have not ended
-  std::string gone_why_, gone_log_, start_death_, launch_error_;
+  std::string start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes
   std::set<pid_t> hosts_;
   std::map<int, std::string> stages_;  ///< of slots that start, -1: of the host: their current stage, in their words
@@ -164,15 +153,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   std::map<int, std::string>
       hung_;  ///< slots whose worker was killed because it hung, was too large, or took too long: why, or where
   int overdue_reports_ = 0;
-  std::unique_ptr<ProcSource> proc_ = live_proc();
-  ProcessTable processes_;
-  Nanos listed_ = 0;
-  Usage usage_;
-  Nanos next_usage_look_ = 0, last_report_ = 0;
-  Nanos measured_ = 0;               ///< wall clock
-  std::optional<MemoryUse> memory_;  ///< where a limit is set
-  Nanos next_memory_look_ = 0;
-  OomKills oom_kills_;  ///< when we looked last
+  VitalSigns vital_signs_;
+  Nanos last_report_ = 0;
   std::optional<Error> fatal_;
   bool fatal_reported_ = false;
   bool inputs_ended_ = false, waiting_for_input_ = false;

@@ -1,6 +1,7 @@
-// What the supervisor does about hangs: asks the monitor when it is time to, and acts as `watch.on_hang` says.
+// What the supervisor does about workers that hang, take too long or use too much memory.
 #include <algorithm>
 
+#include "json/words.h"
 #include "supervise/supervisor.h"
 
 namespace mprun {
@@ -17,9 +18,9 @@ void Supervisor::look_for_hangs() {
 // A slot without a process gets one as soon as there is a task for it: one to be read, to be tried again later, or to
 // be taken back from others.
 bool Supervisor::may_start_another() const {
-  if (slots_.size() >= held_.size()) return false;
+  if (slots_.size() >= static_cast<std::size_t>(inputs_.slots())) return false;
   std::uint64_t handed_out = 0;
-  for (std::size_t slot = 0; slot < held_.size(); ++slot) handed_out += scheduler_->in_flight(static_cast<int>(slot));
+  for (int slot = 0; slot < inputs_.slots(); ++slot) handed_out += scheduler_->in_flight(slot);
   return !inputs_ended_ || scheduler_->counts().read > scheduler_->counts().done() + handed_out;
 }
 
@@ -72,6 +73,21 @@ void Supervisor::report_overdue(int slot, Cause cause) {
   if (overdue_reports_++ > 0) finding.event.text = "";  // the others are in the run directory
   publish(finding.event);
   hung_[slot] = finding.stuck[process->first];
+}
+
+void Supervisor::look_at_memory(Nanos now) {
+  for (const MemoryUse::Excess& excess : vital_signs_.look_at_memory(slots_, now)) {
+    const auto worker = slots_.find(excess.worker);
+    if (worker == slots_.end()) continue;
+    const int slot = worker->second;
+    const auto task = scheduler_->current(slot);
+    const std::string user = task ? "task " + std::to_string(task->task) : "worker " + std::to_string(slot);
+    const std::string story = user + " used " + size_text(excess.bytes) + " of memory; limits.memory_per_worker is " +
+                              size_text(*setup_.spec->limits.memory_per_worker);
+    hung_[slot] = story;
+    if (!task) notice(Notice::Kind::kWarning, story + ": it was ended");
+    post(event::WorkerTooLarge{slot});
+  }
 }
 
 }  // namespace mprun

@@ -1,8 +1,11 @@
-// What the supervisor reports of the job as a whole, at least ten times a second: its progress, and what it waits for.
+// What the supervisor reports of the job as a whole, at least ten times a second: its progress, what it waits for,
+// and what each worker does and uses.
 #include "supervise/supervisor.h"
 
 namespace mprun {
 namespace {
+
+constexpr Nanos kReportEvery = 100 * kNanosPerMilli;
 
 bool reads_stdin(const InputSpec& inputs) {
   const auto* lines = std::get_if<LinesInput>(&inputs);
@@ -46,7 +49,7 @@ PhaseFacts Supervisor::phase_facts() const {
   facts.waiting_tasks = scheduler_->waiting();
   facts.needs_shared = wanted_shared_ > 0;
   if (facts.busy > 0 && facts.processes > 0) return facts;  // tasks run: the rest costs time
-  for (int slot = 0; slot < static_cast<int>(held_.size()); ++slot) {
+  for (int slot = 0; slot < inputs_.slots(); ++slot) {
     if (scheduler_->state(slot) != WorkerState::kStarting) continue;
     if (facts.starting++ == 0) facts.first_starting = slot;
   }
@@ -55,6 +58,29 @@ PhaseFacts Supervisor::phase_facts() const {
   const auto stage = host_stage != stages_.end() ? host_stage : stages_.find(facts.first_starting);
   if (stage != stages_.end()) facts.stage = stage->second;
   return facts;
+}
+
+void Supervisor::report_workers(Nanos now) {
+  const bool measured = vital_signs_.look_at_usage(slots_, now);
+  if (!measured && now - last_report_ < kReportEvery) return;
+  last_report_ = now;
+  std::vector<std::int32_t> pids(static_cast<std::size_t>(inputs_.slots()));
+  for (const auto& [pid, slot] : slots_) pids[static_cast<std::size_t>(slot)] = pid;
+  std::vector<WorkerView> workers;
+  workers.reserve(pids.size());
+  for (int slot = 0; slot < inputs_.slots(); ++slot) {
+    const auto state = scheduler_->state(slot);
+    if (!state) continue;
+    const Usage::Slot& used = vital_signs_.of(slot);
+    WorkerView view{slot, pids[static_cast<std::size_t>(slot)], *state, {}, 0, used.cpu, used.load, used.memory};
+    if (view.pid != 0 && used.stopped) view.state = WorkerState::kStopped;
+    if (const auto task = scheduler_->current(slot)) {
+      view.task = task->task;
+      view.task_seconds = to_seconds(now - scheduler_->task_started(slot));
+    }
+    workers.push_back(view);
+  }
+  publish(WorkersSeen{workers, vital_signs_.measured()});
 }
 
 }  // namespace mprun

@@ -15,11 +15,6 @@ InputSource::Pull Supervisor::pull_input(std::string* text) {
   return InputSource::Pull::kItem;
 }
 
-void Supervisor::keep_input(InputSource::Pull pulled, TaskId task, std::string text) {
-  if (pulled == InputSource::Pull::kBad) bad_[task] = std::exchange(text, "null");
-  fresh_.push_back(std::move(text));
-}
-
 void Supervisor::perform(action::ReadInputs& wanted) {
   if (setup_.shared_tasks != nullptr) {
     read_shared(wanted.count);
@@ -40,7 +35,7 @@ void Supervisor::perform(action::ReadInputs& wanted) {
     } else if (skip) {
       ++next_input_;
     } else {
-      keep_input(pulled, next_input_++, std::move(text));
+      inputs_.keep(pulled, next_input_++, std::move(text));
       ++read.count;
     }
   }
@@ -71,7 +66,7 @@ void Supervisor::read_shared(std::uint64_t count) {
     if (*next != read.first + read.count) break;
     std::string text;
     const InputSource::Pull pulled = shared.pull(&text);
-    keep_input(pulled, *next, std::move(text));
+    inputs_.keep(pulled, *next, std::move(text));
     ++read.count;
   }
   read.ended = inputs_ended_ = read.count == 0 && shared.all_done();
@@ -80,56 +75,41 @@ void Supervisor::read_shared(std::uint64_t count) {
 }
 
 void Supervisor::perform(action::Assign& wanted) {
-  std::vector<HandedTask> handed;
-  handed.reserve(wanted.tasks.size());
-  auto& queue = held(wanted.slot);
-  const std::size_t before = queue.size();
-  for (const TaskAttempt& task : wanted.tasks) queue.push_back({task, take_input(task.task)});
-  for (std::size_t i = before; i < queue.size(); ++i) handed.push_back({queue[i].task, queue[i].input});
-  pool_->assign(wanted.slot, handed);
+  pool_->assign(wanted.slot, inputs_.hand_out(wanted.slot, wanted.tasks));
 }
 
 void Supervisor::perform(action::TakeBack& wanted) {
   const std::uint32_t count = pool_->take_back(wanted.slot);
-  auto& queue = held(wanted.slot);
-  for (std::uint32_t i = 0; i < count && !queue.empty(); ++i) {
-    back_[queue.back().task.task] = std::move(queue.back().input);
-    queue.pop_back();
-  }
+  inputs_.take_back(wanted.slot, count);
   notice(Notice::Kind::kExplain,
          "took " + std::to_string(count) + " queued tasks back from worker " + std::to_string(wanted.slot));
   post(event::TakenBack{wanted.slot, count});
 }
 
 void Supervisor::on_result(int slot, const TaskReport& report) {
-  auto& queue = held(slot);
-  if (queue.empty()) return;
+  auto task = inputs_.take_oldest(slot);
+  if (!task) return;
   await_own_sigterm(report.end);
-  ending_ = std::move(queue.front());
-  queue.pop_front();
   ++results_since_wait_;
-  report_ = &report;
-  TaskReport refused = report;
-  const std::string reason = refusal(report);
+  TaskReport accepted = report;
+  const std::string reason = refusal(report, *task);
   if (!reason.empty()) {
-    refused.failed = true;
-    refused.payload = reason;
-    report_ = &refused;
+    accepted.failed = true;
+    accepted.payload = reason;
   }
-  post(event::TaskDone{slot, report_->failed, report.duration, may_be_from_outside(report.end)});
-  report_ = nullptr;
+  const event::TaskDone done{slot, accepted.failed, report.duration, may_be_from_outside(report.end)};
+  post(done, {std::move(*task), &accepted, {}});
 }
 
-// Why the outcome of the task that ends does not count, as an error object; empty if it does.
-std::string Supervisor::refusal(const TaskReport& report) const {
+// Why the outcome of a task does not count, as an error object; empty if it does.
+std::string Supervisor::refusal(const TaskReport& report, const TaskInputs::Held& task) const {
   const char* type = "InputError";
   std::optional<std::string> reason;
-  const auto bad = bad_.empty() ? bad_.end() : bad_.find(ending_.task.task);
-  if (bad != bad_.end()) {  // its input was no input: that overrides any outcome
-    reason = bad->second;
+  if (const std::string* fault = inputs_.fault_of(task.task.task)) {  // that overrides any outcome
+    reason = *fault;
   } else if (!report.failed && !report.tensors.empty()) {
     type = "TensorError";
-    reason = setup_.check_tensors(ending_.task.task, ending_.input, report.tensors);
+    reason = setup_.check_tensors(task.task.task, task.input, report.tensors);
   }
   if (!reason) return "";
   std::string text = std::string(R"({"type":")") + type + R"(","message":)";
@@ -138,45 +118,44 @@ std::string Supervisor::refusal(const TaskReport& report) const {
 }
 
 // A text that says why the worker of a task is gone; of one that took too long, where it was.
-template <typename Ended>
-std::string Supervisor::why_gone(const Ended& task) const {
-  const auto hung = hung_.find(task.slot);
-  const bool explained = task.cause == Cause::kHang || task.cause == Cause::kMemory || task.cause == Cause::kTaskLimit;
+std::string Supervisor::why_gone(int slot, Cause cause, const Ending& ending) const {
+  const auto hung = hung_.find(slot);
+  const bool explained = cause == Cause::kHang || cause == Cause::kMemory || cause == Cause::kTaskLimit;
   if (hung != hung_.end() && explained) return hung->second;
-  return task.cause == Cause::kTaskLimit ? "" : gone_why_;
+  return cause == Cause::kTaskLimit ? "" : ending.gone.why;
 }
 
-void Supervisor::perform(action::EndTask& wanted) {
+void Supervisor::end_task(const action::EndTask& wanted, const Ending& ending) {
   TaskEnded ended;
   std::string error;
   ended.task = wanted.task.task;
   ended.status = wanted.status;
-  ended.input = ending_.input;
+  ended.input = ending.task.input;
   ended.worker = wanted.slot;
   ended.attempt = wanted.task.attempt;
-  ended.sent = ending_.input.size();
-  ended.end = gone_end_;
-  if (report_ != nullptr) {
-    ended.start = report_->start;
-    ended.duration = report_->duration;
-    ended.received = report_->payload.size();
+  ended.sent = ending.task.input.size();
+  if (const TaskReport* report = ending.report) {
+    ended.start = report->start;
+    ended.duration = report->duration;
+    ended.received = report->payload.size();
     received_ += ended.received;
-    ended.end = report_->end;
+    ended.end = report->end;
   } else {
     ended.start = wall_now() - wanted.running;
     ended.duration = wanted.running;
+    ended.end = ending.gone.end;
   }
-  if (report_ != nullptr && wanted.cause == Cause::kNone) {
-    ended.result = report_->payload;
-    if (wanted.status == TaskStatus::kOk) ended.tensors = report_->tensors;
+  if (ending.report != nullptr && wanted.cause == Cause::kNone) {
+    ended.result = ending.report->payload;
+    if (wanted.status == TaskStatus::kOk) ended.tensors = ending.report->tensors;
   } else {
-    std::string text = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
+    std::string text = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted.slot, wanted.cause, ending));
     if (wanted.cause == Cause::kDeath && wanted.status == TaskStatus::kFailed) {
       auto& deaths = deaths_[wanted.task.task];
-      deaths.push_back({gone_pid_, gone_end_, wanted.alone});
+      deaths.push_back({ending.gone.pid, ending.gone.end, wanted.alone});
       text += blame_text(wanted.task.task, deaths);
     }
-    error = cause_json(wanted.cause, text, gone_log_);
+    error = cause_json(wanted.cause, text, ending.gone.log);
     ended.result = error;
   }
   if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
@@ -198,28 +177,19 @@ void Supervisor::blame_rank(const TaskEnded& ended) {
   notice(Notice::Kind::kError, text);
 }
 
-void Supervisor::perform(action::RetryTask& wanted) {
-  std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted));
-  if (wanted.cause == Cause::kNone && report_ != nullptr) {
-    const Json error = parse_json(report_->payload);
+void Supervisor::retry_task(const action::RetryTask& wanted, Ending* ending) {
+  std::string reason = cause_text(wanted.cause, policy_, wanted.slot, why_gone(wanted.slot, wanted.cause, *ending));
+  const TaskReport* report = ending->report;
+  if (wanted.cause == Cause::kNone && report != nullptr) {
+    const Json error = parse_json(report->payload);
     if (error.is_object()) reason = error.value("type", "") + ": " + error.value("message", "");
   }
-  if (wanted.cause == Cause::kDeath) deaths_[wanted.task.task].push_back({gone_pid_, gone_end_, wanted.alone});
-  const Nanos start = report_ != nullptr ? report_->start : wall_now() - wanted.running;
-  publish(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running});
-  back_[wanted.task.task] = std::exchange(ending_.input, {});
-}
-
-std::string Supervisor::take_input(TaskId task) {
-  const auto it = back_.find(task);
-  if (it != back_.end()) {
-    std::string text = std::move(it->second);
-    back_.erase(it);
-    return text;
+  if (wanted.cause == Cause::kDeath) {
+    deaths_[wanted.task.task].push_back({ending->gone.pid, ending->gone.end, wanted.alone});
   }
-  std::string text = std::move(fresh_.front());  // fresh tasks are handed out in order
-  fresh_.pop_front();
-  return text;
+  const Nanos start = report != nullptr ? report->start : wall_now() - wanted.running;
+  publish(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running});
+  inputs_.put_back({wanted.task, std::move(ending->task.input)});
 }
 
 }  // namespace mprun

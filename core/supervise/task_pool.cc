@@ -261,7 +261,7 @@ void TaskPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
   connection(number).close();
   if (process) listener_->on_process_ended(number, process.pid(), "worker", end, expected);
   if (never_python) listener_->on_start_failed(why);
-  listener_->on_gone(number, {started, broke_channels, end, std::move(why), log});
+  listener_->on_gone(number, {started, broke_channels, end, std::move(why), log, process.pid()});
 }
 
 }  // namespace mprun

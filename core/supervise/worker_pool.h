@@ -39,6 +39,7 @@ struct Departure {
   bool broke_channels = false;  ///< mprun killed it for what it had done to its channels
   ProcessEnd end;
   std::string why, log;  ///< human-readable; the last lines of its log
+  pid_t pid = 0;
 };
 
 class WorkerPoolListener {

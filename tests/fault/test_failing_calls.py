@@ -26,7 +26,7 @@ CASES = [
     ("fork", "pipe2", errno.EMFILE, "once", "make_pipe", 3),
     ("fork", "openat", errno.EMFILE, "forever", "open_logs", 3),
     ("fork", "read", errno.EIO, "forever", "read_document", 2),
-    ("fork", "read", errno.EIO, "forever", "on_signals", 0),
+    ("fork", "read", errno.EIO, "forever", "read_signals", 0),
     ("fork", "write", errno.ENOSPC, "forever", "ResultsWriter", 125),
     ("fork", "write", errno.EIO, "once", "write_atomically", 2),
     ("fork", "vfork", errno.EAGAIN, "once", "start_host", 3),
@@ -40,7 +40,7 @@ CASES = [
     ("fork", "epoll_wait", errno.EINVAL, "forever", "run_once", 125),
     ("fork", "mkdir", errno.ENOSPC, "once", "RunDirectory", 2),
     ("fork", "rename", errno.ENOSPC, "forever", "write_atomically", 2),
-    ("fork", "memfd_create", errno.ENOMEM, "once", "create", 0),
+    ("fork", "memfd_create", errno.ENOMEM, "once", "Engine::create", 0),
     ("fork", "mmap", errno.ENOMEM, "forever", "create", 125),
     ("fork", "getrlimit", errno.EPERM, "forever", "", 0),
     ("fork", "stat", errno.EACCES, "forever", "check_script", 2),
@@ -58,7 +58,7 @@ CASES = [
     ("program", "sigwaitinfo", errno.EINVAL, "forever", "run_guarded", 7),
     ("program", "waitid", errno.ECHILD, "forever", "run_program", 125),
     ("program", "read", errno.EIO, "forever", "spawn_process", 126),
-    ("program", "poll", errno.ENOMEM, "forever", "", 125),
+    ("program", "epoll_wait", errno.EINVAL, "forever", "run_once", 125),
 ]
 
 
