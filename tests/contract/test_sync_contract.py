@@ -69,7 +69,9 @@ def die_at_the_barrier(number):
             time.sleep(0.001)
         ended = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)
-        select.select([ended], [], [])  # the next attempt may wait already: a count would not tell it from the dead one
+        select.select([ended], [], [])
+        mark("comes", os.getpid())
+    wait_for("comes")  # the next attempt would take the seat of the dead one
     return barrier.wait()
 
 
