@@ -1,6 +1,6 @@
 /* Records whether this process has requested a signal from a timer. /proc does not show that, and without it a proof of
- * a hang would be wrong. The watch reads it from a variable (core/watch/sample/alarm.h): nothing is sent, so no process waits
- * and nothing is lost. An alarm outlives exec, so it is passed on to the next program. */
+ * a hang would be wrong. The watch reads it from a variable (core/watch/sample/alarm.h): nothing is sent, so no process
+ * waits and nothing is lost. An alarm outlives exec, so it is passed on to the next program. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Records which function handles which signal, in a table that the watch reads (core/watch/sample/signal_handlers.h), to judge
- * by the module of a handler whether it may let a blocked thread go on. Calls libc's functions by their other names, so
- * that nothing has to be looked up: a program may install handlers between fork and exec. */
+/* Records which function handles which signal, in a table that the watch reads (core/watch/sample/signal_handlers.h),
+ * to judge by the module of a handler whether it may let a blocked thread go on. Calls libc's functions by their other
+ * names, so that nothing has to be looked up: a program may install handlers between fork and exec. */
 #include <signal.h>
 #include <stdatomic.h>
 

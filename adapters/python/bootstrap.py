@@ -34,7 +34,7 @@ def main():
     reason = refusal()
     if reason is None:
         try:
-            from mprun.process import run
+            from mprun.main import run
         except Exception as error:  # a broken installation, a site-packages that shadows the library
             reason = "cannot load mprun's worker: %s" % error
     if reason is not None:

@@ -217,7 +217,7 @@ import os
 import socket
 
 from mprun import host
-from mprun.process import Channels
+from mprun.protocol import Channels
 
 
 def has_unreaped_child(pid):

@@ -10,7 +10,7 @@ import math
 import mmap
 from typing import Any, Callable, NamedTuple
 
-from mprun.process import StartFailure
+from mprun.protocol import StartFailure
 
 #: Longest header of a .npy file that mprun accepts, as in core/formats/npy_reader.h; numpy's own limit is lower.
 LONGEST_NPY_HEADER = 64 * 1024

@@ -20,7 +20,8 @@ from typing import Any, Callable, NoReturn
 
 import mprun_fork
 from mprun import _mprun, script, worker
-from mprun.process import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, StartFailure, flush_streams, report_stage
+from mprun.protocol import EXITED, FORK, FORKED, READY, REAP, STOP, Channels, Start, StartFailure, report_stage
+from mprun.user_code import flush_streams
 
 from mprun_fork import torch_adapter
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import mprun
 from mprun import _mprun, task
-from mprun.process import READY, RESULT, Channels, Start, StartFailure, exit_code_of, user_traceback
+from mprun.protocol import READY, RESULT, Channels, Start, StartFailure
 from mprun.tensor_files import TensorFiles
+from mprun.user_code import exit_code_of, user_traceback
 
 
 def send_result(fds: Channels, encoded: bytes | tuple[bytes, bytes], failed: bool) -> None:

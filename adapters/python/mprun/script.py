@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable
 
-from mprun.process import StartFailure
+from mprun.protocol import StartFailure
 
 
 def load_preload(name: str) -> None:

@@ -8,8 +8,8 @@ import random
 import sys
 from typing import Any, Callable
 
-from mprun.process import user_traceback
 from mprun.tensors import HoldsTensor, TensorError, is_tensor
+from mprun.user_code import user_traceback
 
 #: Longest message and traceback kept of a failed task, in characters.
 LONGEST_TEXT = 64 * 1024

@@ -7,8 +7,9 @@ from types import ModuleType
 from typing import Any, Callable
 
 from mprun import _mprun, script, task
-from mprun.process import EXIT_CHANNEL_LOST, READY, Channels, Start, flush_streams, report_stage
+from mprun.protocol import EXIT_CHANNEL_LOST, READY, Channels, Start, report_stage
 from mprun.tensor_files import TensorFiles
+from mprun.user_code import flush_streams
 
 STYLES = {"item": 0, "args": 1, "kwargs": 2}
 

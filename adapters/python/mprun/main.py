@@ -7,57 +7,11 @@ import os
 import sys
 import threading
 import traceback
-from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mprun import _mprun
-
-# Frame types of core/wire/protocol.h.
-START, TASKS, STOP, FORK, REAP = 1, 2, 3, 4, 5
-READY, RESULT, START_FAILED, FORKED, EXITED, STAGE = 11, 12, 13, 14, 15, 16
-
-#: The exit code of a worker whose start failed: the reason went to the supervisor as a frame.
-EXIT_START_FAILED = 3
-#: The exit code of a worker that can no longer talk to the supervisor.
-EXIT_CHANNEL_LOST = 86
-
-
-class StartFailure(Exception):
-    """A start that the user's code or spec made impossible; the user sees the stage and the traceback."""
-
-    def __init__(self, stage: str, message: str, cause: BaseException | None = None) -> None:
-        super().__init__(message)
-        self.stage, self.message, self.cause = stage, message, cause
-
-
-class Start(SimpleNamespace):
-    """The START frame: what this process is and what it loads. Written by core/launch/python_process.cc."""
-
-    role: str
-    slot: int
-    script: str
-    function: str
-    call: str
-    setup: str
-    worker_setup: str
-    preload: list[str]
-    args: list[str]
-    seed: int | None
-    arrays: dict[str, Any] | None
-    tensors: dict[str, Any]
-    forked: bool
-
-
-class Channels:
-    """The inherited descriptors: frames in, frames out, the claim table."""
-
-    def __init__(self, channel: int, results: int, claims: int) -> None:
-        self.channel, self.results, self.claims = channel, results, claims
-        self.owner = os.getpid()  # a process that it forks inherits them, and is no rank or worker
-
-    def are_ours(self) -> bool:
-        """Whether this process is the one that they connect with mprun."""
-        return os.getpid() == self.owner
+from mprun.protocol import EXIT_START_FAILED, START_FAILED, Channels, Start, StartFailure
+from mprun.user_code import flush_streams, user_traceback
 
 
 def run(channel: int, results: int, claims: int) -> int:
@@ -110,11 +64,6 @@ def prepare_path(script: str, args: list[str]) -> None:
     sys.argv[:] = [script, *args]
 
 
-def report_stage(fds: Channels, text: str) -> None:
-    """Reports to the supervisor what this process does before it can serve, which may take long."""
-    _mprun.write_frame(fds.results, STAGE, text.encode(errors="backslashreplace"))
-
-
 def report_failure(fds: Channels, failure: StartFailure) -> int:
     """Reports to the supervisor why this process cannot serve."""
     cause = failure.cause
@@ -135,15 +84,6 @@ def report_failure(fds: Channels, failure: StartFailure) -> int:
     return EXIT_START_FAILED
 
 
-def user_traceback(error: BaseException) -> str:
-    """The formatted traceback without mprun's own and the import system's frames."""
-    ours = os.path.dirname(os.path.realpath(__file__))
-    report = traceback.TracebackException.from_exception(error)
-    hidden = (ours, "<frozen importlib", "<frozen runpy")
-    report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(hidden)]
-    return "".join(report.format())
-
-
 def end_forked(code: int) -> NoReturn:
     """Ends a forked process: its own threads, exit handlers and buffers, but nothing inherited.
 
@@ -157,23 +97,3 @@ def end_forked(code: int) -> NoReturn:
         code = code or 1
     flush_streams()
     os._exit(code)
-
-
-def flush_streams() -> None:
-    """Flushes what the script printed, whatever it did to its streams."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (AttributeError, OSError, ValueError):
-            pass
-
-
-def exit_code_of(error: SystemExit) -> int:
-    """The exit code Python would give for sys.exit(...), with its message printed as Python does."""
-    code: Any = error.code
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code & 0xFF
-    print(code, file=sys.stderr)
-    return 1
