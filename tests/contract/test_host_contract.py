@@ -108,7 +108,7 @@ def run(number):
 
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
-def test_a_host_that_dies_for_ever(run_job: RunCommand, start_method: str) -> None:
+def test_a_host_that_dies_again_and_again(run_job: RunCommand, start_method: str) -> None:
     """Killed by every task: fifteen deaths in a row with no task done between them end the job."""
     script = "import os, time\n\n\ndef run(n):\n    os.kill(os.getppid(), 9)\n    time.sleep(60)\n"
     run = run_job(
@@ -210,7 +210,7 @@ def test_a_slot_whose_workers_die_before_their_first_task(
     assert re.search(r"worker 1 \(pid \d+\) ended with exit code 9", run.stderr)
 
 
-def test_a_host_does_not_reap_a_worker_before_it_is_told_to(run_job: RunCommand) -> None:
+def test_a_host_reaps_a_worker_only_on_request(run_job: RunCommand) -> None:
     """Until mprun has seen the end, no other process may get the worker's number."""
     script = """
 import os

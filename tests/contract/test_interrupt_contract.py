@@ -105,7 +105,7 @@ def test_the_first_signal_lets_running_tasks_finish(
 
 
 @pytest.mark.parametrize("start_waiting", harness.START_METHODS, indirect=True)
-def test_what_is_queued_is_taken_back_before_it_is_said(
+def test_queued_tasks_are_taken_back_before_the_stop_is_reported(
     start_waiting: StartWaiting, tmp_path: Path
 ) -> None:
     """Once mprun has said that it stops, no other task will begin."""
@@ -160,7 +160,7 @@ def test_a_signal_to_the_whole_group_counts_once(
 
 @pytest.mark.parametrize("start_waiting", ["command"], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM])
-def test_what_the_caller_ignores_mprun_ignores(
+def test_signals_that_the_caller_ignores_stay_ignored(
     start_waiting: StartWaiting, tmp_path: Path, number: int
 ) -> None:
     """`nohup mprun`, and `mprun &` in a script, which Ctrl-C is not meant for. SIGUSR1 is mprun's own."""
@@ -290,7 +290,7 @@ def run(number):
     assert run.values() == [0, 1, 2, 3]
 
 
-def test_signals_while_nobody_reads_the_results(start_job: StartCommand, tmp_path: Path) -> None:
+def test_signals_while_no_process_reads_the_results(start_job: StartCommand, tmp_path: Path) -> None:
     """`mprun --results - | less`: a full pipe on stdout must not keep mprun from handling signals."""
     read_end, write_end = os.pipe()
     running = start_job(

@@ -62,7 +62,7 @@ def test_a_task_that_takes_too_much(run_job: RunCommand, start_method: str, kind
 
 
 @pytest.mark.parametrize("kind", ["command", "rank"])
-def test_a_process_of_its_own_that_takes_too_much(run_job: RunCommand, kind: str) -> None:
+def test_a_command_or_rank_that_takes_too_much(run_job: RunCommand, kind: str) -> None:
     script = GREEDY + "\n\nif __name__ == '__main__':\n    take()\n"
     spec = (
         {"script": "greedy.py", "processes": 2}
@@ -99,7 +99,7 @@ def run(number):
 """
 
 
-def test_a_model_loaded_before_the_fork_is_nobodys(run_job: RunCommand) -> None:
+def test_a_model_loaded_before_the_fork_counts_for_no_worker(run_job: RunCommand) -> None:
     """Eight workers, and in the end a single one, share it with their host."""
     run = run_job(
         {
@@ -141,7 +141,7 @@ def write(number):
     assert run.results()[0]["error"]["type"] == "MemoryLimit"
 
 
-def test_shared_tensors_are_nobodys(run_job: RunCommand, start_method: str) -> None:
+def test_shared_tensors_count_for_no_worker(run_job: RunCommand, start_method: str) -> None:
     """Not even where only one process has mapped them."""
     script = """
 import time

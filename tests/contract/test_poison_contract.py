@@ -62,7 +62,7 @@ def test_poison_among_a_thousand(run_job: RunCommand, start_method: str, retries
     assert run.summary()["counts"]["retried"] == 3 * retries
 
 
-def test_a_single_death_blames_nobody(run_job: RunCommand, start_method: str) -> None:
+def test_a_single_death_blames_no_task(run_job: RunCommand, start_method: str) -> None:
     script = "import os\n\n\ndef run(n):\n    os._exit(3) if n == 2 else None\n    return n\n"
     run = run_job(
         {

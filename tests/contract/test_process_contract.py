@@ -121,7 +121,7 @@ DEADLY_SIGNALS = [
 # --- ends --------------------------------------------------------------------------------------
 
 
-def test_every_exit_code_is_told(run_job: RunCommand, start_method: str) -> None:
+def test_every_exit_code_is_reported(run_job: RunCommand, start_method: str) -> None:
     run = run_job(
         {
             "script": "leave.py:leave",
@@ -152,7 +152,7 @@ def test_every_exit_code_is_told(run_job: RunCommand, start_method: str) -> None
     assert in_joblog[0] != ("0", "0"), "a task that failed looks like one that did not"
 
 
-def test_every_signal_is_told(run_job: RunCommand, start_method: str) -> None:
+def test_every_signal_is_reported(run_job: RunCommand, start_method: str) -> None:
     script = (
         "import os, resource, signal, time\n"
         "def die(number):\n"

@@ -248,7 +248,7 @@ def test_the_second_mprun_is_refused(start_job: StartCommand, run_mprun: RunComm
     running.wait().check(1)
 
 
-def test_what_is_no_run_is_refused(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_is_refused(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
     """No such folder, no run, one without a journal, one of another version: each has its own message."""
     assert "there is no run directory" in run_mprun("resume", tmp_path / "none").check(2).stderr
     (tmp_path / "empty").mkdir()
@@ -263,7 +263,7 @@ def test_what_is_no_run_is_refused(run_job: RunCommand, run_mprun: RunCommand, t
     assert "kept no journal" in run_mprun("resume", run_dir).check(2).stderr
 
 
-def test_resume_as_an_option_begins_or_goes_on(
+def test_resume_as_an_option_starts_or_continues(
     kill_mprun: KillCommand, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     """The same command line starts a run and finishes it, for scripts that are queued again."""
@@ -279,7 +279,7 @@ def test_resume_as_an_option_begins_or_goes_on(
 
 
 @pytest.mark.parametrize("written", range(6))
-def test_a_run_killed_before_it_began_begins(
+def test_a_run_killed_before_it_began_is_started(
     written: int, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     """Whichever of its first files is there, an empty or torn journal included."""
@@ -336,7 +336,7 @@ def run(number):
     assert [line["value"] for line in stable(run_dir)] == [0, 1]
 
 
-def test_ranks_begin_anew_together(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_ranks_are_rerun_together(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
     """Ranks are one computation: unless all succeeded, all run again."""
     script = """
 import mprun, os, sys

@@ -172,7 +172,7 @@ def run(number):
 
 
 @pytest.mark.parametrize(("chunk", "slow"), [(1, 0), (50, 0), (50, 30), ("auto", 0), ("auto", 120)])
-def test_one_long_task_holds_nobody_up(
+def test_one_long_task_delays_no_other(
     run_job: RunCommand, start_method: str, chunk: int | str, slow: int
 ) -> None:
     """It ends only after all others have, including those that were handed out with it."""
@@ -199,7 +199,7 @@ def run(number):
     assert set(Counter(harness.marks(run.run_dir.parent / "others")).values()) == {1}
 
 
-def test_a_long_task_holds_nobody_up_while_input_is_slow(
+def test_a_long_task_delays_no_other_while_input_is_slow(
     start_job: StartCommand, tmp_path: Path
 ) -> None:
     """Tasks handed out with it go to other workers even if more inputs may come."""
@@ -293,7 +293,7 @@ def test_inputs_are_not_all_read_first(run_job: RunCommand) -> None:
 # --- failures ----------------------------------------------------------------------------------
 
 
-def test_a_stop_ends_a_worker_whose_start_mprun_has_not_heard_of(
+def test_a_stop_ends_a_worker_whose_start_is_not_reported_yet(
     start_job: StartCommand, tmp_path: Path
 ) -> None:
     """The failure that stops the job and the report of the second worker's start arrive together."""
@@ -340,11 +340,11 @@ def run(number):
     os.kill(supervisor.pid, signal.SIGSTOP)
     (tmp_path / "stopped").write_text("\n")
 
-    def both_have_told() -> bool:
+    def both_have_reported() -> bool:
         states = [child.state for child in running.children() if child.name != "mprun"]
         return len(states) == 3 and set(states) == {"S"}
 
-    harness.wait_until(both_have_told, what="the host and both workers")
+    harness.wait_until(both_have_reported, what="the host and both workers")
     os.kill(supervisor.pid, signal.SIGCONT)
     run = running.wait(20).check(1)
     assert run.summary()["counts"]["failed"] == 1
@@ -520,7 +520,7 @@ def test_task_limit(run_job: RunCommand, start_method: str, retries: int) -> Non
     assert len(harness.marks(run.run_dir.parent / "told")) == 1 + retries
 
 
-def test_a_late_task_is_not_the_next_ones_fault(run_job: RunCommand, start_method: str) -> None:
+def test_a_late_task_does_not_harm_the_next_one(run_job: RunCommand, start_method: str) -> None:
     """A task that ends after TERM, within its grace, leaves the tasks queued after it untouched."""
     script = """
 import signal
@@ -736,7 +736,7 @@ def test_setup_and_worker_setup(run_job: RunCommand, start_method: str) -> None:
         assert all(state == [pid, pid] for pid, state in run.values())
 
 
-def test_replacements_come_the_same_way(run_job: RunCommand, start_method: str) -> None:
+def test_replacements_are_started_the_same_way(run_job: RunCommand, start_method: str) -> None:
     """A replacement worker finds what the first one found."""
     script = """
 import os

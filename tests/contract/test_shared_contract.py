@@ -350,7 +350,7 @@ def test_without_mprun(start_plain: StartCommand) -> None:
     assert "KeyError: \"'w': no tensors are shared here" in run.stderr
 
 
-def test_check_tells_of_them(run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_check_lists_them(run_mprun: RunCommand, tmp_path: Path) -> None:
     numpy.save(tmp_path / "w.npy", numpy.zeros((1000, 500), "f4"))
     (tmp_path / "job.py").write_text(ROWS)
     shared = {"w": {"npy": "w.npy"}, "h": {"shape": [8], "dtype": "bfloat16"}}

@@ -62,7 +62,7 @@ def fill(row):
 """
 
 
-def test_nobody_can_take_the_memory_away(run_job: RunCommand) -> None:
+def test_no_process_can_resize_or_seal_the_memory(run_job: RunCommand) -> None:
     spec = shared_job(shared={"rows": {"shape": [6], "dtype": "i8"}})
     run = run_job(spec, scripts={"job.py": HOSTILE}).check()
     assert run.values() == [["EPERM", "EPERM", "EPERM"]] * 6

@@ -127,7 +127,7 @@ def test_the_next_one_gets_the_lock_of_a_dead_worker(
     assert run.stderr.splitlines().count(warning) == 1
 
 
-def test_who_dies_at_the_barrier_has_not_arrived(run_job: RunCommand, start_method: str) -> None:
+def test_a_process_that_dies_at_the_barrier_has_not_arrived(run_job: RunCommand, start_method: str) -> None:
     run = run_job(spec("die_at_the_barrier", 2, start_method), scripts=SCRIPTS, timeout=LONGEST)
     assert sorted(run.check().values()) == [0, 1]
 
@@ -176,7 +176,7 @@ def wait_short(number):
         ("wait_short", "barrier-short", {'barrier "all"'}),
     ],
 )
-def test_waits_that_nobody_can_end_are_proved(
+def test_waits_that_no_process_can_end_are_proved(
     run_job: RunCommand, start_method: str, function: str, cause: str, objects: set[str]
 ) -> None:
     job = spec(function, 2, start_method, watch={"on_hang": "kill"})

@@ -184,7 +184,7 @@ def evaluate(number):
     assert (load(run, "result")[2] == 0).all()
 
 
-def test_a_name_that_is_no_text_harms_nobody(run_job: RunCommand) -> None:
+def test_a_name_that_is_not_utf8_does_no_harm(run_job: RunCommand) -> None:
     """A malicious worker claims a file whose name is not UTF-8, which JSON cannot express."""
     script = r"""
 import os

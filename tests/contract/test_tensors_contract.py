@@ -209,7 +209,7 @@ def evaluate(images):
     }
 
 
-def test_what_does_not_fit_has_a_file_of_its_own(run_job: RunCommand, start_method: str) -> None:
+def test_what_does_not_fit_gets_a_separate_file(run_job: RunCommand, start_method: str) -> None:
     """The tensors of a task that fit are still gathered."""
     script = """
 import numpy
@@ -302,7 +302,7 @@ def test_batches_are_padded(run_job: RunCommand, tmp_path: Path) -> None:
     [(300, "u1", False), (-1, "u1", False), (0.5, "i8", False), (2, "?", False), ("NaN", "i2", False)]
     + [(1e39, "f4", False), (0, "U3", False), (0.1, "f4", True), ("-Infinity", "f2", True), (1, "?", True)],
 )
-def test_what_a_dtype_has_not_cannot_fill(
+def test_a_value_outside_the_dtype_cannot_fill(
     run_job: RunCommand, fill: Any, dtype: str, holds: bool
 ) -> None:
     script = f"import numpy\n\n\ndef evaluate(number):\n    return numpy.zeros(1, {dtype!r})\n"

@@ -104,7 +104,7 @@ def test_a_merge_that_is_killed_anywhere(merge: Merge, shards: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_merge_of_which_anything_fails(merge: Merge, shards: Path, tmp_path: Path, part: int) -> None:
+def test_a_merge_in_which_any_call_fails(merge: Merge, shards: Path, tmp_path: Path, part: int) -> None:
     sites, whole = all_sites(merge, shards, tmp_path)
     plans = (
         failing.plan_for(site, error, when)

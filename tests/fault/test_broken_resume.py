@@ -132,7 +132,7 @@ def plans(
     ]
 
 
-def test_what_was_done_cannot_be_read(resume: Resume, cut_short: Path, tmp_path: Path) -> None:
+def test_earlier_work_that_cannot_be_read(resume: Resume, cut_short: Path, tmp_path: Path) -> None:
     """A part of it is never taken for the whole."""
     callers = "plan_to_resume|plan_to_go_on|read_(earlier|results|journal)|open_earlier|reopen|TensorFiles"
     broken = plans(resume, cut_short, tmp_path, READS, rf"^(?!.*boot_id).*({callers})")

@@ -110,14 +110,14 @@ def test_short_and_interrupted_calls(library: Path, scenario: str, plan: str) ->
     assert not outcome.complaints, outcome
 
 
-def test_nothing_fails_of_itself(library: Path) -> None:
+def test_nothing_fails_without_a_fault(library: Path) -> None:
     """The library alone changes nothing, and does not reach what mprun starts."""
     outcome = failing.run(library, "fork", f"vfork:{errno.EAGAIN}:1000000:once")
     assert (outcome.code, outcome.complaints, outcome.struck) == (0, [], False), outcome
 
 
 @pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGPIPE, signal.SIGHUP, signal.SIGINT])
-def test_signals_ignored_by_who_starts_it(run_job: RunCommand, run_mprun: RunCommand, number: int) -> None:
+def test_signals_ignored_by_the_caller(run_job: RunCommand, run_mprun: RunCommand, number: int) -> None:
     """Ignored dispositions are inherited: with SIGCHLD ignored, no end of a child would be seen."""
 
     def ignore() -> None:

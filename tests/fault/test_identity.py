@@ -71,7 +71,7 @@ print(json.dumps({{"code": run.returncode, "alive": len(alive), "left": left}}))
 
 @needs_root
 @pytest.mark.parametrize("wrapper", WRAPPERS)
-def test_an_interpreter_in_a_pid_namespace_of_its_own(
+def test_an_interpreter_in_a_separate_pid_namespace(
     runner: harness.Runner, tmp_path: Path, start_method: str, wrapper: str
 ) -> None:
     """Its workers have numbers that are others' outside: tasks run, deaths are seen, none is left, no other is hit."""
@@ -209,7 +209,7 @@ def test_a_host_that_names_another_process(
 
 
 
-def test_the_number_that_a_host_tells_is_not_signalled(
+def test_the_number_that_a_host_reports_is_not_signalled(
     run_job: RunCommand, decoy: subprocess.Popen[bytes]
 ) -> None:
     """It reports the decoy's number for each worker; these are killed by their own pidfds when they take too long."""

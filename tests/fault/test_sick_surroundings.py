@@ -105,7 +105,7 @@ def square(number):
 """
 
 
-def test_a_standard_error_that_nobody_reads(start_job: StartCommand) -> None:
+def test_a_standard_error_that_is_not_read(start_job: StartCommand) -> None:
     """Far more output than the pipe holds, and its reader sleeps: no task waits for it, and no result is lost."""
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)

@@ -216,7 +216,7 @@ _VARIANTS = [
     Case("zmq_reply_never_sent.py", STALLED, NEVER_NOTIFIED),
     Case("zmq_message_unsent.py", STALLED, NO_WAKER, rest="moving"),  # it tries to connect again and again
     Case("unix_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
-    Case("queue_polled_for_ever.py", STALLED, ("input-never-closed",), PROCESS_JOIN, rest="moving"),
+    Case("queue_polled_forever.py", STALLED, ("input-never-closed",), PROCESS_JOIN, rest="moving"),
     Case("collective_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("collective_other.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("rank_never_came.py", STALLED, ("rank-missing",), SPAWN, rest="moving"),
@@ -264,7 +264,7 @@ _VARIANTS = [
     Case("joinable_queue_worker_raises.py", DEADLOCK, DIED, ("JoinableQueue.join",)),
     Case("stderr_not_read.py", DEADLOCK, PIPE_CYCLE, ()),
     Case("asyncio_wait_unread_pipe.py", DEADLOCK, ("queue-not-drained",), ("asyncio.runners.run",)),
-    Case("mp_lock_held_by_who_waits.py", DEADLOCK, ("lock-cycle",), ("Future.result",)),
+    Case("mp_lock_held_by_waiter.py", DEADLOCK, ("lock-cycle",), ("Future.result",)),
     Case("two_pipes_read_first.pl", DEADLOCK, PIPE_CYCLE),
     Case("joinable_queue_without_getter.py", DEADLOCK, NEVER_NOTIFIED, ("JoinableQueue.join",)),
     Case("queue_without_producers.py", DEADLOCK, ("pipe-never-closed",), ("Queue.get",)),

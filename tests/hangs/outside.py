@@ -119,7 +119,7 @@ class Client(Outside):
     acts = True
 
     def act(self, running: Running) -> None:
-        with socket.create_connection(("127.0.0.1", number_told(running))) as connection:
+        with socket.create_connection(("127.0.0.1", number_announced(running))) as connection:
             connection.sendall(b"go\n")
 
 
@@ -134,7 +134,7 @@ class Signaller(Outside):
         self.argument = self.number.name
 
     def act(self, running: Running) -> None:
-        os.kill(number_told(running), self.number)
+        os.kill(number_announced(running), self.number)
 
 
 class Terminator(Signaller):
@@ -221,6 +221,6 @@ class LateClient(Outside):
             self._client.wait()
 
 
-def number_told(running: Running) -> int:
+def number_announced(running: Running) -> int:
     """The number after "ready" in what the program has printed."""
     return int(running.stdout.partition("ready ")[2].split()[0])

@@ -56,7 +56,7 @@ MPI.COMM_WORLD.recv(source=0)
 """
 
 
-def test_who_spins_is_named_on_a_crowded_cpu(run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_a_spinning_process_is_named_on_a_crowded_cpu(run_mprun: RunCommand, tmp_path: Path) -> None:
     """On a CPU that gives it as little time as programs need that only poll."""
     (tmp_path / "program.py").write_text(RECEIVES_FROM_ITSELF, encoding="utf-8")
     pinned = ["taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))]

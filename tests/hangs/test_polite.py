@@ -32,7 +32,7 @@ print("stopped", flush=True)
 """
 
 
-def test_what_only_a_handler_could_release_is_told_soon(runner: Runner) -> None:
+def test_what_only_a_handler_could_release_is_reported_soon(runner: Runner) -> None:
     """Within seconds, though stalls are reported only after five minutes; and nothing is ended for it."""
     idle = [
         runner.start("--on-hang", "kill", "--", harness.MPRUN_PYTHON, "-c", program, output=False)

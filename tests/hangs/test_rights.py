@@ -186,7 +186,7 @@ def test_where_proc_hides_others(
 
 
 @both_cases
-def test_where_a_container_forbids_to_look(
+def test_where_a_container_forbids_inspection(
     runner: harness.Runner, mprun: list[str], installed: Path, folder: Path, case: Case
 ) -> None:
     """ptrace, process_vm_readv, kcmp and pidfd_getfd: /proc has the same information."""
@@ -241,7 +241,7 @@ def test_a_process_that_hides_its_memory(
     assert run.stderr.count("mprun: warning: mprun may not look at process") <= 1
 
 
-def test_a_process_that_hides_is_told_of_without_a_stall(
+def test_a_process_that_hides_its_memory_is_reported_without_a_stall(
     runner: harness.Runner, installed: Path, folder: Path
 ) -> None:
     """Once, soon, in plain words."""

@@ -103,7 +103,7 @@ def test_a_slow_shard_does_less(start_shard: StartShard, run_mprun: RunCommand, 
     assert "warning" not in check_merged(run_mprun, tmp_path / "all")
 
 
-def test_tensors_are_as_of_one_machine(
+def test_tensors_equal_those_of_one_machine(
     start_shard: StartShard, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     spec = {**SPEC, "script": "job.py:tensors"}
@@ -135,7 +135,7 @@ def test_blocks_of_a_killed_shard_are_taken_over(
     assert len(results(tmp_path / "all/shards/2")) == TASKS
 
 
-def test_a_shard_that_comes_back_counts_for_nothing_it_lost(
+def test_a_shard_that_comes_back_keeps_no_block_it_lost(
     start_shard: StartShard, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     spec = {**SPEC, "limits": {"heartbeat_seconds": 1}}
@@ -182,7 +182,7 @@ def test_an_interrupted_shard_goes_on_with_its_own(
     check_merged(run_mprun, tmp_path / "all")
 
 
-def test_nobody_waits_for_a_shard_that_has_left(
+def test_no_shard_waits_for_one_that_has_left(
     start_shard: StartShard, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     hold(tmp_path, 1)
@@ -196,7 +196,7 @@ def test_nobody_waits_for_a_shard_that_has_left(
     assert "ended early, with exit code 130" in check_merged(run_mprun, tmp_path / "all")
 
 
-def test_failures_are_tried_again_by_who_had_them(
+def test_failures_are_tried_again_by_the_shard_that_had_them(
     start_shard: StartShard, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     for shard in (1, 2):

@@ -48,7 +48,7 @@ def wait_until_told(report="hang.json"):
 '''
 
 
-def test_a_late_block_is_told_with_its_label_and_place(
+def test_a_late_block_is_reported_with_its_label_and_place(
     run_python: PythonRun, tmp_path: Path
 ) -> None:
     source = WAIT_UNTIL_TOLD + (
@@ -71,7 +71,7 @@ def test_a_late_block_is_told_with_its_label_and_place(
     assert functions[-3:] == ["wait_until_told", "load", "<module>"]
 
 
-def test_blocks_that_are_left_in_time_are_not_told(run_python: PythonRun) -> None:
+def test_blocks_that_end_in_time_are_not_reported(run_python: PythonRun) -> None:
     run = run_python("""
 import time, mprun
 for _ in range(1000):
@@ -88,7 +88,7 @@ def test_on_hang_kill_ends_the_program(run_python: PythonRun) -> None:
     assert late(run_python(source, "--on-hang", "kill").check(124)) == ["work"]
 
 
-def test_what_runs_is_late_too(run_python: PythonRun) -> None:
+def test_a_running_block_is_late_too(run_python: PythonRun) -> None:
     source = "import mprun\nwith mprun.deadline(0.2, 'work'):\n    while True:\n        pass\n"
     run = run_python(source, "--on-hang", "kill").check(124)
     assert late(run) == ["work"]
@@ -147,7 +147,7 @@ for thread in threads:
 @pytest.mark.parametrize(
     "end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "os.execvp('sleep', ['sleep', '2'])"]
 )
-def test_who_is_gone_is_not_late(run_python: PythonRun, end: str) -> None:
+def test_a_process_that_has_ended_is_not_late(run_python: PythonRun, end: str) -> None:
     """The child's line stays on the board, and its time passes."""
     run = run_python(f"""
 import os, subprocess, sys, time, mprun
@@ -413,7 +413,7 @@ def test_a_late_setup_is_a_failed_launch(run_job: RunCommand, start_method: str)
     assert '"warming up" has passed' in run.stderr
 
 
-def test_a_late_host_is_told_and_its_workers_go_on(run_job: RunCommand) -> None:
+def test_a_late_host_is_reported_and_its_workers_go_on(run_job: RunCommand) -> None:
     script = """
 import threading, time, mprun
 
@@ -433,7 +433,7 @@ def work(number):
     assert late(run) == ["in the background"]
 
 
-def test_a_task_beyond_its_limit_is_told_with_the_place(run_job: RunCommand) -> None:
+def test_a_task_beyond_its_limit_is_reported_with_the_place(run_job: RunCommand) -> None:
     job = spec("slow", limits={"task_seconds": 0.5}, retries=0)
     run = run_job(job, scripts={"late.py": JOB}).check(1)
     (failed,) = [result for result in run.results() if result["status"] != "ok"]
@@ -444,7 +444,7 @@ def test_a_task_beyond_its_limit_is_told_with_the_place(run_job: RunCommand) -> 
     assert report["limit"] == {"label": "task 1", "seconds": 0.5}
 
 
-def test_a_worker_that_does_not_end_is_told_and_its_results_are_kept(run_job: RunCommand) -> None:
+def test_a_worker_that_does_not_end_is_reported_and_its_results_are_kept(run_job: RunCommand) -> None:
     job = spec("lingering", limits={"join_seconds": 0.5})
     run = run_job(job, scripts={"late.py": JOB}).check()
     assert run.values() == [0, 1, 2, 3]
@@ -454,7 +454,7 @@ def test_a_worker_that_does_not_end_is_told_and_its_results_are_kept(run_job: Ru
     assert "threading" in report["join"]["call"]
 
 
-def test_commands_are_told_too(run_job: RunCommand) -> None:
+def test_commands_are_reported_too(run_job: RunCommand) -> None:
     job = {
         "command": ["sh", "-c", "sleep 50; true"],
         "inputs": {"range": 1},

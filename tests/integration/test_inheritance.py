@@ -242,7 +242,7 @@ def test_a_program_has_the_name_it_was_called_by(look: Look, probe: Path, mprun:
     assert seen["argument 0"] == probe.name
 
 
-def test_so_do_copies(look: Look, probe: Path, mprun: Path) -> None:
+def test_copies_of_a_program_inherit_the_same(look: Look, probe: Path, mprun: Path) -> None:
     """They also have the variables of ranks."""
     where = SURROUNDINGS["all ignored"]
     plain = look([probe], where)

@@ -91,7 +91,7 @@ def test_a_function_by_name(run_mprun: RunCommand, tmp_path: Path) -> None:
         ("", [], "needs a SCRIPT.py"),
     ],
 )
-def test_what_cannot_be(text: str, words: list[str], told: str, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_what_is_refused_by_init(text: str, words: list[str], told: str, run_mprun: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(text, encoding="utf-8")
     assert told in run_mprun("init", *words).check(2).stderr
     assert not (tmp_path / "job.json").exists()

@@ -318,7 +318,7 @@ def test_no_such_process(run_mprun: RunCommand) -> None:
     assert run.stderr == f"mprun: inspect: there is no process {ended.pid}\n"
 
 
-def test_a_thread_is_told_its_process(
+def test_a_thread_number_is_refused_with_its_process(
     run_mprun: RunCommand, start_victim: Any, lock_cycle: Path
 ) -> None:
     pid = start_victim(lock_cycle).pid

@@ -73,7 +73,7 @@ def test_an_installed_mprun_explains_causes(prefix: Path) -> None:
     assert str(prefix / "share/mprun/causes") in run.stderr
 
 
-def test_without_its_files_it_says_so(prefix: Path, tmp_path: Path) -> None:
+def test_missing_files_are_reported(prefix: Path, tmp_path: Path) -> None:
     (prefix / "lib/mprun/python/bootstrap.py").unlink()
     (tmp_path / "work.py").write_text("def double(x):\n    return 2 * x\n")
     program = str(prefix / "bin" / "mprun")

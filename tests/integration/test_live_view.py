@@ -391,7 +391,7 @@ def test_tmux(mprun: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start_method", ["fork", "spawn"])
-def test_a_start_says_what_it_is_at(
+def test_a_start_shows_its_step(
     screen: OpenScreen, tmp_path: Path, start_method: str
 ) -> None:
     (tmp_path / "slow.py").write_text(
@@ -412,7 +412,7 @@ def test_a_start_says_what_it_is_at(
     shown.end()
 
 
-def test_the_end_says_who_is_waited_for(screen: OpenScreen, tmp_path: Path) -> None:
+def test_the_end_shows_what_it_waits_for(screen: OpenScreen, tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text(
         "import atexit\nfrom events import wait_for\n\ndef run(number):\n"
         "    atexit.register(wait_for, 'go', 1, 60)\n    return number\n"

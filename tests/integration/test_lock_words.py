@@ -48,7 +48,7 @@ def run(_):
 """
 
 
-def test_a_lock_says_that_somebody_sleeps(run_job: RunCommand) -> None:
+def test_the_word_of_a_lock_shows_that_a_thread_sleeps(run_job: RunCommand) -> None:
     """The first of two sleepers gets the lock from an owner that knew of them, and marks the other one in turn."""
     job = {"script": "job.py:run", "inputs": {"range": 1}}
     run = run_job(job, scripts={"job.py": SCRIPT}, timeout=60).check()

@@ -272,7 +272,7 @@ def test_a_wrong_job_page_is_found(
     assert any(line.startswith(complaint) for line in found), found
 
 
-def test_a_new_field_or_value_must_be_told(schema: dict[str, Any]) -> None:
+def test_a_new_field_or_value_must_be_documented(schema: dict[str, Any]) -> None:
     page = JOB_PAGE.read_text(encoding="utf-8")
     schema["properties"]["limits"]["properties"]["power_per_worker"] = {"type": "integer"}
     schema["properties"]["order"]["enum"].append("random")

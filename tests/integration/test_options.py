@@ -177,7 +177,7 @@ def test_an_option_is_a_field(
     assert json.loads(json.dumps(resolved(run))) == resolved(run)
 
 
-def test_options_behind_the_spec(run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_options_after_the_spec(run_mprun: RunCommand, tmp_path: Path) -> None:
     """And `run` as a word of its own."""
     (tmp_path / "job.py").write_text(SCRIPT)
     (tmp_path / "job.json").write_text(json.dumps({**SPEC, "python": harness.MPRUN_PYTHON}))
@@ -275,7 +275,7 @@ def test_summary_json(run_job: RunCommand) -> None:
     assert summary["seconds"] > 0
 
 
-def test_summary_json_behind_results(run_job: RunCommand) -> None:
+def test_summary_json_after_results(run_job: RunCommand) -> None:
     """Result lines first, then the summary."""
     run = run_job(SPEC, "--results", "-", "--summary-json", scripts={"job.py": SCRIPT}).check()
     lines = run.stdout.splitlines()

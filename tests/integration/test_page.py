@@ -286,7 +286,7 @@ def test_tables_lead_to_the_timeline(browser: Browser, page: Path) -> None:
     assert browser.evaluate("document.activeElement.id") == "chart"
 
 
-def test_a_block_tells_of_its_task(browser: Browser, page: Path) -> None:
+def test_a_block_shows_its_task(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.evaluate("task.value = 43, document.querySelector('#search button').click()")
     place = browser.evaluate(

@@ -70,7 +70,7 @@ def test_no_colour_is_written_elsewhere() -> None:
     assert not re.findall(r"[\"'`]#[0-9a-f]{3,8}[\"'`]|rgb\(", scripts)
 
 
-def test_licences_are_told_once(tmp_path: Path) -> None:
+def test_licences_are_given_once(tmp_path: Path) -> None:
     debian = (
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
         "Files: *\nCopyright: 2017 {who}\nLicense: BSD-3-Clause\n\n"

@@ -405,7 +405,7 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
         yield run
 
 
-def test_a_child_tells_of_its_fork(history: RunHistory) -> None:
+def test_a_child_reports_its_fork(history: RunHistory) -> None:
     """Its parent, the forking thread, and the number of threads."""
     told = history("fork thread thread fork fork-in-thread")
     expected = [
@@ -431,7 +431,7 @@ def test_an_alarm_is_remembered(history: RunHistory, clock: str) -> None:
 
 
 @pytest.mark.parametrize("clock", ["alarm=0", "ualarm=0", "real=0", "virtual=50", "prof=50"])
-def test_what_wakes_nobody_is_not_remembered(history: RunHistory, clock: str) -> None:
+def test_an_alarm_that_never_rings_is_not_remembered(history: RunHistory, clock: str) -> None:
     """No clock is set; or one that does not run while the process waits."""
     assert history(f"{clock} asked").asked == [0]
 
@@ -454,7 +454,7 @@ def test_an_alarm_outlives_exec(history: RunHistory) -> None:
     assert history("alarm=50 exec exec env").alarm != ""
 
 
-def test_an_alarm_waits_for_nobody(mprun: Path, build: Compile) -> None:
+def test_an_alarm_does_not_wait_for_a_reader(mprun: Path, build: Compile) -> None:
     """Also where the socket of notes is full, which any user can cause."""
     library = mprun.parent.parent / "lib/mprun/libmprun_preload.so"
     address = f"\0mprun-test-{os.getpid()}-full"
@@ -472,7 +472,7 @@ def test_an_alarm_waits_for_nobody(mprun: Path, build: Compile) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "mprun-test-nobody"])
-def test_history_that_nobody_hears(history: RunHistory, name: str) -> None:
+def test_history_that_is_not_read(history: RunHistory, name: str) -> None:
     """Costs nothing and breaks nothing."""
     assert history("fork alarm=50 thread fork", name=name).notes == []
 
@@ -628,7 +628,7 @@ def test_a_sanitized_program(run_mprun: RunCommand, build: Compile, sanitizer: s
 
 
 @pytest.mark.parametrize("given", [None, "detect_leaks=0"])
-def test_a_program_without_a_sanitizer_hears_of_none(
+def test_a_program_without_a_sanitizer_gets_no_options_for_one(
     run_mprun: RunCommand, monkeypatch: pytest.MonkeyPatch, given: str | None
 ) -> None:
     monkeypatch.delenv("ASAN_OPTIONS", raising=False)  # tests/run sets it

@@ -186,7 +186,7 @@ def test_stop_and_continue_a_program(start_mprun: StartCommand, tmp_path: Path) 
     running.wait(20).check(9)
 
 
-def test_a_program_leaves_nobody(run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_a_program_leaves_no_process(run_mprun: RunCommand, tmp_path: Path) -> None:
     script = "sleep 600 & setsid sleep 600 & sleep 600 & exit 3"
     run = run_mprun("--", "sh", "-c", script, timeout=20).check(3)
     assert run.survivors == []
@@ -255,7 +255,7 @@ def test_a_process_that_forks_and_exits_all_the_time_does_not_escape(
         run_mprun("--", "sh", "-c", "./restless & sleep 0.05").check()
 
 
-def test_who_forks_and_exits_does_not_escape_on_a_crowded_machine(
+def test_a_process_that_forks_and_exits_does_not_escape_on_a_crowded_machine(
     run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     """A scan of all of /proc then takes long enough for a hundred of them."""

@@ -118,7 +118,7 @@ def test_tensors_are_gathered_over_all_shards(run_shards: Any, run_mprun: RunCom
     assert "tensors/odd.npy of shard 2 of 3" in refused.stderr and "output.pad" in refused.stderr
 
 
-def test_tensors_that_fit_are_as_of_one_machine(
+def test_tensors_that_fit_equal_those_of_one_machine(
     run_shards: Any, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     spec = {**SPEC, "script": "job.py:tensors", "output": {"pad": {"odd": [10]}}}
@@ -160,7 +160,7 @@ def test_a_shard_without_tasks_ends_well(run_shards: Any, run_mprun: RunCommand,
     assert len(values(tmp_path / "out")) == 2
 
 
-def test_what_the_surroundings_say(run_job: RunCommand, tmp_path: Path) -> None:
+def test_what_the_environment_says(run_job: RunCommand, tmp_path: Path) -> None:
     array = {
         "SLURM_JOB_ID": "8",
         "SLURM_ARRAY_JOB_ID": "7",
@@ -203,7 +203,7 @@ def test_submit_and_merge_name_what_is_wrong(run_mprun: RunCommand, tmp_path: Pa
         assert reason in run_mprun(*words).check(2).stderr, words
 
 
-def test_the_joblog_says_which_node_a_task_was_on(
+def test_the_joblog_names_the_node_of_a_task(
     run_shards: Any, run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     """A shard that continues elsewhere has been on both."""

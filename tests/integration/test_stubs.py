@@ -40,7 +40,7 @@ def stub(name: str) -> ast.Module:
     return ast.parse((PACKAGE / "mprun" / name).read_text(encoding="utf-8"))
 
 
-def test_the_stubs_tell_what_there_is() -> None:
+def test_the_stubs_declare_what_exists() -> None:
     there = json.loads(python(SHOW))
     assert all(there["found"])
     told = set()

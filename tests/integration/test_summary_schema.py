@@ -68,7 +68,7 @@ def test_summaries_are_as_the_schema_says(name: str, run_job: RunCommand) -> Non
     assert {"function": {"hangs", "tensors", "shared"}, "commands": {"command_exits"}}.get(name, set()) <= told
 
 
-def test_what_is_none_is_refused(run_job: RunCommand) -> None:
+def test_an_invalid_summary_is_refused(run_job: RunCommand) -> None:
     """The schema allows nothing that it does not describe."""
     summary = run_job({"command": ["true"], "inputs": {"range": 1}}).check().summary()
     for change in ({"more": 1}, {"counts": {}}, {"exit_code": "0"}, {"processes": [{"pid": 1}]}):

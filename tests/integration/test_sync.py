@@ -134,13 +134,13 @@ def forget_to_wake(_):
 """
 
 
-def test_who_comes_after_the_dead_counts_anew(run_job: RunCommand) -> None:
+def test_counts_are_right_after_a_death_in_an_update(run_job: RunCommand) -> None:
     job = {"script": "job.py:run", "inputs": {"range": 1}}
     run = run_job(job, scripts={"job.py": HALF_DONE}, timeout=LONGEST).check()
     assert run.values() == [[[4, [0, 1, 2, 3], 0], [1, 4], [40, 780, True]]]
 
 
-def test_who_waits_for_the_dead_to_wake_him_is_woken(run_job: RunCommand) -> None:
+def test_a_sleeper_that_a_dead_process_should_wake_is_woken(run_job: RunCommand) -> None:
     job = {"script": "job.py:forget_to_wake", "inputs": {"range": 1}, "limits": {"job_seconds": 60}}
     run = run_job(job, scripts={"job.py": HALF_DONE}, timeout=LONGEST).check()
     assert run.values() == [10]
@@ -194,7 +194,7 @@ def run(_):
 """
 
 
-def test_as_many_sleepers_are_woken_as_there_is_something_for(run_job: RunCommand) -> None:
+def test_every_sleeper_that_can_go_on_is_woken(run_job: RunCommand) -> None:
     job = {"script": "job.py:run", "inputs": {"range": 1}, "limits": {"job_seconds": 60}}
     run = run_job(job, scripts={"job.py": SLEEPERS}, timeout=LONGEST).check()
     assert run.values() == [[0, [0, 0, 1, 1, 1]]]

@@ -110,7 +110,7 @@ def test_live_line(terminal: StartTerminal, tmp_path: Path) -> None:
     assert len(shown) == 2
 
 
-def test_live_line_tells_failures_and_rate(terminal: StartTerminal, tmp_path: Path) -> None:
+def test_live_line_shows_failures_and_rate(terminal: StartTerminal, tmp_path: Path) -> None:
     """Messages stand above it; output of a task cannot move the cursor."""
     (tmp_path / "slow.py").write_text(
         "from events import mark, wait_for\n\n\ndef run(number):\n"
@@ -130,7 +130,7 @@ def test_live_line_tells_failures_and_rate(terminal: StartTerminal, tmp_path: Pa
     assert "exit code 1" in text
 
 
-def test_who_waits_for_another_shard_says_so(terminal: StartTerminal, tmp_path: Path) -> None:
+def test_a_wait_for_another_shard_is_shown(terminal: StartTerminal, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(
         "import os\nfrom events import wait_for\n\n\ndef run(number):\n"
         "    if os.environ['MPRUN_RUN_DIR'].endswith('1'):\n        wait_for('go')\n    return number\n"

@@ -54,7 +54,7 @@ def start_with(
     return start_mprun(*argv, output=False, preexec_fn=pipe.as_stderr)
 
 
-def test_a_hung_program_is_ended_whoever_reads(start_mprun: StartCommand, tmp_path: Path) -> None:
+def test_a_hung_program_is_ended_even_if_its_report_is_not_read(start_mprun: StartCommand, tmp_path: Path) -> None:
     """Its end does not wait for a reader of the report; the report does."""
     pipe = FullPipe()
     report = tmp_path / "hang.json"
@@ -69,7 +69,7 @@ def test_a_hung_program_is_ended_whoever_reads(start_mprun: StartCommand, tmp_pa
     running.wait().check(124)
 
 
-def test_signals_reach_a_program_whoever_reads(start_mprun: StartCommand, tmp_path: Path) -> None:
+def test_signals_reach_a_program_even_if_its_report_is_not_read(start_mprun: StartCommand, tmp_path: Path) -> None:
     """The report of a hang waits for its reader, and nothing else."""
     pipe = FullPipe()
     report = tmp_path / "hang.json"
@@ -84,7 +84,7 @@ def test_signals_reach_a_program_whoever_reads(start_mprun: StartCommand, tmp_pa
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_last_words_that_nobody_reads_can_be_cut_short(
+def test_last_messages_that_are_not_read_can_be_cut_short(
     start_mprun: StartCommand, tmp_path: Path, number: int
 ) -> None:
     pipe = FullPipe()
@@ -103,7 +103,7 @@ def test_last_words_that_nobody_reads_can_be_cut_short(
     assert pipe.read_rest() == ""
 
 
-def test_ctrl_c_cuts_short_what_nobody_reads(mprun: Path, tmp_path: Path) -> None:
+def test_ctrl_c_cuts_short_what_is_not_read(mprun: Path, tmp_path: Path) -> None:
     """The program has ended, so that the terminal's signals are for mprun."""
     pipe = FullPipe()
     os.set_inheritable(pipe.writer, True)

@@ -263,7 +263,7 @@ def test_a_mutex_whose_owner_has_ended(run_job: RunCommand, what: str, attempts:
     assert "has ended" in report["cause"]["explanation"]
 
 
-def test_a_worker_whose_output_nobody_reads(run_job: RunCommand) -> None:
+def test_a_worker_whose_output_is_not_read(run_job: RunCommand) -> None:
     """It writes to a pipe of its own that is full."""
     run = run_job(spec("work", ["output 1", "a"]), scripts=SCRIPTS).check()
     assert run.values() == [["output 1", 2], ["a", 1]]
@@ -338,7 +338,7 @@ def test_kill_ends_the_job(run_job: RunCommand) -> None:
     check_hangs(run, 1)
 
 
-def test_report_tells_once_and_goes_on(run_job: RunCommand) -> None:
+def test_a_hang_is_reported_once_and_the_job_goes_on(run_job: RunCommand) -> None:
     job = spec("work", ["lock", "a", "b"], limits={"job_seconds": 5, "grace_seconds": 0.5})
     run = run_job(job, "--on-hang", "report", scripts=SCRIPTS).check(124)
     results = run.results()

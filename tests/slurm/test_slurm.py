@@ -242,7 +242,7 @@ def fail(number):
 """
 
 
-def test_who_stops_waiting_leaves_the_job_alone(
+def test_a_submit_that_stops_waiting_leaves_the_job_alone(
     cluster: Cluster, tmp_path: Path, start_mprun: StartCommand, run_mprun: RunCommand
 ) -> None:
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)

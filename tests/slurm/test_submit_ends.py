@@ -99,7 +99,7 @@ def test_ctrl_c_twice_leaves_the_job_running(cluster: Cluster, tmp_path: Path, s
 
 
 @pytest.mark.parametrize("how, cluster", [("requeue", 2), ("power", 3)], indirect=["cluster"])
-def test_who_waits_goes_on_with_a_job_that_begins_anew(
+def test_submit_goes_on_waiting_for_a_job_that_restarts(
     how: str, cluster: Cluster, tmp_path: Path, start_mprun: StartCommand
 ) -> None:
     """requeue: all shards return their work. power: a node is gone, and another one takes its place."""
@@ -136,7 +136,7 @@ echo RUNNING
 """
 
 
-def test_who_waits_does_so_until_the_job_is_over(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
+def test_submit_waits_until_the_job_is_over(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
     """All output is written, but mprun may still run on a node: going on too early finds the run directory in use."""
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -156,7 +156,7 @@ def test_who_waits_does_so_until_the_job_is_over(cluster: Cluster, tmp_path: Pat
     assert results(tmp_path / "out") == squares(4)
 
 
-def test_nohup_keeps_who_waits_waiting(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
+def test_nohup_keeps_submit_waiting(cluster: Cluster, tmp_path: Path, start_mprun: StartCommand) -> None:
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     words = ["submit", "--wait", "--nodes", "1", "--output", "out", job]
     ignored = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}

@@ -71,7 +71,7 @@ TEST(HostList, IsExpanded) {
   EXPECT_THAT(expand_hosts("", 2), ElementsAre());
 }
 
-TEST(Allocation, NobodySaysAnything) {
+TEST(Allocation, IsNoneWithoutVariables) {
   const Allocation place = recognise({{"PATH", "/bin"}});
   EXPECT_FALSE(place.shard);
   EXPECT_FALSE(place.slurm);

@@ -91,7 +91,7 @@ std::string why_not_npy(const std::string& bytes) {
   return header ? "accepted" : header.error().message;
 }
 
-TEST(JobNpyHeader, TellsShapeSizeAndOrder) {
+TEST(JobNpyHeader, GivesShapeSizeAndOrder) {
   for (const char version : {'\1', '\2', '\3'}) {
     const std::string bytes = npy(dictionary("'<f4'", "(5, 3)"), 60, version);
     const Result<NpyHeader> header = parse_npy_header(bytes, bytes.size());
@@ -125,7 +125,7 @@ TEST(JobNpyHeader, KnowsTheSizeOfRecords) {
   EXPECT_THAT(size_of(deep), HasSubstr("damaged"));
 }
 
-TEST(JobNpyHeader, ThoseThatLieAreRefused) {
+TEST(JobNpyHeader, FalseOnesAreRefused) {
   const std::string good = npy(dictionary("'<f8'", "(4,)"), 32);
   for (std::size_t size = 0; size < good.size(); ++size) {
     EXPECT_THAT(why_not_npy(good.substr(0, size)), HasSubstr(size < 6 ? "is not a .npy file" : "is cut off")) << size;
@@ -153,7 +153,7 @@ std::string why_not_safetensors(const std::string& bytes) {
   return tensors ? "accepted" : tensors.error().message;
 }
 
-TEST(JobSafetensorsHeader, TellsWhereTheTensorsAre) {
+TEST(JobSafetensorsHeader, GivesThePlacesOfTheTensors) {
   const std::string header = "{\"__metadata__\":{\"format\":\"pt\"}," + tensor("b", "F32", "[2,3]", "[8,32]") + "," +
                              tensor("a", "BF16", "[4]", "[0,8]") + "," + tensor("none", "F8_E5M2", "[7]", "[32,39]") +
                              "," + tensor("empty", "I64", "[0,4]", "[39,39]") + "}  ";
@@ -171,7 +171,7 @@ TEST(JobSafetensorsHeader, TellsWhereTheTensorsAre) {
   EXPECT_EQ(find_safe_dtype("F8_E5M2"), nullptr);
 }
 
-TEST(JobSafetensorsHeader, ThoseThatLieAreRefused) {
+TEST(JobSafetensorsHeader, FalseOnesAreRefused) {
   const std::string good = safetensors("{" + tensor("a", "F32", "[2,3]", "[0,24]") + "}", 24);
   EXPECT_EQ(why_not_safetensors(good), "accepted");
   for (std::size_t size = 0; size < good.size(); ++size) {

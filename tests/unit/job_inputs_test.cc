@@ -163,7 +163,7 @@ TEST_F(JobInputs, LinesLongerThanTheBufferArriveWhole) {
   EXPECT_EQ(items[2].size(), 700'002U);
 }
 
-TEST_F(JobInputs, AnOverlongLineIsSkippedAndToldOf) {
+TEST_F(JobInputs, AnOverlongLineIsSkippedAndReported) {
   const std::string path = write("huge", "a\n" + std::string(2'000'000, 'x') + "\nb\n" + std::string(1'000'000, 'y'));
   Result<job::InputLines> lines = job::InputLines::open(path, 1000);
   ASSERT_TRUE(lines);

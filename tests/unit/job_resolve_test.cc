@@ -535,7 +535,7 @@ TEST_F(JobResolve, PathsOfTheCommandLineStartInTheCurrentDirectory) {
   EXPECT_THAT(resolved.error().message, StartsWith("the command line (--procesess): /procesess: unknown key"));
 }
 
-TEST_F(JobResolve, TensorsAreGatheredUnlessToldOtherwise) {
+TEST_F(JobResolve, TensorsAreGatheredByDefault) {
   Result<Resolved> resolved = resolve_all({file(with("\"seed\": 1"))});
   ASSERT_TRUE(resolved) << resolved.error().message;
   EXPECT_EQ(resolved->spec.tensors, TensorFormat::kNpy);

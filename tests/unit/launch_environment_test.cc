@@ -71,7 +71,7 @@ TEST(Environment, RanksGetTorchrunsVariables) {
                     Pair("MASTER_ADDR", "127.0.0.1"), Pair("MASTER_PORT", "29501")}));
 }
 
-TEST(Environment, RanksDoWithoutLibuvUnlessToldOtherwise) {
+TEST(Environment, RanksDoWithoutLibuvByDefault) {
   JobSpec spec;
   EXPECT_EQ(job_environment(spec, {}, "/run").count("USE_LIBUV"), 0U);
   spec.kind = JobKind::kRanks;
@@ -107,7 +107,7 @@ TEST(FillCommand, ReplacesAllThreeAndTheInputOnlyOnce) {
   EXPECT_THAT(fill_command({"{}"}, R"("\udcff")", 0, 0), ElementsAre("\xff"));
 }
 
-TEST(LogTail, GivesTheLastLinesBehindTheOffset) {
+TEST(LogTail, GivesTheLastLinesAfterTheOffset) {
   const std::string path = testing::TempDir() + "mprun-log-tail";
   auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
   ASSERT_TRUE(file);

@@ -198,7 +198,7 @@ TEST(Spawn, SwapsDescriptorsThatStandInEachOthersWay) {
   EXPECT_EQ(letter, 'a');
 }
 
-TEST(Spawn, TellsWhichStageFailed) {
+TEST(Spawn, ReportsWhichStageFailed) {
   const std::size_t before = open_descriptors();
   SpawnFailure failure;
   SpawnPlan plan = shell("true");

@@ -95,7 +95,7 @@ TEST(TextBacklog, IsDoneWhenItsReaderHasGone) {
   EXPECT_FALSE(backlog.is_waiting());
 }
 
-TEST(TextBacklog, TellsHowMuchItHasLeftOut) {
+TEST(TextBacklog, ReportsHowMuchItHasLeftOut) {
   Pipe pipe = make_pipe().value();
   fill(pipe.write.get());
   TextBacklog backlog(pipe.write.get());

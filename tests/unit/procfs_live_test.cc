@@ -258,7 +258,7 @@ TEST(LiveProc, ComparesTablesOfDescriptors) {
   other.join();
 }
 
-TEST(LiveProc, TellsAllOfManyUnixSockets) {
+TEST(LiveProc, FindsAllOfManyUnixSockets) {
   const auto proc = live_proc();
   std::vector<SocketPair> pairs;  // more than fit one datagram of the kernel
   for (int i = 0; i < 300; ++i) {
@@ -297,7 +297,7 @@ TEST(LiveProc, KnowsTheTimeLimitsOfSockets) {
   EXPECT_EQ(proc->list("self/fd"), before);  // nothing is kept open
 }
 
-TEST(LiveProc, KnowsWhoSharesMemory) {
+TEST(LiveProc, KnowsWhichProcessesShareMemory) {
   const auto proc = live_proc();
   const WaitingChild child;
   EXPECT_EQ(proc->same_memory(getpid(), getpid()), true);

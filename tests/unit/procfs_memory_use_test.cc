@@ -64,7 +64,7 @@ TEST_F(MemoryUseTest, ChildrenCountAlsoThoseWhoseParentHasEnded) {
   EXPECT_EQ(excess_of(10), 320U);
 }
 
-TEST_F(MemoryUseTest, NobodyIsWalkedThroughTwiceForNothing) {
+TEST_F(MemoryUseTest, NoProcessIsWalkedThroughTwiceForNothing) {
   tree_.process(10, 1, 10, 1100);
   tree_.pages(10, 600, 0, 100);
   EXPECT_EQ(excess_of(10), 0U);
@@ -77,7 +77,7 @@ TEST_F(MemoryUseTest, NobodyIsWalkedThroughTwiceForNothing) {
   EXPECT_EQ(tree_.walks, 2);
 }
 
-TEST_F(MemoryUseTest, WhoMayNotBeLookedAtCountsForNothing) {
+TEST_F(MemoryUseTest, AProcessThatMayNotBeInspectedCountsForNothing) {
   tree_.process(10, 1, 10, 1100);
   EXPECT_EQ(excess_of(10), 0U);
   tree_.files["10/smaps_rollup"] = "Pss: 18446744073709551615 kB\nPrivate_Dirty: x\n\nPss:\n";

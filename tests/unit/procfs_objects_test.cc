@@ -140,7 +140,7 @@ TEST(DescriptorInfo, HoldsTheProcessOfAPidfd) {
   EXPECT_EQ(descriptor.process, -1);
 }
 
-TEST(DescriptorInfo, TellsATimerThatWillExpire) {
+TEST(DescriptorInfo, FindsATimerThatWillExpire) {
   const auto armed = [](const char* text) {
     Descriptor descriptor = parse_descriptor(8, "anon_inode:[timerfd]");
     parse_descriptor_info(text, &descriptor);
@@ -155,7 +155,7 @@ TEST(DescriptorInfo, TellsATimerThatWillExpire) {
     EXPECT_TRUE(armed(text)) << text;
 }
 
-TEST(DescriptorInfo, TellsTheLocksOfAFile) {
+TEST(DescriptorInfo, ListsTheLocksOfAFile) {
   Descriptor descriptor = parse_descriptor(8, "/tmp/a");
   parse_descriptor_info(
       "pos:\t0\nflags:\t02100002\nino:\t500\nlock:\t1: FLOCK  ADVISORY  WRITE 21629 fe:00:500 0 EOF\n"
@@ -170,7 +170,7 @@ TEST(DescriptorInfo, TellsTheLocksOfAFile) {
 }
 
 // As for /dev/ptmx, through which its opener writes and reads for the slave /dev/pts/5.
-TEST(DescriptorInfo, TellsTheTerminalOfAMaster) {
+TEST(DescriptorInfo, NamesTheTerminalOfAMaster) {
   const auto terminal = [](const char* target, const char* text) {
     Descriptor descriptor = parse_descriptor(8, target);
     parse_descriptor_info(text, &descriptor);

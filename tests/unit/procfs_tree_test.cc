@@ -49,7 +49,7 @@ class FixtureTree : public testing::Test {
   std::filesystem::path root_ = testing::TempDir() + "mprun-procfs";
 };
 
-TEST_F(FixtureTree, IsWalkedParentsFirstAndTellsWhoHasEnded) {
+TEST_F(FixtureTree, IsWalkedParentsFirstAndShowsWhatHasEnded) {
   add(1, 0, 'S');
   add(10, 1, 'S');
   add(11, 10, 'R');
@@ -135,7 +135,7 @@ TEST_F(RealTree, DescendsFromUsAndItsParentDoesNot) {
   EXPECT_FALSE(may_descend_from_us(*ProcessRef::open(1)));
 }
 
-TEST_F(RealTree, IsAdoptedByItsPidfdWhateverNumberIsTold) {
+TEST_F(RealTree, IsAdoptedByItsPidfdWhateverNumberIsReported) {
   const auto adopted = ProcessRef::adopt(Fd(static_cast<int>(syscall(SYS_pidfd_open, grandchild_, 0))), 2);
   ASSERT_TRUE(adopted);
   EXPECT_EQ(adopted->pid(), grandchild_);
@@ -254,7 +254,7 @@ TEST(ProcessRef, IsSignalledAloneIfItLeadsNoGroup) {
   EXPECT_EQ(without_pidfds(check), 0);
 }
 
-TEST(ProcessRef, OfNobodyIsNone) {
+TEST(ProcessRef, OfNoProcessIsNone) {
   EXPECT_FALSE(ProcessRef());
   EXPECT_EQ(ProcessRef().pid(), 0);
   EXPECT_FALSE(ProcessRef().signal(0));

@@ -125,7 +125,7 @@ TEST_F(WorkerUseTest, ManyPagesAreWalkedThroughInTurns) {
   EXPECT_EQ(uses.at(10).memory, kPss + 20 * kMiB);
 }
 
-TEST_F(WorkerUseTest, BetweenTwoWalksTheResidentPagesTell) {
+TEST_F(WorkerUseTest, BetweenTwoWalksTheResidentPagesCount) {
   for (const pid_t pid : {10, 11, 12}) {
     process(pid, 1, pid, 600, 0);
     tree_.pages(pid, 100, 0, 100);

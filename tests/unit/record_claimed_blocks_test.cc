@@ -159,7 +159,7 @@ TEST_F(ClaimedBlocksTest, OfALostBlockNoMoreTasksAreBegun) {
   EXPECT_EQ(slow->next(0), 3U) << "task 1 and 2 are another shard's";
 }
 
-TEST_F(ClaimedBlocksTest, WhoLeavesGivesBackWhatItHasNotBegun) {
+TEST_F(ClaimedBlocksTest, AShardThatLeavesGivesBackWhatItHasNotBegun) {
   auto blocks = open({0, 2}, 256);  // four tasks per block
   EXPECT_EQ(run_one(blocks.get(), 0), 0U);
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(run_one(blocks.get(), 0, TaskStatus::kCancelled));

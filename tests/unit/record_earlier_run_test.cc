@@ -79,7 +79,7 @@ TEST_F(RecordEarlierRunTest, WholeLinesOfEndedTasksCountOnce) {
   EXPECT_THAT(tasks(read(again)), ElementsAre(0, 5));
 }
 
-TEST_F(RecordEarlierRunTest, ALineWithZerosBehindItsEndDoesNotCount) {
+TEST_F(RecordEarlierRunTest, ALineWithZerosAfterItsEndDoesNotCount) {
   std::string text = line(0) + line(1) + line(2);
   text[line(0).size() - 1] = '\0';  // two lines in one
   put("results.jsonl", text);
@@ -159,7 +159,7 @@ TEST_F(RecordEarlierRunTest, FilesAreThereBeforeTheResultsThatNeedThem) {
   EXPECT_THAT(contents(), HasSubstr(R"("value":7)"));  // written, and on disk
 }
 
-TEST_F(RecordEarlierRunTest, TheJournalTellsAgainWhatHappened) {
+TEST_F(RecordEarlierRunTest, TheJournalReplaysWhatHappened) {
   Provenance origin;
   origin.job = "digits";
   origin.mprun = "1.2.3";
@@ -246,12 +246,12 @@ TEST_F(RecordEarlierRunTest, WhatIsNoJournalIsRefusedByName) {
   }
 }
 
-TEST_F(RecordEarlierRunTest, AVersionOfAnyLengthIsToldInFewWords) {
+TEST_F(RecordEarlierRunTest, AVersionOfAnyLengthIsReportedInFewWords) {
   put(kJournalName, "{\"journal\":\"" + std::string(5000, 'x') + "\",\"mprun\":\"" + std::string(5000, 'y') + "\"}\n");
   EXPECT_LT(read_journal(dir_, [](const JobEvent&) {}).error().message.size(), 500 + dir_.size());
 }
 
-TEST_F(RecordEarlierRunTest, NumbersThatNobodyWroteAreNoNumbers) {
+TEST_F(RecordEarlierRunTest, NumbersThatMprunDoesNotWriteDoNotCount) {
   const Json first = {
       {"journal", kJournalVersion}, {"started", "9999-12-31T23:59:59Z"}, {"origin", to_json(Provenance())}};
   put(kJournalName, first.dump() + R"(

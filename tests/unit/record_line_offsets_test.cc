@@ -6,7 +6,7 @@
 namespace mprun {
 namespace {
 
-TEST(LineOffsets, AreToldInTheOrderOfTasksWhateverLiesBetween) {
+TEST(LineOffsets, AreGivenInTheOrderOfTasksWhateverLiesBetween) {
   constexpr std::uint64_t kFar = 1'000'000'000'000;
   LineOffsets offsets;
   EXPECT_EQ(offsets.size(), 0U);

@@ -41,7 +41,7 @@ TEST(RecordNpyText, ReadsAsItWasWritten) {
   EXPECT_EQ(NpyText({"<f4", false, {5}}).of_length(60), "");
 }
 
-TEST(OsMemoryFile, NobodyCanChangeItsSize) {
+TEST(OsMemoryFile, NoProcessCanChangeItsSize) {
   const auto file = create_memory_file("test", 4096);
   ASSERT_TRUE(file);
   EXPECT_EQ(ftruncate(file->get(), 0), -1);

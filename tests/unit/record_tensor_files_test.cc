@@ -196,7 +196,7 @@ TEST_F(RecordTensorFilesTest, AnUnknownNumberOfRowsIsWrittenInTheEnd) {
   EXPECT_EQ(get("result.npy"), floats("5, 2") + row + std::string(16, '\0') + row + std::string(8, '\0'));
 }
 
-TEST_F(RecordTensorFilesTest, AFileThatWasCutOrReplacedInTheEndIsTold) {
+TEST_F(RecordTensorFilesTest, AFileThatWasCutOrReplacedInTheEndIsReported) {
   put("cut.npy", floats("5, 2") + std::string(40, 'x'));
   put("replaced.npy", floats("5, 2") + std::string(40, 'x'));
   TensorFiles files = five_tasks();

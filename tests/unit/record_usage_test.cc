@@ -119,7 +119,7 @@ TEST_F(RecordUsageTest, AClockThatIsSetBackStopsNothing) {
   EXPECT_EQ(times(), (std::vector<long>{1000, 10}));
 }
 
-TEST_F(RecordUsageTest, AFileThatCannotBeWrittenIsToldOnce) {
+TEST_F(RecordUsageTest, AFileThatCannotBeWrittenIsReportedOnce) {
   std::filesystem::create_directory(path());
   UsageWriter writer(path());
   see(&writer, 0);

@@ -39,7 +39,7 @@ const std::string kProcess = "process\t7\tfork\t3\t1\t/usr/bin/p\tp --x";
   return verdict_of(process.runtimes.at(0), process);
 }
 
-TEST(DoctorFindings, TakesWhatAProcessTells) {
+TEST(DoctorFindings, TakesWhatAProcessReports) {
   const auto findings = findings_of({"start\t/usr/bin/p", "start\t/usr/bin/p", kProcess,
                                      runtime("libgomp\tlibgomp\toff\tcan-pause\tteam", "/a\tb.so")});
   EXPECT_THAT(findings.programs(), ElementsAre("/usr/bin/p"));
@@ -57,7 +57,7 @@ TEST(DoctorFindings, TakesWhatAProcessTells) {
   EXPECT_TRUE(copy.team);
 }
 
-TEST(DoctorFindings, MergesWhatAProcessTellsAgain) {
+TEST(DoctorFindings, MergesWhatAProcessRepeats) {
   const auto findings =
       findings_of({"process\t7\tfork\t1\t1\t/usr/bin/p\tp", runtime("libgomp\tlibgomp\ton\tcan-pause\tno-team"),
                    "process\t7\texit\t4\t2\t/usr/bin/p\tp", runtime("libgomp\tlibgomp\ton\tcan-pause\tteam"),
@@ -167,7 +167,7 @@ TEST(DoctorText, NamesProcessRuntimeVerdictAndSum) {
   EXPECT_THAT(text, EndsWith("2 runtimes: 1 made safe, 1 unclear\n"));
 }
 
-TEST(DoctorText, SaysWhenNothingWasTold) {
+TEST(DoctorText, SaysWhenNothingWasReported) {
   Examination examination;
   EXPECT_THAT(examination_text(examination), HasSubstr("statically linked"));
   examination.findings =

@@ -314,7 +314,7 @@ TEST(ReportHang, JsonHasNullForWhatIsNotKnown) {
   EXPECT_EQ(hang_json(Hang{})["processes"], Json::array());
 }
 
-TEST(ReportHang, TellsWhoStillRunsAndUntilWhen) {
+TEST(ReportHang, ShowsWhatStillRunsAndUntilWhen) {
   Hang hang;
   hang.verdict = HangVerdict::kPartialDeadlock;
   hang.processes.push_back({11, 10, "./left", false, {blocked(11, "futex", "", {11})}});

@@ -87,7 +87,7 @@ TEST(ReportProgressTest, WhatIsWaitedForComesBeforeTheRest) {
             "digits: 0/1797 (0%), waiting for input on stdin 12s, 0/4 busy");
 }
 
-TEST(ReportProgressTest, RetriesAndBytesAreTold) {
+TEST(ReportProgressTest, RetriesAndBytesAreShown) {
   Pulse pulse = digits_pulse();
   pulse.retried = 2;
   pulse.bytes = 1'300'000;

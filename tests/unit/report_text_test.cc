@@ -71,7 +71,7 @@ constexpr const char* kDivision = R"({"type":"ZeroDivisionError","message":"divi
 
 [[nodiscard]] std::ptrdiff_t count_lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
-TEST(TextReportReader, ThatSleepsHoldsNobodyAndGetsAllInTheEnd) {
+TEST(TextReportReader, ThatSleepsDelaysNothingAndGetsAllInTheEnd) {
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
   TextOptions options;

@@ -65,7 +65,7 @@ TEST(PhaseText, IdleWorkersHaveAReason) {
   EXPECT_EQ(told(facts), "running: waiting for worker 0 to start");
 }
 
-TEST(PhaseText, TheEndSaysWhoIsLeft) {
+TEST(PhaseText, TheEndNamesWhatIsLeft) {
   PhaseFacts facts;
   facts.was_ready = facts.done = facts.host = true;
   EXPECT_EQ(told(facts), "finishing: waiting for the host to end");

@@ -18,7 +18,7 @@ void warm_up(Driver* driver, int count) {
   for (int slot = 0; slot < count; ++slot) driver->send(event::TaskDone{slot, false, kTaskTime});
 }
 
-TEST(SchedulerFound, AFewNewInputsAreSharedByAllWhoAreIdle) {
+TEST(SchedulerFound, AFewNewInputsAreSharedByAllIdleWorkers) {
   Driver driver(workers(3));
   warm_up(&driver, 3);
   const auto actions = driver.send(event::InputsRead{3, false});

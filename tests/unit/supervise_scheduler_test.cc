@@ -289,7 +289,7 @@ TEST(Scheduler, TaskThatEndsInItsGraceIsATimeoutAndHarmsNoOther) {
 }
 
 // A batch system that ends a job signals all its processes.
-TEST(Scheduler, WhoDiesOfASignalWhileInterruptedHasNotFailed) {
+TEST(Scheduler, AWorkerThatDiesOfASignalWhileInterruptedHasNotFailed) {
   for (const bool from_outside : {true, false}) {
     Driver driver(workers(1));
     driver.send(event::Begin{});
@@ -302,7 +302,7 @@ TEST(Scheduler, WhoDiesOfASignalWhileInterruptedHasNotFailed) {
   }
 }
 
-TEST(Scheduler, SoHasNoCommand) {
+TEST(Scheduler, ACommandThatDiesOfASignalWhileInterruptedHasNotFailed) {
   for (const bool from_outside : {true, false}) {
     Policy policy = workers(1);
     policy.process_per_task = true;

@@ -42,7 +42,7 @@ class ActivityTest : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(ActivityTest, SeesWhoHasRun) {
+TEST_F(ActivityTest, SeesWhichThreadsHaveRun) {
   ActivityMeter meter(root_.string());
   EXPECT_TRUE(meter.knows_none());
   EXPECT_FALSE(meter.has_moved(1, true));
@@ -73,7 +73,7 @@ TEST_F(ActivityTest, TakesAnEndForAMovement) {
   EXPECT_FALSE(meter.has_moved(3, true));  // and forgets it
 }
 
-TEST_F(ActivityTest, KnowsWhoRests) {
+TEST_F(ActivityTest, KnowsWhichThreadsRest) {
   ActivityMeter meter(root_.string());
   meter.set_threads(sample(), 1);
   EXPECT_EQ(meter.resting_since(1), std::set<pid_t>{10});

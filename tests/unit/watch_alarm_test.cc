@@ -20,7 +20,7 @@ constexpr const char* kUnknown = "may have asked for an alarm";
 std::string why(FakeProc* proc, pid_t pid = 10) { return why_alarm_may_come(proc, pid, pid, monotonic_now()); }
 
 // A program without the library, which keeps the number of a process that had an alarm.
-TEST(Alarm, IsInTheEnvironmentOfWhoMayHaveNoLibrary) {
+TEST(Alarm, IsInTheEnvironmentOfProcessesThatMayHaveNoLibrary) {
   FakeProc proc;
   std::string& environment = proc.process(10).environ;
   proc.process(10).thread(10);
@@ -36,7 +36,7 @@ TEST(Alarm, IsInTheEnvironmentOfWhoMayHaveNoLibrary) {
   }
 }
 
-TEST(Alarm, MayComeToWhoCannotBeAsked) {
+TEST(Alarm, MayComeToAProcessThatCannotBeAsked) {
   FakeProc proc;
   proc.process(10).thread(10);
   proc.processes[10].readable = false;

@@ -96,7 +96,7 @@ TEST(Assumptions, OfFarLimitsMakeThemNone) {
   EXPECT_THAT(wait_of_ten(&near, assumptions).assumed, IsEmpty());
 }
 
-TEST(Assumptions, OfHandlersAreThatTheyLetNobodyGoOn) {
+TEST(Assumptions, OfHandlersAreThatTheyReleaseNoThread) {
   FakeProc proc;
   proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);
   for (const bool is_assumed : {false, true}) {
@@ -112,7 +112,7 @@ TEST(Assumptions, OfHandlersAreThatTheyLetNobodyGoOn) {
   }
 }
 
-TEST(Assumptions, OfHandlersAreNoneOfWhoHasNone) {
+TEST(Assumptions, OfHandlersAreNoneWhereThereIsNoHandler) {
   FakeProc proc;
   proc.process(10).catches(SIGCHLD).thread(10).waits_on(0x5000);
   TreeBoundary boundary;
@@ -123,7 +123,7 @@ TEST(Assumptions, OfHandlersAreNoneOfWhoHasNone) {
   EXPECT_THAT(snapshot.assumed(), IsEmpty());
 }
 
-TEST(Assumptions, OfAStopAreThatNobodyOutsideContinuesIt) {
+TEST(Assumptions, OfAStopAreThatNoProcessOutsideContinuesIt) {
   FakeProc proc;
   proc.process(9).thread(9).call(SYS_wait4, {static_cast<std::uint64_t>(-1)});
   proc.process(10, 9).thread(10).waits_on(0x5000).state = 'T';

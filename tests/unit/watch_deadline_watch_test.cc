@@ -46,7 +46,7 @@ class DeadlineWatchTest : public testing::Test {
   mprun_deadline_board* board_ = nullptr;
 };
 
-TEST_F(DeadlineWatchTest, TellsWhatHasPassedOnce) {
+TEST_F(DeadlineWatchTest, ReportsWhatHasPassedOnce) {
   const Nanos now = monotonic_now();
   write(3, getpid(), now + kOneSecond, kOneSecond, "load");
   EXPECT_FALSE(watch_->look(now));

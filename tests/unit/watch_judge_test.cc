@@ -20,7 +20,7 @@ TEST(Judge, CallsACycleADeadlock) {
   EXPECT_THAT(all.live, IsEmpty());
 }
 
-TEST(Judge, FollowsChainsToTheLastWhoLives) {
+TEST(Judge, FollowsChainsToTheLastLiveThread) {
   FakeProc proc;
   constexpr pid_t kFirst = 10, kLast = 40;
   for (pid_t pid = kFirst; pid < kLast; ++pid) {
@@ -43,7 +43,7 @@ TEST(Judge, CallsAProcessLiveIfOneOfItsThreadsIs) {
   EXPECT_THAT(all.live, UnorderedElementsAre(10));
 }
 
-TEST(Judge, SaysNothingOfNobodyAndOfTheDead) {
+TEST(Judge, SaysNothingOfAnEmptyTreeAndOfEndedProcesses) {
   FakeProc proc;
   EXPECT_FALSE(judged(&proc).is_deadlock);
   proc.process(10).thread(10).state = 'Z';
@@ -53,7 +53,7 @@ TEST(Judge, SaysNothingOfNobodyAndOfTheDead) {
 }
 
 // It ran between the samples: through it, others may be woken.
-TEST(Judge, CountsWhoMovedAsLive) {
+TEST(Judge, CountsThreadsThatMovedAsLive) {
   FakeProc proc;
   proc.process(10).thread(10).waits_for_child(11);
   proc.process(11, 10).thread(11).waits_on(0x5000);

@@ -86,7 +86,7 @@ TEST(LibraryWaits, KnowsTheLongestBlockOfLibev) {
   EXPECT_FALSE(is_idle(SYS_epoll_pwait2, {3, 0x1000, 64, 59743})) << "an address";
 }
 
-TEST(LibraryWaits, TellsWhatARankDoes) {
+TEST(LibraryWaits, ShowsWhatARankDoes) {
   const auto thread = [](std::vector<PythonFrame> frames) {
     PythonThread made;
     made.frames = std::move(frames);

@@ -68,7 +68,7 @@ TEST(OrphanedLock, IsOneOfACircle) {
   EXPECT_THAT(stuck(&proc), IsEmpty());
 }
 
-TEST(OrphanedLock, HoldsUpWhoJoinsItsWaiter) {
+TEST(OrphanedLock, BlocksTheThreadThatJoinsItsWaiter) {
   FakeProc proc = orphan();
   TreeProcess& process = proc.processes[10];
   process.map("rw-p", 0, "").put(FakeProc::kMapped, std::uint32_t{20});
@@ -167,7 +167,7 @@ TEST(OrphanedLock, IsWaitedForAllTheTime) {
   EXPECT_THAT(stuck(&proc, {}, 10), ElementsAre(20));
 }
 
-TEST(OrphanedLock, IsNotToldOfAProcessThatIsStuckWhole) {
+TEST(OrphanedLock, IsNotReportedOfAProcessThatIsStuckWhole) {
   FakeProc proc = orphan();
   proc.processes[10].thread(10).waits_on(0x7000);
   EXPECT_TRUE(judged(&proc).is_stuck(10));

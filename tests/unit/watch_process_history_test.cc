@@ -139,7 +139,7 @@ TEST_F(ProcessHistoryTest, PassesNonsenseOver) {
   EXPECT_TRUE(history_.deaths().empty());
 }
 
-TEST_F(ProcessHistoryTest, TellsHowAProcessEnded) {
+TEST_F(ProcessHistoryTest, KnowsHowAProcessEnded) {
   Child exits(7);
   Child dies;
   tell_fork(exits.pid());
@@ -165,7 +165,7 @@ TEST_F(ProcessHistoryTest, TellsHowAProcessEnded) {
   EXPECT_EQ(history_.fork_of(exits.pid()), nullptr);
 }
 
-TEST_F(ProcessHistoryTest, TellsOfOneThatItsParentHasReaped) {
+TEST_F(ProcessHistoryTest, KnowsOneThatItsParentHasReaped) {
   if (!kernel_remembers_ends()) GTEST_SKIP() << "needs Linux 6.15";
   Child child(9);
   const pid_t pid = child.pid();
@@ -179,7 +179,7 @@ TEST_F(ProcessHistoryTest, TellsOfOneThatItsParentHasReaped) {
   EXPECT_EQ(history_.deaths()[0].end.exit_code, 9);
 }
 
-TEST_F(ProcessHistoryTest, TellsOfOneThatHadGoneBeforeItsNoteWasRead) {
+TEST_F(ProcessHistoryTest, KnowsOneThatHadEndedBeforeItsNoteWasRead) {
   Child child;
   const pid_t pid = child.pid();
   child.end();
@@ -192,7 +192,7 @@ TEST_F(ProcessHistoryTest, TellsOfOneThatHadGoneBeforeItsNoteWasRead) {
   EXPECT_FALSE(history_.deaths()[0].end_known);
 }
 
-TEST_F(ProcessHistoryTest, MeetsWhoDoesNotTell) {
+TEST_F(ProcessHistoryTest, MeetsProcessesThatDoNotReport) {
   Child child(3);
   history_.meet(child.pid());
   history_.meet(child.pid());
@@ -245,7 +245,7 @@ TEST_F(ProcessHistoryTest, MeetsOneThatHasEndedAndIsNotReaped) {
   EXPECT_EQ(history_.deaths()[0].end.signal, SIGSEGV);
 }
 
-TEST_F(ProcessHistoryTest, DoesNotHoldAgainstAnybodyWhomMprunEnds) {
+TEST_F(ProcessHistoryTest, DoesNotCountEndsThatMprunCauses) {
   Child worker;
   Child its_child;
   Child other;
@@ -265,7 +265,7 @@ TEST_F(ProcessHistoryTest, DoesNotHoldAgainstAnybodyWhomMprunEnds) {
 }
 
 // mprun ends what it leaves; its own end was not mprun's doing.
-TEST_F(ProcessHistoryTest, HoldsTheEndAgainstAnybodyThatCameBeforeMprunActed) {
+TEST_F(ProcessHistoryTest, CountsAnEndThatCameBeforeMprunActed) {
   Child worker;
   Child its_child;
   tell_fork(its_child.pid(), worker.pid());
@@ -302,7 +302,7 @@ TEST_F(ProcessHistoryTest, KnowsThatANumberIsUsedAgain) {
   EXPECT_EQ(history_.deaths()[1].end.exit_code, 6);
 }
 
-TEST_F(ProcessHistoryTest, RemembersWhoWasToldToEnd) {
+TEST_F(ProcessHistoryTest, RemembersWhichProcessWasAskedToEnd) {
   Child child;
   Child stranger;
   tell_fork(child.pid());
@@ -333,7 +333,7 @@ TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {
 }
 
 // The process that reaped it reports how it ended, which an older kernel does not.
-TEST_F(ProcessHistoryTest, HearsOfAnEndByWhoReapedIt) {
+TEST_F(ProcessHistoryTest, HearsOfAnEndFromTheProcessThatReapedIt) {
   Child child(9);
   const pid_t pid = child.pid();
   tell_fork(pid);

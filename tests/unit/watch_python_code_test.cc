@@ -111,7 +111,7 @@ TEST_F(PythonCodeReading, WhatIsNoStringIsRefused) {
   EXPECT_FALSE(reader_.text(0x1000, 100));
 }
 
-TEST_F(PythonCodeReading, CodeTellsFileFunctionAndLines) {
+TEST_F(PythonCodeReading, CodeGivesFileFunctionAndLines) {
   put_string<char>(0x1000, "train.py", true);
   put_string<char>(0x2000, "Model.fit", true);
   proc_.put<std::uint64_t>(0x3000 + 8, kBytesType);

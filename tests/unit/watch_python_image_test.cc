@@ -229,7 +229,7 @@ TEST_F(PythonImage, HasVariablesOfTheUsersOwnCode) {
   EXPECT_EQ(fingerprint(), 0U) << "the library's are new at each call";
 }
 
-TEST_F(PythonImage, TellsWhetherADefaultIsUsed) {
+TEST_F(PythonImage, ShowsWhetherADefaultIsUsed) {
   put_defaults(2, {kValue});
   for (const std::uint64_t flags : {0, 1, 3}) {  // of a reference
     put_argument(1, kValue | flags);
@@ -242,7 +242,7 @@ TEST_F(PythonImage, TellsWhetherADefaultIsUsed) {
 }
 
 // They belong to the last arguments.
-TEST_F(PythonImage, TellsWhetherTheFirstOfSeveralDefaultsIsUsed) {
+TEST_F(PythonImage, ShowsWhetherTheFirstOfSeveralDefaultsIsUsed) {
   put_defaults(4, {kValue, kOtherValue, kOtherValue});
   put_argument(0, kOtherValue);
   put_argument(1, kValue);
@@ -255,7 +255,7 @@ TEST_F(PythonImage, TellsWhetherTheFirstOfSeveralDefaultsIsUsed) {
   EXPECT_EQ(default_is_used(), true) << "all have one";
 }
 
-TEST_F(PythonImage, DoesNotTellWhetherADefaultIsUsedWhereThereIsNone) {
+TEST_F(PythonImage, DoesNotShowWhetherADefaultIsUsedWhereThereIsNone) {
   put_defaults(2, {kValue});
   put_argument(1, kValue);
   EXPECT_EQ(default_is_used("other"), std::nullopt);

@@ -93,7 +93,7 @@ TEST(PythonStack, OfAnExitHandler) {
   EXPECT_EQ(found(stacks_as_reported(program.pid(), expected)), expected);
 }
 
-TEST(PythonStack, TellsThatTheInterpreterIsTakenDown) {
+TEST(PythonStack, ShowsThatTheInterpreterShutsDown) {
   PythonProgram program("finalizing");
   (void)program.report();
   const PythonStacks stacks = read_python_stacks(live_proc().get(), program.pid());
@@ -104,7 +104,7 @@ TEST(PythonStack, TellsThatTheInterpreterIsTakenDown) {
   EXPECT_EQ(stacks.threads[0].frames[0].function, "Last.__del__");
 }
 
-TEST(PythonStack, TellsWhoHoldsTheGil) {
+TEST(PythonStack, ShowsWhichThreadHoldsTheGil) {
   PythonProgram program("gil_held");
   (void)program.report();
   const auto proc = live_proc();

@@ -80,7 +80,7 @@ TEST(Sample, OfRunningThreadsProvesNothingEvenIfTwoAgree) {
 }
 
 // For another user's processes /proc shows how often they ran, but not what they do.
-TEST(Sample, TellsOfThoseThatMayNotBeLookedAtWhetherTheyRan) {
+TEST(Sample, ShowsWhetherProcessesRanThatMayNotBeInspected) {
   FakeProc proc = two_processes();
   proc.processes[11].readable = false;
   const Sample sample = sample_of(&proc);

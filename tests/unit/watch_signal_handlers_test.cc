@@ -54,7 +54,7 @@ bool is_tame(int signal, const char* module, const char* function = "") {
   return releases_nobody(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });
 }
 
-TEST(SignalHandlers, LetNobodyGoOnWhereTheyAreKnown) {
+TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
   const char* const readline = "/usr/lib/python3.11/lib-dynload/readline.cpython-311-x86_64-linux-gnu.so";
   EXPECT_TRUE(is_tame(SIGWINCH, readline));
   EXPECT_FALSE(is_tame(SIGUSR1, readline));

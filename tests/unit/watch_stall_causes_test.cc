@@ -16,7 +16,7 @@ TEST(StallCauses, AreUnknownWhereAllSleep) {
   EXPECT_FALSE(cause.explanation.empty());
 }
 
-TEST(StallCauses, TellWhoMayNotBeLookedAt) {
+TEST(StallCauses, NameWhatMayNotBeInspected) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(3, 77, O_RDONLY).thread(kParent).reads(3);
   TreeProcess& child = evidence.proc.process(kChild, kParent).pipe(4, 77, O_WRONLY);
@@ -30,7 +30,7 @@ TEST(StallCauses, TellWhoMayNotBeLookedAt) {
   EXPECT_FALSE(cause.fix.empty());
 }
 
-TEST(StallCauses, TellWhatElseCannotBeSeen) {
+TEST(StallCauses, NameWhatElseCannotBeSeen) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).open(3, "/tmp/lock").thread(kParent).call(SYS_flock, {3});
   evidence.proc.process(kChild, kParent).open(3, "/tmp/lock").thread(kChild).waits_on(0x5000);
@@ -39,7 +39,7 @@ TEST(StallCauses, TellWhatElseCannotBeSeen) {
   EXPECT_EQ(evidence.of_stall().explanation, "nothing can be proved: the processes of others are hidden");
 }
 
-TEST(StallCauses, TellWhoActsAlone) {
+TEST(StallCauses, NameWhatActsAlone) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).catches(SIGUSR1).thread(kParent).waits_on(0x5000);
   const HangCause cause = evidence.of_stall();
@@ -47,7 +47,7 @@ TEST(StallCauses, TellWhoActsAlone) {
   EXPECT_NE(cause.explanation.find("which catches signal 10"), std::string::npos) << cause.explanation;
 }
 
-TEST(StallCauses, TellWhoWasStopped) {
+TEST(StallCauses, NameWhatWasStopped) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
   TreeThread& child = evidence.proc.process(kChild, kParent).thread(kChild).sleeps();
@@ -61,7 +61,7 @@ TEST(StallCauses, TellWhoWasStopped) {
   EXPECT_EQ(evidence.of_stall().id, "unknown");
 }
 
-TEST(StallCauses, TellOfWorkersThatDieAgainAndAgain) {
+TEST(StallCauses, NameWorkersThatDieAgainAndAgain) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).sleeps();
   for (int i = 0; i < 4; ++i) evidence.ended(kChild + i, kParent, 1 << 8);
@@ -88,7 +88,7 @@ class IgnoredTermination : public testing::Test {
   CauseEvidence evidence_;
 };
 
-TEST_F(IgnoredTermination, IsToldWithWhatEndsIt) {
+TEST_F(IgnoredTermination, IsReportedWithWhatEndsIt) {
   const HangCause caught = evidence_.of_stall();
   EXPECT_EQ(caught.id, "ignores-termination");
   EXPECT_EQ(caught.fix.find("kill -KILL " + std::to_string(evidence_.alive)), 0U);
@@ -102,7 +102,7 @@ TEST_F(IgnoredTermination, IsNoneWhereTheSignalWouldEndIt) {
   EXPECT_EQ(evidence_.of_stall().id, "unknown");
 }
 
-TEST_F(IgnoredTermination, IsNoneWhereNobodyWaitsForItsEnd) {
+TEST_F(IgnoredTermination, IsNoneWhereNoProcessWaitsForItsEnd) {
   evidence_.proc.processes[kParent].threads[kParent].sleeps();
   EXPECT_EQ(evidence_.of_stall().id, "unknown");
 }
@@ -115,7 +115,7 @@ TEST(StallCauses, DoNotBlameAHandlerThatWasNotAsked) {
   EXPECT_EQ(evidence.of_stall().id, "unknown");
 }
 
-TEST(StallCauses, TellWhatIsOutside) {
+TEST(StallCauses, NameWhatIsOutside) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).socket(3, 900).thread(kParent).reads(3);
   const HangCause cause = evidence.of_stall();
@@ -136,7 +136,7 @@ TEST(StallCauses, DoNotTakeTheTreesOwnPipeForTheOutside) {
   EXPECT_EQ(evidence.of_stall().id, "external-wait");
 }
 
-TEST(StallCauses, TellOfAPoolThatHasLostItsHelper) {
+TEST(StallCauses, NameAPoolThatHasLostItsHelper) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).sleeps();
   EXPECT_EQ(evidence.of_stall().id, "unknown");
@@ -147,7 +147,7 @@ TEST(StallCauses, TellOfAPoolThatHasLostItsHelper) {
   EXPECT_NE(cause.fix.find("unpickled"), std::string::npos) << cause.fix;
 }
 
-TEST(StallCauses, TellWhyAThreadIsLate) {
+TEST(StallCauses, ExplainWhyAThreadIsLate) {
   CauseEvidence evidence;
   TreeThread& thread = evidence.proc.process(kParent).thread(kParent).sleeps();
   evidence.proc.process(kChild, kParent).socket(3, 900).thread(kChild).reads(3);

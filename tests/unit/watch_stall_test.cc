@@ -31,7 +31,7 @@ TEST(Stall, CountsFromWhenTheLastOneCameToItsPlace) {
   EXPECT_EQ(meter.of_thread(12, 400), 0);
 }
 
-TEST(Stall, IsNotEndedByWhoWakesUpAndWaitsAgainAtTheSamePlace) {
+TEST(Stall, IsNotEndedByAThreadThatWakesUpAndWaitsAgainAtTheSamePlace) {
   StallMeter meter;
   ThreadSample thread = at_place(10, 10);
   meter.take({{thread}}, 100);
@@ -96,7 +96,7 @@ TEST(Stall, HoldsForTheStoppedAndTheDead) {
   }
 }
 
-TEST(Stall, IsNoneOfNobodyAndOfWhatCannotBeRead) {
+TEST(Stall, IsNoneOfAnEmptyTreeAndOfWhatCannotBeRead) {
   StallMeter meter;
   meter.take({}, 100);
   meter.take({}, 200);

@@ -101,7 +101,7 @@ TEST_F(SyncWaitTest, SaysNothingOfALockWhoseHolderIsNotSeen) {
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 
-TEST_F(SyncWaitTest, ProvesAQueueThatNobodyWillFill) {
+TEST_F(SyncWaitTest, ProvesAQueueThatNoProcessWillFill) {
   waiter(10, queue_);
   waiter(11, queue_);
   EXPECT_TRUE(judge().is_deadlock);
@@ -122,7 +122,7 @@ TEST_F(SyncWaitTest, ExpectsNothingOfAHostThatOnlyForks) {
   EXPECT_THAT(judge().stuck, IsEmpty());
 }
 
-TEST_F(SyncWaitTest, CallsNobodyStuckWhoIsAboutToBeWoken) {
+TEST_F(SyncWaitTest, CallsNoThreadStuckThatIsAboutToBeWoken) {
   auto* queue = reinterpret_cast<mprun_sync_queue*>(reinterpret_cast<char*>(segment_->memory()) + queue_ -
                                                     offsetof(mprun_sync_queue, items));
   waiter(10, queue_);

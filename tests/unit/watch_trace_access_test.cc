@@ -46,7 +46,7 @@ TEST(Sight, NeedsTheProcOfOurOwnNamespace) {
   EXPECT_NE(told_of(&proc).find("another PID namespace"), std::string::npos);
 }
 
-TEST(Sight, NeedsAKernelThatTells) {
+TEST(Sight, NeedsAKernelThatShowsCallsAndTimes) {
   for (const char* file : {"/syscall", "/schedstat"}) {
     FakeProcess proc = all_to_see();
     proc.files.erase(std::to_string(getpid()) + file);

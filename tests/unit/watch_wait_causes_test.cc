@@ -81,7 +81,7 @@ CauseEvidence sockets_to_child() {
   return evidence;
 }
 
-TEST(WaitCauses, OfSocketsAreToldByTheCall) {
+TEST(WaitCauses, OfSocketsFollowFromTheCall) {
   CauseEvidence evidence = sockets_to_child();
   TreeProcess& child = evidence.proc.processes[kChild];
   child.thread(kChild).call(SYS_sendto, {3});

@@ -48,20 +48,20 @@ TEST(PipeWait, ToWriteIsEndedByReaders) {
   EXPECT_FALSE(judged(&proc).is_stuck(11));
 }
 
-TEST(PipeWait, CountsWhoOpenedItForBoth) {
+TEST(PipeWait, CountsProcessesThatOpenedItForBoth) {
   FakeProc proc = pipe_between();
   proc.process(12).pipe(5, 77, O_RDWR).thread(12).sleeps();
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-TEST(PipeWait, ForItselfIsForEver) {
+TEST(PipeWait, ForItselfIsEndless) {
   FakeProc proc;
   proc.process(10).pipe(3, 77, O_RDONLY).pipe(4, 77, O_WRONLY).thread(10).reads(3);
   EXPECT_TRUE(judged(&proc).is_deadlock);
 }
 
 // For example, a descriptor in flight through a socket.
-TEST(PipeWait, IsLiveIfNobodyIsSeenAtTheOtherEnd) {
+TEST(PipeWait, IsLiveIfNoProcessIsSeenAtTheOtherEnd) {
   FakeProc proc = pipe_between();
   proc.processes[11].descriptors.clear();
   EXPECT_FALSE(judged(&proc).is_stuck(10));
@@ -69,7 +69,7 @@ TEST(PipeWait, IsLiveIfNobodyIsSeenAtTheOtherEnd) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-TEST(PipeWait, IsLiveIfSomebodyOutsideHasThePipe) {
+TEST(PipeWait, IsLiveIfAProcessOutsideHasThePipe) {
   FakeProc proc = pipe_between();
   EXPECT_FALSE(judged(&proc, foreign(77)).is_stuck(10));
   EXPECT_TRUE(judged(&proc, foreign(78)).is_stuck(10));
@@ -305,7 +305,7 @@ TEST(TcpWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
 }
 
 // Both have filled the buffers, and neither reads.
-TEST(TcpWait, ToWriteIsEndedByWhoReads) {
+TEST(TcpWait, ToWriteIsEndedByReadersAtTheOtherEnd) {
   FakeProc proc = tcp_connection();
   proc.processes[10].threads[10].call(SYS_sendto, {3});
   proc.processes[11].threads[11].call(SYS_sendto, {4});

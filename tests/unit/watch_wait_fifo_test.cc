@@ -48,7 +48,7 @@ TEST(FifoWait, IsEndedByAnyoneOfTheTree) {
   EXPECT_FALSE(judged(&proc).is_stuck(11));
 }
 
-TEST(FifoWait, ToWriteIsToldByTheFlags) {
+TEST(FifoWait, ToWriteIsRecognizedByTheFlags) {
   for (const std::uint64_t flags : {O_WRONLY, O_RDWR}) {
     FakeProc proc = fifo_opener(flags | O_CLOEXEC);
     EXPECT_EQ(judged(&proc).waits.at(11).kind, WaitKind::kPipeWrite) << flags;

@@ -78,7 +78,7 @@ TEST(Futex, IsEndedByWhoeverSharesTheMemory) {
   }
 }
 
-TEST(Futex, MayBeEndedByWhoMightShareTheMemory) {
+TEST(Futex, MayBeEndedByProcessesThatMightShareTheMemory) {
   FakeProc proc;
   proc.process(10).thread(10).waits_on(0x5000);
   proc.process(11, 10).thread(11).sleeps();
@@ -209,7 +209,7 @@ TEST(SharedFutex, WithANameMayBeEndedByAllOfTheTree) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-TEST(SharedFutex, MayBeEndedByWhoHasTheFileOpen) {
+TEST(SharedFutex, MayBeEndedByProcessesThatHaveTheFileOpen) {
   FakeProc proc = shared_page("/dev/shm/torch_1 (deleted)");
   EXPECT_TRUE(judged(&proc).is_stuck(10));
   proc.processes[12].open(7, "/dev/shm/torch_1 (deleted)", O_RDWR, "ino:\t900\n");

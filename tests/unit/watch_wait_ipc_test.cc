@@ -96,7 +96,7 @@ TEST(IpcWait, ProvesNothing) {
   EXPECT_EQ(judged(&posix).waits.at(11).why_live, kOutsideUsesName);
 }
 
-TEST(IpcWait, IsEndedByAnyoneOfTheTreeIfNobodyOutsideActs) {
+TEST(IpcWait, IsEndedByAnyProcessOfTheTreeIfNoneOutsideActs) {
   FakeProc proc = semaphore_waiter(kPrivate);
   const Judged all = judged(&proc, nobody_comes());
   EXPECT_EQ(all.waits.at(11).kind, WaitKind::kSemaphore);
@@ -191,7 +191,7 @@ TEST(IpcWait, IsLiveInAnotherNamespace) {
   EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesQueue);
 }
 
-TEST(IpcWait, IsLiveIfSomebodyOutsideUsesTheObject) {
+TEST(IpcWait, IsLiveIfAProcessOutsideUsesTheObject) {
   FakeProc proc = semaphore_waiter(kPrivate);
   proc.semaphore_users[{kSet, 1}] = kOutside;
   EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet);

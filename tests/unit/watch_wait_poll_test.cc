@@ -61,7 +61,7 @@ TEST(PollWait, WithATimeLimitIsLive) {
 }
 
 // libuv's loop has its rings in its set.
-TEST(PollWait, ForAnIdleIoUringIsEndedByWhoHasIt) {
+TEST(PollWait, ForAnIdleIoUringIsEndedByProcessesThatHaveIt) {
   FakeProc proc = poller();
   watch_by_epoll(&proc,
                  "tfd: 3 events: 19 data: 3 pos:0 ino:46 sdev:f\ntfd: 7 events: 19 data: 7 pos:0 ino:1f4 sdev:f\n")
@@ -94,7 +94,7 @@ TEST(PollWait, WithTheLongestBlockOfLibevHasNoLimit) {
 }
 
 // After SIGSTOP and SIGCONT. Other restarted calls have a time limit, which does not show.
-TEST(PollWait, GoesOnForEverWhenItWasRestarted) {
+TEST(PollWait, IsEndlessWhenItWasRestarted) {
   FakeProc proc = poller();
   TreeThread& thread = proc.processes[10].threads[10];
   thread.number = SYS_restart_syscall;

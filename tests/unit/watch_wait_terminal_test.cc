@@ -37,7 +37,7 @@ TreeBoundary somebody_has_master(std::uint32_t terminal) {
   return boundary;
 }
 
-TEST(TerminalWait, IsEndedByWhoHasOneOfItsSides) {
+TEST(TerminalWait, IsEndedByAProcessThatHasOneOfItsSides) {
   FakeProc proc = terminal_between();
   const Judged all = judged(&proc);
   EXPECT_EQ(all.waits.at(11).kind, WaitKind::kPipeWrite);

@@ -160,7 +160,7 @@ TEST(Wait, ForTheSignalOfAChildIsLiveIfNotAllChildrenAreSeen) {
   EXPECT_EQ(judged(&proc).waits.at(10).why_live, kOnlyASignal);
 }
 
-TEST(Wait, ForTheSignalOfAChildThatDoesNotExistIsForEverIfThatIsAssumed) {
+TEST(Wait, ForTheSignalOfAChildThatDoesNotExistIsEndlessIfThatIsAssumed) {
   FakeProc proc = waits_for_signal();
   proc.processes[11].parent = 1;
   EXPECT_EQ(judged(&proc).waits.at(10).why_live, kOnlyASignal);
@@ -233,7 +233,7 @@ FakeProc lock_of_open_file(pid_t holder, const std::string& held = "WRITE -1 00:
   return proc;
 }
 
-TEST(Wait, ForALockOfAnOpenFileEndsByWhoHasIt) {
+TEST(Wait, ForALockOfAnOpenFileEndsByAProcessThatHasIt) {
   for (const pid_t holder : {10, 11}) {
     FakeProc proc = lock_of_open_file(holder);
     const Judged all = judged(&proc);
@@ -244,7 +244,7 @@ TEST(Wait, ForALockOfAnOpenFileEndsByWhoHasIt) {
   }
 }
 
-TEST(Wait, ForALockOfAnOpenFileIsLiveIfNobodyIsKnownToHaveIt) {
+TEST(Wait, ForALockOfAnOpenFileIsLiveIfNoProcessIsKnownToHaveIt) {
   for (const char* held : {"WRITE -1 00:2a:500 0 EOF", "READ -1 00:2a:500 100 149", "WRITE -1 00:2a:501 100 149",
                            "WRITE -1 00:2b:500 100 149"}) {
     FakeProc proc = lock_of_open_file(10, held);

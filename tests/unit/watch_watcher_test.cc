@@ -53,7 +53,7 @@ TEST(Watcher, ProvesWhatStandsStill) {
   EXPECT_TRUE(proof->judgement.is_deadlock());
 }
 
-TEST(Watcher, TellsAProofOnce) {
+TEST(Watcher, ReportsAProofOnce) {
   FakeProc proc = stuck_tree();
   Watcher watcher(
       &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
@@ -64,7 +64,7 @@ TEST(Watcher, TellsAProofOnce) {
   EXPECT_EQ(proofs, 1);
 }
 
-TEST(Watcher, SaysNothingOfWhoRunsBetweenAllSamples) {
+TEST(Watcher, SaysNothingOfProcessesThatRunBetweenAllSamples) {
   FakeProc proc = stuck_tree();
   EXPECT_FALSE(watch(&proc, [&](int) { proc.processes[kChild].threads[kChild].runs_once(); }));
 }
@@ -99,7 +99,7 @@ TEST(Watcher, NeedsTwoJudgementsThatAgree) {
 }
 
 // A wait that only a handler could end still has a cause.
-TEST(Watcher, TellsOfAStallThatWouldBeProvedButForAHandler) {
+TEST(Watcher, ReportsAStallThatWouldBeProvedButForAHandler) {
   for (const bool sleeps : {false, true}) {
     FakeProc proc = stuck_tree();
     proc.processes[kChild].catches(SIGUSR1);
@@ -142,7 +142,7 @@ FakeProc polling_tree() {
 
 void wake_often(FakeProc* proc, pid_t tid) { proc->processes[tid].thread(tid).runs += 9; }
 
-TEST(Watcher, TellsEarlyOfATreeThatOnlyPolls) {
+TEST(Watcher, ReportsATreeThatOnlyPollsEarly) {
   FakeProc proc = polling_tree();
   const Nanos begin = monotonic_now();
   const auto proof = early_stall(&proc, [&] { wake_often(&proc, kParent); });
@@ -165,7 +165,7 @@ FakeProc tree_with_polling_child() {
   return proc;
 }
 
-TEST(Watcher, TellsEarlyOfAPartThatIsWaitedFor) {
+TEST(Watcher, ReportsAPartThatIsWaitedForEarly) {
   FakeProc proc = tree_with_polling_child();
   const auto proof = early_stall(&proc, [&] { wake_often(&proc, kChild); });
   ASSERT_TRUE(proof);
@@ -176,7 +176,7 @@ TEST(Watcher, TellsEarlyOfAPartThatIsWaitedFor) {
   EXPECT_EQ(proof->but_for, "thread 5000011 of process 5000011 polls, and has found nothing that would let it go on");
 }
 
-TEST(Watcher, SaysNothingEarlyOfAPartThatNobodyWaitsFor) {
+TEST(Watcher, SaysNothingEarlyOfAPartThatNoThreadWaitsFor) {
   const auto is_told = [](const auto& change) {
     FakeProc proc = tree_with_polling_child();
     change(&proc);
@@ -231,7 +231,7 @@ TEST(Watcher, SaysNothingEarlyOfAPollWhileAnotherIsWoken) {
   }));
 }
 
-TEST(Watcher, TellsEarlyOfWaitsWithLimitsThatAreFar) {
+TEST(Watcher, ReportsWaitsWithFarLimitsEarly) {
   FakeProc proc = stuck_tree();
   proc.processes[kChild].put(kTimeLimit, timespec{59, 0});
   proc.processes[kChild].thread(kChild).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
@@ -306,7 +306,7 @@ TEST(Watcher, AsksAboutTheOutsideEveryTime) {
   EXPECT_GE(asked, 1);
 }
 
-TEST(Watcher, TellsOfEverySampleAndOfThoseThatHaveEnded) {
+TEST(Watcher, ReportsEverySampleAndWhatHasEnded) {
   FakeProc proc = stuck_tree();
   constexpr pid_t kEnded = 5'000'012, kStranger = 5'000'030;
   proc.process(kEnded, kParent).thread(kEnded).state = 'Z';
@@ -406,7 +406,7 @@ std::vector<std::set<pid_t>> who_cannot_return(FakeProc* proc, const Action& bef
   return told;
 }
 
-TEST(Watcher, TellsAgainWhenWhoCopedIsStuckToo) {
+TEST(Watcher, ReportsAgainWhenAProcessThatCopedIsStuckToo) {
   FakeProc proc = stuck_tree();
   TreeThread& main = proc.processes[kParent].thread(kParent).sleeps();
   const auto told = who_cannot_return(&proc, [&](Nanos now) {
@@ -433,7 +433,7 @@ TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
 }
 
 /// Its child is real and rests for ever, while one of its threads runs all the time.
-TEST(Watcher, LooksAgainWhoWaitsForAPartThatIsStuck) {
+TEST(Watcher, LooksAgainWhichProcessesWaitForAPartThatIsStuck) {
   const Resting stuck;
   FakeProc proc;
   TreeThread& main = proc.process(kParent).thread(kParent).sleeps();
@@ -448,7 +448,7 @@ TEST(Watcher, LooksAgainWhoWaitsForAPartThatIsStuck) {
   EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(stuck.pid()), UnorderedElementsAre(kParent, stuck.pid())));
 }
 
-TEST(Watcher, TellsAgainOfAnOrphanedLockThatHoldsUpMore) {
+TEST(Watcher, ReportsAnOrphanedLockAgainWhenItBlocksMore) {
   FakeProc proc = orphan(kEnded);
   proc.processes[kParent].waits_for_mutex(kParent, 0x5000, kEnded);
   proc.processes[kParent].thread(kChild).sleeps();
@@ -465,7 +465,7 @@ TEST(Watcher, SaysNothingOfAnEmptyTree) {
   EXPECT_FALSE(watch(&proc, [](int) {}));
 }
 
-TEST(Watcher, TellsOfAnOrphanedLockBesideWhatRuns) {
+TEST(Watcher, ReportsAnOrphanedLockBesideWhatRuns) {
   FakeProc proc = orphan(kEnded);
   const auto proof = watch(&proc, [&](int) { proc.processes[kParent].threads[kParent].runs_once(); });
   ASSERT_TRUE(proof);
@@ -477,7 +477,7 @@ TEST(Watcher, TellsOfAnOrphanedLockBesideWhatRuns) {
   EXPECT_FALSE(proof->judgement.threads[1].live);
 }
 
-TEST(Watcher, TellsOfAnOrphanedLockBesideWhatSleeps) {
+TEST(Watcher, ReportsAnOrphanedLockBesideWhatSleeps) {
   FakeProc proc = orphan(kEnded);
   const auto proof = watch(&proc, [](int) {});
   ASSERT_TRUE(proof);
@@ -507,7 +507,7 @@ TEST(Watcher, SaysNothingOfAWaiterThatGetsItsMutexNowAndThen) {
   }));
 }
 
-TEST(Watcher, TellsOfAnOrphanedLockOnce) {
+TEST(Watcher, ReportsAnOrphanedLockOnce) {
   FakeProc proc = orphan(kEnded);
   Watcher watcher(
       &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
@@ -536,7 +536,7 @@ int judgements_of(FakeProc* proc) {
   return asked;
 }
 
-TEST(Watcher, DoesNotJudgeForMutexesThatAreHeldByWhoLives) {
+TEST(Watcher, DoesNotJudgeForMutexesOfLiveOwners) {
   FakeProc proc = orphan(kEnded);
   proc.processes[kParent].thread(kEnded).running = true;
   EXPECT_EQ(judgements_of(&proc), 0);

@@ -168,7 +168,7 @@ TEST(Frames, LargePayloadGoesThroughASmallSocket) {
   EXPECT_FALSE(sender.wants_to_write());
 }
 
-TEST(Frames, FlushTellsWhenThePeerIsGone) {
+TEST(Frames, FlushReportsWhenThePeerIsGone) {
   auto pair = make_socket_pair();
   ASSERT_TRUE(pair);
   pair->theirs.reset();

@@ -128,7 +128,7 @@ TEST(Notes, DescriptorsAreNotTaken) {
   EXPECT_EQ(read(pipe->read.get(), &byte, 1), 0) << "the write end is still open";
 }
 
-TEST(Notes, NobodyWaitsAndMemoryIsBounded) {
+TEST(Notes, NeitherSideWaitsAndMemoryIsBounded) {
   auto box = NoteBox::open();
   ASSERT_TRUE(box);
   const Sender sender(*box);

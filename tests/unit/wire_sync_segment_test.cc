@@ -59,7 +59,7 @@ class SyncSegmentTest : public testing::Test {
   std::optional<SyncSegment> segment_;
 };
 
-TEST_F(SyncSegmentTest, TellsOnceWhoDiedWithALock) {
+TEST_F(SyncSegmentTest, ReportsOnceWhichProcessDiedWithALock) {
   mprun_sync_lock* first = lock("first");
   lock("second");
   EXPECT_TRUE(segment_->on_death().empty());
@@ -72,7 +72,7 @@ TEST_F(SyncSegmentTest, TellsOnceWhoDiedWithALock) {
   EXPECT_TRUE(segment_->on_death().empty());
 }
 
-TEST_F(SyncSegmentTest, TellsOfALockThatAnotherHasTakenSince) {
+TEST_F(SyncSegmentTest, ReportsALockThatAnotherHasTakenSince) {
   mprun_sync_lock* taken = lock("taken");
   die_with(taken, 4711);
   ASSERT_EQ(pthread_mutex_lock(&taken->mutex), EOWNERDEAD);
@@ -91,7 +91,7 @@ TEST_F(SyncSegmentTest, TellsOfALockThatAnotherHasTakenSince) {
   ASSERT_EQ(segment_->on_death().size(), 1U);
 }
 
-TEST_F(SyncSegmentTest, WakesThoseWhoWait) {
+TEST_F(SyncSegmentTest, WakesThreadsThatWait) {
   auto* queue = static_cast<mprun_sync_queue*>(place(name(MPRUN_SYNC_QUEUE, "jobs")));
   auto* barrier = static_cast<mprun_sync_barrier*>(place(name(MPRUN_SYNC_BARRIER, "all")));
   mprun_sync_lock* held = lock("held");
@@ -113,7 +113,7 @@ TEST_F(SyncSegmentTest, WakesThoseWhoWait) {
 
 // The holder of a lock whose word is not marked wakes no thread, so mprun does: for the locks of the job, and for the
 // one of the table of names.
-TEST_F(SyncSegmentTest, WakesWhoSleepsOnAnUnmarkedLock) {
+TEST_F(SyncSegmentTest, WakesThreadsThatSleepOnAnUnmarkedLock) {
   for (mprun_sync_lock* held : {lock("held"), &segment_->memory()->lock}) {
     auto* word = reinterpret_cast<std::uint32_t*>(&held->mutex);
     *word = 4711;
@@ -132,7 +132,7 @@ TEST_F(SyncSegmentTest, WakesWhoSleepsOnAnUnmarkedLock) {
   }
 }
 
-TEST_F(SyncSegmentTest, KnowsWhoIsForgotten) {
+TEST_F(SyncSegmentTest, FindsWaitersThatWereForgotten) {
   auto* queue = static_cast<mprun_sync_queue*>(place(name(MPRUN_SYNC_QUEUE, "jobs")));
   auto* barrier = static_cast<mprun_sync_barrier*>(place(name(MPRUN_SYNC_BARRIER, "all")));
   auto* seat = reinterpret_cast<mprun_sync_seat*>(barrier + 1);

@@ -94,7 +94,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
 
 @needs_root
 @pytest.mark.parametrize("start_method", ["fork"])
-def test_a_stranger_says_nothing(waiting_job: Running, tmp_path: Path) -> None:
+def test_notes_of_another_user_are_discarded(waiting_job: Running, tmp_path: Path) -> None:
     """Messages from another user to the socket of notes are discarded; those of the job's own user are shown."""
     address = note_box(waiting_job)
     words = [harness.MPRUN_PYTHON, "-c", SEND, address[1:].decode()]
@@ -201,7 +201,9 @@ def test_a_hostile_directory_executes_nothing(
 
 
 @pytest.mark.parametrize("path", ["plain", ":{}", "{}:"])
-def test_nor_for_programs(run_mprun: RunCommand, run_job: RunCommand, hostile: Path, tmp_path: Path, path: str) -> None:
+def test_a_hostile_directory_executes_nothing_for_programs(
+    run_mprun: RunCommand, run_job: RunCommand, hostile: Path, tmp_path: Path, path: str
+) -> None:
     env = {"PATH": path.format(os.environ["PATH"])} if path != "plain" else {}
     run_mprun("--", "true", cwd=hostile, env=env).check()
     run_job({"command": ["true"], "inputs": {"range": 2}}, cwd=hostile, env=env).check()
@@ -309,7 +311,7 @@ def test_what_was_not_kept_comes_from_the_environment(run_job: RunCommand, tmp_p
 
 
 @pytest.mark.parametrize("option", ['env.API_TOKEN="{}"', "env.API_TOKEN={}", 'env={{"API_TOKEN": ["{}"]}}'])
-def test_messages_about_options_tell_no_secret(run_job: RunCommand, option: str) -> None:
+def test_messages_about_options_disclose_no_secret(run_job: RunCommand, option: str) -> None:
     spec = {"command": ["true"], "inputs": {"range": 1}, "processes": "no"}
     run = run_job(spec, "--set", option.format(SECRETS["API_TOKEN"])).check(2)
     assert holds_secret(run.stdout + run.stderr) == []
