@@ -68,10 +68,10 @@ def print_table(files: dict[str, Lines], reasons: dict[str, str]) -> bool:
     }
     print(f"\n{len(gaps)} of {len(files)} files below {BAR:.0f} % and by more than {FEW} lines:")
     for name, lines in gaps.items():
-        print(f"{lines}  {name}: {reasons.get(name, 'NO REASON TOLD')}")
+        print(f"{lines}  {name}: {reasons.get(name, 'NO REASON GIVEN')}")
     needless = sorted(reasons.keys() - gaps.keys())
     for name in needless:
-        print(f"tests/coverage_gaps.tsv tells a reason for {name}, which needs none")
+        print(f"tests/coverage_gaps.tsv gives a reason for {name}, which needs none")
     print(f"\n{sum(files.values(), Lines())}  core/")
     return not needless and all(name in reasons for name in gaps)
 

@@ -87,7 +87,7 @@ class Measurements:
             for contender in contenders:
                 if contender.name in self._absent:
                     continue
-                tell(f"round {number} of {rounds}: {contender.name}" if number else contender.name)
+                show_progress(f"round {number} of {rounds}: {contender.name}" if number else contender.name)
                 try:
                     figures = contender.measure()
                 except Unmeasured as reason:
@@ -95,7 +95,7 @@ class Measurements:
                     continue
                 if number:
                     self._rounds[contender.name].append(figures)
-        tell("")
+        show_progress("")
 
     def print_table(
         self,
@@ -138,7 +138,7 @@ class Measurements:
         return [figures[figure] for figures in self._rounds.get(name, []) if figure in figures]
 
 
-def tell(text: str) -> None:
+def show_progress(text: str) -> None:
     """On a terminal, prints a line that says what is running; elsewhere nothing."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

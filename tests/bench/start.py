@@ -47,14 +47,14 @@ def measure_start(command: Sequence[str]) -> Figures:
             process.stdout.read()
         if process.returncode != 0 or not line:
             sys.exit(f"failed with exit code {process.returncode}: {command}")
-    told: Any = json.loads(line)
-    told = told.get("value", told)  # a line of mprun's results, or just the value
-    imports = told["imports"]
+    result: Any = json.loads(line)
+    result = result.get("value", result)  # a line of mprun's results, or just the value
+    imports = result["imports"]
     imported = max(end for _, end in imports)
     return {
         "whole": seen - began,
         "without imports": seen - began - sum(end - start for start, end in imports),
-        "import to task": told["ran"] - imported,
+        "import to task": result["ran"] - imported,
         "import to result": seen - imported,
     }
 

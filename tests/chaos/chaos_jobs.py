@@ -240,12 +240,12 @@ def wrong_records(job: Job, run_dir: Path) -> list[str]:
 
 def wrong_processes(summary: dict[str, Any], journal: list[dict[str, Any]]) -> list[str]:
     """Complaints unless summary and journal list the same processes."""
-    told = [line["process"] for line in journal if "process" in line]
-    commands = sum(process["role"] == "command" for process in told)
+    listed = [line["process"] for line in journal if "process" in line]
+    commands = sum(process["role"] == "command" for process in listed)
     ended = sum(summary.get("command_exits", {}).values())
     if commands != ended:
         return [f"{commands} commands in the journal, {ended} in the summary"]
-    pids = sorted(process["pid"] for process in told if process["role"] != "command")
+    pids = sorted(process["pid"] for process in listed if process["role"] != "command")
     if pids != sorted(process["pid"] for process in summary["processes"]):
         return [f"{len(pids)} processes in the journal, {len(summary['processes'])} in the summary, or others"]
     return []

@@ -104,8 +104,8 @@ class Restarts:
             else:
                 break
         if returncode != self._exit_code():
-            told = running.stderr[-2000:]
-            return [f"after {kills} kills mprun ended with {returncode}, not {self._exit_code()}:\n{told}"]
+            message = running.stderr[-2000:]
+            return [f"after {kills} kills mprun ended with {returncode}, not {self._exit_code()}:\n{message}"]
         wrong = chaos_jobs.what_is_wrong(self.job, run_dir) + self._surroundings.left(run_dir)
         got = outcome(run_dir)
         return wrong + [

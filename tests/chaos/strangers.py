@@ -118,8 +118,8 @@ class Decoys:
     def finish(self) -> dict[str, object]:
         """How the decoys ended, and which numbers they had."""
         os.kill(self.pid, signal.SIGTERM)
-        with os.fdopen(self._read) as told:
-            return json.load(told)
+        with os.fdopen(self._read) as pipe:
+            return json.load(pipe)
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ def inside(kind: str, tasks: int, mprun: str, python: str) -> int:
         interpreter = [] if kind == "command" else ["--python", python]
         command = [mprun, "-q", *interpreter, "--output", f"{folder}/out", f"{folder}/job.json"]
         run = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-        told = decoys.finish()
+        report = decoys.finish()
         left = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
         ends: list[tuple[int, str]] = []
         pids = set()
@@ -150,8 +150,8 @@ def inside(kind: str, tasks: int, mprun: str, python: str) -> int:
                 "code": run.returncode,
                 "stderr": run.stderr[-2000:],
                 "ends": ends,
-                "decoys": told["ends"],
-                "shared_numbers": len(pids & set(told["numbers"])),
+                "decoys": report["ends"],
+                "shared_numbers": len(pids & set(report["numbers"])),
                 "left": [name for name in left if int(name) != decoys.pid],
             }
         )
@@ -165,21 +165,22 @@ def beside_strangers(kind: str, tasks: int, mprun: Path, python: str) -> tuple[l
     words += ["--tasks", str(tasks), "--mprun", str(mprun), "--python", python, kind]
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     if run.returncode != 0:
-        return [f"it could not be run: {run.stderr}"], "nothing was done"
-    told = json.loads(run.stdout)
-    wrong = [f"a decoy was {end}: {count} times" for end, count in told["decoys"].items() if end != "well"]
-    if told["code"] != 1 or sorted(task for task, _ in told["ends"]) != list(range(tasks)):
-        wrong.append(f"exit code {told['code']}, {len(told['ends'])} ends of tasks\n{told['stderr']}")
+        return [f"it cannot be run: {run.stderr}"], "nothing was done"
+    report = json.loads(run.stdout)
+    wrong = [f"a decoy was {end}: {count} times" for end, count in report["decoys"].items() if end != "well"]
+    if report["code"] != 1 or sorted(task for task, _ in report["ends"]) != list(range(tasks)):
+        wrong.append(f"exit code {report['code']}, {len(report['ends'])} ends of tasks\n{report['stderr']}")
     # A worker that shares a killed host dies with it.
     bearable = {"ok", "WorkerDied"} if "fork" in kind else {"ok"}
-    wrong += [f"task {task}: {end}" for task, end in told["ends"] if task % 10 == 9 and end not in bearable]
-    wrong += [f"task {task}: {end}" for task, end in told["ends"] if task % 10 != 9 and end == "ok"]
-    if told["left"]:
-        wrong.append(f"{len(told['left'])} processes are left")
-    if told["shared_numbers"] < 10:
-        wrong.append(f"only {told['shared_numbers']} numbers were both a worker's and a decoy's: nothing was tested")
-    decoys = sum(told["decoys"].values())
-    done = f"{kind}: {tasks - tasks // 10} workers killed beside {decoys} decoys, {told['shared_numbers']} numbers of both"
+    wrong += [f"task {task}: {end}" for task, end in report["ends"] if task % 10 == 9 and end not in bearable]
+    wrong += [f"task {task}: {end}" for task, end in report["ends"] if task % 10 != 9 and end == "ok"]
+    if report["left"]:
+        wrong.append(f"{len(report['left'])} processes are left")
+    if report["shared_numbers"] < 10:
+        wrong.append(f"only {report['shared_numbers']} numbers were both a worker's and a decoy's: nothing was tested")
+    decoys = sum(report["decoys"].values())
+    shared = report["shared_numbers"]
+    done = f"{kind}: {tasks - tasks // 10} workers killed beside {decoys} decoys, {shared} numbers of both"
     return wrong, done
 
 

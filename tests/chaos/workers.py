@@ -55,7 +55,7 @@ class Striker:
         deeds = ", ".join(f"{count} {deed}" for deed, count in sorted(self.done.items()))
         return (
             f"{sum(self.done.values())} strikes in {self.seconds:.0f} s ({deeds}),"
-            f" {self.missed} times nobody was there"
+            f" {self.missed} times there was no process"
         )
 
     def strike_for(self, seconds: float, a_second: float) -> None:
@@ -187,12 +187,12 @@ def outcome(run: harness.Run) -> str:
         f"{process['role']}s by signal {process['signal']}" for process in summary["processes"] if process.get("signal")
     )
     ends.update({f"commands by {end}": count for end, count in summary.get("command_exits", {}).items() if end != "0"})
-    told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+    summed = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
     counts = summary["counts"]
     most = max(line["attempt"] for line in run.results())
     return (
         f"{counts['ok']} of {counts['total']} tasks ok in {summary['seconds']:.0f} s, {counts['retried']} retries,"
-        f" one task {most} times; ended: {told}"
+        f" one task {most} times; ended: {summed}"
     )
 
 

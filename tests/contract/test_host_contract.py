@@ -189,7 +189,7 @@ def test_a_slot_that_never_starts(run_job: RunCommand, start_method: str) -> Non
 def test_a_slot_whose_workers_die_before_their_first_task(
     start_job: StartCommand, tmp_path: Path, start_method: str
 ) -> None:
-    """They were ready, and there was nothing to do: they are not replaced for ever."""
+    """They were ready, and there was nothing to do: they are not replaced forever."""
     reader, writer = os.pipe()
     with open(writer, "wb", buffering=0) as source:
         source.write(b"the only task so far\n")

@@ -207,7 +207,7 @@ rank = mprun.rank()
 if rank == 0:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 elif rank == 3:
-    signal.signal(signal.SIGTERM, lambda *_: (mark("told"), sys.exit(0)))
+    signal.signal(signal.SIGTERM, lambda *_: (mark("terminated"), sys.exit(0)))
 
 
 def compute():
@@ -237,7 +237,7 @@ time.sleep(60)
     error = results[1]["error"]
     assert (error["type"], error["message"]) == ("RuntimeError", "rank one is out of luck")
     assert re.search(r'ranks\.py", line \d+, in compute', error["traceback"])
-    assert harness.marks(run.run_dir.parent / "told") == [""]
+    assert harness.marks(run.run_dir.parent / "terminated") == [""]
     ends = {p["worker"]: p for p in run.summary()["processes"] if p["role"] == "rank"}
     assert ends[0]["signal"] == signal.SIGKILL
     assert ends[2]["signal"] == signal.SIGTERM

@@ -145,9 +145,9 @@ def test_what_is_certain_is_written_down(run_job: RunCommand) -> None:
     """In jobs with tensors, once they are on disk."""
     run_dir = run_job({**job("fork", "rows"), "durability": "each"}, scripts={**SCRIPTS, "go": "go\n"}).check().run_dir
     lines = map(json.loads, (run_dir / "journal.jsonl").read_text(encoding="utf-8").splitlines())
-    told = [line["certain"] for line in lines if "certain" in line]
-    assert told == sorted(told) and len(told) > 30
-    assert told[-1] == (run_dir / "results.jsonl").stat().st_size
+    offsets = [line["certain"] for line in lines if "certain" in line]
+    assert offsets == sorted(offsets) and len(offsets) > 30
+    assert offsets[-1] == (run_dir / "results.jsonl").stat().st_size
 
 
 def test_failed_tasks_are_tried_again_when_asked(

@@ -486,7 +486,7 @@ def run(number):
     if number == 2:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if number == 1:
-        signal.signal(signal.SIGTERM, lambda *_: (mark("told"), exit(0)))
+        signal.signal(signal.SIGTERM, lambda *_: (mark("terminated"), exit(0)))
     while number in (1, 2):
         time.sleep(0.01)
     return number
@@ -517,7 +517,7 @@ def test_task_limit(run_job: RunCommand, start_method: str, retries: int) -> Non
             assert (result["status"], result["value"], result["attempt"]) == ("ok", task, 1)
         began = len(harness.marks(run.run_dir.parent / f"began-{task}"))
         assert began == (1 + retries if task in (1, 2) else 1)
-    assert len(harness.marks(run.run_dir.parent / "told")) == 1 + retries
+    assert len(harness.marks(run.run_dir.parent / "terminated")) == 1 + retries
 
 
 def test_a_late_task_does_not_harm_the_next_one(run_job: RunCommand, start_method: str) -> None:

@@ -104,14 +104,14 @@ import mprun
 
 
 def fill(_):
-    told = {}
+    found = {}
     for name, tensor in mprun.shared.items():
-        told[name] = [type(tensor).__module__, str(tensor.dtype), list(tensor.shape)]
+        found[name] = [type(tensor).__module__, str(tensor.dtype), list(tensor.shape)]
         if tensor.shape != ():
             tensor[:1] = tensor[:1]
         else:
             tensor[()] += 1
-    return told
+    return found
 """
 
 
@@ -131,10 +131,10 @@ def test_arrays_of_every_kind_stay_what_they_are(run_job: RunCommand, tmp_path: 
         assert (again.dtype, again.shape) == (array.dtype, array.shape)
         assert again.flags.f_contiguous == array.flags.f_contiguous
     assert (saved(run, "scalar"), saved(run, "none")) == (3.5, 1)
-    [told] = run.values()
-    assert told["fortran"] == ["numpy", "float64", [3, 4]]
-    assert told["big-endian"] == ["numpy", ">i4", [4]]
-    assert told["nothing"] == ["torch", "torch.bfloat16", [3, 0]]
+    [found] = run.values()
+    assert found["fortran"] == ["numpy", "float64", [3, 4]]
+    assert found["big-endian"] == ["numpy", ">i4", [4]]
+    assert found["nothing"] == ["torch", "torch.bfloat16", [3, 0]]
     path = run.run_dir / shared_of(run)["nothing"]["file"]
     assert load_safetensors(path) == {"nothing": ("BF16", [3, 0], b"")}
 
@@ -355,8 +355,8 @@ def test_check_lists_them(run_mprun: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(ROWS)
     shared = {"w": {"npy": "w.npy"}, "h": {"shape": [8], "dtype": "bfloat16"}}
     (tmp_path / "job.json").write_text(json.dumps(shared_job(shared=shared)))
-    told = run_mprun("check", tmp_path / "job.json").check().stdout
-    [line] = [line for line in told.splitlines() if line.startswith("shared ")]
+    found = run_mprun("check", tmp_path / "job.json").check().stdout
+    [line] = [line for line in found.splitlines() if line.startswith("shared ")]
     assert f"h bfloat16 [8], w <f4 [1000,500] from {tmp_path}/w.npy, 1.9 MiB in all" in line
 
 

@@ -50,7 +50,7 @@ def fill(row):
     rows = mprun.shared["rows"]
     entry = json.loads(os.environ["MPRUN_SHARED"])["rows"]
     fd = os.open(entry["path"], os.O_RDWR)
-    told = [
+    results = [
         attempt(lambda: os.ftruncate(fd, 0)),
         attempt(lambda: os.ftruncate(fd, 1 << 30)),
         attempt(lambda: fcntl.fcntl(fd, ADD_SEALS, SEAL_WRITE)),
@@ -58,7 +58,7 @@ def fill(row):
     os.close(fd)
     rows[row] = row + 1
     os.makedirs("out/shared", exist_ok=True)
-    return told
+    return results
 """
 
 

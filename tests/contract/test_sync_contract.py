@@ -65,7 +65,7 @@ def die_at_the_barrier(number):
         wait_for("waits")
         with open("waits") as file:
             pid = int(file.readline())
-        while barrier.n_waiting == 0:  # each such loop looks for what no event tells
+        while barrier.n_waiting == 0:  # each such loop waits for what has no event
             time.sleep(0.001)
         ended = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Tensors that cannot be kept, workers that die or lie, full disks: what mprun reports, and what is left."""
+"""Tensors that cannot be kept, workers that die or lie, full disks: what mprun reports, and what remains."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OnAccelerator:
         return (2, 0)
 
     def __dlpack__(self, stream=None):
-        raise AssertionError("nobody may ask")
+        raise AssertionError("this must not be called")
 
 
 class Device:
@@ -207,9 +207,9 @@ def evaluate(number):
     return numpy.zeros(3)
 """
     run = run_job(spec("evaluate", 1), "--summary-json", scripts={"job.py": script}).check()
-    [told] = json.loads(run.stdout)["tensors"]
-    assert (told["name"], told["rows_done"]) == ("\ufffd", 1)
-    assert tensors_of(run)["tensors/\ufffd.npy"] == told
+    [entry] = json.loads(run.stdout)["tensors"]
+    assert (entry["name"], entry["rows_done"]) == ("\ufffd", 1)
+    assert tensors_of(run)["tensors/\ufffd.npy"] == entry
 
 
 def test_a_full_disk(run_job: RunCommand, mount_disk: MountDisk) -> None:

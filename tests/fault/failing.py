@@ -333,15 +333,16 @@ def main() -> int:
                     for when in ("once", "forever"):
                         number += 1
                         if number % shards == shard:
-                            bad += tell(scenario, site, names, error, when, run(library, scenario, plan_for(site, error, when)))
+                            outcome = run(library, scenario, plan_for(site, error, when))
+                            bad += print_row(scenario, site, names, error, when, outcome)
             for plan in ("short", "storm"):
                 if not options.call and shard == 0:
-                    bad += tell_plan(scenario, plan, run(library, scenario, plan))
+                    bad += print_plan(scenario, plan, run(library, scenario, plan))
     print(f"{number} runs in all, {bad} bad here")
     return 1 if bad else 0
 
 
-def tell(scenario: str, site: Site, names: dict[int, str], error: int, when: str, outcome: Outcome) -> int:
+def print_row(scenario: str, site: Site, names: dict[int, str], error: int, when: str, outcome: Outcome) -> int:
     """Prints a row of the table; returns 1 for a bad one."""
     where = " < ".join(names[frame] for frame in site.frames[:4])
     reason = os.strerror(error)
@@ -358,7 +359,7 @@ def tell(scenario: str, site: Site, names: dict[int, str], error: int, when: str
     return 1 if words else 0
 
 
-def tell_plan(scenario: str, plan: str, outcome: Outcome) -> int:
+def print_plan(scenario: str, plan: str, outcome: Outcome) -> int:
     words = "; ".join(outcome.complaints)
     wrong = bool(words) or outcome.code not in (0, 7)
     print(f"{'BAD ' if wrong else 'good'} {scenario} {plan}: code {outcome.code}, {outcome.seconds:.1f} s | {words} | {outcome.stderr[:300]!r}", flush=True)

@@ -1,4 +1,4 @@
-/* A library for LD_PRELOAD: in mprun's own processes, and no other, the clocks stand still for a while, or for ever.
+/* A library for LD_PRELOAD: in mprun's own processes, and no other, the clocks stand still for a while, or forever.
  *
  * CLOCK_PROGRAM  the path of the program that it works in
  * CLOCK_RUNS     seconds for which the clocks go on at first

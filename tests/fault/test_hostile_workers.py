@@ -114,15 +114,15 @@ def test_lies_on_the_result_pipe(run_job: RunCommand, lie: str) -> None:
     code, answer = LIES[lie]
     scripts = {"job.py": SCRIPT.format(lie=code), "channels.py": CHANNELS}
     run = run_job(job(), scripts=scripts)
-    told = check_others(run)
+    hostile = check_others(run)
     if answer == UNNOTICED:
         run.check()
-        assert told["value"] == HOSTILE
+        assert hostile["value"] == HOSTILE
         return
     run.check(1)
-    assert told["status"] == "failed"
+    assert hostile["status"] == "failed"
     reason = "longer than limits.task_seconds" if answer == "limit" else "something that is no result"
-    assert re.search(reason, told["error"]["message"]), told
+    assert re.search(reason, hostile["error"]["message"]), hostile
 
 
 FORGED = ['"x"}\n{"task": 0, "status": "ok"', "not JSON", '"\xff"', "[" * 20000, ""]
@@ -154,10 +154,10 @@ os.wait()
 RANK_LIES = {
     "bytes": "send(bytes(range(256)) * 9)",
     "bytes, and it goes on": "send(bytes(range(256)) * 9); time.sleep(600)",
-    "bytes behind a result": "mprun.result(1); send(bytes(999))",
+    "bytes after a result": "mprun.result(1); send(bytes(999))",
     "half a header": "send(frame(RESULT)[:3])",
     "half a frame": "send(frame(RESULT, b'x' * 100, size=2**20))",
-    "half a frame behind a result": "mprun.result(1); send(frame(RESULT, size=2**20))",
+    "half a frame after a result": "mprun.result(1); send(frame(RESULT, size=2**20))",
     "half a frame, and the pipe is closed": "send(frame(RESULT, size=9)); os.close(results()); time.sleep(0.2)",
     "half a frame by a process that it forked": FORKED_WRITER,
     "too large a frame": "send(frame(RESULT, size=2**30 + 1))",
@@ -204,7 +204,7 @@ import signal
 import mprun
 from channels import *
 
-os.set_blocking(results(), True)  # as whoever shares the pipe may do: writes are interrupted then
+os.set_blocking(results(), True)  # as any process that shares the pipe may do: writes are interrupted then
 going_on = True
 
 
@@ -263,7 +263,7 @@ def peak_memory(pid: int) -> int:
         return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) * 1024
 
 
-@pytest.mark.parametrize("orphan", [False, True], ids=["by the worker", "by who inherited its pipe"])
+@pytest.mark.parametrize("orphan", [False, True], ids=["by the worker", "by a process with its pipe"])
 def test_flood(start_job: StartCommand, orphan: bool) -> None:
     """As much and for as long as it can: mprun works on, and holds none of it."""
     scripts = {"job.py": FLOOD.format(orphan=orphan), "channels.py": CHANNELS}
@@ -290,23 +290,23 @@ def test_half_closed(run_job: RunCommand, start_method: str, end: str) -> None:
     lie = f"{closes[end]}; time.sleep(600 if {end == 'results'} else 0)"
     scripts = {"job.py": SCRIPT.format(lie=lie), "channels.py": CHANNELS}
     run = run_job(job(start_method, limits={}), scripts=scripts, timeout=40)
-    told = check_others(run)
+    hostile = check_others(run)
     if end == "results":
         run.check(1)
-        assert "closed the descriptors that connect it with mprun" in told["error"]["message"]
+        assert "closed the descriptors that connect it with mprun" in hostile["error"]["message"]
     else:  # its result still arrives, and only the next task would not reach it
         run.check()
-        assert told["value"] == HOSTILE
+        assert hostile["value"] == HOSTILE
 
 
 # What a host sends, and the exit code of the job: reports about unknown processes are ignored.
 HOST_LIES = {
-    "a worker of another's": (
+    "a worker of another job": (
         'frame(FORKED, b\'{"pid": 1, "slot": 0}\') + frame(FORKED, b\'{"pid": 1, "slot": 99}\')',
         0,
     ),
     "wrong types": ('frame(FORKED, b\'{"pid": "x", "slot": []}\') + frame(EXITED, b\'{"pid": {}}\')', 0),
-    "ends of nobody": ('frame(EXITED, b\'{"pid": 1, "signal": 9}\')', 0),
+    "ends of unknown processes": ('frame(EXITED, b\'{"pid": 1, "signal": 9}\')', 0),
     "no JSON": ("frame(FORKED, b'x') + frame(EXITED) + frame(FORKED, b'[1]')", 0),
     "a failure without words": ('frame(START_FAILED, b\'{"message": 3, "traceback": "\\\\n", "stage": {}}\')', 3),
     "nonsense": ("bytes(999)", 3),

@@ -91,8 +91,8 @@ def test_an_interpreter_in_a_separate_pid_namespace(
     mprun = [str(harness.MPRUN_BIN), "--output", str(tmp_path / "out"), str(tmp_path / "job.json")]
     outer = ["unshare", "-pf", "--mount-proc", "--kill-child", sys.executable, "-c", BESIDE]
     run = runner.start_plain(*outer, *mprun).wait()
-    told = json.loads(run.stdout.splitlines()[-1])
-    assert told == {"code": 1, "alive": BYSTANDERS, "left": []}, str(run)
+    outcome = json.loads(run.stdout.splitlines()[-1])
+    assert outcome == {"code": 1, "alive": BYSTANDERS, "left": []}, str(run)
     results = [json.loads(line) for line in (tmp_path / "out/results.jsonl").read_text("utf-8").splitlines()]
     assert {r["task"]: r.get("value") for r in results} == {n: None if n == 5 else n for n in range(TASKS)}, str(run)
     assert [r["error"]["type"] for r in results if r["task"] == 5] == ["WorkerDied"], str(run)

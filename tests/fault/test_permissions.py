@@ -17,7 +17,7 @@ import harness
 from harness import RunCommand, Running, StartCommand, wait_until
 
 NOBODY = 65534
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as another user")
 
 WAITS = """
 import events

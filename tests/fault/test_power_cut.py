@@ -80,8 +80,8 @@ def promised(replayed: disk.Disk, run_dir: Path) -> set[int]:
     """The tasks that are certain according to the journal on disk."""
     certain = 0
     for line in replayed.certain(run_dir / "journal.jsonl").splitlines():
-        told = json.loads(line)
-        certain = told.get("certain", 0 if "session" in told else certain)
+        entry = json.loads(line)
+        certain = entry.get("certain", 0 if "session" in entry else certain)
     return {task for task, at in lines_of(replayed.certain(run_dir / "results.jsonl")) if at < certain}
 
 

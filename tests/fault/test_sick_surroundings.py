@@ -309,7 +309,7 @@ def test_the_kernel_kills_for_memory(
 
 
 @pytest.fixture(scope="module")
-def everybodys() -> Iterator[Path]:
+def public_copy() -> Iterator[Path]:
     """A copy of mprun that every user may run, in a folder that every user may write."""
     with tempfile.TemporaryDirectory(prefix="mprun-sick-") as name:
         folder = Path(name)
@@ -328,20 +328,20 @@ def everybodys() -> Iterator[Path]:
 
 @needs_root
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_forks_are_refused(runner: harness.Runner, everybodys: Path, start_method: str, processes: int) -> None:
+def test_forks_are_refused(runner: harness.Runner, public_copy: Path, start_method: str, processes: int) -> None:
     """RLIMIT_NPROC: no supervisor beside the guard, no host, or no worker beside them; the job cannot be launched."""
-    (everybodys / "died").unlink(missing_ok=True)
+    (public_copy / "died").unlink(missing_ok=True)
     user = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
-    skip_unless(*user, "true", reason="cannot be somebody else")
-    out = everybodys / f"{start_method}-{processes}"
-    mprun = [everybodys / "bin/mprun", "--python", harness.MPRUN_PYTHON, "--output", out]
+    skip_unless(*user, "true", reason="cannot run as another user")
+    out = public_copy / f"{start_method}-{processes}"
+    mprun = [public_copy / "bin/mprun", "--python", harness.MPRUN_PYTHON, "--output", out]
     few = ["prlimit", f"--nproc={processes}:{processes}"]
-    run = runner.start_plain(*user, *few, *mprun, everybodys / f"{start_method}.json", cwd=everybodys).wait().check(3)
+    run = runner.start_plain(*user, *few, *mprun, public_copy / f"{start_method}.json", cwd=public_copy).wait().check(3)
     assert "Resource temporarily unavailable" in run.stderr, run
 
 
 @pytest.mark.parametrize(
-    ("files", "code", "told"),
+    ("files", "code", "message"),
     [
         (4, 3, r"Too many open files \(raise the limit with `ulimit -n`\)"),
         (8, 2, r"36 open files, the limit is 8\n  raise the limit \(ulimit -Hn\)"),
@@ -350,14 +350,14 @@ def test_forks_are_refused(runner: harness.Runner, everybodys: Path, start_metho
     ],
 )
 def test_very_few_descriptors(
-    runner: harness.Runner, tmp_path: Path, start_method: str, files: int, code: int, told: str
+    runner: harness.Runner, tmp_path: Path, start_method: str, files: int, code: int, message: str
 ) -> None:
     (tmp_path / "job.py").write_text(failing.SCRIPT, encoding="utf-8")
     (tmp_path / "job.json").write_text(json.dumps({"version": 1, **job(start_method=start_method)}), encoding="utf-8")
     few = ["prlimit", f"--nofile={files}:{files}"]
     mprun = [harness.MPRUN_BIN, "--python", harness.MPRUN_PYTHON, "--output", tmp_path / "out"]
     run = runner.start_plain(*few, *mprun, tmp_path / "job.json").wait().check(code)
-    assert re.search(told, run.stderr), run
+    assert re.search(message, run.stderr), run
 
 
 # --- what mprun reads about the system -----------------------------------------------------------
@@ -365,7 +365,7 @@ def test_very_few_descriptors(
 
 @needs_root
 def test_a_job_without_proc(runner: harness.Runner, tmp_path: Path, start_method: str) -> None:
-    """It runs without the information from there, and says so."""
+    """It runs without the information from there, and reports that."""
     without = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
     skip_unless(*without, "true", reason="cannot mount")
     (tmp_path / "job.py").write_text(failing.SCRIPT, encoding="utf-8")

@@ -294,13 +294,13 @@ _VARIANTS = [
 
 def _with_compilers(cases: list[Case]) -> list[Case]:
     """Each C program without OpenMP twice: built by gcc and by clang."""
-    told = []
+    built = []
     for case in cases:
         if case.program.endswith(".c") and case.compiler is None:
-            told += [replace(case, compiler=compiler) for compiler in ("gcc", "clang")]
+            built += [replace(case, compiler=compiler) for compiler in ("gcc", "clang")]
         else:
-            told.append(case)
-    return told
+            built.append(case)
+    return built
 
 
 ALL = _with_compilers(_REPORTED + _VARIANTS)

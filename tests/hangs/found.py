@@ -78,7 +78,7 @@ def complaints(found: Found) -> Iterator[str]:
     yield from complaints_of_cause(found)
     yield from complaints_of_lines(found)
     if "mprun" not in found.run.stderr:
-        yield "a person at the terminal is told nothing"
+        yield "nothing is printed at the terminal"
 
 
 def complaints_of_cause(found: Found) -> Iterator[str]:

@@ -41,11 +41,11 @@ class Row:
         if self.seconds:
             times = [f"{statistics.median(self.seconds):.2f}", f"{max(self.seconds):.2f}"]
         number = str(self.case.number or "")
-        seen = [told(counter) for counter in (self.verdicts, self.causes, self.joins)]
+        seen = [summary_of(counter) for counter in (self.verdicts, self.causes, self.joins)]
         return line([number, self.case.name, *seen, f"{self.right} of {self.runs}", *times])
 
 
-def told(counter: Counter[str]) -> str:
+def summary_of(counter: Counter[str]) -> str:
     """What was reported; how often, if it varied."""
     if len(counter) == 1:
         return next(iter(counter))

@@ -97,7 +97,7 @@ def test_copes_under_mprun(runner: Runner, tmp_path: Path, program: Coping) -> N
 
 
 def test_a_program_that_stops_coping_is_ended(runner: Runner, tmp_path: Path) -> None:
-    """When its limits have passed it waits for ever: that is reported again, and ends it."""
+    """When its limits have passed it waits forever: that is reported again, and ends it."""
     run = run_it(runner, tmp_path, Coping("waits_at_last.py"), 1.5).check(GAVE_UP)
     assert "done" not in run.stdout
     assert run.stderr.count("hang proved (partial-deadlock)") == 1, run

@@ -18,9 +18,9 @@ from harness import MPRUN_PYTHON, RunCommand, Runner
 @corpus.each_case
 def test_is_found(runner: Runner, tmp_path: Path, case: Case) -> None:
     """With verdict, cause, join and line; nothing of the tree is left."""
-    told = found.finish(case, *found.start(runner, case, tmp_path))
-    wrong = list(found.complaints(told))
-    assert not wrong, f"{wrong}\n{told.run}\n{told.report}"
+    outcome = found.finish(case, *found.start(runner, case, tmp_path))
+    wrong = list(found.complaints(outcome))
+    assert not wrong, f"{wrong}\n{outcome.run}\n{outcome.report}"
 
 
 WORKS_FIRST = """

@@ -29,7 +29,7 @@ BOTH = [
     if case.program in (NATIVE, "pool_worker_killed.py") and case.compiler != "clang"
 ]
 HIDDEN_PROC = 'mount -t proc -o "hidepid=$0" proc /proc && exec "$@"'
-AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+UNPRIVILEGED = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 # A process that other processes of its user may not inspect, such as ssh-agent or a holder of passwords.
 UNDUMPABLE = """
 import ctypes, threading
@@ -40,7 +40,7 @@ lock.acquire()
 """
 WAITS_FOR = "import subprocess, sys\nsubprocess.run([sys.executable, sys.argv[1]])\n"
 
-needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can be somebody else")
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root can run as another user")
 both_cases = pytest.mark.parametrize("case", BOTH, ids=lambda case: case.name)
 
 
@@ -94,20 +94,20 @@ def program_of(case: Case, installed: Path, folder: Path) -> list[str]:
 
 def check_found(case: Case, running: Running) -> None:
     """Proved, named and ended, with stacks, as it is everywhere."""
-    told = found.finish(case, running, running.run_dir.parent / "hang.json")
-    wrong = list(found.complaints(told))
-    assert not wrong, f"{wrong}\n{told.run}\n{told.report}"
+    outcome = found.finish(case, running, running.run_dir.parent / "hang.json")
+    wrong = list(found.complaints(outcome))
+    assert not wrong, f"{wrong}\n{outcome.run}\n{outcome.report}"
     if case.program == NATIVE:
-        native = str([thread["native"] for process in told.report["processes"] for thread in process["threads"]])
+        native = str([thread["native"] for process in outcome.report["processes"] for thread in process["threads"]])
         assert "lock_both" in native and "pthread_mutex_lock" in native, native
 
 
 def stalled(running: Running, folder: Path) -> tuple[Run, str]:
     """Waits until it is ended as stalled; returns why nothing could be proved."""
     run = running.wait(120).check(found.GAVE_UP)
-    told = found.Found(corpus.ALL[0], run, harness.json.loads((folder / "hang.json").read_text("utf-8")))
-    assert (told.verdict, told.cause) == ("stalled", "unknown"), run
-    explanation = told.report["cause"]["explanation"]
+    outcome = found.Found(corpus.ALL[0], run, harness.json.loads((folder / "hang.json").read_text("utf-8")))
+    assert (outcome.verdict, outcome.cause) == ("stalled", "unknown"), run
+    explanation = outcome.report["cause"]["explanation"]
     assert " ".join(explanation.split()) in " ".join(run.stderr.split()), run
     return run, explanation
 
@@ -179,7 +179,7 @@ def test_where_proc_hides_others(
     case: Case,
     option: str,
 ) -> None:
-    hidden = ["unshare", "-m", "sh", "-c", HIDDEN_PROC, option, *AS_NOBODY]
+    hidden = ["unshare", "-m", "sh", "-c", HIDDEN_PROC, option, *UNPRIVILEGED]
     skip_unless(*hidden, "true", reason="cannot mount /proc")
     argv = program_of(case, installed, folder)
     check_found(case, runner.start_plain(*hidden, *mprun, "--", *argv))
@@ -237,7 +237,7 @@ def test_a_process_that_hides_its_memory(
     run, why = stalled(runner.start_plain(*argv, **unprivileged()), folder)
     assert re.search(r"may not look at process \d+ \(python3[^)]*\): .* hides its memory", why), why
     report = (folder / "hang.json").read_text(encoding="utf-8")
-    assert "waits.py" in report, "who waits for it is told"
+    assert "waits.py" in report, "its waiter is not in the report"
     assert run.stderr.count("mprun: warning: mprun may not look at process") <= 1
 
 
@@ -260,10 +260,10 @@ def test_another_users_process(
 ) -> None:
     """With root that lacks the right to trace, as in a container."""
     less = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
-    skip_unless(*less, *AS_NOBODY, "true", reason="no such capability here")
+    skip_unless(*less, *UNPRIVILEGED, "true", reason="no such capability here")
     program = build(NATIVE, folder)
     stall = ["--stall-seconds", str(corpus.STALL_SECONDS)]
-    argv = [*less, *mprun, *stall, "--", *AS_NOBODY, program]
+    argv = [*less, *mprun, *stall, "--", *UNPRIVILEGED, program]
     _, why = stalled(runner.start_plain(*argv), folder)
     assert "needs the capability CAP_SYS_PTRACE" in why
 
@@ -310,7 +310,7 @@ def test_a_process_that_proc_does_not_show(
     shown = subprocess.run([folder / "id", "-u"], capture_output=True, check=False, **unprivileged())
     if shown.stdout != b"0\n":
         pytest.skip("set-user-ID has no effect here")
-    hidden = ["unshare", "-m", "sh", "-c", HIDDEN_PROC, "invisible", *AS_NOBODY]
+    hidden = ["unshare", "-m", "sh", "-c", HIDDEN_PROC, "invisible", *UNPRIVILEGED]
     skip_unless(*hidden, "true", reason="cannot mount /proc")
     (folder / "holds.py").write_text(HOLDS_TOO, encoding="utf-8")
     stall = ["--stall-seconds", str(corpus.STALL_SECONDS)]

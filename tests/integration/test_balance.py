@@ -130,8 +130,8 @@ def test_blocks_of_a_killed_shard_are_taken_over(
     assert "126 tasks are not begun by any shard" in refused.stderr
     other = start_shard(2, spec).wait().check()
     assert "took over tasks 0 to 1 of shard 1, whose heartbeat has stopped" in other.stderr
-    told = check_merged(run_mprun, tmp_path / "all")
-    assert "shard 1 of 2" in told and "was killed; all its tasks are done nevertheless" in told
+    output = check_merged(run_mprun, tmp_path / "all")
+    assert "shard 1 of 2" in output and "was killed; all its tasks are done nevertheless" in output
     assert len(results(tmp_path / "all/shards/2")) == TASKS
 
 

@@ -41,7 +41,7 @@ def late(run: Run) -> list[str]:
 WAIT_UNTIL_TOLD = '''
 import os, time
 
-def wait_until_told(report="hang.json"):
+def wait_until_reported(report="hang.json"):
     end = time.monotonic() + 40
     while not os.path.exists(report) and time.monotonic() < end:
         time.sleep(0.02)
@@ -55,7 +55,7 @@ def test_a_late_block_is_reported_with_its_label_and_place(
         "import mprun\n\n"
         "def load():\n"
         "    with mprun.deadline(0.2, label='loading shard 7'):\n"
-        "        wait_until_told()\n\n"
+        "        wait_until_reported()\n\n"
         "load()\n"
         "print('done')\n"
     )
@@ -68,7 +68,7 @@ def test_a_late_block_is_reported_with_its_label_and_place(
     assert Path(report["join"]["file"]).name == "program.py"
     (process,) = report["processes"]
     functions = [frame["function"] for frame in process["threads"][0]["python"]]
-    assert functions[-3:] == ["wait_until_told", "load", "<module>"]
+    assert functions[-3:] == ["wait_until_reported", "load", "<module>"]
 
 
 def test_blocks_that_end_in_time_are_not_reported(run_python: PythonRun) -> None:
@@ -101,7 +101,7 @@ def test_the_outer_deadline_counts_while_an_inner_one_runs(run_python: PythonRun
         "with mprun.deadline(0.2, 'outer'):\n"
         "    with mprun.deadline(50, 'inner'):\n"
         "        pass\n"
-        "    wait_until_told()\n"
+        "    wait_until_reported()\n"
     )
     assert late(run_python(source, "--hang-report", "hang.json").check()) == ["outer"]
 
@@ -129,11 +129,11 @@ import threading, mprun
 
 def quick():
     with mprun.deadline(50, "quick"):
-        wait_until_told()
+        wait_until_reported()
 
 def slow():
     with mprun.deadline(0.2, "slow"):
-        wait_until_told()
+        wait_until_reported()
 
 threads = [threading.Thread(target=work) for work in (quick, slow, quick)]
 for thread in threads:
@@ -169,7 +169,7 @@ with mprun.deadline(1.5, "parent"):
         time.sleep(2)
 if pid == 0:  # it has left its parent's block, and begins its own
     with mprun.deadline(0.2, "child"):
-        wait_until_told()
+        wait_until_reported()
     os._exit(0)
 os.waitpid(pid, 0)
 """

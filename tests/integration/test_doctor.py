@@ -121,9 +121,9 @@ def test_the_machine(run_mprun: RunCommand) -> None:
     assert re.search(rf"^  \* \d+ CPUs?: ", limits), limits  # a quota may leave fewer than the affinity
     assert 1 <= int(re.search(r"\d+", limits)[0]) <= cpus
     assert all(line.startswith("  * ") for line in limits.splitlines())
-    told = report(doctor_python(run_mprun, "--json").check())
-    assert (told["version"], told["fit"]) == (1, True)
-    machine = told["machine"]
+    findings = report(doctor_python(run_mprun, "--json").check())
+    assert (findings["version"], findings["fit"]) == (1, True)
+    machine = findings["machine"]
     for name, feature in machine.items():
         assert any(line.startswith(name) for line in features.splitlines())
         assert feature["ok"] or not feature["needed"]
@@ -146,9 +146,9 @@ def test_the_open_files_are_those_of_the_shell(mprun: Path, tmp_path: Path) -> N
         text=True,
         check=True,
     )
-    told = json.loads(done.stdout)["machine"]["open files"]
-    assert told["value"] == "77 of 99"
-    assert "33 workers" in told["limit"]
+    findings = json.loads(done.stdout)["machine"]["open files"]
+    assert findings["value"] == "77 of 99"
+    assert "33 workers" in findings["limit"]
 
 
 def test_a_machine_without_its_python(run_mprun: RunCommand, tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_a_machine_without_its_python(run_mprun: RunCommand, tmp_path: Path) -> 
     old = tmp_path / "python3.9"
     old.write_text("#!/bin/sh\necho 3.9.2\n")
     old.chmod(0o755)
-    told = report(run_mprun("doctor", "--json", "--python", old).check(1))
-    assert (told["fit"], told["machine"]["python"]["ok"]) == (False, False)
-    assert "3.11" in told["machine"]["python"]["use"]
-    assert told["machine"]["pidfd_open"]["ok"]
+    findings = report(run_mprun("doctor", "--json", "--python", old).check(1))
+    assert (findings["fit"], findings["machine"]["python"]["ok"]) == (False, False)
+    assert "3.11" in findings["machine"]["python"]["use"]
+    assert findings["machine"]["pidfd_open"]["ok"]
 
 
 def test_a_report_that_cannot_be_written(mprun: Path, tmp_path: Path) -> None:
@@ -268,11 +268,11 @@ def test_builds_of_openblas(
 def test_processes_that_a_program_starts(run_mprun: RunCommand, forks: Path) -> None:
     """Programs without a runtime are named too."""
     run = run_mprun("doctor", "--json", "--", "sh", "-c", f"{forks}; exec {forks}").check(5)
-    told = report(run)
-    assert str(forks) in told["programs"]
-    assert str(Path(shutil.which("sh") or "/bin/sh").resolve()) in told["programs"]
-    assert {process["program"] for process in told["processes"]} == {str(forks)}
-    assert len(told["processes"]) == 2
+    findings = report(run)
+    assert str(forks) in findings["programs"]
+    assert str(Path(shutil.which("sh") or "/bin/sh").resolve()) in findings["programs"]
+    assert {process["program"] for process in findings["processes"]} == {str(forks)}
+    assert len(findings["processes"]) == 2
 
 
 def test_a_program_without_the_adapters(run_mprun: RunCommand, tmp_path: Path) -> None:
@@ -348,9 +348,9 @@ def test_a_script_is_imported(run_mprun: RunCommand, tmp_path: Path) -> None:
     assert run.stderr == f"mine ['a', '--', '-n'] {folder}\n"
     assert run.stdout.startswith("mprun doctor: scripts/mine.py: imported\n")
     assert "made safe  torch  " in run.stdout
-    told = report(doctor_python(run_mprun, "--json", "scripts/mine.py", timeout=120).check())
-    assert (told["imported"], told["exit_code"]) == (True, 0)
-    assert "torch" in {runtime["kind"] for runtime in told["processes"][0]["runtimes"]}
+    findings = report(doctor_python(run_mprun, "--json", "scripts/mine.py", timeout=120).check())
+    assert (findings["imported"], findings["exit_code"]) == (True, 0)
+    assert "torch" in {runtime["kind"] for runtime in findings["processes"][0]["runtimes"]}
 
 
 def test_a_script_has_the_threads_of_a_job(run_mprun: RunCommand, tmp_path: Path) -> None:

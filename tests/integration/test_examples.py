@@ -125,8 +125,8 @@ def test_digits_as_tensors(run_job: RunCommand, tmp_path: Path) -> None:
     for method in harness.START_METHODS:
         run = run_job(EXAMPLES / "digits/logits.json", "--start-method", method).check()
         assert (run.run_dir / "tensors/result.npy").read_bytes()[-len(wanted) :] == wanted
-        [told] = run.summary()["tensors"]
-        assert (told["dtype"], told["shape"], told["rows_missing"]) == ("<f4", [1797, 10], 0)
+        [entry] = run.summary()["tensors"]
+        assert (entry["dtype"], entry["shape"], entry["rows_missing"]) == ("<f4", [1797, 10], 0)
 
 
 def test_cnn(run_job: RunCommand, tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_cnn(run_job: RunCommand, tmp_path: Path) -> None:
     files = []
     for method in harness.START_METHODS:
         run = run_job(folder / "job.json", "--start-method", method, timeout=300).check()
-        [told] = run.summary()["tensors"]
-        assert (told["dtype"], told["shape"], told["rows_missing"]) == ("<f4", [128, 10], 0)
+        [entry] = run.summary()["tensors"]
+        assert (entry["dtype"], entry["shape"], entry["rows_missing"]) == ("<f4", [128, 10], 0)
         files.append(run.run_dir / "tensors/logits.npy")
     raw = bytearray(files[0].read_bytes())
     assert all(file.read_bytes() == raw for file in files)

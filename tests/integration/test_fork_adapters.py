@@ -250,11 +250,11 @@ def test_a_program_may_ask_for_seeds(run_mprun: RunCommand, tmp_path: Path) -> N
 
 
 def test_a_job_switches_adapters_off(run_job: RunCommand) -> None:
-    script = "import os\n\ndef told(_):\n    return os.environ.get('MPRUN_ADAPTERS')\n"
-    spec = {"script": "told.py", "function": "told", "inputs": {"range": 1}}
-    assert run_job(spec, scripts={"told.py": script}).check().values() == [None]
+    script = "import os\n\ndef adapters(_):\n    return os.environ.get('MPRUN_ADAPTERS')\n"
+    spec = {"script": "adapters.py", "function": "adapters", "inputs": {"range": 1}}
+    assert run_job(spec, scripts={"adapters.py": script}).check().values() == [None]
     spec["adapters"] = {"libgomp": "off", "quiet": "auto", "torch": "off"}
-    values = run_job(spec, scripts={"told.py": script}, env={"MPRUN_ADAPTERS": "-tbb"}).check().values()
+    values = run_job(spec, scripts={"adapters.py": script}, env={"MPRUN_ADAPTERS": "-tbb"}).check().values()
     assert values == ["-tbb,-libgomp,-torch"]
 
 

@@ -80,7 +80,7 @@ def test_a_function_by_name(run_mprun: RunCommand, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "told"),
+    ("text", "words", "message"),
     [
         ("def f(x): pass\ndef g(x): pass\n", ["job.py"], "several functions; name one, as in job.py:f"),
         ("def f(a, b): pass\n", ["job.py"], "no function that takes one argument; name one, as in job.py:f"),
@@ -91,9 +91,11 @@ def test_a_function_by_name(run_mprun: RunCommand, tmp_path: Path) -> None:
         ("", [], "needs a SCRIPT.py"),
     ],
 )
-def test_what_is_refused_by_init(text: str, words: list[str], told: str, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_what_is_refused_by_init(
+    text: str, words: list[str], message: str, run_mprun: RunCommand, tmp_path: Path
+) -> None:
     (tmp_path / "job.py").write_text(text, encoding="utf-8")
-    assert told in run_mprun("init", *words).check(2).stderr
+    assert message in run_mprun("init", *words).check(2).stderr
     assert not (tmp_path / "job.json").exists()
 
 

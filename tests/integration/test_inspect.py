@@ -39,7 +39,7 @@ int main(void) {
 }
 """
 
-# A pool whose task was lost with its worker: join() waits for ever.
+# A pool whose task was lost with its worker: join() waits forever.
 LOST_TASK = """
 import multiprocessing
 import os
@@ -333,7 +333,7 @@ def test_another_users_process(
     mprun: Path, start_victim: Any, tmp_path: Path, lock_cycle: Path
 ) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can be somebody else")
+        pytest.skip("only root can run as another user")
     pid = start_victim(lock_cycle).pid
     program = _for_everybody(mprun)
     try:
@@ -432,9 +432,9 @@ def work(_):
     wait_until(lambda: "reads" in (job.run_dir / "logs/worker-0.out").read_text(), 30)
 
     def shown() -> bool:
-        told = job.stderr.count("every process and thread")
+        count = job.stderr.count("every process and thread")
         job.send_signal(signal.SIGUSR1)
-        wait_until(lambda: job.stderr.count("every process and thread") > told, 30)
+        wait_until(lambda: job.stderr.count("every process and thread") > count, 30)
         return "alarm.py:8 in work" in job.stderr
 
     wait_until(shown, 60, "the stack of the worker on standard error")

@@ -31,7 +31,7 @@ def start_sleeper(lock):
             marked = is_marked("a lock")
         os._exit(marked)
     asleep = False
-    while not asleep:  # no event tells
+    while not asleep:  # there is no event for it
         time.sleep(0.001)
         with open(f"/proc/{pid}/syscall") as file:
             asleep = file.read().startswith("202 ")

@@ -140,19 +140,19 @@ def types_of_property(value: Mapping[str, Any]) -> set[str]:
 
 def compare_command_page(page: str, help_text: str) -> list[str]:
     """What differs between mprun.1 and --help."""
-    told, page_told = options_of_help(help_text), options_of_page(page)
-    complaints = [f"not in mprun.1: {option}" for option in told if option not in page_told]
-    complaints += [f"not in --help: {option}" for option in page_told if option not in told]
+    in_help, in_page = options_of_help(help_text), options_of_page(page)
+    complaints = [f"not in mprun.1: {option}" for option in in_help if option not in in_page]
+    complaints += [f"not in --help: {option}" for option in in_page if option not in in_help]
     complaints += [
-        f"{option}: mprun.1 says {page_told[option]!r}, --help {told[option]!r}"
-        for option in told.keys() & page_told.keys()
-        if told[option] != page_told[option]
+        f"{option}: mprun.1 says {in_page[option]!r}, --help {in_help[option]!r}"
+        for option in in_help.keys() & in_page.keys()
+        if in_help[option] != in_page[option]
     ]
-    known = {flag for option in told for flag in option.split(", ")}
+    known = {flag for option in in_help for flag in option.split(", ")}
     complaints += [f"mentioned, but no option: {flag}" for flag in flags_of_page(page) - known]
     if synopsis_of_page(page) != synopsis_of_help(help_text):
-        told_lines = synopsis_of_help(help_text)
-        complaints.append(f"synopsis: {synopsis_of_page(page)}, --help: {told_lines}")
+        lines_of_help = synopsis_of_help(help_text)
+        complaints.append(f"synopsis: {synopsis_of_page(page)}, --help: {lines_of_help}")
     return complaints
 
 
@@ -164,18 +164,18 @@ def compare_field(path: str, field: Field, value: Mapping[str, Any]) -> Iterator
     listed = value["default"] if isinstance(value.get("default"), list) else []
     default = str(value["default"]) if "default" in value and not listed else None
     if untold := [word for word in listed if word not in field.text]:
-        yield f"{path}: does not tell the defaults {untold}"
+        yield f"{path}: does not give the defaults {untold}"
     if field.default != default:
         yield f"{path}: default {field.default!r}, in the schema {default!r}"
     alternatives = alternatives_of_property(value)
     words = {word for word in alternatives if word.isalnum()}
     if words - field.words:
-        yield f"{path}: does not tell of {sorted(words - field.words)}"
+        yield f"{path}: does not mention {sorted(words - field.words)}"
     if len(words) == len(alternatives) and field.words - words - {default}:
         yield f"{path}: has no values {sorted(field.words - words)}"
     most = value.get("maximum", 0)
     if 0 < most <= LARGEST_TOLD and not re.search(rf"\b{most}\b", field.text):
-        yield f"{path}: does not tell the maximum {most}"
+        yield f"{path}: does not give the maximum {most}"
 
 
 def compare_job_page(page: str, schema: Mapping[str, Any]) -> list[str]:
@@ -257,10 +257,10 @@ def test_a_wrong_command_page_is_found(help_text: str, old: str, new: str, compl
         ("on_death Pq integer ; default Cm 1", "on_death Pq integer", "retries.on_death: default"),
         ("default Cm 30", "default Cm 31", "limits.join_seconds: default"),
         (".Cm kwargs", ".Cm keywords", "call: has no values ['keywords']"),
-        (".Cm kwargs", ".Cm keywords", "call: does not tell of ['kwargs']"),
-        (".Pq Cm ascend", ".Pq Cm npu", "device: does not tell of ['ascend']"),
+        (".Cm kwargs", ".Cm keywords", "call: does not mention ['kwargs']"),
+        (".Pq Cm ascend", ".Pq Cm npu", "device: does not mention ['ascend']"),
         ("env Pq object", "env Pq array", "env: types"),
-        ("from 1 to 4096", "from 1 to 4095", "processes: does not tell the maximum"),
+        ("from 1 to 4096", "from 1 to 4095", "processes: does not give the maximum"),
     ],
 )
 def test_a_wrong_job_page_is_found(
@@ -278,4 +278,4 @@ def test_a_new_field_or_value_must_be_documented(schema: dict[str, Any]) -> None
     schema["properties"]["order"]["enum"].append("random")
     found = compare_job_page(page, schema)
     assert "not in mprun-job.5: limits.power_per_worker" in found
-    assert any(line.startswith("order: does not tell of") for line in found)
+    assert any(line.startswith("order: does not mention") for line in found)

@@ -385,7 +385,7 @@ KINDS: list[tuple[list[str], list[dict[str, Any]], list[dict[str, Any]], str]] =
 
 
 @pytest.mark.parametrize(
-    ("words", "valid", "invalid", "told"), KINDS, ids=[" ".join(row[0]) for row in KINDS]
+    ("words", "valid", "invalid", "message"), KINDS, ids=[" ".join(row[0]) for row in KINDS]
 )
 def test_options_and_kinds_of_jobs(
     run_job: RunCommand,
@@ -393,14 +393,14 @@ def test_options_and_kinds_of_jobs(
     words: list[str],
     valid: list[dict[str, Any]],
     invalid: list[dict[str, Any]],
-    told: str,
+    message: str,
 ) -> None:
     """One without an effect is reported even if it changes nothing: an error if it says what is run, else a warning."""
     for spec in valid:
         assert "is only valid with" not in start(run_job, tmp_path, spec, *words).check().stderr
     for spec in invalid:
         run = start(run_job, tmp_path, spec, *words).check(2 if " ".join(words).startswith(REFUSED) else 0)
-        assert re.search(rf"\({re.escape(' '.join(words))}\): /\S+: is only valid with {told};", run.stderr), run
+        assert re.search(rf"\({re.escape(' '.join(words))}\): /\S+: is only valid with {message};", run.stderr), run
         assert run.run_dir.exists() == (run.returncode == 0)
         shutil.rmtree(run.run_dir, ignore_errors=True)
 
@@ -428,20 +428,20 @@ ELSEWHERE: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), ELSEWHERE, ids=[" ".join(row[0]) for row in ELSEWHERE])
-def test_options_and_subcommands(run_mprun: RunCommand, tmp_path: Path, words: list[str], told: str) -> None:
+@pytest.mark.parametrize(("words", "message"), ELSEWHERE, ids=[" ".join(row[0]) for row in ELSEWHERE])
+def test_options_and_subcommands(run_mprun: RunCommand, tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "job.json").write_text(json.dumps(FUNCTION))
     (tmp_path / "job.py").write_text(SCRIPTS["job.py"])
     (tmp_path / "run").mkdir()
     run = run_mprun(*words).check(2)
-    assert run.stderr.startswith(f"mprun: {told}"), run
+    assert run.stderr.startswith(f"mprun: {message}"), run
     assert run.stdout == "" and not (tmp_path / "runs").exists()
 
 
 def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
     """One that no table names would be refused without a reason where it is valid."""
-    told = run_mprun("--help-all").check().stdout
-    options = dict(re.findall(r"^ +(?:-\w,)?(--[\w-]+)(?: (\S+))?", told, re.MULTILINE))
+    message = run_mprun("--help-all").check().stdout
+    options = dict(re.findall(r"^ +(?:-\w,)?(--[\w-]+)(?: (\S+))?", message, re.MULTILINE))
     assert len(options) > 40 and options["--nodes"] and not options["--wait"]
     for name in options.keys() - {"--help", "--help-all", "--version", "--set", "--quiet"}:
         value = [["events"], ["1"]][name != "--debug"] if options[name] else []
@@ -453,8 +453,8 @@ def test_fields_of_a_spec_without_an_effect(run_job: RunCommand) -> None:
     """With file, line and pointer, as every message about a spec."""
     spec = {**RANKS, "retries": {"on_hang": 2}}
     run = run_job(spec, scripts=SCRIPTS).check()
-    told = r"warning: \S*job\.json:\d+: /retries: is only valid with a function or a command; .*; it is left out"
-    assert re.search(told, run.stderr), run
+    message = r"warning: \S*job\.json:\d+: /retries: is only valid with a function or a command; .*; it is left out"
+    assert re.search(message, run.stderr), run
 
 
 def test_a_configuration_serves_all_kinds_of_jobs(run_job: RunCommand, tmp_path: Path) -> None:

@@ -371,7 +371,7 @@ def test_its_policy_forbids_network_and_foreign_scripts(browser: Browser, page: 
     script = "Object.assign(document.createElement('script'), {textContent: 'hacked = 1'})"
     browser.evaluate(f"document.body.append({script})")
     assert browser.evaluate("typeof hacked") == "undefined"
-    assert len([told for told in browser.complaints if "Content Security Policy" in told]) >= 3
+    assert len([complaint for complaint in browser.complaints if "Content Security Policy" in complaint]) >= 3
 
 
 def test_100_000_tasks(browser: Browser, make_page: MakePage) -> None:

@@ -81,11 +81,11 @@ def test_licences_are_given_once(tmp_path: Path) -> None:
     for who in ("Ann", "Bob"):
         (tmp_path / who).write_text(debian.format(who=who), encoding="utf-8")
     (tmp_path / "plain").write_text("Anybody may do anything.\n", encoding="utf-8")
-    told = assemble.licence([tmp_path / name for name in ("Ann", "Bob", "plain")])
-    assert "Copyright 2017 Ann" in told and "Copyright 2017 Bob" in told
-    assert told.count("Redistribution is permitted.\n\nTHERE IS NO WARRANTY.") == 1
-    assert "Anybody may do anything." in told
-    assert "Packager" not in told and "Of the packaging" not in told
+    text = assemble.licence([tmp_path / name for name in ("Ann", "Bob", "plain")])
+    assert "Copyright 2017 Ann" in text and "Copyright 2017 Bob" in text
+    assert text.count("Redistribution is permitted.\n\nTHERE IS NO WARRANTY.") == 1
+    assert "Anybody may do anything." in text
+    assert "Packager" not in text and "Of the packaging" not in text
 
 
 def test_a_resumed_run_has_its_sessions(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
@@ -133,14 +133,14 @@ def test_d3_must_not_end_its_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("d3", "told"),
+    ("d3", "message"),
     [
         ("OFF", "Without d3"),
         ("v3/d3.min.js", "no d3 of version 5 or later"),
         ("bare/dist/d3.min.js", "There is no .*LICENSE"),
     ],
 )
-def test_a_build_without_d3(d3: str, told: str, tmp_path: Path) -> None:
+def test_a_build_without_d3(d3: str, message: str, tmp_path: Path) -> None:
     """It is configured, and reports it; a d3 without its licence is an error."""
     files = {
         "v3/d3.min.js": "// https://d3js.org v3.5.17\n",
@@ -156,7 +156,7 @@ def test_a_build_without_d3(d3: str, told: str, tmp_path: Path) -> None:
              f"-DMPRUN_PYTHON={harness.MPRUN_PYTHON}"]  # fmt: skip
     run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     said = " ".join((run.stdout + run.stderr).split())
-    assert re.search(told, said), said
+    assert re.search(message, said), said
     if d3.startswith("bare"):
         assert run.returncode != 0
         return

@@ -407,27 +407,27 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
 
 def test_a_child_reports_its_fork(history: RunHistory) -> None:
     """Its parent, the forking thread, and the number of threads."""
-    told = history("fork thread thread fork fork-in-thread")
+    reported = history("fork thread thread fork fork-in-thread")
     expected = [
         (child, f"fork\t{parent}\t{thread}\t{threads}")
-        for (child, parent, thread), threads in zip(told.children, (1, 3, 4))
+        for (child, parent, thread), threads in zip(reported.children, (1, 3, 4))
     ]
-    assert told.notes == expected
-    assert [thread == parent for _, parent, thread in told.children] == [True, True, False]
+    assert reported.notes == expected
+    assert [thread == parent for _, parent, thread in reported.children] == [True, True, False]
 
 
 def test_no_history_of_programs_that_are_started(history: RunHistory) -> None:
     """They run a program of their own: nothing of the parent's is in them."""
-    told = history("vfork spawn")
-    assert len(told.children) == 2
-    assert told.notes == []
+    reported = history("vfork spawn")
+    assert len(reported.children) == 2
+    assert reported.notes == []
 
 
 @pytest.mark.parametrize("clock", ["alarm", "ualarm", "real"])
 def test_an_alarm_is_remembered(history: RunHistory, clock: str) -> None:
-    told = history(f"asked {clock}=50 asked {clock}=0 asked")
-    assert told.asked == [0, 1, 1]
-    assert told.notes == []
+    reported = history(f"asked {clock}=50 asked {clock}=0 asked")
+    assert reported.asked == [0, 1, 1]
+    assert reported.notes == []
 
 
 @pytest.mark.parametrize("clock", ["alarm=0", "ualarm=0", "real=0", "virtual=50", "prof=50"])
@@ -448,8 +448,8 @@ def test_an_alarm_outlives_exec(history: RunHistory) -> None:
     assert history("alarm=50 exec asked").asked == [1]
     assert history("exec asked").asked == [0]
     assert history("alarm=50 alarm=0 exec asked").asked == [0]
-    told = history("alarm=50 env")
-    assert told.alarm == str(told.pid)
+    reported = history("alarm=50 env")
+    assert reported.alarm == str(reported.pid)
     assert history("env").alarm == ""
     assert history("alarm=50 exec exec env").alarm != ""
 
@@ -507,7 +507,7 @@ if sys.argv[2] == "unknown":
     for _ in range(100):
         assert locked.fork_in_own_thread() == 7
 for _ in range(3 if sys.argv[2] == "known" else 0):
-    thread = threading.Thread(target=unlocked.fork_when_told)
+    thread = threading.Thread(target=unlocked.fork_on_request)
     thread.start()
     locked.tell_and_wait()
     thread.join()

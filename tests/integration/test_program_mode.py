@@ -286,14 +286,14 @@ def test_copies_of_a_program_are_ranks(run_mprun: RunCommand, tmp_path: Path) ->
 
 def test_a_failed_copy_ends_the_others(run_mprun: RunCommand, tmp_path: Path) -> None:
     script = (
-        'trap "echo told >>told; exit 0" TERM; echo >>here; '
+        'trap "echo terminated >>terminated; exit 0" TERM; echo >>here; '
         "until test $(wc -l <here) -ge 3; do sleep 0.01; done; "
         'test $RANK = 1 && exit 7; while :; do sleep 0.02; done'
     )
     run = run_mprun("-n", "3", "--", "sh", "-c", script, timeout=20).check(7)
     assert "exit code 7" in run.stderr
     assert "rank 1" in run.stderr, run
-    assert harness.marks(tmp_path / "told") == ["told"] * 2
+    assert harness.marks(tmp_path / "terminated") == ["terminated"] * 2
 
 
 def test_options_that_mean_nothing_for_a_program(run_mprun: RunCommand) -> None:

@@ -67,9 +67,9 @@ def test_all_shards_are_one_run(run_shards: Any, run_mprun: RunCommand, tmp_path
     assert [task for task, _ in values(tmp_path / "out/shards/2")] == [3, 4, 5]
     run_mprun("merge", "out").check()
     assert values(tmp_path / "out") == [(number, number * number) for number in range(10)]
-    told = json.loads((tmp_path / "out/summary.json").read_text())
-    jsonschema.validate(told, SUMMARY)
-    assert told["counts"]["total"] == told["counts"]["ok"] == 10
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    jsonschema.validate(summary, SUMMARY)
+    assert summary["counts"]["total"] == summary["counts"]["ok"] == 10
     workers = {line["worker"] for line in results(tmp_path / "out")}
     assert workers <= set(range(6)) and workers & {4, 5}  # numbered on from shard to shard
     assert len((tmp_path / "out/joblog.tsv").read_text().splitlines()) == 11
@@ -173,8 +173,8 @@ def test_what_the_environment_says(run_job: RunCommand, tmp_path: Path) -> None:
     assert len(values(tmp_path / "runs/job/slurm-7/shards/2")) == 5
     odd = run_job(SPEC, output=False, env={**array, "SLURM_ARRAY_TASK_MAX": "5"}).check(2)
     assert "evenly spaced" in odd.stderr and "--shard I/N" in odd.stderr
-    told = run_job(SPEC, "--shard", "1/2", output=False, env=array).check()
-    assert "shard 1 of 2: tasks 0 to 4\n" in told.stderr
+    run = run_job(SPEC, "--shard", "1/2", output=False, env=array).check()
+    assert "shard 1 of 2: tasks 0 to 4\n" in run.stderr
 
 
 @pytest.mark.parametrize(

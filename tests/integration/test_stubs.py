@@ -43,15 +43,15 @@ def stub(name: str) -> ast.Module:
 def test_the_stubs_declare_what_exists() -> None:
     there = json.loads(python(SHOW))
     assert all(there["found"])
-    told = set()
+    declared = set()
     for node in stub("__init__.pyi").body:
         if isinstance(node, ast.ImportFrom):
-            told |= {alias.asname for alias in node.names if alias.asname}
+            declared |= {alias.asname for alias in node.names if alias.asname}
         elif isinstance(node, ast.FunctionDef):
-            told.add(node.name)
+            declared.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            told.add(node.target.id)
-    assert told == set(there["public"])
+            declared.add(node.target.id)
+    assert declared == set(there["public"])
     classes = [node for node in stub("_mprun.pyi").body if isinstance(node, ast.ClassDef)]
     members = {
         node.name: sorted(

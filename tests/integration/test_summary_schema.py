@@ -64,8 +64,8 @@ def test_summaries_are_as_the_schema_says(name: str, run_job: RunCommand) -> Non
     counts = summary["counts"]
     kinds = [counts[key] for key in ("ok", "failed", "cancelled", "not_run")]
     assert counts["total"] is None or counts["total"] == sum(kinds)
-    told = {key for key in ("hangs", "tensors", "shared", "notices", "command_exits") if summary.get(key)}
-    assert {"function": {"hangs", "tensors", "shared"}, "commands": {"command_exits"}}.get(name, set()) <= told
+    filled = {key for key in ("hangs", "tensors", "shared", "notices", "command_exits") if summary.get(key)}
+    assert {"function": {"hangs", "tensors", "shared"}, "commands": {"command_exits"}}.get(name, set()) <= filled
 
 
 def test_an_invalid_summary_is_refused(run_job: RunCommand) -> None:

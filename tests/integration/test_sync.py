@@ -49,8 +49,8 @@ def test_a_storm_of_kills_below_mprun(run_mprun: RunCommand) -> None:
     ).check()
     words = run.log(0).split()
     assert words[:2] == ["120", "killed,"]
-    told = run.stderr.count('while it held the lock "both"; the next one who asks gets it')
-    assert 0 < told <= 120
+    found = run.stderr.count('while it held the lock "both"; the next one who asks gets it')
+    assert 0 < found <= 120
 
 
 def test_a_storm_of_kills_without_mprun(
@@ -73,7 +73,7 @@ import mprun
 SYNC = os.open(os.environ["MPRUN_SYNC"], os.O_RDWR)
 MEMORY = mmap.mmap(SYNC, 0)
 LIBC = ctypes.CDLL(None)
-# What is behind the lock of a barrier, queue or dict (struct mprun_sync_lock in core/sync/sync.h).
+# What follows the lock of a barrier, queue or dict (struct mprun_sync_lock in core/sync/sync.h).
 FIELDS = 104
 
 
@@ -96,18 +96,18 @@ def run(_):
     for number in range(3):
         queue.put(number)
         shared[number] = number
-    told = []
-    die_half_done("a queue", {1: 0, 2: 99})  # last, count: an item was linked, and not told of yet
+    found = []
+    die_half_done("a queue", {1: 0, 2: 99})  # last, count: an item was linked, and not counted yet
     queue.put(3)
-    told.append([queue.qsize(), [queue.get() for _ in range(4)], queue.qsize()])
-    die_half_done("a queue", {2: 7})  # taken, and not told of yet
+    found.append([queue.qsize(), [queue.get() for _ in range(4)], queue.qsize()])
+    die_half_done("a queue", {2: 7})  # taken, and still counted
     queue.put(4)
-    told.append([queue.qsize(), queue.get()])
+    found.append([queue.qsize(), queue.get()])
     die_half_done("a dict", {1: 99, 2: 0})  # count, used
     for number in range(3, 40):
         shared[number] = number
-    told.append([len(shared), sum(shared.values()), shared.keys() == list(range(40))])
-    return told
+    found.append([len(shared), sum(shared.values()), shared.keys() == list(range(40))])
+    return found
 
 
 def is_asleep(pid):
@@ -120,7 +120,7 @@ def forget_to_wake(_):
     waits = os.fork()
     if waits == 0:
         os._exit(10 + barrier.wait())
-    while barrier.n_waiting == 0 or not is_asleep(waits):  # each such loop: no event tells
+    while barrier.n_waiting == 0 or not is_asleep(waits):  # each such loop: there is no event for it
         time.sleep(0.001)
     child = os.fork()
     if child == 0:  # ends the generation, as the second party does, and dies before it wakes the first
@@ -218,12 +218,12 @@ if mprun.rank() == 1:
     os.waitpid(child, 0)
     with mprun.lock("log") as log:
         dead = log.dead_holder == f"rank 1 (pid {child})"
-mprun.queue("told").put((mprun.rank(), arrival, dead))
+mprun.queue("arrivals").put((mprun.rank(), arrival, dead))
 mprun.barrier().wait()
 if mprun.rank() == 0:
-    print(sorted(mprun.queue("told").get() for _ in range(2)), flush=True)
+    print(sorted(mprun.queue("arrivals").get() for _ in range(2)), flush=True)
 mprun.barrier().wait()
-mprun.queue("told").get()  # stuck
+mprun.queue("arrivals").get()  # stuck
 """
 
 
@@ -469,18 +469,18 @@ def test_the_memory_can_be_neither_shrunk_nor_mistaken(run_job: RunCommand) -> N
         "def look(_):\n"
         "    mprun.counter('c').add()\n"
         "    path = os.environ['MPRUN_SYNC']\n"
-        "    told = []\n"
+        "    found = []\n"
         "    try:\n"
         "        os.truncate(path, 0)\n"
         "    except OSError as error:\n"
-        "        told.append(type(error).__name__)\n"
+        "        found.append(type(error).__name__)\n"
         "    for other in ('/dev/null', '/nowhere', path.rpartition('/')[0] + '/0'):\n"
         "        child = os.fork()\n"
         "        if child == 0:\n"
         "            os.execve('/proc/self/exe', ['python', '-c', PROGRAM],\n"
         "                      {**os.environ, 'MPRUN_SYNC': other})\n"
-        "        told.append(os.waitpid(child, 0)[1] >> 8)\n"
-        "    return told\n\n"
+        "        found.append(os.waitpid(child, 0)[1] >> 8)\n"
+        "    return found\n\n"
         "PROGRAM = f'''\n"
         "import sys\n"
         "sys.path.append({os.path.dirname(os.path.dirname(mprun.__file__))!r})\n"

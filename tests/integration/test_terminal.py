@@ -361,11 +361,11 @@ def test_explain(run_job: RunCommand) -> None:
     files = {"job.py": WAITS, "events.py": harness.EVENTS, "go": "\n"}
     spec = {**plain_job(), "script": "job.py:run", "start_method": "spawn"}
     run = run_job(spec, "--explain", "--chunk-size", "3", scripts=files).check()
-    told = [line for line in run.stderr.splitlines() if line.startswith("explain: ")]
-    assert any(re.search(r"start_method\b.*spawn.*job\.json:\d+", line) for line in told), run
-    assert any(re.search(r"chunk_size\b.*3.*--chunk-size", line) for line in told), run
-    assert any(re.search(r"order\b.*input.*default", line) for line in told), run
-    assert any(re.search(r"python\b.*" + re.escape(harness.MPRUN_PYTHON), line) for line in told)
+    explained = [line for line in run.stderr.splitlines() if line.startswith("explain: ")]
+    assert any(re.search(r"start_method\b.*spawn.*job\.json:\d+", line) for line in explained), run
+    assert any(re.search(r"chunk_size\b.*3.*--chunk-size", line) for line in explained), run
+    assert any(re.search(r"order\b.*input.*default", line) for line in explained), run
+    assert any(re.search(r"python\b.*" + re.escape(harness.MPRUN_PYTHON), line) for line in explained)
     quiet = run_job(spec, scripts=files).check()
     assert "explain" not in quiet.stderr
 

@@ -1,4 +1,4 @@
-"""`mprun -- COMMAND` with a standard error that nobody reads: signals, hangs and ends do not wait for a reader."""
+"""`mprun -- COMMAND` with a standard error that is not read: signals, hangs and ends do not wait for a reader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ while True:
 
 
 class FullPipe:
-    """A pipe that takes nothing any more until somebody reads it."""
+    """A pipe that takes nothing any more until it is read."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
@@ -39,7 +39,7 @@ class FullPipe:
         os.dup2(self.writer, 2)
 
     def read_rest(self) -> str:
-        """What was written after it was full, once nobody else can write."""
+        """What was written after it was full, once no other process can write."""
         os.close(self.writer)
         with open(self.reader, encoding="utf-8") as rest:
             return rest.read()[self.filled :]
@@ -63,9 +63,9 @@ def test_a_hung_program_is_ended_even_if_its_report_is_not_read(start_mprun: Sta
     harness.wait_until(report.exists, what="the report")
     harness.wait_until(lambda: not running.children()[1:], what="the end of the program")
     assert running.process.poll() is None  # its last words are not lost
-    told = pipe.read_rest()
-    assert told.startswith("mprun: hang proved (deadlock): ")
-    assert "\ncause: " in told
+    report = pipe.read_rest()
+    assert report.startswith("mprun: hang proved (deadlock): ")
+    assert "\ncause: " in report
     running.wait().check(124)
 
 

@@ -72,7 +72,7 @@ def slow(how):
 
 
 def lingering(number):
-    """Leaves a thread that the interpreter waits for when it exits, for ever."""
+    """Leaves a thread that the interpreter waits for forever when it exits."""
     if number == 0:
         threading.Thread(target=threading.Event().wait, name="lingers").start()
     return number
@@ -414,7 +414,7 @@ def test_a_command_that_waits_for_the_outside(run_job: RunCommand, tmp_path: Any
 
 
 def test_a_worker_that_does_not_exit(run_job: RunCommand, start_method: str) -> None:
-    """Its work is done, a thread of it waits for ever: found, named and ended, nothing is lost."""
+    """Its work is done, a thread of it waits forever: found, named and ended, nothing is lost."""
     job = spec("lingering", range(4), start_method=start_method)
     run = run_job(job, scripts=SCRIPTS).check()
     assert run.values() == [0, 1, 2, 3]

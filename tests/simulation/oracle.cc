@@ -211,11 +211,11 @@ void Oracle::took_back(int slot, std::uint32_t count) {
 
 void Oracle::allow(const action::ReadInputs& a) {
   require(!reading_, "inputs are asked for twice");
-  require(!inputs_ended_, "inputs are asked for behind their end");
+  require(!inputs_ended_, "inputs are asked for after their end");
   require(stop_ == Cause::kNone, "inputs are asked for though the job stops");
   require(a.count > 0 && a.count <= kMostReadAhead, "a wrong number of inputs is asked for");
   const std::uint64_t waiting = number(TaskState::kWaiting) + number(TaskState::kDelayed);
-  require(pending_take_backs_ > 0 || waiting + a.count <= kMostReadAhead, "more inputs are asked for than are to wait");
+  require(pending_take_backs_ > 0 || waiting + a.count <= kMostReadAhead, "more inputs are asked for than may wait");
   const auto one_each =
       static_cast<std::uint64_t>(policy_.workers) * static_cast<std::uint64_t>(policy_.chunk_size.value_or(1));
   require(!policy_.shares_inputs || any_done_ || a.count <= one_each, "tasks are claimed before they are needed");
@@ -274,7 +274,7 @@ void Oracle::allow(const action::TakeBack& a) {
 
 void Oracle::allow(const action::Retire& a) {
   SlotBook& book = at(a.slot);
-  require(book.idle() && book.take_backs == 0, "a worker is retired that cannot be");
+  require(book.idle() && book.take_backs == 0, "a worker is retired that cannot be retired");
   const bool used_up = policy_.tasks_per_worker && book.handed >= *policy_.tasks_per_worker;
   require(used_up || !going() || !work_left(), "a worker is retired though there is work");
   if (used_up) stats_->saw(Seen::kWorkersUsedUp);
@@ -297,7 +297,7 @@ void Oracle::allow(const action::Signal& a) {
 }
 
 void Oracle::allow_term(const SlotBook& book, const action::Signal& a) {
-  require(book.cause == Cause::kNone, "a worker is told to end twice");
+  require(book.cause == Cause::kNone, "a worker is asked to end twice");
   require(book.held.size() < 2 || book.take_backs > 0, "queued tasks die with a worker");
   require(!rank_failed_ || book.held.empty() || a.cause == Cause::kRankFailed, "a rank is ended for the wrong cause");
   bool due = false;
@@ -313,7 +313,7 @@ void Oracle::allow_term(const SlotBook& book, const action::Signal& a) {
     due = stop_ == Cause::kRankFailed || stop_ == Cause::kHang;
   }
   due = due || (bounded() && a.cause == stop_ && (now_ >= stop_deadline_ || !book.ready));
-  require(due, "a worker is told to end without a reason");
+  require(due, "a worker is asked to end without a reason");
 }
 
 void Oracle::allow_kill(const SlotBook& book, const action::Signal& a) {
@@ -322,7 +322,7 @@ void Oracle::allow_kill(const SlotBook& book, const action::Signal& a) {
   const bool after_grace = book.term_at && !book.killed && now_ - *book.term_at >= policy_.grace;
   require(at_once || after_grace, "a worker is killed without a reason");
   if (!at_once) {
-    require(a.cause == book.cause, "a worker is killed for another cause than it was told to end for");
+    require(a.cause == book.cause, "a worker is killed for another cause than it was asked to end for");
     stats_->saw(Seen::kKilledAfterGrace);
     return;
   }
@@ -331,10 +331,11 @@ void Oracle::allow_kill(const SlotBook& book, const action::Signal& a) {
 }
 
 void Oracle::allow(const action::EndTask& a) {
-  if (!ending_) return fail("a task ends that nothing was heard of");
+  if (!ending_) return fail("a task ends that reported no end");
   const Ending ending = *ending_;
   ending_.reset();
-  require(a.slot == ending.slot && a.task.task == ending.task.task, "another task ends than the one that did");
+  require(a.slot == ending.slot && a.task.task == ending.task.task,
+          "another task ends than the one that reported its end");
   require(a.task.attempt == ending.task.attempt, "a task ends with the wrong attempt");
   require(task(a.task.task).state == TaskState::kInFlight, "a task ends that does not run");
   require(a.running == ending.running, "a task's time is wrong");
@@ -345,7 +346,8 @@ void Oracle::allow(const action::EndTask& a) {
   }
   require(a.status == status, "a task ends with the wrong status");
   require(a.cause == (ending.failed ? ending.cause : Cause::kNone), "a task ends for the wrong cause");
-  require(a.alone == (ending.alone && status == TaskStatus::kFailed), "a task ends alone, or not, against what was");
+  require(a.alone == (ending.alone && status == TaskStatus::kFailed),
+          "a task counts as alone, or not, contrary to the facts");
   move(a.task.task, TaskState::kEnded);
   const std::array<std::uint64_t*, 3> counts = {&counts_.ok, &counts_.failed, &counts_.cancelled};
   ++*counts[static_cast<std::size_t>(status)];

@@ -16,18 +16,18 @@ void Oracle::check(const Event& event, const std::vector<Action>& actions) {
   for (const Action& action : actions) {
     std::visit([this](const auto& a) { allow(a); }, action);
   }
-  if (ending_) fail("a task has ended and nothing became of it");
+  if (ending_) fail("a task has ended without a result");
   check_books();
   check_stop();
   if (std::holds_alternative<event::Tick>(event)) check_tick();
 }
 
 void Oracle::check_books() {
-  const Counts& told = scheduler_->counts();
-  require(told.read == counts_.read, "the count of tasks read is wrong");
-  require(told.ok == counts_.ok && told.failed == counts_.failed && told.cancelled == counts_.cancelled,
+  const Counts& counts = scheduler_->counts();
+  require(counts.read == counts_.read, "the count of tasks read is wrong");
+  require(counts.ok == counts_.ok && counts.failed == counts_.failed && counts.cancelled == counts_.cancelled,
           "the counts of ended tasks are wrong");
-  require(told.retried == counts_.retried, "the count of retries is wrong");
+  require(counts.retried == counts_.retried, "the count of retries is wrong");
   int alive = 0;
   int busy = 0;
   std::uint64_t in_flight = 0;
@@ -45,8 +45,8 @@ void Oracle::check_books() {
   }
   require(scheduler_->alive() == alive, "the number of living workers is wrong");
   require(scheduler_->busy() == busy, "the number of busy workers is wrong");
-  const std::uint64_t ended = told.done() - policy_.earlier.done();
-  const std::uint64_t read = told.read - policy_.earlier.done();
+  const std::uint64_t ended = counts.done() - policy_.earlier.done();
+  const std::uint64_t read = counts.read - policy_.earlier.done();
   require(read == ended + in_flight + scheduler_->waiting(), "a task is lost or held twice");
   const bool settled = pending_take_backs_ == 0;
   require(!settled || scheduler_->waiting() == number(TaskState::kWaiting) + number(TaskState::kDelayed),
@@ -54,10 +54,10 @@ void Oracle::check_books() {
   const std::uint64_t queued = std::max(kMostQueued, static_cast<std::uint64_t>(policy_.chunk_size.value_or(1)));
   require(read - ended <= kMostReadAhead + queued * slots_.size(), "too many tasks are held in memory");
   require(fresh_ <= kMostReadAhead, "too many inputs are read ahead");
-  require(scheduler_->stopping() == stop_, "the job stops, or not, against what happened");
-  require(scheduler_->start_failed() == start_failed_, "the start failed, or not, against what happened");
+  require(scheduler_->stopping() == stop_, "the job stops, or not, contrary to what happened");
+  require(scheduler_->start_failed() == start_failed_, "the start failed, or not, contrary to what happened");
   const bool over = alive == 0 && (start_failed_ || stop_ != Cause::kNone || !work_left());
-  require(!settled || scheduler_->over() == over, "the job is over, or not, against what happened");
+  require(!settled || scheduler_->over() == over, "the job is over, or not, contrary to what happened");
 }
 
 void Oracle::check_stop() {
@@ -78,7 +78,7 @@ void Oracle::check_stop() {
     require(!rank_failed_ || book.held.empty() || book.cause != Cause::kNone, "a rank lives on though another failed");
     require(!gives_up || !book.idle(), "an idle worker is not retired though the start failed");
     require(!(kill_all_ || kill_slot_ == number) || !has_process || book.killed,
-            "a worker is not killed that has to be");
+            "a worker is not killed that has to be killed");
   }
 }
 
@@ -89,11 +89,11 @@ void Oracle::check_due(const SlotBook& book) {
     return;
   }
   if (policy_.process_per_task && book.held.empty()) return;  // there is no process
-  require(!book.retired || now_ - book.retired_at < policy_.join_limit, "a worker does not end, and may");
+  require(!book.retired || now_ - book.retired_at < policy_.join_limit, "a worker does not end, and is allowed to");
   require(!bounded() || now_ < stop_deadline_ || (!book.retired && book.held.empty()),
-          "a worker goes on behind the end of the job");
+          "a worker goes on after the end of the job");
   require(!policy_.task_limit || book.held.empty() || now_ - book.head_since < *policy_.task_limit,
-          "a task goes on behind its limit");
+          "a task goes on after its limit");
 }
 
 void Oracle::check_tick() {
@@ -112,11 +112,11 @@ void Oracle::check_tick() {
   require(!idle || work_left(), "a worker is kept though there is no work");
   require(!idle || number(TaskState::kWaiting) == 0, "a worker is idle though tasks wait");
   const bool asked = std::find(asked_back_.begin(), asked_back_.end(), true) != asked_back_.end();
-  require(!idle || !stuck || asked || policy_.process_per_task, "tasks wait behind another though a worker is idle");
+  require(!idle || !stuck || asked || policy_.process_per_task, "tasks wait for another though a worker is idle");
 }
 
 void Oracle::check_end(bool complete) {
-  for (const SlotBook& book : slots_) require(!book.present, "the job is over and a worker lives");
+  for (const SlotBook& book : slots_) require(!book.present, "the job is over and a worker is alive");
   if (!complete || stop_ != Cause::kNone || start_failed_) return;
   require(number(TaskState::kEnded) == tasks_.size(), "the job is over and a task has not ended");
   require(counts_.read == tasks_.size() && counts_.done() == tasks_.size(), "the counts at the end are wrong");

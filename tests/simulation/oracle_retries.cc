@@ -56,7 +56,7 @@ void Oracle::count_failed_start(const SlotBook& book, const event::WorkerGone& e
 }
 
 void Oracle::allow(const action::RetryTask& a) {
-  if (!ending_) return fail("a task is tried again that nothing was heard of");
+  if (!ending_) return fail("a task is tried again that reported no end");
   const Ending ending = *ending_;
   ending_.reset();
   require(a.slot == ending.slot && a.task.task == ending.task.task && a.task.attempt == ending.task.attempt,
@@ -66,7 +66,7 @@ void Oracle::allow(const action::RetryTask& a) {
   require(!stops_by_us(ending.cause) && may_retry(ending.cause, a.task.attempt), "a task is tried too often");
   TaskBook& book = task(a.task.task);
   require(book.state == TaskState::kInFlight, "a task is tried again that does not run");
-  require(a.alone == ending.alone, "a task is tried again after it was alone, or not, against what was");
+  require(a.alone == ending.alone, "a task is tried again as alone, or not, contrary to the facts");
   const bool suspect = !policy_.process_per_task && (a.cause == Cause::kDeath || a.cause == Cause::kMemory);
   ++book.attempt;
   book.trust = !suspect ? Trust::kTrusted : book.attempt > kTrusted ? Trust::kOutcast : Trust::kSuspect;

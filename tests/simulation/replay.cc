@@ -35,8 +35,8 @@ class Replay {
         return stepped.error();
       }
     }
-    if (told_.sessions == 0) return wrong("found no event log");
-    return told_;
+    if (replayed_.sessions == 0) return wrong("found no event log");
+    return replayed_;
   }
 
  private:
@@ -61,7 +61,7 @@ class Replay {
     if (policy->workers < 1 || policy->workers > kMostWorkers) return wrong("a wrong number of workers");
     workers_ = policy->workers;
     scheduler_.emplace(*policy);
-    ++told_.sessions;
+    ++replayed_.sessions;
     return {};
   }
 
@@ -73,19 +73,19 @@ class Replay {
     if (slot_of(event->event) < 0 || slot_of(event->event) >= workers_) return wrong("there is no such slot");
     std::vector<Action> actions;
     scheduler_->step(event->event, event->at, &actions);
-    ++told_.events;
+    ++replayed_.events;
     for (const Action& action : actions) {
       const std::string expected = to_text(action);
       if (!next()) return tear();
       if (torn_ && expected.compare(0, line_.size(), line_) == 0) return tear();
       if (line_ != expected) return wrong("found    \"" + line_ + "\"\n  expected \"" + expected + "\"");
-      ++told_.actions;
+      ++replayed_.actions;
     }
     return {};
   }
 
   Result<void> tear() {
-    told_.torn = true;
+    replayed_.torn = true;
     return {};
   }
 
@@ -95,7 +95,7 @@ class Replay {
   bool torn_ = false;
   int workers_ = 0;
   std::optional<Scheduler> scheduler_;
-  Replayed told_;
+  Replayed replayed_;
 };
 
 }  // namespace

@@ -116,13 +116,13 @@ def test_a_job_that_is_ended_early_goes_on(
         cluster.command("scancel", "--signal=USR2", f"{number}.0")
     stopped = tmp_path / "out/shards/2/summary.json"
     wait_until(stopped.exists, 30, "the second shard to put its work back")
-    told = json.loads(stopped.read_text())
-    assert told["exit_code"] == (128 + 15 if how == "requeue" else 128 + 12)
-    assert (told["counts"]["ok"], told["counts"]["failed"]) == (0, 0)
+    shown = json.loads(stopped.read_text())
+    assert shown["exit_code"] == (128 + 15 if how == "requeue" else 128 + 12)
+    assert (shown["counts"]["ok"], shown["counts"]["failed"]) == (0, 0)
     (tmp_path / "go").write_text("\n")
     if how == "requeue":
-        # Slurm would wait for two minutes before it starts it again, lest nodes take it for the one that was ended in
-        # the same second.
+        # Slurm would wait for two minutes before it starts it again, so that no node takes it for the one that ended
+        # in the same second.
         wait_until(lambda: cluster.states(number) == {"PENDING"}, 30, "the job to wait again")
         cluster.command("scontrol", "update", f"JobId={number}", "StartTime=now+2")
     else:
@@ -159,8 +159,8 @@ def test_a_hang_in_one_shard_is_named_and_survived(
     (hang,) = summary(tmp_path / "out")["hangs"]
     assert hang["file"].startswith("shards/2/hangs/")
     assert "task.py" in (tmp_path / "out" / hang["file"]).read_text()
-    told = run_mprun("report", "out").check().stdout
-    assert hang["file"].removesuffix(".json") in told
+    shown = run_mprun("report", "out").check().stdout
+    assert hang["file"].removesuffix(".json") in shown
 
 
 def test_ranks_over_two_nodes_are_one_world(
@@ -182,9 +182,9 @@ def test_mpirun(tmp_path: Path, mprun: Path, start_plain: StartCommand, run_mpru
     job = write_job(tmp_path, PLACE, inputs={"range": 9}, processes=1)
     words = [mpirun, "-np", "2", "--oversubscribe", "--mca", "plm", "isolated", mprun, job]
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    told = start_plain(*words, env=as_root).wait().check().stderr
-    assert "shard 1 of 2: tasks 0 to 3, from OMPI_COMM_WORLD_RANK" in told
-    assert "shard 2 of 2: tasks 4 to 8, from OMPI_COMM_WORLD_RANK" in told
+    shown = start_plain(*words, env=as_root).wait().check().stderr
+    assert "shard 1 of 2: tasks 0 to 3, from OMPI_COMM_WORLD_RANK" in shown
+    assert "shard 2 of 2: tasks 4 to 8, from OMPI_COMM_WORLD_RANK" in shown
     (run_dir,) = (tmp_path / "runs/job").iterdir()
     run_mprun("merge", run_dir).check()
     assert [(task, status, place["outer"]) for task, status, place in results(run_dir)] == [

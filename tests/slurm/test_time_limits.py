@@ -23,8 +23,8 @@ def test_a_job_that_reaches_its_time_limit_goes_on(
     words = [mprun, "--output", "out", job]
     if warned:
         waited = ["submit", "--wait", "--nodes", "2", "--time", "1", "--sbatch-option", "signal=USR2@20"]
-        told = run_mprun(*waited, *words[1:], env=cluster.environment, timeout=200).check(1).stderr
-        assert "shard 2 of 2 (on n2) ended early, with exit code 140: 0 of 5 tasks are done" in told
+        shown = run_mprun(*waited, *words[1:], env=cluster.environment, timeout=200).check(1).stderr
+        assert "shard 2 of 2 (on n2) ended early, with exit code 140: 0 of 5 tasks are done" in shown
     else:
         step = wrapped("srun", "-n2", "-N2", *words)
         number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "-t1", "--wrap", step)

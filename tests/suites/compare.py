@@ -131,7 +131,7 @@ def explain(suite: str, folder: Path, limit: float, plain: Outcome, mprun: Outco
     """Prints the differences, and which of them two plain runs also have."""
     print(f"  the suite: plain {plain.end()}, under mprun {mprun.end()}; it said: {mprun.log}")
     for report in mprun.reports():
-        print(f"  told as a hang: {report}")
+        print(f"  reported as a hang: {report}")
     again = run(suite, folder / suite / "plain-again", (), limit)
     unstable = {name for name, *_ in differences(plain, again)}
     for name, before, after in differences(plain, mprun):

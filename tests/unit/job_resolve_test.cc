@@ -555,9 +555,9 @@ TEST_F(JobResolve, AShardHasAFolderBelowTheRun) {
   EXPECT_EQ(found.merged["shard"], "3/3");
   EXPECT_EQ(found.spec.output_dir, around_.current_directory + "/runs/job/slurm-7/shards/3");
   EXPECT_EQ(found.merged["output"]["dir"], around_.current_directory + "/runs/job/slurm-7");
-  const Resolved told = good(with(R"("shard": "1/2", "output": {"dir": "out"})"));
-  EXPECT_EQ(told.spec.output_dir, around_.current_directory + "/out/shards/1");
-  EXPECT_THAT(told.spec.allocation.shard_source, testing::IsEmpty());
+  const Resolved from_spec = good(with(R"("shard": "1/2", "output": {"dir": "out"})"));
+  EXPECT_EQ(from_spec.spec.output_dir, around_.current_directory + "/out/shards/1");
+  EXPECT_THAT(from_spec.spec.allocation.shard_source, testing::IsEmpty());
   around_.allocation = {};
   EXPECT_FALSE(good(with("\"seed\": 1")).spec.shard);
   EXPECT_THAT(refusal(with(R"("shard": "3/2")")), HasSubstr("/shard"));

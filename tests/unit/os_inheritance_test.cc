@@ -118,8 +118,8 @@ TEST(Spawn, RunsAFileUnderAnotherName) {
 TEST(Spawn, DiesWithItsParent) {
   become_subreaper();
   auto input = make_pipe();
-  auto told = make_pipe();
-  ASSERT_TRUE(input && told);
+  auto answer = make_pipe();
+  ASSERT_TRUE(input && answer);
   const pid_t parent = fork();
   if (parent == 0) {
     SpawnPlan plan;
@@ -127,11 +127,11 @@ TEST(Spawn, DiesWithItsParent) {
     plan.fds = {{input->read.get(), 0}, {1, 1}, {2, 2}};
     SpawnFailure failure;
     const pid_t child = spawn_process(plan, &failure);
-    if (write(told->write.get(), &child, sizeof child) != sizeof child) _exit(1);
+    if (write(answer->write.get(), &child, sizeof child) != sizeof child) _exit(1);
     for (;;) pause();
   }
   pid_t child = -1;
-  EXPECT_EQ(read(told->read.get(), &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  EXPECT_EQ(read(answer->read.get(), &child, sizeof child), static_cast<ssize_t>(sizeof child));
   kill(parent, SIGKILL);
   EXPECT_EQ(end_of(parent), -SIGKILL);
   input->write.reset();

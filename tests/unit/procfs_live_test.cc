@@ -203,7 +203,7 @@ TEST(LiveProc, KnowsThePeersOfUnixSockets) {
   const auto peer_of = [&](const Fd& one) { return find_socket(*sockets, inode_of(proc.get(), one.get()))->peer; };
   EXPECT_EQ(peer_of(client), inode_of(proc.get(), accepted.get()));
   EXPECT_EQ(peer_of(accepted), inode_of(proc.get(), client.get()));
-  EXPECT_EQ(peer_of(waiting), listening->inode) << "nobody has accepted it";
+  EXPECT_EQ(peer_of(waiting), listening->inode) << "it is not accepted yet";
 }
 
 TEST(LiveProc, TellsDatagramSocketsFromStreams) {

@@ -169,7 +169,7 @@ TEST_F(ClaimedBlocksTest, AShardThatLeavesGivesBackWhatItHasNotBegun) {
   auto other = open({1, 2}, 256);
   std::set<TaskId> ran;
   while (const auto task = run_one(other.get(), 0)) ran.insert(*task);
-  EXPECT_EQ(ran.size(), 256U) << "nobody waits for a shard that has said that it goes";
+  EXPECT_EQ(ran.size(), 256U) << "no shard waits for one that has announced its end";
 }
 
 TEST_F(ClaimedBlocksTest, TheNextSessionGoesOnWithItsOwn) {

@@ -174,23 +174,24 @@ TEST_F(RecordEarlierRunTest, TheJournalReplaysWhatHappened) {
     (*journal)->on_event(HangFound{"text", "deadlock", "lock-cycle", "hangs/1.json"});
     (*journal)->end(130, 1.5, OnDisk::kNow);
   }
-  std::vector<std::string> told;
-  const auto replay = [&told](const JobEvent& event) {
+  std::vector<std::string> replayed;
+  const auto replay = [&replayed](const JobEvent& event) {
     if (const auto* ended = std::get_if<WorkerEnded>(&event)) {
-      told.push_back(std::string(ended->role) + std::to_string(ended->pid) + "/" + std::to_string(ended->end.signal));
+      replayed.push_back(std::string(ended->role) + std::to_string(ended->pid) + "/" +
+                         std::to_string(ended->end.signal));
     } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
-      told.push_back("retried" + std::to_string(retried->task));
+      replayed.push_back("retried" + std::to_string(retried->task));
     } else if (const auto* notice = std::get_if<Notice>(&event)) {
-      told.emplace_back(notice->text);
+      replayed.emplace_back(notice->text);
     } else if (const auto* hang = std::get_if<HangFound>(&event)) {
-      told.emplace_back(hang->cause);
+      replayed.emplace_back(hang->cause);
     }
   };
   const std::uint64_t whole = contents(kJournalName).size();
   std::ofstream(path(kJournalName), std::ios::app) << "{\"proc";  // torn
   auto sessions = read_journal(dir_, replay);
   ASSERT_TRUE(sessions) << sessions.error().message;
-  EXPECT_THAT(told, ElementsAre("worker44/9", "retried5", "careful", "lock-cycle"));
+  EXPECT_THAT(replayed, ElementsAre("worker44/9", "retried5", "careful", "lock-cycle"));
   EXPECT_EQ(sessions->bytes, whole);
   EXPECT_EQ(sessions->sessions, 1);
   EXPECT_TRUE(sessions->ended);
@@ -231,7 +232,7 @@ TEST_F(RecordEarlierRunTest, WhatIsNoJournalIsRefusedByName) {
   EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr("kept no journal"));
   Json options = {{"journal", kJournalVersion}, {"started", ""}, {"origin", to_json(Provenance())}};
   options["origin"]["options"] = Json::array();
-  for (const auto& [text, told] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {"", "is empty"},
            {"{\"journal\":1", "is empty"},
            {"[]\n", "does not begin as a journal"},
@@ -242,7 +243,7 @@ TEST_F(RecordEarlierRunTest, WhatIsNoJournalIsRefusedByName) {
            {"{\"journal\":1,\"mprun\":\"4.0\",\"started\":\"\",\"origin\":{}}\n", "made from"},
            {options.dump() + "\n", "options are no object"}}) {
     put(kJournalName, text);
-    EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr(told)) << text;
+    EXPECT_THAT(read_journal(dir_, ignore).error().message, HasSubstr(message)) << text;
   }
 }
 
@@ -266,9 +267,9 @@ TEST_F(RecordEarlierRunTest, NumbersThatMprunDoesNotWriteDoNotCount) {
 {"retried":{"task":-1,"attempt":1,"worker":1}}
 {"process":{"pid":5000000000,"worker":1,"role":"worker","exit_code":0,"signal":9,"expected":true}}
 )");
-  int told = 0;
-  const auto sessions = read_journal(dir_, [&told](const JobEvent&) { ++told; });
-  EXPECT_EQ(told, 0);
+  int events = 0;
+  const auto sessions = read_journal(dir_, [&events](const JobEvent&) { ++events; });
+  EXPECT_EQ(events, 0);
   ASSERT_TRUE(sessions) << sessions.error().message;
   EXPECT_EQ(sessions->sessions, 1);
   EXPECT_EQ(sessions->started, 0);

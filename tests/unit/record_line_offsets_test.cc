@@ -19,18 +19,18 @@ TEST(LineOffsets, AreGivenInTheOrderOfTasksWhateverLiesBetween) {
   EXPECT_EQ(offsets.at(3), 30U);
   EXPECT_EQ(offsets.at(4), LineOffsets::kAbsent);
   EXPECT_EQ(offsets.at(kFar - 1), LineOffsets::kAbsent);
-  std::vector<std::uint64_t> told;
-  offsets.for_each([&told](std::uint64_t offset) {
-    told.push_back(offset);
+  std::vector<std::uint64_t> given;
+  offsets.for_each([&given](std::uint64_t offset) {
+    given.push_back(offset);
     return true;
   });
-  EXPECT_THAT(told, testing::ElementsAre(30, 20, 0));
-  told.clear();
-  offsets.for_each([&told](std::uint64_t offset) {
-    told.push_back(offset);
-    return told.size() < 2;
+  EXPECT_THAT(given, testing::ElementsAre(30, 20, 0));
+  given.clear();
+  offsets.for_each([&given](std::uint64_t offset) {
+    given.push_back(offset);
+    return given.size() < 2;
   });
-  EXPECT_THAT(told, testing::ElementsAre(30, 20));
+  EXPECT_THAT(given, testing::ElementsAre(30, 20));
 }
 
 }  // namespace

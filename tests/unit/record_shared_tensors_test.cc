@@ -120,7 +120,7 @@ TEST_F(RecordSharedTensors, AFileHasBecomeShorterOrIsGone) {
 TEST_F(RecordSharedTensors, WhatCanBeSavedIs) {
   fs::create_directories(folder_ / "shared/a.npy/full");
   fs::create_directories(folder_ / "shared/c.npy/full");
-  std::ofstream(folder_ / "shared/.b.npy.tmp") << "of somebody else";
+  std::ofstream(folder_ / "shared/.b.npy.tmp") << "of another program";
   auto shared = SharedTensors::create({tensor("a", 0, 3), tensor("b", 1, 3), tensor("c", 2, 3)}, folder_);
   ASSERT_TRUE(shared);
   const auto saved = shared->save(folder_, OnDisk::kNow);

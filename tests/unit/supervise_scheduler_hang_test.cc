@@ -137,9 +137,9 @@ TEST(SchedulerHang, HungRankStopsTheJob) {
   EXPECT_THAT(all<action::RetryTask>(actions), IsEmpty()) << "a rank cannot be tried again alone";
   EXPECT_EQ(all<action::EndTask>(actions).at(0).cause, Cause::kHang);
   EXPECT_EQ(driver.scheduler().stopping(), Cause::kHang);
-  std::set<int> told;
-  for (const auto& signal : all<action::Signal>(actions)) told.insert(signal.slot);
-  EXPECT_EQ(told, (std::set<int>{0, 2}));
+  std::set<int> signalled;
+  for (const auto& signal : all<action::Signal>(actions)) signalled.insert(signal.slot);
+  EXPECT_EQ(signalled, (std::set<int>{0, 2}));
 }
 
 TEST(SchedulerHang, HungJobIsKilledAsAWhole) {

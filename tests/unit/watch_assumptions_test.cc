@@ -90,7 +90,7 @@ TEST(Assumptions, OfFarLimitsMakeThemNone) {
   EXPECT_THAT(endless.wait.why_live, IsEmpty());
   EXPECT_THAT(endless.assumed, ElementsAre("thread 10 of process 10 waits with a limit, at most 20 s longer"));
   EXPECT_EQ(wait_of_ten(&far, assumptions, true).wait.why_live, "it runs");
-  EXPECT_FALSE(wait_of_ten(&far, {}).wait.why_live.empty()) << "no limit is far where none is said to be";
+  EXPECT_FALSE(wait_of_ten(&far, {}).wait.why_live.empty()) << "no limit is far unless the assumption says so";
   FakeProc near = waits_for_seconds(19);
   EXPECT_EQ(wait_of_ten(&near, assumptions).wait.why_live, "a wait with a time limit");
   EXPECT_THAT(wait_of_ten(&near, assumptions).assumed, IsEmpty());

@@ -156,12 +156,12 @@ TEST(Causes, ALockOfPythonThatIsTakenTwice) {
   process.put(kLock, std::uint64_t{0});
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no semaphore: a condition, say";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "threading.py", "Condition.wait");
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits to be told something";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits for a message";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "multiprocessing/pool.py", "Pool._handle_tasks");
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may be a queue of C";
   waits_for_python_lock(&evidence, &process, kParent, kLock);
   process.forked = true;
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody knows which threads were lost at the fork";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it is not known which threads were lost at the fork";
   process.forked = false;
   evidence.python.clear();
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no Python";
@@ -215,7 +215,7 @@ TEST(Causes, QueueNotDrained) {
   EXPECT_EQ(cause.id, "queue-not-drained");
   EXPECT_NE(cause.fix.find("queue.get()"), std::string::npos) << cause.fix;
   parent.thread(kParent).waits_on(kLock);
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no thread waits for its end";
   parent.thread(kParent).waits_for_child(kChild);
   parent.descriptors.clear();
   evidence.proc.process(kThird, kParent).pipe(3, 70, O_RDONLY).thread(kThird).waits_on(kLock);
@@ -244,7 +244,7 @@ TEST(Causes, GilHeld) {
   evidence.python.clear();
   EXPECT_EQ(evidence.of_hang().id, "gil-held") << "even where its stack is not known";
   evidence.waits[kParent].wakers = {{kParent, kThird}};
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody knows the holder";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the holder is not known";
 }
 
 TEST(Causes, WorkerDiedOfAPool) {
@@ -259,7 +259,7 @@ TEST(Causes, WorkerDiedOfAPool) {
     evidence.ended(kChild, kParent, status);
     EXPECT_EQ(evidence.of_hang().id, status == 0 ? "no-waker" : "worker-died");
     evidence.python.clear();
-    EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nothing says that anybody misses it";
+    EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nothing shows that a thread misses it";
   }
 }
 
@@ -270,7 +270,7 @@ TEST(Causes, WorkerDiedWithALock) {
   }
   evidence.proc.processes[kParent].thread(kParent).waits_for_child(kThird);
   evidence.proc.processes[kThird].thread(kThird).waits_on(FakeProc::kMapped, false);
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody has died";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no process has died";
   evidence.forked(kChild, kParent, 1);
   evidence.ended(kChild, kParent, SIGKILL);
   const HangCause cause = evidence.of_hang();
@@ -409,7 +409,7 @@ TEST(Causes, BarrierShort) {
                               {kLib + "threading.py", 668, "Barrier.wait"}};
   EXPECT_EQ(evidence.of_hang().id, "barrier-short");
   evidence.python[kParent][1].file = "/home/anna/my_threading.py";
-  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "somebody's own barrier";
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "the user's own barrier";
   evidence.python[kParent][1].file = kLib + "threading.py";
   evidence.proc.processes[kParent].thread(kParent).sleeps();
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it is not stuck";

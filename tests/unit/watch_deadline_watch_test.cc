@@ -104,7 +104,7 @@ TEST_F(DeadlineWatchTest, PassesOverAProcessThatHasEnded) {
   write(0, child, now, 1, "of a zombie");
   EXPECT_FALSE(watch_->look(now));
   waitpid(child, nullptr, 0);
-  write(0, child, now + 1, 1, "of nobody");
+  write(0, child, now + 1, 1, "of no thread");
   EXPECT_FALSE(watch_->look(now + 1));
 }
 

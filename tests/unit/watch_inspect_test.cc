@@ -48,7 +48,7 @@ constexpr bool kNeverRests = true;
 constexpr bool kNeverRests = false;
 #endif
 
-/// Blocks for ever in its own pipe.
+/// Blocks forever in its own pipe.
 void read_own_pipe() {
   int ends[2];
   char byte = 0;

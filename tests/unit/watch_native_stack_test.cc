@@ -261,7 +261,7 @@ TEST(WatchNativeStack, PtraceIsForApproximateStacksOfSleepingThreadsOfThatProces
   EXPECT_THAT(stacks.complete_with_ptrace(getpid(), {{"a"}, true}).frames, testing::ElementsAre("a"));
   EXPECT_THAT(stacks.complete_with_ptrace(0, {{"a"}, true}).frames, testing::ElementsAre("a"));
   EXPECT_THAT(NativeStacks(getpid()).complete_with_ptrace(gettid(), {{"a"}, true}).frames, testing::ElementsAre("a"))
-      << "nobody may trace himself";
+      << "no process may trace itself";
   kill(child.pid(), SIGSTOP);
   siginfo_t stopped{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &stopped, WSTOPPED), 0);

@@ -1,4 +1,4 @@
-// Why a thread waits for ever for a mutex in a process that runs.
+// Why a thread waits forever for a mutex in a process that runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

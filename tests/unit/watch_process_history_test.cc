@@ -80,9 +80,9 @@ class ProcessHistoryTest : public testing::Test {
  protected:
   ProcessHistoryTest() : proc_(live_proc()), history_(std::move(*ProcessHistory::create(proc_.get()))) {}
 
-  void tell(pid_t pid, const std::string& text) { EXPECT_TRUE(history_.receive({pid, kHistoryNotes, text})); }
-  void tell_fork(pid_t pid, pid_t parent = getpid()) {
-    tell(pid, "fork\t" + std::to_string(parent) + "\t" + std::to_string(parent) + "\t3");
+  void note(pid_t pid, const std::string& text) { EXPECT_TRUE(history_.receive({pid, kHistoryNotes, text})); }
+  void note_fork(pid_t pid, pid_t parent = getpid()) {
+    note(pid, "fork\t" + std::to_string(parent) + "\t" + std::to_string(parent) + "\t3");
   }
   [[nodiscard]] bool hears_an_end() const {
     pollfd wait{history_.fd(), POLLIN, 0};
@@ -112,7 +112,7 @@ bool kernel_remembers_ends() {
 TEST_F(ProcessHistoryTest, RemembersAFork) {
   Child child;
   EXPECT_EQ(history_.fork_of(child.pid()), nullptr);
-  tell(child.pid(), "fork\t12\t13\t4");
+  note(child.pid(), "fork\t12\t13\t4");
   const ForkRecord* fork = history_.fork_of(child.pid());
   ASSERT_NE(fork, nullptr);
   EXPECT_EQ(fork->parent, 12);
@@ -132,18 +132,18 @@ TEST_F(ProcessHistoryTest, PassesNonsenseOver) {
   for (const char* text : {"", "\t", "fork", "fork\t1\t1", "fork\t1\t1\t1\t1", "fork\t1\t1\t", "fork\tx\t1\t1",
                            "fork\t1\t1\t-1", "fork\t1\t1\t1 ", "fork\t0\t1\t1", "fork\t1\t-4\t1", "fork\t1\t1\t0",
                            "fork\t99999999999999999999\t1\t1", "alarm", "fork\t1\n\t1\t1"}) {
-    tell(child.pid(), text);
+    note(child.pid(), text);
     EXPECT_EQ(history_.fork_of(child.pid()), nullptr) << text;
   }
-  for (const pid_t nobody : {0, -1}) tell_fork(nobody);
+  for (const pid_t no_process : {0, -1}) note_fork(no_process);
   EXPECT_TRUE(history_.deaths().empty());
 }
 
 TEST_F(ProcessHistoryTest, KnowsHowAProcessEnded) {
   Child exits(7);
   Child dies;
-  tell_fork(exits.pid());
-  tell_fork(dies.pid());
+  note_fork(exits.pid());
+  note_fork(dies.pid());
   const Nanos before = wall_now();
   exits.end();
   take_ends();
@@ -161,7 +161,7 @@ TEST_F(ProcessHistoryTest, KnowsHowAProcessEnded) {
   EXPECT_EQ(second.pid, dies.pid());
   EXPECT_TRUE(second.end_known);
   EXPECT_EQ(second.end.signal, SIGKILL);
-  EXPECT_FALSE(hears_an_end()) << "an end is told once";
+  EXPECT_FALSE(hears_an_end()) << "an end is reported once";
   EXPECT_EQ(history_.fork_of(exits.pid()), nullptr);
 }
 
@@ -169,7 +169,7 @@ TEST_F(ProcessHistoryTest, KnowsOneThatItsParentHasReaped) {
   if (!kernel_remembers_ends()) GTEST_SKIP() << "needs Linux 6.15";
   Child child(9);
   const pid_t pid = child.pid();
-  tell_fork(pid);
+  note_fork(pid);
   child.end();
   child.reap();
   take_ends();
@@ -184,7 +184,7 @@ TEST_F(ProcessHistoryTest, KnowsOneThatHadEndedBeforeItsNoteWasRead) {
   const pid_t pid = child.pid();
   child.end();
   child.reap();
-  tell_fork(pid);
+  note_fork(pid);
   EXPECT_EQ(history_.fork_of(pid), nullptr);
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].pid, pid);
@@ -200,7 +200,7 @@ TEST_F(ProcessHistoryTest, MeetsProcessesThatDoNotReport) {
   child.end();
   take_ends();
   history_.meet(child.pid());
-  EXPECT_FALSE(hears_an_end()) << "an end is told once, however often the zombie is met";
+  EXPECT_FALSE(hears_an_end()) << "an end is reported once, however often the zombie is met";
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].parent, getpid());
   EXPECT_EQ(history_.deaths()[0].end.exit_code, 3);
@@ -216,13 +216,13 @@ TEST_F(ProcessHistoryTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
   history_.meet(child.pid());
   child.end(SIGKILL);
   take_ends();
-  tell_fork(child.pid());
+  note_fork(child.pid());
   EXPECT_FALSE(hears_an_end());
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_TRUE(history_.deaths()[0].forked);
   const pid_t pid = child.pid();
   child.reap();
-  tell_fork(pid, getpid());
+  note_fork(pid, getpid());
   EXPECT_EQ(history_.deaths().size(), 2U) << "the next with its number, who has gone too";
 }
 
@@ -249,9 +249,9 @@ TEST_F(ProcessHistoryTest, DoesNotCountEndsThatMprunCauses) {
   Child worker;
   Child its_child;
   Child other;
-  tell_fork(worker.pid());
-  tell_fork(its_child.pid(), worker.pid());
-  tell_fork(other.pid());
+  note_fork(worker.pid());
+  note_fork(its_child.pid(), worker.pid());
+  note_fork(other.pid());
   history_.expect_end(worker.pid());
   for (Child* child : {&worker, &its_child, &other}) {
     child->end(SIGKILL);
@@ -268,7 +268,7 @@ TEST_F(ProcessHistoryTest, DoesNotCountEndsThatMprunCauses) {
 TEST_F(ProcessHistoryTest, CountsAnEndThatCameBeforeMprunActed) {
   Child worker;
   Child its_child;
-  tell_fork(its_child.pid(), worker.pid());
+  note_fork(its_child.pid(), worker.pid());
   worker.end(SIGSEGV);
   history_.expect_end(worker.pid());
   ASSERT_EQ(history_.deaths().size(), 1U);
@@ -283,12 +283,12 @@ TEST_F(ProcessHistoryTest, CountsAnEndThatCameBeforeMprunActed) {
 TEST_F(ProcessHistoryTest, KnowsThatANumberIsUsedAgain) {
   Child first(5);
   const pid_t pid = first.pid();
-  tell_fork(pid);
+  note_fork(pid);
   first.end();
   first.reap();
   Child second(6, pid);
   if (second.pid() != pid) GTEST_SKIP() << "may not choose a process's number";
-  tell(pid, "fork\t21\t22\t2");
+  note(pid, "fork\t21\t22\t2");
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].parent, getpid());
   EXPECT_EQ(history_.deaths()[0].end_known, kernel_remembers_ends());
@@ -305,9 +305,9 @@ TEST_F(ProcessHistoryTest, KnowsThatANumberIsUsedAgain) {
 TEST_F(ProcessHistoryTest, RemembersWhichProcessWasAskedToEnd) {
   Child child;
   Child stranger;
-  tell_fork(child.pid());
-  tell(getpid(), "term\t" + std::to_string(child.pid()));
-  tell(getpid(), "term\t" + std::to_string(stranger.pid()));
+  note_fork(child.pid());
+  note(getpid(), "term\t" + std::to_string(child.pid()));
+  note(getpid(), "term\t" + std::to_string(stranger.pid()));
   EXPECT_TRUE(history_.was_sent_sigterm(child.pid()));
   EXPECT_FALSE(history_.was_sent_sigterm(stranger.pid())) << "of its end we would not hear";
   EXPECT_FALSE(history_.was_sent_sigterm(getpid()));
@@ -318,14 +318,14 @@ TEST_F(ProcessHistoryTest, RemembersWhichProcessWasAskedToEnd) {
 
 TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {
   Child child;
-  tell_fork(child.pid());
+  note_fork(child.pid());
   const std::string pid = std::to_string(child.pid());
   for (const std::string& text :
        {std::string("term"), "term\t" + pid + "\t", "term\t" + pid + " ", "term\t-" + pid, "term " + pid,
         std::string("term\t"), std::string("end"), "end\t" + pid, "end\t" + pid + "\t", "end\t" + pid + "\t0x9",
         "end\t" + pid + "\t9\t9", std::string("end\t0\t9"), "end\t-" + pid + "\t9",
         std::string("end\t99999999999\t9")}) {
-    tell(getpid(), text);
+    note(getpid(), text);
     EXPECT_FALSE(history_.was_sent_sigterm(child.pid())) << text;
     EXPECT_TRUE(history_.deaths().empty()) << text;
     EXPECT_NE(history_.fork_of(child.pid()), nullptr) << text;
@@ -336,20 +336,20 @@ TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {
 TEST_F(ProcessHistoryTest, HearsOfAnEndFromTheProcessThatReapedIt) {
   Child child(9);
   const pid_t pid = child.pid();
-  tell_fork(pid);
+  note_fork(pid);
   child.end();
   child.reap();
-  tell(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
+  note(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].pid, pid);
   EXPECT_EQ(history_.deaths()[0].parent, getpid());
   EXPECT_TRUE(history_.deaths()[0].end_known);
   EXPECT_TRUE(history_.deaths()[0].forked);
   EXPECT_EQ(history_.deaths()[0].end.exit_code, 9);
-  EXPECT_FALSE(hears_an_end()) << "an end is told once";
+  EXPECT_FALSE(hears_an_end()) << "an end is reported once";
   EXPECT_EQ(history_.fork_of(pid), nullptr);
   EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
-  tell(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
+  note(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
   EXPECT_EQ(history_.deaths().size(), 1U);
 }
 
@@ -358,17 +358,17 @@ TEST_F(ProcessHistoryTest, LearnsLateHowOneEndedThatWasGone) {
   const pid_t pid = child.pid();
   child.end();
   child.reap();
-  tell_fork(pid);
+  note_fork(pid);
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_FALSE(history_.deaths()[0].end_known);
-  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 0U) << "what is not known is not held against anybody";
-  tell(getpid(), "end\t" + std::to_string(pid) + "\t11");
+  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 0U) << "an unknown end is not counted";
+  note(getpid(), "end\t" + std::to_string(pid) + "\t11");
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_TRUE(history_.deaths()[0].end_known);
   EXPECT_TRUE(history_.deaths()[0].forked);
   EXPECT_EQ(history_.deaths()[0].end.signal, 11);
-  tell(getpid(), "end\t" + std::to_string(pid) + "\t0");
-  EXPECT_EQ(history_.deaths()[0].end.signal, 11) << "what was told first stands";
+  note(getpid(), "end\t" + std::to_string(pid) + "\t0");
+  EXPECT_EQ(history_.deaths()[0].end.signal, 11) << "the first report counts";
   EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
   EXPECT_EQ(history_.violent_deaths(getpid(), history_.deaths()[0].when + 1), 0U);
   EXPECT_EQ(history_.violent_deaths(getpid() + 1, 0), 0U);
@@ -379,7 +379,7 @@ TEST_F(ProcessHistoryTest, HearsOfAnEndOfOneThatItNeverMet) {
   const pid_t pid = child.pid();
   child.end();
   child.reap();
-  tell(getpid(), "end\t" + std::to_string(pid) + "\t9");
+  note(getpid(), "end\t" + std::to_string(pid) + "\t9");
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].end.signal, 9);
   EXPECT_FALSE(history_.deaths()[0].forked) << "that is not known";
@@ -389,9 +389,9 @@ TEST_F(ProcessHistoryTest, HearsOfAnEndOfOneThatItNeverMet) {
 TEST_F(ProcessHistoryTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
   Child next;
   const std::string pid = std::to_string(next.pid());
-  tell_fork(next.pid());
-  tell(getpid(), "term\t" + pid);
-  tell(getpid(), "end\t" + pid + "\t9");
+  note_fork(next.pid());
+  note(getpid(), "term\t" + pid);
+  note(getpid(), "end\t" + pid + "\t9");
   EXPECT_NE(history_.fork_of(next.pid()), nullptr) << "it lives";
   EXPECT_TRUE(history_.was_sent_sigterm(next.pid()));
   ASSERT_EQ(history_.deaths().size(), 1U) << "of the one before";
@@ -404,14 +404,14 @@ TEST_F(ProcessHistoryTest, ALateEndIsNotTakenForThatOfTheNextWithANumber) {
 // A worker's death must not be forgotten after many short lives that follow it.
 TEST_F(ProcessHistoryTest, KeepsTheDeathsThatMatter) {
   Child killed;
-  tell_fork(killed.pid());
+  note_fork(killed.pid());
   killed.end(SIGKILL);
   take_ends();
   Child gone;
   const pid_t pid = gone.pid();
   gone.end();
   gone.reap();
-  for (std::size_t i = 0; i < 2 * ProcessHistory::kMostDeaths; ++i) tell_fork(pid);
+  for (std::size_t i = 0; i < 2 * ProcessHistory::kMostDeaths; ++i) note_fork(pid);
   ASSERT_EQ(history_.deaths().size(), ProcessHistory::kMostDeaths);
   EXPECT_EQ(history_.deaths().front().end.signal, SIGKILL);
 }
@@ -421,7 +421,7 @@ TEST_F(ProcessHistoryTest, ForgetsTheOldestOfManyViolentDeaths) {
   for (std::size_t i = 0; i < ProcessHistory::kMostDeaths + 5; ++i) {
     Child child(1);
     pids.push_back(child.pid());
-    tell_fork(child.pid());
+    note_fork(child.pid());
     child.end();
     take_ends();
   }

@@ -59,7 +59,7 @@ TEST(TracedRegisters, LeaveTheEndOfAChildToItsParent) {
   EXPECT_FALSE(registers_by_ptrace(victim));
   siginfo_t end{};
   ASSERT_EQ(uninterrupted([&] { return waitid(P_PID, static_cast<id_t>(victim), &end, WEXITED); }), 0)
-      << "somebody else has reaped it";
+      << "another process has reaped it";
   EXPECT_EQ(end.si_code, CLD_KILLED);
   EXPECT_EQ(end.si_status, SIGKILL);
 }

@@ -154,7 +154,7 @@ TEST(WaitCauses, InputNeverClosedOfWhoPolls) {
   EXPECT_EQ(cause.id, "input-never-closed");
   EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 reads pipe 70, which process 5000010 has open"));
   evidence.proc.processes[kParent].thread(kParent).waits_on(kAddress);
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no thread waits for its end";
 }
 
 TEST(WaitCauses, InputNeverClosed) {
@@ -164,7 +164,7 @@ TEST(WaitCauses, InputNeverClosed) {
   evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY).thread(kChild).reads(3);
   EXPECT_EQ(evidence.of_hang().id, "input-never-closed");
   parent.thread(kParent).waits_on(kAddress);
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody waits for its end";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no thread waits for its end";
 }
 
 // Any process of the tree could open the FIFO, and yet the parent may have nothing to do with it.
@@ -253,7 +253,7 @@ TEST(WaitCauses, NeverNotifiedInAnEventLoop) {
   EXPECT_EQ(cause.id, "never-notified");
   EXPECT_THAT(cause.explanation, HasSubstr("at /home/anna/run.py:7"));
   evidence.python[kParent] = {selector, loop};
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nobody has asked for it";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no client has asked for it";
   evidence.python[kParent] = {selector, kOwn};
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no event loop";
 }

@@ -326,7 +326,7 @@ TEST(TcpWait, ForWhoHasNotAcceptedEndsWithTheListener) {
   const std::string connection =
       tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kEstablished, 0);
   proc.tcp = connection;
-  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "nobody is seen who could accept it";
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "no process is seen that could accept it";
   proc.tcp = connection + tcp_line("00000000:1F90", "00000000:0000", kListening, 72, 0, 1);
   const Judged all = judged(&proc);
   EXPECT_TRUE(all.is_deadlock);

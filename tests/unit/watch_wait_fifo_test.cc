@@ -79,7 +79,7 @@ TEST(FifoWait, IsLiveIfOthersMayKnowTheFifo) {
 
 TEST(FifoWait, IsNotEndedByOthersIfThatIsAssumed) {
   FakeProc proc = fifo_opener();
-  EXPECT_THAT(judged(&proc, nobody_connects()).assumed, IsEmpty()) << "nobody could";
+  EXPECT_THAT(judged(&proc, nobody_connects()).assumed, IsEmpty()) << "no other process could";
   for (const NamedPipe& fifo : {NamedPipe{1, 1, false}, NamedPipe{1, kBeforeTheTree, true}}) {
     proc.fifos[kFifo] = fifo;
     const Judged all = judged(&proc, nobody_connects());

@@ -67,7 +67,7 @@ FakeProc posix_queue_user(std::int64_t number, std::uint64_t partner, const std:
   return proc;
 }
 
-TreeBoundary nobody_comes() {
+TreeBoundary none_outside_acts() {
   TreeBoundary boundary;
   boundary.assumptions.nobody_connects = true;
   return boundary;
@@ -76,7 +76,7 @@ TreeBoundary nobody_comes() {
 /// Whether an idle server may look the same.
 bool may_serve(FakeProc* proc) {
   const Sample sample = take_sample(proc, process_tree(proc, 1, false));
-  TreeSnapshot snapshot(proc, &sample, nobody_comes());
+  TreeSnapshot snapshot(proc, &sample, none_outside_acts());
   EXPECT_TRUE(judge(sample, &snapshot).is_deadlock());
   return snapshot.assumes_no_client();
 }
@@ -98,26 +98,26 @@ TEST(IpcWait, ProvesNothing) {
 
 TEST(IpcWait, IsEndedByAnyProcessOfTheTreeIfNoneOutsideActs) {
   FakeProc proc = semaphore_waiter(kPrivate);
-  const Judged all = judged(&proc, nobody_comes());
+  const Judged all = judged(&proc, none_outside_acts());
   EXPECT_EQ(all.waits.at(11).kind, WaitKind::kSemaphore);
   EXPECT_EQ(all.waits.at(11).object, "semaphore 1 of System V semaphore set 3");
   EXPECT_THAT(all.waits.at(11).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}));
   EXPECT_TRUE(all.is_deadlock);
   EXPECT_THAT(all.assumed, ElementsAre(kOutsideUsesSet));
   proc.process(12).thread(12).sleeps();  // it may act when it wakes up
-  EXPECT_FALSE(judged(&proc, nobody_comes()).is_stuck(11));
+  EXPECT_FALSE(judged(&proc, none_outside_acts()).is_stuck(11));
   proc.processes[12].threads[12].waits_on(0x5000);
-  EXPECT_TRUE(judged(&proc, nobody_comes()).is_deadlock);
-  TreeBoundary open = nobody_comes();
+  EXPECT_TRUE(judged(&proc, none_outside_acts()).is_deadlock);
+  TreeBoundary open = none_outside_acts();
   open.closed = false;
   EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideUsesSet);
   proc.processes[12].hidden_descriptors = true;
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, "mprun may not look at process 12");
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, "mprun may not look at process 12");
 }
 
 TEST(IpcWait, IsNamedByItsCall) {
   FakeProc proc = queue_user(SYS_msgrcv, kPrivate);
-  const auto wait = [&] { return judged(&proc, nobody_comes()).waits.at(11); };
+  const auto wait = [&] { return judged(&proc, none_outside_acts()).waits.at(11); };
   EXPECT_EQ(wait().kind, WaitKind::kMessageRead);
   EXPECT_EQ(wait().object, "a message in message queue 7");
   proc.processes[11].threads[11].arguments[3] = 5;
@@ -140,34 +140,35 @@ TEST(IpcWait, OfSeveralSemaphores) {
   proc.semaphore_users[{kSet, 0}] = 11;
   proc.processes[11].put(kOperationsAt, std::array<sembuf, 3>{{{0, -1, 0}, {1, 0, 0}, {9, 1, 0}}});
   proc.processes[11].threads[11].call(SYS_semop, {kSet, kOperationsAt, 3, 0x7777});  // the last is no argument
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).object, "semaphores of System V semaphore set 3");
-  EXPECT_TRUE(judged(&proc, nobody_comes()).is_deadlock);
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).object, "semaphores of System V semaphore set 3");
+  EXPECT_TRUE(judged(&proc, none_outside_acts()).is_deadlock);
   proc.processes[11].threads[11].arguments[2] = 1U << 30U;
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet);
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet);
   proc.processes[11].put(kOperationsAt, sembuf{9, 1, 0}).threads[11].arguments[2] = 1;
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet) << "it gives, and waits for none";
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet)
+      << "it posts, and waits for nothing";
   proc.processes[11].threads[11].arguments[1] = 0x4;
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet) << "memory that is not there";
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet) << "memory that is not there";
 }
 
 TEST(IpcWait, WithATimeLimitEndsByItself) {
   FakeProc proc = semaphore_waiter(kPrivate);
   TreeThread& thread = proc.processes[11].put(0x4000, timespec{100, 0}).threads[11];
   thread.arguments[3] = 0x4000;
-  EXPECT_TRUE(judged(&proc, nobody_comes()).waits.at(11).timed);
-  EXPECT_THAT(judged(&proc, nobody_comes()).stuck, IsEmpty());
-  TreeBoundary far = nobody_comes();
+  EXPECT_TRUE(judged(&proc, none_outside_acts()).waits.at(11).timed);
+  EXPECT_THAT(judged(&proc, none_outside_acts()).stuck, IsEmpty());
+  TreeBoundary far = none_outside_acts();
   far.assumptions.no_limit_from = 60 * kNanosPerSecond;
   EXPECT_TRUE(judged(&proc, far).is_deadlock);
   FakeProc posix = posix_queue_user(SYS_mq_timedreceive, O_WRONLY);
   posix.processes[11].put(0x4000, timespec{wall_now() / kNanosPerSecond + 100, 0}).threads[11].arguments[4] = 0x4000;
-  EXPECT_THAT(judged(&posix, nobody_comes()).stuck, IsEmpty());
+  EXPECT_THAT(judged(&posix, none_outside_acts()).stuck, IsEmpty());
   EXPECT_TRUE(judged(&posix, far).is_deadlock);
 }
 
 TEST(IpcWait, IsLiveIfTheTreeHasNotMadeTheObject) {
   constexpr int kOlder = 3600;
-  TreeBoundary young = nobody_comes();
+  TreeBoundary young = none_outside_acts();
   young.begun = wall_now() - 60 * kNanosPerSecond;
   FakeProc proc = semaphore_waiter(kPrivate, SEM_UNDO);
   EXPECT_TRUE(judged(&proc, young).is_deadlock);
@@ -185,31 +186,31 @@ TEST(IpcWait, IsLiveIfTheTreeHasNotMadeTheObject) {
 TEST(IpcWait, IsLiveInAnotherNamespace) {
   FakeProc proc = semaphore_waiter(kPrivate);
   proc.processes[11].ipc_namespace = "ipc:[2]";
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet) << "set 3 here is another one";
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet) << "set 3 here is another one";
   proc = queue_user(SYS_msgrcv, kPrivate);
   proc.processes[11].ipc_namespace = "ipc:[2]";
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesQueue);
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesQueue);
 }
 
 TEST(IpcWait, IsLiveIfAProcessOutsideUsesTheObject) {
   FakeProc proc = semaphore_waiter(kPrivate);
   proc.semaphore_users[{kSet, 1}] = kOutside;
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet);
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet);
   proc.semaphore_users.clear();
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesSet) << "who uses it is not known";
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet) << "who uses it is not known";
   for (const auto& [sender, receiver] : {std::pair{kOutside, 0}, std::pair{0, kOutside}}) {
     for (const std::int64_t number : {SYS_msgrcv, SYS_msgsnd}) {
       proc = queue_user(number, kPrivate, sender, receiver);
-      EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesQueue);
+      EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesQueue);
     }
   }
   for (const std::int64_t number : {SYS_mq_timedreceive, SYS_mq_timedsend}) {
     proc = posix_queue_user(number, O_RDWR, "/jobs (deleted)");
-    EXPECT_TRUE(judged(&proc, nobody_comes()).is_deadlock);
+    EXPECT_TRUE(judged(&proc, none_outside_acts()).is_deadlock);
     opens_queue(&proc.processes[1], O_RDWR, "/jobs (deleted)");
-    EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, kOutsideUsesName);
+    EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesName);
     proc.processes[1].open(5, "/jobs (deleted)", O_RDWR, "ino:\t56\n");
-    EXPECT_TRUE(judged(&proc, nobody_comes()).is_deadlock) << "another queue that had the same name";
+    EXPECT_TRUE(judged(&proc, none_outside_acts()).is_deadlock) << "another queue that had the same name";
   }
 }
 
@@ -217,7 +218,7 @@ TEST(IpcWait, IsLiveIfAProcessOutsideUsesTheObject) {
 TEST(IpcWait, OfWhatOnlyTheTreeKnowsIsNoServersIfItIsUrgent) {
   const auto is_urgent = [](FakeProc proc) {
     EXPECT_FALSE(may_serve(&proc));
-    return judged(&proc, nobody_comes()).waits.at(11).urgent;
+    return judged(&proc, none_outside_acts()).waits.at(11).urgent;
   };
   EXPECT_FALSE(is_urgent(semaphore_waiter(kPrivate)));
   EXPECT_TRUE(is_urgent(semaphore_waiter(kPrivate, SEM_UNDO)));
@@ -231,7 +232,7 @@ TEST(IpcWait, OfWhatOnlyTheTreeKnowsIsNoServersIfItIsUrgent) {
 TEST(IpcWait, OfWhatOthersCanFindMayBeAServersUnlessThePartnerIsInTheTree) {
   const auto serves = [](FakeProc proc) {
     const bool may = may_serve(&proc);
-    EXPECT_FALSE(may && judged(&proc, nobody_comes()).waits.at(11).urgent);
+    EXPECT_FALSE(may && judged(&proc, none_outside_acts()).waits.at(11).urgent);
     return may;
   };
   EXPECT_TRUE(serves(semaphore_waiter(kKey))) << "10 may only have set it up";
@@ -239,7 +240,7 @@ TEST(IpcWait, OfWhatOthersCanFindMayBeAServersUnlessThePartnerIsInTheTree) {
   FakeProc proc = semaphore_waiter(kKey, SEM_UNDO);
   proc.semaphore_users[{kSet, 1}] = kGone;
   EXPECT_TRUE(serves(proc)) << "perhaps a client";
-  EXPECT_TRUE(serves(queue_user(SYS_msgrcv, kKey))) << "nobody has sent anything yet";
+  EXPECT_TRUE(serves(queue_user(SYS_msgrcv, kKey))) << "nothing has been sent yet";
   EXPECT_TRUE(serves(queue_user(SYS_msgrcv, kKey, kGone, 11)));
   EXPECT_FALSE(serves(queue_user(SYS_msgrcv, kKey, 10, 11)));
   EXPECT_TRUE(serves(queue_user(SYS_msgsnd, kKey, 11, 0)));
@@ -253,7 +254,7 @@ TEST(IpcWait, OfWhatOthersCanFindMayBeAServersUnlessThePartnerIsInTheTree) {
 TEST(IpcWait, OfNoQueueIsLive) {
   FakeProc proc = posix_queue_user(SYS_mq_timedreceive, O_WRONLY);
   proc.processes[11].threads[11].arguments[0] = 9;
-  EXPECT_EQ(judged(&proc, nobody_comes()).waits.at(11).why_live, "an unknown message queue");
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, "an unknown message queue");
 }
 
 }  // namespace

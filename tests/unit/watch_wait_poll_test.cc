@@ -188,7 +188,7 @@ TEST(EpollWait, IsLiveIfANumberMeansAnotherFileNow) {
   const std::pair<const char*, const char*> lines[] = {
       {"another inode", "tfd: 3 events: 19 data: 3 pos:0 ino:99 sdev:f\n"},
       {"closed", "tfd: 5 events: 19 data: 3 pos:0 ino:46 sdev:f\n"},
-      {"not told", "tfd: 3 events: 19 data: 3\n"},
+      {"not shown", "tfd: 3 events: 19 data: 3\n"},
       {"an empty set", ""},
   };
   for (const auto& [what, text] : lines) {

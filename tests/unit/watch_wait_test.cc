@@ -285,7 +285,7 @@ TEST(Wait, ThatIsNotUnderstoodIsLive) {
       {"connect", SYS_connect},
       {"openat: of what is no FIFO", SYS_openat},
       {"ptrace", SYS_ptrace},
-      {"restart_syscall: of what, is not told", SYS_restart_syscall},
+      {"restart_syscall: of an unknown call", SYS_restart_syscall},
       {"fcntl: not for a lock", SYS_fcntl},
       {"a page fault", -1},
       {"x32", SYS_futex | 0x40000000},

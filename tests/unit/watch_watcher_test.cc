@@ -21,7 +21,7 @@ constexpr pid_t kParent = 5'000'010, kChild = 5'000'011, kFirst = 5'000'005;  //
 
 std::size_t no_deaths(pid_t /*parent*/, Nanos /*when*/) { return 0; }
 
-/// kParent waits for its child, which waits for ever.
+/// kParent waits for its child, which waits forever.
 FakeProc stuck_tree() {
   FakeProc proc;
   proc.process(kParent).thread(kParent).waits_for_child(kChild);
@@ -132,7 +132,7 @@ std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look) {
 
 constexpr std::uint64_t kTimeLimit = 0x4000;
 
-/// kParent polls for its child, which waits for ever.
+/// kParent polls for its child, which waits forever.
 FakeProc polling_tree() {
   FakeProc proc = stuck_tree();
   proc.processes[kParent].put(kTimeLimit, timespec{0, 100'000'000});
@@ -177,24 +177,24 @@ TEST(Watcher, ReportsAPartThatIsWaitedForEarly) {
 }
 
 TEST(Watcher, SaysNothingEarlyOfAPartThatNoThreadWaitsFor) {
-  const auto is_told = [](const auto& change) {
+  const auto is_reported = [](const auto& change) {
     FakeProc proc = tree_with_polling_child();
     change(&proc);
     return early_stall(&proc, [&] { wake_often(&proc, kChild); }).has_value();
   };
-  EXPECT_TRUE(is_told([](FakeProc*) {}));
-  EXPECT_FALSE(is_told([](FakeProc* proc) { proc->processes[kParent].thread(kParent).sleeps(); }));
-  EXPECT_FALSE(is_told([](FakeProc* proc) { proc->processes[kParent].thread(kParent).waits_on(0x5000); }));
-  EXPECT_FALSE(is_told([](FakeProc* proc) {
+  EXPECT_TRUE(is_reported([](FakeProc*) {}));
+  EXPECT_FALSE(is_reported([](FakeProc* proc) { proc->processes[kParent].thread(kParent).sleeps(); }));
+  EXPECT_FALSE(is_reported([](FakeProc* proc) { proc->processes[kParent].thread(kParent).waits_on(0x5000); }));
+  EXPECT_FALSE(is_reported([](FakeProc* proc) {
     proc->processes[kParent].pipe(3, 70, O_RDONLY).thread(kParent).reads(3);
     proc->processes[kChild].pipe(4, 70, O_WRONLY);
   })) << "it waits to hear from it, not for its end";
-  EXPECT_FALSE(is_told([](FakeProc* proc) {
+  EXPECT_FALSE(is_reported([](FakeProc* proc) {
     TreeProcess& parent = proc->processes[kParent];
     parent.thread(kParent + 100).waits_for_child(kChild);
     parent.thread(kParent).sleeps();
   })) << "only a helper waits for it";
-  EXPECT_FALSE(is_told([](FakeProc* proc) {
+  EXPECT_FALSE(is_reported([](FakeProc* proc) {
     proc->processes[kParent].thread(kParent).waits_for_child(-1);
     proc->process(kChild + 1, kParent).thread(kChild + 1).sleeps();
   })) << "another child may end";
@@ -357,7 +357,7 @@ class Resting {
   std::uint64_t runs_ = 0;
 };
 
-/// One waits for ever, while another runs all the time and has started a third since the sample, or not.
+/// One waits forever, while another runs all the time and has started a third since the sample, or not.
 std::optional<HangVerdict> verdict_of_part(bool starts_another) {
   constexpr pid_t kRunner = 5'000'020, kNew = 5'000'021;
   const Resting stuck;
@@ -395,25 +395,25 @@ constexpr pid_t kEnded = 4'194'000;
 
 /// All that is proved in half a minute; `before_look` may change the tree.
 template <typename Action>
-std::vector<std::set<pid_t>> who_cannot_return(FakeProc* proc, const Action& before_look) {
+std::vector<std::set<pid_t>> which_cannot_return(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
       proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
-  std::vector<std::set<pid_t>> told;
+  std::vector<std::set<pid_t>> reported;
   for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
     before_look(now);
-    if (const auto proof = watcher.look(now)) told.push_back(proof->judgement.cannot_return);
+    if (const auto proof = watcher.look(now)) reported.push_back(proof->judgement.cannot_return);
   }
-  return told;
+  return reported;
 }
 
 TEST(Watcher, ReportsAgainWhenAProcessThatCopedIsStuckToo) {
   FakeProc proc = stuck_tree();
   TreeThread& main = proc.processes[kParent].thread(kParent).sleeps();
-  const auto told = who_cannot_return(&proc, [&](Nanos now) {
+  const auto reported = which_cannot_return(&proc, [&](Nanos now) {
     if (now < 8 * kNanosPerSecond || main.number == SYS_wait4) return;
     main.waits_for_child(kChild).runs_once();
   });
-  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(kChild), UnorderedElementsAre(kParent, kChild)));
+  EXPECT_THAT(reported, ElementsAre(UnorderedElementsAre(kChild), UnorderedElementsAre(kParent, kChild)));
 }
 
 TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
@@ -432,7 +432,7 @@ TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
   EXPECT_GE(when[1] - when[0], 10 * kNanosPerSecond);
 }
 
-/// Its child is real and rests for ever, while one of its threads runs all the time.
+/// Its child is real and rests forever, while one of its threads runs all the time.
 TEST(Watcher, LooksAgainWhichProcessesWaitForAPartThatIsStuck) {
   const Resting stuck;
   FakeProc proc;
@@ -440,12 +440,12 @@ TEST(Watcher, LooksAgainWhichProcessesWaitForAPartThatIsStuck) {
   TreeThread& helper = proc.processes[kParent].thread(kParent + 100);
   helper.running = true;
   proc.process(stuck.pid(), kParent).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
-  const auto told = who_cannot_return(&proc, [&](Nanos now) {
+  const auto reported = which_cannot_return(&proc, [&](Nanos now) {
     helper.runs_once();
     if (now < 8 * kNanosPerSecond) main.runs_once();
     if (now >= 8 * kNanosPerSecond && main.number != SYS_wait4) main.waits_for_child(stuck.pid());
   });
-  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(stuck.pid()), UnorderedElementsAre(kParent, stuck.pid())));
+  EXPECT_THAT(reported, ElementsAre(UnorderedElementsAre(stuck.pid()), UnorderedElementsAre(kParent, stuck.pid())));
 }
 
 TEST(Watcher, ReportsAnOrphanedLockAgainWhenItBlocksMore) {
@@ -454,10 +454,10 @@ TEST(Watcher, ReportsAnOrphanedLockAgainWhenItBlocksMore) {
   proc.processes[kParent].thread(kChild).sleeps();
   TreeThread& root = proc.process(kFirst).thread(kFirst).sleeps();
   proc.processes[kParent].parent = kFirst;
-  const auto told = who_cannot_return(&proc, [&](Nanos now) {
+  const auto reported = which_cannot_return(&proc, [&](Nanos now) {
     if (now > 8 * kNanosPerSecond && root.number != SYS_wait4) root.waits_for_child(kParent).runs_once();
   });
-  EXPECT_THAT(told, ElementsAre(UnorderedElementsAre(kParent), UnorderedElementsAre(kFirst, kParent)));
+  EXPECT_THAT(reported, ElementsAre(UnorderedElementsAre(kParent), UnorderedElementsAre(kFirst, kParent)));
 }
 
 TEST(Watcher, SaysNothingOfAnEmptyTree) {

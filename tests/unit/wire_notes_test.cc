@@ -165,7 +165,7 @@ TEST(Notes, HistoryIsPassedOnWhole) {
   }
   EXPECT_EQ(heard, 1500U);
   ASSERT_EQ(sender.send("a\nfor people"), 0);
-  EXPECT_EQ(box->take().size(), 1U) << "history is not counted among what people are told";
+  EXPECT_EQ(box->take().size(), 1U) << "history is not counted as a warning";
   for (int i = 0; i < 1500; ++i) {
     ASSERT_EQ(sender.send("b\n" + std::to_string(i)), 0);
     (void)box->take();

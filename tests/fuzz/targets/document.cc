@@ -27,7 +27,7 @@ void check_lines(const Document& document) {
 void document(std::string_view input) {
   const auto read = parse_document("job.json", "/", std::string(input));
   if (!read) {
-    require(read.error().fault == Fault::kUsage, "a bad text is its writer's fault");
+    require(read.error().fault == Fault::kUsage, "an error in a text is a usage error");
     require(!read.error().message.empty() && read.error().message.size() < kLongestMessage, "messages are short");
     return;
   }

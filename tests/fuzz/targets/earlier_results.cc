@@ -79,7 +79,7 @@ void check(const EarlierResults& results, std::string_view text, const KeepRule&
 void check_writer(const FuzzFolder& folder, const EarlierResults& results, const KeepRule& rule) {
   const Order order = rule.tasks == kTasks ? Order::kInput : Order::kCompletion;
   auto writer = ResultsWriter::reopen({folder.file(kName), order, "", Durability::kNone, {}, {}}, results);
-  require(writer.has_value(), "results can be gone on with");
+  require(writer.has_value(), "results can be continued");
   TaskEnded ended;
   while (results.ended.has(ended.task)) ++ended.task;
   ended.result = "7";
@@ -121,7 +121,7 @@ void earlier_results(std::string_view input) {
     require(part.kept.size() <= whole.kept.size() && std::equal(part.kept.begin(), part.kept.end(), whole.kept.begin()),
             "a torn file holds the beginning of the results");
   }
-  for (const auto& [task, offset] : part.kept) require(whole.ended.has(task), "what is lost makes up no result");
+  for (const auto& [task, offset] : part.kept) require(whole.ended.has(task), "a loss makes no result up");
 }
 
 }  // namespace mprun::fuzz

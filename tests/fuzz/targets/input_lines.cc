@@ -20,7 +20,7 @@ void check(job::InputLines* lines, std::string_view text, std::size_t longest) {
     const auto next = lines->next(&line);
     require(lines->number() == ++number, "lines are counted");
     if (expected.size() > longest) {
-      require(next == job::InputLines::Next::kTooLong, "a line that is too long is told");
+      require(next == job::InputLines::Next::kTooLong, "a line that is too long is reported");
     } else {
       require(next == job::InputLines::Next::kLine && line == expected, "a line is what stands between newlines");
     }

@@ -11,7 +11,7 @@
 namespace mprun::fuzz {
 namespace {
 
-using Told = std::vector<std::string>;
+using Replayed = std::vector<std::string>;
 
 /// One event of the journal, as words.
 struct Words {
@@ -28,13 +28,14 @@ struct Words {
   }
   template <typename Other>
   std::string operator()(const Other& /*e*/) const {
-    require(false, "a journal tells of nothing else");
+    require(false, "a journal holds nothing else");
     return {};
   }
 };
 
-Result<EarlierSessions> read(const FuzzFolder& folder, Told* told) {
-  auto sessions = read_journal(folder.path(), [told](const JobEvent& e) { told->push_back(std::visit(Words{}, e)); });
+Result<EarlierSessions> read(const FuzzFolder& folder, Replayed* replayed) {
+  auto sessions =
+      read_journal(folder.path(), [replayed](const JobEvent& e) { replayed->push_back(std::visit(Words{}, e)); });
   require(sessions || sessions.error().fault == Fault::kUsage, "a bad journal is no fault of mprun");
   require(sessions || sessions.error().message.size() < 2000, "messages are bounded");
   return sessions;
@@ -44,7 +45,7 @@ void check(const EarlierSessions& found, std::string_view text) {
   require(found.bytes > 0 && found.bytes <= text.size() && text[found.bytes - 1] == '\n', "whole lines count");
   require(text.find('\n', found.bytes) == std::string_view::npos, "every whole line counts");
   require(found.sessions >= 1 && found.sessions < 1'000'000'000, "there was a session, and there can be one more");
-  require(found.seconds >= 0 && found.seconds < 1e12, "sessions took a time that there is");
+  require(found.seconds >= 0 && found.seconds < 1e12, "sessions took a possible time");
   require(found.origin.options.is_object(), "the options are a layer of a spec");
   const auto again = provenance_from_json(to_json(found.origin));
   require(again && to_json(*again) == to_json(found.origin), "an origin means one thing");
@@ -52,28 +53,29 @@ void check(const EarlierSessions& found, std::string_view text) {
 }
 
 /// `part`: the text with some of it lost after its first line.
-void check_loss(const FuzzFolder& folder, const std::string& part, const Told& whole, bool torn) {
-  Told told;
+void check_loss(const FuzzFolder& folder, const std::string& part, const Replayed& whole, bool torn) {
+  Replayed replayed;
   folder.put(kJournalName, part);
-  const auto sessions = read(folder, &told);
-  require(sessions.has_value(), "what is lost behind the first line makes no journal a bad one");
+  const auto sessions = read(folder, &replayed);
+  require(sessions.has_value(), "a loss after the first line does not make a journal invalid");
   check(*sessions, part);
-  require(told.size() <= whole.size(), "what is lost makes up no events");
-  if (torn) require(std::equal(told.begin(), told.end(), whole.begin()), "a torn journal tells its beginning");
+  require(replayed.size() <= whole.size(), "a loss makes no events up");
+  if (torn)
+    require(std::equal(replayed.begin(), replayed.end(), whole.begin()), "a torn journal replays its beginning");
 }
 
 /// Another session continues from what was found, and its events are found in turn.
-void check_next_session(const FuzzFolder& folder, const EarlierSessions& found, const Told& before) {
+void check_next_session(const FuzzFolder& folder, const EarlierSessions& found, const Replayed& before) {
   const std::string path = folder.file(kJournalName);
   auto journal = Journal::reopen(path, {found.bytes, found.sessions + 1});
-  require(journal.has_value(), "a journal can be gone on with");
+  require(journal.has_value(), "a journal can be continued");
   (*journal)->on_event(TaskRetried{7, 1, 2, ""});
   (*journal)->on_event(Pulse{});
   require(!(*journal)->failure(), "a journal can be written");
-  Told told;
-  const auto sessions = read(folder, &told);
+  Replayed replayed;
+  const auto sessions = read(folder, &replayed);
   require(sessions && sessions->sessions == found.sessions + 1 && !sessions->ended, "the next session is the next");
-  require(told.size() == before.size() + 1 && told.back() == "retried 7 1 2", "what was written is told");
+  require(replayed.size() == before.size() + 1 && replayed.back() == "retried 7 1 2", "what was written is replayed");
 }
 
 }  // namespace
@@ -85,16 +87,16 @@ void journal(std::string_view input) {
   const auto length = bytes.take<std::uint8_t>();
   const std::string_view text = bytes.rest();
   folder.put(kJournalName, text);
-  Told told;
-  const auto found = read(folder, &told);
+  Replayed replayed;
+  const auto found = read(folder, &replayed);
   if (!found) return;
   check(*found, text);
 
   const std::size_t first = text.find('\n') + 1;
   const std::size_t from = first + place % (text.size() - first + 1);
-  if (length % 3 == 0) check_loss(folder, std::string(text.substr(0, from)), told, true);
-  if (length % 3 == 1) check_loss(folder, with_zeros(text, from, length), told, false);
-  if (length % 3 == 2) check_next_session(folder, *found, told);
+  if (length % 3 == 0) check_loss(folder, std::string(text.substr(0, from)), replayed, true);
+  if (length % 3 == 1) check_loss(folder, with_zeros(text, from, length), replayed, false);
+  if (length % 3 == 2) check_next_session(folder, *found, replayed);
 }
 
 }  // namespace mprun::fuzz

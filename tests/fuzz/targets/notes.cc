@@ -47,7 +47,7 @@ void notes(std::string_view input) {
   }
   (void)send_notes(*box, input);
   for (const AdapterNote& note : box->take()) {
-    require(note.adapter == kHistoryNotes, "what was heard before is told once, but for the history");
+    require(note.adapter == kHistoryNotes, "a repeated note is reported once, except for the history");
   }
 }
 

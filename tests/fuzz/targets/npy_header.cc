@@ -27,10 +27,10 @@ void check_written(const NpyHeader& header) {
 
 void npy_header(std::string_view input) {
   Bytes bytes(input);
-  const auto behind = bytes.take<std::uint64_t>();
+  const auto more = bytes.take<std::uint64_t>();
   const std::string_view head = bytes.rest();
-  if (behind > ~std::uint64_t{0} - head.size()) return;
-  const std::uint64_t file_size = head.size() + behind;
+  if (more > ~std::uint64_t{0} - head.size()) return;
+  const std::uint64_t file_size = head.size() + more;
   const auto header = parse_npy_header(head, file_size);
   if (!header) {
     require(header.error().message.size() < 300, "messages are short");

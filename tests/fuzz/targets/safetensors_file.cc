@@ -11,10 +11,10 @@
 namespace mprun::fuzz {
 namespace {
 
-/// Makes the file `bytes` followed by `behind` zeros.
-void fill(int fd, std::string_view bytes, std::uint64_t behind) {
+/// Makes the file `bytes` followed by `more` zeros.
+void fill(int fd, std::string_view bytes, std::uint64_t more) {
   require(ftruncate(fd, 0) == 0 && pwrite(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()) &&
-              ftruncate(fd, static_cast<off_t>(bytes.size() + behind)) == 0,
+              ftruncate(fd, static_cast<off_t>(bytes.size() + more)) == 0,
           "a file can be written");
 }
 
@@ -23,10 +23,10 @@ void fill(int fd, std::string_view bytes, std::uint64_t behind) {
 void safetensors_file(std::string_view input) {
   static const Fd file(memfd_create("fuzz", MFD_CLOEXEC));
   Bytes bytes(input);
-  const auto behind = bytes.take<std::uint32_t>();
+  const auto more = bytes.take<std::uint32_t>();
   const std::string_view head = bytes.rest().substr(0, kSafetensorsHead);
-  fill(file.get(), head, behind);
-  const auto tensors = parse_safetensors_header(head, head.size() + behind);
+  fill(file.get(), head, more);
+  const auto tensors = parse_safetensors_header(head, head.size() + more);
   const auto fault = safetensors_fault(file.get(), {"a", "logits"});
   require(!fault || fault->size() < 100, "a fault has few words");
   if (!tensors) return;

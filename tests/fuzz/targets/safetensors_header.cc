@@ -9,9 +9,9 @@ namespace mprun::fuzz {
 
 void safetensors_header(std::string_view input) {
   Bytes bytes(input);
-  const auto behind = bytes.take<std::uint32_t>();
+  const auto more = bytes.take<std::uint32_t>();
   const std::string_view head = bytes.rest();
-  const std::uint64_t file_size = head.size() + behind;
+  const std::uint64_t file_size = head.size() + more;
   const auto tensors = parse_safetensors_header(head, file_size);
   if (!tensors) {
     require(tensors.error().message.size() < 1000, "messages are short");

@@ -70,7 +70,7 @@ void sync_segment(std::string_view input) {
     require(loss.name.size() <= MPRUN_SYNC_NAME, "a name ends with its field");
     require(!to_string(loss).empty(), "a loss has words");
   }
-  require(segment->on_death().empty(), "each loss is told once");
+  require(segment->on_death().empty(), "each loss is reported once");
   segment->wake_forgotten();
 
   std::set<std::uint64_t> asked = {offsetof(mprun_sync, lock), size, ~std::uint64_t{0}};

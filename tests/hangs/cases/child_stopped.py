@@ -1,4 +1,4 @@
-"""Case 19: a child stops itself, as job control does, and nobody continues it."""
+"""Case 19: a child stops itself, as job control does, and no process continues it."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-/* The condition is signalled before anybody waits for it, and nothing tells the waiter so (a lost wake-up). */
+/* The condition is signalled before any thread waits for it, and the waiter never learns of it (a lost wake-up). */
 #include <pthread.h>
 #include <stdio.h>
 

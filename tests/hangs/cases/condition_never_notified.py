@@ -1,4 +1,4 @@
-"""The thread that should call notify() ends without it: main waits for its Condition for ever."""
+"""The thread that should call notify() ends without it: main waits for its Condition forever."""
 
 import threading
 

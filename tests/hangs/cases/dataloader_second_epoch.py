@@ -1,5 +1,5 @@
 """Workers that a DataLoader keeps find a lock held in their second epoch that was taken for a moment when they were
-forked: what main has let go of since is held in them for ever.
+forked: what main has released since is held in them forever.
 """
 
 import threading

@@ -1,5 +1,5 @@
 """A worker of a DataLoader makes a batch that cannot be pickled: the thread that was to send it prints why and goes
-on, and main waits for that batch for ever.
+on, and main waits for that batch forever.
 """
 
 from torch.utils.data import DataLoader, Dataset

@@ -1,4 +1,4 @@
-"""ProcessPoolExecutor.shutdown waits for a task that waits for an event that nobody sets (openevolve#469)."""
+"""ProcessPoolExecutor.shutdown waits for a task that waits for an event that is never set (openevolve#469)."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

@@ -1,4 +1,4 @@
-"""A child asks twenty times a second for a lock file that its parent has locked, who waits for the child (filelock#315)."""
+"""A child polls twenty times a second for a lock file of its parent, which waits for the child (filelock#315)."""
 
 import multiprocessing
 import tempfile

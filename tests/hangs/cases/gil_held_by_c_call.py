@@ -1,4 +1,4 @@
-"""Case 20: a C function that keeps the GIL waits for ever, as extensions without Py_BEGIN_ALLOW_THREADS do;
+"""Case 20: a C function that keeps the GIL waits forever, as extensions without Py_BEGIN_ALLOW_THREADS do;
 the thread that could help it waits for the GIL.
 """
 

@@ -1,4 +1,4 @@
-"""Case 24: main has returned, a child that is no daemon waits for a lock that nobody releases: the hang is at
+"""Case 24: main has returned, a child that is no daemon waits for a lock that is never released: the hang is at
 exit.
 """
 

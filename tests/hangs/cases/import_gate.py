@@ -1,4 +1,4 @@
-"""Tells import_at_fork.py how far the import of import_slow is."""
+"""Shows import_at_fork.py how far the import of import_slow is."""
 
 import threading
 

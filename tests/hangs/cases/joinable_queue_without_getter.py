@@ -1,4 +1,4 @@
-"""Somebody has got a task and ended without task_done(), so that the queue's join() waits for ever."""
+"""A process has got a task and ended without task_done(), so that the queue's join() waits forever."""
 
 import multiprocessing
 

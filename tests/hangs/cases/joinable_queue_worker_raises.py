@@ -1,4 +1,4 @@
-"""A worker raises before it says task_done(), and who has put the tasks waits for all to be done."""
+"""A worker raises before it calls task_done(); the process that has put the tasks waits until all are done."""
 
 import multiprocessing
 

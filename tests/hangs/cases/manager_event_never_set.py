@@ -1,4 +1,4 @@
-"""A worker waits for an event of a manager that nobody sets, and main for the worker."""
+"""A worker waits for an event of a manager that is never set, and main for the worker."""
 
 import multiprocessing
 import multiprocessing.managers

@@ -1,4 +1,4 @@
-"""A lock of multiprocessing is held by who waits for a task that needs it."""
+"""The holder of a lock of multiprocessing waits for a task that needs the lock."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

@@ -1,4 +1,4 @@
-"""Case 12: the holder of a multiprocessing.Lock is killed; nobody will ever release it (birdnet#73)."""
+"""Case 12: the holder of a multiprocessing.Lock is killed; no process will ever release it (birdnet#73)."""
 
 import multiprocessing
 import os

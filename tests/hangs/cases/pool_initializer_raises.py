@@ -1,4 +1,4 @@
-"""Case 21: a Pool whose initializer raises: dead workers are replaced for ever (cpython#87472)."""
+"""Case 21: a Pool whose initializer raises: dead workers are replaced forever (cpython#87472)."""
 
 import multiprocessing
 import sys

@@ -1,4 +1,4 @@
-"""A result can be pickled, and not unpickled: the thread that takes the pool's results ends of it, another spins."""
+"""A result can be pickled but not unpickled: it ends the thread that takes the pool's results, and another spins."""
 
 import multiprocessing
 

@@ -1,4 +1,4 @@
-"""Popen.wait for a child whose output pipe is full, as nobody reads it (localstack#1101)."""
+"""Popen.wait for a child whose output pipe is full and is never read (localstack#1101)."""
 
 import subprocess
 import sys

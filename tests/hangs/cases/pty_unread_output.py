@@ -1,4 +1,4 @@
-"""A child writes more to its terminal than that holds, and who has the other side waits for its end."""
+"""A child writes more to its terminal than that holds; the process at the other side waits for its end."""
 
 import os
 import pty

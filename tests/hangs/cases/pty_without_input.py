@@ -1,4 +1,4 @@
-"""A child reads its terminal to the end, and who has the other side waits for its end (pexpect)."""
+"""A child reads its terminal to the end; the process at the other side waits for its end (pexpect)."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""A worker asks a queue twice a second whether there is work; who should put it waits for the worker."""
+"""A worker asks a queue twice a second whether there is work; the process that should put it waits for the worker."""
 
 import multiprocessing
 import queue

@@ -1,4 +1,4 @@
-/* One OpenMP region whose result tells whether both threads of the team took part. */
+/* One OpenMP region whose result shows whether both threads of the team took part. */
 #ifndef TESTS_HANGS_REGION_H
 #define TESTS_HANGS_REGION_H
 

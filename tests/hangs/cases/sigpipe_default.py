@@ -1,4 +1,4 @@
-"""A program that SIGPIPE shall end, as that of a shell, forks while another thread holds a lock."""
+"""A program with the default SIGPIPE, as a shell starts it, forks while another thread holds a lock."""
 
 import multiprocessing
 import signal

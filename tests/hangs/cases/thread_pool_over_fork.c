@@ -1,4 +1,4 @@
-/* A library with a thread of its own, which fork() does not take along: the child gives it work and waits for ever. */
+/* A library with a thread of its own, which fork() does not copy: the child gives it work and waits forever. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>

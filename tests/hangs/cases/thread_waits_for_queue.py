@@ -1,4 +1,4 @@
-"""Thread.join of a consumer that was not told to stop: it waits for its queue (black-arrow#17's kind)."""
+"""Thread.join of a consumer that was not asked to stop: it waits for its queue (black-arrow#17's kind)."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-/* Case 4: a process with two copies of libgomp, as wheels bring them along: its own and one that it opens RTLD_LOCAL
+/* Case 4: a process with two copies of libgomp, as wheels bundle them: its own and one that it opens RTLD_LOCAL
  * from the file it is given; both are used before fork and in the child. */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-# Parent and child join two pipes, and what they write stays in their buffers while both read.
+# Two pipes connect parent and child, and what they write stays in their buffers while both read.
 pipe(FROM_CHILD, TO_PARENT);
 pipe(FROM_PARENT, TO_CHILD);
 my $child = fork();

@@ -1,4 +1,4 @@
-"""A child with an alarm turns into a program with an environment of its own, in which no library of anybody's is."""
+"""A child with an alarm executes a program with another environment, without any preloaded library."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A child's child outlives it, and main waits for the word of that orphan."""
+"""A child's child outlives it, and main waits for a byte of that orphan."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A child that computes and tells nobody of it, joined all the while."""
+"""A child that computes without any sign of it, joined all the while."""
 
 import multiprocessing
 import sys

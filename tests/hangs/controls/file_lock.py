@@ -1,4 +1,4 @@
-"""A child waits for a lock of the file that it is given; somebody outside holds it.
+"""A child waits for a lock of the file that it is given; a process outside holds it.
 
 By name: flock(), or fcntl() for one of a process or of an open file ("ofd").
 """

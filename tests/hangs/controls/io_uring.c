@@ -1,5 +1,5 @@
 /* Waits for a timeout of io_uring, of which the kernel alone knows: in io_uring_enter(); with "epoll" in a loop as
- * libuv's; with "repeats" there for a timeout that comes twice from one request. Without io_uring it only says so. */
+ * libuv's; with "repeats" there for a timeout that comes twice from one request. Without io_uring it reports that. */
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <linux/time_types.h>

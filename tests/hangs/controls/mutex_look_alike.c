@@ -1,6 +1,6 @@
-/* Waits that look like one for a mutex whose owner is no more.
+/* Waits that look like one for a mutex whose owner has ended.
    unlocked: a thread waits for a mutex of its own, and another one unlocks it; with glibc that works
-   library:  a lock of another library, waited for by syscall(), with numbers behind it that a mutex may have */
+   library:  a lock of another library, waited for by syscall(), followed by numbers that a mutex may have */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <poll.h>

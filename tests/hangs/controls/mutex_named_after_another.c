@@ -1,7 +1,7 @@
 /* A mutex whose owner has another number than the mutex says, or numbers that mean others here: threads wait for it
    while it is held for a while.
    fork:      locked before fork() by the thread that forks, it is unlocked by the first thread of the child
-   raw:       the same by the system call alone, of which glibc is not told: the child locks by its parent's number
+   raw:       the same by the system call alone, which bypasses glibc: the child locks by its parent's number
    namespace: in a PID namespace of its own, where that may be made */
 #define _GNU_SOURCE
 #include <poll.h>

@@ -1,4 +1,4 @@
-// Node.js that idles until it is told to end, as a server does that has nobody to serve.
+// Node.js that idles until it is asked to end, like a server without clients.
 const { spawn } = require("child_process");
 
 const child = spawn("cat", { stdio: ["pipe", "inherit", "inherit"] });

@@ -1,4 +1,4 @@
-"""A child reads its terminal, and then fills it; who has the other side takes its time for both."""
+"""A child reads its terminal, and then fills it; the process at the other side takes its time for both."""
 
 import os
 import pty
@@ -19,6 +19,6 @@ if __name__ == "__main__":
         while os.read(master, 4096):
             pass
     except OSError:
-        pass  # the end, as Linux tells it
+        pass  # the end, as Linux reports it
     os.waitpid(pid, 0)
     print("done")

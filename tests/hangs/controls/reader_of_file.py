@@ -1,4 +1,4 @@
-"""A child reads from the named pipe or terminal that it is given; who writes there is no process of ours."""
+"""A child reads from the named pipe or terminal that it is given; the writer is outside the tree."""
 
 import multiprocessing
 import os

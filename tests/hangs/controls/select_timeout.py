@@ -1,4 +1,4 @@
-"""select, poll and epoll on a pipe that nobody writes to, each with a timeout."""
+"""select, poll and epoll on a pipe that no process writes to, each with a timeout."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""A child takes a signal by sigwait; its parent joins it, and only somebody outside sends the signal."""
+"""A child takes a signal by sigwait; its parent joins it, and only a process outside sends the signal."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-/* Waits by epoll for a signalfd: SIGUSR1 and SIGTERM are blocked, and only somebody outside sends one. */
+/* Waits by epoll for a signalfd: SIGUSR1 and SIGTERM are blocked, and only a process outside sends one. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-"""A child is stopped; somebody outside continues it."""
+"""A child is stopped; a process outside continues it."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""A child serves and waits for a client; only somebody outside will be one."""
+"""A child serves and waits for a client; only a process outside will connect."""
 
 import multiprocessing
 import socket

@@ -1,5 +1,5 @@
 /* A thread touches a page that another one provides only after a while (userfaultfd(2)). Where that is forbidden, it
- * only says so. */
+ * only reports it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

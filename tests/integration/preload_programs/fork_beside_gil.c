@@ -12,7 +12,7 @@ __attribute__((constructor)) static void start(void) {
 }
 
 /* Called without the GIL, by a thread that Python knows. */
-int fork_when_told(void) {
+int fork_on_request(void) {
   sem_wait(&go);
   const pid_t child = fork();
   if (child == 0) _exit(7);
@@ -28,7 +28,7 @@ void tell_and_wait(void) {
 }
 
 static void* forks(void* status) {
-  *(int*)status = fork_when_told();
+  *(int*)status = fork_on_request();
   return NULL;
 }
 

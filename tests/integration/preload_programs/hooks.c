@@ -37,7 +37,7 @@ static void record(const char* half, const struct options* options) {
   snprintf(trace + used, sizeof trace - used, " %s-%s", half, options->name);
 }
 
-static void tell(const char* who) { say(output, "%s:%s\n", who, trace); }
+static void show_trace(const char* who) { say(output, "%s:%s\n", who, trace); }
 
 static int prepare(void* data, int64_t deadline) {
   const struct options* options = data;
@@ -92,7 +92,7 @@ static void remove_hook(const char* name) {
 
 static void finish(pid_t pid) {
   if (pid == 0) {
-    tell("child");
+    show_trace("child");
     _exit(0);
   }
   if (pid < 0) {
@@ -100,7 +100,7 @@ static void finish(pid_t pid) {
   } else {
     require(wait_for(pid) == 0, "child");
   }
-  tell("parent");
+  show_trace("parent");
   trace[0] = '\0';
 }
 
@@ -110,7 +110,7 @@ static void fork_twice(void) {
     trace[0] = '\0';
     const pid_t grandchild = fork();
     if (grandchild > 0) require(wait_for(grandchild) == 0, "grandchild");
-    tell(grandchild == 0 ? "grandchild" : "child");
+    show_trace(grandchild == 0 ? "grandchild" : "child");
     _exit(0);
   }
   finish(pid);

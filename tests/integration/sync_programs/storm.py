@@ -121,7 +121,7 @@ class Storm:
         while operations.value < goal:  # a counter cannot notify this process
             time.sleep(0.0002)
             if time.monotonic() > deadline:
-                raise SystemExit(f"nobody goes on after {len(self.killed)} were killed")
+                raise SystemExit(f"no process goes on after {len(self.killed)} were killed")
         pid = self.random.choice(list(self.children))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -162,7 +162,7 @@ class Storm:
                     assert known or "just when" in line, line
                 {"puts": begun, "put": put, "got": got}.get(kind, Counter())[item] += 1
         assert all(count == 1 for count in got.values()), "an item was got twice"
-        assert not got - begun, "an item was got that nobody has put"
+        assert not got - begun, "an item was got that was never put"
         lost_by_consumers = len(put - got)
         assert lost_by_consumers <= len(self.killed), f"{lost_by_consumers} items are lost"
         assert mprun.queue("jobs", ITEMS_AT_ONCE).qsize() == 0

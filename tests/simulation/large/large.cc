@@ -70,8 +70,8 @@ bool apart(const std::function<bool(T*)>& work, T* found) {
   if (pid == 0) {
     T mine{};
     const bool done = work(&mine);
-    const bool told = write_all(pipe->write.get(), {reinterpret_cast<const char*>(&mine), sizeof mine}).has_value();
-    _exit(done && told ? 0 : 1);
+    const bool reported = write_all(pipe->write.get(), {reinterpret_cast<const char*>(&mine), sizeof mine}).has_value();
+    _exit(done && reported ? 0 : 1);
   }
   pipe->write.reset();
   const auto text = read_all(pipe->read.get());

@@ -64,7 +64,7 @@ struct Records {
   std::unique_ptr<UsageWriter> usage;
   std::unique_ptr<Summary> summary;
 
-  void tell(const JobEvent& event) const {
+  void report(const JobEvent& event) const {
     for (Sink* sink :
          std::initializer_list<Sink*>{joblog.get(), results.get(), journal.get(), usage.get(), summary.get()}) {
       sink->on_event(event);
@@ -179,7 +179,7 @@ class Node {
       case What::kDeath:
       case What::kGone: {
         const bool died = what == What::kDeath;
-        records_.tell(WorkerEnded{slot, 1000 + slot, "worker", {died ? -1 : 0, died ? SIGSEGV : 0}, !died});
+        records_.report(WorkerEnded{slot, 1000 + slot, "worker", {died ? -1 : 0, died ? SIGSEGV : 0}, !died});
         const bool started = !worker.queue.empty();
         worker = Worker{{}, worker.life + 1, 0, false};
         return post(event::WorkerGone{slot, started, false});
@@ -259,13 +259,13 @@ class Node {
     ended.attempt = wanted.task.attempt;
     ended.start = wall() - wanted.running;
     ended.duration = wanted.running;
-    records_.tell(ended);
+    records_.report(ended);
     has_results_ = true;
     if (++unsynced_ >= ResultsWriter::kMostUnsynced) sync();
   }
   void perform(const action::RetryTask& wanted) {
-    records_.tell(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, "ValueError: out of luck",
-                              wall() - wanted.running, wanted.running});
+    records_.report(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, "ValueError: out of luck",
+                                wall() - wanted.running, wanted.running});
   }
 
   void pulse() {
@@ -274,7 +274,7 @@ class Node {
     Pulse pulse;
     pulse.done = scheduler_.counts().done();
     pulse.total = inputs_ended_ ? std::optional(scheduler_.counts().read) : policy_.total;
-    records_.tell(pulse);
+    records_.report(pulse);
     if (now_ - synced_ >= ResultsWriter::kSyncEvery) sync();
   }
 
@@ -294,7 +294,7 @@ class Node {
       views_[slot].cpu = to_seconds(now_);
       views_[slot].memory = std::uint64_t{100} << 20U;
     }
-    records_.tell(WorkersSeen{views_, wall()});
+    records_.report(WorkersSeen{views_, wall()});
   }
 
   /// Like close_records() of core/run/job_run.cc.
