@@ -102,7 +102,7 @@ class Browser:
     def _next(self, deadline: float) -> dict[str, Any]:
         while b"\0" not in self._unread:
             if not select.select([self._read], [], [], max(0, deadline - time.monotonic()))[0]:
-                raise TimeoutError(f"Chromium said nothing for {PATIENCE} s")
+                raise TimeoutError(f"Chromium sent nothing for {PATIENCE} s")
             piece = os.read(self._read, 1 << 20)
             if not piece:
                 raise EOFError("Chromium has ended")

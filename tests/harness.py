@@ -64,7 +64,7 @@ import time
 
 
 def mark(name, text=""):
-    """Appends a line, whoever else does so at the same time."""
+    """Appends a line, even if other processes do so at the same time."""
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.write(fd, f"{text}\\n".encode())
     os.close(fd)

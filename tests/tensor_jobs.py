@@ -12,7 +12,7 @@ from harness import Run
 
 
 def load(run: Run, name: str) -> numpy.ndarray:
-    """A gathered file, read as by any other program."""
+    """A gathered file, as another program reads it."""
     return numpy.load(run.run_dir / "tensors" / f"{name}.npy", allow_pickle=False)
 
 

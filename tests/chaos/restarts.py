@@ -96,7 +96,7 @@ class Restarts:
                 break
             kills += killed
             if self._way == "resume" and any(words in refused for words in NOTHING_YET):
-                self.done["begun anew"] += 1
+                self.done["restarted"] += 1
                 shutil.rmtree(run_dir, ignore_errors=True)
                 running = self._begin(run_dir)
             elif not refused or BESIDE in refused:

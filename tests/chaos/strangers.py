@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills workers and hosts by the thousand beside strangers that get their numbers; no stranger may ever be signalled.
+"""Kills thousands of workers and hosts next to strangers that get their numbers; no stranger may ever be signalled.
 
 Runs in a PID namespace with few numbers, so that a worker's number is soon a stranger's. test_chaos.py does this
 for some seconds; as a program this file does it for as long as requested (README.md). Needs root, and Linux 6.14, which
@@ -127,7 +127,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def inside(kind: str, tasks: int, mprun: str, python: str) -> int:
-    """Runs the job beside the decoys; prints the outcome as JSON."""
+    """Runs the job next to the decoys; prints the outcome as JSON."""
     Path("/proc/sys/kernel/pid_max").write_text(str(PID_MAX), encoding="ascii")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "job.py").write_text(SCRIPT.replace("METHOD", repr(kind)), encoding="utf-8")

@@ -537,7 +537,7 @@ import os
 def run(number):
     child = os.fork() if number == 3 else 0
     if child and os.waitpid(child, 0)[1] != 0:
-        raise ChildProcessError("the copy did not end as one that has nothing to do")
+        raise ChildProcessError("the copy did not end with 0")
     return number
 """
     run = run_job(

@@ -1,4 +1,4 @@
-"""What the processes of a job share by name, with every start method: found by all, and outliving its holder."""
+"""What the processes of a job share by name, with every start method: all find it, and it outlives its holder."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Folder:
         del self.states[:count]
 
 
-#: What is left of a disk: the changes of a folder that arrived (how many of how many), and the content of a file.
+#: What remains on a disk: how many changes of a folder (of how many) arrived, and the content of a file.
 Chosen = tuple[Callable[[int], int], Callable[[File], bytes]]
 
 

@@ -241,9 +241,9 @@ def complaints(scenario: str, ended: harness.Run, folder: Path) -> Iterator[str]
     if code not in good:
         yield f"ended with {code}"
     if code not in (0, 7) and not ended.stderr.strip():
-        yield f"ended with {code} without a word"
+        yield f"ended with {code} without a message"
     if RAW.search(ended.stderr):
-        yield "said something raw"
+        yield "printed a raw message"
     yield from (f"left {survivor}" for survivor in ended.survivors)
     yield from (f"left {path.name} in TMPDIR" for path in (folder / "temporary").iterdir())
     yield from (f"left {path.name}" for path in folder.rglob("*.tmp"))

@@ -74,7 +74,7 @@ print(json.dumps({{"code": run.returncode, "alive": len(alive), "left": left}}))
 def test_an_interpreter_in_a_separate_pid_namespace(
     runner: harness.Runner, tmp_path: Path, start_method: str, wrapper: str
 ) -> None:
-    """Its workers have numbers that are others' outside: tasks run, deaths are seen, none is left, no other is hit."""
+    """Outside, its workers' numbers mean other processes: tasks run, deaths are seen, only workers are signalled."""
     if wrapper == "bwrap" and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
     python = tmp_path / "python"

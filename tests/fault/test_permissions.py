@@ -188,7 +188,7 @@ def hostile(tmp_path: Path) -> Path:
 def test_a_hostile_directory_executes_nothing(
     run_job: RunCommand, hostile: Path, tmp_path: Path, start_method: str, path: str
 ) -> None:
-    """Nor does an empty entry of PATH mean it, or an empty PYTHONPATH."""
+    """An empty entry of PATH, or an empty PYTHONPATH, does not mean it either."""
     script = "import json\n\n\ndef run(number):\n    return json.loads(str(number))\n"
     env = {"PYTHONPATH": ""}
     spec = {"script": "job.py:run", "start_method": start_method, "inputs": {"range": 3}}

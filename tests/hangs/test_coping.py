@@ -1,4 +1,4 @@
-"""mprun ends a program for what is stuck in it only if it can never continue: one that copes is only reported."""
+"""mprun ends a program with a stuck part only if it can never continue: one that copes is only reported."""
 
 from __future__ import annotations
 

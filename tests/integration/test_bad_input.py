@@ -1324,7 +1324,7 @@ WATCH_FAULTS = [
 def test_wrong_options_of_the_watch(
     run_mprun: RunCommand, tmp_path: Path, options: list[str], pattern: str
 ) -> None:
-    """For a program and for a job alike: said with what is allowed, and nothing is launched."""
+    """For a program and for a job: the message has what is allowed, and nothing is launched."""
     (tmp_path / "file").write_text("")
     (tmp_path / "job.json").write_text(json.dumps(FINE))
     (tmp_path / "twice.py").write_text(TWICE)

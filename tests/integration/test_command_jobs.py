@@ -155,7 +155,7 @@ def test_how_a_command_can_fail(run_job: RunCommand, tmp_path: Path) -> None:
 
 
 def test_programs_that_cannot_be_executed(run_job: RunCommand, tmp_path: Path) -> None:
-    """Each task says so; the others run."""
+    """Each such task reports it; the others run."""
     (tmp_path / "plain").write_text("no program")
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o755)

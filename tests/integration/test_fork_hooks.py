@@ -26,7 +26,7 @@ NOT_UNDER_MPRUN = 38  # ENOSYS
 
 
 def call(*command: str | Path) -> str:
-    """Runs a tool; fails with what it said."""
+    """Runs a tool; fails with its output."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout + done.stderr

@@ -53,7 +53,7 @@ JOB_DIFFERENCES = {
     r"session|process group": "a session each: signals of the terminal are for mprun, which ends its workers itself",
     r"terminal.*|foreground group": "no terminal: many processes cannot share one",
     r"fd .*": "no input, logs as output, mprun's channels, and nothing of the caller's",
-    r"status SigBlk": "nothing is blocked, so that a worker can be ended whoever started mprun",
+    r"status SigBlk": "nothing is blocked, so that a worker can be ended whatever started mprun",
     r"variable MPRUN_.*": "which task of which run it is",
     r"variable \w+_NUM_THREADS|variable VECLIB_MAXIMUM_THREADS": "workers share the CPUs",
     r"variable (CUDA|ASCEND_RT|HIP)_VISIBLE_DEVICES": "a device cannot be used after fork",

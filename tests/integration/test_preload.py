@@ -251,7 +251,7 @@ def test_a_cleared_environment_is_noted_once(
     programs = [build("forks_beside_threads", output=name) for name in ("first", "second")]
     run = run_mprun("--", build("clear_environment"), how, *programs).check()
     warnings = warnings_of(run)
-    # Each child of fork() is a process of its own, and says so itself.
+    # Each child of fork() is a separate process, and reports itself.
     for program, warning in zip(programs, warnings):
         assert warning.startswith(f"{program} is started without LD_PRELOAD in its environment")
     assert len(warnings) == (1 if how in ("vfork", "spawn") else 2), run

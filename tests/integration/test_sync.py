@@ -78,7 +78,7 @@ FIELDS = 104
 
 
 def die_half_done(name, fields):
-    '''A child takes the lock, leaves the fields as one that was killed there would, and ends.'''
+    '''A child takes the lock, leaves the fields as a process killed there would, and ends.'''
     child = os.fork()
     if child == 0:
         at = MEMORY.find(name.encode() + b"\\0")

@@ -1,7 +1,7 @@
 """A Slurm cluster on this machine, as an ordinary user has it: for tests/slurm.
 
-One slurmctld and some slurmd in a temporary folder, with free ports of their own; none of it needs root, and nothing
-of it is left. auth/none is only for such a test. Each node has an init, as a real one has: processes that a job leaves
+One slurmctld and some slurmd in a temporary folder, with free ports of their own; it does not need root, and leaves
+nothing. auth/none is only for such a test. Each node has an init, as a real one has: processes that a job leaves
 become children of that init, not of the test, and zombies are reaped.
 """
 

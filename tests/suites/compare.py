@@ -129,7 +129,7 @@ def compare(suite: str, folder: Path, limit: float) -> bool:
 
 def explain(suite: str, folder: Path, limit: float, plain: Outcome, mprun: Outcome) -> None:
     """Prints the differences, and which of them two plain runs also have."""
-    print(f"  the suite: plain {plain.end()}, under mprun {mprun.end()}; it said: {mprun.log}")
+    print(f"  the suite: plain {plain.end()}, under mprun {mprun.end()}; its output: {mprun.log}")
     for report in mprun.reports():
         print(f"  reported as a hang: {report}")
     again = run(suite, folder / suite / "plain-again", (), limit)

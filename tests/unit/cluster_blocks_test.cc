@@ -56,7 +56,7 @@ TEST(Heartbeats, StopByTheClockOfWhoLooks) {
   EXPECT_FALSE(heartbeats.has_stopped(3, "7 1\n", at(1122))) << "it is back";
   EXPECT_FALSE(heartbeats.has_stopped(4, "", at(1122))) << "it has not begun to beat";
   EXPECT_TRUE(heartbeats.has_stopped(4, "", at(1182)));
-  EXPECT_TRUE(heartbeats.has_stopped(5, kLeft, at(0))) << "it has said so itself";
+  EXPECT_TRUE(heartbeats.has_stopped(5, kLeft, at(0))) << "it has announced its end";
 }
 
 }  // namespace

@@ -324,7 +324,7 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (!process.readable) return std::nullopt;  // any process may read what is above
   if (place.rest == "syscall") return syscall_text(thread);
   if (place.rest == "wchan") return thread.wchan;
-  if (thread.state == 'Z') return "";  // what follows has gone with its memory and descriptors
+  if (thread.state == 'Z') return "";  // its memory and descriptors no longer exist
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;
   if (place.rest == "io") return process.io;

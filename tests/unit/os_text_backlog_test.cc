@@ -27,13 +27,13 @@ void fill(int fd) {
 
 /// All that can be read once `backlog` is finished and `write` is closed.
 std::string heard_of(TextBacklog* backlog, int from, Fd* write) {
-  std::string heard;
-  std::thread reader([&] { heard = read_all(from).value(); });
+  std::string received;
+  std::thread reader([&] { received = read_all(from).value(); });
   backlog->finish();
   *backlog = TextBacklog(-1);
   write->reset();
   reader.join();
-  return heard;
+  return received;
 }
 
 TEST(TextBacklog, KeepsWhatAFullPipeDoesNotTake) {

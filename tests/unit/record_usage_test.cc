@@ -67,7 +67,7 @@ TEST_F(RecordUsageTest, ALineHoldsWhoHasAProcess) {
             "{\"at\":1732182611.123,\"workers\":[]}\n");
 }
 
-TEST_F(RecordUsageTest, WhatWasSeenBeforeIsNotWrittenAgain) {
+TEST_F(RecordUsageTest, WhatIsUnchangedIsNotWrittenAgain) {
   UsageWriter writer(path());
   see(&writer, 0);
   see(&writer, 0);

@@ -76,7 +76,7 @@ TEST(TextReportReader, ThatSleepsDelaysNothingAndGetsAllInTheEnd) {
   ASSERT_TRUE(pipe);
   TextOptions options;
   options.fd = pipe->write.get();
-  std::string heard;
+  std::string received;
   std::thread reader;
   {
     TextReport report(options);
@@ -84,13 +84,13 @@ TEST(TextReportReader, ThatSleepsDelaysNothingAndGetsAllInTheEnd) {
     for (int i = 0; i < 200; ++i) report.print(long_line);  // three times what the pipe holds
     report.print("the last");
     reader = std::thread([&] {
-      if (auto all = read_all(pipe->read.get())) heard = std::move(*all);
+      if (auto all = read_all(pipe->read.get())) received = std::move(*all);
     });
   }
   pipe->write.reset();
   reader.join();
-  EXPECT_EQ(heard.size(), 200'000 + std::string_view("the last\n").size());
-  EXPECT_THAT(heard, EndsWith("x\nthe last\n"));
+  EXPECT_EQ(received.size(), 200'000 + std::string_view("the last\n").size());
+  EXPECT_THAT(received, EndsWith("x\nthe last\n"));
 }
 
 TEST(TextReportReader, ThatSleepsForLongMissesSome) {
@@ -98,19 +98,19 @@ TEST(TextReportReader, ThatSleepsForLongMissesSome) {
   ASSERT_TRUE(pipe);
   TextOptions options;
   options.fd = pipe->write.get();
-  std::string heard;
+  std::string received;
   std::thread reader;
   {
     TextReport report(options);
     for (int i = 0; i < 1000; ++i) report.print(std::string(999, 'x'));
     reader = std::thread([&] {
-      if (auto all = read_all(pipe->read.get())) heard = std::move(*all);
+      if (auto all = read_all(pipe->read.get())) received = std::move(*all);
     });
   }
   pipe->write.reset();
   reader.join();
-  EXPECT_LT(heard.size(), 400'000U);
-  EXPECT_THAT(heard, testing::ContainsRegex("mprun: [0-9]+ messages are left out here: the reader was too slow"));
+  EXPECT_LT(received.size(), 400'000U);
+  EXPECT_THAT(received, testing::ContainsRegex("mprun: [0-9]+ messages are left out here: the reader was too slow"));
 }
 
 TEST(ReportTextTest, AFailedTaskIsOneLine) {

@@ -10,7 +10,7 @@
 namespace mprun::simulation {
 namespace {
 
-TEST(Simulation, ThousandsOfSchedulesHold) {
+TEST(Simulation, ThousandsOfSchedulesKeepTheRules) {
   Stats stats;
   for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
     Choices choices(seed);

@@ -144,7 +144,7 @@ TEST(Assumptions, OfAStopAreThatNoProcessOutsideContinuesIt) {
   EXPECT_FALSE(stops(boundary)) << "a debugger does what it likes";
   proc = all;
   proc.processes[10].parent = 1;
-  EXPECT_FALSE(stops(boundary)) << "who stops the program itself knows that";
+  EXPECT_FALSE(stops(boundary)) << "the user has stopped the program, and knows that";
 }
 
 }  // namespace

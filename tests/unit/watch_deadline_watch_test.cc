@@ -73,7 +73,7 @@ TEST_F(DeadlineWatchTest, OneAfterTheOther) {
 // A thread started after the deadline began only has the reused number of the deadline's thread.
 TEST_F(DeadlineWatchTest, PassesOverTheLineOfAnEarlierThread) {
   const Nanos now = monotonic_now();
-  write(0, getpid(), now, 24L * 3600 * 1000 * kOneSecond, "of one who had our number");
+  write(0, getpid(), now, 24L * 3600 * 1000 * kOneSecond, "of a thread that had our number");
   EXPECT_FALSE(watch_->look(now));
 }
 

@@ -13,7 +13,7 @@
 namespace mprun {
 namespace {
 
-/// The live system, except for one word of memory, in which every reader finds another number.
+/// The live system, except for one word of memory, in which every read finds another number.
 class ChangingWord : public ProcRecorder {
  public:
   ChangingWord(ProcSource* proc, std::uint64_t address) : ProcRecorder(proc), address_(address) {}
@@ -30,7 +30,7 @@ class ChangingWord : public ProcRecorder {
   std::uint64_t address_, number_ = 0;
 };
 
-/// Watches a process until something is proved, or until that many judgements were made in vain.
+/// Watches a process until something is proved, or until that many judgements proved nothing.
 std::optional<Proof> watch(ProcSource* proc, pid_t pid, int judgements) {
   const auto boundary = [&judgements] {
     --judgements;

@@ -234,7 +234,7 @@ TEST_F(RestOfTheMachine, MemoryThatOthersMap) {
 
 TEST_F(RestOfTheMachine, MemoryThatOthersCouldYetMap) {
   Mapping mapping = semaphore();
-  EXPECT_TRUE(boundary().shares_memory(mapping)) << "who knows what names there are";
+  EXPECT_TRUE(boundary().shares_memory(mapping)) << "other names are not known";
   proc_.folders["20/root/dev/shm"] = {"sem.job"};
   proc_.names[100] = {"sem.job"};
   EXPECT_FALSE(boundary().shares_memory(mapping)) << "it is another semaphore";

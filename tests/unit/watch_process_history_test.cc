@@ -84,7 +84,7 @@ class ProcessHistoryTest : public testing::Test {
   void note_fork(pid_t pid, pid_t parent = getpid()) {
     note(pid, "fork\t" + std::to_string(parent) + "\t" + std::to_string(parent) + "\t3");
   }
-  [[nodiscard]] bool hears_an_end() const {
+  [[nodiscard]] bool reports_an_end() const {
     pollfd wait{history_.fd(), POLLIN, 0};
     return poll(&wait, 1, 0) == 1;
   }
@@ -118,7 +118,7 @@ TEST_F(ProcessHistoryTest, RemembersAFork) {
   EXPECT_EQ(fork->parent, 12);
   EXPECT_EQ(fork->parent_tid, 13);
   EXPECT_EQ(fork->threads, 4U);
-  EXPECT_FALSE(hears_an_end());
+  EXPECT_FALSE(reports_an_end());
   EXPECT_TRUE(history_.deaths().empty());
 }
 
@@ -161,7 +161,7 @@ TEST_F(ProcessHistoryTest, KnowsHowAProcessEnded) {
   EXPECT_EQ(second.pid, dies.pid());
   EXPECT_TRUE(second.end_known);
   EXPECT_EQ(second.end.signal, SIGKILL);
-  EXPECT_FALSE(hears_an_end()) << "an end is reported once";
+  EXPECT_FALSE(reports_an_end()) << "an end is reported once";
   EXPECT_EQ(history_.fork_of(exits.pid()), nullptr);
 }
 
@@ -200,7 +200,7 @@ TEST_F(ProcessHistoryTest, MeetsProcessesThatDoNotReport) {
   child.end();
   take_ends();
   history_.meet(child.pid());
-  EXPECT_FALSE(hears_an_end()) << "an end is reported once, however often the zombie is met";
+  EXPECT_FALSE(reports_an_end()) << "an end is reported once, however often the zombie is met";
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_EQ(history_.deaths()[0].parent, getpid());
   EXPECT_EQ(history_.deaths()[0].end.exit_code, 3);
@@ -211,19 +211,19 @@ TEST_F(ProcessHistoryTest, MeetsProcessesThatDoNotReport) {
 }
 
 // Its note arrives late: it is one death, of a forked process.
-TEST_F(ProcessHistoryTest, HearsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
+TEST_F(ProcessHistoryTest, LearnsOfTheForkOfOneThatItHasMetAndThatHasEnded) {
   Child child;
   history_.meet(child.pid());
   child.end(SIGKILL);
   take_ends();
   note_fork(child.pid());
-  EXPECT_FALSE(hears_an_end());
+  EXPECT_FALSE(reports_an_end());
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_TRUE(history_.deaths()[0].forked);
   const pid_t pid = child.pid();
   child.reap();
   note_fork(pid, getpid());
-  EXPECT_EQ(history_.deaths().size(), 2U) << "the next with its number, who has gone too";
+  EXPECT_EQ(history_.deaths().size(), 2U) << "the next with its number, which has ended too";
 }
 
 // It runs the same program as we do: it was forked, whatever the notes say.
@@ -333,7 +333,7 @@ TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {
 }
 
 // The process that reaped it reports how it ended, which an older kernel does not.
-TEST_F(ProcessHistoryTest, HearsOfAnEndFromTheProcessThatReapedIt) {
+TEST_F(ProcessHistoryTest, LearnsOfAnEndFromTheProcessThatReapedIt) {
   Child child(9);
   const pid_t pid = child.pid();
   note_fork(pid);
@@ -346,7 +346,7 @@ TEST_F(ProcessHistoryTest, HearsOfAnEndFromTheProcessThatReapedIt) {
   EXPECT_TRUE(history_.deaths()[0].end_known);
   EXPECT_TRUE(history_.deaths()[0].forked);
   EXPECT_EQ(history_.deaths()[0].end.exit_code, 9);
-  EXPECT_FALSE(hears_an_end()) << "an end is reported once";
+  EXPECT_FALSE(reports_an_end()) << "an end is reported once";
   EXPECT_EQ(history_.fork_of(pid), nullptr);
   EXPECT_EQ(history_.violent_deaths(getpid(), 0), 1U);
   note(getpid(), "end\t" + std::to_string(pid) + "\t" + std::to_string(9 << 8));
@@ -374,7 +374,7 @@ TEST_F(ProcessHistoryTest, LearnsLateHowOneEndedThatWasGone) {
   EXPECT_EQ(history_.violent_deaths(getpid() + 1, 0), 0U);
 }
 
-TEST_F(ProcessHistoryTest, HearsOfAnEndOfOneThatItNeverMet) {
+TEST_F(ProcessHistoryTest, LearnsOfAnEndOfOneThatItNeverMet) {
   Child child;
   const pid_t pid = child.pid();
   child.end();

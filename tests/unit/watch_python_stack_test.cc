@@ -201,7 +201,7 @@ std::size_t frames_of_lies(ProcSource* proc, pid_t pid) {
   return frames;
 }
 
-TEST(PythonStack, MayBeFullOfLies) {
+TEST(PythonStack, MayBeFullOfFalseData) {
   PythonProgram program("threads");
   (void)program.report();
   EXPECT_GT(frames_of_lies(live_proc().get(), program.pid()), 0U);  // the corruptions went deep
@@ -258,7 +258,7 @@ TEST_P(RecordedPython, HasTheStacksItHad) {
   EXPECT_EQ(stacks.gils.size(), 1U);
 }
 
-TEST_P(RecordedPython, MayLieAsItLikes) {
+TEST_P(RecordedPython, MayHoldFalseData) {
   const RecordedStack was = recorded_stack(GetParam());
   EXPECT_GT(frames_of_lies(was.proc.get(), was.report.at("pid")), 0U);
 }

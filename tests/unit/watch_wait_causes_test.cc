@@ -110,7 +110,7 @@ TEST(WaitCauses, PipeCycleOfWriters) {
   evidence.proc.process(kChild, kParent).pipe(3, 71, O_WRONLY).pipe(4, 70, O_RDONLY).thread(kChild).writes(3);
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "pipe-cycle");
-  EXPECT_FALSE(cause.looks_idle) << "who writes is not idle";
+  EXPECT_FALSE(cause.looks_idle) << "a writer is not idle";
 }
 
 /// kParent talks to kThird, a child of kChild, which waits for its end: a coprocess.

@@ -197,7 +197,7 @@ TEST(IpcWait, IsLiveIfAProcessOutsideUsesTheObject) {
   proc.semaphore_users[{kSet, 1}] = kOutside;
   EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet);
   proc.semaphore_users.clear();
-  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet) << "who uses it is not known";
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, kOutsideUsesSet) << "its users are not known";
   for (const auto& [sender, receiver] : {std::pair{kOutside, 0}, std::pair{0, kOutside}}) {
     for (const std::int64_t number : {SYS_msgrcv, SYS_msgsnd}) {
       proc = queue_user(number, kPrivate, sender, receiver);

@@ -133,7 +133,7 @@ TEST(PollWait, ForNothingWaitsForASignal) {
 }
 
 // The write end gets an event when the last reader closes, whatever events it asked for.
-TEST(PollWait, HearsOfHangUps) {
+TEST(PollWait, NoticesHangUps) {
   for (const short events : {short{0}, short{POLLIN}, short{POLLOUT}}) {
     FakeProc proc;
     TreeProcess& process = proc.process(10).pipe(3, 70, O_WRONLY).put(kPolled, pollfd{3, events, 0});

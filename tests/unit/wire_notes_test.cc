@@ -79,7 +79,7 @@ TEST(Notes, ArriveWithTheirSender) {
   EXPECT_EQ(to_string(notes[1]), "a child's [quiet, pid " + std::to_string(child) + "]");
 }
 
-TEST(Notes, AreHeardOnce) {
+TEST(Notes, AreReceivedOnce) {
   auto box = NoteBox::open();
   ASSERT_TRUE(box);
   const Sender sender(*box);
@@ -136,13 +136,13 @@ TEST(Notes, NeitherSideWaitsAndMemoryIsBounded) {
   int sent = 0;
   for (; failure == 0 && sent < 100'000; ++sent) failure = sender.send("a\n" + std::to_string(sent));
   EXPECT_EQ(failure, EAGAIN) << "a full box must refuse, not block";
-  std::size_t heard = box->take().size();
-  EXPECT_GT(heard, 0U);
+  std::size_t received = box->take().size();
+  EXPECT_GT(received, 0U);
   for (int i = 0; i < 2000; ++i) {
     ASSERT_EQ(sender.send("b\n" + std::to_string(i)), 0);
-    heard += box->take().size();
+    received += box->take().size();
   }
-  EXPECT_EQ(heard, 1001U) << "and one that says so";
+  EXPECT_EQ(received, 1001U) << "and one that reports the loss";
 }
 
 // Notes for the watch: each one counts, however often the same is sent and however much was sent before.
@@ -158,12 +158,12 @@ TEST(Notes, HistoryIsPassedOnWhole) {
   EXPECT_EQ(notes[0].pid, getpid());
   EXPECT_EQ(notes[1].text, "alarm");
   EXPECT_EQ(notes[2].text, "fork\t1\t1\t1");
-  std::size_t heard = 0;
+  std::size_t received = 0;
   for (int i = 0; i < 1500; ++i) {
     ASSERT_EQ(sender.send(history + std::to_string(i)), 0);
-    heard += box->take().size();
+    received += box->take().size();
   }
-  EXPECT_EQ(heard, 1500U);
+  EXPECT_EQ(received, 1500U);
   ASSERT_EQ(sender.send("a\nfor people"), 0);
   EXPECT_EQ(box->take().size(), 1U) << "history is not counted as a warning";
   for (int i = 0; i < 1500; ++i) {
@@ -194,7 +194,7 @@ TEST(Notes, ATorrentDoesNotHoldUp) {
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
   (void)box->take();
-  EXPECT_FALSE(is_readable(*box)) << "what is left when the last sender has gone is taken at once";
+  EXPECT_FALSE(is_readable(*box)) << "what remains after the last sender has ended is taken immediately";
 }
 
 TEST(Notes, BoxesHaveNamesOfTheirOwn) {

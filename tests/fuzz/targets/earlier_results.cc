@@ -90,7 +90,7 @@ void check_writer(const FuzzFolder& folder, const EarlierResults& results, const
   KeepRule all = rule;
   all.tasks = UINT64_MAX;
   const EarlierResults after = read(folder, all);
-  require(after.dropped.empty(), "what does not count is gone");
+  require(after.dropped.empty(), "what does not count is removed");
   std::set<std::uint64_t> tasks = tasks_of(results);
   tasks.insert(ended.task);
   require(tasks_of(after) == tasks, "what counted counts, and what was added");

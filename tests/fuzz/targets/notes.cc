@@ -40,7 +40,7 @@ void notes(std::string_view input) {
   const auto notes = box->take();
   require(notes.size() <= sent, "no note is made up");
   for (const AdapterNote& note : notes) {
-    require(note.pid == getpid(), "the kernel says who sent it");
+    require(note.pid == getpid(), "the kernel names the sender");
     require(note.adapter.size() + note.text.size() <= 2048, "notes are bounded");
     require(note.adapter.find('\n') == std::string::npos, "the first line names the adapter");
     require(!to_string(note).empty(), "a note has words");

@@ -1,4 +1,4 @@
-"""Case 16: the asyncio loop runs in a thread, which is not in the forked child (django/asgiref#194)."""
+"""Case 16: the asyncio loop runs in a thread that does not exist in the forked child (django/asgiref#194)."""
 
 import asyncio
 import multiprocessing

@@ -1,5 +1,5 @@
 /* A child destroys a condition variable that a thread of its parent waits for: pthread_cond_destroy() waits until that
- * has gone on, which it never does here. */
+ * thread goes on, which never happens here. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>

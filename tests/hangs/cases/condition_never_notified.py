@@ -7,7 +7,7 @@ condition = threading.Condition()
 
 def produce() -> None:
     with condition:
-        pass  # found nothing to produce, and forgot to say so
+        pass  # found nothing to produce, and forgot to notify
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A dataset asks an executor of main's, whose threads are not there in the workers of a DataLoader."""
+"""A dataset uses an executor of main's, whose threads do not exist in the workers of a DataLoader."""
 
 from concurrent.futures import ThreadPoolExecutor
 

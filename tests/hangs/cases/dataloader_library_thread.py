@@ -1,4 +1,4 @@
-"""A library reads through a thread of its own, which is not there in the workers of a DataLoader (fsspec/gcsfs#379,
+"""A library reads through a thread of its own, which does not exist in the workers of a DataLoader (fsspec/gcsfs#379,
 s3fs#369): they take the library's lock, which that thread held when they were forked.
 """
 

@@ -1,4 +1,4 @@
-"""One rank has a batch more than the other: its backward waits for gradients that never come (pytorch#33148)."""
+"""One rank has one batch more than the other: its backward waits for gradients that never come (pytorch#33148)."""
 
 import socket
 

@@ -1,4 +1,4 @@
-# Two processes open two FIFOs, each the other one first.
+# Two processes open two FIFOs, in opposite order.
 folder=$(mktemp -d)
 mkfifo "$folder/there" "$folder/back"
 (

@@ -15,7 +15,7 @@ def work(answer: multiprocessing.connection.Connection) -> None:
 
 
 def main() -> None:
-    os.chdir(os.path.dirname(__file__))  # the forkserver looks for modules here, not beside us
+    os.chdir(os.path.dirname(__file__))  # the forkserver looks for modules here, not next to this file
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["forkserver_warm"])
     # Not a queue: its semaphores would be left behind when a test kills what hangs.

@@ -1,4 +1,4 @@
-"""Case 23: another thread imports a slow module at the moment of fork, the child imports it, too (SCons#2050)."""
+"""Case 23: another thread imports a slow module at the moment of fork, the child imports it too (SCons#2050)."""
 
 import multiprocessing
 import threading

@@ -1,4 +1,4 @@
-"""A thread is waited for by the holder of a lock that it needs."""
+"""The holder of a lock joins a thread that needs the lock."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""A child sends more than its message queue holds, and is waited for before anything is received."""
+"""A child sends more than its message queue holds; its parent joins it before it receives anything."""
 
 import ctypes
 import multiprocessing

@@ -1,4 +1,4 @@
-/* Another thread holds a mutex at the moment of fork; the child locks it, beside a thread of its own that works. */
+/* Another thread holds a mutex at the moment of fork; the child locks it, while another of its threads works. */
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>

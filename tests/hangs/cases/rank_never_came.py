@@ -1,4 +1,4 @@
-"""The group is said to have three ranks, and only two are started (pytorch#106365)."""
+"""The group expects three ranks, and only two are started (pytorch#106365)."""
 
 import socket
 

@@ -1,4 +1,4 @@
-# A shell waits by the signal of a child's end; the child waits for a lock that it has locked itself.
+# A shell waits for the signal of a child's end; the child waits for a lock that it holds itself.
 python3 -c '
 import threading
 lock = threading.Lock()

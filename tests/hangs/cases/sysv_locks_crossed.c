@@ -1,4 +1,4 @@
-// Two processes take two locks made of System V semaphores, each the other one first.
+// Two processes take two locks made of System V semaphores, in opposite order.
 #include <stdio.h>
 #include <sys/sem.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// The parent waits for a reply of a child, which waits for a request of another type than it was sent.
+// The parent waits for a reply of a child, which waits for another type of request than it is sent.
 #include <stdio.h>
 #include <sys/msg.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-"""Two processes at the ends of a connection, and each waits for what the other has to say."""
+"""Two processes at the ends of a connection each wait for a message of the other."""
 
 import multiprocessing
 import socket

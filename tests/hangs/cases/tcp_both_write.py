@@ -1,4 +1,4 @@
-"""Two processes at the ends of a connection that both send more than it holds before they read (IPv6)."""
+"""Two processes at the ends of a connection both send more than it holds before they read (IPv6)."""
 
 import multiprocessing
 import socket

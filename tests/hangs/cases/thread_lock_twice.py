@@ -1,4 +1,4 @@
-"""A function that holds a lock calls another that takes it, too."""
+"""A function that holds a lock calls another one that takes it too."""
 
 import threading
 

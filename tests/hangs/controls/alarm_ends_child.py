@@ -1,4 +1,4 @@
-"""A child limits its own time by alarm(), whose signal it does not catch, and waits in vain; its parent joins it."""
+"""A child limits its own time by alarm(), whose signal it does not catch, and waits; its parent joins it."""
 
 import os
 import signal

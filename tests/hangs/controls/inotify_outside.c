@@ -1,4 +1,4 @@
-/* Waits until a process outside creates a file in the folder that it is given. */
+/* Waits until a process outside creates a file in the given folder. */
 #include <stdio.h>
 #include <sys/inotify.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-"""Ranks of MPI that do nothing but send each other the same messages, for some seconds, and then are done."""
+"""Ranks of MPI that do nothing but send each other the same messages, for some seconds, and then end."""
 
 import os
 import sys

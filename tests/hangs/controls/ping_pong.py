@@ -1,4 +1,4 @@
-"""Two processes pass a byte to and fro as fast as they can: each waits for the other nearly always."""
+"""Two processes pass a byte to and fro as fast as they can: each nearly always waits for the other."""
 
 import multiprocessing
 import sys

@@ -1,4 +1,4 @@
-# Process.wait waits for a child that takes its time to write to a pipe, which a thread reads meanwhile.
+# Process.wait waits for a child that takes its time to write to a pipe, which a thread reads.
 seconds = ARGV[0].to_f
 input, output = IO.pipe
 child = fork do

@@ -1,4 +1,4 @@
-# A shell waits, by the signal of its end, for a child that takes its time, and a sort for its input.
+# A shell waits, by the signal of its end, for a slow child, and a sort for its input.
 seconds=$1
 sleep "$seconds" &
 wait

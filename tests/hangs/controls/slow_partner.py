@@ -60,7 +60,7 @@ def queue(seconds: float) -> None:
 
 
 def semaphore(seconds: float) -> None:
-    """Whose permits a child has all, and returns in the end."""
+    """A child has all its permits, and returns them in the end."""
     permits = context.Semaphore(1)
     permits.acquire()
 

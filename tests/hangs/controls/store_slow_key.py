@@ -1,4 +1,4 @@
-"""A key of torch.distributed's store that is set late: whoever waits for it is right to do so."""
+"""A key of torch.distributed's store that is set late: waiting for it is right."""
 
 import socket
 import sys
