@@ -314,7 +314,7 @@ def test_files_of_others_are_left_alone(run_mprun: RunCommand, tmp_path: Path) -
     assert (tmp_path / "other" / "logs" / "mine.txt").exists()
 
 
-def test_secrets_are_found_again(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_secrets_come_from_spec_or_environment(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
     """From the unchanged spec, or else from mprun's environment; the run directory has none of them."""
     script = """
 import os

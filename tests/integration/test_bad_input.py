@@ -99,7 +99,7 @@ def test_a_key_twice(run_job: RunCommand, tmp_path: Path) -> None:
     check_refused(run_job(tmp_path / "twice.json"), r"twice\.json:3", "seed")
 
 
-def test_bytes_that_are_no_text(run_job: RunCommand, tmp_path: Path) -> None:
+def test_bytes_that_are_not_text(run_job: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "bytes.json").write_bytes(b'{"script": "\xff\xfe"}')
     check_refused(run_job(tmp_path / "bytes.json"), r"bytes\.json:1")
 
@@ -515,7 +515,7 @@ def safetensors(text: str, data: int) -> bytes:
     ],
     ids=str,
 )
-def test_arrays_that_cannot_be(
+def test_invalid_arrays(
     run_job: RunCommand, tmp_path: Path, inputs: dict[str, Any], patterns: list[str]
 ) -> None:
     header = "{'descr': %s, 'fortran_order': False, 'shape': %s, }"

@@ -247,7 +247,7 @@ def test_what_cannot_be_balanced(
     assert reason in run.stderr
 
 
-def test_alone_there_is_nothing_to_balance(run_job: RunCommand, tmp_path: Path) -> None:
+def test_a_run_without_shards_has_nothing_to_balance(run_job: RunCommand, tmp_path: Path) -> None:
     run_job(SPEC, output=False, scripts=SCRIPTS).check()
     assert len(results(tmp_path / "all")) == TASKS and not (tmp_path / "all/blocks").exists()
 

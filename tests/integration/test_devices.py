@@ -80,7 +80,7 @@ def test_no_device_of_that_number(run_job: RunCommand, tmp_path: Path) -> None:
 
 
 def test_no_device_visible(run_job: RunCommand, tmp_path: Path) -> None:
-    """The caller of mprun may have hidden them; the message says so."""
+    """The caller of mprun may have hidden them; the message mentions it."""
     around = make_devices(tmp_path / "dev", "nvidia0")
     around["CUDA_VISIBLE_DEVICES"] = "-1"
     run = run_job(job("cuda", "spawn"), scripts=FILES, env=around).check(2)
@@ -88,7 +88,7 @@ def test_no_device_visible(run_job: RunCommand, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
-def test_devices_go_round(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
+def test_devices_are_assigned_in_turn(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
     """Each worker sees one device, its own, and gets its index."""
     around = make_devices(tmp_path / "dev", "nvidia0", "nvidia1", "nvidia10", "nvidiactl")
     run = run_job(job("cuda", start_method, 4), scripts=FILES, env=around)
@@ -128,7 +128,7 @@ def test_devices_of_ranks_and_commands(run_job: RunCommand, tmp_path: Path) -> N
     ).check()
 
 
-def test_the_cpu_sees_what_it_saw(run_job: RunCommand, start_method: str) -> None:
+def test_what_workers_on_the_cpu_see(run_job: RunCommand, start_method: str) -> None:
     """Without a device nothing is hidden or added, except that forked workers have only the CPU."""
     run = run_job(job("cpu", start_method), scripts=FILES, env={"CUDA_VISIBLE_DEVICES": "5"})
     seen = ["", "", None, None] if start_method == "fork" else ["5", None, None, None]

@@ -282,7 +282,7 @@ def test_a_program_without_the_adapters(run_mprun: RunCommand, tmp_path: Path) -
     assert report(run_mprun("doctor", "--json", "--", program).check())["programs"] == []
 
 
-def test_an_mprun_inside_keeps_its_notes(run_mprun: RunCommand, mprun: Path, forks: Path) -> None:
+def test_an_inner_mprun_keeps_its_notes(run_mprun: RunCommand, mprun: Path, forks: Path) -> None:
     """Processes that the inner mprun starts cause no warning."""
     run = run_mprun("doctor", "--", mprun, "--", forks).check(5)
     assert "warning" not in run.stderr
@@ -414,7 +414,7 @@ def test_what_cannot_be_examined(
     assert "mprun doctor:" not in run.stdout + run.stderr
 
 
-def test_json_is_the_doctors(run_mprun: RunCommand) -> None:
+def test_json_is_refused_elsewhere(run_mprun: RunCommand) -> None:
     for words in (["--json", "--", "true"], ["check", "--json", "job.json"], ["--json", "x.py"]):
         run = run_mprun(*words).check(2)
         assert "--json is only valid with `mprun doctor` or `mprun inspect`" in run.stderr

@@ -91,7 +91,7 @@ def test_a_function_by_name(run_mprun: RunCommand, tmp_path: Path) -> None:
         ("", [], "needs a SCRIPT.py"),
     ],
 )
-def test_what_is_refused_by_init(
+def test_what_init_refuses(
     text: str, words: list[str], message: str, run_mprun: RunCommand, tmp_path: Path
 ) -> None:
     (tmp_path / "job.py").write_text(text, encoding="utf-8")

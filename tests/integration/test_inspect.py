@@ -335,9 +335,9 @@ def test_another_users_process(
     if os.geteuid() != 0:
         pytest.skip("only root can run as another user")
     pid = start_victim(lock_cycle).pid
-    program = _for_everybody(mprun)
+    program = _public_copy(mprun)
     try:
-        done = _as_nobody([program, "inspect", str(pid)])
+        done = _as_other_user([program, "inspect", str(pid)])
     finally:
         shutil.rmtree(program.parent)
     assert done.returncode == 2
@@ -348,7 +348,7 @@ def test_another_users_process(
 def test_an_unprivileged_user_proves_as_well(mprun: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the other tests show it")
-    program = _for_everybody(mprun)
+    program = _public_copy(mprun)
     # A shell is the parent, so that it can be read; it inspects until there is something to report.
     script = f"""
         {MPRUN_PYTHON} -c 'import os; os.read(os.pipe()[0], 1)' & pid=$!
@@ -360,7 +360,7 @@ def test_an_unprivileged_user_proves_as_well(mprun: Path) -> None:
         kill $pid
     """
     try:
-        done = _as_nobody(["sh", "-c", script])
+        done = _as_other_user(["sh", "-c", script])
     finally:
         shutil.rmtree(program.parent)
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -370,7 +370,7 @@ def test_an_unprivileged_user_proves_as_well(mprun: Path) -> None:
         assert done.stdout.startswith("deadlock:"), done
 
 
-def _for_everybody(program: Path) -> Path:
+def _public_copy(program: Path) -> Path:
     """A copy that every user may run, in a folder that every user may write."""
     made = subprocess.run(
         ["mktemp", "-d", "/tmp/mprun-inspect-XXXXXX"], check=True, capture_output=True, text=True
@@ -383,7 +383,7 @@ def _for_everybody(program: Path) -> Path:
     return copy
 
 
-def _as_nobody(argv: list[str | Path]) -> subprocess.CompletedProcess[str]:
+def _as_other_user(argv: list[str | Path]) -> subprocess.CompletedProcess[str]:
     """Runs a command as a user with no rights."""
     return subprocess.run(
         argv, user=65534, group=65534, extra_groups=[], cwd="/", capture_output=True, text=True,
@@ -445,7 +445,7 @@ def work(_):
     assert job.wait().returncode == 130
 
 
-def test_usr1_is_a_programs_own(start_mprun: StartCommand, tmp_path: Path) -> None:
+def test_usr1_is_left_to_a_program(start_mprun: StartCommand, tmp_path: Path) -> None:
     script = tmp_path / "takes.py"
     script.write_text(
         "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"

@@ -163,8 +163,8 @@ def compare_field(path: str, field: Field, value: Mapping[str, Any]) -> Iterator
         yield f"{path}: types {sorted(field.types)}, in the schema {sorted(types)}"
     listed = value["default"] if isinstance(value.get("default"), list) else []
     default = str(value["default"]) if "default" in value and not listed else None
-    if untold := [word for word in listed if word not in field.text]:
-        yield f"{path}: does not give the defaults {untold}"
+    if missing := [word for word in listed if word not in field.text]:
+        yield f"{path}: does not give the defaults {missing}"
     if field.default != default:
         yield f"{path}: default {field.default!r}, in the schema {default!r}"
     alternatives = alternatives_of_property(value)

@@ -113,7 +113,7 @@ def test_a_line_of_the_table(call: str, instead: str, run_mprun: RunCommand, tmp
         return
     if call[0].islower() and not call.startswith("get_context"):
         expected: Any = sorted(other.stdout.splitlines(keepends=True))
-        if fails:  # what failed has printed, too, but has no value
+        if fails:  # what failed has printed too, but has no value
             expected = [line for line in expected if line != "got 2\n"]
             assert other.returncode != 0
     else:

@@ -389,12 +389,12 @@ def test_100_000_tasks(browser: Browser, make_page: MakePage) -> None:
 
 
 @pytest.mark.parametrize("width", [400, 1280])
-def test_nothing_sticks_out(browser: Browser, page: Path, width: int) -> None:
+def test_no_element_overflows(browser: Browser, page: Path, width: int) -> None:
     browser.open(page, width=width)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_what_is_operated_has_a_name(browser: Browser, page: Path) -> None:
+def test_every_control_has_a_name(browser: Browser, page: Path) -> None:
     """As a screen reader has it."""
     browser.open(page)
     nodes = browser.ask("Accessibility.getFullAXTree")["nodes"]

@@ -343,7 +343,7 @@ def test_the_library_shows_only_its_own(mprun: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Told:
+class History:
     """What a run of the program `history` reported, and what it did."""
 
     notes: list[tuple[int, str]]  # the sender, according to the kernel; the text
@@ -357,7 +357,7 @@ class Told:
         return [(pid, text) for pid, text in self.notes if text.startswith("fork")]
 
 
-RunHistory = Callable[..., Told]
+RunHistory = Callable[..., History]
 
 
 @pytest.fixture(name="history")
@@ -387,7 +387,7 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
                 yield pid, text
             program.kill()
 
-        def run(steps: str, name: str = address) -> Told:
+        def run(steps: str, name: str = address) -> History:
             env = {**os.environ, "LD_PRELOAD": str(library), "MPRUN_NOTES": name}
             command = [build("history"), *steps.split()]
             with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as program:
@@ -400,7 +400,7 @@ def history_program(mprun: Path, build: Compile) -> Iterator[RunHistory]:
                         (line for line in lines if line not in words)]
             asked = [int(line[1]) for line in words if line[0] == "asked"]
             alarm = "".join("".join(line[1:]) for line in words if line[0] == "alarm")
-            return Told(notes, children, program.pid, asked, alarm)
+            return History(notes, children, program.pid, asked, alarm)
 
         yield run
 
@@ -477,12 +477,12 @@ def test_history_that_is_not_read(history: RunHistory, name: str) -> None:
     assert history("fork alarm=50 thread fork", name=name).notes == []
 
 
-def test_history_is_not_for_people(run_mprun: RunCommand, build: Compile) -> None:
+def test_history_is_not_printed(run_mprun: RunCommand, build: Compile) -> None:
     run = run_mprun("--", build("history"), "fork", "alarm=50", "fork").check()
     assert run.stderr == ""
 
 
-def test_history_of_a_job_is_not_for_people(run_job: RunCommand, start_method: str) -> None:
+def test_history_of_a_job_is_not_printed(run_job: RunCommand, start_method: str) -> None:
     script = "import os\ndef run(_):\n    os.wait() if os.fork() else os._exit(0)\n"
     spec = {"script": "job.py:run", "inputs": {"range": 4}, "start_method": start_method}
     run = run_job(spec, "-q", scripts={"job.py": script}).check()

@@ -102,7 +102,7 @@ def test_a_run_without_shards_is_left_alone(run_shards: Any, run_job: RunCommand
     run_shards(SPEC, 1, of=2, code=2)
 
 
-def test_order_of_completion_is_put_in_order(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_results_in_order_of_completion_are_sorted(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
     run_shards({**SPEC, "order": "completion", "chunk_size": 1}, 1, 2, of=2)
     path = tmp_path / "out/shards/1/results.jsonl"
     path.write_text("".join(sorted(path.read_text().splitlines(keepends=True), reverse=True)))
@@ -135,7 +135,7 @@ def test_tensors_that_fit_equal_those_of_one_machine(
     ]
 
 
-def test_files_of_single_tasks_come_along(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
+def test_files_of_single_tasks_are_merged_too(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
     spec = {**SPEC, "script": "job.py:tensors", "inputs": {"range": [0, 4]}, "output": {"tensors": "safetensors"}}
     run_shards(spec, 1, 2, of=2)
     run_mprun("merge", "out").check()

@@ -305,7 +305,7 @@ print("all came back")
 """
 
 
-def test_values_come_back_as_they_went_in(run_python: RunPython) -> None:
+def test_values_are_returned_unchanged(run_python: RunPython) -> None:
     assert run_python(ROUND_TRIP).check().stdout == "all came back\n"
 
 
@@ -345,7 +345,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_is_refused_with_the_reason(run_python: RunPython) -> None:
+def test_wrong_use_is_refused_with_the_reason(run_python: RunPython) -> None:
     program = (
         "import collections, sys, numpy, mprun\n"
         "mprun.counter('c'); mprun.counter('most').set(2**63 - 1); mprun.barrier('two', 2)\n"

@@ -20,7 +20,7 @@ DDP = ROOT / "configs/examples/ddp/job.json"
 
 
 @pytest.mark.parametrize("spec", ["job.json", "logits.json"])
-def test_an_array_of_four_shards_is_one_machine_bit_for_bit(
+def test_four_shards_of_an_array_equal_one_machine_bit_for_bit(
     spec: str, cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
 ) -> None:
     """job.json has its digests in the results; logits.json gathers tensors."""

@@ -1,4 +1,4 @@
-"""Case 15: the thread of a ThreadPoolExecutor that the parent has used does not exist in the child (more-executors#140)."""
+"""Case 15: the thread of a ThreadPoolExecutor, used by the parent, is not in the child (more-executors#140)."""
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
