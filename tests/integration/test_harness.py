@@ -99,7 +99,7 @@ def test_signals_reach_mprun(fake: harness.Runner) -> None:
     assert running.wait(10).returncode == -signal.SIGTERM
 
 
-def test_unused_shared_memory_is_told_from_used(
+def test_unused_shared_memory_is_distinguished_from_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(harness, "SHARED_MEMORY", tmp_path)

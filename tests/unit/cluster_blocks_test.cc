@@ -45,7 +45,7 @@ TEST(Blocks, NamesAreReadBack) {
     EXPECT_FALSE(parse_block_name(wrong)) << wrong;
 }
 
-TEST(Heartbeats, StopByTheClockOfWhoLooks) {
+TEST(Heartbeats, StopByTheClockOfTheObserver) {
   Heartbeats heartbeats(60 * kNanosPerSecond);
   const auto at = [](int seconds) { return seconds * kNanosPerSecond; };
   EXPECT_FALSE(heartbeats.has_stopped(3, "7 1\n", at(1000)));

@@ -55,7 +55,7 @@ class RecordUsageTest : public ::testing::Test {
   return {number, 100 + number, WorkerState::kBusy, {}, 0, cpu, 0, memory};
 }
 
-TEST_F(RecordUsageTest, ALineHoldsWhoHasAProcess) {
+TEST_F(RecordUsageTest, ALineHoldsTheWorkersThatHaveAProcess) {
   UsageWriter writer(path());
   EXPECT_FALSE(std::filesystem::exists(path()));
   WorkerView absent = worker(1, 7, 0);

@@ -44,7 +44,7 @@ TEST_F(SuspectTest, IsTriedAloneByTheNextWorker) {
   EXPECT_EQ(all<action::EndTask>(actions)[0].task.task, 0U);
 }
 
-TEST_F(SuspectTest, IsTakenByWhoeverIsIdleFirst) {
+TEST_F(SuspectTest, IsTakenByTheFirstIdleWorker) {
   begin(1);
   driver_->send(event::WorkerGone{0, true});  // its place is not filled yet
   for (const int left : {3, 2, 1}) {

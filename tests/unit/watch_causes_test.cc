@@ -17,7 +17,7 @@ constexpr pid_t kOne = 4'194'001, kTwo = 4'194'002, kThree = 4'194'003;
 constexpr std::uint64_t kLock = 0x5000, kOtherLock = 0x6000;
 const std::string kLib = "/usr/lib/python3.11/";
 
-TEST(Causes, SayWhoCouldActWhereNoRuleIsSure) {
+TEST(Causes, NameWhatCouldActWhereNoRuleIsSure) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
   const HangCause cause = evidence.of_hang();

@@ -14,7 +14,7 @@ constexpr const char* kLoaderWorker = "/usr/lib/python3/dist-packages/torch/util
 const PythonFrame kSelecting{"/usr/lib/python3.11/selectors.py", 415, "_PollLikeSelector.select"};
 const PythonFrame kGetting{"/usr/lib/python3.11/multiprocessing/queues.py", 113, "Queue.get"};
 
-TEST(LibraryWaits, KnowsWhoLooksAroundNowAndThen) {
+TEST(LibraryWaits, KnowsWaitsThatLookAroundNowAndThen) {
   const LibraryPoll* loader =
       find_library_poll({kSelecting, kGetting, {kLoader, 1120, kTryGetData}, {"train.py", 3, "main"}});
   ASSERT_NE(loader, nullptr);

@@ -32,7 +32,7 @@ FakeProc chain() {
   return proc;
 }
 
-TEST(MainThreads, OfAllWhoWaitWithoutALimitCannotReturn) {
+TEST(MainThreads, OfAllProcessesThatWaitWithoutALimitCannotReturn) {
   FakeProc proc = chain();
   EXPECT_THAT(cannot_return(&proc), ElementsAre(kRoot, kMiddle, kStuck));
 }
@@ -84,7 +84,7 @@ TEST(MainThreads, ThatHaveEndedLeaveTheirProcessToTheOthers) {
   EXPECT_THAT(cannot_return(&proc), ElementsAre(kStuck));
 }
 
-TEST(MainThreads, ThatWaitForAnOrphanedLockAndWhoWaitsForThem) {
+TEST(MainThreads, ThatWaitForAnOrphanedLockAndThoseThatWaitForThem) {
   FakeProc proc = chain();
   proc.processes.erase(kStuck);
   proc.processes[kMiddle].waits_for_mutex(kMiddle, 0x5000, 999);

@@ -53,7 +53,7 @@ TEST(OrphanCauses, KnowsALockThatWasHeldAtFork) {
 }
 
 // The owner may as well have been a thread of the child.
-TEST(OrphanCauses, DoNotSayThatALockWasHeldByWhoHasEnded) {
+TEST(OrphanCauses, DoNotBlameTheForkForALockOfAnEndedThread) {
   CauseEvidence evidence;
   fork_it(&evidence);
   evidence.proc.processes[kParent].threads.erase(kOwner);

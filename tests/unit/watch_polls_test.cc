@@ -55,7 +55,7 @@ TEST(PollMeter, KnowsAPollAfterThreeWakeUps) {
   EXPECT_THAT(meter.polls(), ElementsAre(10)) << "it stays one while it rests";
 }
 
-TEST(PollMeter, KnowsNoPollOfWhoRests) {
+TEST(PollMeter, KnowsNoPollOfAThreadThatRests) {
   EXPECT_THAT(polls_after_four_looks(3, [](int, ThreadSample*) {}), ElementsAre(10));
   EXPECT_THAT(polls_after_four_looks(1, [](int, ThreadSample*) {}), ElementsAre(10));
   EXPECT_THAT(polls_after_four_looks(0, [](int, ThreadSample*) {}), IsEmpty());
@@ -71,7 +71,7 @@ TEST(PollMeter, KnowsNoPollOfSemaphoresAndMessageQueues) {
   }
 }
 
-TEST(PollMeter, KnowsNoPollOfWhoDoesSomethingElse) {
+TEST(PollMeter, KnowsNoPollOfAThreadThatDoesSomethingElse) {
   const auto with = [](const auto& change) {
     return polls_after_four_looks(9, [&change](int look, ThreadSample* thread) {
       if (look == 3) change(thread);
@@ -87,7 +87,7 @@ TEST(PollMeter, KnowsNoPollOfWhoDoesSomethingElse) {
 }
 
 // It returns to its earlier place: the count starts again.
-TEST(PollMeter, ForgetsWhoWasElsewhere) {
+TEST(PollMeter, ForgetsThreadsThatWereElsewhere) {
   EXPECT_THAT(polls_after_four_looks(9,
                                      [](int look, ThreadSample* thread) {
                                        if (look == 1) thread->call.running = true;
@@ -96,7 +96,7 @@ TEST(PollMeter, ForgetsWhoWasElsewhere) {
 }
 
 // Something has woken it up: it may continue with what it received. The same holds for one that slept.
-TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimitOrForNothing) {
+TEST(PollMeter, KnowsNoPollOfAThreadThatWaitsWithoutALimitOrForNothing) {
   const std::uint64_t for_ever = ~std::uint64_t{0};
   const auto in_call = [](std::int64_t number, std::array<std::uint64_t, 6> arguments) {
     return polls_after_four_looks(9, [&](int, ThreadSample* thread) {
@@ -122,7 +122,7 @@ TEST(PollMeter, KnowsNoPollOfWhoWaitsWithoutALimitOrForNothing) {
   EXPECT_THAT(in_call(SYS_pselect6, {0, 0, 0, 0, 0x4000}), IsEmpty());
 }
 
-TEST(PollMeter, TellsSinceWhenAllAreWhereTheyAre) {
+TEST(PollMeter, ShowsSinceWhenAllAreWhereTheyAre) {
   FakeProc proc;
   PollMeter meter(&proc);
   EXPECT_EQ(meter.since(50), 0);

@@ -383,7 +383,7 @@ TEST_F(RankImage, IsReachedByOtherRanksAlone) {
   EXPECT_EQ(wait("all_reduce", "").why_live, "any process may connect");
 }
 
-TEST_F(RankImage, IsReachedByOthersOfWhomOneHasCome) {
+TEST_F(RankImage, IsReachedByOthersOfWhichOneHasConnected) {
   const std::string own = line("0100007F:A001", "0100007F:1F90", "01", 91);
   const std::string stranger = line("0100007F:A002", "0100007F:1F90", "01", 99);
   EXPECT_EQ(wait("all_reduce", own).why_live, "");
@@ -401,7 +401,7 @@ TEST_F(RankImage, IsReachedByOtherMachinesUntilAllHaveMet) {
 }
 
 // Its own Python may be anywhere by then: gloo's listener stays open.
-TEST_F(RankImage, IsWhomARankHasConnectedTo) {
+TEST_F(RankImage, IsTheOneThatARankHasConnectedTo) {
   for (const char* name : {"stat", "status", "timers"}) {
     proc_.files[std::string("71/") + name] = proc_.files[std::string("70/") + name];
   }

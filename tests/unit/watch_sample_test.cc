@@ -107,7 +107,7 @@ TEST(Sample, IsNotWholeWithoutAThreadThatCannotBeRead) {
   EXPECT_FALSE(still_part(sample, sample));
 }
 
-TEST(StillPart, CountsWhoeverMovedAsRunning) {
+TEST(StillPart, CountsThreadsThatMovedAsRunning) {
   FakeProc proc = two_processes();
   const Sample before = sample_of(&proc);
   proc.processes[11].threads[12].runs_once();

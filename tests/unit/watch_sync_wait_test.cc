@@ -74,7 +74,7 @@ class SyncWaitTest : public testing::Test {
   std::uint64_t first_ = 0, second_ = 0, queue_ = 0;
 };
 
-TEST_F(SyncWaitTest, ProvesACycleOfLocksBesideThoseWhoRun) {
+TEST_F(SyncWaitTest, ProvesACycleOfLocksBesideRunningProcesses) {
   hold(first_, 10);
   hold(second_, 11);
   waiter(10, second_);

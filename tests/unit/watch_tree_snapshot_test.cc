@@ -105,7 +105,7 @@ TEST(TreeSnapshot, TrustsTheCountersOfAnIoUringOnlyWhereLibuvHasUsedIt) {
 }
 
 // What acts alone may wake others.
-TEST(TreeSnapshot, CountsWhoActsAloneAsAWaker) {
+TEST(TreeSnapshot, CountsWhatActsAloneAsAWaker) {
   FakeProc proc = stuck_process();
   proc.processes[10].thread(10).waits_for_child(11);
   proc.process(11, 10).catches(SIGUSR1).thread(11).waits_on(0x5000);

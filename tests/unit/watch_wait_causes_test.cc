@@ -60,7 +60,7 @@ TEST(WaitCauses, ChildSignalMissed) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child has not ended";
 }
 
-TEST(WaitCauses, QueueNotDrainedOfWhoPollsToWrite) {
+TEST(WaitCauses, QueueNotDrainedWhenPollingToWrite) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).thread(kParent).waits_for_child(kChild);
   TreeProcess& child = evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY);
@@ -146,7 +146,7 @@ TEST(WaitCauses, PipeCycleOfWritersThroughAWaitForAChild) {
   EXPECT_FALSE(cause.looks_idle);
 }
 
-TEST(WaitCauses, InputNeverClosedOfWhoPolls) {
+TEST(WaitCauses, InputNeverClosedWhenPolling) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(4, 70, O_WRONLY).thread(kParent).waits_for_child(kChild);
   polls_descriptor(&evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY), 3, POLLIN);
@@ -168,7 +168,7 @@ TEST(WaitCauses, InputNeverClosed) {
 }
 
 // Any process of the tree could open the FIFO, and yet the parent may have nothing to do with it.
-TEST(WaitCauses, OfAFifoBlameOnlyWhoHasItOpen) {
+TEST(WaitCauses, OfAFifoBlameOnlyProcessesThatHaveItOpen) {
   const std::string fifo = "/tmp/its/fifo";
   for (const bool writes : {false, true}) {
     CauseEvidence evidence;
@@ -333,7 +333,7 @@ TEST(WaitCauses, AreNotFoundBesideTheChain) {
   EXPECT_EQ(evidence.of_hang().id, "pipe-cycle");
 }
 
-TEST(WaitCauses, TheLastRuleSaysWhoCouldAct) {
+TEST(WaitCauses, TheLastRuleNamesWhatCouldAct) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
   evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);

@@ -319,7 +319,7 @@ TEST(TcpWait, ToWriteIsEndedByReadersAtTheOtherEnd) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-TEST(TcpWait, ForWhoHasNotAcceptedEndsWithTheListener) {
+TEST(TcpWait, OfAnUnacceptedConnectionEndsWithTheListener) {
   FakeProc proc;
   proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});
   proc.process(11).socket(4, 72).thread(11).waits_on(0x5000);
@@ -365,7 +365,7 @@ FakeProc eventfd_reader() {
   return proc;
 }
 
-TEST(EventfdWait, IsEndedByWhoeverHasIt) {
+TEST(EventfdWait, IsEndedByAnyProcessThatHasIt) {
   FakeProc proc = eventfd_reader();
   EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kEventfd);
   EXPECT_TRUE(judged(&proc).is_stuck(10));

@@ -35,7 +35,7 @@ TreeBoundary nobody_connects() {
   return boundary;
 }
 
-TEST(FifoWait, IsEndedByAnyoneOfTheTree) {
+TEST(FifoWait, IsEndedByAnyProcessOfTheTree) {
   FakeProc proc = fifo_opener();
   proc.process(12).thread(12).waits_on(0x5000);
   const Judged all = judged(&proc);

@@ -67,7 +67,7 @@ TEST(Futex, OfAnotherLibraryHasNoOwner) {
 }
 
 // clone(CLONE_VM): one space of futexes, whichever is the parent of which.
-TEST(Futex, IsEndedByWhoeverSharesTheMemory) {
+TEST(Futex, IsEndedByAnyProcessThatSharesTheMemory) {
   for (const pid_t parent : {10, 1}) {
     FakeProc proc;
     proc.process(10).thread(10).waits_on(0x5000);
@@ -89,7 +89,7 @@ TEST(Futex, MayBeEndedByProcessesThatMightShareTheMemory) {
 }
 
 // While it runs, its size changes between two looks.
-TEST(Futex, IsEndedByWhoeverSharesTheMemoryAndRuns) {
+TEST(Futex, IsEndedByAProcessThatSharesTheMemoryAndRuns) {
   FakeProc proc;
   proc.process(10).thread(10).waits_on(0x5000);
   proc.process(11).thread(11).waits_on(0x6000);
@@ -142,7 +142,7 @@ FakeProc shared_page(const std::string& path = "/dev/zero (deleted)") {
   return proc;
 }
 
-TEST(SharedFutex, IsEndedByWhoeverMapsTheSameFile) {
+TEST(SharedFutex, IsEndedByAnyProcessThatMapsTheSameFile) {
   FakeProc proc = shared_page();
   Judged all = judged(&proc);
   EXPECT_EQ(all.waits.at(10).kind, WaitKind::kSharedFutex);
@@ -164,7 +164,7 @@ TEST(SharedFutex, WithInheritanceOfPriorityIsLive) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
-TEST(SharedFutex, IsLiveIfSomebodysMappingsCannotBeRead) {
+TEST(SharedFutex, IsLiveIfMappingsOfAProcessCannotBeRead) {
   FakeProc proc = shared_page();
   proc.process(13).thread(13).waits_on(0x5000);
   proc.processes[13].maps.clear();

@@ -32,7 +32,7 @@ TreeProcess& watch_by_epoll(FakeProc* proc, const std::string& lines) {
   return process;
 }
 
-TEST(PollWait, IsEndedByAnyoneAtTheOtherEnds) {
+TEST(PollWait, IsEndedByAnyProcessAtTheOtherEnds) {
   FakeProc proc = poller();
   Judged all = judged(&proc);
   EXPECT_EQ(all.waits.at(10).kind, WaitKind::kPoll);
@@ -202,7 +202,7 @@ TEST(EpollWait, IsLiveIfANumberMeansAnotherFileNow) {
 }
 
 // All eventfds share one inode: the one in the set may be any of them.
-TEST(EpollWait, ForAnEventfdMayBeEndedByWhoeverHasOne) {
+TEST(EpollWait, ForAnEventfdMayBeEndedByAnyProcessThatHasOne) {
   FakeProc proc;
   watch_by_epoll(&proc, "tfd: 3 events: 19 data: 3 pos:0 ino:2 sdev:f\n").eventfd(3, 5);
   EXPECT_TRUE(judged(&proc).is_deadlock);

@@ -209,7 +209,7 @@ TEST(Wait, ForAFileLockIsLiveIfItsHolderIsNotOfTheTree) {
 }
 
 // The lock belongs to an open file that 12 has too.
-TEST(Wait, ForAFileLockMayEndByAnyoneWithTheFile) {
+TEST(Wait, ForAFileLockMayEndByAnyProcessWithTheFile) {
   FakeProc proc = lock_cycle();
   proc.process(12, 10).open(9, "/tmp/a").thread(12).sleeps();
   EXPECT_FALSE(judged(&proc).is_stuck(10));
