@@ -55,6 +55,11 @@ bool is_waited_for(const Judgement& judgement) {
   });
 }
 
+// When to look again after work that began at `began` on our CPU clock. A crowded machine makes it no more expensive.
+Nanos pause_after_polls(Nanos began) {
+  return std::clamp((read_clock(CLOCK_THREAD_CPUTIME_ID) - began) * kPollLookShare, kPollLookEvery, kLatestPollLook);
+}
+
 bool any_thread_runs(const Sample& sample) {
   return std::any_of(sample.threads.begin(), sample.threads.end(),
                      [](const ThreadSample& thread) { return thread.call.running && thread.state != 'Z'; });
@@ -351,13 +356,14 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   if (now < next_poll_look_) return std::nullopt;
   next_poll_look_ = now + kPollLookEvery;
   if (activity_.load() > kMostLoadOfPolls) return std::nullopt;
+  const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
   auto sample = sample_at_rest();
   polls_.take(*sample, now);
   const Nanos since = polls_.since(now);
-  next_poll_look_ = now + std::clamp((monotonic_now() - now) * kPollLookShare, kPollLookEvery, kLatestPollLook);
+  next_poll_look_ = now + pause_after_polls(began);
   const auto part = still_part(std::exchange(poll_sample_, *sample), *sample);
   const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
-  if (!is_early || !part) return std::nullopt;
+  if (!is_early || !part || since == told_polls_) return std::nullopt;
   PollState state{since, polls_.polls(), {}};
   for (const ThreadSample& thread : part->threads) {
     if (thread.moved && state.polls.count(thread.tid) == 0) state.ran.insert(thread.tid);
@@ -366,7 +372,9 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   judged_polls_ = state;
   auto proof =
       judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), std::move(state.polls));
+  next_poll_look_ = now + pause_after_polls(began);
   if (!proof) return std::nullopt;
+  told_polls_ = since;
   proof->is_early = true;
   proof->last_moved = since;
   return proof;

@@ -139,6 +139,7 @@ ALL = [
     Control("poll_decides.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("deadline",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("begin",), stall=OUTSIDE_SECONDS),
+    Control("poll_decides.c", seconds=8, stall=OUTSIDE_SECONDS),
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),

@@ -26,6 +26,9 @@
 
 namespace mprun {
 
+/// The mappings of a process that runs Python, which shows whether a poll gets nowhere.
+inline constexpr const char* kMapsOfPython = "400000-500000 r-xp 00000000 fe:00 42 /usr/bin/python3.11\n";
+
 /// One thread: blocked in pause() unless set otherwise.
 class TreeThread {
  public:

@@ -27,10 +27,17 @@ ThreadSample polling_thread(std::uint64_t runs, pid_t tid = 10) {
   return thread;
 }
 
+/// Of process 10.
+FakeProc proc_with_python() {
+  FakeProc proc;
+  proc.process(10).maps = kMapsOfPython;
+  return proc;
+}
+
 /// Four looks, in each of which `change` modifies a thread that ran `runs_between` times since the last.
 template <typename Change>
 std::set<pid_t> polls_after_four_looks(std::uint64_t runs_between, const Change& change) {
-  FakeProc proc;
+  FakeProc proc = proc_with_python();
   PollMeter meter(&proc);
   for (int look = 0; look < 4; ++look) {
     ThreadSample thread = polling_thread(7 + static_cast<std::uint64_t>(look) * runs_between);
@@ -41,7 +48,7 @@ std::set<pid_t> polls_after_four_looks(std::uint64_t runs_between, const Change&
 }
 
 TEST(PollMeter, KnowsAPollAfterThreeWakeUps) {
-  FakeProc proc;
+  FakeProc proc = proc_with_python();
   PollMeter meter(&proc);
   meter.take({{polling_thread(7)}}, 100);
   EXPECT_THAT(meter.polls(), IsEmpty());
@@ -59,6 +66,17 @@ TEST(PollMeter, KnowsNoPollOfAThreadThatRests) {
   EXPECT_THAT(polls_after_four_looks(3, [](int, ThreadSample*) {}), ElementsAre(10));
   EXPECT_THAT(polls_after_four_looks(1, [](int, ThreadSample*) {}), ElementsAre(10));
   EXPECT_THAT(polls_after_four_looks(0, [](int, ThreadSample*) {}), IsEmpty());
+}
+
+// A loop in C may count its looks.
+TEST(PollMeter, KnowsNoPollWithoutPython) {
+  FakeProc proc;
+  proc.process(10).maps = "400000-500000 r-xp 00000000 fe:00 42 /usr/bin/program\n";
+  PollMeter meter(&proc);
+  for (int look = 0; look < 9; ++look) {
+    meter.take({{polling_thread(7 + 3 * static_cast<std::uint64_t>(look))}}, 100 + look);
+  }
+  EXPECT_THAT(meter.polls(), IsEmpty());
 }
 
 TEST(PollMeter, KnowsNoPollOfSemaphoresAndMessageQueues) {
@@ -123,7 +141,7 @@ TEST(PollMeter, KnowsNoPollOfAThreadThatWaitsWithoutALimitOrForNothing) {
 }
 
 TEST(PollMeter, ShowsSinceWhenAllAreWhereTheyAre) {
-  FakeProc proc;
+  FakeProc proc = proc_with_python();
   PollMeter meter(&proc);
   EXPECT_EQ(meter.since(50), 0);
   meter.take({{polling_thread(7)}}, 100);

@@ -116,8 +116,8 @@ TEST(Watcher, ReportsAStallThatWouldBeProvedButForAHandler) {
   }
 }
 
-/// The early report on `proc` within half a minute, with a minute as the limit of a stall. It starts now: looks at
-/// polls are as far apart as they are late.
+/// The early report on `proc` within half a minute, with a minute as the limit of a stall. It starts now, for the
+/// time limits of the threads.
 template <typename Action>
 std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look) {
   Watcher watcher(
@@ -135,6 +135,7 @@ constexpr std::uint64_t kTimeLimit = 0x4000;
 /// kParent polls for its child, which waits forever.
 FakeProc polling_tree() {
   FakeProc proc = stuck_tree();
+  proc.processes[kParent].maps = kMapsOfPython;
   proc.processes[kParent].put(kTimeLimit, timespec{0, 100'000'000});
   proc.processes[kParent].thread(kParent).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
   return proc;
@@ -160,6 +161,7 @@ TEST(Watcher, ReportsATreeThatOnlyPollsEarly) {
 FakeProc tree_with_polling_child() {
   FakeProc proc = stuck_tree();
   proc.processes[kParent].thread(kParent + 100).sleeps();
+  proc.processes[kChild].maps = kMapsOfPython;
   proc.processes[kChild].put(kTimeLimit, timespec{0, 100'000'000});
   proc.processes[kChild].thread(kChild).call(SYS_futex, {0x5000, FUTEX_WAIT_PRIVATE, 0, kTimeLimit});
   return proc;

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "watch/judge/time_limit.h"
+#include "watch/sample/signal_handlers.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/stacks/python_stack.h"
 
@@ -48,6 +49,15 @@ Nanos age_of_process(ProcSource* proc, pid_t pid) {
 
 }  // namespace
 
+bool PollMeter::shows_variables(pid_t pid) {
+  const auto [it, is_new] = has_python_.try_emplace(pid, false);
+  if (is_new) {
+    const auto maps = parse_maps(proc_->read(std::to_string(pid) + "/maps").value_or(""));
+    it->second = std::any_of(maps.begin(), maps.end(), [](const Mapping& one) { return is_python_module(one.path); });
+  }
+  return it->second;
+}
+
 const PythonStacks& PollMeter::python(pid_t pid) {
   const auto [it, is_new] = python_.try_emplace(pid);
   if (is_new) it->second = read_python_progress(proc_, pid);
@@ -57,7 +67,7 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
   if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0};
-  if (thread.runs - poll.runs < (poll.has_locals ? kManyRuns : kFirstRuns)) return;
+  if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.has_locals ? kManyRuns : kFirstRuns)) return;
   PythonLocals locals;
   for (const PythonThread& one : python(thread.pid).threads) {
     if (one.tid == thread.tid) locals = one.locals;
@@ -73,6 +83,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
 void PollMeter::take(const Sample& sample, Nanos now) {
   stall_.take(sample, now);
   python_.clear();
+  has_python_.clear();
   // The first process is the root of the tree, or its oldest child.
   age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
   std::set<pid_t> there;

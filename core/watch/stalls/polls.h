@@ -32,12 +32,15 @@ class PollMeter {
   };
   void follow(const ThreadSample& thread, Nanos since, Nanos now);
   [[nodiscard]] const PythonStacks& python(pid_t pid);
+  /// Only in a process with Python can it be seen that a loop counts nothing.
+  [[nodiscard]] bool shows_variables(pid_t pid);
 
   ProcSource* proc_;
   Nanos age_of_tree_ = 0;
   StallMeter stall_;
   std::map<pid_t, Poll> polls_;           ///< by thread
   std::map<pid_t, PythonStacks> python_;  ///< by process, as of the last sample
+  std::map<pid_t, bool> has_python_;      ///< the same
 };
 
 }  // namespace mprun
