@@ -9,15 +9,25 @@ from pathlib import Path
 
 import harness
 
-INTERPRETERS = {".py": harness.MPRUN_PYTHON, ".sh": "sh", ".bash": "bash", ".js": "node", ".pl": "perl", ".rb": "ruby"}
+INTERPRETERS = {
+    ".py": harness.MPRUN_PYTHON,
+    ".sh": "sh",
+    ".bash": "bash",
+    ".js": "node",
+    ".pl": "perl",
+    ".rb": "ruby",
+    ".java": "java",
+}
+# What is not everywhere, by the program that shows that it is there. To run a source, java needs the compiler.
+OPTIONAL = {".rb": "ruby", ".java": "javac"}
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 
 
 def why_not_installed(program: str) -> str:
-    """Why the program of that name cannot be run here; "" if it can. Ruby is not everywhere."""
-    is_missing = program.endswith(".rb") and shutil.which(INTERPRETERS[".rb"]) is None
-    return "ruby is not installed" if is_missing else ""
+    """Why the program of that name cannot be run here; "" if it can."""
+    needed = OPTIONAL.get("." + program.rpartition(".")[2])
+    return f"{needed} is not installed" if needed and shutil.which(needed) is None else ""
 
 
 def build(

@@ -30,6 +30,7 @@ class Control:
     other: type[Outside] = Outside
     more: tuple[str, ...] = ()  # further arguments
     seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
+    quiet: float = QUIET_SECONDS  # for how long it waits for the process outside
     stall: int = STALL_SECONDS  # above `seconds` where it stays at one place for so long
 
     @property
@@ -140,6 +141,12 @@ ALL = [
     Control("poll_decides.py", seconds=8, more=("deadline",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("begin",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.c", seconds=8, stall=OUTSIDE_SECONDS),
+    Control("java_slow_thread.java", seconds=8, more=("sleep",), stall=OUTSIDE_SECONDS),
+    Control("java_slow_thread.java", seconds=8, more=("named",), stall=OUTSIDE_SECONDS),
+    Control("java_slow_thread.java", seconds=8, more=("poll",), stall=OUTSIDE_SECONDS),
+    Control("java_slow_thread.java", seconds=8, more=("hold",), stall=OUTSIDE_SECONDS),
+    Control("java_until_told.java", outside.Terminator, ("hook",), quiet=6),
+    Control("java_until_told.java", outside.Terminator, ("handler",), quiet=6),
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),

@@ -28,6 +28,7 @@ class Started:
 
     other: controls.Outside
     running: Running
+    quiet: float
     ready_since: float | None = None  # since when it has waited for the process outside
     acted: bool = False
 
@@ -38,7 +39,7 @@ class Started:
         if self.other.acts and not self.acted:
             if self.ready_since is None and "ready" in self.running.stdout:
                 self.ready_since = time.monotonic()
-            elif self.ready_since and time.monotonic() - self.ready_since > controls.QUIET_SECONDS:
+            elif self.ready_since and time.monotonic() - self.ready_since > self.quiet:
                 self.other.act(self.running)
                 self.acted = True
         return False
@@ -55,7 +56,7 @@ def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
             other = control.other(own)
             argv = [*prefix(control), *control.argv(own, other.argument)]
             running = runner.start_plain(*argv, env=harness.library_settings(own))
-            started[control.name] = Started(other, running)
+            started[control.name] = Started(other, running, control.quiet)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             if all([one.look() for one in started.values()]):

@@ -7,10 +7,12 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import corpus
 import found
 import harness
-from compiled import CASES
+from compiled import CASES, why_not_installed
 from corpus import Case
 from harness import MPRUN_PYTHON, RunCommand, Runner
 
@@ -71,6 +73,16 @@ def test_a_spinning_process_is_named_on_a_crowded_cpu(run_mprun: RunCommand, tmp
             neighbour.wait()
     report = json.loads((tmp_path / "hang.json").read_text(encoding="utf-8"))
     assert report["cause"]["id"] == "message-never-sent", report
+
+
+@pytest.mark.skipif(why_not_installed(".java") != "", reason=why_not_installed(".java"))
+def test_a_deadlock_in_java_is_reported_soon(runner: Runner) -> None:
+    """Although the helper threads of its virtual machine never rest."""
+    running = runner.start("--on-hang", "kill", "--", "java", CASES / "java_monitor_cycle.java", output=False)
+    harness.wait_until(lambda: "cure:" in running.stderr, timeout=60, what="the report")
+    assert "(lock-cycle)" in running.stderr
+    assert running.stderr.count("mprun: stalled: ") == 1
+    running.stop()
 
 
 def test_a_context_that_cannot_end_is_reported_soon(runner: Runner) -> None:

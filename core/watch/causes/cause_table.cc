@@ -7,6 +7,7 @@ namespace {
 constexpr char kSameOrder[] = "take the locks in the same order everywhere";
 constexpr char kUnlockAlways[] =
     "unlock the mutex on every way out of the thread that locks it, or make it a robust one";
+constexpr char kNotifyAlways[] = "make sure that set, notify or put is called on every path, also after an error";
 constexpr char kForkFirst[] = "fork before other threads start, or start the process by spawn or exec";
 constexpr char kUnpickle[] =
     "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise";
@@ -79,7 +80,9 @@ constexpr CauseRule kStuckRules[] = {
      "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
      "hold a lock that it needs"},
     {kExitHandlerWaits, exit_handler_waits, "end it before, or make it a daemon: daemon=True"},
-    {kNeverNotified, never_notified, "make sure that set, notify or put is called on every path, also after an error"},
+    {kExitHandlerWaits, java_threads_left, "shut the executor down (shutdown(), close()), or make its threads daemons"},
+    {kNeverNotified, java_never_notified, kNotifyAlways},
+    {kNeverNotified, never_notified, kNotifyAlways},
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
 };

@@ -80,6 +80,8 @@ Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
     pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle,
     never_notified, no_waker;
+// java_causes.cc
+Rule java_threads_left, java_never_notified;
 // stall_causes.cc
 Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait, not_seen,
     not_proved, late_while_stopped, late_for_outside, not_in_time;

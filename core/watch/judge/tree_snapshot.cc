@@ -210,6 +210,7 @@ std::string TreeSnapshot::why_signals_may_release(const Process& process, const 
     const int signal = lowest_signal(unexpected);
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
     if (releases_nobody(signal, handler, name)) continue;
+    if (ends_jvm(signal, handler) && jvm_only_ends(proc_, process.speaker, maps(process.pid))) continue;
     const std::string& module = handler.module;
     return "catches signal " + std::to_string(signal) +
            (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
@@ -386,6 +387,12 @@ const PythonStacks& TreeSnapshot::python(pid_t pid) {
   const auto [it, is_new] = python_.try_emplace(pid);
   if (is_new) it->second = read_python_stacks(proc_, pid);
   return it->second;
+}
+
+const Jvm* TreeSnapshot::jvm(pid_t pid) {
+  const auto [it, is_new] = jvms_.try_emplace(pid);
+  if (is_new) it->second = read_jvm(proc_, pid, maps(pid));
+  return it->second ? &*it->second : nullptr;
 }
 
 const std::vector<PythonGil>& TreeSnapshot::gils(pid_t pid) {

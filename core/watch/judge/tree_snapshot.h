@@ -12,6 +12,7 @@
 #include "sync/sync_segment.h"
 #include "watch/judge/assumptions.h"
 #include "watch/sample/sample.h"
+#include "watch/stacks/jvm.h"
 #include "watch/stacks/python_stack.h"
 
 namespace mprun {
@@ -122,6 +123,8 @@ class TreeSnapshot {
   [[nodiscard]] const std::vector<FileLock>& file_locks();
   /// The Python stacks of a process; read if a thread seems to wait for a GIL, or in a library that polls.
   [[nodiscard]] const PythonStacks& python(pid_t pid);
+  /// The Java virtual machine of a process; nullptr: it has none, or that shows nothing.
+  [[nodiscard]] const Jvm* jvm(pid_t pid);
   /// The GILs that threads were found to wait for, by gils().
   [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
@@ -178,6 +181,7 @@ class TreeSnapshot {
   std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace
   std::optional<std::vector<FileLock>> locks_;
   std::map<pid_t, PythonStacks> python_;
+  std::map<pid_t, std::optional<Jvm>> jvms_;
   std::map<pid_t, std::vector<PythonGil>> gils_;
 };
 

@@ -372,9 +372,10 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (call_of(thread.call.number) == Call::kSleep) {
     if (auto wait = decode_sleep_loop(thread, snapshot)) return std::move(*wait);
   }
+  auto of_jvm = decode_jvm_thread(thread, snapshot);
   if (thread.moved) {
     if (auto wait = decode_wait_for_gil(thread, snapshot)) return std::move(*wait);
-    const bool polls = snapshot->assumptions().polls.count(thread.tid) != 0;
+    const bool polls = of_jvm || snapshot->assumptions().polls.count(thread.tid) != 0;
     if (!polls && !serves_rendezvous(thread, snapshot)) return live_wait(WaitKind::kRunning, "it runs");
   }
   const TreeSnapshot::Process* process = snapshot->process(thread.pid);
@@ -386,7 +387,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (std::string why = why_not_of_64_bits(thread, snapshot); !why.empty()) {
     return live_wait(WaitKind::kOther, std::move(why));
   }
-  Wait wait = decode_call(thread, *process, snapshot);
+  Wait wait = of_jvm ? std::move(*of_jvm) : decode_call(thread, *process, snapshot);
   if (wait.timed) {
     if (is_idle_libev(thread)) {
       wait = decode_call(*without_limit(thread), *process, snapshot);

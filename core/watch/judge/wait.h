@@ -84,6 +84,9 @@ struct Wait {
 [[nodiscard]] std::optional<std::uint32_t> slave_of_terminal(const Descriptor& descriptor);
 /// poll, select and epoll: the union of their descriptors. wait_poll.cc.
 [[nodiscard]] Wait decode_poll(const ThreadSample& thread, TreeSnapshot* snapshot);
+/// A thread that waits for the monitor of a Java object, or that the Java virtual machine runs for itself, under
+/// assumptions; nullopt: it is none. wait_jvm.cc.
+[[nodiscard]] std::optional<Wait> decode_jvm_thread(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// The prefix of the object of a wait in a call that spins; the call's name follows.
 inline constexpr std::string_view kMessagesOf = "messages, in ";
 /// Why a wait for no descriptor at all is live.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMostOfLibrary = std::size_t{1} << 20U;  // read of its tables
 constexpr int kAny = 0;
+constexpr int kWakeupOfJava = 62;  // SIGRTMAX - 2, by which it interrupts a thread whose file is closed
 
 /// A handler whose source was read: it lets no waiting thread go on.
 struct TameHandler {
@@ -35,6 +36,11 @@ constexpr std::array kTameHandlers = {
     TameHandler{"libruby-3.", SIGVTALRM, "",
                 "Ruby's thread_pthread.c: does nothing, and a program may not trap this signal (signal.c)"},
     TameHandler{"libruby.so.3.", SIGVTALRM, "", "the same, as Ruby's own build calls it"},
+    TameHandler{"libjvm.so", SIGQUIT, "", "HotSpot's src/hotspot/os/posix/signals_posix.cpp: prints all stacks"},
+    TameHandler{"libjvm.so", SIGUSR2, "", "the same file: suspends a thread to look at its stack, and resumes it"},
+    TameHandler{"libjvm.so", SIGXFSZ, "", "the same file: does nothing"},
+    TameHandler{"libnet.so", kWakeupOfJava, "", "src/java.base/linux/native/libnet/linux_close.c: does nothing"},
+    TameHandler{"libnio.so", kWakeupOfJava, "", "src/java.base/unix/native/libnio/ch/NativeThread.c: does nothing"},
     TameHandler{"bash", kAny, "termsig_sighandler", "GNU bash's sig.c: ends the shell"},
     TameHandler{"sort", kAny, "", "coreutils' src/sort.c: removes temporary files and ends"},
     TameHandler{"dd", kAny, "", "coreutils' src/dd.c: ends, or prints how far it is"},
@@ -79,6 +85,11 @@ bool releases_nobody(int signal, const SignalHandler& handler, const std::functi
     if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
     return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
   });
+}
+
+bool ends_jvm(int signal, const SignalHandler& handler) {
+  const bool asks_to_end = signal == SIGHUP || signal == SIGINT || signal == SIGTERM;
+  return asks_to_end && name_of(handler.module) == "libjvm.so";
 }
 
 bool is_python_module(std::string_view path) {

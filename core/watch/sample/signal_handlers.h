@@ -27,6 +27,10 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 [[nodiscard]] bool releases_nobody(int signal, const SignalHandler& handler,
                                    const std::function<std::string(std::uint64_t)>& name);
 
+/// True for the handler by which a Java virtual machine begins to end: shutdown hooks, if the program has any, run then
+/// (jvm_only_ends() in jvm.h).
+[[nodiscard]] bool ends_jvm(int signal, const SignalHandler& handler);
+
 /// True for CPython's own image: its program, or libpython.
 [[nodiscard]] bool is_python_module(std::string_view path);
 
