@@ -164,6 +164,7 @@ ALL = [
     Control("tcp_client.py", outside.Server),
     Control("unix_client.py", outside.UnixServer),
     Control("tcp_server_outside.py", outside.Client),
+    Control("zmq_server_outside.py", outside.ZeroMqClient, quiet=6),
     Control("event_from_handler.py", outside.Signaller),
     Control("event_from_handler.py", outside.Terminator),
     Control("handler_after_program.py", outside.Signaller),

@@ -214,6 +214,7 @@ _VARIANTS = [
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("zmq_reply_never_sent.py", STALLED, NEVER_NOTIFIED),
+    Case("zmq_ipc_reply_never_sent.py", STALLED, NO_WAKER, PROCESS_JOIN),
     Case("zmq_message_unsent.py", STALLED, NO_WAKER, rest="moving"),  # it tries to connect again and again
     Case("unix_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("queue_polled_forever.py", STALLED, ("input-never-closed",), PROCESS_JOIN, rest="moving"),

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import harness
 from harness import Running
 
 
@@ -121,6 +122,32 @@ class Client(Outside):
     def act(self, running: Running) -> None:
         with socket.create_connection(("127.0.0.1", number_announced(running))) as connection:
             connection.sendall(b"go\n")
+
+
+class ZeroMqClient(Outside):
+    """We ask a server of ZeroMQ at a path."""
+
+    acts = True
+    ASKS = """
+import sys, zmq
+socket = zmq.Context().socket(zmq.REQ)
+socket.connect(f"ipc://{sys.argv[1]}")
+socket.send(b"request")
+socket.recv()
+"""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        # A short name: the length of such a path is limited.
+        self._home = tempfile.TemporaryDirectory(prefix="mprun-test-")
+        self.argument = f"{self._home.name}/socket"
+
+    def act(self, running: Running) -> None:
+        subprocess.run([harness.MPRUN_PYTHON, "-c", self.ASKS, self.argument], check=True)
+
+    def close(self) -> None:
+        super().close()
+        self._home.cleanup()
 
 
 class Signaller(Outside):

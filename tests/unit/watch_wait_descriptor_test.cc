@@ -304,6 +304,36 @@ TEST(TcpWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
   EXPECT_FALSE(judged(&unused, boundary).is_deadlock) << "a server may be idle";
 }
 
+/// 10 waits for the answer of 11, which polls the listener at a path where 10 has connected, and the connection.
+FakeProc zeromq_at_path() {
+  FakeProc proc;
+  proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});
+  proc.process(11).socket(4, 71).socket(5, 72).map("r-xp", 9, "/usr/lib/x86_64-linux-gnu/libzmq.so.5.2.4");
+  proc.processes[11].thread(11).call(SYS_accept, {5});
+  const char* const path = "/tmp/socket";
+  proc.sockets = {{70, 71, false, "", false}, {71, 70, false, path, false}, {72, 0, true, path, false}};
+  return proc;
+}
+
+TEST(UnixWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
+  TreeBoundary boundary;
+  boundary.assumptions.nobody_connects = true;
+  FakeProc proc = zeromq_at_path();
+  EXPECT_TRUE(judged(&proc, boundary).is_deadlock);
+  EXPECT_THAT(judged(&proc, boundary).assumed, ElementsAre("a process outside may connect to process 11"));
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+  FakeProc stranger = proc;
+  stranger.processes[11].socket(6, 73);
+  stranger.sockets.push_back({73, 99, false, "/tmp/socket", false});
+  EXPECT_FALSE(judged(&stranger, boundary).is_deadlock) << "another process has connected";
+  FakeProc unused = proc;
+  unused.sockets[1].name = "/tmp/other";
+  EXPECT_FALSE(judged(&unused, boundary).is_deadlock) << "a server may be idle";
+  FakeProc other = proc;
+  other.processes[11].maps = other.processes[10].maps;
+  EXPECT_FALSE(judged(&other, boundary).is_deadlock) << "it is not ZeroMQ";
+}
+
 // Both have filled the buffers, and neither reads.
 TEST(TcpWait, ToWriteIsEndedByReadersAtTheOtherEnd) {
   FakeProc proc = tcp_connection();

@@ -105,16 +105,34 @@ bool only_zeromq_peers_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* 
          });
 }
 
+// `who`: the one who, it is assumed, does not connect.
+Wait wait_for_connections(pid_t pid, const std::string& who, TreeSnapshot* snapshot) {
+  snapshot->assume(who + " may connect to process " + std::to_string(pid));
+  Wait wait{WaitKind::kSocket, "connections", {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
 Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const bool of_ranks = snapshot->assumptions().nobody_connects && only_ranks_come(pid, listener, snapshot);
   if (!of_ranks && !(snapshot->assumptions().nobody_connects && only_zeromq_peers_come(pid, listener, snapshot))) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
-  snapshot->assume(std::string(of_ranks ? "a rank that was started elsewhere" : "a process outside") +
-                   " may connect to process " + std::to_string(pid));
-  Wait wait{WaitKind::kSocket, "connections", {}, {}};
-  add_processes(snapshot->everybody(), &wait);
-  return wait;
+  return wait_for_connections(pid, of_ranks ? "a rank that was started elsewhere" : "a process outside", snapshot);
+}
+
+// The same at a path (ipc://): a socket that the listener has accepted has its name.
+bool only_zeromq_peers_come(pid_t pid, const UnixSocket& listener, TreeSnapshot* snapshot) {
+  if (listener.name.empty() || !has_library(pid, "libzmq", snapshot)) return false;
+  bool has_peer = false;
+  for (const Descriptor& descriptor : snapshot->process(pid)->descriptors) {
+    const UnixSocket* socket =
+        descriptor.kind == Descriptor::Kind::kSocket ? snapshot->unix_socket(descriptor.inode) : nullptr;
+    if (socket == nullptr || socket->listening || socket->name != listener.name) continue;
+    if (snapshot->socket_holders(socket->peer).empty() || snapshot->is_foreign(socket->peer)) return false;
+    has_peer = true;
+  }
+  return has_peer;
 }
 
 // Any process that knows its name may connect. The name of multiprocessing's forkserver and managers is random, in a
@@ -126,6 +144,9 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   const std::string name = socket.name.substr(slash + 1);
   const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
                       (name.rfind("listener-", 0) == 0 || name.rfind("sock-", 0) == 0);  // since Python 3.14
+  if (snapshot->assumptions().nobody_connects && only_zeromq_peers_come(pid, socket, snapshot)) {
+    return wait_for_connections(pid, "a process outside", snapshot);
+  }
   if (!is_own || !snapshot->is_closed() || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
