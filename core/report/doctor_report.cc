@@ -1,6 +1,6 @@
 #include "report/doctor_report.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>

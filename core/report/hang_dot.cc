@@ -1,4 +1,4 @@
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include "report/hang_lines.h"
 #include "report/hang_report.h"

@@ -1,6 +1,6 @@
 #include "report/hang_lines.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

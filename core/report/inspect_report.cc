@@ -1,6 +1,6 @@
 #include "report/inspect_report.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

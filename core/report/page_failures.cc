@@ -1,5 +1,5 @@
 // The parts of a run's page that show what went wrong: failures by cause, and hangs.
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,6 @@
 #include "report/page_tables.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 

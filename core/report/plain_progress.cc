@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 namespace mprun {
 namespace {

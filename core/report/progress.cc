@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include "json/words.h"
 #include "report/colors.h"

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include "base/exit_codes.h"
 #include "report/colors.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string_view>
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include "report/colors.h"
 #include "report/progress.h"

@@ -1,5 +1,5 @@
 // mprun_large: what a run of a thousand nodes costs: some of its nodes, then the merge of all. See README.md.
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
