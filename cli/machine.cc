@@ -170,8 +170,8 @@ std::vector<MachineFeature> examine_machine(const CommandLine& line, const Insta
   };
   features.push_back(examine_call(
       "pidfd_open", true, "fork and forkserver need it: a host sends a pidfd of each worker", try_pidfd_open()));
-  features.push_back(
-      examine_call("close_range", true, "keeps descriptors from new processes", close_range(~0U, ~0U, 0)));
+  features.push_back(examine_call("close_range", true, "keeps descriptors from new processes",
+                                  syscall(__NR_close_range, ~0U, ~0U, 0)));
   features.push_back(examine_call("memfd_create", true, "the claim table that workers share", try_memfd()));
   int subreaper = 0;
   features.push_back(examine_call("child subreaper", true, "no process of a job gets away",

@@ -91,8 +91,8 @@ static bool prepare_one(const struct mprun_fork_hook* hook, bool may_refuse, boo
                         : may_refuse ? "the fork is refused"
                                      : "the fork goes on, because libc's own forks cannot be refused";
   if (status != 0) {
-    const char* reason = strerrordesc_np(status);
-    note(hook->name, "the fork hook \"%s\" failed: %s; %s", hook->name, reason != NULL ? reason : "no known error",
+    char reason[64];
+    note(hook->name, "the fork hook \"%s\" failed: %s; %s", hook->name, strerror_r(status, reason, sizeof reason),
          outcome);
   } else if (late) {
     note(hook->name, "the fork hook \"%s\" was late: it took %.1f s of %.1f s; %s", hook->name,

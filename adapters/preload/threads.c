@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -19,6 +18,8 @@ struct kernel_dirent {
   char name[];
 };
 
+extern char __libc_single_threaded __attribute__((weak)); /* glibc 2.32 and later */
+
 int64_t monotonic_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -26,7 +27,7 @@ int64_t monotonic_ns(void) {
 }
 
 unsigned thread_count(void) {
-  if (__libc_single_threaded) return 1;
+  if (&__libc_single_threaded != NULL && __libc_single_threaded) return 1;
   const int saved = errno;
   struct stat info;
   /* The kernel counts the threads as links of their directory. */

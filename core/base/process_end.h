@@ -35,10 +35,14 @@ struct ProcessEnd {
   return end.signal == SIGKILL || end.signal == SIGTERM;
 }
 
+/// "signal 9 (Killed)".
+[[nodiscard]] inline std::string signal_text(int signal) {
+  return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
+}
+
 /// "exit code 3" or "signal 9 (Killed)".
 [[nodiscard]] inline std::string to_string(const ProcessEnd& end) {
-  if (end.signal == 0) return "exit code " + std::to_string(end.exit_code);
-  return "signal " + std::to_string(end.signal) + " (" + strsignal(end.signal) + ")";
+  return end.signal == 0 ? "exit code " + std::to_string(end.exit_code) : signal_text(end.signal);
 }
 
 }  // namespace mprun

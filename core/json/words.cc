@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 
+#include "base/decimal.h"
 #include "json/json.h"
 
 namespace mprun {
@@ -146,11 +146,11 @@ std::optional<std::uint64_t> size_bytes(const Json& value) {
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
   if (value.is_number_integer()) return std::nullopt;  // below zero
   if (!value.is_string()) return std::nullopt;
-  const std::string_view text = value.get_ref<const std::string&>();
+  std::string_view rest = value.get_ref<const std::string&>();
   double number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  const double unit = unit_bytes(text.substr(static_cast<std::size_t>(end - text.data())));
-  if (fault != std::errc() || unit == 0 || !(number >= 0) || number * unit >= kMost) return std::nullopt;
+  if (!take_decimal(&rest, &number)) return std::nullopt;
+  const double unit = unit_bytes(rest);
+  if (unit == 0 || number * unit >= kMost) return std::nullopt;
   return static_cast<std::uint64_t>(number * unit);
 }
 
@@ -161,11 +161,8 @@ std::optional<double> duration_seconds(const Json& value) {
   if (rest.empty()) return std::nullopt;
   double total = 0;
   while (!rest.empty()) {
-    if (rest.front() < '0' || rest.front() > '9') return std::nullopt;  // from_chars takes "-5", "inf" and "nan", too
     double number = 0;
-    const auto [end, fault] = std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
-    if (fault != std::errc()) return std::nullopt;
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    if (rest.front() == '.' || !take_decimal(&rest, &number)) return std::nullopt;
     const std::size_t unit_end = std::min(rest.find_first_of("0123456789."), rest.size());
     const double unit = unit_seconds(rest.substr(0, unit_end));
     if (unit == 0) return std::nullopt;

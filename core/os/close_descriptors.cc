@@ -8,6 +8,9 @@
 #include <array>
 #include <limits>
 
+// In glibc 2.34 and later; a program that was linked with an older one (configs/portable) finds it there, too.
+extern "C" int close_range(unsigned first, unsigned last, int flags) noexcept __attribute__((weak));
+
 namespace mprun {
 namespace {
 
@@ -47,7 +50,8 @@ void close_each(int first) {
 }  // namespace
 
 void close_from(int first) {
-  if (close_range(static_cast<unsigned>(first), ~0U, 0) != 0 && !close_listed(first)) close_each(first);
+  const bool closed = close_range != nullptr && close_range(static_cast<unsigned>(first), ~0U, 0) == 0;
+  if (!closed && !close_listed(first)) close_each(first);
 }
 
 }  // namespace mprun

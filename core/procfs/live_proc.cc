@@ -216,7 +216,7 @@ class LiveProc : public ProcSource {
     if (!target || target->rfind("socket:[", 0) != 0) return std::nullopt;
     const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!process) return std::nullopt;
-    const Fd copy(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), fd, 0)));  // CLOEXEC, as pidfds are
+    const Fd copy(static_cast<int>(syscall(__NR_pidfd_getfd, process.get(), fd, 0)));  // CLOEXEC, as pidfds are
     if (!copy) return std::nullopt;
     const auto receive = time_limit_of(copy.get(), SO_RCVTIMEO);
     const auto send = time_limit_of(copy.get(), SO_SNDTIMEO);

@@ -28,13 +28,8 @@ constexpr double kSlotsPerSecond = 10;
   return options.process_group == 0 || foreground < 0 || foreground == options.process_group;
 }
 
-[[nodiscard]] std::string signal_text(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("signal {} (SIG{})", signal, name) : fmt::format("signal {}", signal);
-}
-
 [[nodiscard]] std::string end_text(const ProcessEnd& end) {
-  return end.signal != 0 ? "killed by " + signal_text(end.signal) : fmt::format("exit code {}", end.exit_code);
+  return end.signal != 0 ? "killed by " + to_string(end) : to_string(end);
 }
 
 /// Of a process that started or ended: "worker 3 (pid 99)", "worker 3 started (pid 99)".

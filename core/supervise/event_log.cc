@@ -4,6 +4,8 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
@@ -155,7 +157,8 @@ void put(std::string* out, T value) {
 }
 void put(std::string* out, double value) {
   std::array<char, 32> digits{};
-  out->append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  std::snprintf(digits.data(), digits.size(), "%.17g", value);  // GCC 10 has no std::to_chars for it
+  *out += digits.data();
 }
 void put(std::string* out, bool value) { *out += value ? '1' : '0'; }
 void put(std::string* out, Cause value) { *out += kCauses[static_cast<std::size_t>(value)]; }
@@ -184,8 +187,10 @@ bool get(std::string_view text, T* value) {
   return error == std::errc() && stop == text.data() + text.size();
 }
 bool get(std::string_view text, double* value) {
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && stop == text.data() + text.size();
+  const std::string digits(text);
+  char* end = nullptr;
+  *value = std::strtod(digits.c_str(), &end);
+  return !digits.empty() && *end == '\0';
 }
 bool get(std::string_view text, bool* value) {
   *value = text == "1";

@@ -14,10 +14,19 @@ TEST(Words, DurationsAreSumsOfNumbersWithUnits) {
 }
 
 TEST(Words, WhatIsNoNumberIsNoDuration) {
-  for (const char* text : {"", "s", "nans", "infs", "infinitys", "-5s", "9s-3s", "5", "5x", "1e3s"}) {
+  for (const char* text :
+       {"", "s", "nans", "infs", "infinitys", "-5s", "9s-3s", "5", "5x", "1e3s", ".s", ".5s", "1.2.3s", "0x1s"}) {
     EXPECT_EQ(duration_seconds(Json(text)), std::nullopt) << text;
   }
   EXPECT_EQ(duration_seconds(Json::array()), std::nullopt);
+}
+
+TEST(Words, Sizes) {
+  EXPECT_EQ(size_bytes(Json("1.5KiB")), 1536);
+  EXPECT_EQ(size_bytes(Json(7)), 7);
+  for (const char* text : {"", "MiB", "-1MiB", "nanMiB", "infMiB", "1e3MiB", "1.2.3MiB", "0x1MiB", "99999999EiB"}) {
+    EXPECT_EQ(size_bytes(Json(text)), std::nullopt) << text;
+  }
 }
 
 }  // namespace

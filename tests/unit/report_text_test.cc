@@ -141,7 +141,7 @@ TEST(ReportTextTest, DeathsAreNamed) {
                       report.on_event(WorkerEnded{3, 98, "worker", {0, 0}, true});
                       report.on_event(WorkerEnded{0, 97, "host", {4, 0}, false});
                     }),
-            "worker 2 (pid 99) died: killed by signal 9 (SIGKILL)\nhost (pid 97) died: exit code 4\n");
+            "worker 2 (pid 99) died: killed by signal 9 (Killed)\nhost (pid 97) died: exit code 4\n");
 }
 
 TEST(ReportTextTest, VerboseAddsStartsAndEnds) {
@@ -261,7 +261,7 @@ TEST(ReportTextTest, QuietSaysNothingOfSuccess) {
   };
   EXPECT_EQ(printed(options, finish(0, 0)), "");
   EXPECT_THAT(printed(options, finish(1, 1)), AllOf(StartsWith("digits: 3 ok, 1 failed"), HasSubstr("  1 x Zero")));
-  EXPECT_THAT(printed(options, finish(0, 130)), HasSubstr("exit code 130: stopped by signal 2 (SIGINT)\n"));
+  EXPECT_THAT(printed(options, finish(0, 130)), HasSubstr("exit code 130: stopped by signal 2 (Interrupt)\n"));
 }
 
 TEST(ReportTextTest, AnFdThatTakesNothingIsLeftAlone) {

@@ -37,7 +37,7 @@ Call call_of(std::int64_t number) {
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
       return Call::kEpollWait;
-    case SYS_epoll_pwait2:
+    case __NR_epoll_pwait2:
       return Call::kEpollWait2;
     case SYS_wait4:
       return Call::kWait4;
