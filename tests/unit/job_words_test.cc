@@ -23,7 +23,7 @@ TEST(Words, WhatIsNoNumberIsNoDuration) {
 
 TEST(Words, Sizes) {
   EXPECT_EQ(size_bytes(Json("1.5KiB")), 1536);
-  EXPECT_EQ(size_bytes(Json(7)), 7);
+  EXPECT_EQ(size_bytes(Json(7U)), 7);
   for (const char* text : {"", "MiB", "-1MiB", "nanMiB", "infMiB", "1e3MiB", "1.2.3MiB", "0x1MiB", "99999999EiB"}) {
     EXPECT_EQ(size_bytes(Json(text)), std::nullopt) << text;
   }
