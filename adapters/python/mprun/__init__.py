@@ -3,7 +3,11 @@ then rank 0 of 1, its results go nowhere, and its deadlines are not watched."""
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Callable
+
+if sys.version_info < (3, 11):  # a wheel can be installed there, for the program
+    raise ImportError("`import mprun` needs Python 3.11 or later; this is %d.%d" % sys.version_info[:2])
 
 from mprun._mprun import deadline
 from mprun.shared_tensors import SharedTensors
