@@ -9,6 +9,7 @@
 #include <limits>
 
 // In glibc 2.34 and later; a program that was linked with an older one (configs/portable) finds it there, too.
+// NOLINTNEXTLINE(readability-redundant-declaration): those before do not declare it
 extern "C" int close_range(unsigned first, unsigned last, int flags) noexcept __attribute__((weak));
 
 namespace mprun {
