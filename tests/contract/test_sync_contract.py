@@ -70,6 +70,7 @@ def die_at_the_barrier(number):
         ended = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)
         select.select([ended], [], [])
+        assert barrier.n_waiting == 0
         mark("comes", os.getpid())
     wait_for("comes")  # the next attempt would take the seat of the dead one
     return barrier.wait()
