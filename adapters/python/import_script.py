@@ -15,15 +15,17 @@ def main():
     if reason is not None:
         sys.stderr.write("mprun: %s: %s\n" % (sys.executable, reason))
         return EXIT_START_FAILED
-    from mprun import process, script
+    from mprun import script, user_code
+    from mprun.main import prepare_path
+    from mprun.protocol import StartFailure
 
     path = sys.argv[1]
-    process.prepare_path(path, sys.argv[2:])
+    prepare_path(path, sys.argv[2:])
     try:
         script.load_script(path)
-    except process.StartFailure as failure:
-        process.flush_streams()
-        sys.stderr.write(process.user_traceback(failure.cause))
+    except StartFailure as failure:
+        user_code.flush_streams()
+        sys.stderr.write(user_code.user_traceback(failure.cause))
         sys.stderr.write("mprun: %s\n" % failure.message)
         return EXIT_START_FAILED
     return 0

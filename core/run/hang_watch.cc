@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "json/json.h"
+#include "os/file_clock.h"
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
 #include "report/inspect_report.h"
@@ -41,6 +42,7 @@ Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const G
   const Watcher::Tree tree{getpid(), false, from_seconds(watch->policy_.stall_seconds)};
   watch->watcher_.emplace(
       watch->proc_.get(), tree, [self = watch.get()] { return self->boundary(); }, deaths, taken);
+  wait_for_file_clock(kBegun);  // else a FIFO that the tree makes in its first milliseconds could seem older
   return watch;
 }
 

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "os/event_loop.h"
 #include "os/fd.h"
+#include "os/file_clock.h"
 #include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
@@ -135,6 +137,25 @@ TEST(EventLoop, SleepsUntilATimerIsDue) {
   int waits = 0;
   for (; !due; ++waits) ASSERT_TRUE(loop->run_once(kNanosPerSecond));
   EXPECT_LE(waits, 3);  // not one after the other in the last millisecond
+}
+
+Nanos birth_of(const std::string& path) {
+  struct statx facts {};
+  if (statx(AT_FDCWD, path.c_str(), 0, STATX_BTIME, &facts) != 0 || (facts.stx_mask & STATX_BTIME) == 0) return 0;
+  return facts.stx_btime.tv_sec * kNanosPerSecond + facts.stx_btime.tv_nsec;
+}
+
+TEST(FileClock, DatesNothingThatIsMadeLaterBeforeTheMoment) {
+  const std::string path = testing::TempDir() + "mprun-file-clock-" + std::to_string(getpid());
+  for (int i = 0; i < 20; ++i) {
+    const Nanos moment = wall_now();
+    wait_for_file_clock(moment);
+    ASSERT_TRUE(open_fd(path, O_CREAT | O_WRONLY | O_EXCL));
+    const Nanos birth = birth_of(path);
+    unlink(path.c_str());
+    if (birth == 0) GTEST_SKIP() << "this file system does not know when a file was made";
+    ASSERT_GE(birth, moment);
+  }
 }
 
 TEST(EventLoop, RunsTimersInOrder) {
