@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process_end.h"
 #include "job/spec.h"
 #include "procfs/memory_use.h"
 #include "procfs/oom_kills.h"
