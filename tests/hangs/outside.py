@@ -141,12 +141,17 @@ socket.recv()
         # A short name: the length of such a path is limited.
         self._home = tempfile.TemporaryDirectory(prefix="mprun-test-")
         self.argument = f"{self._home.name}/socket"
+        self._client: subprocess.Popen[bytes] | None = None
 
     def act(self, running: Running) -> None:
-        subprocess.run([harness.MPRUN_PYTHON, "-c", self.ASKS, self.argument], check=True)
+        """Others wait for us meanwhile: it takes the time that an import takes."""
+        self._client = subprocess.Popen([harness.MPRUN_PYTHON, "-c", self.ASKS, self.argument])
 
     def close(self) -> None:
         super().close()
+        if self._client is not None:
+            self._client.kill()
+            self._client.wait()
         self._home.cleanup()
 
 
