@@ -85,7 +85,7 @@ void Engine::read_signals() {
   }
   const int fault = size < 0 ? errno : EIO;
   if (!all.empty()) owner_->on_signals(all);
-  if (fault != EAGAIN) owner_->on_deaf(system_error("cannot receive signals", fault));
+  if (fault != EAGAIN) owner_->on_signals_lost(system_error("cannot receive signals", fault));
 }
 
 void Engine::take_notes() {

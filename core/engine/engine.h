@@ -29,7 +29,7 @@ class EngineOwner {
   /// All that have arrived, in their order; SIGCHLD is among them.
   virtual void on_signals(const std::vector<signalfd_siginfo>& signals) = 0;
   /// No signal can be received any more.
-  virtual void on_deaf(const Error& error) = 0;
+  virtual void on_signals_lost(const Error& error) = 0;
   /// A note that is not for the watch.
   virtual void on_note(const AdapterNote& note) = 0;
   /// A process has died while others waited for it.

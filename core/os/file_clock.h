@@ -1,4 +1,4 @@
-// The clock by which file systems date what is made: it is behind the real time by up to a tick of the kernel.
+// The clock by which file systems date what is made. It lags the real time by up to a tick of the kernel.
 #pragma once
 
 #include "base/clock.h"

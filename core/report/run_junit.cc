@@ -8,7 +8,6 @@
 #include "report/safe_text.h"
 
 namespace mprun {
-namespace {}  // namespace
 
 std::string run_junit(const RunRecord& run) {
   const RunFigures figures = figures_of(run);

@@ -37,7 +37,7 @@ namespace mprun {
 namespace {
 
 constexpr std::size_t kMostText = 1000;              // of a note
-constexpr Nanos kReaderPause = 50 * kNanosPerMilli;  // between looks whether a slow reader of our words takes more
+constexpr Nanos kReaderPause = 50 * kNanosPerMilli;  // while a slow reader has not taken all that we say
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
 constexpr int kChanges = WEXITED | WSTOPPED | WCONTINUED;  // of a child
 
@@ -183,7 +183,7 @@ class Program : private EngineOwner {
     }
   }
 
-  void on_deaf(const Error& error) override { give_up(error); }
+  void on_signals_lost(const Error& error) override { give_up(error); }
 
   // True: the terminal has sent it to the program, too. Until we leave the program's process group it comes to us as
   // well.

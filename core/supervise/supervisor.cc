@@ -331,7 +331,7 @@ void Supervisor::on_signals(const std::vector<signalfd_siginfo>& signals) {
   if (asked && setup_.on_user_signal) setup_.on_user_signal();  // takes time: once, however many there were
 }
 
-void Supervisor::on_deaf(const Error& error) {
+void Supervisor::on_signals_lost(const Error& error) {
   if (!fatal_) fatal_ = error;
   reap_children();
 }

@@ -79,7 +79,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
 
   // What the engine reports.
   void on_signals(const std::vector<signalfd_siginfo>& signals) override;
-  void on_deaf(const Error& error) override;
+  void on_signals_lost(const Error& error) override;
   void on_note(const AdapterNote& note) override;
   void on_lost_lock(const SyncLoss& loss) override;
 

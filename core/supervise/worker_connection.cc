@@ -34,7 +34,7 @@ void WorkerConnection::on_socket(std::uint32_t events) {
     flush();
     return;
   }
-  loop_->remove(sender_->fd());  // epoll would report a closed end for ever
+  loop_->remove(sender_->fd());  // epoll would report a closed end forever
   on_closed_();
 }
 
