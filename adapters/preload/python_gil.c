@@ -38,7 +38,7 @@ static uint64_t generation = UINT64_MAX; /* of the loaded objects, when they wer
 
 /* What the prepare of this thread did, for its other half. */
 static __thread struct {
-  bool ensured, interpreter_told;
+  bool ensured, interpreter_notified;
   int gil_state;
 } held;
 
@@ -184,7 +184,7 @@ static bool gil_comes_free(int64_t deadline) {
 
 static int hold_gil(void* data, int64_t deadline) {
   (void)data;
-  held.ensured = held.interpreter_told = false;
+  held.ensured = held.interpreter_notified = false;
   find_python();
   if (python.module == NULL || !python.is_initialized()) return 0;
   warn_of_missing_adapters();
@@ -199,14 +199,14 @@ static int hold_gil(void* data, int64_t deadline) {
   held.ensured = true;
   if (!interpreter_knows()) {
     python.before_fork();
-    held.interpreter_told = true;
+    held.interpreter_notified = true;
   }
   return 0;
 }
 
-static void release(void (*told)(void)) {
+static void release(void (*notify)(void)) {
   if (!held.ensured) return;
-  if (held.interpreter_told) told();
+  if (held.interpreter_notified) notify();
   python.gil_release(held.gil_state);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/run_layout.h"
 #include "json/json.h"
 #include "launch/spawn_launcher.h"
 #include "launch/teardown.h"
@@ -46,7 +47,7 @@ void HostLauncher::launch(int slot) {
 
 void HostLauncher::start_host() {
   auto pair = make_socket_pair();
-  auto logs = open_logs(plan_.run_dir, "host");
+  auto logs = open_logs(plan_.run_dir, kHostName);
   if (!pair || !logs) {
     failed_ = true;
     listener_->on_launch_failed(!pair ? pair.error().message : logs.error().message);
@@ -270,7 +271,7 @@ void HostLauncher::host_died_early(ProcessEnd end) {
                 ? " again and again" + std::string(ever_ready_ ? "" : " while it loaded the script or ran setup")
                 : " while it loaded the script or ran setup");
   }
-  const std::string tail = log_tail(plan_.run_dir + "/logs/host.err", 0);
+  const std::string tail = log_tail(log_file(plan_.run_dir, kHostName, "err"), 0);
   if (!tail.empty()) text += "\n  its last words:\n" + tail;
   listener_->on_launch_failed(text);
 }

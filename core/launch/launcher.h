@@ -110,7 +110,7 @@ struct WorkerChannels {
 [[nodiscard]] Result<WorkerChannels> open_worker_channels(const std::string& run_dir, int slot, LaunchRequest* request);
 
 /// Opens the log pair of a slot ("worker-3") for appending.
-[[nodiscard]] Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::string& name);
+[[nodiscard]] Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, std::string_view name);
 
 /// The last lines (at most 10, at most 2 KiB) that were written to a log at or after `offset`.
 [[nodiscard]] std::string log_tail(const std::string& path, std::int64_t offset);

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/run_layout.h"
 #include "json/json.h"
+#include "json/json_object.h"
 #include "json/json_text.h"
 #include "launch/launcher.h"
 #include "os/fd.h"
@@ -21,73 +23,73 @@ constexpr int kChannelNumber = 3, kResultsNumber = 4, kClaimsNumber = 5;
 
 // The settings by which a process puts a task's tensors where they belong.
 std::string tensors_config(const LaunchPlan& plan) {
-  const auto number = [](std::optional<std::uint64_t> n) { return n ? std::to_string(*n) : std::string("null"); };
-  std::string text = "{\"folder\":";
-  append_json_string(&text, plan.run_dir + "/tensors");
-  text += std::string(",\"format\":\"") + to_string(plan.spec->tensors) + "\",\"tasks\":" + number(plan.tasks);
-  text += ",\"rows\":" + number(plan.rows) + ",\"pad\":{";
-  const char* separator = "";
+  const auto number = [](std::optional<std::uint64_t> n) { return n ? Json(*n) : Json(); };
+  JsonObject paddings;
   for (const auto& [name, padding] : plan.spec->pad) {
-    text += std::exchange(separator, ",");
-    append_json_string(&text, name);
-    text += ":{\"shape\":" + Json(padding.shape).dump() + ",\"fill\":" + padding.fill + "}";
+    paddings.json(name, JsonObject().value("shape", padding.shape).json("fill", padding.fill).text());
   }
-  return text + "}}";
+  return JsonObject()
+      .bytes("folder", tensors_folder(plan.run_dir))
+      .value("format", to_string(plan.spec->tensors))
+      .value("tasks", number(plan.tasks))
+      .value("rows", number(plan.rows))
+      .json("pad", paddings.text())
+      .text();
 }
 
-void append_array(std::string* text, const InputArray& array) {
-  *text += "{\"name\":";
-  append_json_string(text, array.name);
-  *text += ",\"path\":";
-  append_json_string(text, array.path);
-  *text += ",\"rows\":" + std::to_string(array.rows) + ",\"dtype\":\"" + array.dtype + "\",\"shape\":";
-  *text += Json(array.shape).dump() + ",\"offset\":" + std::to_string(array.offset) + "}";
+std::string array_config(const InputArray& array) {
+  return JsonObject()
+      .bytes("name", array.name)
+      .bytes("path", array.path)
+      .value("rows", array.rows)
+      .value("dtype", array.dtype)
+      .value("shape", array.shape)
+      .value("offset", array.offset)
+      .text();
 }
 
 /// The arrays that a worker maps; files that are tasks themselves are named by their inputs.
-void append_arrays(std::string* text, const InputSpec& inputs) {
+std::string arrays_config(const InputSpec& inputs) {
   const auto* arrays = std::get_if<ArraysInput>(&inputs);
-  if (arrays == nullptr) {
-    *text += "null";
-    return;
-  }
+  if (arrays == nullptr) return "null";
   const bool file_is_task = arrays->one_by_one && !arrays->batch;
-  *text += std::string("{\"file_is_task\":") + (file_is_task ? "true" : "false");
-  *text += std::string(",\"one_by_one\":") + (arrays->one_by_one ? "true" : "false") + ",\"stored\":[";
-  const char* separator = "";
+  std::string stored;
   for (const InputArray& array : arrays->arrays) {
     if (file_is_task) break;
-    *text += std::exchange(separator, ",");
-    append_array(text, array);
+    if (!stored.empty()) stored += ',';
+    stored += array_config(array);
   }
-  *text += "]}";
+  return JsonObject()
+      .value("file_is_task", file_is_task)
+      .value("one_by_one", arrays->one_by_one)
+      .json("stored", "[" + stored + "]")
+      .text();
 }
 
 }  // namespace
 
 std::string start_config(const LaunchPlan& plan, const std::string& role, int slot) {
   const JobSpec& spec = *plan.spec;
-  Json config = {{"role", role},
-                 {"slot", slot},
-                 {"function", spec.function},
-                 {"call", to_string(spec.call)},
-                 {"setup", spec.setup},
-                 {"worker_setup", spec.worker_setup},
-                 {"preload", spec.preload},
-                 {"seed", spec.seed ? Json(*spec.seed) : Json()},
-                 {"forked", spec.start_method == StartMethod::kFork}};
-  std::string text = config.dump();
-  text.pop_back();  // values that may hold any bytes (paths, arguments) are written with Python's surrogateescape
-  text += ",\"script\":";
-  append_json_string(&text, spec.script);
-  text += ",\"arrays\":";
-  append_arrays(&text, spec.inputs);
-  text += ",\"tensors\":" + tensors_config(plan) + ",\"args\":[";
-  for (std::size_t i = 0; i < spec.args.size(); ++i) {
-    if (i > 0) text += ',';
-    append_json_string(&text, spec.args[i]);
+  std::string args;
+  for (const std::string& arg : spec.args) {
+    if (!args.empty()) args += ',';
+    append_json_string(&args, arg);
   }
-  return text + "]}";
+  return JsonObject()
+      .value("role", role)
+      .value("slot", slot)
+      .value("function", spec.function)
+      .value("call", to_string(spec.call))
+      .value("setup", spec.setup)
+      .value("worker_setup", spec.worker_setup)
+      .value("preload", spec.preload)
+      .value("seed", spec.seed ? Json(*spec.seed) : Json())
+      .value("forked", spec.start_method == StartMethod::kFork)
+      .bytes("script", spec.script)
+      .json("arrays", arrays_config(spec.inputs))
+      .json("tensors", tensors_config(plan))
+      .json("args", "[" + args + "]")
+      .text();
 }
 
 Inheritance job_inheritance(const JobSpec& spec) {
@@ -147,10 +149,10 @@ std::string explain_start_failure(std::string_view payload) {
   return text;
 }
 
-Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, const std::string& name) {
-  auto out = open_file(run_dir + "/logs/" + name + ".out", O_RDWR | O_CREAT | O_APPEND, 0600);
+Result<std::pair<Fd, Fd>> open_logs(const std::string& run_dir, std::string_view name) {
+  auto out = open_file(log_file(run_dir, name, "out"), O_RDWR | O_CREAT | O_APPEND, 0600);
   if (!out) return out.error();
-  auto err = open_file(run_dir + "/logs/" + name + ".err", O_RDWR | O_CREAT | O_APPEND, 0600);
+  auto err = open_file(log_file(run_dir, name, "err"), O_RDWR | O_CREAT | O_APPEND, 0600);
   if (!err) return err.error();
   return std::pair{std::move(*out), std::move(*err)};
 }
@@ -160,7 +162,7 @@ Result<WorkerChannels> open_worker_channels(const std::string& run_dir, int slot
   if (!channel) return channel.error();
   auto results = make_pipe();
   if (!results) return results.error();
-  auto logs = open_logs(run_dir, "worker-" + std::to_string(slot));
+  auto logs = open_logs(run_dir, worker_name(slot));
   if (!logs) return logs.error();
   struct stat info {};
   WorkerChannels ours{FrameSender(std::move(channel->ours)), std::move(results->read), 0};

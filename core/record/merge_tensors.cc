@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/run_layout.h"
 #include "formats/npy_reader.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
@@ -76,7 +77,7 @@ bool copy_bytes(int from, int to, std::uint64_t at, std::uint64_t bytes) {
 }  // namespace
 
 MergedTensors::MergedTensors(const std::string& run_dir, const std::vector<ShardRun>* shards)
-    : folder_(run_dir + "/tensors"), shards_(shards), files_(run_dir, std::nullopt, std::nullopt) {}
+    : folder_(tensors_folder(run_dir)), shards_(shards), files_(run_dir, std::nullopt, std::nullopt) {}
 
 Result<MergedTensors> MergedTensors::begin(const std::string& run_dir, const std::vector<ShardRun>& shards) {
   MergedTensors merged(run_dir, &shards);
@@ -84,7 +85,7 @@ Result<MergedTensors> MergedTensors::begin(const std::string& run_dir, const std
   fs::remove_all(merged.folder_, error);
   if (error) return internal_error("cannot remove " + merged.folder_ + ": " + error.message());
   const bool any = std::any_of(shards.begin(), shards.end(), [](const ShardRun& shard) {
-    return access((shard.path + "/tensors").c_str(), F_OK) == 0;
+    return access(tensors_folder(shard.path).c_str(), F_OK) == 0;
   });
   if (any && mkdir(merged.folder_.c_str(), kPrivateFolder) != 0)
     return system_error("cannot make " + merged.folder_, errno);
@@ -146,7 +147,7 @@ Result<void> MergedTensors::copy_pending(const std::string& name, Gathered* file
 
 Result<void> MergedTensors::take_own_file(std::size_t shard, TaskId task) const {
   const std::string name = "/" + std::to_string(task) + ".safetensors";
-  const std::string from = (*shards_)[shard].path + "/tensors" + name;
+  const std::string from = tensors_folder((*shards_)[shard].path) + name;
   std::error_code error;
   fs::create_hard_link(from, folder_ + name, error);
   if (error) fs::copy_file(from, folder_ + name, error);

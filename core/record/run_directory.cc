@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/run_layout.h"
 #include "json/json.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
@@ -141,7 +142,7 @@ constexpr std::array kFirstNames = {"logs", "job.json.tmp", "job.json", "results
 }
 
 [[nodiscard]] Result<void> fill(const std::string& path, const Json& merged, OnDisk when) {
-  const std::string logs = path + "/logs";
+  const std::string logs = logs_folder(path);
   if (mkdir(logs.c_str(), kPrivateFolder) != 0) return cannot_create(logs, errno);
   // Also that of a directory that existed: the process that made it may not have waited for the disk.
   if (Result<void> kept = keep_name(path, when); !kept) return kept;
@@ -195,7 +196,7 @@ Result<RunDirectory> RunDirectory::create(const JobSpec& spec, const Json& merge
   if (!lock) return lock.error();
   if (Result<void> filled = fill(*path, merged, when); !filled) {
     unlink((*path + "/job.json").c_str());
-    rmdir((*path + "/logs").c_str());
+    rmdir(logs_folder(*path).c_str());
     if (created) rmdir(path->c_str());
     return std::move(filled).error();
   }
@@ -223,7 +224,7 @@ Result<std::string> RunDirectory::create_for_shards(const JobSpec& spec) {
 Result<RunDirectory> RunDirectory::reopen(const std::string& path) {
   auto lock = lock_directory(path);
   if (!lock) return lock.error();
-  const std::string logs = path + "/logs";
+  const std::string logs = logs_folder(path);
   if (mkdir(logs.c_str(), kPrivateFolder) != 0 && errno != EEXIST) return cannot_create(logs, errno);
   if (unlink((path + "/summary.json").c_str()) != 0 && errno != ENOENT) {  // of an earlier session
     return usage_error("cannot write to the run directory " + path + ": " + std::strerror(errno));
@@ -254,9 +255,5 @@ Result<void> RunDirectory::sync() const {
 }
 
 std::string RunDirectory::file(std::string_view name) const { return path_ + "/" + std::string(name); }
-
-std::string RunDirectory::log_path(int worker, std::string_view stream) const {
-  return path_ + "/logs/worker-" + std::to_string(worker) + "." + std::string(stream);
-}
 
 }  // namespace mprun

@@ -42,8 +42,6 @@ class RunDirectory {
   [[nodiscard]] const std::string& path() const { return path_; }
   /// The absolute path of a file in it.
   [[nodiscard]] std::string file(std::string_view name) const;
-  /// Where a worker's output goes; `stream` is "out" or "err".
-  [[nodiscard]] std::string log_path(int worker, std::string_view stream) const;
   /// Why runs/<name>/latest does not point here; the run itself is not affected.
   [[nodiscard]] const std::optional<std::string>& warning() const { return warning_; }
 

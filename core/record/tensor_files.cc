@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/run_layout.h"
 #include "formats/npy_writer.h"
 #include "formats/safetensors_writer.h"
 #include "json/json.h"
@@ -87,7 +88,7 @@ bool is_tensor_name(std::string_view name) {
 
 TensorFiles::TensorFiles(const std::string& run_dir, std::optional<std::uint64_t> tasks,
                          std::optional<std::uint64_t> rows)
-    : path_(run_dir + "/tensors"), tasks_(tasks), rows_(rows) {}
+    : path_(tensors_folder(run_dir)), tasks_(tasks), rows_(rows) {}
 
 // --- what a result claims ---
 

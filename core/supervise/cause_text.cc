@@ -4,8 +4,6 @@
 #include <array>
 #include <csignal>
 
-#include "json/json_text.h"
-
 namespace mprun {
 namespace {
 
@@ -74,15 +72,18 @@ std::string blame_text(TaskId task, const std::vector<Death>& deaths) {
   return text + ": the task is at fault" + (sent ? ", unless another process sent the signals" : "");
 }
 
+JsonObject task_error(std::string_view type, std::string_view message) {
+  JsonObject error;
+  error.bytes("type", type).bytes("message", message).json("traceback", "null");
+  return error;
+}
+
 std::string cause_json(Cause cause, const std::string& text, const std::string& log) {
-  std::string json = std::string("{\"type\":\"") + type_of(cause) + "\",\"message\":";
-  append_json_string(&json, text);
-  json += ",\"traceback\":null";
+  JsonObject error = task_error(type_of(cause), text);
   if (cause == Cause::kDeath || cause == Cause::kTaskLimit || cause == Cause::kHang || cause == Cause::kMemory) {
-    json += ",\"log\":";
-    append_json_string(&json, log);
+    error.bytes("log", log);
   }
-  return json + "}";
+  return error.text();
 }
 
 }  // namespace mprun

@@ -4,9 +4,11 @@
 #include <sys/types.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/process_end.h"
+#include "json/json_object.h"
 #include "supervise/scheduler.h"
 
 namespace mprun {
@@ -25,7 +27,9 @@ struct Death {
 /// another process may have sent the signal. Empty where nothing can be said: one death, or never alone.
 [[nodiscard]] std::string blame_text(TaskId task, const std::vector<Death>& deaths);
 
-/// The error of a result line: type, message, traceback (null) and, where a worker was lost, the end of its log.
+/// The error of a result line that no worker wrote: type, message, traceback (null). More may follow.
+[[nodiscard]] JsonObject task_error(std::string_view type, std::string_view message);
+/// The same for a cause. Where a worker was lost, with the end of its log.
 [[nodiscard]] std::string cause_json(Cause cause, const std::string& text, const std::string& log);
 
 }  // namespace mprun

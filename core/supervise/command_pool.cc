@@ -15,6 +15,7 @@
 #include "json/json_text.h"
 #include "launch/teardown.h"
 #include "os/fd.h"
+#include "supervise/cause_text.h"
 
 namespace mprun {
 namespace {
@@ -126,8 +127,7 @@ void CommandPool::spawn_failed(int number, const std::string& program, const Spa
   std::string message = "cannot execute " + program + ": ";
   if (std::strcmp(failure.stage, "exec") != 0) message += std::string(failure.stage) + ": ";
   message += std::strerror(failure.error_number);
-  const Json error = {{"type", "SpawnFailed"}, {"message", message}, {"traceback", nullptr}};
-  plan_.loop->at(0, [this, number, text = error.dump(-1, ' ', false, Json::error_handler_t::replace)] {
+  plan_.loop->at(0, [this, number, text = task_error("SpawnFailed", message).text()] {
     listener_->on_result(number, {true, at(number).start, 0, text, {kExitNotFound, 0}});
   });
 }
@@ -136,25 +136,17 @@ void CommandPool::spawn_failed(int number, const std::string& program, const Spa
 std::string CommandPool::describe(const Slot& slot, ProcessEnd end) const {
   const std::int64_t out_end = size_of(slot.out.get());
   const std::int64_t err_end = size_of(slot.err.get());
-  std::string json = "{";
-  if (end.signal != 0 || end.exit_code != 0) {
-    json += "\"type\":\"";
-    json += end.signal != 0 ? "Signal" : "ExitCode";
-    json += "\",\"message\":\"the command ended with " + to_string(end) + "\",\"traceback\":null,";
+  const bool killed = end.signal != 0;
+  JsonObject object;
+  if (killed || end.exit_code != 0) {
+    object = task_error(killed ? "Signal" : "ExitCode", "the command ended with " + to_string(end));
   }
-  json +=
-      end.signal != 0 ? "\"signal\":" + std::to_string(end.signal) : "\"exit_code\":" + std::to_string(end.exit_code);
-  json += ",\"stdout\":";
-  append_json_string(&json, read_range(slot.out.get(), slot.out_begin, out_end));
-  json += ",\"stderr\":";
-  append_json_string(&json, read_range(slot.err.get(), slot.err_begin, err_end));
-  if (out_end - slot.out_begin > kMostQuoted) {
-    json += ",\"stdout_bytes\":[" + std::to_string(slot.out_begin) + "," + std::to_string(out_end) + "]";
-  }
-  if (err_end - slot.err_begin > kMostQuoted) {
-    json += ",\"stderr_bytes\":[" + std::to_string(slot.err_begin) + "," + std::to_string(err_end) + "]";
-  }
-  return json + "}";
+  object.value(killed ? "signal" : "exit_code", killed ? end.signal : end.exit_code);
+  object.bytes("stdout", read_range(slot.out.get(), slot.out_begin, out_end));
+  object.bytes("stderr", read_range(slot.err.get(), slot.err_begin, err_end));
+  if (out_end - slot.out_begin > kMostQuoted) object.value("stdout_bytes", Json::array({slot.out_begin, out_end}));
+  if (err_end - slot.err_begin > kMostQuoted) object.value("stderr_bytes", Json::array({slot.err_begin, err_end}));
+  return object.text();
 }
 
 bool CommandPool::child_gone(pid_t pid, ProcessEnd end) {

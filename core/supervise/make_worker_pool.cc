@@ -1,3 +1,4 @@
+#include "base/run_layout.h"
 #include "supervise/command_pool.h"
 #include "supervise/rank_pool.h"
 #include "supervise/task_pool.h"
@@ -8,7 +9,7 @@ namespace {
 Result<std::unique_ptr<WorkerPool>> make_command_pool(const LaunchPlan& plan, WorkerPoolListener* listener) {
   std::vector<std::pair<Fd, Fd>> logs;
   for (int slot = 0; slot < plan.spec->processes; ++slot) {
-    auto pair = open_logs(plan.run_dir, "worker-" + std::to_string(slot));
+    auto pair = open_logs(plan.run_dir, worker_name(slot));
     if (!pair) return pair.error();
     logs.push_back(std::move(*pair));
   }

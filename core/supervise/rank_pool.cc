@@ -3,8 +3,9 @@
 #include <csignal>
 #include <utility>
 
-#include "json/json_text.h"
+#include "base/run_layout.h"
 #include "launch/teardown.h"
+#include "supervise/cause_text.h"
 #include "supervise/result_frame.h"
 
 namespace mprun {
@@ -135,16 +136,12 @@ void RankPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
 }
 
 std::string RankPool::explain_death(int number, ProcessEnd end) const {
-  std::string json = R"({"type":")";
-  json += end.signal != 0 ? "Signal" : "ExitCode";
-  json += R"(","message":)";
   std::string message = "rank " + std::to_string(number) + " ended with " + to_string(end);
   if (at(number).foreign) message.append(" after it ").append(kWroteNoResult);
-  append_json_string(&json, message);
-  json += R"(,"traceback":null,"log":)";
-  const std::string path = plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
-  append_json_string(&json, log_tail(path, connection(number).log_offset()));
-  return json + "}";
+  const std::string log = log_file(plan_.run_dir, worker_name(number), "err");
+  return task_error(end.signal != 0 ? "Signal" : "ExitCode", message)
+      .bytes("log", log_tail(log, connection(number).log_offset()))
+      .text();
 }
 
 void RankPool::end_rank(int number, ProcessEnd end) {

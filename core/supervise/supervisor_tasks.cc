@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "json/json.h"
-#include "json/json_text.h"
 #include "supervise/cause_text.h"
 
 namespace mprun {
@@ -111,10 +110,7 @@ std::string Supervisor::refusal(const TaskReport& report, const TaskInputs::Held
     type = "TensorError";
     reason = setup_.check_tensors(task.task.task, task.input, report.tensors);
   }
-  if (!reason) return "";
-  std::string text = std::string(R"({"type":")") + type + R"(","message":)";
-  append_json_string(&text, *reason);
-  return text + R"(,"traceback":null})";
+  return reason ? task_error(type, *reason).text() : "";
 }
 
 // A text that says why the worker of a task is gone; of one that took too long, where it was.

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "base/run_layout.h"
 #include "launch/teardown.h"
 #include "supervise/result_frame.h"
 
@@ -31,10 +32,6 @@ TaskPool::TaskPool(LaunchPlan plan, ClaimTable claims, WorkerPoolListener* liste
       connections_(slots_.size()) {
   plan_.claims = claims_.fd();
   launcher_ = make_launcher(plan_, this);
-}
-
-std::string TaskPool::log_path(int number) const {
-  return plan_.run_dir + "/logs/worker-" + std::to_string(number) + ".err";
 }
 
 // --- commands ---
@@ -254,7 +251,8 @@ void TaskPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
     why = plan_.spec->python + " did not start as a Python: it ended with " + to_string(end) +
           " before it said hello\n  set \"python\" (--python) to a CPython 3.11 or later";
   }
-  const std::string log = expected ? "" : log_tail(log_path(number), connection(number).log_offset());
+  const std::string log =
+      expected ? "" : log_tail(log_file(plan_.run_dir, worker_name(number), "err"), connection(number).log_offset());
   const bool broke_channels = slot.broke_channels;
   slot.wanted = false;
   slot.process = {};

@@ -57,7 +57,6 @@ class TaskPool : public WorkerPool, private LauncherListener {
   void end_given_up(int number);
   void gone_later(int number);
   void never_launched(int number);
-  [[nodiscard]] std::string log_path(int number) const;
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
   WorkerConnection& connection(int slot) { return connections_[static_cast<std::size_t>(slot)]; }
 

@@ -227,12 +227,12 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   }
   part_again_ = other.is_deadlock() ? 0 : now + std::max(kPartEvery, busy_sample_every_);
   find_who_cannot_return(&*proof, now);
-  if (other.stuck == told_ && std::includes(told_cannot_return_.begin(), told_cannot_return_.end(),
-                                            other.cannot_return.begin(), other.cannot_return.end())) {
+  if (other.stuck == reported_ && std::includes(reported_cannot_return_.begin(), reported_cannot_return_.end(),
+                                                other.cannot_return.begin(), other.cannot_return.end())) {
     return std::nullopt;
   }
-  told_ = other.stuck;
-  told_cannot_return_ = other.cannot_return;
+  reported_ = other.stuck;
+  reported_cannot_return_ = other.cannot_return;
   proof->verdict = other.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
   return proof;
 }
@@ -336,7 +336,7 @@ std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sam
 }
 
 std::optional<Proof> Watcher::find_early_stall(Nanos now) {
-  if (tree_.stall == 0 || phase_ != Phase::kResting || !told_.empty()) return std::nullopt;
+  if (tree_.stall == 0 || phase_ != Phase::kResting || !reported_.empty()) return std::nullopt;
   if (!judged_still_) {
     auto polling = find_polling_stall(now);
     return polling ? std::move(polling) : find_spinning_stall(now);
@@ -363,7 +363,7 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   next_poll_look_ = now + pause_after_polls(began);
   const auto part = still_part(std::exchange(poll_sample_, *sample), *sample);
   const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
-  if (!is_early || !part || since == told_polls_) return std::nullopt;
+  if (!is_early || !part || since == reported_polls_) return std::nullopt;
   PollState state{since, polls_.polls(), {}};
   for (const ThreadSample& thread : part->threads) {
     if (thread.moved && state.polls.count(thread.tid) == 0) state.ran.insert(thread.tid);
@@ -374,7 +374,7 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
       judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), std::move(state.polls));
   next_poll_look_ = now + pause_after_polls(began);
   if (!proof) return std::nullopt;
-  told_polls_ = since;
+  reported_polls_ = since;
   proof->is_early = true;
   proof->last_moved = since;
   return proof;

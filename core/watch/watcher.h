@@ -119,9 +119,9 @@ class Watcher {
     bool operator==(const PollState&) const = default;
   };
   PollState judged_polls_;
-  Nanos told_polls_ = 0;  ///< PollState::since of the last that was found stuck
+  Nanos reported_polls_ = 0;  ///< PollState::since of the last that was found stuck
   std::optional<Proof> pending_;
-  std::set<pid_t> told_, told_cannot_return_;  ///< the processes of the last reported proof
+  std::set<pid_t> reported_, reported_cannot_return_;  ///< the processes of the last reported proof
   Nanos part_again_ = 0;  ///< when a stuck part is judged again, for processes that wait for it; 0: none is stuck
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something
   Nanos helpers_until_ = 0;        ///< they have time until then; 0: no longer

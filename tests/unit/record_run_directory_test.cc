@@ -52,7 +52,6 @@ TEST_F(RecordRunDirectoryTest, TheDefaultIsBelowRunsWithLatestPointingToIt) {
   EXPECT_EQ(fs::status(run->path()).permissions(), fs::perms::owner_all);
   EXPECT_EQ(read_json(run->file("job.json")), (Json{{"version", 1}}));
   EXPECT_TRUE(fs::is_directory(run->file("logs")));
-  EXPECT_EQ(run->log_path(3, "err"), run->path() + "/logs/worker-3.err");
   EXPECT_FALSE(run->warning());
 }
 

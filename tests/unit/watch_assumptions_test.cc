@@ -102,7 +102,7 @@ TEST(Assumptions, OfHandlersAreThatTheyReleaseNoThread) {
   for (const bool is_assumed : {false, true}) {
     const Sample sample = take_sample(&proc, {10});
     TreeBoundary boundary;
-    boundary.assumptions.handlers_release_nobody = is_assumed;
+    boundary.assumptions.handlers_release_no_thread = is_assumed;
     TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
     EXPECT_EQ(judge(sample, &snapshot).is_deadlock(), is_assumed);
     EXPECT_EQ(snapshot.assumes_no_signal(), is_assumed);
@@ -116,7 +116,7 @@ TEST(Assumptions, OfHandlersAreNoneWhereThereIsNoHandler) {
   FakeProc proc;
   proc.process(10).catches(SIGCHLD).thread(10).waits_on(0x5000);
   TreeBoundary boundary;
-  boundary.assumptions.handlers_release_nobody = true;
+  boundary.assumptions.handlers_release_no_thread = true;
   const Sample sample = take_sample(&proc, {10});
   TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
   EXPECT_FALSE(snapshot.assumes_no_signal());
@@ -128,7 +128,7 @@ TEST(Assumptions, OfAStopAreThatNoProcessOutsideContinuesIt) {
   proc.process(9).thread(9).call(SYS_wait4, {static_cast<std::uint64_t>(-1)});
   proc.process(10, 9).thread(10).waits_on(0x5000).state = 'T';
   TreeBoundary boundary;
-  boundary.assumptions.nobody_continues = true;
+  boundary.assumptions.stopped_stay_stopped = true;
   const auto stops = [&](const TreeBoundary& around) {
     const Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
     TreeSnapshot snapshot(&proc, &sample, around);

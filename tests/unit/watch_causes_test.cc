@@ -282,7 +282,7 @@ TEST(Causes, WorkerDiedWithALock) {
 
 TEST(Causes, WorkerDiedWithASystemVSemaphore) {
   CauseEvidence evidence;
-  evidence.boundary.assumptions.nobody_connects = true;
+  evidence.boundary.assumptions.no_outside_peers = true;
   evidence.proc.sysv_semaphores = "key semid ctime\n0 3 " + std::to_string(wall_now() / kNanosPerSecond) + "\n";
   evidence.proc.semaphore_users[{3, 0}] = kParent;
   evidence.proc.process(kParent).put(kLock, sembuf{0, -1, 0}).thread(kParent).call(SYS_semop, {3, kLock, 1});
@@ -298,7 +298,7 @@ TEST(Causes, WorkerDiedWithASystemVSemaphore) {
 
 TEST(Causes, NoWakerLooksIdleUnlessAWaitIsUrgent) {
   CauseEvidence evidence;
-  evidence.boundary.assumptions.nobody_connects = true;
+  evidence.boundary.assumptions.no_outside_peers = true;
   evidence.proc.sysv_semaphores = "key semid ctime\n0 3 " + std::to_string(wall_now() / kNanosPerSecond) + "\n";
   evidence.proc.semaphore_users[{3, 0}] = kParent;
   TreeProcess& process = evidence.proc.process(kParent);

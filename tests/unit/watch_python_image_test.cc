@@ -350,13 +350,13 @@ class RankImage : public PythonImage {
   }
 
   /// The wait for connections of a rank in `function`, with this table in addition to the listener.
-  Wait wait(const std::string& function, const std::string& table, bool nobody_connects = true) {
+  Wait wait(const std::string& function, const std::string& table, bool no_outside_peers = true) {
     put_text(kInnerCode + 0x800, function);
     proc_.files["70/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) + table;
     Sample sample{{waiting_thread(5)}};
     sample.threads[0].tid = kPid;
     TreeBoundary boundary;
-    boundary.assumptions.nobody_connects = nobody_connects;
+    boundary.assumptions.no_outside_peers = no_outside_peers;
     TreeSnapshot snapshot(&proc_, &sample, boundary);
     Wait found = decode_polled(sample.threads[0], 3, &snapshot);
     assumed_ = snapshot.assumed();
@@ -418,7 +418,7 @@ TEST_F(RankImage, IsTheOneThatARankHasConnectedTo) {
     sample.threads[0].tid = kPid;
     sample.threads[1].pid = sample.threads[1].tid = 71;
     TreeBoundary boundary;
-    boundary.assumptions.nobody_connects = true;
+    boundary.assumptions.no_outside_peers = true;
     TreeSnapshot snapshot(&proc_, &sample, boundary);
     return decode_polled(sample.threads[1], 3, &snapshot).why_live;
   };

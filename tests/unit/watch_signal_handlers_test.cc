@@ -51,7 +51,7 @@ TEST(SignalHandlers, AreNotKnownWithoutTheLibrary) {
 
 // `function`: the one found at the handler's address.
 bool is_tame(int signal, const char* module, const char* function = "") {
-  return releases_nobody(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });
+  return releases_no_thread(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });
 }
 
 TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {

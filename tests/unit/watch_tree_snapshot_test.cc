@@ -55,7 +55,7 @@ TEST(TreeSnapshot, LetsAProcessWithATimerActAlone) {
   timer.processes[10].timers = "ID: 0\nsignal: 14/0000000000000000\n";
   EXPECT_THAT(judged(&timer).stuck, IsEmpty());
   TreeBoundary tame;
-  tame.assumptions.handlers_release_nobody = true;
+  tame.assumptions.handlers_release_no_thread = true;
   EXPECT_THAT(judged(&timer, tame).stuck, IsEmpty()) << "whose handler is not known";
   FakeProc alarm = stuck_process();
   TreeBoundary boundary;

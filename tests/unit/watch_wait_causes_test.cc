@@ -308,7 +308,7 @@ TEST(WaitCauses, NoCollectiveIsMismatchedWithoutTorch) {
 // kChild serves the store and is a client of it: socket 70 asks, socket 71 answers.
 TEST(WaitCauses, StoreKeyMissing) {
   CauseEvidence evidence;
-  evidence.boundary.assumptions.nobody_connects = true;
+  evidence.boundary.assumptions.no_outside_peers = true;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
   TreeProcess& child = evidence.proc.process(kChild, kParent).socket(4, 72).socket(5, 70).socket(6, 71);
   child.map("r-xp", 9, kTorch + "lib/libtorch_cpu.so").thread(kThird).call(SYS_accept, {4});

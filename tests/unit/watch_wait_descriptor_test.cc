@@ -275,7 +275,7 @@ FakeProc store_of_ranks(bool has_torch) {
 
 TEST(TcpWait, ForClientsOfAStoreIsForRanks) {
   TreeBoundary boundary;
-  boundary.assumptions.nobody_connects = true;
+  boundary.assumptions.no_outside_peers = true;
   FakeProc store = store_of_ranks(true);
   EXPECT_TRUE(judged(&store, boundary).is_deadlock);
   EXPECT_THAT(judged(&store, boundary).assumed,
@@ -290,7 +290,7 @@ TEST(TcpWait, ForClientsOfAStoreIsForRanks) {
 
 TEST(TcpWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
   TreeBoundary boundary;
-  boundary.assumptions.nobody_connects = true;
+  boundary.assumptions.no_outside_peers = true;
   FakeProc proc = store_of_ranks(false);
   proc.processes[11].map("r-xp", 9, "/usr/lib/x86_64-linux-gnu/libzmq.so.5.2.4");
   EXPECT_TRUE(judged(&proc, boundary).is_deadlock);
@@ -317,7 +317,7 @@ FakeProc zeromq_at_path() {
 
 TEST(UnixWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
   TreeBoundary boundary;
-  boundary.assumptions.nobody_connects = true;
+  boundary.assumptions.no_outside_peers = true;
   FakeProc proc = zeromq_at_path();
   EXPECT_TRUE(judged(&proc, boundary).is_deadlock);
   EXPECT_THAT(judged(&proc, boundary).assumed, ElementsAre("a process outside may connect to process 11"));
@@ -382,7 +382,7 @@ TEST(TcpWait, OfAListenerIsLive) {
   proc.tcp = tcp_line(kServer, "00000000:0000", kListening, 70);
   EXPECT_EQ(judged(&proc).waits.at(10).why_live, "any process may connect");
   TreeBoundary boundary;
-  boundary.assumptions.nobody_connects = true;
+  boundary.assumptions.no_outside_peers = true;
   const Judged all = judged(&proc, boundary);
   EXPECT_EQ(all.waits.at(10).why_live, "any process may connect");
   EXPECT_THAT(all.assumed, IsEmpty());

@@ -29,9 +29,9 @@ FakeProc fifo_opener(std::uint64_t flags = O_RDONLY) {
   return proc;
 }
 
-TreeBoundary nobody_connects() {
+TreeBoundary no_outside_peers() {
   TreeBoundary boundary;
-  boundary.assumptions.nobody_connects = true;
+  boundary.assumptions.no_outside_peers = true;
   return boundary;
 }
 
@@ -79,10 +79,10 @@ TEST(FifoWait, IsLiveIfOthersMayKnowTheFifo) {
 
 TEST(FifoWait, IsNotEndedByOthersIfThatIsAssumed) {
   FakeProc proc = fifo_opener();
-  EXPECT_THAT(judged(&proc, nobody_connects()).assumed, IsEmpty()) << "no other process could";
+  EXPECT_THAT(judged(&proc, no_outside_peers()).assumed, IsEmpty()) << "no other process could";
   for (const NamedPipe& fifo : {NamedPipe{1, 1, false}, NamedPipe{1, kBeforeTheTree, true}}) {
     proc.fifos[kFifo] = fifo;
-    const Judged all = judged(&proc, nobody_connects());
+    const Judged all = judged(&proc, no_outside_peers());
     EXPECT_TRUE(all.is_deadlock);
     EXPECT_THAT(all.waits.at(11).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}));
     EXPECT_THAT(all.assumed, ElementsAre(kOutsideMayOpen));
@@ -93,11 +93,11 @@ TEST(FifoWait, IsNotEndedByOthersIfThatIsAssumed) {
 TEST(FifoWait, IsLiveWhateverIsAssumedIfTheTreeHasNotMadeTheFifo) {
   FakeProc proc = fifo_opener();
   proc.fifos[kFifo] = {kBeforeTheTree, 1, true};
-  const Judged all = judged(&proc, nobody_connects());
+  const Judged all = judged(&proc, no_outside_peers());
   EXPECT_EQ(all.waits.at(11).why_live, kOutsideMayOpen);
   EXPECT_THAT(all.assumed, IsEmpty());
   proc.fifos[kFifo] = kHidden;
-  TreeBoundary open = nobody_connects();
+  TreeBoundary open = no_outside_peers();
   open.closed = false;
   EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideMayOpen);
 }
@@ -162,7 +162,7 @@ TEST(FifoWait, ThatIsOfNoFifoIsLive) {
   FakeProc proc = fifo_opener();
   proc.fifos.clear();
   for (const bool assumes : {false, true}) {
-    const Judged all = judged(&proc, assumes ? nobody_connects() : TreeBoundary());
+    const Judged all = judged(&proc, assumes ? no_outside_peers() : TreeBoundary());
     EXPECT_EQ(all.waits.at(11).kind, WaitKind::kOther);
     EXPECT_EQ(all.waits.at(11).why_live, "it opens a file");
     EXPECT_THAT(all.stuck, IsEmpty());

@@ -69,7 +69,7 @@ FakeProc posix_queue_user(std::int64_t number, std::uint64_t partner, const std:
 
 TreeBoundary none_outside_acts() {
   TreeBoundary boundary;
-  boundary.assumptions.nobody_connects = true;
+  boundary.assumptions.no_outside_peers = true;
   return boundary;
 }
 

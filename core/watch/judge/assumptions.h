@@ -13,12 +13,12 @@
 namespace mprun {
 
 struct Assumptions {
-  bool handlers_release_nobody = false;  ///< no signal handler lets a thread go on
+  bool handlers_release_no_thread = false;  ///< no signal handler lets a thread go on
   /// No process outside connects to a rank of torch.distributed, or uses a FIFO or an IPC object of the tree.
-  bool nobody_connects = false;
-  bool nobody_continues = false;  ///< no process continues what was stopped below another one of the tree
-  Nanos no_limit_from = 0;        ///< a wait that ends by itself after this time or later is endless; 0: none is
-  std::set<pid_t> polls;          ///< threads whose waits count as endless, although they end again and again (polls.h)
+  bool no_outside_peers = false;
+  bool stopped_stay_stopped = false;  ///< no process continues what was stopped below another one of the tree
+  Nanos no_limit_from = 0;            ///< a wait that ends by itself after this time or later is endless; 0: none is
+  std::set<pid_t> polls;  ///< threads whose waits count as endless, although they end again and again (polls.h)
   std::map<pid_t, std::string> spins;  ///< threads that run but only wait, with the call that waits (spins.h)
 };
 

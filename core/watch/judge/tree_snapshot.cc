@@ -209,7 +209,7 @@ std::string TreeSnapshot::why_signals_may_release(const Process& process, const 
   for (; unexpected != 0; unexpected &= unexpected - 1) {
     const int signal = lowest_signal(unexpected);
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
-    if (releases_nobody(signal, handler, name)) continue;
+    if (releases_no_thread(signal, handler, name)) continue;
     if (ends_jvm(signal, handler) && jvm_only_ends(proc_, process.speaker, maps(process.pid))) continue;
     const std::string& module = handler.module;
     return "catches signal " + std::to_string(signal) +
@@ -224,7 +224,7 @@ bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& sign
   return std::all_of(signals.begin(), signals.end(), [&](int signal) {
     const auto index = static_cast<std::size_t>(signal);
     return index < handlers.size() &&
-           releases_nobody(signal, handlers.at(index), [](std::uint64_t) { return std::string(); });
+           releases_no_thread(signal, handlers.at(index), [](std::uint64_t) { return std::string(); });
   });
 }
 
@@ -233,14 +233,14 @@ std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& 
   // Its numbers for threads and children mean other ones here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
   if (std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
-    if (!boundary_.assumptions.handlers_release_nobody) return catches;
+    if (!boundary_.assumptions.handlers_release_no_thread) return catches;
     assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");
   }
   const auto timers = signals_of_timers(proc_, process->speaker);
   if (!timers) return "may have a POSIX timer";
   if (!timers->empty()) {
-    if (!boundary_.assumptions.handlers_release_nobody || !are_tame(*process, *timers)) return "has a POSIX timer";
+    if (!boundary_.assumptions.handlers_release_no_thread || !are_tame(*process, *timers)) return "has a POSIX timer";
     assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
   }

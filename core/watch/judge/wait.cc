@@ -248,7 +248,7 @@ std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot
 // While ranks of torch.distributed meet, they ask the store of one of them a hundred times a second which have come.
 bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Call call = call_of(thread.call.number);
-  return snapshot->assumptions().nobody_connects && (call == Call::kPoll || call == Call::kRead) &&
+  return snapshot->assumptions().no_outside_peers && (call == Call::kPoll || call == Call::kRead) &&
          rank_phase(snapshot->python(thread.pid).threads) == RankPhase::kMeets;
 }
 
@@ -256,7 +256,7 @@ bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
 Wait decode_stop(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const TreeSnapshot::Process* process = snapshot->process(thread.pid);
   const bool is_below_another = process != nullptr && snapshot->process(process->parent) != nullptr;
-  if (thread.state != 'T' || !snapshot->assumptions().nobody_continues || !is_below_another) {
+  if (thread.state != 'T' || !snapshot->assumptions().stopped_stay_stopped || !is_below_another) {
     return live_wait(WaitKind::kStopped, "it was stopped");
   }
   snapshot->assume("process " + std::to_string(thread.pid) + " may be continued");

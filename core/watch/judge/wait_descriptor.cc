@@ -114,8 +114,8 @@ Wait wait_for_connections(pid_t pid, const std::string& who, TreeSnapshot* snaps
 }
 
 Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
-  const bool of_ranks = snapshot->assumptions().nobody_connects && only_ranks_come(pid, listener, snapshot);
-  if (!of_ranks && !(snapshot->assumptions().nobody_connects && only_zeromq_peers_come(pid, listener, snapshot))) {
+  const bool of_ranks = snapshot->assumptions().no_outside_peers && only_ranks_come(pid, listener, snapshot);
+  if (!of_ranks && !(snapshot->assumptions().no_outside_peers && only_zeromq_peers_come(pid, listener, snapshot))) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
   return wait_for_connections(pid, of_ranks ? "a rank that was started elsewhere" : "a process outside", snapshot);
@@ -144,7 +144,7 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   const std::string name = socket.name.substr(slash + 1);
   const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
                       (name.rfind("listener-", 0) == 0 || name.rfind("sock-", 0) == 0);  // since Python 3.14
-  if (snapshot->assumptions().nobody_connects && only_zeromq_peers_come(pid, socket, snapshot)) {
+  if (snapshot->assumptions().no_outside_peers && only_zeromq_peers_come(pid, socket, snapshot)) {
     return wait_for_connections(pid, "a process outside", snapshot);
   }
   if (!is_own || !snapshot->is_closed() || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {

@@ -49,7 +49,7 @@ std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot
   const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age;
   if (!snapshot->blind_spot().empty()) return live_wait(kind, snapshot->blind_spot());
   if (!is_hidden) {
-    if (!is_own || !snapshot->assumptions().nobody_connects) return live_wait(kind, why);
+    if (!is_own || !snapshot->assumptions().no_outside_peers) return live_wait(kind, why);
     snapshot->assume(why);
   }
   Wait wait{kind, "FIFO " + path, {}, {}};

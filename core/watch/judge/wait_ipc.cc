@@ -29,7 +29,7 @@ Wait live_wait_for(const Object& object) { return live_wait(object.kind, outside
 
 // Any process of the tree may act on the object, whether it has done so before or not.
 Wait wait_within_tree(const Object& object, std::string what, TreeSnapshot* snapshot) {
-  if (!snapshot->assumptions().nobody_connects || !snapshot->is_closed()) return live_wait_for(object);
+  if (!snapshot->assumptions().no_outside_peers || !snapshot->is_closed()) return live_wait_for(object);
   if (!snapshot->blind_spot().empty()) return live_wait(object.kind, snapshot->blind_spot());
   if (object.may_have_clients) {
     snapshot->assume_no_client(outside_text(object));
@@ -128,7 +128,7 @@ Wait decode_posix_queue(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const bool has_name = !target.ends_with(kDeleted);
   Object object{kind,
                 "message queue " + std::string(has_name ? target : target.substr(0, target.size() - kDeleted.size()))};
-  if (!snapshot->assumptions().nobody_connects || snapshot->is_foreign(*queue) || snapshot->is_open_outside(*queue)) {
+  if (!snapshot->assumptions().no_outside_peers || snapshot->is_foreign(*queue) || snapshot->is_open_outside(*queue)) {
     return live_wait_for(object);
   }
   // A process that has opened it only for the other direction is the partner in the tree.

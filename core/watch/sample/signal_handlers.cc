@@ -80,7 +80,8 @@ SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Ma
   return found;
 }
 
-bool releases_nobody(int signal, const SignalHandler& handler, const std::function<std::string(std::uint64_t)>& name) {
+bool releases_no_thread(int signal, const SignalHandler& handler,
+                        const std::function<std::string(std::uint64_t)>& name) {
   return std::any_of(kTameHandlers.begin(), kTameHandlers.end(), [&](const TameHandler& row) {
     if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
     return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;

@@ -24,8 +24,8 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 
 /// True for a handler that is known to let no thread go on: it ends the process, or looks at something and returns.
 /// `name` gives the function at its address ("node::SignalExit(int, ...) (node)"), if its module has others.
-[[nodiscard]] bool releases_nobody(int signal, const SignalHandler& handler,
-                                   const std::function<std::string(std::uint64_t)>& name);
+[[nodiscard]] bool releases_no_thread(int signal, const SignalHandler& handler,
+                                      const std::function<std::string(std::uint64_t)>& name);
 
 /// True for the handler by which a Java virtual machine begins to end: shutdown hooks, if the program has any, run then
 /// (jvm_only_ends() in jvm.h).
