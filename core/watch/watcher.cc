@@ -394,11 +394,12 @@ std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
   if (since == 0 || now - since < kEarlyStall || !part) return std::nullopt;
   const bool is_early = now - since < tree_.stall;
   const Nanos judged = is_early ? since : since + tree_.stall;
-  if (judged == judged_spins_) return std::nullopt;
+  if (judged == judged_spins_ || (is_early && spins_.spins() == reported_spins_)) return std::nullopt;
   judged_spins_ = judged;
   auto proof =
       judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), {}, spins_.spins());
   if (!proof) return std::nullopt;
+  reported_spins_ = spins_.spins();
   proof->is_early = is_early;
   proof->last_moved = since;
   return proof;

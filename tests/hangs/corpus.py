@@ -225,6 +225,7 @@ _VARIANTS = [
     Case("rank_stopped.py", STALLED, ("stopped",), SPAWN, rest="moving"),
     Case("ddp_uneven_batches.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("mpi_receives_first.py", STALLED, ("message-never-sent",), rest="spinning"),
+    Case("mpi_barrier_left_out.py", STALLED, ("message-never-sent",), rest="spinning"),
     Case("manager_event_never_set.py", DEADLOCK, NEVER_NOTIFIED, PROCESS_JOIN, rest="moving"),  # its server polls
     Case("import_waits_for_thread.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
     Case("handler_takes_lock.py", STALLED, ("lock-cycle",)),

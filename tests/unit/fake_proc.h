@@ -39,6 +39,7 @@ class TreeThread {
   bool running = false, own_descriptors = false;
   bool garbled = false;  ///< what /proc says of its call makes no sense
   pid_t tracer = 0;
+  Nanos cpu = 1;  ///< the time that it has had a CPU
   std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = 0x7f0000000102;
   std::string wchan = "0";
 
@@ -320,7 +321,7 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   }
   if (place.rest == "status") return status_text(process, thread);
   if (place.rest == "statm") return process.statm;
-  if (place.rest == "schedstat") return "1 2 " + std::to_string(thread.runs) + '\n';
+  if (place.rest == "schedstat") return std::to_string(thread.cpu) + " 2 " + std::to_string(thread.runs) + '\n';
   if (place.rest == "net/tcp") return tcp;
   if (place.rest == "net/tcp6") return tcp6;
   if (place.rest == "children") return children_text(process.pid);

@@ -33,6 +33,7 @@ TEST(Spins, AreCallsOfMpi) {
   };
   EXPECT_EQ(call("PMPI_Recv (libmpi.so.40)"), "MPI_Recv");
   EXPECT_EQ(call("MPI_Barrier (libmpi.so.40)"), "MPI_Barrier");
+  EXPECT_EQ(call("ompi_mpi_finalize (libmpi.so.40)"), "MPI_Finalize");
   EXPECT_EQ(call("PMPI_Init_thread (libmpi.so.40)"), "MPI_Init_thread");
   for (const char* looks : {"PMPI_Test", "MPI_Testall", "PMPI_Iprobe", "MPI_Improbe", "MPI_Irecv", "PMPI_Ibarrier"}) {
     EXPECT_EQ(call(looks + std::string(" (libmpi.so.40)")), "") << looks;
@@ -60,6 +61,7 @@ struct SpinningRanks {
   std::map<pid_t, std::string> calls{{11, "MPI_Recv"}, {12, "MPI_Recv"}};
   SpinMeter meter{&proc, [this](const ThreadSample& thread) { return calls.at(thread.tid); }};
   Nanos now = 100 * kNanosPerSecond;
+  bool have_cpus = true;
 
   SpinningRanks() {
     for (const pid_t pid : {11, 12}) {
@@ -71,6 +73,7 @@ struct SpinningRanks {
   /// The time of the first look since which nothing has changed, from the start of the test; -1: unknown.
   int since_after(int looks) {
     for (int i = 0; i < looks; ++i, now += kNanosPerSecond) {
+      for (const pid_t pid : {11, 12}) proc.processes[pid].threads[pid].cpu += have_cpus ? kNanosPerSecond / 100 : 0;
       meter.take(take_sample(&proc, process_tree(&proc, 1, false)), now);
     }
     return meter.since() == 0 ? -1 : static_cast<int>(meter.since() / kNanosPerSecond) - 100;
@@ -83,6 +86,34 @@ TEST(SpinMeter, TakesThreeLooks) {
   EXPECT_EQ(ranks.since_after(1), 0);
   EXPECT_EQ(ranks.since_after(5), 0);
   EXPECT_THAT(ranks.meter.spins(), ElementsAre(Pair(11, "MPI_Recv"), Pair(12, "MPI_Recv")));
+}
+
+TEST(SpinMeter, CountsNoLookAtAThreadThatHadNoCpu) {
+  SpinningRanks ranks;
+  ranks.have_cpus = false;
+  EXPECT_EQ(ranks.since_after(5), -1) << "a message may be there: they have not looked";
+  ranks.have_cpus = true;
+  EXPECT_EQ(ranks.since_after(1), -1);
+  EXPECT_EQ(ranks.since_after(1), 0);
+}
+
+// MPI_Finalize() of Open MPI sleeps between its looks.
+TEST(SpinMeter, KnowsACallThatSleepsForMoments) {
+  SpinningRanks ranks;
+  ranks.calls[12] = "MPI_Finalize";
+  ranks.proc.processes[12].threads[12].running = false;
+  ranks.proc.processes[12].threads[12].sleeps();
+  EXPECT_EQ(ranks.since_after(4), 0);
+  EXPECT_THAT(ranks.meter.spins(), ElementsAre(Pair(11, "MPI_Recv"), Pair(12, "MPI_Finalize")));
+}
+
+TEST(SpinMeter, SaysNothingOfWhoSleepsElsewhere) {
+  SpinningRanks ranks;
+  ranks.calls[12] = "";
+  ranks.proc.processes[12].threads[12].running = false;
+  ranks.proc.processes[12].threads[12].sleeps();
+  EXPECT_EQ(ranks.since_after(4), 0);
+  EXPECT_THAT(ranks.meter.spins(), ElementsAre(Pair(11, "MPI_Recv")));
 }
 
 TEST(SpinMeter, BeginsAnewWhereOneMoves) {

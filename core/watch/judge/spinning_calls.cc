@@ -7,7 +7,7 @@
 namespace mprun {
 namespace {
 
-/// A library whose calls wait in a loop that never sleeps.
+/// A library whose calls wait in a loop that never sleeps, or hardly.
 struct SpinningLibrary {
   std::string_view file;    ///< a prefix of its name
   std::string_view prefix;  ///< of the functions that a program calls
@@ -26,12 +26,16 @@ bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
   });
 }
 
+// MPI_Finalize() of Open MPI ends with a jump to this function, which sleeps for 100 us again and again.
+constexpr std::string_view kFinalizes = "ompi_mpi_finalize", kFinalize = "MPI_Finalize";
+
 // "MPI_Recv (libmpi.so.40)", or "PMPI_Recv (...)".
 std::string call_in(std::string_view frame) {
   for (const SpinningLibrary& library : kLibraries) {
     const std::size_t file = frame.find(" (");
     if (file == frame.npos || !frame.substr(file + 2).starts_with(library.file)) continue;
     std::string_view function = frame.substr(0, file);
+    if (function == kFinalizes) return std::string(kFinalize);
     if (function.starts_with('P')) function.remove_prefix(1);
     if (!function.starts_with(library.prefix)) continue;
     const std::string_view verb = function.substr(library.prefix.size());

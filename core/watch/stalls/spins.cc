@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "procfs/text_scan.h"
 #include "watch/judge/spinning_calls.h"
+#include "watch/sample/syscall_table.h"
 #include "watch/stacks/native_stack.h"
 #include "watch/stacks/python_stack.h"
 
@@ -14,6 +16,14 @@ namespace mprun {
 namespace {
 
 constexpr int kEnoughLooks = 3;
+constexpr Nanos kEnoughCpu = 2'000'000;  // thousands of polls
+
+// How long a thread has had a CPU.
+Nanos cpu_time(ProcSource* proc, const ThreadSample& thread) {
+  const auto text = proc->read(std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/schedstat");
+  Nanos cpu = 0;
+  return text && TextScan(*text).number(&cpu) ? cpu : 0;
+}
 
 // Messages go through memory that processes share, or through calls that read and write. nullopt: they go through
 // something that cannot be read, such as a device.
@@ -37,12 +47,30 @@ std::optional<std::uint64_t> fingerprint_of_messages(ProcSource* proc, pid_t pid
   return fingerprint;
 }
 
+// A thread that sleeps for a moment at a time is not stopped: its stack is read until it has slept meanwhile.
+std::string call_between_sleeps(ProcSource* proc, ThreadSample thread, NativeStacks* stacks) {
+  constexpr int kTries = 10;
+  for (int i = 0; i < kTries; ++i) {
+    const auto stack = stacks->of_thread(thread.tid, thread.call.stack_pointer, thread.call.program_counter);
+    if (std::string call = call_that_spins(stack.frames); !call.empty()) return call;
+    const std::uint64_t runs = thread.runs;
+    if (!sample_thread(proc, &thread) || thread.call.running || thread.runs == runs) return {};
+  }
+  return {};
+}
+
+bool sleeps(const ThreadSample& thread) {
+  return !thread.call.running && !thread.hidden && call_of(thread.call.number) == Call::kSleep;
+}
+
 }  // namespace
 
 SpinMeter::SpinMeter(ProcSource* proc, CallOf call_of) : proc_(proc), call_of_(std::move(call_of)) {
   if (call_of_) return;
-  call_of_ = [](const ThreadSample& thread) {
-    return call_that_spins(NativeStacks(thread.pid).of_running(thread.tid).frames);
+  call_of_ = [proc](const ThreadSample& thread) {
+    NativeStacks stacks(thread.pid);
+    return thread.call.running ? call_that_spins(stacks.of_running(thread.tid).frames)
+                               : call_between_sleeps(proc, thread, &stacks);
   };
 }
 
@@ -58,6 +86,7 @@ SpinMeter::Spin SpinMeter::look(const ThreadSample& thread, Nanos now) const {
   const auto messages = fingerprint_of_messages(proc_, thread.pid, maps);
   if (!messages) return {};
   spin.messages = *messages;
+  spin.cpu = cpu_time(proc_, thread);
   for (const PythonThread& one : read_python_progress(proc_, thread.pid).threads) {
     if (one.tid == thread.tid) spin.locals = one.locals.fingerprint;
   }
@@ -67,16 +96,19 @@ SpinMeter::Spin SpinMeter::look(const ThreadSample& thread, Nanos now) const {
 void SpinMeter::take(const Sample& sample, Nanos now) {
   std::map<pid_t, Spin> found;
   for (const ThreadSample& thread : sample.threads) {
-    if (!thread.call.running || thread.state == 'Z') continue;
+    if ((!thread.call.running && !sleeps(thread)) || thread.state == 'Z') continue;
     Spin spin = look(thread, now);
-    if (spin.call.empty()) {  // one computes: no thread is stuck
+    if (spin.call.empty() && sleeps(thread)) continue;  // the judge takes it for live
+    if (spin.call.empty()) {                            // one computes: no thread is stuck
       found.clear();
       break;
     }
     const auto known = spins_.find(thread.tid);
     if (known != spins_.end() && spin.is_where(known->second)) {
+      const bool has_run = spin.cpu - known->second.cpu >= kEnoughCpu;
       spin.since = known->second.since;
-      spin.looks = known->second.looks + 1;
+      spin.looks = known->second.looks + (has_run ? 1 : 0);
+      if (!has_run) spin.cpu = known->second.cpu;
     }
     found[thread.tid] = std::move(spin);
   }

@@ -25,7 +25,8 @@ class SpinMeter {
   /// Stops each running thread of a process with such a library for some 100 us.
   void take(const Sample& sample, Nanos now);
   /// Since when each running thread has been in one call that only waits, while its Python variables, and the memory
-  /// that it shares with others, stayed the same at three looks or more; 0: one was elsewhere, or none runs.
+  /// that it shares with others, stayed the same at three looks or more; 0: one was elsewhere, or none runs. On a
+  /// crowded machine, a look at a thread that has had no CPU since the last one does not count.
   [[nodiscard]] Nanos since() const;
   /// Those threads, with the call that each is in ("MPI_Recv").
   [[nodiscard]] std::map<pid_t, std::string> spins() const;
@@ -33,7 +34,8 @@ class SpinMeter {
  private:
   struct Spin {
     Nanos since = 0;
-    int looks = 1;  ///< that found it so
+    int looks = 1;  ///< that found it so, after it had run meanwhile
+    Nanos cpu = 0;  ///< the time that the thread had had a CPU at the last of them
     std::string call;
     std::uint64_t locals = 0;    ///< a fingerprint of the variables of its Python
     std::uint64_t messages = 0;  ///< and one of all that it has sent and received
