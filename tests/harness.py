@@ -45,7 +45,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def wait_until(
-    condition: Callable[[], Any], timeout: float = 10, what: str = "the condition", pause: float = 0.01
+    condition: Callable[[], Any], timeout: float = 30, what: str = "the condition", pause: float = 0.01
 ) -> Any:
     """Waits for an event: returns the first true value, fails after `timeout` seconds; checks every `pause` seconds."""
     deadline = time.monotonic() + timeout

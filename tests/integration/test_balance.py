@@ -142,15 +142,19 @@ def test_a_shard_that_comes_back_keeps_no_block_it_lost(
     hold(tmp_path, 1)
     stopped = start_shard(1, spec)
     wait_for_tasks(tmp_path, 1, 1)
-    its = [stopped.pid, *(child.pid for child in stopped.children())]
-    for pid in its:
+    its = [stopped.pid, *(child.pid for child in stopped.children() if child.name == "mprun")]
+    workers = [child.pid for child in stopped.children() if child.name != "mprun"]
+    for pid in its + workers:
         os.kill(pid, signal.SIGSTOP)
     start_shard(2, spec).wait().check()
     let_go(tmp_path, 1)
     for pid in its:
         os.kill(pid, signal.SIGCONT)
-    back = stopped.wait().check()
-    assert "another shard has taken over tasks 0 to 1, as this one seemed to be dead" in back.stderr
+    taken = "another shard has taken over tasks 0 to 1, as this one seemed to be dead"
+    harness.wait_until(lambda: taken in stopped.stderr, what="mprun's look at its blocks")
+    for pid in workers:
+        os.kill(pid, signal.SIGCONT)
+    stopped.wait().check()
     assert [line["task"] for line in results(tmp_path / "all/shards/1")] == [0]  # it did not begin the other one
     check_merged(run_mprun, tmp_path / "all")
     assert {line["worker"] for line in results(tmp_path / "all")} == {1}

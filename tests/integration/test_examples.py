@@ -22,7 +22,7 @@ JOBS = sorted(file.parent for file in EXAMPLES.glob("*/job.json"))
 BATCHES = 29  # of 64 images, the last one of 5
 
 
-def run_python(*arguments: str | Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run_python(*arguments: str | Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
     """Runs a script of an example, on one thread and without leaving bytecode beside it."""
     return subprocess.run(
         [harness.MPRUN_PYTHON, *map(str, arguments)],

@@ -17,7 +17,7 @@ BACKEND = harness.ROOT / "configs/wheel_backend.py"
 
 
 def call(*words: str | Path, **more: object) -> str:
-    run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600, **more)  # type: ignore[call-overload]
+    run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=1800, **more)  # type: ignore[call-overload]
     assert run.returncode == 0, (words, run.stdout, run.stderr)
     return str(run.stdout)
 
