@@ -114,6 +114,7 @@ ALL = [
     Control("pool_slow_task.py"),
     Control("thread_pool_computing.py", seconds=LOCKED_SECONDS),
     Control("short_pools.py"),
+    Control("pool_replaces_workers.py", seconds=9, stall=OUTSIDE_SECONDS),
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),
     Control("dataloader_timeout.py"),

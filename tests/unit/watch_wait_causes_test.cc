@@ -209,6 +209,18 @@ TEST(WaitCauses, PoolHelperLost) {
   EXPECT_EQ(evidence.of_hang().id, "never-notified");
 }
 
+// A worker that replaces another one is forked by the thread of the pool.
+TEST(WaitCauses, AForkedWorkerIsNoPool) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
+  const std::string pool = kLibrary + "multiprocessing/pool.py";
+  evidence.python[kParent] = {kCondition,
+                              {pool, 114, "worker"},
+                              {kLibrary + "multiprocessing/process.py", 314, "BaseProcess._bootstrap"},
+                              {pool, 521, "Pool._handle_workers"}};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
+}
+
 TEST(WaitCauses, TaskWaitsInOwnPool) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);

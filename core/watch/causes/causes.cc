@@ -42,7 +42,8 @@ std::string Evidence::code_file(const JudgedThread& thread) const {
 bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function) const {
   const auto it = python.find(tid);
   if (it == python.end()) return false;
-  return std::any_of(it->second.begin(), it->second.end(), [&](const PythonFrame& frame) {
+  const auto frames = own_frames(it->second);
+  return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
     return (function.empty() || frame.function == function) && frame.file.ends_with(file);
   });
 }

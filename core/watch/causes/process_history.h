@@ -42,6 +42,8 @@ class ProcessHistory {
   /// mprun now ends the process, or what it has left behind: its end and those of its descendants are no evidence.
   void expect_end(pid_t pid);
 
+  /// False for the history of a tree that mprun has not watched: it knows of no death and no fork.
+  [[nodiscard]] bool has_members() const { return !members_.empty() || !deaths_.empty(); }
   /// The last deaths, oldest first. If there are too many, those that ended well are dropped first.
   [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
   /// How many children of `parent` ended badly since `when` (wall clock).

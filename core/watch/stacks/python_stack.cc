@@ -267,4 +267,11 @@ PythonStacks read_python_progress(ProcSource* proc, pid_t pid) {
   return read_stacks(proc, pid, parse_maps(proc->read(std::to_string(pid) + "/maps").value_or("")), true);
 }
 
+std::span<const PythonFrame> own_frames(const std::vector<PythonFrame>& frames) {
+  const auto first = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return frame.function == "BaseProcess._bootstrap" && frame.file.ends_with("/multiprocessing/process.py");
+  });
+  return {frames.begin(), first == frames.end() ? first : first + 1};
+}
+
 }  // namespace mprun

@@ -3,6 +3,8 @@
 // are left out. CPython 3.11 to 3.14 (with a GIL); for any other, `reason` is set.
 #pragma once
 
+#include <span>
+
 #include "procfs/process_facts.h"
 #include "watch/hang.h"
 #include "watch/stacks/python_locals.h"
@@ -15,6 +17,10 @@ struct PythonThread {
   bool whole = true;                ///< no frame is missing at the end
   PythonLocals locals;              ///< of frames of the user's own code; only read_python_progress() fills it
 };
+
+/// The innermost of these frames, down to where multiprocessing has forked the process: the rest is what the parent's
+/// thread was doing then.
+[[nodiscard]] std::span<const PythonFrame> own_frames(const std::vector<PythonFrame>& frames);
 
 /// A global interpreter lock; with subinterpreters there may be several. Its waiters wait on a futex with a timeout of
 /// 5 ms, again and again.

@@ -14,7 +14,8 @@ constexpr Nanos kShortestPause = 2 * kNanosPerSecond, kLongestPause = 64 * kNano
 constexpr std::string_view kPoolModule = "/multiprocessing/pool.py";
 
 bool is_in_pool(const PythonThread& thread, std::string_view function) {
-  return std::any_of(thread.frames.begin(), thread.frames.end(), [&](const PythonFrame& frame) {
+  const auto frames = own_frames(thread.frames);  // a worker that replaces another is forked by the pool's thread
+  return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
     return frame.file.ends_with(kPoolModule) && (function.empty() || frame.function == function);
   });
 }
