@@ -92,7 +92,8 @@ Result<void> Supervisor::prepare() {
 }
 
 void Supervisor::loop_until_over() {
-  const Nanos fresh_every = fresh_results_every(setup_.spec->shard.value_or(Shard{}).count);
+  const bool answers = reads_stdin() && setup_.spec->results == "-";  // a program may wait for every result
+  const Nanos fresh_every = answers ? 0 : fresh_results_every(setup_.spec->shard.value_or(Shard{}).count);
   std::optional<Nanos> give_up;  // after a fault of our own we may see no process end any more
   while (!scheduler_->over()) {
     if (auto waited = engine_->run_once(kTickEvery); !waited) {  // no event can arrive any more
@@ -110,7 +111,8 @@ void Supervisor::loop_until_over() {
     // of them. The workers have work queued for far longer than that.
     const bool batches = scheduler_->average_seconds() < kShortTask;
     if (results_since_wait_ > 0 && batches) nanosleep(&kBatchPause, nullptr);
-    if (results_since_wait_ > 0 && !batches && monotonic_now() - last_pulse_ >= fresh_every) pulse();
+    const bool at_once = answers || !batches;
+    if (results_since_wait_ > 0 && at_once && monotonic_now() - last_pulse_ >= fresh_every) pulse();
     results_since_wait_ = 0;
   }
 }

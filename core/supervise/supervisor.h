@@ -123,6 +123,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void tick();
   void pulse(std::string_view end = "");
   [[nodiscard]] PhaseFacts phase_facts() const;
+  [[nodiscard]] bool reads_stdin() const;
   void publish(const JobEvent& event);
   void blame_rank(const TaskEnded& ended);
   void notice(Notice::Kind kind, std::string_view text);

@@ -7,13 +7,14 @@ namespace {
 
 constexpr Nanos kReportEvery = 100 * kNanosPerMilli;
 
-bool reads_stdin(const InputSpec& inputs) {
+}  // namespace
+
+bool Supervisor::reads_stdin() const {
+  const InputSpec& inputs = setup_.spec->inputs;
   const auto* lines = std::get_if<LinesInput>(&inputs);
   const auto* jsonl = std::get_if<JsonlInput>(&inputs);
   return (lines != nullptr && lines->path == "-") || (jsonl != nullptr && jsonl->path == "-");
 }
-
-}  // namespace
 
 // `end`: the last phase of all, when nothing is alive any more.
 void Supervisor::pulse(std::string_view end) {
@@ -45,7 +46,7 @@ PhaseFacts Supervisor::phase_facts() const {
   facts.processes = static_cast<int>(slots_.size());
   facts.host = !hosts_.empty();
   facts.needs_input = waiting_for_input_;
-  facts.stdin_input = reads_stdin(setup_.spec->inputs);
+  facts.stdin_input = reads_stdin();
   facts.waiting_tasks = scheduler_->waiting();
   facts.needs_shared = wanted_shared_ > 0;
   if (facts.busy > 0 && facts.processes > 0) return facts;  // tasks run: the rest costs time

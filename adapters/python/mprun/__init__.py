@@ -1,16 +1,15 @@
 """What mprun offers a program: a task function, a rank, or any Python below it. A script runs without mprun, too: it is
-then rank 0 of 1, its results go nowhere, and its deadlines are not watched."""
+then rank 0 of 1, its results go nowhere, and its deadlines are not watched. And what starts jobs: map, run, Executor."""
 from __future__ import annotations
 
 import os
 import sys
 from typing import Any, Callable
 
-if sys.version_info < (3, 11):  # a wheel can be installed there, for the program
-    raise ImportError("`import mprun` needs Python 3.11 or later; this is %d.%d" % sys.version_info[:2])
-
-from mprun._mprun import deadline
 from mprun.shared_tensors import SharedTensors
+
+if sys.version_info >= (3, 11):  # that of workers; an older Python may start jobs of another one
+    from mprun._mprun import deadline
 
 __all__ = ["deadline", "rank", "world_size", "result", "shared", "counter", "lock", "barrier", "queue"]
 
@@ -18,8 +17,18 @@ __all__ = ["deadline", "rank", "world_size", "result", "shared", "counter", "loc
 shared = SharedTensors()
 
 # Loaded on first use: `import mprun` loads only the extension.
-# `dict` is not in __all__: it would hide Python's own.
+# `dict` and `map` are not in __all__: they would hide Python's own.
 _SYNC = {"counter": "Counter", "lock": "Lock", "barrier": "Barrier", "queue": "Queue", "dict": "Dict"}
+# What starts work, by module: a task loads none of it.
+_STARTS = {
+    **{name: "jobs" for name in ("map", "run", "Run")},
+    "Executor": "executor",
+    "register_joblib": "joblib_backend",
+    **{
+        name: "errors"
+        for name in ("JobError", "SpecError", "TaskError", "WorkerDied", "MemoryLimit", "Timeout", "Hung", "RemoteTraceback")
+    },
+}
 
 # Set by mprun.rank_main in a rank process: sends the value to the supervisor.
 _deliver: Callable[[Any], None] | None = None
@@ -46,8 +55,14 @@ def result(value: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _SYNC:
-        raise AttributeError(f"module 'mprun' has no attribute {name!r}")
-    from mprun import sync
+    if name in _SYNC:
+        from mprun import sync
 
-    return globals().setdefault(name, getattr(sync, _SYNC[name]))
+        return globals().setdefault(name, getattr(sync, _SYNC[name]))
+    if name in _STARTS:
+        import importlib
+
+        return globals().setdefault(name, getattr(importlib.import_module(f"mprun.{_STARTS[name]}"), name))
+    if name == "deadline":
+        raise ImportError("mprun.deadline needs Python 3.11 or later; this is %d.%d" % sys.version_info[:2])
+    raise AttributeError(f"module 'mprun' has no attribute {name!r}")

@@ -1,0 +1,194 @@
+"""mprun.Executor: concurrent.futures on the workers of one mprun."""
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import deque
+from concurrent.futures import Executor as BaseExecutor
+from concurrent.futures import Future
+from typing import Any, Callable, Iterable, Iterator
+
+from mprun import errors, remote
+from mprun.job_pipe import JobPipe
+
+#: A task beyond the number of workers is sent ahead if as many have ended in this time, in seconds.
+WINDOW_SECONDS = 0.05
+
+
+class Session:
+    """The state of an Executor, and the thread that feeds its mprun. The threads refer to this and not to the Executor,
+    so that one that nobody needs any more is collected, and then ends as by shutdown(wait=False)."""
+
+    def __init__(self, fields: dict[str, Any], worker_setup: Callable[[], Any] | None) -> None:
+        self.fields, self.worker_setup = fields, worker_setup
+        self.changed = threading.Condition()
+        self.waiting: deque[tuple[Future[Any], str]] = deque()
+        self.running: dict[int, Future[Any]] = {}
+        self.pipe: JobPipe | None = None
+        self.feeder: threading.Thread | None = None
+        self.error: errors.JobError | None = None
+        self.closed = False
+        self.ended: deque[float] = deque(maxlen=8192)  # when tasks ended, lately
+
+    def submit(self, task: tuple[Any, ...]) -> Future[Any]:
+        future: Future[Any] = Future()
+        with self.changed:
+            if self.error is not None:
+                raise errors.JobError(f"no more tasks can be given to this Executor: {self.error}", self.error.exit_code)
+            if self.closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if self.pipe is None:
+                self.begin()
+        try:
+            line = self.pipe.encode(task)
+        except Exception as error:
+            future.set_exception(error)
+            return future
+        with self.changed:
+            self.waiting.append((future, line))
+            self.changed.notify()
+        return future
+
+    def begin(self) -> None:
+        functions = (remote.run_item, None, self.worker_setup)
+        self.pipe = JobPipe(functions, self.fields, self.on_end, self.on_exit)
+        self.feeder = threading.Thread(target=self.feed, name="mprun-tasks", daemon=True)
+        self.feeder.start()
+        _sessions.add(self)
+
+    def room(self) -> int:
+        """How many tasks may be sent now. Those that are sent cannot be cancelled any more, so it is few more than there
+        are workers, unless tasks are short."""
+        since = time.monotonic() - WINDOW_SECONDS
+        while self.ended and self.ended[0] < since:
+            self.ended.popleft()
+        return self.workers() + 1 + len(self.ended) - len(self.running)
+
+    def workers(self) -> int:
+        return int(self.fields["processes"])
+
+    def feed(self) -> None:
+        """The thread that sends tasks."""
+        assert self.pipe is not None
+        while True:
+            lines: list[str] = []
+            with self.changed:
+                self.changed.wait_for(lambda: self.error or (self.waiting and self.room() > 0) or self.is_over())
+                if self.error or not self.waiting:
+                    break
+                first = self.pipe.sent
+                for _ in range(min(self.room(), len(self.waiting))):
+                    future, line = self.waiting.popleft()
+                    if future.set_running_or_notify_cancel():
+                        self.running[first + len(lines)] = future
+                        lines.append(line)
+            self.pipe.send(lines)
+        self.pipe.close()
+
+    def is_over(self) -> bool:
+        return self.closed and not self.waiting
+
+    def on_end(self, task: int, value: Any, error: BaseException | None) -> None:
+        with self.changed:
+            future = self.running.pop(task)
+            self.ended.append(time.monotonic())
+            if self.waiting:
+                self.changed.notify()
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+
+    def on_exit(self, error: errors.JobError | None) -> None:
+        """mprun has ended: what has no result yet gets none."""
+        with self.changed:
+            left = [*self.running.values(), *(future for future, _ in self.waiting)]
+            if error is None and (left or not self.closed):
+                error = errors.JobError("mprun ended before the task did", 0)
+            self.error = error
+            self.running.clear()
+            self.waiting.clear()
+            self.changed.notify()
+        for future in left:
+            if future.running() or future.set_running_or_notify_cancel():
+                future.set_exception(errors.JobError(str(error), error.exit_code))  # type: ignore[union-attr]
+
+    def close(self, wait: bool, cancel: bool) -> None:
+        with self.changed:
+            self.closed = True
+            if cancel:
+                for future, _ in self.waiting:
+                    future.cancel()
+            self.changed.notify()
+        if wait and self.feeder is not None and self.pipe is not None:
+            self.feeder.join()
+            self.pipe.join()
+
+
+class Executor(BaseExecutor):
+    """Calls functions in worker processes; use it as concurrent.futures.ProcessPoolExecutor.
+
+    `max_workers`, or `processes`: their number, by default one for each usable CPU. `initializer` is called with
+    `initargs` in every worker after it started. Other keywords are fields of a job's spec, such as start_method, retries,
+    limits. Workers start with the first task.
+
+    A future gets the exception of its task, with the worker's traceback as __cause__; WorkerDied, with the signal and the
+    worker's last words, if its worker died, and Hung, with cause and cure, if it could never have moved again. The other
+    tasks go on with new workers. JobError, which is a BrokenProcessPool, says that mprun itself has ended.
+    """
+
+    def __init__(
+        self, max_workers: int | None = None, *, initializer: Callable[..., Any] | None = None,
+        initargs: tuple[Any, ...] = (), processes: int | str | None = None, **fields: Any,
+    ) -> None:
+        count = max_workers if max_workers is not None else processes
+        if count is None or count == "auto":
+            import os
+
+            count = len(os.sched_getaffinity(0))
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"the number of workers is {count!r}; it is a number from 1 on, or 'auto'")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        setup = remote.Later(initializer, initargs) if initializer is not None else None
+        self._session = Session({"processes": count, **fields}, setup)
+        self._end = weakref.finalize(self, self._session.close, wait=False, cancel=False)
+        self._end.atexit = False  # _finish() does that
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Schedules fn(*args, **kwargs). A task that cannot be pickled fails: its future has the exception."""
+        return self._session.submit((fn, args, kwargs))
+
+    def map(
+        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+    ) -> Iterator[Any]:
+        """As Executor.map of concurrent.futures. `chunksize` has no effect: mprun hands out short tasks in chunks."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        return super().map(fn, *iterables, timeout=timeout)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """No more tasks; those that run are finished, and with `cancel_futures` others are cancelled. Waits for the end of
+        mprun, which leaves no process, unless `wait` is false."""
+        self._end.detach()
+        self._session.close(wait, cancel_futures)
+
+    def kill(self) -> None:
+        """Ends all tasks now; the futures of those that had not ended get JobError."""
+        session = self._session
+        session.close(wait=False, cancel=True)
+        if session.pipe is not None:
+            session.pipe.kill()
+
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+def _finish() -> None:
+    """At the exit of the interpreter, as in concurrent.futures: what was submitted is done first."""
+    for session in list(_sessions):
+        session.close(wait=True, cancel=False)
+
+
+threading._register_atexit(_finish)  # type: ignore[attr-defined]

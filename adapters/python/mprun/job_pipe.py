@@ -1,0 +1,232 @@
+"""A running mprun that is given tasks by a pipe and answers by another: what mprun.map and mprun.Executor stand on."""
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import weakref
+from typing import Any, Callable
+
+from mprun import errors, pickling, remote, tensor_reader
+
+#: Given a task's number, and its value or its exception.
+OnEnd = Callable[[int, Any, "BaseException | None"], None]
+
+SCRIPT = "from mprun.remote import call, load, prepare\n"
+#: As much of standard error is kept for messages, in characters.
+MOST_WORDS = 64 * 1024
+
+
+def program() -> str:
+    """The path of the mprun that this package belongs to: of a build tree, an installation or a wheel."""
+    ours = os.path.dirname(os.path.realpath(__file__))  # PREFIX/lib/mprun/python/mprun
+    places = [os.path.join(os.path.dirname(ours), *[os.pardir] * 3, "bin", "mprun")]
+    places += [os.path.join(sysconfig.get_path("scripts", scheme), "mprun") for scheme in sysconfig.get_scheme_names()
+               if scheme.startswith(("posix", "venv", "deb"))]
+    for place in [os.path.normpath(path) for path in places]:
+        if os.access(place, os.X_OK):
+            return place
+    found = shutil.which("mprun")
+    if found is None:
+        raise FileNotFoundError("the program mprun is not there, where its package is; install mprun again")
+    return found
+
+
+def settings(fields: dict[str, Any]) -> list[str]:
+    """Spec fields as options of mprun; those that are None are left out."""
+    words: list[str] = []
+    for name, value in fields.items():
+        if value is not None:
+            try:
+                words += ["--set", f"{name}={json.dumps(value)}"]
+            except TypeError as error:
+                raise errors.SpecError(f"{name}: {error}") from None
+    return words
+
+
+def main_module() -> dict[str, Any] | None:
+    """What a worker needs to import the main script, as multiprocessing does; None if functions go by value."""
+    if pickling.load_cloudpickle() is not None or not pickling.main_can_be_imported():
+        return None
+    from multiprocessing import spawn
+
+    wanted = ("init_main_from_name", "init_main_from_path", "dir", "orig_dir", "sys_path", "sys_argv")
+    return {key: value for key, value in spawn.get_preparation_data("mprun").items() if key in wanted}
+
+
+class JobPipe:
+    """One mprun. Any thread may send tasks, one at a time; `on_end` is called on a thread of this object, in the order
+    of completion, and `on_exit` on the same thread, once, with what ended the job early, if anything did.
+
+    Owns the process, a folder of its own and two threads; close() and join(), or kill(), end all of them.
+    """
+
+    def __init__(
+        self, functions: tuple[Any, Any, Any], fields: dict[str, Any], on_end: OnEnd,
+        on_exit: Callable[[errors.JobError | None], None] = lambda _: None, view: bool = False,
+    ) -> None:
+        if sys.version_info < (3, 11):
+            raise errors.JobError("mprun's workers need Python 3.11 or later; this is %d.%d" % sys.version_info[:2])
+        self.on_end, self.on_exit = on_end, on_exit
+        self.error: errors.JobError | None = None
+        self.sent = self.files = 0
+        self.words = ""
+        self.with_files: dict[int, str] = {}  # the input files of tasks on their way
+        self.folder = tempfile.mkdtemp(prefix="mprun-")
+        try:
+            self.start(functions, fields, view)
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def start(self, functions: tuple[Any, Any, Any], fields: dict[str, Any], view: bool) -> None:
+        job = {"path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv, "main": main_module(),
+               "functions": pickling.dumps(functions)}
+        script = os.path.join(self.folder, "mprun_calls.py")
+        for name in ("inputs", "errors"):
+            os.mkdir(os.path.join(self.folder, name))
+        with open(script, "w", encoding="utf-8") as text, open(os.path.join(self.folder, "function.pickle"), "wb") as file:
+            text.write(SCRIPT)
+            file.write(pickling.pickle.dumps(job))
+        output = {"dir": os.path.join(self.folder, "run"), **(fields.get("output") or {})}
+        self.run_dir = os.path.abspath(output["dir"])
+        fixed = {"setup": "load", "worker_setup": "prepare", "inputs": {"jsonl": "-"}, "order": "completion",
+                 "output": {**output, "results": "-"}}
+        defaults = {"durability": "none", "python": sys.executable or None}
+        words = settings({**defaults, **fields, **fixed})
+        words += ["--progress", "always"] if view else []
+        self.process = subprocess.Popen(
+            [program(), "-q", *words, f"{script}:call"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=None if view else subprocess.PIPE,
+        )
+        _alive.add(self)
+        self.reader = threading.Thread(target=self.read, name="mprun-results", daemon=True)
+        self.listener = threading.Thread(target=self.listen, name="mprun-messages", daemon=True)
+        self.listener.start()
+        self.reader.start()
+
+    def encode(self, value: Any) -> str:
+        """The line for an input, as remote.py reads it; large buffers go to a file. Raises what pickle raises."""
+        if pickling.is_plain(value):
+            return json.dumps(value)
+        buffers: list[Any] = []
+        data = pickling.dumps(value, buffers)
+        if not buffers:
+            return f'"{base64.b64encode(data).decode()}"'
+        self.files += 1
+        parts = [memoryview(data), *(buffer.raw() for buffer in buffers)]
+        with open(os.path.join(self.folder, "inputs", str(self.files)), "wb") as file:
+            for part in parts:
+                file.write(part)
+                file.write(b"\0" * (-part.nbytes % remote.ALIGNMENT))
+        return json.dumps([self.files, *(part.nbytes for part in parts)])
+
+    def send(self, lines: list[str]) -> bool:
+        """Sends inputs, which get the next numbers; waits while mprun has enough. False if the job is over."""
+        for number, line in enumerate(lines, self.sent):
+            if line[0] == "[":
+                self.with_files[number] = line[1 : line.index(",")]
+        self.sent += len(lines)
+        data = memoryview("".join(f"{line}\n" for line in lines).encode())
+        try:
+            while data:
+                data = data[self.process.stdin.write(data) :]  # type: ignore[union-attr, index]
+        except (OSError, ValueError):  # it has ended, or was closed
+            return False
+        return True
+
+    def close(self) -> None:
+        """No more inputs will come: mprun finishes those that it has."""
+        try:
+            self.process.stdin.close()  # type: ignore[union-attr]
+        except OSError:
+            pass
+
+    def join(self) -> None:
+        """Waits until mprun has ended and everything has been told to `on_end` and `on_exit`."""
+        self.reader.join()
+
+    def kill(self) -> None:
+        """Ends the job now, and waits for it: mprun leaves no process."""
+        self.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.join()
+
+    def listen(self) -> None:
+        if self.process.stderr is not None:
+            for line in self.process.stderr:
+                self.words = (self.words + line.decode(errors="replace"))[-MOST_WORDS:]
+
+    def read(self) -> None:
+        """The thread of results."""
+        fault: BaseException | None = None
+        tensors = tensor_reader.TensorReader(self.run_dir)
+        stdout = os.fdopen(os.dup(self.process.stdout.fileno()), "rb")  # type: ignore[union-attr]
+        with stdout, self.process.stdout:  # type: ignore[union-attr]
+            for line in stdout:
+                try:
+                    self.tell(json.loads(line), tensors)
+                except BaseException as error:  # on_end is at fault; mprun must not wait for a reader
+                    fault = fault or error
+        self.listener.join()
+        code = self.process.wait()
+        _alive.discard(self)
+        self.close()
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        if fault is not None:
+            self.error = errors.JobError(f"a result could not be taken: {fault!r}")
+        elif code not in (0, 1):
+            self.error = errors.of_end(code, self.words)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.on_exit(self.error)
+
+    def tell(self, result: dict[str, Any], tensors: tensor_reader.TensorReader) -> None:
+        task = result["task"]
+        if task in self.with_files:
+            os.unlink(os.path.join(self.folder, "inputs", self.with_files.pop(task)))
+        if result["status"] == "ok":
+            try:
+                value = decode(result["value"], tensors)
+            except Exception as error:
+                self.on_end(task, None, error)
+            else:
+                self.on_end(task, value, None)
+            return
+        kept = os.path.join(self.folder, "errors", f"{task}-{result['attempt']}")
+        self.on_end(task, None, errors.of_result(result, self.run_dir, kept))
+
+
+def decode(value: Any, tensors: tensor_reader.TensorReader) -> Any:
+    """What the worker's function returned; see remote.encode()."""
+    if isinstance(value, str):
+        return pickling.pickle.loads(base64.b64decode(value))
+    if not isinstance(value, dict):
+        return value
+    buffers = [tensors.buffer(value[name], size) for name, size in value["sizes"].items()]
+    return pickling.pickle.loads(base64.b64decode(value["pickle"]), buffers=buffers)
+
+
+#: Those whose mprun runs; a process that the caller forks must not hold their pipes open.
+_alive: weakref.WeakSet[JobPipe] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    for pipe in list(_alive):
+        for stream in (pipe.process.stdin, pipe.process.stdout, pipe.process.stderr):
+            if stream is not None:
+                try:
+                    os.close(stream.fileno())
+                except (OSError, ValueError):
+                    pass
+    _alive.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,134 @@
+"""The worker's side of mprun.map, mprun.Executor and the joblib backend: the script of such a job.
+
+The caller's side is job_pipe.py. Inputs are JSON: a number, true, false or null is itself, a string is a pickle, and a
+list [NUMBER, BYTES, ...] is the file inputs/NUMBER, which has a pickle and then its buffers. Values are likewise, but
+buffers become tensors of the task. What a task raises is kept in errors/TASK-ATTEMPT.
+"""
+from __future__ import annotations
+
+import base64
+import mmap
+import os
+import pickle
+import sys
+import traceback
+from typing import Any, Callable
+
+from mprun.pickling import dumps, is_plain
+
+#: Buffers begin at multiples of this, as arrays want it.
+ALIGNMENT = 64
+
+folder = ""
+function: Callable[[Any], Any]
+prepare_worker: Callable[[], Any] | None = None
+
+
+def load() -> None:
+    """`setup` of the job: imports what the caller could import, then loads the function and runs the caller's setup."""
+    global folder, function, prepare_worker
+    folder = os.path.dirname(sys.argv[0])
+    with open(os.path.join(folder, "function.pickle"), "rb") as file:
+        job = pickle.load(file)
+    ours = [entry for entry in sys.path if entry not in job["path"] and entry != folder]
+    sys.path[:] = [*job["path"], *ours]
+    sys.argv[:] = job["argv"]
+    if job["main"]:
+        from multiprocessing import spawn
+
+        spawn.prepare(job["main"])
+    function, setup, prepare_worker = pickle.loads(job["functions"])
+    if setup is not None:
+        setup()
+
+
+def prepare() -> None:
+    """`worker_setup` of the job."""
+    if prepare_worker is not None:
+        prepare_worker()
+
+
+def call(item: Any) -> Any:
+    """The job's function: one call of the caller's function."""
+    try:
+        return encode(function(decode(item)))
+    except BaseException as error:
+        keep(error)
+        raise
+
+
+def run_item(task: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> Any:
+    """The function of an Executor: each task brings its own."""
+    called, args, kwargs = task
+    return called(*args, **kwargs)
+
+
+class Spread:
+    """A function whose input is its arguments ("args") or its keyword arguments ("kwargs")."""
+
+    def __init__(self, called: Callable[..., Any], style: str) -> None:
+        self.called, self.style = called, style
+
+    def __call__(self, item: Any) -> Any:
+        return self.called(*item) if self.style == "args" else self.called(**item)
+
+
+class Later:
+    """A call without arguments that makes one with them: an Executor's initializer."""
+
+    def __init__(self, called: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self.called, self.arguments = called, arguments
+
+    def __call__(self) -> Any:
+        return self.called(*self.arguments)
+
+
+def decode(item: Any) -> Any:
+    if isinstance(item, str):
+        return pickle.loads(base64.b64decode(item))
+    if not isinstance(item, list):
+        return item
+    number, *sizes = item
+    with open(os.path.join(folder, "inputs", str(number)), "rb") as file:
+        memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))  # a task may write into its input
+    parts, begin = [], 0
+    for size in sizes:
+        parts.append(memory[begin : begin + size])
+        begin += size + -size % ALIGNMENT
+    return pickle.loads(parts[0], buffers=parts[1:])
+
+
+def encode(value: Any) -> Any:
+    if is_plain(value):
+        return value
+    buffers: list[pickle.PickleBuffer] = []
+    text = base64.b64encode(dumps(value, buffers)).decode()
+    if not buffers:
+        return text
+    names = ["result" if i == 0 else f"result{i}" for i in range(len(buffers))]
+    sizes = {name: buffer.raw().nbytes for name, buffer in zip(names, buffers)}
+    return {"pickle": text, "sizes": sizes, **{name: array_of(buffer) for name, buffer in zip(names, buffers)}}
+
+
+def array_of(buffer: pickle.PickleBuffer) -> Any:
+    """The buffer as the array it belongs to, in C order, so that the tensor file of the run has its dtype and shape."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return buffer.raw()
+    try:
+        array = numpy.asarray(memoryview(buffer))
+    except (TypeError, ValueError):
+        return buffer.raw()
+    return array if array.flags.c_contiguous else array.T
+
+
+def keep(error: BaseException) -> None:
+    """Keeps the exception for the caller; where it cannot be pickled, mprun's own record of it has to do."""
+    name = f"{os.environ.get('MPRUN_TASK')}-{os.environ.get('MPRUN_ATTEMPT')}"
+    try:
+        trace = traceback.format_exception(type(error), error, error.__traceback__.tb_next)  # without call()
+        data = dumps((error, "".join(trace)))
+        with open(os.path.join(folder, "errors", name), "wb") as file:
+            file.write(data)
+    except Exception:
+        pass
