@@ -15,7 +15,7 @@ SHOW = """
 import json, mprun
 from mprun import _mprun
 
-public = set(mprun.__all__) | {"dict"}
+public = set(mprun.__all__) | {"dict"} | set(mprun._STARTS)
 members = {name: sorted(key for key in vars(getattr(_mprun, name)) if not key.startswith("_"))
            for name in ("deadline", "SyncCounter", "SyncLock", "SyncBarrier", "SyncQueue", "SyncDict")}
 print(json.dumps({"public": sorted(public), "found": [getattr(mprun, name) is not None for name in public],

@@ -62,13 +62,21 @@ def test_pip_removes_all_of_it(venv: Path) -> None:
 
 
 def test_the_package_says_which_python_it_needs(dist: Path, tmp_path: Path) -> None:
-    """Older ones can run the program, and so may have it installed."""
+    """Older ones can start jobs of another Python, and so may have it installed; they have no workers."""
     code = (
         "import sys; sys.version_info = (3, 10, 4, 'final', 0); sys.path.insert(0, sys.argv[1])\n"
-        "try:\n    import mprun\nexcept ImportError as error:\n    print(error)"
+        "import mprun\ntry:\n    mprun.map(abs, [1])\nexcept mprun.JobError as error:\n    print(error)"
     )
     said = call(harness.MPRUN_PYTHON, "-c", code, next(dist.glob("*.whl")))
-    assert "`import mprun` needs Python 3.11 or later; this is 3.10" in said
+    assert "workers need Python 3.11 or later; this is 3.10" in said
+
+
+def test_the_package_finds_its_program(venv: Path, tmp_path: Path) -> None:
+    """That of the virtual environment, though PATH does not lead there."""
+    code = "import mprun, mprun.job_pipe\nprint(mprun.job_pipe.program(), mprun.map(abs, [-1], processes=1))"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    said = call(venv / "bin/python", "-c", code, cwd=tmp_path, env={**environment, "PATH": "/usr/bin:/bin"})
+    assert said.split(maxsplit=1) == [str(venv / "bin/mprun"), "[1]\n"]
 
 
 def test_the_source_archive_has_what_git_tracks(dist: Path, tmp_path: Path) -> None:

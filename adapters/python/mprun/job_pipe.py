@@ -19,6 +19,10 @@ from mprun import errors, pickling, remote, tensor_reader
 OnEnd = Callable[[int, Any, "BaseException | None"], None]
 
 SCRIPT = "from mprun.remote import call, load, prepare\n"
+#: Variables by which mprun would take itself for one of several that share the tasks: here each has tasks of its own.
+LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_ARRAY_TASK_ID", "SLURM_STEP_ID")
+#: The options by which mprun shows its view and still no summary of a run whose directory goes away.
+VIEW = ["--progress", "always"]
 #: As much of standard error is kept for messages, in characters.
 MOST_WORDS = 64 * 1024
 
@@ -48,6 +52,13 @@ def settings(fields: dict[str, Any]) -> list[str]:
             except TypeError as error:
                 raise errors.SpecError(f"{name}: {error}") from None
     return words
+
+
+def message_of(words: list[str], text: str | None = None) -> str:
+    """What mprun says about a wrong spec. It launched nothing then, so it may be asked again if its message went to the
+    terminal."""
+    done = subprocess.run([program(), *words], input=text or "", text=True, errors="replace", capture_output=True)
+    return done.stderr
 
 
 def main_module() -> dict[str, Any] | None:
@@ -98,12 +109,14 @@ class JobPipe:
         self.run_dir = os.path.abspath(output["dir"])
         fixed = {"setup": "load", "worker_setup": "prepare", "inputs": {"jsonl": "-"}, "order": "completion",
                  "output": {**output, "results": "-"}}
+        if any(name in os.environ for name in LAUNCHERS):
+            fixed["shard"] = "1/1"
+            self.run_dir = os.path.join(self.run_dir, "shards", "1")
         defaults = {"durability": "none", "python": sys.executable or None}
-        words = settings({**defaults, **fields, **fixed})
-        words += ["--progress", "always"] if view else []
+        self.command = ["-q", *settings({**defaults, **fields, **fixed}), f"{script}:call"]
         self.process = subprocess.Popen(
-            [program(), "-q", *words, f"{script}:call"], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=None if view else subprocess.PIPE,
+            [program(), *(VIEW if view else []), *self.command], bufsize=0, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=None if view else subprocess.PIPE,
         )
         _alive.add(self)
         self.reader = threading.Thread(target=self.read, name="mprun-results", daemon=True)
@@ -184,7 +197,8 @@ class JobPipe:
         if fault is not None:
             self.error = errors.JobError(f"a result could not be taken: {fault!r}")
         elif code not in (0, 1):
-            self.error = errors.of_end(code, self.words)
+            said = message_of(self.command) if code == 2 and not self.words else self.words
+            self.error = errors.of_end(code, said)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.on_exit(self.error)
 

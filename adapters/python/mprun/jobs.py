@@ -1,11 +1,19 @@
 """mprun.map and mprun.run: jobs started by a Python program. Both run the program mprun and read what it writes."""
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
-from typing import Any, Callable, Iterable
+import time
+from typing import Any, Callable, Iterable, Iterator
 
-from mprun import remote
-from mprun.job_pipe import JobPipe
+from mprun import errors, remote
+from mprun.job_pipe import VIEW, JobPipe, message_of, program, settings
+from mprun.tensor_reader import TensorReader
+
+#: Inputs of known number are sent this many at once.
+BATCH = 64
 
 
 def map(
@@ -40,9 +48,15 @@ def map(
     progress = Progress()
     pipe = JobPipe((called, setup, worker_setup), given, on_end, view=progress.by_mprun)
     try:
+        at_once = BATCH if hasattr(inputs, "__len__") else 1  # an iterator may wait for something else meanwhile
+        lines: list[str] = []
         for item in inputs:
-            if not pipe.send([pipe.encode(item)]):
+            lines.append(pipe.encode(item))
+            if len(lines) == at_once and not pipe.send(lines):
                 break
+            lines = [] if len(lines) == at_once else lines
+        else:
+            pipe.send(lines)
         pipe.close()
         pipe.join()
     except BaseException:
@@ -52,7 +66,7 @@ def map(
         progress.finish()
     if failed and not return_exceptions:
         raise first_of(failed)
-    if pipe.error is not None:
+    if pipe.error is not None and not (pipe.sent == 0 and "the inputs are empty" in str(pipe.error)):
         raise pipe.error
     return results
 
@@ -80,8 +94,6 @@ class Progress:
     def show(self, done: int) -> None:
         if not self.in_notebook:
             return
-        import time
-
         if time.monotonic() - self.shown >= 0.5:
             self.shown = time.monotonic()
             print(f"\rmprun: {done} results", end="", file=sys.stderr, flush=True)
@@ -89,3 +101,97 @@ class Progress:
     def finish(self) -> None:
         if self.in_notebook and self.shown:
             print(file=sys.stderr)
+
+
+class Run:
+    """A run that has ended: what its run directory holds."""
+
+    def __init__(self, directory: str, exit_code: int) -> None:
+        self.directory, self.exit_code = directory, exit_code
+        with open(os.path.join(directory, "summary.json"), encoding="utf-8") as file:
+            self.summary: dict[str, Any] = json.load(file)
+
+    def __repr__(self) -> str:
+        return f"<mprun.Run {self.directory}: exit code {self.exit_code}, {self.counts}>"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Tasks by what became of them: total, ok, failed, cancelled, not_run, retried."""
+        return self.summary["counts"]
+
+    @property
+    def hangs(self) -> list[dict[str, Any]]:
+        """The hang reports, as in mprun(1), FILES."""
+        return errors.hangs(self.directory)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The lines of results.jsonl, see mprun-job(5)."""
+        with open(os.path.join(self.directory, "results.jsonl"), encoding="utf-8") as file:
+            for line in file:
+                yield json.loads(line)
+
+    @property
+    def results(self) -> dict[int, Any]:
+        """The values of the tasks that succeeded, by number. Tensors are numpy arrays over the files that hold them; they
+        may be written to, which changes no file."""
+        tensors = TensorReader(self.directory)
+        return {line["task"]: tensors.restore(line["value"]) if line.get("tensors") else line["value"]
+                for line in self.lines() if line["status"] == "ok"}
+
+    @property
+    def failures(self) -> dict[int, BaseException]:
+        """The exceptions of the other tasks, by number; those of Python are made again by name and message."""
+        return {line["task"]: errors.of_result(line, self.directory) for line in self.lines() if line["status"] != "ok"}
+
+    def report(self) -> str:
+        """What `mprun report` says about the run."""
+        words = [program(), "report", self.directory]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def run(job: str | os.PathLike[str] | dict[str, Any], **options: Any) -> Run:
+    """Runs a job: a file, or a dict with the same fields, whose paths are relative to the current directory. Options are
+    fields, too, and beat those of the job. A Python job that names no interpreter gets that of the caller.
+
+    Failed tasks are in the Run. Raises SpecError if the job is wrong, JobError if it could not be launched or mprun is at
+    fault. The run directory is output.dir, by default one below ./runs.
+    """
+    own = job if isinstance(job, dict) else {}
+    if not isinstance(job, dict):
+        try:
+            with open(job, encoding="utf-8") as file:
+                own = json.load(file)
+        except (OSError, ValueError):
+            pass  # mprun says what is wrong with it
+    output = own.get("output") if isinstance(own, dict) and isinstance(own.get("output"), dict) else {}
+    directory = {**output, **(options.get("output") or {})}.get("dir") or new_directory(job)
+    options["output"] = {**(options.get("output") or {}), "dir": directory}
+    view = Progress().by_mprun
+    words = ["-q", *settings(options), "-" if isinstance(job, dict) else os.fspath(job)]
+    try:
+        spec = json.dumps(job) if isinstance(job, dict) else None
+    except TypeError as error:
+        raise errors.SpecError(str(error)) from None
+    with subprocess.Popen([program(), *(VIEW if view else []), *words], text=True, errors="replace",
+                          stdin=None if spec is None else subprocess.PIPE,
+                          stderr=None if view else subprocess.PIPE) as process:
+        try:
+            _, said = process.communicate(spec)
+        except BaseException:
+            process.terminate()
+            raise
+    code = process.returncode
+    if code in (2, 3, 125) or code < 0:
+        raise errors.of_end(code, message_of(words, spec) if code == 2 else said or "")
+    return Run(os.path.abspath(directory), code)
+
+
+def new_directory(job: Any) -> str:
+    """runs/JOB/TIME, with a number if that is taken."""
+    name = "job" if isinstance(job, dict) else os.path.splitext(os.path.basename(os.fspath(job)))[0]
+    base = os.path.join("runs", name, time.strftime("%Y%m%d-%H%M%S"))
+    number, found = 1, base
+    while os.path.exists(found):
+        number += 1
+        found = f"{base}-{number}"
+    return found

@@ -7,8 +7,15 @@ import os
 import struct
 from typing import Any
 
+from mprun.tensors import NOT_IN_NPY, SAFETENSORS_DTYPES
+
 #: Smaller ones are read, larger ones mapped: there may be only so many mappings.
 SMALLEST_MAPPING = 1024 * 1024
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a member of a value that has tensors is one of them."""
+    return isinstance(value, dict) and isinstance(value.get("tensor"), str)
 
 
 class TensorReader:
@@ -38,6 +45,45 @@ class TensorReader:
         if len(data) != size:
             raise EOFError(f"{path} ends before the tensor does")
         return data
+
+    def restore(self, value: Any) -> Any:
+        """A task's value with numpy arrays in the place of references; bfloat16 and 8-bit floats become torch tensors."""
+        if is_reference(value):
+            return self.array(value)
+        if isinstance(value, dict):
+            return {key: self.array(member) if is_reference(member) else member for key, member in value.items()}
+        return [self.array(member) if is_reference(member) else member for member in value]
+
+    def array(self, reference: dict[str, Any]) -> Any:
+        import numpy
+
+        path = os.path.join(self.run_dir, reference["tensor"])
+        if "name" in reference:
+            return self.of_safetensors(path, reference["name"])
+        rows = numpy.load(path, mmap_mode="c", allow_pickle=False)
+        found = rows[reference["row"]] if "row" in reference else rows[slice(*reference["rows"])]
+        if "shape" in reference:  # it stands at the beginning of a larger row
+            found = found[tuple(slice(length) for length in reference["shape"])]
+        return found
+
+    def of_safetensors(self, path: str, name: str) -> Any:
+        import numpy
+
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            entry = json.loads(file.read(length))[name]
+        begin, end = (8 + length + place for place in entry["data_offsets"])
+        dtypes = {theirs: npy for npy, theirs in SAFETENSORS_DTYPES.items()}
+        if entry["dtype"] in dtypes:
+            data = self.buffer({"tensor": path, "name": name}, end - begin)
+            return numpy.frombuffer(data, dtypes[entry["dtype"]]).reshape(entry["shape"])
+        import torch
+
+        torch_dtype = getattr(torch, {theirs: own for own, theirs in NOT_IN_NPY.items()}[entry["dtype"]])
+        if begin == end:
+            return torch.empty(entry["shape"], dtype=torch_dtype)
+        data = self.buffer({"tensor": path, "name": name}, end - begin)
+        return torch.frombuffer(data, dtype=torch_dtype).reshape(entry["shape"])
 
     def header_bytes(self, path: str, fd: int) -> int:
         if path not in self.headers:
