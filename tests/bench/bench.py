@@ -164,7 +164,8 @@ def show_megabytes(size: float) -> str:
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Our settings for every contender: one thread per worker, and the modules next to this file."""
-    own = {"PYTHONPATH": str(BENCH), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    path = os.pathsep.join(filter(None, [str(BENCH), os.environ.get("PYTHONPATH")]))
+    own = {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     return {**os.environ, **own, **(more or {})}
 
 

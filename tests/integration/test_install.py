@@ -57,7 +57,7 @@ def test_an_installation_is_compiled(prefix: Path) -> None:
 def test_an_installation_has_schema_examples_and_manual(prefix: Path) -> None:
     for name in ("job.schema.json", "examples/digits/job.json"):
         assert (prefix / "share/mprun" / name).is_file(), name
-    for name in ("man1/mprun.1", "man5/mprun-job.5"):
+    for name in ("man1/mprun.1", "man3/mprun-python.3", "man5/mprun-job.5"):
         assert (prefix / "share/man" / name).is_file(), name
 
 

@@ -18,6 +18,7 @@ from harness import RunCommand
 
 COMMAND_PAGE = harness.ROOT / "man/mprun.1"
 JOB_PAGE = harness.ROOT / "man/mprun-job.5"
+PYTHON_PAGE = harness.ROOT / "man/mprun-python.3"
 SCHEMA = harness.ROOT / "configs/job.schema.json"
 
 TYPES = r"\b(?:string|integer|number|array|object|boolean)\b"
@@ -218,7 +219,29 @@ def test_job_page_is_what_the_schema_says(schema: dict[str, Any]) -> None:
     assert compare_job_page(JOB_PAGE.read_text(encoding="utf-8"), schema) == []
 
 
-@pytest.mark.parametrize("page", [COMMAND_PAGE, JOB_PAGE], ids=lambda page: page.name)
+def test_python_page_has_what_starts_jobs() -> None:
+    """Every function and class, with its parameters, and every exception."""
+    package = harness.MPRUN_BIN.resolve().parent.parent / "lib/mprun/python"
+    show = (
+        "import inspect, json, mprun\n"
+        "words = {name: list(inspect.signature(getattr(mprun, name)).parameters)"
+        " if module != 'errors' and name != 'Run' else [] for name, module in mprun._STARTS.items()}\n"
+        "print(json.dumps([words, [name for name in dir(mprun.Run) if name[0] != '_']]))"
+    )
+    environment = {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"}
+    words = [harness.MPRUN_PYTHON, "-c", show]
+    starts, members = json.loads(subprocess.run(words, env=environment, capture_output=True, check=True, timeout=60).stdout)
+    page = PYTHON_PAGE.read_text(encoding="utf-8")
+    assert {"map", "run", "Executor", "register_joblib", "Hung"} <= starts.keys()
+    missing = [name for name in [*starts, *members] if not re.search(rf"(Fn|Vt|Va) (.*, )?{name}\b", page)]
+    for name, parameters in starts.items():
+        entry = re.search(rf"^\.It Fn {name} (.*)$", page, re.MULTILINE)
+        named = set(re.findall(r'"(\w+)', entry[1])) if entry else set()
+        missing += [f"{name}({word})" for word in parameters if word not in {*named, "fields", "processes"}]
+    assert sorted(missing) == ["RemoteTraceback", "lines"]  # they need no words
+
+
+@pytest.mark.parametrize("page", [COMMAND_PAGE, JOB_PAGE, PYTHON_PAGE], ids=lambda page: page.name)
 @pytest.mark.parametrize(
     "check",
     [["mandoc", "-Tlint", "-W", "warning"], ["groff", "-mandoc", "-ww", "-z", "-Tutf8", "-K", "utf8"]],

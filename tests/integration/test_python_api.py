@@ -184,7 +184,7 @@ def test_arrays_both_ways(start_method: str) -> None:
 
 
 def test_large_arrays_are_in_tensor_files(own_folder: Path) -> None:
-    """In the run directory as any job of mprun has them, in their dtype; what has another shape in a file of its own."""
+    """In the run directory as any job has them, in their dtype; what has another shape in a file of its own."""
     out = {"dir": str(own_folder / "out")}
     sizes = [400_000, 400_000, 500_000]
     results = api.map(lambda n: numpy.full(n, n, "i4"), sizes, processes=1, output=out)

@@ -24,8 +24,8 @@ class SpecError(JobError, ValueError):
 
 
 class TaskError(Exception):
-    """A task failed by no exception that could be made again. `kind` is the type in results.jsonl, `log` what the worker
-    wrote last to its standard error."""
+    """A task failed by no exception that could be made again. `kind` is the type in results.jsonl, `log` what the
+    worker wrote last to its standard error."""
 
     def __init__(self, message: str, kind: str = "", log: str = "") -> None:
         super().__init__(message + (f"\nThe worker's last words:\n{log}" if log else ""))
@@ -45,8 +45,8 @@ class Timeout(TaskError, TimeoutError):
 
 
 class Hung(TaskError):
-    """The task could never have moved again, and its worker was ended. `cause` is a name that `mprun explain` knows, `cure`
-    says what to do; both are empty where no report says them."""
+    """The task could never have moved again, and its worker was ended. `cause` is a name that `mprun explain` knows,
+    `cure` says what to do; both are empty where no report says them."""
 
     cause = cure = ""
 

@@ -35,7 +35,8 @@ class Session:
         future: Future[Any] = Future()
         with self.changed:
             if self.error is not None:
-                raise errors.JobError(f"no more tasks can be given to this Executor: {self.error}", self.error.exit_code)
+                message = f"no more tasks can be given to this Executor: {self.error}"
+                raise errors.JobError(message, self.error.exit_code)
             if self.closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if self.pipe is None:
@@ -58,8 +59,8 @@ class Session:
         _sessions.add(self)
 
     def room(self) -> int:
-        """How many tasks may be sent now. Those that are sent cannot be cancelled any more, so it is few more than there
-        are workers, unless tasks are short."""
+        """How many tasks may be sent now. Those that are sent cannot be cancelled any more, so it is few more than
+        there are workers, unless tasks are short."""
         since = time.monotonic() - WINDOW_SECONDS
         while self.ended and self.ended[0] < since:
             self.ended.popleft()
@@ -120,6 +121,8 @@ class Session:
             if cancel:
                 for future, _ in self.waiting:
                     future.cancel()
+                    future.set_running_or_notify_cancel()
+                self.waiting.clear()
             self.changed.notify()
         if wait and self.feeder is not None and self.pipe is not None:
             self.feeder.join()
@@ -130,12 +133,12 @@ class Executor(BaseExecutor):
     """Calls functions in worker processes; use it as concurrent.futures.ProcessPoolExecutor.
 
     `max_workers`, or `processes`: their number, by default one for each usable CPU. `initializer` is called with
-    `initargs` in every worker after it started. Other keywords are fields of a job's spec, such as start_method, retries,
-    limits. Workers start with the first task.
+    `initargs` in every worker after it started. Other keywords are fields of a job's spec, such as start_method,
+    retries, limits. Workers start with the first task.
 
-    A future gets the exception of its task, with the worker's traceback as __cause__; WorkerDied, with the signal and the
-    worker's last words, if its worker died, and Hung, with cause and cure, if it could never have moved again. The other
-    tasks go on with new workers. JobError, which is a BrokenProcessPool, says that mprun itself has ended.
+    A future gets the exception of its task, with the worker's traceback as __cause__; WorkerDied, with the signal and
+    the worker's last words, if its worker died, and Hung, with cause and cure, if it could never have moved again. The
+    other tasks go on with new workers. JobError, which is a BrokenProcessPool, says that mprun itself has ended.
     """
 
     def __init__(
@@ -169,8 +172,8 @@ class Executor(BaseExecutor):
         return super().map(fn, *iterables, timeout=timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """No more tasks; those that run are finished, and with `cancel_futures` others are cancelled. Waits for the end of
-        mprun, which leaves no process, unless `wait` is false."""
+        """No more tasks; those that run are finished, and with `cancel_futures` others are cancelled. Waits for the end
+        of mprun, which leaves no process, unless `wait` is false."""
         self._end.detach()
         self._session.close(wait, cancel_futures)
 

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import weakref
@@ -29,11 +30,10 @@ MOST_WORDS = 64 * 1024
 
 def program() -> str:
     """The path of the mprun that this package belongs to: of a build tree, an installation or a wheel."""
-    ours = os.path.dirname(os.path.realpath(__file__))  # PREFIX/lib/mprun/python/mprun
-    places = [os.path.join(os.path.dirname(ours), *[os.pardir] * 3, "bin", "mprun")]
-    places += [os.path.join(sysconfig.get_path("scripts", scheme), "mprun") for scheme in sysconfig.get_scheme_names()
-               if scheme.startswith(("posix", "venv", "deb"))]
-    for place in [os.path.normpath(path) for path in places]:
+    parent = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    # PREFIX/lib/mprun/python, or PREFIX/lib/python3.N/site-packages of a wheel; the other is pip's --target.
+    for prefix in (os.path.normpath(os.path.join(parent, *[os.pardir] * 3)), parent):
+        place = os.path.join(prefix, "bin", "mprun")
         if os.access(place, os.X_OK):
             return place
     found = shutil.which("mprun")
@@ -102,9 +102,10 @@ class JobPipe:
         script = os.path.join(self.folder, "mprun_calls.py")
         for name in ("inputs", "errors"):
             os.mkdir(os.path.join(self.folder, name))
-        with open(script, "w", encoding="utf-8") as text, open(os.path.join(self.folder, "function.pickle"), "wb") as file:
+        with open(script, "w", encoding="utf-8") as text:
             text.write(SCRIPT)
-            file.write(pickling.pickle.dumps(job))
+        with open(os.path.join(self.folder, "function.pickle"), "wb") as file:
+            pickle.dump(job, file)
         output = {"dir": os.path.join(self.folder, "run"), **(fields.get("output") or {})}
         self.run_dir = os.path.abspath(output["dir"])
         fixed = {"setup": "load", "worker_setup": "prepare", "inputs": {"jsonl": "-"}, "order": "completion",
@@ -162,8 +163,9 @@ class JobPipe:
             pass
 
     def join(self) -> None:
-        """Waits until mprun has ended and everything has been told to `on_end` and `on_exit`."""
-        self.reader.join()
+        """Waits until mprun has ended, and `on_end` and `on_exit` know everything; in one of these it does nothing."""
+        if threading.current_thread() is not self.reader:
+            self.reader.join()
 
     def kill(self) -> None:
         """Ends the job now, and waits for it: mprun leaves no process."""
@@ -181,8 +183,7 @@ class JobPipe:
         """The thread of results."""
         fault: BaseException | None = None
         tensors = tensor_reader.TensorReader(self.run_dir)
-        stdout = os.fdopen(os.dup(self.process.stdout.fileno()), "rb")  # type: ignore[union-attr]
-        with stdout, self.process.stdout:  # type: ignore[union-attr]
+        with io.BufferedReader(self.process.stdout) as stdout:  # type: ignore[arg-type]
             for line in stdout:
                 try:
                     self.tell(json.loads(line), tensors)
@@ -221,11 +222,11 @@ class JobPipe:
 def decode(value: Any, tensors: tensor_reader.TensorReader) -> Any:
     """What the worker's function returned; see remote.encode()."""
     if isinstance(value, str):
-        return pickling.pickle.loads(base64.b64decode(value))
+        return pickle.loads(base64.b64decode(value))
     if not isinstance(value, dict):
         return value
     buffers = [tensors.buffer(value[name], size) for name, size in value["sizes"].items()]
-    return pickling.pickle.loads(base64.b64decode(value["pickle"]), buffers=buffers)
+    return pickle.loads(base64.b64decode(value["pickle"]), buffers=buffers)
 
 
 #: Those whose mprun runs; a process that the caller forks must not hold their pipes open.
@@ -236,10 +237,7 @@ def _forget() -> None:
     for pipe in list(_alive):
         for stream in (pipe.process.stdin, pipe.process.stdout, pipe.process.stderr):
             if stream is not None:
-                try:
-                    os.close(stream.fileno())
-                except (OSError, ValueError):
-                    pass
+                stream.close()
     _alive.clear()
 
 

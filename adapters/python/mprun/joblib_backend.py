@@ -1,4 +1,4 @@
-"""joblib's Parallel on the workers of mprun: `joblib.parallel_config("mprun")`, or parallel_backend before joblib 1.3."""
+"""joblib's Parallel on the workers of mprun: `joblib.parallel_config("mprun")`, before joblib 1.3 parallel_backend."""
 from __future__ import annotations
 
 from concurrent.futures import Future
@@ -19,7 +19,9 @@ class MprunBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
     supports_inner_max_num_threads = True
     supports_retrieve_callback = True  # of joblib 1.3
 
-    def __init__(self, nesting_level: int | None = None, inner_max_num_threads: int | None = None, **fields: Any) -> None:
+    def __init__(
+        self, nesting_level: int | None = None, inner_max_num_threads: int | None = None, **fields: Any
+    ) -> None:
         super().__init__(nesting_level=nesting_level, inner_max_num_threads=inner_max_num_threads)
         self.fields = fields
         self.executor: Executor | None = None
@@ -48,9 +50,7 @@ class MprunBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
             future.add_done_callback(callback)
         return future
 
-    def apply_async(self, func: Callable[[], Any], callback: Callable[[Any], Any] | None = None) -> Future[Any]:
-        """Before joblib 1.3 the callback is for tasks that succeed: others must not bring new ones."""
-        return self.submit(func, None if callback is None else lambda future: future.exception() or callback(future))
+    apply_async = submit  # its name before joblib 1.4
 
     def retrieve_result_callback(self, out: Future[Any]) -> Any:
         return out.result()

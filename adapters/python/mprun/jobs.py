@@ -28,8 +28,8 @@ def map(
     more come back from files that are mapped, and go there likewise. Other keywords are fields of a job's spec.
 
     The first task that fails stops the others; its exception is raised, with the traceback of the worker as __cause__.
-    With `return_exceptions` all tasks run, and exceptions stand in the place of results. Raises SpecError for fields that
-    mprun refuses, JobError if mprun ended early, and what pickle raises.
+    With `return_exceptions` all tasks run, and exceptions stand in the place of results. Raises SpecError for fields
+    that mprun refuses, JobError if mprun ended early, and what pickle raises.
     """
     results: list[Any] = []
     failed: dict[int, BaseException] = {}
@@ -132,8 +132,8 @@ class Run:
 
     @property
     def results(self) -> dict[int, Any]:
-        """The values of the tasks that succeeded, by number. Tensors are numpy arrays over the files that hold them; they
-        may be written to, which changes no file."""
+        """The values of the tasks that succeeded, by number. Tensors are numpy arrays over the files that hold them;
+        they may be written to, which changes no file."""
         tensors = TensorReader(self.directory)
         return {line["task"]: tensors.restore(line["value"]) if line.get("tensors") else line["value"]
                 for line in self.lines() if line["status"] == "ok"}
@@ -150,22 +150,18 @@ class Run:
 
 
 def run(job: str | os.PathLike[str] | dict[str, Any], **options: Any) -> Run:
-    """Runs a job: a file, or a dict with the same fields, whose paths are relative to the current directory. Options are
-    fields, too, and beat those of the job. A Python job that names no interpreter gets that of the caller.
+    """Runs a job: a file, or a dict with the same fields, whose paths are relative to the current directory. Options
+    are fields, too, and beat those of the job. A Python job that names no interpreter gets that of the caller.
 
-    Failed tasks are in the Run. Raises SpecError if the job is wrong, JobError if it could not be launched or mprun is at
-    fault. The run directory is output.dir, by default one below ./runs.
+    Failed tasks are in the Run. Raises SpecError if the job is wrong, JobError if it could not be launched or mprun is
+    at fault. The run directory is output.dir, by default one below ./runs.
     """
-    own = job if isinstance(job, dict) else {}
-    if not isinstance(job, dict):
-        try:
-            with open(job, encoding="utf-8") as file:
-                own = json.load(file)
-        except (OSError, ValueError):
-            pass  # mprun says what is wrong with it
-    output = own.get("output") if isinstance(own, dict) and isinstance(own.get("output"), dict) else {}
-    directory = {**output, **(options.get("output") or {})}.get("dir") or new_directory(job)
+    own = fields_of(job)
+    output = {**(own.get("output") or {}), **(options.get("output") or {})}
+    directory = output.get("dir") or new_directory(job)
     options["output"] = {**(options.get("output") or {}), "dir": directory}
+    if sys.version_info >= (3, 11) and ".py" in str({**own, **options}.get("script")):
+        options.setdefault("python", own.get("python", sys.executable))
     view = Progress().by_mprun
     words = ["-q", *settings(options), "-" if isinstance(job, dict) else os.fspath(job)]
     try:
@@ -184,6 +180,17 @@ def run(job: str | os.PathLike[str] | dict[str, Any], **options: Any) -> Run:
     if code in (2, 3, 125) or code < 0:
         raise errors.of_end(code, message_of(words, spec) if code == 2 else said or "")
     return Run(os.path.abspath(directory), code)
+
+
+def fields_of(job: Any) -> dict[str, Any]:
+    """The fields of a job; none where mprun will say what is wrong with it."""
+    try:
+        if not isinstance(job, dict):
+            with open(job, encoding="utf-8") as file:
+                job = json.load(file)
+        return {**job, "output": dict(job.get("output") or {})}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 def new_directory(job: Any) -> str:

@@ -1,8 +1,8 @@
 """Functions, inputs and results as bytes, the same on both sides of a run. Large buffers, as those of arrays, are kept
 out of the pickle (protocol 5), so that files can hold them and other processes map them.
 
-cloudpickle, or the copy of it in joblib, is used for what plain pickle cannot do: lambdas, closures, and what a notebook
-or the main script defines.
+cloudpickle, or the copy of it in joblib, is used for what plain pickle cannot do: lambdas, closures, and what a
+notebook or the main script defines.
 """
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def main_can_be_imported() -> bool:
 
 
 def dumps(value: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes:
-    """The pickle; its large buffers are appended to `buffers`, or are part of it without such a list. Raises what pickle
-    raises, with what to do about it."""
+    """The pickle; its large buffers are appended to `buffers`, or are part of it without such a list. Raises what
+    pickle raises, with what to do about it."""
     try:
         data = run_pickler(pickle.Pickler, value, buffers)
     except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -47,7 +47,7 @@ class TensorReader:
         return data
 
     def restore(self, value: Any) -> Any:
-        """A task's value with numpy arrays in the place of references; bfloat16 and 8-bit floats become torch tensors."""
+        """A task's value with numpy arrays in the place of references, torch tensors for dtypes numpy does not have."""
         if is_reference(value):
             return self.array(value)
         if isinstance(value, dict):
