@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
@@ -548,20 +547,6 @@ def test_a_task_that_cannot_be_pickled_fails_alone(executor: Any) -> None:
     bad = executor.submit(square, threading.Lock())
     assert isinstance(bad.exception(LIMIT), TypeError)
     assert executor.submit(square, 2).result(LIMIT) == 4
-
-
-def test_one_result_after_the_other() -> None:
-    """Each task needs the result of the one before it. Results of short tasks were written out ten times a second, so
-    that every one took a tenth; how busy the machine is shows in the slowest of them, and not in a quarter."""
-    seconds, value = [], 0
-    with api.Executor(1) as executor:
-        executor.submit(abs, 1).result(LIMIT)
-        for _ in range(40):
-            began = time.monotonic()
-            value = executor.submit(abs, value + 1).result(LIMIT)
-            seconds.append(time.monotonic() - began)
-    assert value == 40
-    assert sorted(seconds)[10] < 0.05, seconds
 
 
 def test_asyncio() -> None:
