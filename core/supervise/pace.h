@@ -14,11 +14,17 @@ inline constexpr Nanos kPulseEvery = 100 * kNanosPerMilli;
 inline constexpr double kShortTask = 50e-6;
 
 /// Longer tasks: their results are written out at once, but not more often than this. A thousand mpruns that wrote two
-/// hundred times a second would be too much for the file system that they share. A program that sends inputs by a pipe
-/// and reads results by another gets each result at once: it may wait for one before it sends the next input.
+/// hundred times a second would be too much for the file system that they share.
 [[nodiscard]] constexpr Nanos fresh_results_every(std::uint64_t shards) {
   constexpr Nanos kAlone = 5 * kNanosPerMilli;
   return shards < static_cast<std::uint64_t>(kPulseEvery / kAlone) ? kAlone * static_cast<Nanos>(shards) : kPulseEvery;
+}
+
+/// How often results are written out. `answers`: a program sends inputs by a pipe and reads results by another; it gets
+/// each at once, as it may wait for one before it sends the next input. `task_seconds`: what a task takes on average.
+[[nodiscard]] constexpr Nanos write_results_every(std::uint64_t shards, bool answers, double task_seconds) {
+  if (answers) return 0;
+  return task_seconds < kShortTask ? kPulseEvery : fresh_results_every(shards);
 }
 
 }  // namespace mprun

@@ -92,8 +92,8 @@ Result<void> Supervisor::prepare() {
 }
 
 void Supervisor::loop_until_over() {
-  const bool answers = reads_stdin() && setup_.spec->results == "-";  // a program may wait for every result
-  const Nanos fresh_every = answers ? 0 : fresh_results_every(setup_.spec->shard.value_or(Shard{}).count);
+  const bool answers = reads_stdin() && setup_.spec->results == "-";
+  const std::uint64_t shards = setup_.spec->shard.value_or(Shard{}).count;
   std::optional<Nanos> give_up;  // after a fault of our own we may see no process end any more
   while (!scheduler_->over()) {
     if (auto waited = engine_->run_once(kTickEvery); !waited) {  // no event can arrive any more
@@ -109,10 +109,10 @@ void Supervisor::loop_until_over() {
     look_for_hangs();
     // Many short tasks: let results gather for half a millisecond, so that a wake-up brings a hundred
     // of them. The workers have work queued for far longer than that.
-    const bool batches = scheduler_->average_seconds() < kShortTask;
-    if (results_since_wait_ > 0 && batches) nanosleep(&kBatchPause, nullptr);
-    const bool at_once = answers || !batches;
-    if (results_since_wait_ > 0 && at_once && monotonic_now() - last_pulse_ >= fresh_every) pulse();
+    const double task_seconds = scheduler_->average_seconds();
+    if (results_since_wait_ > 0 && task_seconds < kShortTask) nanosleep(&kBatchPause, nullptr);
+    const Nanos every = write_results_every(shards, answers, task_seconds);
+    if (results_since_wait_ > 0 && monotonic_now() - last_pulse_ >= every) pulse();
     results_since_wait_ = 0;
   }
 }

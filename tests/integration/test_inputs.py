@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -186,22 +185,3 @@ def test_many_tasks_cost_little_memory(start_job: StartCommand) -> None:
         peaks[tasks] = peak
     assert peaks[1_000] > 0
     assert peaks[300_000] - peaks[1_000] < 64 * 299_000 + 2**20
-
-
-def test_a_program_that_waits_for_each_result(mprun: Path, tmp_path: Path) -> None:
-    """Inputs by a pipe, results by another. Results of short tasks are written ten times a second otherwise, and each
-    would take a tenth; a busy machine slows some of them down, and not the faster half."""
-    (tmp_path / "job.py").write_text("def run(number):\n    return number\n")
-    words = [mprun, "-q", "--python", harness.MPRUN_PYTHON, "--output", "out", "--results", "-", "-n", "1"]
-    words += ["--order", "completion", "--set", 'inputs={"jsonl": "-"}', "job.py:run"]
-    seconds = []
-    with subprocess.Popen(words, cwd=tmp_path, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
-        for number in range(30):
-            began = time.monotonic()
-            process.stdin.write(f"{number}\n".encode())
-            assert json.loads(process.stdout.readline())["value"] == number
-            seconds.append(time.monotonic() - began)
-        process.stdin.close()
-    assert process.returncode == 0
-    assert sorted(seconds)[15] < 0.06, seconds

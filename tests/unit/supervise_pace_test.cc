@@ -1,0 +1,26 @@
+#include "supervise/pace.h"
+
+#include <gtest/gtest.h>
+
+namespace mprun {
+namespace {
+
+constexpr double kLong = 1, kShort = 1e-6;
+
+TEST(Pace, ResultsOfShortTasksGather) {
+  EXPECT_EQ(write_results_every(1, false, kShort), kPulseEvery);
+  EXPECT_LT(write_results_every(1, false, kLong), kPulseEvery);
+}
+
+TEST(Pace, ManyShardsWriteSeldom) {
+  EXPECT_GT(write_results_every(4, false, kLong), write_results_every(1, false, kLong));
+  EXPECT_EQ(write_results_every(1000, false, kLong), kPulseEvery);
+}
+
+TEST(Pace, AProgramThatMayWaitForAResultGetsItAtOnce) {
+  EXPECT_EQ(write_results_every(1, true, kShort), 0);
+  EXPECT_EQ(write_results_every(1000, true, kLong), 0);
+}
+
+}  // namespace
+}  // namespace mprun
