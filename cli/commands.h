@@ -18,7 +18,7 @@ int check_job(const Resolved& resolved);
 /// `mprun doctor`, for the machine, a program or a script; starts its own guard.
 int doctor(const CommandLine& line, const Inheritance& inheritance);
 
-/// `mprun inspect PID`: needs no guard, starts nothing.
+/// `mprun inspect PID`, `mprun inspect --all`: needs no guard, starts nothing; its exit code is the verdict.
 int inspect(const CommandLine& line);
 
 /// `mprun explain [ID]`: the page of a cause, or the list of all.

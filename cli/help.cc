@@ -36,7 +36,8 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun [OPTIONS] submit --nodes N [--wait] JOB.json
        mprun merge RUN_DIR
        mprun report [--html FILE] [--trace FILE] [--junit FILE] RUN_DIR
-       mprun inspect [--json | --dot] [--record FILE] PID
+       mprun inspect [--json | --dot] [--wait S] [--record FILE] PID
+       mprun inspect --all [--json] [--wait S]
        mprun explain [ID]
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]

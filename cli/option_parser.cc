@@ -7,6 +7,7 @@
 #include "run/version.h"
 
 #include "json/json.h"
+#include "json/words.h"
 
 namespace mprun {
 namespace {
@@ -142,7 +143,9 @@ void OptionParser::define() {
       ->expected(1)
       ->allow_extra_args(false)
       ->take_all();
-  app_.add_flag("--wait", submission.wait, "mprun submit: follow the job, then merge; the exit code is the run's");
+  app_.add_flag("--wait", wait_, "mprun submit: follow the job, then merge; mprun inspect: S seconds, until it is sure")
+      ->option_text("[S]");
+  app_.add_flag("--all", line.all, "mprun inspect: every process tree, a line each");
   app_.add_flag("--dry-run", submission.dry_run, "mprun submit: print the batch script, submit nothing");
   app_.add_option("--record", line.record, "mprun inspect: keep all that was read, for a bug report")
       ->type_name("FILE");
@@ -179,6 +182,8 @@ std::vector<std::string> OptionParser::given() const {
 std::optional<EarlyExit> OptionParser::apply() {
   if (!debug_.empty() && debug_ != "events") return wrong("--debug: found " + debug_ + ", allowed: events");
   line.log_events = !debug_.empty();
+  line.wait.given = !wait_.empty();
+  if (line.wait.given && wait_ != "true") line.wait.seconds = duration_seconds(number_or_text(wait_));
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     if (fields_[i].empty()) continue;
     line.layer.value[Json::json_pointer(kFieldOptions[i].pointer)] = number_or_text(fields_[i]);

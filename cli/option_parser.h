@@ -34,7 +34,7 @@ class OptionParser {
   CLI::App app_{"mprun"};
   std::vector<std::string> fields_;  ///< of each option that sets a field
   std::vector<std::string> sets_;
-  std::string debug_;
+  std::string debug_, wait_;
 };
 
 /// Makes the layer run a script, or a function of it, with these arguments.

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,17 +19,25 @@ struct Submission {
   int nodes = 0;  ///< 0: not given
   std::string partition, time, account;
   std::vector<std::string> sbatch_options;
-  bool wait = false, dry_run = false;
+  bool dry_run = false;
+};
+
+/// --wait: a flag of `mprun submit`; with seconds, of `mprun inspect`.
+struct WaitOption {
+  bool given = false;
+  std::optional<double> seconds;
 };
 
 struct CommandLine : JobRequest {
   Subcommand subcommand = Subcommand::kRun;
   pid_t pid = 0;            ///< of `mprun inspect`
+  bool all = false;         ///< of `mprun inspect`: every tree, and no `pid`
   std::string record;       ///< of `mprun inspect`: a file for what it has read
   std::string script;       ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string cause;        ///< of `mprun explain`; empty: all
   std::string html, trace;  ///< of `mprun report`: files to be written
   Submission submission;    ///< of `mprun submit`
+  WaitOption wait;          ///< of `mprun submit` and `mprun inspect`
   bool json = false, dot = false;
 };
 

@@ -9,6 +9,8 @@
 namespace mprun {
 namespace {
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -54,12 +56,17 @@ std::optional<EarlyExit> parse_doctor(const Words& words, OptionParser* parser) 
   return std::nullopt;
 }
 
+// Nothing but options on both sides of the word.
+std::optional<EarlyExit> parse_all(const Words& words, OptionParser* parser) {
+  std::vector<std::string> options = words.options;
+  options.insert(options.end(), words.rest.begin(), words.rest.end());
+  return parser->parse(options);
+}
+
 std::optional<EarlyExit> parse_explain(const Words& words, OptionParser* parser) {
   if (auto exit = parser->parse(words.rest)) return exit;
   if (!parser->remaining().empty()) return parse_one_word(words, "ID", parser, &parser->line.cause);
-  std::vector<std::string> options = words.options;
-  options.insert(options.end(), words.rest.begin(), words.rest.end());
-  if (auto exit = parser->parse(options)) return exit;
+  if (auto exit = parse_all(words, parser)) return exit;
   return parser->apply();
 }
 
@@ -67,12 +74,35 @@ std::optional<EarlyExit> parse_init(const Words& words, OptionParser* parser) {
   return parse_one_word(words, "SCRIPT.py", parser, &parser->line.script);
 }
 
+// --wait 5 becomes --wait=5: to the parser, it is a flag with a value.
+void join_seconds_of_wait(std::vector<std::string>* args) {
+  for (std::size_t i = 0; i + 1 < args->size(); ++i) {
+    if ((*args)[i] != "--wait" || !is_digit((*args)[i + 1].front())) continue;
+    (*args)[i] += "=" + (*args)[i + 1];
+    args->erase(args->begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+}
+
+std::optional<EarlyExit> check_inspect(const CommandLine& line) {
+  if (line.json && line.dot) return wrong("inspect: --json and --dot do not go together");
+  if (line.all && line.dot) return wrong("inspect: --all and --dot do not go together");
+  if (line.all && !line.record.empty()) return wrong("inspect: --all and --record do not go together");
+  if (line.wait.given && !line.wait.seconds) return wrong("inspect: --wait needs seconds, for example --wait 5");
+  return std::nullopt;
+}
+
 // Options may stand on all sides; a PID with a sign is not an option.
-std::optional<EarlyExit> parse_inspect(const Words& words, OptionParser* parser) {
+std::optional<EarlyExit> parse_inspect(const Words& given, OptionParser* parser) {
   CommandLine& line = parser->line;
+  Words words = given;
+  join_seconds_of_wait(&words.rest);
   if (auto exit = parser->parse(words.rest)) return exit;
   const std::vector<std::string> inner = parser->remaining();
-  if (inner.empty()) return wrong("inspect: name the PID of a process");
+  if (inner.empty()) {
+    if (auto exit = parse_all(words, parser)) return exit;
+    if (auto exit = parser->apply()) return exit;
+    return line.all ? check_inspect(line) : wrong("inspect: name the PID of a process, or give --all");
+  }
   const std::string& target = inner.front();
   const auto word_at = words.rest.end() - static_cast<std::ptrdiff_t>(inner.size());
   std::vector<std::string> options = words.options;
@@ -90,7 +120,7 @@ std::optional<EarlyExit> parse_inspect(const Words& words, OptionParser* parser)
   if (!more.empty() && more.front().front() == '-') return wrong("unknown option " + more.front());
   if (!more.empty()) return wrong("inspect: found " + more.front() + " after the PID, allowed: options");
   if (auto exit = parser->apply()) return exit;
-  return line.json && line.dot ? std::optional(wrong("inspect: --json and --dot do not go together")) : std::nullopt;
+  return line.all ? wrong("inspect: found " + target + ", allowed with --all: options") : check_inspect(line);
 }
 
 std::optional<EarlyExit> parse_run_dir(const Words& words, OptionParser* parser) {
@@ -100,6 +130,7 @@ std::optional<EarlyExit> parse_run_dir(const Words& words, OptionParser* parser)
 std::optional<EarlyExit> parse_submit(const Words& words, OptionParser* parser) {
   CommandLine& line = parser->line;
   if (auto exit = parse_one_word(words, "JOB.json", parser, &line.spec_path)) return exit;
+  if (line.wait.seconds) return wrong("submit: --wait takes no seconds; only `mprun inspect` does");
   if (line.spec_path == "-" || !is_spec(line.spec_path)) {
     return wrong("submit: found " + line.spec_path + ", allowed: a JOB.json, which all nodes can read");
   }

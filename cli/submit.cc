@@ -115,7 +115,7 @@ int submit(const CommandLine& line) {
   std::printf("%s\n", number.c_str());
   std::fflush(stdout);
   if (!line.quiet) std::fprintf(stderr, "mprun: job %s; results will be below %s\n", number.c_str(), run_dir->c_str());
-  if (!line.submission.wait) return 0;
+  if (!line.wait.given) return 0;
   const std::uint64_t tasks = spec.kind == JobKind::kRanks ? nodes * static_cast<std::uint64_t>(spec.processes)
                                                            : (*inputs)->total().value_or(0);
   const int stopped = wait_for_shards({number, *run_dir, nodes, tasks, line.quiet});

@@ -42,6 +42,7 @@ def parse_help(text: str) -> Help:
     for entry in re.split(r"\n(?=  -)", "\n" + options.rstrip())[1:]:
         head, text = re.match(r"  (\S+(?: \S+)?)(?: {2,}|\n +| )(.*)", entry, re.DOTALL).groups()
         names, _, metavar = head.partition(" ")
+        metavar = "" if metavar.startswith("[") else metavar  # it may have an argument: the next word need not be one
         found.append(Option(names.split(","), metavar, " ".join(text.split())))
     return Help(sorted(set(words)), found)
 

@@ -10,8 +10,10 @@ namespace mprun {
 enum ExitCode : int {
   kExitOk = 0,
   kExitFailed = 1,           ///< a task failed after its retries
+  kExitStuck = 1,            ///< of `mprun inspect`: a hang is proved
   kExitUsage = 2,            ///< the command line or the spec is wrong; nothing was launched
   kExitLaunch = 3,           ///< the job could not be launched
+  kExitMayNotLook = 4,       ///< of `mprun inspect` and `mprun watch`: not permitted to look into the process
   kExitUnfinished = 124,     ///< it would not have finished: a hang, or a limit of the job
   kExitInternal = 125,       ///< a fault of mprun or of the machine
   kExitNotExecutable = 126,  ///< of `mprun -- COMMAND`
@@ -34,6 +36,8 @@ enum ExitCode : int {
       return kExitUsage;
     case Fault::kLaunch:
       return kExitLaunch;
+    case Fault::kAccess:
+      return kExitMayNotLook;
     case Fault::kInternal:
       return kExitInternal;
   }

@@ -13,6 +13,7 @@ namespace mprun {
 enum class Fault {
   kUsage,     ///< the command line, the job spec or an input is wrong: nothing was launched (exit 2)
   kLaunch,    ///< interpreter, import, setup or fork failed (exit 3)
+  kAccess,    ///< mprun may not look into a process that it was asked about (exit 4)
   kInternal,  ///< the machine or mprun itself failed (exit 125)
 };
 
@@ -24,6 +25,7 @@ struct Error {
 
 [[nodiscard]] inline Error usage_error(std::string message) { return {Fault::kUsage, std::move(message)}; }
 [[nodiscard]] inline Error launch_error(std::string message) { return {Fault::kLaunch, std::move(message)}; }
+[[nodiscard]] inline Error access_error(std::string message) { return {Fault::kAccess, std::move(message)}; }
 [[nodiscard]] inline Error internal_error(std::string message) { return {Fault::kInternal, std::move(message)}; }
 
 template <typename T>

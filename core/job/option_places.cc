@@ -72,7 +72,8 @@ constexpr std::array kOptions = {
     Row{"--time", kSubmitPlace},
     Row{"--account", kSubmitPlace},
     Row{"--sbatch-option", kSubmitPlace},
-    Row{"--wait", kSubmitPlace},
+    Row{"--wait", kSubmitPlace | kInspectPlace},
+    Row{"--all", kInspectPlace},
     Row{"--dry-run", kSubmitPlace},
 };
 

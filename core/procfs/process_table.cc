@@ -1,13 +1,27 @@
 #include "procfs/process_table.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "procfs/text_scan.h"
 
 namespace mprun {
 namespace {
+
+/// Programs that adopt and start what does not belong together (comm of their processes).
+constexpr std::array<std::string_view, 10> kManagers = {
+    "systemd",         "init",   "tini",      "dumb-init", "docker-init", "catatonit",
+    "containerd-shim", "conmon", "s6-svscan", "runit"};
+
+bool is_manager(const StatLine& process) {
+  return std::find(kManagers.begin(), kManagers.end(), process.name) != kManagers.end();
+}
+
+/// Nobody may read this link of a thread of the kernel.
+bool may_look_into(ProcSource* proc, pid_t pid) { return proc->link(std::to_string(pid) + "/exe").has_value(); }
 
 constexpr std::size_t kMostProcesses = 65536;  // of one worker
 
@@ -91,10 +105,32 @@ std::vector<pid_t> ProcessTable::tree(pid_t root, bool with_root, std::vector<pi
   return found;
 }
 
+std::vector<pid_t> ProcessTable::all() const {
+  std::vector<pid_t> living;
+  for (const Entry& process : processes_) {
+    if (!process.ended) living.push_back(process.stat.id);
+  }
+  return living;
+}
+
 std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root, std::vector<pid_t>* ended) {
   ProcessTable table;
   table.look(proc);
   return table.tree(root, with_root, ended);
+}
+
+std::vector<pid_t> tree_roots(ProcSource* proc) {
+  ProcessTable table;
+  table.look(proc);
+  const auto is_of_a_tree = [&](pid_t pid) {
+    const StatLine* process = table.find(pid);
+    return process != nullptr && !is_manager(*process) && may_look_into(proc, pid);
+  };
+  std::vector<pid_t> roots;
+  for (const pid_t pid : table.all()) {
+    if (is_of_a_tree(pid) && !is_of_a_tree(table.find(pid)->parent)) roots.push_back(pid);
+  }
+  return roots;
 }
 
 }  // namespace mprun

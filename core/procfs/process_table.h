@@ -24,6 +24,8 @@ class ProcessTable {
   /// The living descendants of `root`, parents before children, after `root` itself if `with_root`. `ended`: filled
   /// with the zombies among their children.
   [[nodiscard]] std::vector<pid_t> tree(pid_t root, bool with_root, std::vector<pid_t>* ended = nullptr) const;
+  /// The living processes, sorted.
+  [[nodiscard]] std::vector<pid_t> all() const;
 
  private:
   struct Entry {
@@ -40,5 +42,9 @@ class ProcessTable {
 /// ProcessTable::tree() of now.
 [[nodiscard]] std::vector<pid_t> process_tree(ProcSource* proc, pid_t root, bool with_root,
                                               std::vector<pid_t>* ended = nullptr);
+
+/// The roots of the trees of this machine: living processes that we may look into, none of them an init or a service
+/// manager (by its name), whose parent is one, or may not be looked into, or is not there. Sorted by pid.
+[[nodiscard]] std::vector<pid_t> tree_roots(ProcSource* proc);
 
 }  // namespace mprun

@@ -27,11 +27,6 @@ constexpr std::size_t kMostWakers = 3;
 
 }  // namespace
 
-bool is_proved(HangVerdict verdict) {
-  return verdict == HangVerdict::kDeadlock || verdict == HangVerdict::kPartialDeadlock ||
-         verdict == HangVerdict::kOrphanedLock;
-}
-
 std::string file_text(const std::string& file) {
   if (file.size() <= kMostFile) return one_line(file, kMostFile);
   const std::string_view end = std::string_view(file).substr(file.size() - (kMostFile - 4));

@@ -8,9 +8,6 @@
 
 namespace mprun {
 
-/// True if the verdict proves that what is blocked for ever is so.
-[[nodiscard]] bool is_proved(HangVerdict verdict);
-
 /// "2.1 s"; "61 s" from ten seconds on.
 [[nodiscard]] std::string seconds_text(double seconds);
 

@@ -27,11 +27,18 @@ constexpr std::size_t kMostFrames = 6;
 // The hang alone, as its report holds it.
 [[nodiscard]] Hang stuck_part(Hang hang) {
   auto& processes = hang.processes;
-  const auto lives = [](const HungProcess& process) { return !is_stuck_whole(process); };
+  const bool of_threads = hang.verdict == HangVerdict::kOrphanedLock;  // others of their processes go on
+  const auto lives = [&](const HungProcess& process) {
+    return of_threads ? std::none_of(process.threads.begin(), process.threads.end(), is_stuck)
+                      : !is_stuck_whole(process);
+  };
+  const auto is_left_out = [&](const HungThread& thread) {
+    return has_ended(thread) || (of_threads && !is_stuck(thread));
+  };
   processes.erase(std::remove_if(processes.begin(), processes.end(), lives), processes.end());
   for (HungProcess& process : processes) {
     auto& threads = process.threads;
-    threads.erase(std::remove_if(threads.begin(), threads.end(), has_ended), threads.end());
+    threads.erase(std::remove_if(threads.begin(), threads.end(), is_left_out), threads.end());
   }
   return hang;
 }
@@ -59,6 +66,10 @@ template <typename Matches>
         static_cast<std::size_t>(std::count_if(hang.processes.begin(), hang.processes.end(), is_stuck_whole));
     return fmt::format("partial deadlock: {} of {} can never move again; the rest can", stuck,
                        count_text(hang.processes.size(), "process", "processes"));
+  }
+  if (hang.verdict == HangVerdict::kOrphanedLock) {
+    return fmt::format("orphaned lock: {} waits for what nobody can release; the rest can move",
+                       count_text(count_threads(hang, is_stuck), "thread", "threads"));
   }
   const std::size_t threads = count_threads(hang, [](const HungThread& thread) { return !has_ended(thread); });
   const std::size_t run = count_threads(hang, [](const HungThread& thread) { return thread.state == "running"; });
@@ -104,10 +115,7 @@ std::string inspect_text(const Inspection& inspection) {
   const Hang& hang = inspection.hang;
   std::string text = verdict_text(inspection) + "\n";
   for (const std::string& note : inspection.notes) append(&text, 2, "note: " + note);
-  // A part that no process waits for, and that no rule knows, cannot be called wrong.
-  const bool hangs = hang.verdict == HangVerdict::kDeadlock ||
-                     (hang.verdict == HangVerdict::kPartialDeadlock && !hang.cause.looks_idle);
-  if (hangs) text += "\n" + hang_text(stuck_part(hang));
+  if (is_proved_hang(hang)) text += "\n" + hang_text(stuck_part(hang));
   if (hang.processes.empty()) return text;
   text += "\nevery process and thread:\n";
   for (const HungProcess& process : hang.processes) append_process(process, &text);
@@ -115,6 +123,16 @@ std::string inspect_text(const Inspection& inspection) {
     append(&text, 2, "and " + count_text(hang.processes_left_out, "more process", "more processes"));
   }
   return text;
+}
+
+std::string inspect_line(const Inspection& inspection) {
+  const Hang& hang = inspection.hang;
+  const HungProcess root = hang.processes.empty() ? HungProcess() : hang.processes.front();
+  const bool hangs = is_proved_hang(hang);
+  const std::string verdict = !hangs ? (inspection.moving ? "live (moving)" : "live") : to_string(hang.verdict);
+  return fmt::format("{} {}: {}: {}\n", root.pid, hangs ? verdict + ", " + hang.cause.id : verdict,
+                     count_text(hang.processes.size() + hang.processes_left_out, "process", "processes"),
+                     root.command.empty() ? "(no command line)" : one_line(root.command, kMostProcessName));
 }
 
 Json inspect_json(const Inspection& inspection) {

@@ -163,7 +163,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
   // it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
-  if (hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle && !in_job) return std::nullopt;
+  if (is_idle_part(hang) && !in_job) return std::nullopt;
   if (proof->is_early && may_be_idle(*proof, hang)) return std::nullopt;
   Finding finding = report(hang);
   finding.of_all = hang.verdict == HangVerdict::kStalled && !proof->is_early;

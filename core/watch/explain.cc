@@ -78,7 +78,7 @@ class Explainer {
 
   // The stuck processes and their ancestors, which may wait for them; or all.
   void find_concerned() {
-    if (is_orphan()) {
+    if (is_orphan() && scope_ == Scope::kStuck) {
       for (const OrphanedWait& wait : proof_.judgement.orphaned) concerned_.insert(wait.pid);
       return;
     }

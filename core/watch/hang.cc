@@ -20,4 +20,13 @@ const char* to_string(HangVerdict verdict) {
   return "";
 }
 
+bool is_proved(HangVerdict verdict) {
+  return verdict == HangVerdict::kDeadlock || verdict == HangVerdict::kPartialDeadlock ||
+         verdict == HangVerdict::kOrphanedLock;
+}
+
+bool is_idle_part(const Hang& hang) { return hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle; }
+
+bool is_proved_hang(const Hang& hang) { return is_proved(hang.verdict) && !is_idle_part(hang); }
+
 }  // namespace mprun

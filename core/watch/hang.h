@@ -24,6 +24,8 @@ enum class HangVerdict {
 };
 /// "deadlock", "partial-deadlock", ...
 [[nodiscard]] const char* to_string(HangVerdict verdict);
+/// True if the verdict proves that what is blocked for ever is so: deadlock, partial-deadlock, orphaned-lock.
+[[nodiscard]] bool is_proved(HangVerdict verdict);
 
 struct HangCause {
   std::string id = "unknown";  ///< a name from cause_table.h
@@ -119,5 +121,11 @@ struct Hang {
   std::vector<RecordedDeath> deaths;
   std::vector<StillRunning> still_running;  ///< if a part is proved stuck; empty: no process above can go on
 };
+
+/// A part of a tree that no process waits for and no rule knows: a wait for work looks the same, so it is no fault.
+[[nodiscard]] bool is_idle_part(const Hang& hang);
+
+/// Something is proved stuck that should move.
+[[nodiscard]] bool is_proved_hang(const Hang& hang);
 
 }  // namespace mprun

@@ -9,6 +9,7 @@
 
 #include "procfs/process_table.h"
 #include "procfs/text_scan.h"
+#include "watch/judge/orphaned_lock_watch.h"
 #include "watch/judge/tree_boundary.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/sample/trace_access.h"
@@ -18,6 +19,8 @@ namespace {
 
 // Together about a second; the last pauses, in which a tree that moves is judged, are longer.
 constexpr int kMostSamples = 8;
+// How long a Watcher looks before the next inspection.
+constexpr Nanos kWatchTime = 3 * kNanosPerSecond;
 constexpr timespec kEarlyPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
 
 using BoundaryOf = std::function<TreeBoundary(const std::vector<pid_t>& tree)>;
@@ -40,6 +43,9 @@ class Inspector {
     found.verdict = found.judgement.is_deadlock()   ? HangVerdict::kDeadlock
                     : found.judgement.stuck.empty() ? HangVerdict::kLive
                                                     : HangVerdict::kPartialDeadlock;
+    OrphanedLockWatch locks(proc_);
+    locks.consider(*found.sample, monotonic_now());
+    found_.suspects_lock = locks.suspects();
     found_.hang = describe(&found, proc_, history, monotonic_now());
     if (!can_prove_here()) {
       found_.notes.emplace_back("mprun does not know the system calls of this architecture: nothing can be proved");
@@ -92,7 +98,8 @@ class Inspector {
         if (agreed && still) return found;
         if (i >= kMostSamples || (at_the_end && hidden_ != 0)) {
           found_.moving = !still;
-          if (!agreed || hidden_ != 0) call_all_live(&found.judgement);
+          const bool grew = !still && lacks_process(*found.sample, process_tree(proc_, root_, with_root_));
+          if (!agreed || grew || hidden_ != 0) call_all_live(&found.judgement);
           return found;
         }
         last = std::move(found);
@@ -144,6 +151,41 @@ class Inspector {
   Inspection found_;
 };
 
+/// Looks at a tree that mprun need not have started as it looks at a job.
+class TreeWatch {
+ public:
+  TreeWatch(ProcSource* proc, pid_t root, const ProcessHistory& history)
+      : proc_(proc),
+        history_(history),
+        watcher_(
+            proc, {root, true, 0},
+            [proc, root] { return boundary_of_tree(proc, root, process_tree(proc, root, true)); },
+            [](pid_t, Nanos) { return std::size_t{0}; }) {}
+
+  /// Returns a proved hang as soon as there is one.
+  std::optional<Hang> look_until(Nanos until) {
+    for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
+      if (auto proof = watcher_.look(now)) {
+        Hang hang = describe(&*proof, proc_, history_, now);
+        if (is_proved_hang(hang)) return hang;
+      }
+      sleep_until(std::min(until, watcher_.next_look()));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static void sleep_until(Nanos when) {
+    const Nanos left = std::max<Nanos>(0, when - monotonic_now());
+    const timespec pause{left / kNanosPerSecond, left % kNanosPerSecond};
+    nanosleep(&pause, nullptr);
+  }
+
+  ProcSource* proc_;
+  const ProcessHistory& history_;
+  Watcher watcher_;
+};
+
 // --- what may be in the way ---
 
 /// The number after `name` in the status file of a process or thread.
@@ -159,17 +201,17 @@ std::optional<std::uint64_t> status_number(const std::string& status, std::strin
 Error not_permitted(ProcSource* proc, pid_t pid, const StatLine& stat) {
   const std::string number = std::to_string(pid);
   const AccessProblem problem = access_problem_of(proc, pid, "`mprun inspect " + number + "`");
-  return usage_error("inspect: process " + number + " (" + stat.name + ") may not be looked into: " + problem.why +
-                     "; " + problem.cure);
+  return access_error("inspect: process " + number + " (" + stat.name + ") may not be looked into: " + problem.why +
+                      "; " + problem.cure);
 }
 
 Error not_there(pid_t pid) {
   const std::string number = std::to_string(pid);
   if (kill(pid, 0) == 0 || errno == EPERM) {
-    return usage_error("inspect: process " + number +
-                       " is there, but /proc does not show it (mounted with hidepid, or not at all); run `sudo mprun "
-                       "inspect " +
-                       number + "`");
+    return access_error("inspect: process " + number +
+                        " is there, but /proc does not show it (mounted with hidepid, or not at all); run `sudo mprun "
+                        "inspect " +
+                        number + "`");
   }
   return usage_error("inspect: there is no process " + number);
 }
@@ -209,6 +251,26 @@ Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
   const auto stat = stat_of(proc, pid);
   if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
     found.notes.emplace_back("its parent may not be looked into: whatever it has from there counts as the outside");
+  }
+  return found;
+}
+
+bool is_sure(const Inspection& inspection) {
+  return is_proved_hang(inspection.hang) || (!inspection.moving && !inspection.suspects_lock);
+}
+
+Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience) {
+  const Nanos until = monotonic_now() + patience;
+  auto nothing = ProcessHistory::create(proc);
+  if (!nothing) return nothing.error();
+  TreeWatch watch(proc, pid, *nothing);
+  auto found = inspect_process(proc, pid);
+  while (found && !is_sure(*found) && monotonic_now() < until) {
+    if (auto hang = watch.look_until(std::min(until, monotonic_now() + kWatchTime))) {
+      found->hang = std::move(*hang);
+      break;
+    }
+    found = inspect_process(proc, pid);
   }
   return found;
 }

@@ -1,6 +1,6 @@
 // One look at a tree of processes, which mprun need not have started: what each thread does or waits for, and whether
-// any of it can never move again. Called by `mprun inspect PID`, and for a job when it gets SIGUSR1. Takes about a
-// second at most; stops nothing and writes nowhere.
+// any of it can never move again. Called by `mprun inspect PID`, and for a job when it gets SIGUSR1. A look takes about
+// a second at most; it stops nothing and writes nowhere.
 #pragma once
 
 #include "base/result.h"
@@ -11,13 +11,21 @@ namespace mprun {
 struct Inspection {
   Hang hang;                       ///< all processes; its verdict is kLive if nothing is stuck
   bool moving = false;             ///< threads ran all the time: less can be proved
+  bool suspects_lock = false;      ///< a mutex seems orphaned, which takes longer to prove than one look
   std::vector<std::string> notes;  ///< human-readable: why less is known than could be
 };
 
+/// Another look could say no more: a hang is proved, or each thread was seen at rest and can still move.
+[[nodiscard]] bool is_sure(const Inspection& inspection);
+
 /// Inspects a process and all below it. What they share with other processes of the machine counts as the outside:
 /// pipes and sockets that any of those has open, and those that the process may have got from a parent that cannot be
-/// read. Errors: there is no such process, or it may not be inspected; the message says what to do.
+/// read. Errors: there is no such process (kUsage), or it may not be inspected (kAccess); the message says what to do.
 [[nodiscard]] Result<Inspection> inspect_process(ProcSource* proc, pid_t pid);
+
+/// Looks again until it is sure, or `patience` is over; in between a Watcher looks as it does for a job, so that it can
+/// also find orphaned locks. Errors as above, also if the process ends meanwhile.
+[[nodiscard]] Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience);
 
 /// Inspects what is below `root`. The caller supplies the boundary and the history.
 [[nodiscard]] Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskBoundary& boundary,

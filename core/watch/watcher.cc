@@ -131,15 +131,6 @@ std::optional<Proof> Watcher::judge_part(const Sample& before, const Sample& aft
   return judge_sample(std::make_unique<Sample>(std::move(*part)));
 }
 
-// A process that a running one started after the sample, and gave what it held, could wake threads that seem stuck.
-bool Watcher::has_new_process() const {
-  const auto tree = process_tree(proc_, tree_.root, tree_.with_root);
-  return std::any_of(tree.begin(), tree.end(), [this](pid_t pid) {
-    return std::none_of(sample_->threads.begin(), sample_->threads.end(),
-                        [pid](const ThreadSample& thread) { return thread.pid == pid; });
-  });
-}
-
 // Starts to take samples if it is worth it: when no thread moves, or a process has rested for long while others run.
 void Watcher::wait_for_rest(Nanos now) {
   const bool look_at_all = now - last_part_ >= kRest;
@@ -205,7 +196,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     return std::nullopt;
   }
   auto proof = judge_part(*before, *sample_);
-  if (of_part_ && has_new_process()) proof.reset();
+  if (of_part_ && lacks_process(*sample_, process_tree(proc_, tree_.root, tree_.with_root))) proof.reset();
   const bool is_first = phase_ == Phase::kFirst;
   phase_ = Phase::kResting;
   const auto agreed = std::exchange(pending_, std::nullopt);

@@ -83,7 +83,6 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_spinning_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_lost_helper(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
-  [[nodiscard]] bool has_new_process() const;
 
   ProcSource* proc_;
   Tree tree_;

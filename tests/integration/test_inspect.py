@@ -1,4 +1,4 @@
-"""`mprun inspect PID`: the verdict, every thread, the three forms of the report, and what may be in the way."""
+"""`mprun inspect`: the verdict and its exit code, every thread, the forms of the report, and what may be in the way."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import harness
 from harness import MPRUN_PYTHON, Run, RunCommand, Running, StartCommand, wait_until
 
 # Two named threads that take two mutexes the other way round, and a main thread that joins them.
@@ -70,6 +71,27 @@ while True:
     pass
 """
 
+# A thread waits for a mutex whose owner has ended, while the first thread sleeps now and then: no deadlock.
+ORPHANED_LOCK = r"""
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void* take(void* unused) {
+  pthread_mutex_lock(&mutex);
+  return unused;
+}
+int main(void) {
+  pthread_t owner, waiter;
+  pthread_create(&owner, 0, take, 0);
+  pthread_join(owner, 0);
+  pthread_create(&waiter, 0, take, 0);
+  for (;;) usleep(20000);
+}
+"""
+
+STUCK, BAD_USAGE, MAY_NOT_LOOK = 1, 2, 4  # exit codes
+PROVED = {"deadlock", "partial-deadlock", "orphaned-lock"}
+
 STATES = {"blocked for ever", "blocked", "running", "stopped", "ended"}
 
 
@@ -90,11 +112,15 @@ def start_victim(start_plain: StartCommand) -> Iterator[Any]:
 @pytest.fixture
 def lock_cycle(tmp_path: Path) -> Path:
     """The program that deadlocks on two mutexes."""
-    source = tmp_path / "lock_cycle.c"
-    source.write_text(LOCK_CYCLE, encoding="utf-8")
-    program = tmp_path / "lock_cycle"
-    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
-    return program
+    return compiled(tmp_path, "lock_cycle", LOCK_CYCLE)
+
+
+def compiled(folder: Path, name: str, text: str) -> Path:
+    """A program in C."""
+    source = folder / f"{name}.c"
+    source.write_text(text, encoding="utf-8")
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", folder / name, source], check=True)
+    return folder / name
 
 
 def python(script: str) -> tuple[str, ...]:
@@ -102,11 +128,17 @@ def python(script: str) -> tuple[str, ...]:
     return (MPRUN_PYTHON, "-c", script)
 
 
+def looked(run: Run) -> Run:
+    """Fails unless the process could be looked into, and the exit code says what the first line says."""
+    stuck = run.stdout.startswith(("deadlock", "partial deadlock", "orphaned lock")) and "hang proved (" in run.stdout
+    return run.check(STUCK if stuck else 0)
+
+
 def inspect_until(run_mprun: RunCommand, pid: int, wanted: str, timeout: float = 40) -> Run:
     """Inspects again until the text matches the pattern."""
 
     def look() -> Run | None:
-        run = run_mprun("inspect", str(pid)).check()
+        run = looked(run_mprun("inspect", str(pid)))
         return run if re.search(wanted, run.stdout) else None
 
     return wait_until(look, timeout, f"{wanted!r} in what mprun inspect says")
@@ -114,13 +146,16 @@ def inspect_until(run_mprun: RunCommand, pid: int, wanted: str, timeout: float =
 
 def report_of(run_mprun: RunCommand, pid: int) -> dict[str, Any]:
     """The JSON report."""
-    return json.loads(run_mprun("inspect", "--json", str(pid)).check().stdout)
+    run = run_mprun("inspect", "--json", str(pid))
+    report = json.loads(run.stdout)
+    run.check(STUCK if report["verdict"] in PROVED else 0)
+    return report
 
 
 def check_report(report: dict[str, Any]) -> None:
     """Has all the keys of a hang report, each of its type."""
     assert report["version"] == 1
-    assert report["verdict"] in {"live", "deadlock", "partial-deadlock"}
+    assert report["verdict"] in {"live", *PROVED}
     assert {"seconds_since_progress", "join", "cause", "edges", "deaths"} <= report.keys()
     assert isinstance(report["moving"], bool)
     assert all(isinstance(note, str) for note in report["notes"])
@@ -261,7 +296,7 @@ def test_dot(run_mprun: RunCommand, start_victim: Any, tmp_path: Path) -> None:
     script.write_text(LOST_TASK, encoding="utf-8")
     pid = start_victim(MPRUN_PYTHON, script).pid
     inspect_until(run_mprun, pid, "^deadlock")
-    graph = run_mprun("inspect", str(pid), "--dot").check().stdout
+    graph = run_mprun("inspect", str(pid), "--dot").check(STUCK).stdout
     lines = graph.splitlines()
     assert lines[0] == "digraph hang {" and lines[-1] == "}"
     text = r'"(?:[^"\\]|\\.)*"'
@@ -277,7 +312,7 @@ def test_record(run_mprun: RunCommand, start_victim: Any, tmp_path: Path, lock_c
     pid = start_victim(lock_cycle).pid
     inspect_until(run_mprun, pid, "^deadlock")
     file = tmp_path / "recording"
-    run = run_mprun("inspect", "--record", file, str(pid)).check()
+    run = run_mprun("inspect", "--record", file, str(pid)).check(STUCK)
     assert run.stdout.startswith("deadlock")
     kept = file.read_text(encoding="utf-8", errors="replace")
     for question in (f"{pid}/stat", f"{pid}/task/{pid}/syscall", f"{pid}/maps"):
@@ -286,10 +321,116 @@ def test_record(run_mprun: RunCommand, start_victim: Any, tmp_path: Path, lock_c
     assert f"inspect: cannot write {tmp_path}/no/folder" in missing.stderr
 
 
+def test_wait_ends_as_soon_as_it_is_sure(run_mprun: RunCommand, start_victim: Any, lock_cycle: Path) -> None:
+    """A time limit of the test's own would fail it."""
+    idle = start_victim(*python("import time; time.sleep(1000)")).pid
+    inspect_until(run_mprun, idle, "it may go on: it sleeps")
+    assert run_mprun("inspect", "--wait", "1000", str(idle)).check().stdout.startswith("live")
+    stuck = start_victim(lock_cycle).pid
+    assert run_mprun("--wait=1000s", "inspect", str(stuck)).check(STUCK).stdout.startswith("deadlock")
+
+
+def test_wait_has_its_seconds_before_the_word_too(run_mprun: RunCommand, start_victim: Any) -> None:
+    pid = start_victim(*python("while True: pass")).pid
+    run_mprun("--wait=1", "inspect", str(pid)).check()
+    run_mprun("inspect", str(pid), "--wait", "0.1").check()
+
+
+def test_wait_lasts_while_a_tree_moves(run_mprun: RunCommand, start_victim: Any, tmp_path: Path) -> None:
+    """It is stuck when it has been told so, which is after the first look."""
+    go_on = tmp_path / "go_on"
+    os.mkfifo(go_on)
+    code = f"""
+import os
+reads, writes = os.pipe()
+gate = os.open({str(go_on)!r}, os.O_RDONLY | os.O_NONBLOCK)
+while not os.read(gate, 1):
+    pass
+os.read(reads, 1)
+"""
+    pid = start_victim(*python(code)).pid
+    inspect_until(run_mprun, pid, r"^live \(moving\)")
+    writer = os.open(go_on, os.O_RDWR)
+    try:
+        os.write(writer, b"x")
+        run = run_mprun("inspect", str(pid), "--wait", "60").check(STUCK)
+        assert run.stdout.startswith("deadlock")
+    finally:
+        os.close(writer)
+
+
+def test_wait_is_over(run_mprun: RunCommand, start_victim: Any) -> None:
+    pid = start_victim(*python("while True: pass")).pid
+    inspect_until(run_mprun, pid, r"^live \(moving\)")
+    assert run_mprun("inspect", "--wait", "1s", str(pid)).check().stdout.startswith("live (moving)")
+
+
+def test_wait_finds_an_orphaned_lock(run_mprun: RunCommand, start_victim: Any, tmp_path: Path) -> None:
+    pid = start_victim(compiled(tmp_path, "orphaned_lock", ORPHANED_LOCK)).pid
+    run = run_mprun("inspect", "--wait", "60", str(pid)).check(STUCK)
+    assert run.stdout.startswith("orphaned lock: 1 thread waits for what nobody can release; the rest can move\n")
+    assert "hang proved (orphaned-lock)" in run.stdout and "(mutex-owner-ended)" in run.stdout
+    run = run_mprun("inspect", "--json", "--wait", "60", str(pid)).check(STUCK)
+    report = json.loads(run.stdout)
+    check_report(report)
+    assert report["verdict"] == "orphaned-lock"
+    states = [thread["state"] for thread in report["processes"][0]["threads"]]
+    assert states.count("blocked for ever") == 1
+
+
+def test_a_part_that_may_be_idle_is_live(run_mprun: RunCommand, start_victim: Any) -> None:
+    """What `mprun -- COMMAND` does not report either."""
+    code = """
+import multiprocessing, time
+pool = multiprocessing.get_context("fork").Pool(2)
+while True:
+    time.sleep(0.01)
+"""
+    pid = start_victim(*python(code)).pid
+    wait_until(lambda: len(harness.descendants(pid)) == 2, 30)
+    for _ in range(3):
+        assert "hang proved" not in run_mprun("inspect", "--wait", "3", str(pid)).check().stdout
+
+
+# A machine of its own: the first process is an init, with a server that is stuck, one that idles, and mprun.
+MACHINE = """#!/bin/sh
+{python} -c 'import os; os.read(os.pipe()[0], 1)' &
+{python} -c 'import time; time.sleep(1000)' &
+{mprun} inspect --wait 30 $! >/dev/null || exit
+{mprun} inspect --all --wait 10 {options}
+code=$?
+kill -9 -1
+exit $code
+"""
+
+
+def test_all_trees_of_a_machine(mprun: Path, tmp_path: Path) -> None:
+    lines = all_trees(mprun, tmp_path, "", STUCK).splitlines()
+    found = dict(re.fullmatch(r"\d+ ([a-z-]+(?:, [a-z-]+)?|live \(moving\)): 1 process: (.*)", line).groups()[::-1] for line in lines)
+    by_command = {re.sub(r".* -c ", "", command): verdict for command, verdict in found.items()}
+    assert by_command["import os; os.read(os.pipe()[0], 1)"] == "deadlock, pipe-never-closed"
+    assert by_command["import time; time.sleep(1000)"] == "live"
+    reports = json.loads(all_trees(mprun, tmp_path, "--json", STUCK))
+    assert sorted(report["verdict"] for report in reports)[0] == "deadlock"
+
+
+def all_trees(mprun: Path, folder: Path, options: str, code: int) -> str:
+    """What is printed on that machine."""
+    init = folder / "init"  # its name makes it one
+    init.write_text(MACHINE.format(python=MPRUN_PYTHON, mprun=mprun, options=options), encoding="utf-8")
+    init.chmod(0o755)
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", init]
+    if subprocess.run([*command[:-1], "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no PID namespace can be made here")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["inspect"], "inspect: name the PID of a process"),
+        (["inspect"], "inspect: name the PID of a process, or give --all"),
         (["inspect", "python"], "inspect: found python, allowed: the PID of a process"),
         (["inspect", "0"], "inspect: found 0, allowed: the PID of a process"),
         (["inspect", "-3"], "inspect: found -3, allowed: the PID of a process"),
@@ -299,6 +440,13 @@ def test_record(run_mprun: RunCommand, start_victim: Any, tmp_path: Path, lock_c
         (["inspect", "--what", "1"], "unknown option --what"),
         (["inspect", "1", "--what"], "unknown option --what"),
         (["inspect", "--json", "--dot", "1"], "inspect: --json and --dot do not go together"),
+        (["inspect", "--all", "1"], "inspect: found 1, allowed with --all: options"),
+        (["inspect", "--all", "--dot"], "inspect: --all and --dot do not go together"),
+        (["inspect", "--all", "--record", "f"], "inspect: --all and --record do not go together"),
+        (["inspect", "--wait", "1"], "inspect: name the PID of a process"),
+        (["inspect", "1", "--wait"], "inspect: --wait needs seconds, for example --wait 5"),
+        (["inspect", "--wait=soon", "1"], "inspect: --wait needs seconds"),
+        (["submit", "--nodes", "1", "--wait=5", "job.json"], "submit: --wait takes no seconds"),
         (["-n", "3", "inspect", "1"], "--processes 3 is only valid with a job, `mprun -- COMMAND`"),
         (["inspect", "--", "1"], "inspect: found --, allowed: the PID of a process"),
         (["--dot", "job.json"], "--dot is only valid with `mprun inspect`"),
@@ -340,7 +488,7 @@ def test_another_users_process(
         done = _as_other_user([program, "inspect", str(pid)])
     finally:
         shutil.rmtree(program.parent)
-    assert done.returncode == 2
+    assert done.returncode == MAY_NOT_LOOK
     assert done.stdout == "" and done.stderr.count("\n") == 1
     assert f"process {pid} (lock_cycle) may not be looked into: it is another user's" in done.stderr
 
@@ -353,7 +501,7 @@ def test_an_unprivileged_user_proves_as_well(mprun: Path) -> None:
     script = f"""
         {MPRUN_PYTHON} -c 'import os; os.read(os.pipe()[0], 1)' & pid=$!
         for i in $(seq 100); do
-            {program} inspect $pid >{program.parent}/out || break
+            {program} inspect $pid >{program.parent}/out || [ $? = 1 ] || break
             grep -q ^deadlock {program.parent}/out && break
         done
         cat {program.parent}/out

@@ -31,11 +31,12 @@ class FixtureTree : public testing::Test {
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_ / "self");
   }
-  void add(int pid, int parent, char state) {
+  void add(int pid, int parent, char state, const std::string& name = "x") {
     std::string numbers;
     for (int field = 5; field <= 52; ++field) numbers += " 0";
     std::filesystem::create_directories(root_ / std::to_string(pid));
-    std::ofstream(root_ / std::to_string(pid) / "stat") << pid << " (x) " << state << ' ' << parent << numbers;
+    std::ofstream(root_ / std::to_string(pid) / "stat")
+        << pid << " (" << name << ") " << state << ' ' << parent << numbers;
   }
   void add_threads(int pid, int count) {
     for (int i = 0; i < count; ++i) {
@@ -48,6 +49,32 @@ class FixtureTree : public testing::Test {
 
   std::filesystem::path root_ = testing::TempDir() + "mprun-procfs";
 };
+
+// What may be looked into shows its program.
+TEST_F(FixtureTree, BeginsBelowManagersAndBelowWhatMayNotBeLookedInto) {
+  add(1, 0, 'S', "systemd");
+  add(2, 0, 'S', "kthreadd");
+  add(3, 2, 'S', "kworker");
+  add(10, 1, 'S', "server");
+  add(11, 10, 'S', "worker");
+  add(20, 1, 'S', "sshd");
+  add(21, 20, 'S', "bash");
+  add(30, 1, 'S', "systemd");
+  add(31, 30, 'S', "service");
+  add(40, 1, 'Z', "ended");
+  for (const char* pid : {"1", "10", "11", "21", "30", "31", "40"}) {
+    std::filesystem::create_symlink("/bin/x", root_ / pid / "exe");
+  }
+  EXPECT_THAT(tree_roots(live_proc(root_.string()).get()), ElementsAre(10, 21, 31));
+}
+
+TEST_F(FixtureTree, BeginsAtTheFirstProcessOfAContainer) {
+  add(1, 0, 'S', "server");
+  add(10, 1, 'S', "worker");
+  add(20, 0, 'S', "sh");  // kubectl exec
+  for (const char* pid : {"1", "10", "20"}) std::filesystem::create_symlink("/bin/x", root_ / pid / "exe");
+  EXPECT_THAT(tree_roots(live_proc(root_.string()).get()), ElementsAre(1, 20));
+}
 
 TEST_F(FixtureTree, IsWalkedParentsFirstAndShowsWhatHasEnded) {
   add(1, 0, 'S');

@@ -93,6 +93,63 @@ TEST(Inspect, FindsADeadlockAndFindsItAgainInTheRecording) {
   EXPECT_EQ(found->hang.processes[0].threads[0].wait.kind, "pipe-read");
 }
 
+TEST(Inspect, IsSureOfAProofAndOfATreeAtRest) {
+  Inspection inspection;
+  inspection.hang.verdict = HangVerdict::kLive;
+  EXPECT_TRUE(is_sure(inspection));
+  inspection.suspects_lock = true;
+  EXPECT_FALSE(is_sure(inspection));
+  inspection.suspects_lock = false;
+  inspection.moving = true;
+  EXPECT_FALSE(is_sure(inspection));
+  inspection.hang.verdict = HangVerdict::kPartialDeadlock;
+  EXPECT_TRUE(is_sure(inspection));
+  inspection.hang.cause.looks_idle = true;
+  EXPECT_FALSE(is_sure(inspection));
+}
+
+TEST(Hang, IsProvedUnlessItMayIdle) {
+  Hang hang;
+  for (const HangVerdict verdict :
+       {HangVerdict::kDeadlock, HangVerdict::kPartialDeadlock, HangVerdict::kOrphanedLock}) {
+    hang.verdict = verdict;
+    EXPECT_TRUE(is_proved_hang(hang)) << to_string(verdict);
+  }
+  for (const HangVerdict verdict : {HangVerdict::kLive, HangVerdict::kStalled, HangVerdict::kOverdue}) {
+    hang.verdict = verdict;
+    EXPECT_FALSE(is_proved_hang(hang)) << to_string(verdict);
+  }
+  hang.cause.looks_idle = true;
+  hang.verdict = HangVerdict::kPartialDeadlock;
+  EXPECT_FALSE(is_proved_hang(hang));
+  hang.verdict = HangVerdict::kDeadlock;
+  EXPECT_TRUE(is_proved_hang(hang)) << "nothing is left that could bring work";
+}
+
+TEST(Inspect, LooksUntilAMovingTreeIsStuck) {
+  if (kNeverRests) GTEST_SKIP() << "the thread sanitizer has a thread that never rests";
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const ForkedChild child([&] {
+    signal(SIGPIPE, SIG_IGN);
+    close(ends[0]);
+    const char byte = 0;
+    while (write(ends[1], &byte, 1) == 1) usleep(1000);  // until the test has seen enough of it
+    read_own_pipe();
+  });
+  close(ends[1]);
+  Fd reads(ends[0]);
+  const ForkedChild reader([&] {
+    char byte = 0;
+    for (int i = 0; i < 1000; ++i) (void)!read(reads.get(), &byte, 1);
+  });
+  reads.reset();
+  const auto live = live_proc();
+  const auto found = inspect_patiently(live.get(), child.pid(), 60 * kNanosPerSecond);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->hang.verdict, HangVerdict::kDeadlock);
+}
+
 TEST(Inspect, APipeThatAnotherProcessHasToo) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

@@ -18,6 +18,8 @@ class OrphanedLockWatch {
 
   /// Starts a proof if a thread of `sample` waits for a mutex whose owner has ended or waits in this way itself.
   void consider(const Sample& sample, Nanos now);
+  /// A thread waits for a mutex that seems orphaned: a proof is in progress.
+  [[nodiscard]] bool suspects() const { return before_ != nullptr; }
   /// True if a proof is in progress and its next sample is due: call look().
   [[nodiscard]] bool is_due(Nanos now) const { return before_ != nullptr && now >= due_; }
   /// Returns the waits that the judgement of `sample` finds. Threads in `sample` count as moved if they were not

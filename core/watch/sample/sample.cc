@@ -1,5 +1,6 @@
 #include "watch/sample/sample.h"
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
@@ -61,6 +62,13 @@ Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes) {
     }
   }
   return sample;
+}
+
+bool lacks_process(const Sample& sample, const std::vector<pid_t>& tree) {
+  return std::any_of(tree.begin(), tree.end(), [&sample](pid_t pid) {
+    return std::none_of(sample.threads.begin(), sample.threads.end(),
+                        [pid](const ThreadSample& thread) { return thread.pid == pid; });
+  });
 }
 
 std::optional<Sample> still_part(const Sample& before, const Sample& after) {

@@ -35,6 +35,9 @@ struct Sample {
 [[nodiscard]] bool sample_thread(ProcSource* proc, ThreadSample* thread);
 [[nodiscard]] Sample take_sample(ProcSource* proc, const std::vector<pid_t>& processes);
 
+/// A process of `tree` is not in the sample: a running one may have started it since, and given it what it held.
+[[nodiscard]] bool lacks_process(const Sample& sample, const std::vector<pid_t>& tree);
+
 /// Returns `after`. A thread counts as running if it was not blocked since it was read for `before`, or if a thread of
 /// its process came or went. The rest stood still together, as by stood_still(). nullopt: a sample is not whole.
 [[nodiscard]] std::optional<Sample> still_part(const Sample& before, const Sample& after);
