@@ -38,6 +38,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun report [--html FILE] [--trace FILE] [--junit FILE] RUN_DIR
        mprun inspect [--json | --dot] [--wait S] [--record FILE] PID
        mprun inspect --all [--json] [--wait S]
+       mprun [OPTIONS] watch PID...
        mprun explain [ID]
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]

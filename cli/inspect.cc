@@ -61,7 +61,7 @@ int inspect(const CommandLine& line) {
   const auto live = live_proc();
   ProcRecorder recorder(live.get());
   const bool records = !line.record.empty();
-  const auto inspection = look(line, records ? &recorder : live.get(), line.pid);
+  const auto inspection = look(line, records ? &recorder : live.get(), line.pids.front());
   if (records) {
     if (auto written = write_for_option("inspect", line.record, recorder.recording()); !written) {
       return report_error(written.error());

@@ -13,6 +13,7 @@
 #include "run/job_run.h"
 #include "run/program_run.h"
 #include "run/resolve_request.h"
+#include "run/tree_watch.h"
 
 namespace mprun {
 
@@ -39,6 +40,9 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
   }
   if (line.subcommand == Subcommand::kDoctor) return doctor(line, inheritance);
   if (line.subcommand == Subcommand::kInspect) return inspect(line);
+  if (line.subcommand == Subcommand::kWatch) {
+    return run_guarded(inheritance, false, [&](const Guard& guard) { return code_of(watch_trees(line, guard)); });
+  }
   if (line.subcommand == Subcommand::kExplain) return explain(line);
   if (line.subcommand == Subcommand::kReport) return report(line);
   if (line.subcommand == Subcommand::kMerge) return merge(line);

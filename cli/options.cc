@@ -82,6 +82,8 @@ Place place_of(const CommandLine& line) {
       return kSubmitPlace;
     case Subcommand::kExplain:
       return kExplainPlace;
+    case Subcommand::kWatch:
+      return kWatchPlace;
   }
   return kRunPlace;
 }

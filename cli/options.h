@@ -1,8 +1,6 @@
 // The command line: what to run, and the layer of spec fields it sets. Parsed once by main.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +10,20 @@
 
 namespace mprun {
 
-enum class Subcommand { kRun, kResume, kCheck, kProgram, kDoctor, kInspect, kReport, kInit, kMerge, kSubmit, kExplain };
+enum class Subcommand {
+  kRun,
+  kResume,
+  kCheck,
+  kProgram,
+  kDoctor,
+  kInspect,
+  kReport,
+  kInit,
+  kMerge,
+  kSubmit,
+  kExplain,
+  kWatch
+};
 
 /// Of `mprun submit`.
 struct Submission {
@@ -30,8 +41,7 @@ struct WaitOption {
 
 struct CommandLine : JobRequest {
   Subcommand subcommand = Subcommand::kRun;
-  pid_t pid = 0;            ///< of `mprun inspect`
-  bool all = false;         ///< of `mprun inspect`: every tree, and no `pid`
+  bool all = false;         ///< of `mprun inspect`: every tree, and no `pids`
   std::string record;       ///< of `mprun inspect`: a file for what it has read
   std::string script;       ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string cause;        ///< of `mprun explain`; empty: all

@@ -74,6 +74,20 @@ std::optional<EarlyExit> parse_init(const Words& words, OptionParser* parser) {
   return parse_one_word(words, "SCRIPT.py", parser, &parser->line.script);
 }
 
+// A PID with a sign is not an option.
+std::optional<EarlyExit> parse_pid(const std::string& command, const std::string& word, std::vector<pid_t>* pids) {
+  const bool is_option = word.size() > 1 && word.front() == '-' && word.find_first_of("0123456789") != 1;
+  if (is_option) return wrong("unknown option " + word);
+  pid_t pid = 0;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, pid);
+  if (error != std::errc() || stop != end || pid <= 0) {
+    return wrong(command + ": found " + word + ", allowed: the PID of a process");
+  }
+  if (std::find(pids->begin(), pids->end(), pid) == pids->end()) pids->push_back(pid);
+  return std::nullopt;
+}
+
 // --wait 5 becomes --wait=5: to the parser, it is a flag with a value.
 void join_seconds_of_wait(std::vector<std::string>* args) {
   for (std::size_t i = 0; i + 1 < args->size(); ++i) {
@@ -91,7 +105,7 @@ std::optional<EarlyExit> check_inspect(const CommandLine& line) {
   return std::nullopt;
 }
 
-// Options may stand on all sides; a PID with a sign is not an option.
+// Options may stand on all sides.
 std::optional<EarlyExit> parse_inspect(const Words& given, OptionParser* parser) {
   CommandLine& line = parser->line;
   Words words = given;
@@ -108,19 +122,30 @@ std::optional<EarlyExit> parse_inspect(const Words& given, OptionParser* parser)
   std::vector<std::string> options = words.options;
   options.insert(options.end(), words.rest.begin(), word_at);
   options.insert(options.end(), word_at + 1, words.rest.end());
-  const bool is_option = target.size() > 1 && target.front() == '-' && target.find_first_of("0123456789") != 1;
-  if (is_option) return wrong("unknown option " + target);
-  const char* end = target.data() + target.size();
-  const auto [stop, error] = std::from_chars(target.data(), end, line.pid);
-  if (error != std::errc() || stop != end || line.pid <= 0) {
-    return wrong("inspect: found " + target + ", allowed: the PID of a process");
-  }
+  if (auto exit = parse_pid("inspect", target, &line.pids)) return exit;
   if (auto exit = parser->parse(options)) return exit;
   const std::vector<std::string> more = parser->remaining();
   if (!more.empty() && more.front().front() == '-') return wrong("unknown option " + more.front());
   if (!more.empty()) return wrong("inspect: found " + more.front() + " after the PID, allowed: options");
   if (auto exit = parser->apply()) return exit;
   return line.all ? wrong("inspect: found " + target + ", allowed with --all: options") : check_inspect(line);
+}
+
+std::optional<EarlyExit> parse_watch(const Words& words, OptionParser* parser) {
+  std::vector<std::string> options = words.options;
+  std::vector<std::string> rest = words.rest;
+  while (!rest.empty()) {
+    if (auto exit = parser->parse(rest)) return exit;
+    const std::vector<std::string> inner = parser->remaining();
+    const auto word_at = rest.end() - static_cast<std::ptrdiff_t>(inner.size());
+    options.insert(options.end(), rest.begin(), word_at);
+    if (inner.empty()) break;
+    if (auto exit = parse_pid("watch", inner.front(), &parser->line.pids)) return exit;
+    rest.assign(inner.begin() + 1, inner.end());
+  }
+  if (parser->line.pids.empty()) return wrong("watch: name the PID of a process, or of several");
+  if (auto exit = parser->parse(options)) return exit;
+  return parser->apply();
 }
 
 std::optional<EarlyExit> parse_run_dir(const Words& words, OptionParser* parser) {
@@ -160,6 +185,7 @@ constexpr std::array kEntries = {
     Entry{"report", Subcommand::kReport, parse_run_dir, "a RUN_DIR"},
     Entry{"resume", Subcommand::kResume, parse_run_dir, "a RUN_DIR"},
     Entry{"submit", Subcommand::kSubmit, parse_submit, "a JOB.json"},
+    Entry{"watch", Subcommand::kWatch, parse_watch, "the PIDs of processes"},
 };
 
 const Entry* find(const std::string& word) {

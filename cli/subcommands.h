@@ -1,4 +1,5 @@
-// The words that mprun knows besides specs, scripts and programs: doctor, init, inspect, merge, report, resume, submit.
+// The words that mprun knows besides specs, scripts and programs: doctor, init, inspect, merge, report, resume, submit,
+// watch.
 #pragma once
 
 #include <optional>

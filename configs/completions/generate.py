@@ -74,7 +74,7 @@ _mprun() {{
   case $before in
 {chr(10).join(cases)}
     resume|report) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
-    inspect) COMPREPLY=($(compgen -W "$(ps -eo pid=)" -- "$word")); return ;;
+    inspect|watch) COMPREPLY=($(compgen -W "$(ps -eo pid=)" -- "$word")); return ;;
     explain) COMPREPLY=($(compgen -W "$("${{COMP_WORDS[0]}}" explain 2>/dev/null | cut -d ' ' -f 1)" -- "$word")); return ;;
   esac
   if [[ $word == -* ]]; then

@@ -47,7 +47,7 @@ constexpr std::array kFields = {
     Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},
     Row{"/output/tensors", kJob | kPython, true},
     Row{"/output/pad", kJob | kPython, true},
-    Row{"/watch", kJob | kProgram | kKindPlaces},
+    Row{"/watch", kJob | kProgram | kWatchPlace | kKindPlaces},
     Row{"/adapters", kJob | kProgram | kDoctorScriptPlace | kKindPlaces},
 };
 
@@ -56,8 +56,8 @@ constexpr std::array kOptions = {
     Row{"--resume", kRun},
     Row{"--retry-failed", kRunWithResumePlace | kResumePlace | kSubmitPlace},
     Row{"--accept-changes", kRunWithResumePlace | kResumePlace | kSubmitPlace},
-    Row{"--quiet", kRun | kResumePlace | kSubmitPlace | kMergePlace | kProgramPlace},
-    Row{"--verbose", kRun | kResumePlace | kSubmitPlace | kProgramPlace},
+    Row{"--quiet", kRun | kResumePlace | kSubmitPlace | kMergePlace | kProgramPlace | kWatchPlace},
+    Row{"--verbose", kRun | kResumePlace | kSubmitPlace | kProgramPlace | kWatchPlace},
     Row{"--explain", kRun | kResumePlace | kSubmitPlace},
     Row{"--debug", kRun | kResumePlace | kSubmitPlace},
     Row{"--summary-json", kRun | kResumePlace},
@@ -97,6 +97,7 @@ constexpr std::array kNames = {
     Name{kDoctorScriptPlace, "`mprun doctor SCRIPT.py`"},
     Name{kDoctorProgramPlace, "`mprun doctor -- COMMAND`"},
     Name{kInspectPlace, "`mprun inspect`"},
+    Name{kWatchPlace, "`mprun watch`"},
     Name{kMergePlace, "`mprun merge`"},
     Name{kReportPlace, "`mprun report`"},
     Name{kPython | kProgramRanksPlace, "a script"},

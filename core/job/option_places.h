@@ -28,6 +28,7 @@ enum Place : Places {
   kMergePlace = 1U << 11U,
   kReportPlace = 1U << 12U,
   kExplainPlace = 1U << 13U,
+  kWatchPlace = 1U << 14U,
   // By what a job runs.
   kFunctionPlace = 1U << 16U,
   kCommandPlace = 1U << 17U,

@@ -202,6 +202,26 @@ class Killer {
 
 }  // namespace
 
+bool kill_tree(const ProcessRef& root) {
+  raise_open_files();
+  std::map<pid_t, ProcessRef> stopped;
+  bool all = true;
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (ProcessRef& process : hold_tree(root)) {
+      if (stopped.count(process.pid()) != 0) continue;
+      if (process.signal(SIGSTOP)) {
+        grew = true;
+      } else {
+        all = all && process.has_ended();
+      }
+      stopped.emplace(process.pid(), std::move(process));
+    }
+  }
+  for (const auto& [pid, process] : stopped) process.signal(SIGKILL);
+  return all;
+}
+
 int kill_descendants(double seconds) {
   raise_open_files();  // each descendant is held by a descriptor
   return Killer(seconds).kill_all();

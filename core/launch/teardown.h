@@ -18,6 +18,10 @@ void signal_group(const ProcessRef& leader, int signal);
 /// Kills what a process that has ended, and is not reaped yet, has left behind in its group; trackers are spared.
 void kill_leftovers(const ProcessRef& leader);
 
+/// Kills a process that mprun has not started, and all below it: stops them first, so that none can start another one
+/// unseen. False: one of them may not be signalled.
+bool kill_tree(const ProcessRef& root);
+
 /// Kills every descendant and reaps until none is left; returns how many were killed. Helpers of multiprocessing and
 /// torch that end by themselves after the others, and remove the shared memory that was left, get time to do so
 /// (patience_with() in teardown.cc). Gives up after `seconds`, or one second after those helpers had to end: a process

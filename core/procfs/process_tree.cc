@@ -41,24 +41,37 @@ std::optional<StatLine> read_stat(pid_t pid) {
   return parse_stat(read_small("/proc/" + std::to_string(pid) + "/stat"));
 }
 
-std::vector<Descendant> hold_descendants() {
+namespace {
+
+std::vector<Descendant> hold_below(pid_t root) {
   const auto proc = live_proc();
   if (!shows_our_numbers(proc.get())) return {};
   ProcessTable table;
   table.look(proc.get());
   std::unordered_map<pid_t, ProcessRef> held;
   std::vector<Descendant> found;
-  for (const pid_t pid : table.tree(getpid(), false)) {
+  for (const pid_t pid : table.tree(root, false)) {
     auto process = ProcessRef::open(pid);
     const auto stat = process ? read_stat(pid) : std::nullopt;
     if (!stat || !process->exists()) continue;  // what was read is its own, if it still has the number
-    if (stat->parent != getpid()) {
+    if (stat->parent != root) {
       const auto parent = held.find(stat->parent);
       if (parent == held.end() || parent->second.has_ended()) continue;
     }
     held.emplace(pid, *process);
     found.push_back({std::move(*process), stat->group});
   }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Descendant> hold_descendants() { return hold_below(getpid()); }
+
+std::vector<ProcessRef> hold_tree(const ProcessRef& root) {
+  std::vector<ProcessRef> found{root};
+  for (Descendant& one : hold_below(root.pid())) found.push_back(std::move(one.process));
+  if (root.has_ended()) found.clear();  // its number may have been another process's
   return found;
 }
 

@@ -27,6 +27,9 @@ struct Descendant {
 /// child, as we are a subreaper, and the next call finds it.
 [[nodiscard]] std::vector<Descendant> hold_descendants();
 
+/// The living processes of another tree, `root` first, each seen in it while it was held. Empty if `root` has ended.
+[[nodiscard]] std::vector<ProcessRef> hold_tree(const ProcessRef& root);
+
 /// Whether a process descends from this one; false if it is gone. Also true where that is not known because /proc is
 /// missing or not ours.
 [[nodiscard]] bool may_descend_from_us(const ProcessRef& process);

@@ -2,16 +2,20 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "json/json.h"
 #include "os/file_clock.h"
+#include "procfs/process_table.h"
 #include "record/atomic_file.h"
 #include "report/hang_report.h"
 #include "report/inspect_report.h"
 #include "report/safe_text.h"
 #include "watch/causes/causes.h"
 #include "watch/causes/joins.h"
+#include "watch/judge/tree_boundary.h"
 #include "watch/sample/alarm.h"
 #include "watch/sample/trace_access.h"
 
@@ -25,25 +29,60 @@ const Nanos kBegun = wall_now();
 
 Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const Guard& guard, std::string run_dir) {
   std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), guard.pid, std::move(run_dir)));
-  auto history = ProcessHistory::create(watch->proc_.get());
-  if (!history) return history.error();
-  watch->history_.emplace(std::move(*history));
-  auto deadlines = DeadlineWatch::create(watch->proc_.get());
-  if (!deadlines) return deadlines.error();
-  watch->deadlines_.emplace(std::move(*deadlines));
-  const auto deaths = [self = watch.get()](pid_t parent, Nanos since) {
-    return self->history_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
-  };
-  if (const auto problem = access_problem_here(watch->proc_.get())) {
-    watch->warning_ = problem->why + "; " + problem->cure;
-    watch->sees_nothing_ = problem->is_total;
-  }
-  const auto taken = [self = watch.get()](const Sample& sample) { self->take(sample); };
-  const Watcher::Tree tree{getpid(), false, from_seconds(watch->policy_.stall_seconds)};
-  watch->watcher_.emplace(
-      watch->proc_.get(), tree, [self = watch.get()] { return self->boundary(); }, deaths, taken);
+  if (auto opened = watch->open(); !opened) return opened.error();
+  watch->add({getpid(), false, 0}, [self = watch.get()] { return self->boundary(); });
   wait_for_file_clock(kBegun);  // else a FIFO that the tree makes in its first milliseconds could seem older
   return watch;
+}
+
+Result<std::unique_ptr<HangWatch>> HangWatch::create(WatchPolicy policy, const std::vector<pid_t>& roots) {
+  std::unique_ptr<HangWatch> watch(new HangWatch(std::move(policy), 0, ""));
+  if (auto opened = watch->open(); !opened) return opened.error();
+  for (const pid_t root : roots) {
+    watch->add({root, true, 0}, [proc = watch->proc_.get(), root] {
+      return boundary_of_tree(proc, root, process_tree(proc, root, true));
+    });
+  }
+  return watch;
+}
+
+Result<void> HangWatch::open() {
+  auto history = ProcessHistory::create(proc_.get());
+  if (!history) return history.error();
+  history_.emplace(std::move(*history));
+  auto deadlines = DeadlineWatch::create(proc_.get());
+  if (!deadlines) return deadlines.error();
+  deadlines_.emplace(std::move(*deadlines));
+  if (const auto problem = access_problem_here(proc_.get())) {
+    warning_ = problem->why + "; " + problem->cure;
+    sees_nothing_ = problem->is_total;
+  }
+  return {};
+}
+
+void HangWatch::add(Watcher::Tree tree, Watcher::AskBoundary boundary) {
+  const auto deaths = [this](pid_t parent, Nanos since) {
+    return history_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
+  };
+  tree.stall = from_seconds(policy_.stall_seconds);
+  watchers_.try_emplace(tree.root, proc_.get(), tree, std::move(boundary), deaths,
+                        [this](const Sample& sample) { take(sample); });
+}
+
+void HangWatch::forget(pid_t root) { watchers_.erase(root); }
+
+Nanos HangWatch::next_look() const {
+  Nanos next = std::numeric_limits<Nanos>::max();
+  for (const auto& [root, watcher] : watchers_) next = std::min(next, watcher.next_look());
+  return sees_nothing_ ? rests_until_ : next;
+}
+
+std::optional<std::pair<Proof, pid_t>> HangWatch::find(Nanos now) {
+  for (auto& [root, watcher] : watchers_) {
+    if (now < watcher.next_look()) continue;
+    if (auto proof = watcher.look(now)) return std::pair(std::move(*proof), root);
+  }
+  return std::nullopt;
 }
 
 TreeBoundary HangWatch::boundary() {
@@ -156,19 +195,21 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
     rests_until_ = now + 3600 * kNanosPerSecond;
     return std::nullopt;
   }
-  auto proof = watcher_->look(now);
+  auto found = find(now);
   warn_of_hidden(now);
-  if (!proof) return look_at_deadlines(now);
-  const Hang hang = explain(&*proof, proc_.get(), *history_, now);
+  if (!found) return look_at_deadlines(now);
+  auto& [proof, root] = *found;
+  const Hang hang = explain(&proof, proc_.get(), *history_, now);
   // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
   // it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
   if (is_idle_part(hang) && !in_job) return std::nullopt;
-  if (proof->is_early && may_be_idle(*proof, hang)) return std::nullopt;
+  if (proof.is_early && may_be_idle(proof, hang)) return std::nullopt;
   Finding finding = report(hang);
-  finding.of_all = hang.verdict == HangVerdict::kStalled && !proof->is_early;
+  finding.root = root;
+  finding.of_all = hang.verdict == HangVerdict::kStalled && !proof.is_early;
   if (hang.verdict == HangVerdict::kStalled) return finding;
-  for (const pid_t pid : proof->judgement.cannot_return) finding.stuck[pid];
+  for (const pid_t pid : proof.judgement.cannot_return) finding.stuck[pid];
   for (const HungProcess& process : hang.processes) {
     const auto stuck = finding.stuck.find(process.pid);
     if (stuck != finding.stuck.end()) stuck->second = place_of(process, process.pid);

@@ -1,5 +1,6 @@
-// HangWatch: watches what mprun started, for a run: receives notes of forks and ends, looks when it is due, explains
-// what it finds and writes it to files. The caller decides what to do about a hang. Lives in the supervisor's process.
+// HangWatch: watches what mprun started for a run, or trees of processes that it has not started: receives notes of
+// forks and ends, looks when it is due, explains what it finds and writes it to files. The caller decides what to do
+// about a hang. Lives in the supervisor's process.
 #pragma once
 
 #include "engine/hang_monitor.h"
@@ -14,17 +15,21 @@ namespace mprun {
 
 class HangWatch : public HangMonitor {
  public:
-  /// `run_dir`: where hangs/N.json and hangs/N.txt go; empty: nowhere.
+  /// Watches what is below this process. `run_dir`: where hangs/N.json and hangs/N.txt go; empty: nowhere.
   [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const Guard& guard,
                                                                  std::string run_dir);
+  /// Watches the trees of `roots`. What they share with the rest of the machine counts as the outside.
+  [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const std::vector<pid_t>& roots);
 
+  /// The tree of that root has ended, or is not to be watched any more.
+  void forget(pid_t root);
   [[nodiscard]] std::string deadlines() const override { return deadlines_->path(); }
   /// What all threads below do or wait for, as `mprun inspect` prints it. Takes up to a second.
   [[nodiscard]] std::string inspect();
   [[nodiscard]] int fd() const override { return history_->fd(); }
   void take_ends() override { history_->take_ends(); }
   bool receive(const AdapterNote& note) override { return history_->receive(note); }
-  [[nodiscard]] Nanos next_look() const override { return sees_nothing_ ? rests_until_ : watcher_->next_look(); }
+  [[nodiscard]] Nanos next_look() const override;
   [[nodiscard]] std::optional<Finding> look(Nanos now) override;
   [[nodiscard]] Finding explain_limit(pid_t pid, const std::string& label, double seconds) override;
   void expect(const Outlook& outlook) override { outlook_ = outlook; }
@@ -35,7 +40,11 @@ class HangWatch : public HangMonitor {
  private:
   HangWatch(WatchPolicy policy, pid_t guard, std::string run_dir)
       : policy_(std::move(policy)), run_dir_(std::move(run_dir)), guard_(guard), proc_(live_proc()) {}
+  [[nodiscard]] Result<void> open();
+  void add(Watcher::Tree tree, Watcher::AskBoundary boundary);
   [[nodiscard]] TreeBoundary boundary();
+  /// A proof, and the root of its tree.
+  [[nodiscard]] std::optional<std::pair<Proof, pid_t>> find(Nanos now);
   [[nodiscard]] std::optional<Finding> look_at_deadlines(Nanos now);
   [[nodiscard]] Finding report(const Hang& hang);
   void take(const Sample& sample);
@@ -47,7 +56,7 @@ class HangWatch : public HangMonitor {
   pid_t guard_ = 0;
   std::unique_ptr<ProcSource> proc_;
   std::optional<ProcessHistory> history_;
-  std::optional<Watcher> watcher_;
+  std::map<pid_t, Watcher> watchers_;  ///< by the roots of their trees
   std::optional<DeadlineWatch> deadlines_;
   const SyncSegment* sync_ = nullptr;
   Outlook outlook_;

@@ -1,6 +1,8 @@
 // What a user asks of a job or a program, however it was asked: made by cli/ from the command line, read by core/run.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@ struct JobRequest {
   std::string spec_path;             ///< JOB.json, "-" for standard input; empty: the layer has the script and the rest
   Document layer;                    ///< what the options set
   std::vector<std::string> program;  ///< of `mprun -- COMMAND` and `mprun doctor -- COMMAND`
+  std::vector<pid_t> pids;           ///< of `mprun watch` and `mprun inspect`: the first processes of the trees
   std::string run_dir;               ///< of `mprun resume`, `mprun report` and `mprun merge`
   bool continues_run = false;        ///< the run in `run_dir` (`mprun resume`)
   bool resume = false;               ///< continue the run in the output directory if there is one

@@ -22,22 +22,18 @@
 #include "os/dead_mans_switch.h"
 #include "os/fd.h"
 #include "os/process.h"
-#include "os/text_backlog.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_ref.h"
-#include "report/hang_report.h"
 #include "report/safe_text.h"
-#include "report/terminal.h"
 #include "run/hang_watch.h"
 #include "run/installation.h"
-#include "run/obey_signals.h"
 #include "run/resolve_request.h"
+#include "run/user_messages.h"
 
 namespace mprun {
 namespace {
 
-constexpr std::size_t kMostText = 1000;              // of a note
-constexpr Nanos kReaderPause = 50 * kNanosPerMilli;  // while a slow reader has not taken all that we say
+constexpr std::size_t kMostText = 1000;  // of a note
 constexpr Nanos kGrace = 5 * kNanosPerSecond;
 constexpr int kChanges = WEXITED | WSTOPPED | WCONTINUED;  // of a child
 
@@ -45,13 +41,13 @@ class Program : private EngineOwner {
  public:
   Program(const JobRequest& request, const Guard& guard, ProgramSpec spec, ProgramObserver* observer)
       : argv_(request.program),
-        quiet_(request.quiet),
         verbose_(request.verbose),
         spec_(std::move(spec)),
         guard_(guard),
         copies_(spec_.copies),
         ports_(copies_ > 1 ? find_free_port() : 0),
-        observer_(observer) {}
+        observer_(observer),
+        messages_(STDERR_FILENO, request.quiet) {}
 
   Result<int> run() {
     environment_ = observer_ != nullptr ? observer_->environment : own_environment();
@@ -80,7 +76,7 @@ class Program : private EngineOwner {
     }
     kill_descendants(kKillSeconds);
     if (started) engine_->take_notes();
-    say_last_words();
+    messages_.finish();
     return code_;
   }
 
@@ -101,26 +97,13 @@ class Program : private EngineOwner {
   }
 
   void on_note(const AdapterNote& note) override {
-    if (observer_ == nullptr || !observer_->take(note)) warn(one_line(to_string(note), kMostText));
+    if (observer_ == nullptr || !observer_->take(note)) messages_.warn(one_line(to_string(note), kMostText));
   }
 
-  void on_lost_lock(const SyncLoss& loss) override { warn(one_line(to_string(loss), kMostText)); }
-
-  // The program has the same standard error, and its reader may sleep: signals, limits and ends do not wait for it.
-  void say(const std::string& text) { words_.add("mprun: " + text + "\n"); }
-  void warn(const std::string& text) {
-    if (!quiet_) say("warning: " + text);
-  }
+  void on_lost_lock(const SyncLoss& loss) override { messages_.warn(one_line(to_string(loss), kMostText)); }
 
   [[nodiscard]] static std::string rank_words(int rank, pid_t pid) {
     return "rank " + std::to_string(rank) + " (pid " + std::to_string(pid) + ")";
-  }
-
-  // Nothing runs below us any more; only our output must still be read. A signal that stops us now stops that.
-  void say_last_words() {
-    if (!words_.is_waiting()) return;
-    obey_signals();
-    words_.finish();
   }
 
   bool start_all(const std::string& file) {
@@ -145,11 +128,12 @@ class Program : private EngineOwner {
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
     if (pid < 0) {
-      say("cannot run " + file + ": " + failure.stage + ": " + std::strerror(failure.error_number));
+      messages_.say("cannot run " + file + ": " + failure.stage + ": " + std::strerror(failure.error_number));
       return failure.error_number == ENOENT ? kExitNotFound : kExitNotExecutable;
     }
     ranks_[pid] = rank;
-    if (verbose_) say(copies_ == 1 ? "started pid " + std::to_string(pid) : rank_words(rank, pid) + " started");
+    if (verbose_)
+      messages_.say(copies_ == 1 ? "started pid " + std::to_string(pid) : rank_words(rank, pid) + " started");
     // In case guard and supervisor are killed in one instant. Without the switch all else holds.
     if (auto tied = kill_when_closed(pid)) switches_.push_back(std::move(*tied));
     return 0;
@@ -166,7 +150,7 @@ class Program : private EngineOwner {
         give_up(waited.error());
         return;
       }
-      words_.send();
+      messages_.send();
       if (kill_at_ && monotonic_now() >= *kill_at_) send(SIGKILL);
       if (!paused_ && monotonic_now() >= watch_->next_look() && is_hung()) return;
     }
@@ -195,21 +179,21 @@ class Program : private EngineOwner {
 
   // The program's end can no longer be seen: it is ended.
   void give_up(const Error& error) {
-    say(error.message);
+    messages_.say(error.message);
     code_ = exit_code_of(error);
     ranks_.clear();
   }
 
   [[nodiscard]] Nanos time_to_wait() const {
     Nanos left = paused_ ? kNanosPerSecond : watch_->next_look() - monotonic_now();
-    if (kill_at_) left = std::min(left, 2 * kReaderPause);
-    if (words_.is_waiting()) left = std::min(left, kReaderPause);
+    if (kill_at_) left = std::min(left, 2 * UserMessages::kSendAgain);
+    if (messages_.is_waiting()) left = std::min(left, UserMessages::kSendAgain);
     return std::clamp<Nanos>(left, 0, kNanosPerSecond);
   }
 
   // Warns of what the watch cannot see.
   void warn_of_access() {
-    if (const auto warning = watch_->take_warning()) warn(*warning);
+    if (const auto warning = watch_->take_warning()) messages_.warn(*warning);
   }
 
   // Reports a hang; true: everything is to be ended.
@@ -217,17 +201,24 @@ class Program : private EngineOwner {
     const auto finding = watch_->look(monotonic_now());
     warn_of_access();
     if (!finding) return false;
-    const std::string_view text = finding->event.text;
-    words_.add(takes_colors(STDERR_FILENO) ? colored_hang_text(text) : std::string(text));
-    if (spec_.watch.on_hang != OnHang::kKill || !is_of_program(*finding)) return false;
+    messages_.show_hang(finding->event.text);
+    if (!is_of_program(*finding)) return false;
+    if (spec_.watch.on_hang != OnHang::kKill) return false;
     code_ = kExitUnfinished;
     return true;
   }
 
   // A hang below the program is its own affair, as long as the program can go on itself.
   [[nodiscard]] bool is_of_program(const HangMonitor::Finding& finding) const {
-    return finding.of_all || std::any_of(ranks_.begin(), ranks_.end(),
-                                         [&](const auto& rank) { return finding.stuck.count(rank.first) != 0; });
+    return finding.of_all || !stuck_ranks(finding).empty();
+  }
+
+  [[nodiscard]] std::vector<pid_t> stuck_ranks(const HangMonitor::Finding& finding) const {
+    std::vector<pid_t> stuck;
+    for (const auto& [pid, rank] : ranks_) {
+      if (finding.stuck.count(pid) != 0) stuck.push_back(pid);
+    }
+    return stuck;
   }
 
   void on_signal(int number) {
@@ -268,14 +259,15 @@ class Program : private EngineOwner {
       if (code == 0 || code_ != 0) continue;
       code_ = code;
       if (copies_ == 1) continue;
-      say(rank_words(ended.mapped(), info.si_pid) + " ended with " + to_string(end) + "; the others are ended");
+      messages_.say(rank_words(ended.mapped(), info.si_pid) + " ended with " + to_string(end) +
+                    "; the others are ended");
       send(SIGTERM);
       kill_at_ = monotonic_now() + kGrace;
     }
   }
 
   std::vector<std::string> argv_;
-  bool quiet_, verbose_;
+  bool verbose_;
   ProgramSpec spec_;
   Fd folder_;
   Guard guard_;
@@ -284,8 +276,8 @@ class Program : private EngineOwner {
   int copies_;
   int ports_;
   ProgramObserver* observer_;
+  UserMessages messages_;
   Environment environment_;
-  TextBacklog words_{STDERR_FILENO};
   std::map<pid_t, int> ranks_;
   std::set<pid_t> stopped_;   ///< those of ranks_ that a shell would show as stopped jobs
   int stopped_by_ = 0;        ///< the last of their signals

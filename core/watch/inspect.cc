@@ -19,6 +19,7 @@ namespace {
 
 // Together about a second; the last pauses, in which a tree that moves is judged, are longer.
 constexpr int kMostSamples = 8;
+constexpr const char* kInspect = "inspect";  // the command that messages name
 // How long a Watcher looks before the next inspection.
 constexpr Nanos kWatchTime = 3 * kNanosPerSecond;
 constexpr timespec kEarlyPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
@@ -198,32 +199,34 @@ std::optional<std::uint64_t> status_number(const std::string& status, std::strin
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-Error not_permitted(ProcSource* proc, pid_t pid, const StatLine& stat) {
+Error not_permitted(ProcSource* proc, pid_t pid, const StatLine& stat, const std::string& command) {
   const std::string number = std::to_string(pid);
-  const AccessProblem problem = access_problem_of(proc, pid, "`mprun inspect " + number + "`");
-  return access_error("inspect: process " + number + " (" + stat.name + ") may not be looked into: " + problem.why +
+  const AccessProblem problem = access_problem_of(proc, pid, "`mprun " + command + " " + number + "`");
+  return access_error(command + ": process " + number + " (" + stat.name + ") may not be looked into: " + problem.why +
                       "; " + problem.cure);
 }
 
-Error not_there(pid_t pid) {
+Error not_there(pid_t pid, const std::string& command) {
   const std::string number = std::to_string(pid);
   if (kill(pid, 0) == 0 || errno == EPERM) {
-    return access_error("inspect: process " + number +
-                        " is there, but /proc does not show it (mounted with hidepid, or not at all); run `sudo mprun "
-                        "inspect " +
-                        number + "`");
+    return access_error(
+        command + ": process " + number +
+        " is there, but /proc does not show it (mounted with hidepid, or not at all); run `sudo mprun " + command +
+        " " + number + "`");
   }
-  return usage_error("inspect: there is no process " + number);
+  return usage_error(command + ": there is no process " + number);
 }
 
-std::optional<Error> why_not(ProcSource* proc, pid_t pid) {
+}  // namespace
+
+std::optional<Error> why_not_seen(ProcSource* proc, pid_t pid, const std::string& command) {
   const auto stat = stat_of(proc, pid);
-  if (!stat) return not_there(pid);
+  if (!stat) return not_there(pid, command);
   const auto status = proc->read(std::to_string(pid) + "/status").value_or("");
   const auto group = status_number(status, "Tgid");
   if (group && *group != static_cast<std::uint64_t>(pid)) {
-    return usage_error("inspect: " + std::to_string(pid) + " is a thread of process " + std::to_string(*group) +
-                       "; run `mprun inspect " + std::to_string(*group) + "`");
+    return usage_error(command + ": " + std::to_string(pid) + " is a thread of process " + std::to_string(*group) +
+                       "; run `mprun " + command + " " + std::to_string(*group) + "`");
   }
   if (pid == self_of(proc)) return std::nullopt;
   const Sample sample = take_sample(proc, {pid});
@@ -231,23 +234,21 @@ std::optional<Error> why_not(ProcSource* proc, pid_t pid) {
                                  [](const ThreadSample& thread) { return thread.state == 'Z'; });
   const bool sees_none = std::all_of(sample.threads.begin(), sample.threads.end(),
                                      [](const ThreadSample& thread) { return thread.hidden; });
-  if (sees_none && stat_of(proc, pid)) return not_permitted(proc, pid, *stat);
+  if (sees_none && stat_of(proc, pid)) return not_permitted(proc, pid, *stat, command);
   if (ended) {
-    return usage_error("inspect: process " + std::to_string(pid) + " has ended; its parent, process " +
+    return usage_error(command + ": process " + std::to_string(pid) + " has ended; its parent, process " +
                        std::to_string(stat->parent) + ", has not asked for its status yet");
   }
   return std::nullopt;
 }
 
-}  // namespace
-
 Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
-  if (const auto error = why_not(proc, pid)) return *error;
+  if (const auto error = why_not_seen(proc, pid, kInspect)) return *error;
   auto nothing = ProcessHistory::create(proc);
   if (!nothing) return nothing.error();
   const auto boundary = [proc, pid](const std::vector<pid_t>& tree) { return boundary_of_tree(proc, pid, tree); };
   Inspection found = Inspector(proc, pid, true, boundary).inspect(*nothing);
-  if (const auto error = why_not(proc, pid)) return *error;  // it has ended meanwhile
+  if (const auto error = why_not_seen(proc, pid, kInspect)) return *error;  // it has ended meanwhile
   const auto stat = stat_of(proc, pid);
   if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
     found.notes.emplace_back("its parent may not be looked into: whatever it has from there counts as the outside");
@@ -267,6 +268,7 @@ Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience
   auto found = inspect_process(proc, pid);
   while (found && !is_sure(*found) && monotonic_now() < until) {
     if (auto hang = watch.look_until(std::min(until, monotonic_now() + kWatchTime))) {
+      found->moving = hang->verdict != HangVerdict::kDeadlock;
       found->hang = std::move(*hang);
       break;
     }

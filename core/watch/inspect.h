@@ -18,6 +18,10 @@ struct Inspection {
 /// Another look could say no more: a hang is proved, or each thread was seen at rest and can still move.
 [[nodiscard]] bool is_sure(const Inspection& inspection);
 
+/// Why mprun may not look into a process as `mprun COMMAND PID`; nullopt: it may. There is none, it has ended, or the
+/// number is that of a thread (kUsage); it may not be looked into (kAccess).
+[[nodiscard]] std::optional<Error> why_not_seen(ProcSource* proc, pid_t pid, const std::string& command);
+
 /// Inspects a process and all below it. What they share with other processes of the machine counts as the outside:
 /// pipes and sockets that any of those has open, and those that the process may have got from a parent that cannot be
 /// read. Errors: there is no such process (kUsage), or it may not be inspected (kAccess); the message says what to do.
