@@ -27,6 +27,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--python", "/python", "EXE", "the interpreter (default: the active venv, else python3)"},
     FieldOption{"--output", "/output/dir", "DIR", "the run directory (default: runs/JOB/TIME)"},
     FieldOption{"--results", "/output/results", "FILE|-", "also write results here, - for stdout, in --order"},
+    FieldOption{"--metrics", "/output/metrics", "FILE", "write figures of the running job here, as OpenMetrics"},
     FieldOption{"--chunk-size", "/chunk_size", "N|auto", "tasks handed out at once"},
     FieldOption{"--order", "/order", "input|completion", "order of the results"},
     FieldOption{"--retries", "/retries", "N", "further attempts of a task that failed"},

@@ -209,6 +209,19 @@ Result<void> resolve_padding(Resolving& job) {
   return {};
 }
 
+/// A file that mprun will write, in a directory that exists; *path stays empty where the field is not set.
+Result<void> resolve_file(Resolving& job, const char* pointer, std::string* path) {
+  Layers& layers = job.layers;
+  const std::string text = job.text(pointer);
+  if (text.empty()) return {};
+  *path = job::absolute_path(job.around.current_directory, text);
+  const std::string parent = std::filesystem::path(*path).parent_path().string();
+  if (!is_directory(parent)) return layers.error(pointer, "no such directory: " + parent);
+  if (is_directory(*path)) return layers.error(pointer, "is a directory: " + *path);
+  layers.put(pointer, *path);
+  return {};
+}
+
 Result<void> resolve_directories(Resolving& job) {
   Layers& layers = job.layers;
   JobSpec& spec = job.spec;
@@ -232,14 +245,9 @@ Result<void> resolve_directories(Resolving& job) {
     }
     layers.put("/output/dir", spec.output_dir);
   }
+  if (auto metrics = resolve_file(job, "/output/metrics", &spec.metrics); !metrics) return metrics;
   spec.results = job.text("/output/results");
-  if (spec.results.empty() || spec.results == "-") return {};
-  spec.results = job::absolute_path(here, spec.results);
-  const std::string parent = std::filesystem::path(spec.results).parent_path().string();
-  if (!is_directory(parent)) return layers.error("/output/results", "no such directory: " + parent);
-  if (is_directory(spec.results)) return layers.error("/output/results", "is a directory: " + spec.results);
-  layers.put("/output/results", spec.results);
-  return {};
+  return spec.results == "-" ? Result<void>() : resolve_file(job, "/output/results", &spec.results);
 }
 
 /// The stem of the spec file, else of the script or program; only characters that are safe in a directory name.

@@ -167,6 +167,7 @@ struct JobSpec {
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
   std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>
   std::string results;                    ///< extra copy in the requested order: absolute path, "-" stdout, empty none
+  std::string metrics;                    ///< absolute path of a file with the figures of the running job; empty: none
   TensorFormat tensors = TensorFormat::kNpy;
   ProgressMode progress = ProgressMode::kAuto;
   ViewMode view = ViewMode::kSummary;

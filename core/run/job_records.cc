@@ -17,6 +17,7 @@ std::vector<Sink*> JobRecords::sinks() const {
   // Tensors come before the results that need them on disk.
   std::vector<Sink*> sinks{journal.get(), tensors.get(), results.get(), joblog.get(),
                            summary.get(), report.get(),  usage.get()};
+  if (metrics) sinks.push_back(metrics.get());
   if (blocks) sinks.push_back(blocks.get());  // after the results: a block is done when they have all
   return sinks;
 }
@@ -112,6 +113,7 @@ Result<void> open_records(const JobRequest& request, const Plan& plan, const Run
   records->report = std::make_unique<TextReport>(options);
   records->summary = std::make_unique<Summary>(spec, wall_now());
   records->usage = std::make_unique<UsageWriter>(directory.file("usage.jsonl"));
+  if (!spec.metrics.empty()) records->metrics = std::make_unique<MetricsFile>(spec.metrics, spec.name);
   ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
   results.tasks = tasks;
   results.written_files = [records] { return records->tensors->take_written(); };
@@ -164,6 +166,7 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
   records.results->finish(!is_by_signal(code));
   records.warn(records.results->take_warnings());
   if (records.usage->failure()) records.warn({records.usage->failure()->message});
+  if (records.metrics && records.metrics->failure()) records.warn({records.metrics->failure()->message});
   const bool joblog_whole = records.when == OnDisk::kNow ? records.joblog->sync() : records.joblog->flush();
   if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
   if (records.results->failure() && code != kExitInternal) {
@@ -197,9 +200,16 @@ int close_finished(const JobRecords& records, const Earlier& earlier, const RunD
   JobOutcome outcome;
   outcome.counts = earlier.results.counts;
   outcome.exit_code = outcome.counts.failed > 0 ? kExitFailed : kExitOk;
+  const Counts& counts = outcome.counts;
   Pulse pulse;
-  pulse.total = outcome.counts.done();
+  pulse.done = counts.done();
+  pulse.ok = counts.ok;
+  pulse.failed = counts.failed;
+  pulse.cancelled = counts.cancelled;
+  pulse.total = counts.done();
+  pulse.phase = "finished";
   records.summary->on_event(pulse);
+  if (records.metrics) records.metrics->on_event(pulse);
   return close_records(records, outcome, directory, request);
 }
 

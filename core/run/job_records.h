@@ -16,6 +16,7 @@
 #include "record/summary.h"
 #include "record/tensor_files.h"
 #include "record/usage_writer.h"
+#include "report/metrics_file.h"
 #include "report/text_report.h"
 #include "run/job_tasks.h"
 #include "run/plan.h"
@@ -32,6 +33,7 @@ struct JobRecords {
   std::unique_ptr<TextReport> report;
   std::unique_ptr<TensorFiles> tensors;
   std::unique_ptr<UsageWriter> usage;
+  std::unique_ptr<MetricsFile> metrics;   ///< of a job that asks for it; else nullptr
   std::unique_ptr<ClaimedBlocks> blocks;  ///< of a shard that shares tasks while they run; else nullptr
   SharedTensors* shared = nullptr;        ///< of the job
   OnDisk when = OnDisk::kNow;             ///< what resume needs, and what the job has left in the end

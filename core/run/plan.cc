@@ -30,7 +30,7 @@ void add_differences(const Json& then, const Json& now, std::vector<std::string>
   };
   for (const Json& step : Json::diff(then, now)) {
     const auto path = step.at("path").get<std::string>();
-    if (path == "/output/dir" || path == "/output/results") continue;  // where, not what
+    if (path == "/output/dir" || path == "/output/results" || path == "/output/metrics") continue;  // where, not what
     if (path == "/progress" || path == "/view") continue;
     if (path == "/processes" && may_move) continue;
     const Json::json_pointer at(path);

@@ -520,6 +520,8 @@ TEST_F(JobResolve, ChecksDirectories) {
   EXPECT_THAT(refusal(with("\"working_directory\": \"train.py\"")), HasSubstr("not a directory"));
   EXPECT_THAT(refusal(with("\"output\": {\"results\": \"none/r\"}")), HasSubstr("no such directory"));
   EXPECT_THAT(refusal(with("\"output\": {\"results\": \".\"}")), HasSubstr("is a directory"));
+  EXPECT_THAT(refusal(with("\"output\": {\"metrics\": \"none/m.prom\"}")), HasSubstr("no such directory"));
+  EXPECT_EQ(good(with("\"output\": {\"metrics\": \"m.prom\"}")).spec.metrics, around_.current_directory + "/m.prom");
   EXPECT_THAT(refusal(with("\"output\": {\"dir\": \"../spec/train.py\"}")), HasSubstr("not a directory"));
   EXPECT_EQ(good(with("\"output\": {\"results\": \"-\"}")).spec.results, "-");
 }
