@@ -100,6 +100,27 @@ void Engine::take_notes() {
   if (of_a_process) settle_locks();  // it may have been short-lived, and be gone
 }
 
+void Engine::begin() {
+  service_.ready();
+  if (service_.alive_every() > 0) say_alive();
+}
+
+void Engine::stand_still(const std::vector<pid_t>& stuck) {
+  for (const pid_t pid : stuck) {
+    if (auto process = ProcessRef::open(pid)) stuck_.push_back(std::move(*process));
+  }
+}
+
+bool Engine::moves() {
+  std::erase_if(stuck_, [](const ProcessRef& process) { return process.has_ended(); });
+  return stuck_.empty();
+}
+
+void Engine::say_alive() {
+  if (moves()) service_.alive();
+  loop_.at(monotonic_now() + service_.alive_every(), [this] { say_alive(); });
+}
+
 void Engine::settle_locks() {
   for (const SyncLoss& loss : sync_.on_death()) owner_->on_lost_lock(loss);
 }

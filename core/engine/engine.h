@@ -1,6 +1,7 @@
 // Engine: the event loop in which a job or `mprun -- COMMAND` runs. It receives the signals, the notes of the adapters
 // and the ends of processes, passes on what its owner must act on, and wakes those that wait for a process that has
-// died. If the guard dies, it ends everything below mprun. Lives in the supervisor's process, on its only thread.
+// died. If the guard dies, it ends everything below mprun. It tells a service manager that what runs has begun, and
+// then that it moves. Lives in the supervisor's process, on its only thread.
 #pragma once
 
 #include <sys/signalfd.h>
@@ -12,6 +13,8 @@
 #include "launch/environment.h"
 #include "launch/guard.h"
 #include "os/event_loop.h"
+#include "os/service_notifier.h"
+#include "procfs/process_ref.h"
 #include "sync/sync_segment.h"
 #include "wire/notes.h"
 
@@ -56,12 +59,17 @@ class Engine {
   /// As EventLoop::run_once().
   [[nodiscard]] Result<void> run_once(Nanos patience);
   void take_notes();
+  /// What the owner runs has begun. From now on the service manager, if there is one, hears that it moves.
+  void begin();
+  /// A hang of what the owner runs is proved: that does not move as long as one of these processes lives.
+  void stand_still(const std::vector<pid_t>& stuck);
   /// A process has died: those that wait for it get no notice by themselves.
   void settle_locks();
 
  private:
   Engine(Setup setup, EngineOwner* owner, EventLoop loop, NoteBox notes, SyncSegment sync)
       : setup_(std::move(setup)),
+        service_(ServiceNotifier::from_environment(setup_.guard.pid)),
         owner_(owner),
         loop_(std::move(loop)),
         notes_(std::move(notes)),
@@ -69,8 +77,12 @@ class Engine {
   [[nodiscard]] Result<void> listen();
   void read_signals();
   void rest();
+  [[nodiscard]] bool moves();
+  void say_alive();
 
   Setup setup_;
+  ServiceNotifier service_;
+  std::vector<ProcessRef> stuck_;  ///< of proved hangs
   EngineOwner* owner_;
   EventLoop loop_;
   Fd signals_;

@@ -25,6 +25,7 @@ class HangMonitor {
     /// code that each is at ("" if that is not known). A process that is not among them goes on, or copes, and must not
     /// be ended because of the others.
     std::map<pid_t, std::string> stuck;
+    bool is_proved = false;   ///< what is stuck can never return
     pid_t root = 0;           ///< of the tree that it was found in: the supervisor, or a process of `mprun watch`
     bool of_all = false;      ///< no process gets anywhere, though nothing is proved of any
     bool ends_start = false;  ///< a job that is still starting can never start

@@ -12,6 +12,7 @@
 
 #include "cluster/allocation.h"
 #include "os/fd.h"
+#include "os/service_notifier.h"
 #include "sync/sync.h"
 #include "wire/deadlines.h"
 
@@ -50,6 +51,7 @@ Environment own_environment() {
   }
   // These belong to another mprun that examines us; the processes that we start report to us.
   for (const char* name : {"MPRUN_DOCTOR", MPRUN_DEADLINES_VARIABLE, MPRUN_SYNC_VARIABLE}) result.erase(name);
+  for (const std::string_view name : kServiceVariables) result.erase(std::string(name));
   return result;
 }
 

@@ -21,7 +21,8 @@ struct AdapterFiles {
   std::string sync;       ///< SyncSegment::path(); empty: there is none
 };
 
-/// mprun's own environment, as its children inherit it.
+/// mprun's own environment, as its children inherit it: without what another mprun or a service manager sets for mprun
+/// alone.
 [[nodiscard]] Environment own_environment();
 
 /// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and the

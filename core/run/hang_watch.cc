@@ -207,6 +207,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   if (proof.is_early && may_be_idle(proof, hang)) return std::nullopt;
   Finding finding = report(hang);
   finding.root = root;
+  finding.is_proved = is_proved(hang.verdict);
   finding.of_all = hang.verdict == HangVerdict::kStalled && !proof.is_early;
   if (hang.verdict == HangVerdict::kStalled) return finding;
   for (const pid_t pid : proof.judgement.cannot_return) finding.stuck[pid];

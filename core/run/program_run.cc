@@ -72,6 +72,7 @@ class Program : private EngineOwner {
       if (joined) setsid();
       if (observer_ != nullptr) observer_->started = true;
       warn_of_access();
+      engine_->begin();
       wait_for_all();
     }
     kill_descendants(kKillSeconds);
@@ -203,6 +204,7 @@ class Program : private EngineOwner {
     if (!finding) return false;
     messages_.show_hang(finding->event.text);
     if (!is_of_program(*finding)) return false;
+    if (finding->is_proved) engine_->stand_still(stuck_ranks(*finding));
     if (spec_.watch.on_hang != OnHang::kKill) return false;
     code_ = kExitUnfinished;
     return true;

@@ -41,6 +41,7 @@ class WatchedTrees : private EngineOwner {
 
   Result<int> run(const std::vector<pid_t>& roots) {
     if (auto opened = open(roots); !opened) return opened.error();
+    engine_->begin();
     while (!trees_.empty() && !stopped_by_) {
       forget_ended();
       if (trees_.empty()) break;
@@ -102,6 +103,7 @@ class WatchedTrees : private EngineOwner {
     messages_.show_hang(finding->event.text);
     // A hang below the first process is its own affair, as long as that can go on itself.
     const bool is_of_tree = finding->of_all || finding->stuck.count(finding->root) != 0;
+    if (finding->is_proved && is_of_tree) engine_->stand_still({finding->root});
     if (policy_.on_hang == OnHang::kKill && is_of_tree) kill(tree->second);
   }
 

@@ -51,6 +51,7 @@ Result<JobOutcome> Supervisor::run() {
   begun_ = monotonic_now();
   pulse();
   post(event::Begin{});
+  engine_->begin();
   loop_until_over();
   report_fatal();  // it may have come with the last event
   JobOutcome outcome;

@@ -116,6 +116,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void report_workers(Nanos now);
   void look_for_hangs();
   [[nodiscard]] bool may_start_another() const;
+  [[nodiscard]] std::vector<pid_t> own_processes(const HangMonitor::Finding& finding) const;
   void act_on(const HangMonitor::Finding& finding);
   void report_overdue(int slot, Cause cause);
   void reap_children();

@@ -24,8 +24,18 @@ bool Supervisor::may_start_another() const {
   return !inputs_ended_ || scheduler_->counts().read > scheduler_->counts().done() + handed_out;
 }
 
+// The workers and hosts that are stuck: what is below one that can go on is its own affair.
+std::vector<pid_t> Supervisor::own_processes(const HangMonitor::Finding& finding) const {
+  std::vector<pid_t> own;
+  for (const auto& [pid, place] : finding.stuck) {
+    if (slots_.count(pid) != 0 || hosts_.count(pid) != 0) own.push_back(pid);
+  }
+  return own;
+}
+
 void Supervisor::act_on(const HangMonitor::Finding& finding) {
   publish(finding.event);
+  if (finding.is_proved) engine_->stand_still(own_processes(finding));
   const OnHang wanted = setup_.spec->watch.on_hang;
   if (wanted == OnHang::kReport) return;
   std::vector<int> stuck_slots;

@@ -38,6 +38,17 @@ TEST(Environment, OfAnotherJobsTaskIsNotHandedOn) {
   EXPECT_THAT(env, Contains(Key("PATH")));
 }
 
+TEST(Environment, WhatAServiceManagerSetsIsForMprunAlone) {
+  setenv("NOTIFY_SOCKET", "/run/notify", 1);
+  setenv("WATCHDOG_USEC", "1000000", 1);
+  const Environment env = own_environment();
+  unsetenv("NOTIFY_SOCKET");
+  unsetenv("WATCHDOG_USEC");
+  EXPECT_THAT(env, Not(Contains(Key("NOTIFY_SOCKET"))));
+  EXPECT_THAT(env, Not(Contains(Key("WATCHDOG_USEC"))));
+  EXPECT_THAT(env, Contains(Key("PATH")));
+}
+
 TEST(Environment, FreeMemoryIsKeptUnlessTheUserTunesMalloc) {
   const JobSpec spec;
   EXPECT_EQ(job_environment(spec, {}, "/run")["MALLOC_TRIM_THRESHOLD_"], "134217728");
