@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -390,6 +391,57 @@ while True:
     wait_until(lambda: len(harness.descendants(pid)) == 2, 30)
     for _ in range(3):
         assert "hang proved" not in run_mprun("inspect", "--wait", "3", str(pid)).check().stdout
+
+
+# A server with two threads that answers until it is told to deadlock: each thread then has one lock and wants the other.
+SERVER = """
+import socket, sys, threading
+
+locks = [threading.Lock(), threading.Lock()]
+both = threading.Barrier(2)
+
+
+def lock_both(first):
+    with locks[first]:
+        both.wait()
+        with locks[1 - first]:
+            pass
+
+
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    client, _ = server.accept()
+    if client.recv(1) == b"d":
+        break
+    client.sendall(b"ok")
+    client.close()
+threads = [threading.Thread(target=lock_both, args=(first,)) for first in (0, 1)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_the_liveness_probe_of_the_manual(run_mprun: RunCommand, start_victim: Any) -> None:
+    """It passes on a server that idles, before and after a request, and fails once the server is deadlocked."""
+    page = (harness.ROOT / "man/mprun.1").read_text(encoding="utf-8")
+    words = json.loads(re.search(r"^    command: (\[.*\])$", page, re.MULTILINE)[1])
+    assert words[0] == "mprun" and words[-1] == "1"
+    server = start_victim(*python(SERVER))
+    probe = [*words[1:-1], str(server.pid)]
+    port = int(wait_until(lambda: server.stdout.partition("\n")[0], 30))
+    run_mprun(*probe).check()
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"x")
+        assert client.recv(2) == b"ok"
+    run_mprun(*probe).check()
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"d")
+        wait_until(lambda: len(os.listdir(f"/proc/{server.pid}/task")) == 3, 30)
+        run = run_mprun(*probe).check(STUCK)
+    assert run.stdout.startswith("deadlock") and "(lock-cycle)" in run.stdout
 
 
 # A machine of its own: the first process is an init, with a server that is stuck, one that idles, and mprun.
