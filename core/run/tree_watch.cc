@@ -104,10 +104,10 @@ class WatchedTrees : private EngineOwner {
     // A hang below the first process is its own affair, as long as that can go on itself.
     const bool is_of_tree = finding->of_all || finding->stuck.count(finding->root) != 0;
     if (finding->is_proved && is_of_tree) engine_->stand_still({finding->root});
-    if (policy_.on_hang == OnHang::kKill && is_of_tree) kill(tree->second);
+    if (policy_.on_hang == OnHang::kKill && is_of_tree) end_tree(tree->second);
   }
 
-  void kill(const ProcessRef& root) {
+  void end_tree(const ProcessRef& root) {
     code_ = kExitUnfinished;
     if (!kill_tree(root)) messages_.warn("not all below process " + std::to_string(root.pid()) + " could be ended");
   }
