@@ -108,8 +108,9 @@ class Watcher {
   Nanos judged_with_assumptions_ = 0;  ///< the last move before that
   SpinMeter spins_;
   Nanos next_spin_look_ = 0, judged_spins_ = 0;  ///< judged: since when they spun, or when that became a stall
-  std::map<pid_t, std::string> reported_spins_;  ///< the last that were reported early: a look that missed one is no news
-  Sample spin_sample_;                       ///< the last that `spins_` was given
+  std::map<pid_t, std::string>
+      reported_spins_;  ///< the last that were reported early: a look that missed one is no news
+  Sample spin_sample_;  ///< the last that `spins_` was given
   PollMeter polls_;
   Nanos next_poll_look_ = 0;
   Sample poll_sample_;  ///< the last that `polls_` was given

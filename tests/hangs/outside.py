@@ -6,6 +6,7 @@ printed a line that begins with "ready" and has been left alone for a while.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -13,6 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from multiprocessing.managers import BaseManager
 from pathlib import Path
 
 import harness
@@ -251,6 +253,40 @@ class LateClient(Outside):
     def close(self) -> None:
         if self._client:
             self._client.wait()
+
+
+class FifoWriter(Outside):
+    """We write to a FIFO that the program makes in a folder of its own, under a name that we know beforehand."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = str(folder / "own")
+
+    def act(self, running: Running) -> None:
+        with open(self.folder / "own/fifo", "w") as fifo:
+            fifo.write("go\n")
+
+
+class ManagerClient(Outside):
+    """We connect to a manager of the program, whose address it has written to a file."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.argument = str(folder / "address")
+
+    def act(self, running: Running) -> None:
+        class Manager(BaseManager):
+            pass
+
+        Manager.register("finish")
+        manager = Manager((self.folder / "address").read_text(), authkey=b"key")
+        manager.connect()
+        with contextlib.suppress(EOFError, OSError):  # the program may end before it answers
+            manager.finish()  # type: ignore[attr-defined]
 
 
 def number_announced(running: Running) -> int:

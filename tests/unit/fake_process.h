@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "procfs/proc_source.h"
 
@@ -42,7 +43,12 @@ class FakeProcess : public ProcSource {
     }
     return true;
   }
-  std::optional<std::vector<UnixSocket>> unix_sockets() override { return std::nullopt; }
+  std::optional<std::vector<UnixSocket>> sockets;
+  std::set<std::string> private_folders;
+  std::optional<std::vector<UnixSocket>> unix_sockets() override { return sockets; }
+  std::optional<bool> is_private_folder(pid_t, const std::string& folder) override {
+    return private_folders.count(folder) != 0;
+  }
   std::optional<Nanos> socket_time_limit(pid_t, int) override { return std::nullopt; }
   std::optional<bool> same_memory(pid_t, pid_t) override { return std::nullopt; }
 

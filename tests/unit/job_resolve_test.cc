@@ -372,6 +372,11 @@ const std::string kProgramRanksJob = R"("script": "program")";
 
 using Groups = std::vector<std::vector<std::string>>;
 
+// The field is on the second line.
+std::string job_with(const std::string& job, const std::string& field) {
+  return std::string("{").append(job).append(",\n").append(field).append("}");
+}
+
 TEST_F(JobResolve, RefusesWhatIsNotRunByTheKindOfJob) {
   const std::pair<std::string, Groups> kJobs[] = {
       {kCommandJob, {kWhatOfPython, kWhatOfFunctions, {R"("args": ["x"])", R"("function": "f")"}}},
@@ -381,7 +386,7 @@ TEST_F(JobResolve, RefusesWhatIsNotRunByTheKindOfJob) {
   for (const auto& [job, groups] : kJobs) {
     for (const auto& group : groups) {
       for (const std::string& field : group) {
-        EXPECT_THAT(refusal("{" + job + ",\n" + field + "}"),
+        EXPECT_THAT(refusal(job_with(job, field)),
                     AllOf(StartsWith("job.json:2: /"), HasSubstr(": is only valid with a ")));
       }
     }
@@ -401,7 +406,7 @@ TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
     EXPECT_THAT(good("{" + job + "}").warnings, testing::IsEmpty());
     for (const auto& group : groups) {
       for (const std::string& field : group) {
-        EXPECT_THAT(good("{" + job + ",\n" + field + "}").warnings,
+        EXPECT_THAT(good(job_with(job, field)).warnings,
                     ElementsAre(AllOf(StartsWith("job.json:2: /"), HasSubstr(": is only valid with a "))));
       }
     }

@@ -138,6 +138,25 @@ TEST(Causes, OwnFileLock) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "another file";
 }
 
+// The parent has locked the file, and waits for a child that locks it, too.
+TEST(Causes, AFileLockThatWasInherited) {
+  CauseEvidence evidence;
+  const std::string lock = "FLOCK  ADVISORY  WRITE " + std::to_string(kParent) + " 00:2a:500 0 EOF\n";
+  const std::string locked = "ino:\t500\nlock:\t1: " + lock;
+  evidence.proc.process(kParent).open(4, "/tmp/a", O_RDWR, locked).thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent)
+      .open(4, "/tmp/a", O_RDWR, locked)
+      .open(3, "/tmp/a", O_RDWR, "ino:\t500\n")
+      .thread(kChild)
+      .call(SYS_flock, {3, 2});
+  evidence.proc.locks = "1: " + lock + "1: -> FLOCK  ADVISORY  WRITE " + std::to_string(kChild) + " 00:2a:500 0 EOF\n";
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("process " + std::to_string(kParent) + " has"), std::string::npos)
+      << cause.explanation;
+  EXPECT_NE(cause.fix.find("before you wait"), std::string::npos) << cause.fix;
+}
+
 // In sem_wait(), like threading.Lock.acquire().
 void waits_for_python_lock(CauseEvidence* evidence, TreeProcess* process, pid_t tid, std::uint64_t address,
                            const std::string& file = "/home/me/score.py", const std::string& function = "score") {

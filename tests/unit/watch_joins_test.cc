@@ -9,7 +9,7 @@ namespace mprun {
 namespace {
 
 const std::string kPythonLib = "/usr/lib/python3.11/";
-const std::string kTorch = "/usr/lib/python3/dist-packages/torch/";
+const std::string kTorchPackages = "/usr/lib/python3/dist-packages/torch/";
 const PythonFrame kUser{"/home/anna/train.py", 42, "main"};
 const PythonFrame kUserModule{"/home/anna/train.py", 60, "<module>"};
 
@@ -75,15 +75,15 @@ TEST(Joins, NamesWhatTheLibraryRunsInAThreadOfItsOwn) {
 
 TEST(Joins, NamesThoseOfTorch) {
   const PythonFrame wait{kPythonLib + "multiprocessing/connection.py", 930, "wait"};
-  const PythonFrame join{kTorch + "multiprocessing/spawn.py", 109, "ProcessContext.join"};
-  const PythonFrame start{kTorch + "multiprocessing/spawn.py", 198, "start_processes"};
-  EXPECT_EQ(named({wait, join, start, {kTorch + "multiprocessing/spawn.py", 240, "spawn"}}),
+  const PythonFrame join{kTorchPackages + "multiprocessing/spawn.py", 109, "ProcessContext.join"};
+  const PythonFrame start{kTorchPackages + "multiprocessing/spawn.py", 198, "start_processes"};
+  EXPECT_EQ(named({wait, join, start, {kTorchPackages + "multiprocessing/spawn.py", 240, "spawn"}}),
             "torch.multiprocessing.spawn");
   EXPECT_EQ(named({wait, join, start}), "torch.multiprocessing.start_processes");
   EXPECT_EQ(named({wait, join}), "torch.multiprocessing.ProcessContext.join");
   EXPECT_EQ(named({{kPythonLib + "multiprocessing/queues.py", 103, "Queue.get"},
-                   {kTorch + "utils/data/dataloader.py", 1163, "_MultiProcessingDataLoaderIter._try_get_data"},
-                   {kTorch + "utils/data/dataloader.py", 628, "_BaseDataLoaderIter.__next__"}}),
+                   {kTorchPackages + "utils/data/dataloader.py", 1163, "_MultiProcessingDataLoaderIter._try_get_data"},
+                   {kTorchPackages + "utils/data/dataloader.py", 628, "_BaseDataLoaderIter.__next__"}}),
             "torch.utils.data.DataLoader: _BaseDataLoaderIter.__next__");
 }
 
@@ -146,8 +146,9 @@ TEST(Joins, MakesSomethingOfNonsense) {
 }
 
 TEST(Joins, TellsLibrariesFromTheUsersFiles) {
-  for (const std::string& file : {kPythonLib + "threading.py", kTorch + "__init__.py", std::string("<frozen runpy>"),
-                                  std::string("/opt/env/lib/python3.12/site-packages/a.py")}) {
+  for (const std::string& file :
+       {kPythonLib + "threading.py", kTorchPackages + "__init__.py", std::string("<frozen runpy>"),
+        std::string("/opt/env/lib/python3.12/site-packages/a.py")}) {
     EXPECT_TRUE(is_library_file(file)) << file;
   }
   for (const char* file : {"/home/anna/lib/train.py", "train.py", "<string>", "<stdin>", "<frozen", ""}) {

@@ -37,6 +37,23 @@ TEST(LibraryWaits, LeavesAloneWhatTheLibraryHasCalled) {
       nullptr);
 }
 
+TEST(LibraryWaits, KnowsWhoListensForItsOwnTree) {
+  const PythonFrame accepts{"/usr/lib/python3.11/multiprocessing/managers.py", 185, "Server.accepter"};
+  const PythonFrame started{"/usr/lib/python3.11/multiprocessing/managers.py", 599, "BaseManager._run_server"};
+  const PythonFrame passes_on{"/usr/lib/python3.11/multiprocessing/resource_sharer.py", 138, "_ResourceSharer._serve"};
+  const auto threads = [](const std::vector<PythonFrame>& frames) {
+    std::vector<PythonThread> all(2);
+    all[1].frames = frames;
+    return all;
+  };
+  EXPECT_TRUE(listens_for_own_tree(threads({started})));
+  EXPECT_TRUE(listens_for_own_tree(threads({kSelecting, passes_on})));
+  EXPECT_TRUE(
+      listens_for_own_tree(threads({kSelecting, {"/usr/lib/python3.11/multiprocessing/forkserver.py", 236, "main"}})));
+  EXPECT_FALSE(listens_for_own_tree(threads({accepts, {"server.py", 9, "main"}}))) << "get_server(), for others";
+  EXPECT_FALSE(listens_for_own_tree(threads({})));
+}
+
 TEST(LibraryWaits, KnowsNoOthers) {
   EXPECT_EQ(find_library_poll({}), nullptr);
   EXPECT_EQ(find_library_poll({kSelecting, kGetting}), nullptr);

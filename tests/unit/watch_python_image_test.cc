@@ -383,6 +383,18 @@ TEST_F(RankImage, IsReachedByOtherRanksAlone) {
   EXPECT_EQ(wait("all_reduce", "").why_live, "any process may connect");
 }
 
+// multiprocessing's listeners: one that it has started itself, and one for others.
+TEST_F(RankImage, ListensForItsOwnTree) {
+  put_text(kFile, "/usr/lib/python3.14/multiprocessing/managers.py");
+  proc_.sockets = {{{90, 0, true, "/tmp/pymp-a1/listener-b2", false}}};
+  proc_.private_folders = {"/tmp/pymp-a1"};
+  EXPECT_EQ(wait("BaseManager._run_server", "", false).why_live, "");
+  EXPECT_THAT(assumed_, testing::IsEmpty());
+  EXPECT_EQ(wait("Server.accepter", "", false).why_live, "any process may connect");
+  EXPECT_EQ(wait("Server.accepter", "", true).why_live, "");
+  EXPECT_THAT(assumed_, testing::ElementsAre("a process outside may connect to process 70"));
+}
+
 TEST_F(RankImage, IsReachedByOthersOfWhichOneHasConnected) {
   const std::string own = line("0100007F:A001", "0100007F:1F90", "01", 91);
   const std::string stranger = line("0100007F:A002", "0100007F:1F90", "01", 99);

@@ -31,8 +31,8 @@ TEST(WaitCauses, FifoNotOpened) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
   TreeProcess& child = evidence.proc.process(kChild, kParent);
-  opens_fifo(&evidence, kChild, "/tmp/its/a", O_RDONLY);
-  const std::string of_child = "process 5000020 waits until a process opens FIFO /tmp/its/a to write";
+  opens_fifo(&evidence, kChild, "/tmp/tmp.a1B2c3D4e5/a", O_RDONLY);
+  const std::string of_child = "process 5000020 waits until a process opens FIFO /tmp/tmp.a1B2c3D4e5/a to write";
   HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "fifo-not-opened");
   EXPECT_EQ(cause.explanation, of_child);
@@ -42,9 +42,10 @@ TEST(WaitCauses, FifoNotOpened) {
   cause = evidence.of_hang();
   EXPECT_EQ(cause.explanation, of_child) << "a process is named once";
   EXPECT_TRUE(cause.looks_idle);
-  opens_fifo(&evidence, kParent, "/tmp/its/b", O_WRONLY);
+  opens_fifo(&evidence, kParent, "/tmp/tmp.a1B2c3D4e5/b", O_WRONLY);
   cause = evidence.of_hang();
-  EXPECT_EQ(cause.explanation, "process 5000010 waits until a process opens FIFO /tmp/its/b to read; " + of_child);
+  EXPECT_EQ(cause.explanation,
+            "process 5000010 waits until a process opens FIFO /tmp/tmp.a1B2c3D4e5/b to read; " + of_child);
   EXPECT_FALSE(cause.looks_idle) << "both want to go on";
 }
 
@@ -169,12 +170,12 @@ TEST(WaitCauses, InputNeverClosed) {
 
 // Any process of the tree could open the FIFO, and yet the parent may have nothing to do with it.
 TEST(WaitCauses, OfAFifoBlameOnlyProcessesThatHaveItOpen) {
-  const std::string fifo = "/tmp/its/fifo";
+  const std::string fifo = "/tmp/tmp.a1B2c3D4e5/fifo";
   for (const bool writes : {false, true}) {
     CauseEvidence evidence;
     evidence.proc.fifos[fifo] = {1, 1, true};
     TreeProcess& parent = evidence.proc.process(kParent);
-    parent.open(3, "/tmp/its/other").thread(kParent).waits_for_child(kChild);
+    parent.open(3, "/tmp/tmp.a1B2c3D4e5/other").thread(kParent).waits_for_child(kChild);
     TreeThread& child = evidence.proc.process(kChild, kParent).open(3, fifo, O_RDWR).thread(kChild);
     writes ? child.writes(3) : child.reads(3);
     EXPECT_EQ(evidence.of_hang().id, "no-waker") << writes;

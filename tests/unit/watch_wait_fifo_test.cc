@@ -14,8 +14,8 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 constexpr std::uint64_t kPathAt = 0x9000;
-const std::string kFifo = "/tmp/its/fifo";
-constexpr const char* kOutsideMayOpen = "a process outside may open FIFO /tmp/its/fifo";
+const std::string kFifo = "/tmp/tmp.a1B2c3D4e5/fifo";
+constexpr const char* kOutsideMayOpen = "a process outside may open FIFO /tmp/tmp.a1B2c3D4e5/fifo";
 // The processes of a FakeProc started with the machine.
 const Nanos kBeforeTheTree = read_clock(CLOCK_BOOTTIME) + 3600 * kNanosPerSecond;
 constexpr NamedPipe kHidden{1, 1, true};
@@ -40,7 +40,7 @@ TEST(FifoWait, IsEndedByAnyProcessOfTheTree) {
   proc.process(12).thread(12).waits_on(0x5000);
   const Judged all = judged(&proc);
   EXPECT_EQ(all.waits.at(11).kind, WaitKind::kPipeRead);
-  EXPECT_EQ(all.waits.at(11).object, "FIFO /tmp/its/fifo");
+  EXPECT_EQ(all.waits.at(11).object, "FIFO /tmp/tmp.a1B2c3D4e5/fifo");
   EXPECT_THAT(all.waits.at(11).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}, Waker{12, 0}));
   EXPECT_TRUE(all.is_deadlock);
   EXPECT_THAT(all.assumed, IsEmpty());
@@ -89,6 +89,20 @@ TEST(FifoWait, IsNotEndedByOthersIfThatIsAssumed) {
   }
 }
 
+TEST(FifoWait, IsLiveIfOthersMayKnowTheNameOfTheFolderBeforehand) {
+  for (const char* fifo : {"/run/me/app/fifo", "/tmp/tmp/fifo", "/tmp/tmp.a/fifo", "/tmp/tmp-of-my-app/fifo"}) {
+    FakeProc proc = fifo_opener();
+    proc.fifos[fifo] = kHidden;
+    proc.processes[11].put_text(kPathAt, fifo);
+    EXPECT_EQ(judged(&proc).waits.at(11).why_live, std::string("a process outside may open FIFO ") + fifo);
+    EXPECT_TRUE(judged(&proc, no_outside_peers()).is_deadlock);
+  }
+  FakeProc proc = fifo_opener();
+  proc.fifos["/tmp/tmpa1_b2c3d/fifo"] = kHidden;  // as Python's tempfile names it
+  proc.processes[11].put_text(kPathAt, "/tmp/tmpa1_b2c3d/fifo");
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+}
+
 // It was made for others.
 TEST(FifoWait, IsLiveWhateverIsAssumedIfTheTreeHasNotMadeTheFifo) {
   FakeProc proc = fifo_opener();
@@ -111,9 +125,9 @@ TEST(FifoWait, IsLiveIfNotAllOfTheTreeIsSeen) {
 
 TEST(FifoWait, OfARelativePathBeginsWhereTheProcessIs) {
   FakeProc proc = fifo_opener();
-  TreeProcess& child = proc.processes[11].put_text(kPathAt, "its/fifo");
+  TreeProcess& child = proc.processes[11].put_text(kPathAt, "tmp.a1B2c3D4e5/fifo");
   TreeThread& thread = child.threads[11];
-  const auto is_found = [&] { return judged(&proc).waits.at(11).object == "FIFO /tmp/its/fifo"; };
+  const auto is_found = [&] { return judged(&proc).waits.at(11).object == "FIFO /tmp/tmp.a1B2c3D4e5/fifo"; };
   EXPECT_FALSE(is_found());
   child.cwd = "/tmp";
   EXPECT_TRUE(is_found());
@@ -127,18 +141,18 @@ TEST(FifoWait, OfARelativePathBeginsWhereTheProcessIs) {
 
 TEST(FifoWait, OfARelativePathBeginsAtAFolderThatIsOpen) {
   FakeProc proc = fifo_opener();
-  TreeProcess& child = proc.processes[11].open(5, "/tmp/its").put_text(kPathAt, "fifo");
+  TreeProcess& child = proc.processes[11].open(5, "/tmp/tmp.a1B2c3D4e5").put_text(kPathAt, "fifo");
   TreeThread& thread = child.threads[11].call(SYS_openat, {5, kPathAt, O_RDONLY});
-  EXPECT_EQ(judged(&proc).waits.at(11).object, "FIFO /tmp/its/fifo");
+  EXPECT_EQ(judged(&proc).waits.at(11).object, "FIFO /tmp/tmp.a1B2c3D4e5/fifo");
   thread.call(SYS_openat, {6, kPathAt, O_RDONLY});
   EXPECT_EQ(judged(&proc).waits.at(11).why_live, "it opens a file");
   child.put_text(kPathAt, kFifo);
-  EXPECT_EQ(judged(&proc).waits.at(11).object, "FIFO /tmp/its/fifo") << "an absolute path needs no folder";
+  EXPECT_EQ(judged(&proc).waits.at(11).object, "FIFO /tmp/tmp.a1B2c3D4e5/fifo") << "an absolute path needs no folder";
 }
 
 // Paths are read in pieces of 64 bytes. Beyond the page in which a path ends there may be nothing.
 TEST(FifoWait, OfAPathThatLiesAcrossPiecesAndPages) {
-  const std::string fifo = "/tmp/" + std::string(150, 'x') + "/fifo";
+  const std::string fifo = "/tmp/tmp." + std::string(150, 'x') + "/fifo";
   for (const std::uint64_t address : {0x9000UL, 0x9030UL, 0x903fUL, 0x9fc1UL, 0xa000UL - (fifo.size() + 1)}) {
     FakeProc proc = fifo_opener();
     proc.fifos[fifo] = kHidden;

@@ -71,8 +71,17 @@ std::optional<Explanation> own_file_lock(const Evidence& evidence) {
     });
   });
   if (waits == nullptr) return std::nullopt;
-  return Explanation{thread_text(*waits) +
-                     " waits for a lock of a file that it has locked itself, by another descriptor"};
+  const auto& holders = waits->wait.wakers;
+  const auto other = std::find_if(holders.begin(), holders.end(),
+                                  [&](const Waker& holder) { return holder.pid != waits->sample->pid; });
+  if (other == holders.end()) {
+    return Explanation{thread_text(*waits) +
+                       " waits for a lock of a file that it has locked itself, by another descriptor"};
+  }
+  return Explanation{thread_text(*waits) + " waits for a lock of a file that process " + std::to_string(other->pid) +
+                         " has; a descriptor that both have keeps it",
+                     "let go of the lock before you wait for a process that needs it, and let children inherit no "
+                     "locked file (O_CLOEXEC, `9>&-` in a shell)"};
 }
 
 // flock() and fcntl() locks, by process.

@@ -54,6 +54,21 @@ constexpr std::array kHelpers = {
     Function{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop"},
 };
 
+constexpr std::array kOwnListeners = {
+    Function{"/multiprocessing/forkserver.py", "main"},
+    Function{"/multiprocessing/managers.py", "BaseManager._run_server"},
+    Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
+};
+
+template <std::size_t kCount>
+bool is_in_any(const std::array<Function, kCount>& functions, const std::vector<PythonFrame>& frames) {
+  return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
+    return std::any_of(functions.begin(), functions.end(), [&](const Function& one) {
+      return frame.function == one.name && frame.file.ends_with(one.file);
+    });
+  });
+}
+
 }  // namespace
 
 const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames) {
@@ -93,12 +108,11 @@ RankPhase rank_phase(const std::vector<PythonThread>& threads) {
   return phase;
 }
 
-bool is_library_helper(const std::vector<PythonFrame>& frames) {
-  return std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
-    return std::any_of(kHelpers.begin(), kHelpers.end(), [&](const Function& helper) {
-      return frame.function == helper.name && frame.file.ends_with(helper.file);
-    });
-  });
+bool is_library_helper(const std::vector<PythonFrame>& frames) { return is_in_any(kHelpers, frames); }
+
+bool listens_for_own_tree(const std::vector<PythonThread>& threads) {
+  return std::any_of(threads.begin(), threads.end(),
+                     [](const PythonThread& thread) { return is_in_any(kOwnListeners, thread.frames); });
 }
 
 }  // namespace mprun

@@ -31,6 +31,10 @@ struct LibraryPoll {
 /// and then for the same again. No other wait has this limit.
 [[nodiscard]] bool is_idle_libev(const ThreadSample& thread);
 
+/// True for a process in which multiprocessing listens for the tree's own processes alone: its forkserver, a manager
+/// that start() made, or what passes on descriptors. The address of another listener was made to be given away.
+[[nodiscard]] bool listens_for_own_tree(const std::vector<PythonThread>& threads);
+
 /// What a process does in torch.distributed.
 enum class RankPhase {
   kNone,

@@ -135,9 +135,9 @@ bool only_zeromq_peers_come(pid_t pid, const UnixSocket& listener, TreeSnapshot*
   return has_peer;
 }
 
-// Any process that knows its name may connect. The name of multiprocessing's forkserver and managers is random, in a
-// folder that no other user may enter, and known to their own processes only. The names of other programs (such as
-// ssh-agent) are meant for all processes of the user.
+// Any process that knows its name may connect. The name of multiprocessing's forkserver and of managers that it has
+// started is random, in a folder that no other user may enter, and known to their own processes only. The names of
+// other programs (such as ssh-agent) are meant for all processes of the user.
 Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot) {
   const std::size_t slash = socket.name.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : socket.name.substr(0, slash);
@@ -149,6 +149,10 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   }
   if (!is_own || !snapshot->is_closed() || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
+  }
+  if (!listens_for_own_tree(snapshot->python(pid).threads)) {
+    if (!snapshot->assumptions().no_outside_peers) return live_wait(WaitKind::kSocket, kOthersMayConnect);
+    return wait_for_connections(pid, "a process outside", snapshot);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
   add_processes(snapshot->everybody(), &wait);

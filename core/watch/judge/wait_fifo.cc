@@ -1,8 +1,11 @@
 // Waits for a FIFO of the file system to be opened, read or written at the other end. Any process that knows the name
-// may do that, so a proof needs a FIFO that the tree has made where no other user may look.
+// may do that, so a proof needs a FIFO that the tree has made where no other user may look, in a folder with a random
+// name.
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
+#include <cctype>
 #include <climits>
 
 #include "watch/judge/wait.h"
@@ -37,6 +40,18 @@ std::optional<std::string> opened_path(const ThreadSample& thread, TreeSnapshot*
   return begin ? std::optional(*begin + "/" + *path) : std::nullopt;
 }
 
+// A folder that mktemp(1) or Python's tempfile has named: "tmp.Xy12345678", "tmpa1_b2c3d". A process outside may know
+// any other name beforehand.
+bool has_random_name(std::string_view folder) {
+  constexpr std::string_view kTmp = "tmp";
+  constexpr std::size_t kFewest = 8;
+  folder.remove_prefix(folder.rfind('/') + 1);
+  if (!folder.starts_with(kTmp)) return false;
+  folder.remove_prefix(folder.substr(kTmp.size()).starts_with('.') ? kTmp.size() + 1 : kTmp.size());
+  return folder.size() >= kFewest &&
+         std::all_of(folder.begin(), folder.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
 }  // namespace
 
 std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot::End end, TreeSnapshot* snapshot) {
@@ -46,7 +61,8 @@ std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot
   const std::string why = "a process outside may open FIFO " + path;
   const Nanos age = snapshot->age();
   const bool is_own = pipe->age <= age && snapshot->is_closed();
-  const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age;
+  const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age &&
+                         has_random_name(std::string_view(path).substr(0, path.rfind('/')));
   if (!snapshot->blind_spot().empty()) return live_wait(kind, snapshot->blind_spot());
   if (!is_hidden) {
     if (!is_own || !snapshot->assumptions().no_outside_peers) return live_wait(kind, why);
