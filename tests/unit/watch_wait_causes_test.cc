@@ -303,6 +303,26 @@ TEST(WaitCauses, CollectiveMismatch) {
   EXPECT_EQ(evidence.of_hang().id, "collective-mismatch") << "one has met the others before";
 }
 
+TEST(WaitCauses, CollectiveMismatchOfArgumentsAndMessages) {
+  const PythonFrame broadcast{kDistributedFile, 1400, "broadcast"};
+  EXPECT_THAT(two_ranks({broadcast, kTrain}, {broadcast, kTrain}).of_hang().explanation,
+              HasSubstr("wait in one collective, with other arguments"));
+  const PythonFrame receive{kDistributedFile, 1200, "recv"}, send{kDistributedFile, 1100, "send"};
+  for (const PythonFrame& other : {receive, send}) {
+    const HangCause cause = two_ranks({receive, kTrain}, {other, kTrain}).of_hang();
+    EXPECT_EQ(cause.id, "collective-mismatch");
+    EXPECT_THAT(cause.explanation, HasSubstr("send and receive what does not match"));
+    EXPECT_THAT(cause.fix, HasSubstr("the same rank and tag"));
+  }
+}
+
+TEST(WaitCauses, CollectiveMismatchOfAModelThatAllRanksShare) {
+  const PythonFrame forward{kTorch + "nn/parallel/distributed.py", 1026, "DistributedDataParallel.forward"};
+  const PythonFrame barrier{kDistributedFile, 3600, "barrier"};
+  EXPECT_THAT(two_ranks({forward, kTrain}, {barrier, kTrain}).of_hang().explanation,
+              HasSubstr("process 5000020 waits in DistributedDataParallel.forward at /home/anna/train.py:12"));
+}
+
 TEST(WaitCauses, RankMissing) {
   const PythonFrame barrier{kDistributedFile, 700, "_store_based_barrier"};
   const PythonFrame begin{kDistributedFile, 900, "init_process_group"};

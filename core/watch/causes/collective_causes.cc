@@ -9,16 +9,21 @@ namespace mprun {
 namespace {
 
 constexpr std::string_view kCollectives = "/torch/distributed/distributed_c10d.py";
+constexpr std::string_view kParallel = "/torch/nn/parallel/distributed.py";
 constexpr std::string_view kRendezvous = "init_process_group";
 constexpr std::size_t kMostRanksListed = 8;
 
 bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") != std::string::npos; }
 
-// The outermost function of torch.distributed that a stack is in: what the user has called.
+// The outermost function of torch.distributed that a stack is in: what the user has called. A DistributedDataParallel
+// calls collectives in C++.
 std::string collective_of(const std::vector<PythonFrame>& frames) {
-  const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
-                                      [](const PythonFrame& frame) { return frame.file.ends_with(kCollectives); });
-  return outermost == frames.rend() ? "" : outermost->function;
+  for (const std::string_view file : {kCollectives, kParallel}) {
+    const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
+                                        [&](const PythonFrame& frame) { return frame.file.ends_with(file); });
+    if (outermost != frames.rend()) return outermost->function;
+  }
+  return "";
 }
 
 // The user's line, as in " at train.py:12".
@@ -57,6 +62,18 @@ std::vector<Rank> ranks_of(const Evidence& evidence) {
 
 bool all_begin(const std::vector<Rank>& ranks) {
   return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRendezvous; });
+}
+
+bool all_send_or_receive(const std::vector<Rank>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
+    return rank.collective == "send" || rank.collective == "recv" || rank.collective == "batch_isend_irecv";
+  });
+}
+
+bool all_call_the_same(const std::vector<Rank>& ranks) {
+  return !ranks.front().collective.empty() && std::all_of(ranks.begin(), ranks.end(), [&](const Rank& rank) {
+    return rank.collective == ranks.front().collective;
+  });
 }
 
 std::string text_of(const std::vector<Rank>& ranks) {
@@ -128,6 +145,17 @@ std::optional<Explanation> rank_missing(const Evidence& evidence) {
 std::optional<Explanation> collective_mismatch(const Evidence& evidence) {
   const auto ranks = ranks_of(evidence);
   if (ranks.empty()) return std::nullopt;
+  if (all_send_or_receive(ranks)) {
+    return Explanation{"ranks send and receive what does not match (by rank, tag or number): " + text_of(ranks),
+                       "match each recv with a send of the same rank and tag, and let one of two ranks that exchange "
+                       "data receive first"};
+  }
+  if (all_call_the_same(ranks)) {
+    return Explanation{
+        "ranks wait in one collective, with other arguments (source, shapes, group), in another order, or "
+        "for a rank that is not seen: " +
+        text_of(ranks)};
+  }
   return Explanation{"ranks wait in collectives that not all ranks of their group have called: " + text_of(ranks)};
 }
 
