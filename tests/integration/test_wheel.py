@@ -55,12 +55,6 @@ def test_the_program_and_the_package_are_installed(venv: Path, tmp_path: Path) -
     assert all(Path(module).is_relative_to(venv) for module, _ in values)
 
 
-def test_pip_removes_all_of_it(venv: Path) -> None:
-    call(venv / "bin/pip", "check", "--disable-pip-version-check")
-    call(venv / "bin/pip", "uninstall", "--yes", "mprun")
-    assert not [path for path in venv.rglob("*mprun*") if path.is_file()]
-
-
 def test_the_package_says_which_python_it_needs(dist: Path, tmp_path: Path) -> None:
     """Older ones can start jobs of another Python, and so may have it installed; they have no workers."""
     code = (
@@ -77,6 +71,12 @@ def test_the_package_finds_its_program(venv: Path, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     said = call(venv / "bin/python", "-c", code, cwd=tmp_path, env={**environment, "PATH": "/usr/bin:/bin"})
     assert said.split(maxsplit=1) == [str(venv / "bin/mprun"), "[1]\n"]
+
+
+def test_pip_removes_all_of_it(venv: Path) -> None:
+    call(venv / "bin/pip", "check", "--disable-pip-version-check")
+    call(venv / "bin/pip", "uninstall", "--yes", "mprun")
+    assert not [path for path in venv.rglob("*mprun*") if path.is_file()]
 
 
 def test_the_source_archive_has_what_git_tracks(dist: Path, tmp_path: Path) -> None:
