@@ -10,7 +10,6 @@ namespace mprun {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr std::uint64_t kLimitAt = 0x4000;
