@@ -60,13 +60,12 @@ Result<void> HangWatch::open() {
   return {};
 }
 
-void HangWatch::add(Watcher::Tree tree, Watcher::AskBoundary boundary) {
+void HangWatch::add(Watcher::Tree tree, const Watcher::AskBoundary& boundary) {
   const auto deaths = [this](pid_t parent, Nanos since) {
     return history_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
   };
   tree.stall = from_seconds(policy_.stall_seconds);
-  watchers_.try_emplace(tree.root, proc_.get(), tree, std::move(boundary), deaths,
-                        [this](const Sample& sample) { take(sample); });
+  watchers_.try_emplace(tree.root, proc_.get(), tree, boundary, deaths, [this](const Sample& sample) { take(sample); });
 }
 
 void HangWatch::forget(pid_t root) { watchers_.erase(root); }
