@@ -79,7 +79,6 @@ bool ActivityMeter::has_moved(Nanos now, bool all, bool ask) {
     if (moved && !mover.ended && !all) return true;
   }
   // Looks at all of them, or each look would find one more that ran long ago.
-  runs_ = 0;
   std::size_t gil_waiters = 0;
   for (std::size_t i = 0; i < threads_.size(); ++i) {
     Watched& thread = threads_[i];
@@ -112,10 +111,7 @@ bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
   thread->ended = !runs;
   const bool moved = !runs || *runs != thread->runs;
   if (moved) thread->moved = now;
-  if (runs) {
-    runs_ += *runs - thread->runs;
-    thread->runs = *runs;
-  }
+  if (runs) thread->runs = *runs;
   return moved;
 }
 

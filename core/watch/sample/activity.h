@@ -39,8 +39,6 @@ class ActivityMeter {
   [[nodiscard]] std::map<pid_t, Nanos> last_moves() const;
   /// How many CPUs the threads used between the last two looks at each.
   [[nodiscard]] double load() const;
-  /// How often threads got a CPU between the last two looks at all of them.
-  [[nodiscard]] std::uint64_t runs_of_last_look() const { return runs_; }
 
  private:
   struct Watched {
@@ -62,7 +60,6 @@ class ActivityMeter {
   std::vector<Watched> threads_;
   std::size_t last_mover_ = 0;  ///< asked first: the thread that just ran usually runs again
   bool mover_wants_gil_ = false;
-  std::uint64_t runs_ = 0;
 };
 
 }  // namespace mprun
