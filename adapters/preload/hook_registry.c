@@ -102,7 +102,12 @@ static bool prepare_one(const struct mprun_fork_hook* hook, bool may_refuse, boo
   return status == 0;
 }
 
+static __thread const void* caller;
+
+const void* fork_caller(void) { return caller; }
+
 bool prepare_hooks(struct fork_in_flight* fork, bool may_refuse) {
+  caller = fork->caller;
   fork->prepared = 0;
   const bool threads = thread_count() > 1;
   bool refused = false;
@@ -115,6 +120,7 @@ bool prepare_hooks(struct fork_in_flight* fork, bool may_refuse) {
       atomic_fetch_sub(&slot->forks, 1);
     }
   }
+  caller = NULL;
   if (!refused || !may_refuse) return true;
   parent_hooks(fork);
   return false;

@@ -30,19 +30,16 @@ static void find_real(void) {
 /* The forks of this thread. Hooks run around the outermost only, not around a fork inside a hook. */
 static __thread struct {
   int depth;
-  const void* caller;
   struct fork_in_flight unseen; /* a fork that bypasses our fork(): forkpty, daemon, dlsym */
 } forking;
-
-const void* fork_caller(void) { return forking.caller; }
 
 MPRUN_EXPORT pid_t fork(void) {
   find_real();
   if (forking.depth > 0) return real.fork();
   const int saved = errno;
   struct fork_in_flight fork;
+  fork.caller = __builtin_return_address(0);
   ++forking.depth;
-  forking.caller = __builtin_return_address(0);
   pid_t pid = -1;
   int failure = EAGAIN;
   if (prepare_hooks(&fork, true)) {
@@ -54,7 +51,6 @@ MPRUN_EXPORT pid_t fork(void) {
       parent_hooks(&fork);
     }
   }
-  forking.caller = NULL;
   --forking.depth;
   errno = pid < 0 ? failure : saved;
   return pid;

@@ -25,6 +25,7 @@ enum { MOST_FORK_HOOKS = 64 };
 
 /* A fork in progress: the hooks whose prepare succeeded, in the order in which they ran. */
 struct fork_in_flight {
+  const void* caller; /* of fork(); NULL: not known */
   size_t prepared;
   unsigned char slots[MOST_FORK_HOOKS];
 };
@@ -34,14 +35,11 @@ struct fork_in_flight {
 bool prepare_hooks(struct fork_in_flight* fork, bool may_refuse);
 void parent_hooks(const struct fork_in_flight* fork);
 void child_hooks(const struct fork_in_flight* fork);
+/* The caller of this thread's fork(), while its prepare hooks run; NULL outside or if not known. */
+const void* fork_caller(void);
 
 /* Registers one of mprun's own hooks; each fork checks `adapter_is_on` for its name. */
 void register_adapter(const struct mprun_fork_hook* hook);
-
-/* --- interpose.c --- */
-
-/* The caller of this thread's fork(), while hooks run; NULL outside or if not known. */
-const void* fork_caller(void);
 
 /* --- settings.c --- */
 

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 
 #include "sync_lock.h"
+#include "sync_memory.h"
 #include "sync_types.h"
 
 /* Some threads that leave a generation still have their seats when others arrive for the next. */

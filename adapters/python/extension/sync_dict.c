@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "sync_lock.h"
+#include "sync_memory.h"
 #include "sync_pieces.h"
 #include "sync_types.h"
 

@@ -16,6 +16,10 @@
 
 enum { SPINS = 100 };
 
+static int64_t longest_sleep = SYNC_FOREVER;
+
+void sync_wake_unaided(void) { longest_sleep = LOOK_EVERY; }
+
 /* --- sleeping --- */
 
 static int64_t now_ns(void) {
@@ -46,7 +50,7 @@ void sync_after(double seconds, int64_t* deadline) {
 static int wait_for_change(uint32_t* word, uint32_t value, int64_t deadline) {
   struct timespec left;
   struct timespec* limit = NULL;
-  int64_t rest = sync_is_unwatched() ? LOOK_EVERY : SYNC_FOREVER;
+  int64_t rest = longest_sleep;
   if (deadline != SYNC_FOREVER) {
     const int64_t asked = deadline - now_ns();
     if (asked <= 0) return ETIMEDOUT;

@@ -4,7 +4,11 @@
 #ifndef MPRUN_EXTENSION_SYNC_LOCK_H
 #define MPRUN_EXTENSION_SYNC_LOCK_H
 
-#include "sync_memory.h"
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+
+#include "sync/sync.h"
 
 #define SYNC_FOREVER INT64_MAX
 
@@ -31,6 +35,9 @@ enum sync_entry {
 __attribute__((warn_unused_result)) enum sync_entry sync_enter(struct mprun_sync_lock* lock);
 /* Releases a lock that is held. One that was overwritten meanwhile stays as it is: the next sync_enter() finds that. */
 void sync_leave(struct mprun_sync_lock* lock);
+
+/* From now on each sleep ends soon by itself: mprun, which would wake the waiters of the dead, does not watch. */
+void sync_wake_unaided(void);
 
 /* Sleeps while the word has the value. 0: it may have another one now; ETIMEDOUT; -1: a signal handler has raised. GIL
  * held; it is released meanwhile. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "sync_lock.h"
+#include "sync_memory.h"
 #include "sync_types.h"
 
 static int make(void* body, const void* unused) {

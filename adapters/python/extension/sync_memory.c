@@ -11,7 +11,6 @@
 
 /* The memory of this process and those that it forks. */
 static struct mprun_sync* memory;
-static bool unwatched;
 static bool damaged; /* the lock of the memory could not be taken */
 
 /* The header of every allocation. */
@@ -65,11 +64,9 @@ static int find_memory(void) {
     return -1;
   }
   memory = mapped;
-  unwatched = true;
+  sync_wake_unaided();
   return 0;
 }
-
-bool sync_is_unwatched(void) { return unwatched; }
 
 void* sync_at(uint64_t offset, uint64_t size) {
   if (offset < sizeof *memory || offset > memory->size || size > memory->size - offset || offset % 8 != 0) return NULL;

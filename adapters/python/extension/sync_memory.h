@@ -32,9 +32,6 @@ int sync_bind(PyObject* self, PyObject* name, const struct sync_wanted* wanted);
 /* NULL with RuntimeError: it is bound to none. */
 void* sync_body(PyObject* self);
 
-/* Whether the memory is not watched: outside of mprun, where it is shared with what this process forks. */
-bool sync_is_unwatched(void);
-
 /* Returns the offset of `size` bytes, aligned to 16, of any content; 0: there is no room, or the memory is damaged. */
 uint64_t sync_allocate(uint64_t size);
 /* Raises MemoryError for that, or RuntimeError. NULL. Like all functions that raise, not to be called under a lock:
