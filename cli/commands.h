@@ -24,6 +24,9 @@ int inspect(const CommandLine& line);
 /// `mprun explain [ID]`: the page of a cause, or the list of all.
 int explain(const CommandLine& line);
 
+/// `mprun help [TOPIC]`: becomes `man` with parts of the manual pages, or prints the list of topics.
+int help(const CommandLine& line);
+
 /// `mprun init SCRIPT.py`: executes, in its own place, the Python that writes the spec.
 int init(const CommandLine& line);
 

@@ -24,7 +24,7 @@ Most used options:
   --retries N                              further attempts of a failed task
   --task-timeout S                         seconds a task may take
 
-All options: mprun --help-all. Manuals: man mprun, man mprun-job (for job.json)
+All options: mprun --help-all. A part of the manual: mprun help TOPIC
 )";
 
 constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
@@ -40,6 +40,7 @@ constexpr const char* kUsage = R"(mprun [OPTIONS] JOB.json
        mprun inspect --all [--json] [--wait S]
        mprun [OPTIONS] watch PID...
        mprun explain [ID]
+       mprun help [TOPIC]
        mprun [OPTIONS] doctor
        mprun [OPTIONS] doctor SCRIPT.py [ARGS...]
        mprun [OPTIONS] doctor -- COMMAND [ARGS...])";

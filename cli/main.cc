@@ -44,6 +44,7 @@ int run(const std::vector<std::string>& args, const Inheritance& inheritance) {
     return run_guarded(inheritance, false, [&](const Guard& guard) { return code_of(watch_trees(line, guard)); });
   }
   if (line.subcommand == Subcommand::kExplain) return explain(line);
+  if (line.subcommand == Subcommand::kHelp) return help(line);
   if (line.subcommand == Subcommand::kReport) return report(line);
   if (line.subcommand == Subcommand::kMerge) return merge(line);
   if (line.subcommand == Subcommand::kSubmit) return submit(line);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <filesystem>
 
 #include "help.h"
 #include "run/version.h"
@@ -47,6 +49,20 @@ constexpr std::array kFieldOptions = {
 
 // "-n,--processes": "--processes".
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+// A file of that name (spec, script or program) has precedence over a subcommand; a directory never has.
+bool is_file(const std::string& name) {
+  std::error_code error;
+  return std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
+}
+
+// As CLI11 wants it: what is wrong; empty: nothing.
+std::string is_pid(const std::string& text) {
+  pid_t pid = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, pid);
+  return error == std::errc() && stop == end && pid > 0 ? "" : "found " + text + ", allowed: the PID of a process";
+}
 
 // CLI11's help without its usage line.
 std::string all_options(const CLI::App& app) {
@@ -100,11 +116,12 @@ std::optional<EarlyExit> apply_set(const std::string& text, CommandLine* line) {
 OptionParser::OptionParser(const std::string& current_directory) : fields_(kFieldOptions.size()) {
   line.layer.name = "the command line";
   line.layer.base_dir = current_directory;
-  define();
+  define_options();
+  define_subcommands();
   stop_at_words(true);
 }
 
-void OptionParser::define() {
+void OptionParser::define_options() {
   app_.set_help_flag("-h,--help", "show the most used options and exit");
   app_.set_help_all_flag("--help-all", "show this and exit");
   app_.set_version_flag("--version", "mprun " + version_and_commit(), "show the version and exit");
@@ -152,6 +169,19 @@ void OptionParser::define() {
       ->type_name("FILE");
 }
 
+void OptionParser::define_subcommands() {
+  app_.require_subcommand(0, 1);
+  for (const SubcommandEntry& entry : kSubcommands) {
+    CLI::App* subcommand = app_.add_subcommand(entry.name)->fallthrough()->group("")->disabled(is_file(entry.name));
+    if (entry.word == nullptr) continue;
+    CLI::Option* word = entry.target != nullptr ? subcommand->add_option(entry.word, line.*entry.target)
+                                                : subcommand->add_option(entry.word, line.pids)->check(is_pid);
+    word->required(entry.required);
+    if (entry.subcommand == Subcommand::kInspect)
+      inspect_wait_ = subcommand->add_option("--wait", wait_)->expected(0, 1);
+  }
+}
+
 // CLI11 wants the arguments reversed.
 std::optional<EarlyExit> OptionParser::parse(std::vector<std::string> args) {
   std::reverse(args.begin(), args.end());
@@ -164,13 +194,22 @@ std::optional<EarlyExit> OptionParser::parse(std::vector<std::string> args) {
   } catch (const CLI::CallForVersion&) {
     return EarlyExit{0, "mprun " + version_and_commit() + "\n"};
   } catch (const CLI::ParseError& error) {
-    return wrong(error.what());
+    const SubcommandEntry* entry = subcommand();
+    return wrong((entry != nullptr ? entry->name + std::string(": ") : "") + error.what());
   }
   return std::nullopt;
 }
 
+const SubcommandEntry* OptionParser::subcommand() const {
+  const auto typed = app_.get_subcommands();
+  if (typed.empty()) return nullptr;
+  return std::find_if(kSubcommands.begin(), kSubcommands.end(),
+                      [&](const SubcommandEntry& it) { return typed.front()->get_name() == it.name; });
+}
+
 std::vector<std::string> OptionParser::given() const {
   std::vector<std::string> names;
+  if (inspect_wait_->count() > 0) names.emplace_back("--wait");
   for (const CLI::Option* option : app_.get_options()) {
     const std::string name = option->get_name();
     const bool sets_field = name == "--set" || std::any_of(kFieldOptions.begin(), kFieldOptions.end(),
@@ -183,7 +222,7 @@ std::vector<std::string> OptionParser::given() const {
 std::optional<EarlyExit> OptionParser::apply() {
   if (!debug_.empty() && debug_ != "events") return wrong("--debug: found " + debug_ + ", allowed: events");
   line.log_events = !debug_.empty();
-  line.wait.given = !wait_.empty();
+  line.wait.given = !wait_.empty() || inspect_wait_->count() > 0;
   if (line.wait.given && wait_ != "true") line.wait.seconds = duration_seconds(number_or_text(wait_));
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {
     if (fields_[i].empty()) continue;

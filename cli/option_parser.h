@@ -1,5 +1,4 @@
-// OptionParser: reads options into a CommandLine. Made for one command line, whose parts may be read one after the
-// other.
+// OptionParser: reads options, a subcommand and the word that it takes into a CommandLine.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "options.h"
+#include "subcommands.h"
 
 namespace mprun {
 
@@ -17,11 +16,13 @@ class OptionParser {
 
   /// Whether words end the options, as is the default, or are refused.
   void stop_at_words(bool stop) { app_.prefix_command(stop); }
-  /// Reads options; `remaining` returns what follows them. Empty: go on; else the exit that follows.
+  /// Reads what stands before --. Empty: go on; else the exit that follows.
   [[nodiscard]] std::optional<EarlyExit> parse(std::vector<std::string> args);
-  /// After the last `parse`: everything from the first word that is not an option.
+  /// After the last `parse`: what was typed; null: no subcommand.
+  [[nodiscard]] const SubcommandEntry* subcommand() const;
+  /// After the last `parse`: everything from the first word on that the subcommand does not take.
   [[nodiscard]] std::vector<std::string> remaining() const { return app_.remaining(); }
-  /// After the last `parse`, which has read all: the options that set no field, by their long names ("--quiet").
+  /// After the last `parse`: the options that set no field, by their long names ("--quiet").
   [[nodiscard]] std::vector<std::string> given() const;
   /// Call it once all are read: puts what sets a spec field into the layer.
   [[nodiscard]] std::optional<EarlyExit> apply();
@@ -29,12 +30,14 @@ class OptionParser {
   CommandLine line;
 
  private:
-  void define();
+  void define_options();
+  void define_subcommands();
 
   CLI::App app_{"mprun"};
   std::vector<std::string> fields_;  ///< of each option that sets a field
   std::vector<std::string> sets_;
   std::string debug_, wait_;
+  CLI::Option* inspect_wait_ = nullptr;  ///< takes seconds, as --wait of the others does not
 };
 
 /// Makes the layer run a script, or a function of it, with these arguments.

@@ -1,60 +1,92 @@
 #include "options.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "job/option_places.h"
 #include "option_parser.h"
-#include "subcommands.h"
 
 namespace mprun {
 namespace {
 
-// A file of that name (spec, script or program) has precedence over a subcommand; a directory never has.
-bool is_file(const std::string& name) {
-  std::error_code error;
-  return std::filesystem::exists(name, error) && !std::filesystem::is_directory(name, error);
+/// The words before -- and, if there is one, those after it, which belong to a program.
+struct Arguments {
+  std::vector<std::string> words;
+  std::optional<std::vector<std::string>> program;
+};
+
+Arguments split(const std::vector<std::string>& args) {
+  const auto dashes = std::find(args.begin(), args.end(), "--");
+  Arguments given;
+  given.words.assign(args.begin(), dashes);
+  if (dashes != args.end()) given.program.emplace(dashes + 1, args.end());
+  return given;
 }
 
-std::optional<EarlyExit> parse_words(const std::vector<std::string>& args, OptionParser* parser) {
-  CommandLine& line = parser->line;
-  // Words after -- belong to a program; words after a script belong to the script.
-  const auto dashes = std::find(args.begin(), args.end(), "--");
-  Words words;
-  if (dashes != args.end()) words.program.emplace(dashes + 1, args.end());
-  words.options.assign(args.begin(), dashes);
-  if (auto exit = parser->parse(words.options)) return exit;
-  words.rest = parser->remaining();
-  if (words.rest.empty()) {
-    if (!words.program) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
-    if (words.program->empty()) return wrong("no COMMAND after --");
-    line.subcommand = Subcommand::kProgram;
-    line.program = *words.program;
-    return parser->apply();
-  }
-  words.options.resize(words.options.size() - words.rest.size());
-  words.word = words.rest.front();
-  words.rest.erase(words.rest.begin());
-  if (words.word.size() > 1 && words.word.front() == '-') return wrong("unknown option " + words.word);
-  if (is_subcommand(words.word) && !is_file(words.word)) return parse_subcommand(words, parser);
-  if ((words.word == "run" || words.word == "check") && !is_file(words.word)) {
-    if (words.word == "check") line.subcommand = Subcommand::kCheck;
-    if (auto exit = step_over_word("JOB.json", parser, &words)) return exit;
-  }
-  if (is_spec(words.word)) {
-    line.spec_path = words.word;
-    words.options.insert(words.options.end(), words.rest.begin(), words.rest.end());
-    parser->stop_at_words(false);
-    if (auto exit = parser->parse(words.options)) return exit;
-    if (words.program) return wrong("a COMMAND after -- and a job spec cannot be combined");
-    return parser->apply();
-  }
-  if (auto exit = parser->parse(words.options)) return exit;
+std::optional<EarlyExit> use_program(const Arguments& given, OptionParser* parser) {
+  if (given.program->empty()) return wrong("no COMMAND after --");
+  parser->line.program = *given.program;
+  return parser->apply();
+}
+
+// Words after a script belong to the script, those after -- too.
+std::optional<EarlyExit> use_script(const Arguments& given, std::vector<std::string> rest, OptionParser* parser) {
   if (auto exit = parser->apply()) return exit;
-  words.rest.insert(words.rest.end(), dashes, args.end());
-  apply_script(words.word, words.rest, &line);
+  const std::string script = rest.front();
+  rest.erase(rest.begin());
+  if (given.program) {
+    rest.emplace_back("--");
+    rest.insert(rest.end(), given.program->begin(), given.program->end());
+  }
+  apply_script(script, rest, &parser->line);
   return std::nullopt;
+}
+
+// What follows a spec are options.
+std::optional<EarlyExit> use_spec(Arguments given, const std::vector<std::string>& rest, OptionParser* parser) {
+  parser->line.spec_path = rest.front();
+  given.words.erase(given.words.end() - static_cast<std::ptrdiff_t>(rest.size()));
+  parser->stop_at_words(false);
+  if (auto exit = parser->parse(given.words)) return exit;
+  if (given.program) return wrong("a COMMAND after -- and a job spec cannot be combined");
+  return parser->apply();
+}
+
+std::optional<EarlyExit> use_doctor(const Arguments& given, const std::vector<std::string>& rest,
+                                    OptionParser* parser) {
+  if (rest.empty()) return given.program ? use_program(given, parser) : parser->apply();
+  if (!ends_with(rest.front(), ".py")) {
+    return wrong("doctor: found " + rest.front() + ", allowed: nothing, a SCRIPT.py, or -- COMMAND [ARGS...]");
+  }
+  return use_script(given, rest, parser);
+}
+
+std::optional<EarlyExit> use_word(const SubcommandEntry& entry, const Arguments& given,
+                                  const std::vector<std::string>& rest, OptionParser* parser) {
+  if (given.program || !rest.empty()) {
+    return wrong(std::string(entry.name) + ": found " + (rest.empty() ? "--" : rest.front()) +
+                 ", allowed: options and " + entry.word);
+  }
+  if (auto exit = parser->apply()) return exit;
+  parser->line.continues_run = entry.subcommand == Subcommand::kResume;
+  return check_subcommand(&parser->line);
+}
+
+std::optional<EarlyExit> parse_words(const Arguments& given, OptionParser* parser) {
+  if (auto exit = parser->parse(given.words)) return exit;
+  const SubcommandEntry* entry = parser->subcommand();
+  if (entry != nullptr) parser->line.subcommand = entry->subcommand;
+  const std::vector<std::string> rest = parser->remaining();
+  if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
+    return wrong("unknown option " + rest.front());
+  }
+  if (entry != nullptr && entry->word != nullptr) return use_word(*entry, given, rest, parser);
+  if (parser->line.subcommand == Subcommand::kDoctor) return use_doctor(given, rest, parser);
+  if (!rest.empty()) return is_spec(rest.front()) ? use_spec(given, rest, parser) : use_script(given, rest, parser);
+  if (entry != nullptr) return wrong("`mprun " + std::string(entry->name) + "` needs a JOB.json");
+  if (!given.program) return wrong("nothing to run: name a JOB.json, a SCRIPT.py or -- COMMAND");
+  parser->line.subcommand = Subcommand::kProgram;
+  return use_program(given, parser);
 }
 
 Place place_of(const CommandLine& line) {
@@ -82,6 +114,8 @@ Place place_of(const CommandLine& line) {
       return kSubmitPlace;
     case Subcommand::kExplain:
       return kExplainPlace;
+    case Subcommand::kHelp:
+      return kHelpPlace;
     case Subcommand::kWatch:
       return kWatchPlace;
   }
@@ -105,7 +139,7 @@ std::optional<EarlyExit> refuse_without_effect(const OptionParser& parser) {
 
 ParsedCommandLine parse_command_line(const std::vector<std::string>& args, const std::string& current_directory) {
   OptionParser parser(current_directory);
-  if (auto exit = parse_words(args, &parser)) return *exit;
+  if (auto exit = parse_words(split(args), &parser)) return *exit;
   if (auto exit = refuse_without_effect(parser)) return *exit;
   return std::move(parser.line);
 }

@@ -22,7 +22,8 @@ enum class Subcommand {
   kMerge,
   kSubmit,
   kExplain,
-  kWatch
+  kWatch,
+  kHelp
 };
 
 /// Of `mprun submit`.
@@ -45,6 +46,7 @@ struct CommandLine : JobRequest {
   std::string record;       ///< of `mprun inspect`: a file for what it has read
   std::string script;       ///< of `mprun init`: SCRIPT.py[:FUNCTION]
   std::string cause;        ///< of `mprun explain`; empty: all
+  std::string topic;        ///< of `mprun help`; empty: all
   std::string html, trace;  ///< of `mprun report`: files to be written
   Submission submission;    ///< of `mprun submit`
   WaitOption wait;          ///< of `mprun submit` and `mprun inspect`

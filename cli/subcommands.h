@@ -1,7 +1,7 @@
-// The words that mprun knows besides specs, scripts and programs: doctor, init, inspect, merge, report, resume, submit,
-// watch.
+// The words that mprun knows besides specs, scripts and programs, and what each of them takes.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,23 +10,35 @@
 
 namespace mprun {
 
-class OptionParser;
-
-/// A command line `mprun OPTIONS WORD REST -- PROGRAM`.
-struct Words {
-  std::vector<std::string> options;
-  std::string word;
-  std::vector<std::string> rest;                    ///< with options, too
-  std::optional<std::vector<std::string>> program;  ///< empty: there is no --
+struct SubcommandEntry {
+  const char* name;
+  Subcommand subcommand;
+  const char* word = nullptr;                  ///< what it takes, in help and errors; null: all that follows it
+  std::string CommandLine::*target = nullptr;  ///< where its word goes; null: `pids`
+  bool required = true;                        ///< that there is a word
 };
 
-[[nodiscard]] bool is_subcommand(const std::string& word);
-/// Reads everything into the parser's line. Empty: go on; else the exit that follows.
-[[nodiscard]] std::optional<EarlyExit> parse_subcommand(const Words& words, OptionParser* parser);
+inline constexpr std::array kSubcommands = {
+    SubcommandEntry{"run", Subcommand::kRun},
+    SubcommandEntry{"check", Subcommand::kCheck},
+    SubcommandEntry{"doctor", Subcommand::kDoctor},
+    SubcommandEntry{"explain", Subcommand::kExplain, "ID", &CommandLine::cause, false},
+    SubcommandEntry{"help", Subcommand::kHelp, "TOPIC", &CommandLine::topic, false},
+    SubcommandEntry{"init", Subcommand::kInit, "SCRIPT.py", &CommandLine::script},
+    SubcommandEntry{"inspect", Subcommand::kInspect, "PID", nullptr, false},
+    SubcommandEntry{"merge", Subcommand::kMerge, "RUN_DIR", &CommandLine::run_dir},
+    SubcommandEntry{"report", Subcommand::kReport, "RUN_DIR", &CommandLine::run_dir},
+    SubcommandEntry{"resume", Subcommand::kResume, "RUN_DIR", &CommandLine::run_dir},
+    SubcommandEntry{"submit", Subcommand::kSubmit, "JOB.json", &CommandLine::spec_path},
+    SubcommandEntry{"watch", Subcommand::kWatch, "PID"},
+};
 
+/// Why the command line of a subcommand that was read whole is wrong; nullopt: it is not.
+[[nodiscard]] std::optional<EarlyExit> check_subcommand(CommandLine* line);
+
+/// Whether a text has an end, and something before it.
+[[nodiscard]] bool ends_with(const std::string& text, std::string_view end);
 /// A spec in a file, or on standard input.
 [[nodiscard]] bool is_spec(const std::string& target);
-/// `mprun OPTIONS run REST`, where REST names `what`, possibly after options: that becomes the word.
-[[nodiscard]] std::optional<EarlyExit> step_over_word(const std::string& what, OptionParser* parser, Words* words);
 
 }  // namespace mprun

@@ -75,6 +75,7 @@ _mprun() {{
 {chr(10).join(cases)}
     resume|report) compopt -o filenames; COMPREPLY=($(compgen -d -- "$word")); return ;;
     inspect|watch) COMPREPLY=($(compgen -W "$(ps -eo pid=)" -- "$word")); return ;;
+    help) COMPREPLY=($(compgen -W "$("${{COMP_WORDS[0]}}" help 2>/dev/null | sed -n 's/^  //p')" -- "$word")); return ;;
     explain) COMPREPLY=($(compgen -W "$("${{COMP_WORDS[0]}}" explain 2>/dev/null | cut -d ' ' -f 1)" -- "$word")); return ;;
   esac
   if [[ $word == -* ]]; then

@@ -29,6 +29,7 @@ enum Place : Places {
   kReportPlace = 1U << 12U,
   kExplainPlace = 1U << 13U,
   kWatchPlace = 1U << 14U,
+  kHelpPlace = 1U << 15U,
   // By what a job runs.
   kFunctionPlace = 1U << 16U,
   kCommandPlace = 1U << 17U,

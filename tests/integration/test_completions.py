@@ -38,7 +38,7 @@ def test_bash_completes(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
     (tmp_path / "runs").mkdir()
     assert complete(tmp_path, "re") == ["report", "resume"]
-    assert complete(tmp_path, "") == ["check", "doctor", "explain", "init", "inspect", "job.json", "merge", "report", "resume", "runs", "submit", "watch"]
+    assert complete(tmp_path, "") == ["check", "doctor", "explain", "help", "init", "inspect", "job.json", "merge", "report", "resume", "runs", "submit", "watch"]
     assert complete(tmp_path, "--start-method", "fork") == ["fork", "forkserver"]
     assert complete(tmp_path, "--summ") == ["--summary-json"]
     assert complete(tmp_path, "-n", "4", "--retries", "") == []

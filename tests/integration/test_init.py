@@ -88,7 +88,7 @@ def test_a_function_by_name(run_mprun: RunCommand, tmp_path: Path) -> None:
         ("def f(x: pass\n", ["job.py"], "is no Python 3."),
         ("", ["none.py"], "none.py: No such file or directory"),
         ("", ["-n", "2", "job.py"], "--processes 2 is only valid with a job"),
-        ("", [], "needs a SCRIPT.py"),
+        ("", [], "init: SCRIPT.py is required"),
     ],
 )
 def test_what_init_refuses(

@@ -147,7 +147,7 @@ def test_ranks_and_commands(run_job: RunCommand, run_mprun: RunCommand) -> None:
 @pytest.mark.parametrize(
     ("words", "pattern"),
     [
-        (["report"], "needs a RUN_DIR"),
+        (["report"], "report: RUN_DIR is required"),
         (["report", "none"], "there is no run directory"),
         (["report", "."], "is not a run directory"),
         (["report", "-n", "2", "."], "--processes 2 is only valid with a job"),

@@ -198,7 +198,7 @@ def test_submit_and_merge_name_what_is_wrong(run_mprun: RunCommand, tmp_path: Pa
         (["submit", "--nodes", "0", "job.json"], "--nodes"),
         (["--wait", "job.json"], "--wait is only valid with `mprun submit`"),
         (["merge", "nothing"], "has no shards"),
-        (["merge"], "needs a RUN_DIR"),
+        (["merge"], "merge: RUN_DIR is required"),
     ):
         assert reason in run_mprun(*words).check(2).stderr, words
 

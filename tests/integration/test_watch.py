@@ -123,11 +123,11 @@ def test_what_stands_still_for_long_is_stalled(start_mprun: StartCommand, start_
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "watch: name the PID of a process, or of several"),
-        (["python"], "watch: found python, allowed: the PID of a process"),
-        (["1", "-3"], "watch: found -3, allowed: the PID of a process"),
+        ([], "watch: PID is required"),
+        (["python"], "watch: PID: found python, allowed: the PID of a process"),
+        (["1", "-3"], "watch: PID: found -3, allowed: the PID of a process"),
         (["1", "--what"], "unknown option --what"),
-        (["--", "true"], "watch: found --, allowed: the PIDs of processes"),
+        (["1", "--", "true"], "watch: found --, allowed: options and PID"),
         (["1", "--retries", "2"], "--retries 2 is only valid with a job"),
         (["1", "--json"], "--json is only valid with `mprun doctor` or `mprun inspect`"),
     ],
