@@ -149,6 +149,7 @@ class Explainer {
     if (native.approximate && scope_ == Scope::kStuck && !is_stall() && !thread.live) {
       native = native_->complete_with_ptrace(sample.tid, std::move(native));
     }
+    evidence_.native[sample.tid] = native.frames;
     described.native = std::move(native.frames);
     described.native_approximate = native.approximate;
     return described;

@@ -18,8 +18,9 @@ INTERPRETERS = {
     ".rb": "ruby",
     ".java": "java",
 }
+COMPILERS = {".c": "cc", ".cc": "g++"}  # of the controls; a case names its own
 # What is not everywhere, by the program that shows that it is there. To run a source, java needs the compiler.
-OPTIONAL = {".rb": "ruby", ".java": "javac"}
+OPTIONAL = {".rb": "ruby", ".java": "javac", ".rs": "rustc"}
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 
@@ -43,6 +44,9 @@ def build(
     """
     path = CASES / source
     program = folder / f"{path.stem}-{compiler}"
+    if compiler == "rustc":
+        subprocess.run([compiler, "-O", "-o", str(program), str(path)], check=True)
+        return program
     command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *options]
     if path.suffix == ".cc":
         command.append("-std=c++20")

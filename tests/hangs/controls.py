@@ -13,7 +13,7 @@ import pytest
 
 import harness
 import outside
-from compiled import CONTROLS, INTERPRETERS, build, why_not_installed
+from compiled import COMPILERS, CONTROLS, INTERPRETERS, build, why_not_installed
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
@@ -47,8 +47,8 @@ class Control:
     def argv(self, folder: Path, argument: str | None) -> list[str]:
         """The command; builds it in `folder` first if need be. `argument`: from outside."""
         source = CONTROLS / self.program
-        if source.suffix == ".c":
-            command = [str(build(source, folder))]
+        if source.suffix in COMPILERS:
+            command = [str(build(source, folder, compiler=COMPILERS[source.suffix]))]
         else:
             command = [INTERPRETERS[source.suffix], str(source)]
         if argument is not None:
@@ -89,6 +89,12 @@ ALL = [
     Control("mutex_named_after_another.c", seconds=LOCKED_SECONDS, more=("namespace",)),
     Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("unlocked",)),
     Control("mutex_look_alike.c", seconds=LOCKED_SECONDS, more=("library",)),
+    Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("read-write-lock",)),
+    Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("once",)),
+    Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("static-variable",)),
+    Control("native_lock_held.cc", seconds=LOCKED_SECONDS, more=("join-with-mutex",)),
+    Control("lock_in_recursion.py"),
+    Control("lock_in_recursion.py", more=("gevent",)),
     Control("threads_come_and_go.py"),
     Control("descriptor_in_flight.py"),
     Control("fifo_slow_partner.py", seconds=2),

@@ -33,7 +33,8 @@ class Case:
     number: int | None = None  # in the list of reported bugs; none: another variant
     compiler: str | None = None  # for a C program
     # Its state once it hangs: "still", "stopped", "moving": only main is at rest,
-    # "spinning": the same, and Python cannot report where its threads are, or "beside": main
+    # "polling": main too wakes up again and again,
+    # "spinning": as "moving", and Python cannot report where its threads are, or "beside": main
     # goes on with its work, so that mprun reports it and ends nothing.
     rest: str = "still"
     adapters: str = ""  # MPRUN_ADAPTERS, where an adapter would cure it
@@ -98,6 +99,7 @@ POOL_JOIN = ("Pool.join",)
 POOL_MAP = ("Pool.map", "Result.get")
 DATALOADER = ("_BaseDataLoaderIter.__next__",)
 DIED = ("worker-died",)
+LOCK_CYCLE = ("lock-cycle",)
 AT_FORK = ("lock-held-at-fork",)
 LOST_THREAD = ("thread-lost-at-fork",)
 OPENMP = ("openmp-after-fork",)
@@ -130,7 +132,7 @@ _REPORTED = [
         "lock_held_at_fork_busy.py", ("partial-deadlock",), AT_FORK, PROCESS_JOIN, 9, rest="moving"
     ),
     Case("mutex_held_at_fork.c", ("orphaned-lock", "deadlock"), AT_FORK, ("waitpid",), 10),
-    Case("lock_cycle.c", DEADLOCK, ("lock-cycle",), ("pthread_join",), 11),
+    Case("lock_cycle.c", DEADLOCK, LOCK_CYCLE, ("pthread_join",), 11),
     Case("mp_lock_holder_killed.py", DEADLOCK, DIED, PROCESS_JOIN, 12),
     Case("barrier_short.py", DEADLOCK, ("barrier-short",), PROCESS_JOIN, 13),
     Case("queue_get_killed.py", DEADLOCK, DIED, ("Queue.get",), 14),
@@ -204,7 +206,7 @@ _VARIANTS = [
     Case("dataloader_second_batch.py", DEADLOCK, AT_FORK, DATALOADER),
     Case("dataloader_second_epoch.py", DEADLOCK, AT_FORK, DATALOADER),
     Case("dataloader_library_thread.py", DEADLOCK, AT_FORK, DATALOADER),
-    Case("dataloader_lock_cycle.py", DEADLOCK, ("lock-cycle",), DATALOADER),
+    Case("dataloader_lock_cycle.py", DEADLOCK, LOCK_CYCLE, DATALOADER),
     Case("dataloader_unpicklable_batch.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
     # Sometimes its other thread waits instead of spinning.
@@ -227,10 +229,10 @@ _VARIANTS = [
     Case("mpi_receives_first.py", STALLED, ("message-never-sent",), rest="spinning"),
     Case("mpi_barrier_left_out.py", STALLED, ("message-never-sent",), rest="spinning"),
     Case("manager_event_never_set.py", DEADLOCK, NEVER_NOTIFIED, PROCESS_JOIN, rest="moving"),  # its server polls
-    Case("import_waits_for_thread.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
-    Case("handler_takes_lock.py", STALLED, ("lock-cycle",)),
-    Case("handler_locks_mutex.c", STALLED, ("lock-cycle",), compiler="gcc"),
-    Case("handler_of_library.py", DEADLOCK, ("lock-cycle",), ()),
+    Case("import_waits_for_thread.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
+    Case("handler_takes_lock.py", STALLED, LOCK_CYCLE),
+    Case("handler_locks_mutex.c", STALLED, LOCK_CYCLE, compiler="gcc"),
+    Case("handler_of_library.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("io_uring_idle.c", DEADLOCK, NO_WAKER),
     Case("sysv_locks_crossed.c", STALLED, NO_WAKER, compiler="gcc"),
     Case("sysv_lock_holder_killed.c", STALLED, DIED, compiler="gcc"),
@@ -241,7 +243,7 @@ _VARIANTS = [
     Case("fifo_two_orders.py", DEADLOCK, FIFO, ()),
     Case("fifos_in_shell.sh", DEADLOCK, FIFO),
     Case("coprocess.bash", DEADLOCK, PIPE_CYCLE),
-    Case("shell_waits.sh", DEADLOCK, ("lock-cycle",)),
+    Case("shell_waits.sh", DEADLOCK, LOCK_CYCLE),
     Case("pause_without_child.c", STALLED, ("child-signal-missed",)),
     Case("node_unread_output.py", DEADLOCK, ("queue-not-drained",), ("Popen.wait",)),
     Case("node_child_waits.js", DEADLOCK, PIPE_CYCLE),
@@ -249,9 +251,9 @@ _VARIANTS = [
     Case("asyncio_lock_twice.py", DEADLOCK, NEVER_NOTIFIED, ("asyncio.runners.run",)),
     Case("static_variable_at_fork.cc", PERHAPS_PARTIAL, AT_FORK, ("waitpid",), compiler="g++"),
     Case("own_thread_pool_in_child.cc", DEADLOCK, LOST_THREAD, ("waitpid",), compiler="g++"),
-    Case("fork_handler_twice.c", ("deadlock", "orphaned-lock"), ("lock-cycle",)),
+    Case("fork_handler_twice.c", ("deadlock", "orphaned-lock"), LOCK_CYCLE),
     Case("ruby_child_waits.rb", STALLED, PIPE_CYCLE),
-    Case("java_monitor_cycle.java", STALLED, ("lock-cycle",), rest="moving"),
+    Case("java_monitor_cycle.java", STALLED, LOCK_CYCLE, rest="moving"),
     Case("java_lock_cycle.java", STALLED, NEVER_NOTIFIED, rest="moving"),
     Case("java_notify_lost.java", STALLED, NEVER_NOTIFIED, rest="moving"),
     Case("java_latch_short.java", STALLED, NEVER_NOTIFIED, rest="moving"),
@@ -272,29 +274,38 @@ _VARIANTS = [
     Case("joinable_queue_worker_raises.py", DEADLOCK, DIED, ("JoinableQueue.join",)),
     Case("stderr_not_read.py", DEADLOCK, PIPE_CYCLE, ()),
     Case("asyncio_wait_unread_pipe.py", DEADLOCK, ("queue-not-drained",), ("asyncio.runners.run",)),
-    Case("mp_lock_held_by_waiter.py", DEADLOCK, ("lock-cycle",), ("Future.result",)),
+    Case("mp_lock_held_by_waiter.py", DEADLOCK, LOCK_CYCLE, ("Future.result",)),
     Case("two_pipes_read_first.pl", DEADLOCK, PIPE_CYCLE),
     Case("joinable_queue_without_getter.py", DEADLOCK, NEVER_NOTIFIED, ("JoinableQueue.join",)),
     Case("queue_without_producers.py", DEADLOCK, ("pipe-never-closed",), ("Queue.get",)),
-    Case("flock_in_shell.py", DEADLOCK, ("lock-cycle",), ("Popen.wait",)),
+    Case("flock_in_shell.py", DEADLOCK, LOCK_CYCLE, ("Popen.wait",)),
     Case("thread_pool_over_fork.c", DEADLOCK, LOST_THREAD, ("waitpid",)),
     Case("condition_destroyed_over_fork.c", DEADLOCK, AT_FORK, ("waitpid",)),
-    Case("thread_lock_twice.py", DEADLOCK, ("lock-cycle",), ()),
-    Case("thread_lock_cycle.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
-    Case("join_with_lock.py", DEADLOCK, ("lock-cycle",), THREAD_JOIN),
-    Case("flock_cycle.py", DEADLOCK, ("lock-cycle",), PROCESS_JOIN),
-    Case("flock_twice.c", DEADLOCK, ("lock-cycle",)),
-    Case("open_file_lock_twice.c", DEADLOCK, ("lock-cycle",)),
-    Case("rwlock_upgrade.c", DEADLOCK, NO_WAKER, ("pthread_join",)),
+    Case("thread_lock_twice.py", DEADLOCK, LOCK_CYCLE, ()),
+    Case("thread_lock_cycle.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
+    Case("join_with_lock.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
+    Case("flock_cycle.py", DEADLOCK, LOCK_CYCLE, PROCESS_JOIN),
+    Case("flock_twice.c", DEADLOCK, LOCK_CYCLE),
+    Case("open_file_lock_twice.c", DEADLOCK, LOCK_CYCLE),
+    Case("rwlock_upgrade.c", DEADLOCK, LOCK_CYCLE, ("pthread_join",)),
+    Case("rwlock_read_twice.c", DEADLOCK, LOCK_CYCLE, ("futex",)),
+    Case("join_with_mutex.c", DEADLOCK, LOCK_CYCLE, ("pthread_join",)),
+    Case("constructor_joins_loader.py", DEADLOCK, LOCK_CYCLE, ("CDLL.__init__",)),
+    Case("call_once_in_itself.cc", DEADLOCK, LOCK_CYCLE, ("pthread_join",), compiler="g++"),
+    Case("static_variable_needs_thread.cc", DEADLOCK, LOCK_CYCLE, ("pthread_join",), compiler="g++"),
+    Case("rust_mutex_twice.rs", DEADLOCK, LOCK_CYCLE, ("pthread_join",), compiler="rustc"),
+    Case("rust_rwlock_read_twice.rs", DEADLOCK, LOCK_CYCLE, ("futex",), compiler="rustc"),
+    Case("queue_logs_into_itself.py", DEADLOCK, LOCK_CYCLE),
+    Case("gevent_native_lock.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
-    Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), ("lock-cycle",), ("pthread_join",)),
-    Case("lock_cycle_beside_main.c", ORPHANED, ("lock-cycle",), rest="beside"),
+    Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), LOCK_CYCLE, ("pthread_join",)),
+    Case("lock_cycle_beside_main.c", ORPHANED, LOCK_CYCLE, rest="beside"),
     Case("mutex_owner_ended_beside_main.c", ORPHANED, OWNER_ENDED, rest="beside"),
     Case("mutex_owner_ended_main_joins.c", ORPHANED, OWNER_ENDED, ("pthread_join",), rest="moving"),
     Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),
-    Case("condition_lost_wakeup.c", DEADLOCK, NO_WAKER, ("pthread_join",)),
+    Case("condition_lost_wakeup.c", DEADLOCK, NEVER_NOTIFIED, ("pthread_join",)),
     Case("two_pipes_read_first.c", DEADLOCK, PIPE_CYCLE),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
 ]

@@ -11,13 +11,15 @@ import pytest
 
 import corpus
 import harness
-from blocked import Stillness
+from blocked import Stillness, program_processes
 from corpus import Case
 from harness import Running
 
 pytestmark = pytest.mark.xdist_group("corpus")  # its setup is done once
 
 PATIENCE = 180  # seconds for all of them, on a slow machine
+
+POLLING_SECONDS = 20  # after which a program that polls counts as one that hangs
 
 BLOCKED_STATES = {"still": "SDZ", "stopped": "SDZT", "moving": "SDZ", "spinning": "SDZ", "beside": "SDZ"}
 
@@ -34,17 +36,36 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         resource.setrlimit(resource.RLIMIT_CORE, old_limit)
 
 
+class Endless:
+    """Watches a program whose first thread polls, look by look, until it has not ended for long."""
+
+    def __init__(self, running: Running) -> None:
+        self.running = running
+        self._begun = time.monotonic()
+
+    def look(self, everyone: dict[int, harness.Process]) -> bool:
+        assert program_processes(self.running, everyone), f"the program has ended\n{self.running.stderr}"
+        return time.monotonic() - self._begun >= POLLING_SECONDS
+
+
+def watch(case: Case, running: Running) -> Stillness | Endless:
+    if case.rest == "polling":
+        return Endless(running)
+    return Stillness(
+        running,
+        BLOCKED_STATES[case.rest],
+        main_only=case.rest in ("moving", "spinning"),
+        beside=case.rest == "beside",
+    )
+
+
 def prove_all(runner: harness.Runner) -> dict[str, str]:
     """Starts all cases, looks at them until each is still, and ends them."""
     outcomes = {}
     try:
         waiting = {}
         for case in corpus.HERE:
-            running = start(runner, case)
-            states = BLOCKED_STATES[case.rest]
-            waiting[case] = Stillness(
-                running, states, main_only=case.rest in ("moving", "spinning"), beside=case.rest == "beside"
-            )
+            waiting[case] = watch(case, start(runner, case))
         deadline = time.monotonic() + PATIENCE
         while waiting and time.monotonic() < deadline:
             everyone = harness.list_processes()
@@ -67,7 +88,7 @@ def start(runner: harness.Runner, case: Case) -> Running:
     return runner.start_plain(*case.argv(folder), env=environment)
 
 
-def look(case: Case, stillness: Stillness, everyone: dict[int, harness.Process]) -> str | None:
+def look(case: Case, stillness: Stillness | Endless, everyone: dict[int, harness.Process]) -> str | None:
     """None while it is not known whether the case hangs."""
     try:
         if not stillness.look(everyone):

@@ -22,6 +22,7 @@ class CauseEvidence {
   ProcessHistory history = std::move(*ProcessHistory::create(&proc));
   TreeBoundary boundary;
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
+  std::map<pid_t, std::vector<std::string>> native;  ///< the same
   std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call implies
   pid_t lost_helper = 0, late = 0;                   ///< see Evidence
 
@@ -52,7 +53,7 @@ class CauseEvidence {
       const auto wait = waits.find(thread.sample->tid);
       if (wait != waits.end()) thread.wait = wait->second;
     }
-    return find_cause({&judgement, &snapshot, python, &history, lost_helper, late}, set);
+    return find_cause({&judgement, &snapshot, python, native, &history, lost_helper, late}, set);
   }
 };
 

@@ -186,6 +186,36 @@ TEST(Causes, ALockOfPythonThatIsTakenTwice) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no Python";
 }
 
+TEST(Causes, ALockOfALibraryWhoseFunctionWasCalledWithinItself) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "threading.py", "Condition.__enter__");
+  auto& frames = evidence.python[kParent];
+  const PythonFrame put{kLib + "multiprocessing/queues.py", 92, "Queue.put"};
+  frames.push_back(put);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
+  frames.push_back({kLib + "logging/__init__.py", 1644, "Logger.handle"});
+  frames.push_back(put);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("Queue.put, which was called while it had not returned"), std::string::npos)
+      << cause.explanation;
+  EXPECT_NE(cause.fix.find("call Queue.put while it runs"), std::string::npos) << cause.fix;
+  frames.front().function = "Condition.wait";
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a notice";
+}
+
+TEST(Causes, ALockThatAnotherGreenletHas) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  waits_for_python_lock(&evidence, &process, kParent, kLock);
+  evidence.native[kParent] = {"PyThread_acquire_lock_timed (python3.11)", "ev_run (libev.so.4)"};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("no other greenlet runs"), std::string::npos) << cause.explanation;
+  EXPECT_NE(cause.fix.find("patch_all"), std::string::npos) << cause.fix;
+}
+
 TEST(Causes, ACycleOfPythonsLocks) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent);

@@ -20,6 +20,7 @@ constexpr CauseRule kStuckRules[] = {
      "multiprocessing.set_start_method(\"spawn\")"},
     {kLockCycle, mutex_locked_twice, "make the mutex recursive, or do not lock it twice"},
     {kLockCycle, mutex_cycle, kSameOrder},
+    {kLockCycle, join_with_mutex, "wait for the end of no thread while you hold a lock that it needs"},
     {kLockCycle, own_file_lock, "open and lock the file once, or let go of the first lock before"},
     {kLockCycle, file_lock_cycle, kSameOrder},
     {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
@@ -70,6 +71,9 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, import_cycle,
      "start no thread that is waited for while a module is imported: do it in a function that is called later"},
     {kMutexOwnerEnded, mutex_owner_ended, kUnlockAlways},
+    {kLockCycle, native_lock_cycle,
+     "lock nothing twice in a thread, not even to read: a writer that waits lets no more readers in, and waits for all "
+     "of them to finish"},
     {kTaskWaitsInOwnPool, task_waits_in_own_pool,
      "wait for tasks outside of the pool that runs them, or give it more threads than tasks that wait"},
     {kPipeKeptByGrandchild, pipe_kept_by_grandchild,
@@ -84,6 +88,7 @@ constexpr CauseRule kStuckRules[] = {
     {kNeverNotified, java_never_notified, kNotifyAlways},
     {kNeverNotified, never_notified, kNotifyAlways},
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
+    {kNeverNotified, native_never_notified, kNotifyAlways},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
 };
 

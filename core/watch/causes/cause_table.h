@@ -67,8 +67,8 @@ using Rule = std::optional<Explanation>(const Evidence&);
 Rule openmp_after_fork, mutex_held_at_fork, thread_lost_at_fork, lock_held_at_fork, thread_left_behind_at_fork,
     lock_left_behind_at_fork;
 // lock_causes.cc
-Rule mutex_locked_twice, mutex_cycle, own_file_lock, file_lock_cycle, gil_held, python_lock_taken_twice,
-    python_lock_cycle, import_cycle, mutex_owner_ended;
+Rule mutex_locked_twice, mutex_cycle, join_with_mutex, own_file_lock, file_lock_cycle, gil_held,
+    python_lock_taken_twice, python_lock_cycle, import_cycle, mutex_owner_ended;
 // orphan_causes.cc: for threads that are stuck in a process that runs (Judgement::orphaned)
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc
@@ -78,13 +78,13 @@ Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pip
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
 // wait_causes.cc
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
-    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle,
-    never_notified, no_waker;
+    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, never_notified, no_waker;
+// native_causes.cc
+Rule native_lock_cycle, native_never_notified;
 // java_causes.cc
 Rule java_threads_left, java_never_notified;
 // stall_causes.cc
-Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait, not_seen,
-    not_proved, late_while_stopped, late_for_outside, not_in_time;
+Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait, not_seen, not_proved, late_while_stopped, late_for_outside, not_in_time;
 
 /// A line of the table.
 struct CauseRule {

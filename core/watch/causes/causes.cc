@@ -12,6 +12,11 @@ std::string thread_text(const JudgedThread& thread) {
              : "thread " + std::to_string(thread.sample->tid) + " of process " + std::to_string(thread.sample->pid);
 }
 
+bool may_have_lost_threads(const Evidence& evidence, pid_t pid) {
+  const ForkRecord* fork = evidence.history->fork_of(pid);
+  return evidence.snapshot->process(pid)->forked && (fork == nullptr || fork->threads > 1);
+}
+
 std::vector<pid_t> find_cycle(const std::map<pid_t, pid_t>& waits_for) {
   for (const auto& [start, first] : waits_for) {
     std::vector<pid_t> cycle{start};
@@ -46,6 +51,14 @@ bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function
   return std::any_of(frames.begin(), frames.end(), [&](const PythonFrame& frame) {
     return (function.empty() || frame.function == function) && frame.file.ends_with(file);
   });
+}
+
+bool Evidence::is_in_native(pid_t tid, std::string_view text, std::size_t innermost) const {
+  const auto it = native.find(tid);
+  if (it == native.end()) return false;
+  const auto end = it->second.begin() + static_cast<std::ptrdiff_t>(std::min(innermost, it->second.size()));
+  return std::any_of(it->second.begin(), end,
+                     [text](const std::string& frame) { return frame.find(text) != std::string::npos; });
 }
 
 HangCause find_cause(const Evidence& evidence, RuleSet set) {

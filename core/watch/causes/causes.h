@@ -5,6 +5,7 @@
 #include "watch/causes/cause_table.h"
 #include "watch/causes/process_history.h"
 #include "watch/judge/judge.h"
+#include "watch/stacks/native_stack.h"
 
 namespace mprun {
 
@@ -13,6 +14,7 @@ struct Evidence {
   const Judgement* judgement = nullptr;
   TreeSnapshot* snapshot = nullptr;
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
+  std::map<pid_t, std::vector<std::string>> native;  ///< the same, as NativeStack has them
   const ProcessHistory* history = nullptr;
   pid_t lost_helper = 0;  ///< for a stall: the process whose multiprocessing.Pool no longer takes results; 0: none
   pid_t late = 0;         ///< the thread that is late; 0: none
@@ -21,6 +23,8 @@ struct Evidence {
   [[nodiscard]] std::string code_file(const JudgedThread& thread) const;
   /// True if a frame of that function ("": any) is on the thread's stack; `file`: the end of its path.
   [[nodiscard]] bool is_in(pid_t tid, std::string_view file, std::string_view function) const;
+  /// True if one of the `innermost` native frames of a thread has that text in it.
+  [[nodiscard]] bool is_in_native(pid_t tid, std::string_view text, std::size_t innermost = kMostNativeFrames) const;
 };
 
 /// Tries the rules of a set. The cause is `unknown` only for a stall or a late thread.

@@ -17,24 +17,46 @@ std::string threads_text(const std::vector<pid_t>& threads) {
   return text;
 }
 
+// The function that waits for a lock, if it was called by itself, as by a handler or a finalizer that it has run;
+// nullptr: it was not. What threading.py waits for is a notice.
+const PythonFrame* call_within_itself(const std::vector<PythonFrame>& frames) {
+  const auto own = own_frames(frames);
+  auto waits = own.begin();
+  if (waits != own.end() && waits->function == "Condition.__enter__") ++waits;
+  if (waits == own.end() || waits->file.ends_with("/threading.py")) return nullptr;
+  const bool again = std::any_of(waits + 1, own.end(), [&](const PythonFrame& frame) {
+    return frame.function == waits->function && frame.file == waits->file;
+  });
+  return again ? &*waits : nullptr;
+}
+
 // Locks of Python do not record their holder: no thread is left in the process that could free this one. Code of
 // libraries waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
 bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread) {
   const auto frames = evidence.python.find(thread.sample->tid);
-  const ForkRecord* fork = evidence.history->fork_of(thread.sample->pid);
-  const bool may_have_lost_others =
-      evidence.snapshot->process(thread.sample->pid)->forked && (fork == nullptr || fork->threads > 1);
-  return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore && !may_have_lost_others &&
-         frames != evidence.python.end() && !frames->second.empty() && !is_library_file(frames->second.front().file);
+  return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore &&
+         !may_have_lost_threads(evidence, thread.sample->pid) && frames != evidence.python.end() &&
+         !frames->second.empty() &&
+         (!is_library_file(frames->second.front().file) || call_within_itself(frames->second) != nullptr);
 }
 
-// Threads that wait for each other's mutexes, or one that waits for its own.
+// Threads that wait for each other's mutexes or ends, or one that waits for its own mutex.
 std::vector<pid_t> owners_in_a_cycle(const Evidence& evidence) {
-  std::map<pid_t, pid_t> owner;
+  std::map<pid_t, pid_t> waits_for;
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (is_stuck(evidence, thread) && thread.wait.owner != 0) owner[thread.sample->tid] = thread.wait.owner;
+    if (!is_stuck(evidence, thread)) continue;
+    const pid_t tid = thread.sample->tid;
+    if (thread.wait.owner != 0) waits_for[tid] = thread.wait.owner;
+    if (thread.wait.kind == WaitKind::kThreadEnd) waits_for[tid] = thread.wait.wakers.front().tid;
   }
-  return find_cycle(owner);
+  return find_cycle(waits_for);
+}
+
+// The first of these threads that waits so; nullptr: none.
+const JudgedThread* find_among(const Evidence& evidence, const std::vector<pid_t>& threads, WaitKind kind) {
+  return find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.wait.kind == kind && std::find(threads.begin(), threads.end(), thread.sample->tid) != threads.end();
+  });
 }
 
 }  // namespace
@@ -42,12 +64,30 @@ std::vector<pid_t> owners_in_a_cycle(const Evidence& evidence) {
 std::optional<Explanation> mutex_cycle(const Evidence& evidence) {
   const auto cycle = owners_in_a_cycle(evidence);
   if (cycle.empty()) return std::nullopt;
+  if (find_among(evidence, cycle, WaitKind::kThreadEnd) != nullptr) return std::nullopt;
   std::string text = "threads wait for each other's locks: " + cycle_text(cycle);
   for (const JudgedThread& thread : evidence.judgement->threads) {
     if (!thread.wait.of_sync || std::find(cycle.begin(), cycle.end(), thread.sample->tid) == cycle.end()) continue;
     text += "; " + thread_text(thread) + " waits for the " + thread.wait.object;
   }
   return Explanation{text};
+}
+
+// A thread has locked a mutex, and waits for the end of a thread that waits for it.
+std::optional<Explanation> join_with_mutex(const Evidence& evidence) {
+  constexpr std::size_t kInnermost = 3;
+  const auto cycle = owners_in_a_cycle(evidence);
+  const JudgedThread* joins = find_among(evidence, cycle, WaitKind::kThreadEnd);
+  const JudgedThread* locks = find_among(evidence, cycle, WaitKind::kMutex);
+  if (joins == nullptr || locks == nullptr) return std::nullopt;
+  const bool of_loader = evidence.is_in_native(locks->sample->tid, "ld-linux", kInnermost);
+  std::string text = thread_text(*joins) + " waits for the end of a thread while " + thread_text(*locks) +
+                     " waits for " + (of_loader ? "the lock of the dynamic loader" : "a mutex") + " that thread " +
+                     std::to_string(locks->wait.owner) + " has: " + cycle_text(cycle);
+  if (!of_loader) return Explanation{std::move(text)};
+  return Explanation{std::move(text),
+                     "start no thread that is waited for in the constructor of a library: do it in a function that is "
+                     "called later"};
 }
 
 std::optional<Explanation> mutex_locked_twice(const Evidence& evidence) {
@@ -120,9 +160,22 @@ std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
   const JudgedThread* waits =
       find_stuck(evidence, [&](const auto& thread) { return waits_for_python_lock(evidence, thread); });
   if (waits == nullptr || evidence.snapshot->process(waits->sample->pid)->threads.size() != 1) return std::nullopt;
-  return Explanation{thread_text(*waits) +
-                     " waits for a lock that no other thread can release: the process has only this one, which has "
-                     "locked it before, or a thread that has ended did"};
+  const pid_t tid = waits->sample->tid;
+  if (const PythonFrame* again = call_within_itself(evidence.python.at(tid))) {
+    return Explanation{thread_text(*waits) + " waits for a lock in " + again->function +
+                           ", which was called while it had not returned: the process has no other thread, so this one "
+                           "has the lock, or one that has ended",
+                       "do not let a handler, finalizer or callback call " + again->function +
+                           " while it runs: leave the work to another thread, or to later"};
+  }
+  Explanation found{thread_text(*waits) +
+                    " waits for a lock that no other thread can release: the process has only this one, which has "
+                    "locked it before, or a thread that has ended did"};
+  if (evidence.is_in_native(tid, "libev") || evidence.is_in_native(tid, "/greenlet/")) {
+    found.text += "; while it waits, no other greenlet runs";
+    found.cure = "let greenlets share locks of gevent: call gevent.monkey.patch_all() before anything else is imported";
+  }
+  return found;
 }
 
 std::optional<Explanation> python_lock_cycle(const Evidence& evidence) {
