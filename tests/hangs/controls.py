@@ -142,6 +142,8 @@ ALL = [
     Control("receive_timeout.py"),
     Control("select_timeout.py", seconds=4),
     Control("asyncio_idle.py"),
+    Control("asyncio_set_by_thread.py", more=("safely",)),
+    Control("asyncio_set_by_thread.py", more=("beside",)),
     # Polls that have an effect in the end.
     Control("poll_decides.py", seconds=8, more=("for",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),

@@ -297,6 +297,7 @@ _VARIANTS = [
     Case("rust_rwlock_read_twice.rs", DEADLOCK, LOCK_CYCLE, ("futex",), compiler="rustc"),
     Case("queue_logs_into_itself.py", DEADLOCK, LOCK_CYCLE),
     Case("gevent_native_lock.py", DEADLOCK, LOCK_CYCLE, ()),
+    Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),

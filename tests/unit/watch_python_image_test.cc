@@ -275,6 +275,31 @@ TEST_F(PythonImage, DoesNotShowWhetherADefaultIsUsedWhereThereIsNone) {
   EXPECT_EQ(default_is_used(), std::nullopt) << "no Python";
 }
 
+// The values of a loop's attributes lie after the loop, in the order in which they were set.
+TEST_F(PythonImage, CountsTheCallbacksOfAnEventLoop) {
+  constexpr std::uint64_t kLoop = kValue, kLoopType = 0x570000, kDeque = 0x571000, kDequeType = 0x572000,
+                          kName = 0x573000, kBasicSize = 0x20;
+  put_text(kInnerCode + 0x800, "BaseEventLoop._run_once");
+  put_variable(kLoop, kLoopType, std::uint64_t{0});
+  for (const std::uint64_t at : {kLoopType, kDeque, kDequeType, kName}) proc_.map(at, 0x100);
+  proc_.map(kLoop, 0x100);
+  proc_.put(kLoop + 8, kLoopType);
+  proc_.put(kLoopType + 32, kBasicSize);
+  proc_.put(kLoop + kBasicSize, std::array<std::uint8_t, 4>{30, 20, 1, 1});
+  proc_.put(kLoop + kBasicSize + 8 + 24, kDeque);
+  proc_.put(kDeque + 8, kDequeType);
+  proc_.put(kDeque + 16, std::uint64_t{3});
+  proc_.put(kDequeType + 24, kName);
+  proc_.put_bytes(kName, std::string_view("collections.deque", sizeof "collections.deque"));
+  EXPECT_EQ(callbacks_of_loop(&proc_, kPid, kTid), 3U);
+  EXPECT_EQ(callbacks_of_loop(&proc_, kPid, kPid), std::nullopt) << "another thread";
+  proc_.put(kLoop + kBasicSize, std::array<std::uint8_t, 4>{30, 20, 1, 0});
+  EXPECT_EQ(callbacks_of_loop(&proc_, kPid, kTid), std::nullopt) << "they are in a dictionary instead";
+  proc_.put(kLoop + kBasicSize, std::array<std::uint8_t, 4>{30, 20, 1, 1});
+  proc_.put_bytes(kName, std::string_view("collections.OrderedDict"));
+  EXPECT_EQ(callbacks_of_loop(&proc_, kPid, kTid), std::nullopt) << "no deque";
+}
+
 TEST_F(PythonImage, PollsWhileItsVariablesStayAsTheyAre) {
   put_variable(kValue, 0x1234, std::uint64_t{5});
   EXPECT_THAT(polls([] {}), testing::ElementsAre(kTid));

@@ -83,6 +83,9 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, shared_lock_cycle,
      "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
      "hold a lock that it needs"},
+    {kLoopNotWoken, loop_not_woken,
+     "from another thread, set futures and events of asyncio by loop.call_soon_threadsafe(event.set), and start "
+     "coroutines by asyncio.run_coroutine_threadsafe()"},
     {kExitHandlerWaits, exit_handler_waits, "end it before, or make it a daemon: daemon=True"},
     {kExitHandlerWaits, java_threads_left, "shut the executor down (shutdown(), close()), or make its threads daemons"},
     {kNeverNotified, java_never_notified, kNotifyAlways},

@@ -28,6 +28,7 @@ inline constexpr CauseId kGilHeld{"gil-held", CauseKind::kProof};
 inline constexpr CauseId kInputNeverClosed{"input-never-closed", CauseKind::kProof};
 inline constexpr CauseId kLockCycle{"lock-cycle", CauseKind::kProof};
 inline constexpr CauseId kLockHeldAtFork{"lock-held-at-fork", CauseKind::kProof};
+inline constexpr CauseId kLoopNotWoken{"loop-not-woken", CauseKind::kProof};
 inline constexpr CauseId kMutexOwnerEnded{"mutex-owner-ended", CauseKind::kProof};
 inline constexpr CauseId kNeverNotified{"never-notified", CauseKind::kProof};
 inline constexpr CauseId kNoWaker{"no-waker", CauseKind::kProof};
@@ -78,7 +79,7 @@ Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pip
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
 // wait_causes.cc
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
-    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, never_notified, no_waker;
+    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, loop_not_woken, never_notified, no_waker;
 // native_causes.cc
 Rule native_lock_cycle, native_never_notified;
 // java_causes.cc

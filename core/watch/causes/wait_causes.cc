@@ -237,6 +237,23 @@ std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
                      (may_have_died ? ", or a process that had it has ended" : "")};
 }
 
+// A thread has called call_soon() of another thread's event loop, perhaps by set_result() of a future or set() of an
+// event: the loop learns of it when something else wakes it up.
+std::optional<Explanation> loop_not_woken(const Evidence& evidence) {
+  std::size_t ready = 0;
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    if (!is_in_event_loop(evidence, thread)) return false;
+    ready = callbacks_of_loop(evidence.snapshot->proc(), thread.sample->pid, thread.sample->tid).value_or(0);
+    return ready != 0;
+  });
+  if (waits == nullptr) return std::nullopt;
+  const auto named = name_call(evidence.python.at(waits->sample->tid));
+  const std::string where = named ? " at " + named->file + ":" + std::to_string(named->line) : "";
+  return Explanation{thread_text(*waits) + " waits in its event loop" + where + ", although " +
+                     (ready == 1 ? "a callback is" : std::to_string(ready) + " callbacks are") +
+                     " ready to run: another thread has set a future or an event, which does not wake the loop"};
+}
+
 // A thread waits for an event, a condition or an item of a queue.
 std::optional<Explanation> never_notified(const Evidence& evidence) {
   const auto waits_for_notice = [&](const JudgedThread* thread) {

@@ -70,7 +70,8 @@ std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, const 
   if (!version) return std::nullopt;
   *reason = "Python " + version_text(*version) + " is not known to mprun";
   if (*version >> 24U != 3) return std::nullopt;
-  const auto layout = find_layout((*version >> 16U) & 255U, python.runtime, memory, reason);
+  python.minor = (*version >> 16U) & 255U;
+  const auto layout = find_layout(python.minor, python.runtime, memory, reason);
   if (!layout) return std::nullopt;
 
   python.layout = *layout;

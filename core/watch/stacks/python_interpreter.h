@@ -9,6 +9,7 @@ namespace mprun {
 
 struct PythonInterpreter {
   std::string version;  ///< "3.11.2"
+  unsigned minor = 0;   ///< 11
   ElfSymbol runtime;    ///< _PyRuntime
   PythonTypes types;
   PythonLayout layout{};

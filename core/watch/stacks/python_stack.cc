@@ -55,9 +55,15 @@ class StackReader {
 
   PythonStacks read();
   void want_locals() { with_locals_ = true; }
-  /// read() then finds the answer.
-  void ask_for_default(pid_t tid, std::string_view function) { asked_ = {tid, std::string(function), std::nullopt}; }
-  [[nodiscard]] std::optional<bool> default_is_used() const { return asked_.answer; }
+  using Question = std::optional<std::uint64_t> (StackReader::*)(std::uint64_t frame, const Piece& fields);
+  /// Asks about the innermost frame of a function on a thread's stack.
+  [[nodiscard]] std::optional<std::uint64_t> ask(pid_t tid, std::string_view function, Question question) {
+    asked_ = {tid, std::string(function), question, std::nullopt};
+    (void)read();
+    return asked_.answer;
+  }
+  [[nodiscard]] std::optional<std::uint64_t> compare_with_default(std::uint64_t frame, const Piece& fields);
+  [[nodiscard]] std::optional<std::uint64_t> count_callbacks(std::uint64_t frame, const Piece& fields);
 
  private:
   void read_threads(std::uint64_t interpreter);
@@ -66,7 +72,7 @@ class StackReader {
   void read_gil(std::uint64_t interpreter);
   [[nodiscard]] std::optional<PythonFrame> decode(const Piece& fields, bool* skipped);
   [[nodiscard]] const PythonCode* code_of(const Piece& fields);
-  [[nodiscard]] std::optional<bool> compare_with_default(std::uint64_t frame, const Piece& fields);
+  [[nodiscard]] std::optional<std::uint64_t> first_values(std::uint64_t object);
   void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
   [[nodiscard]] pid_t tid_of(std::uint64_t state) const;
 
@@ -79,7 +85,8 @@ class StackReader {
   struct {
     pid_t tid = 0;
     std::string function;
-    std::optional<bool> answer;
+    Question question = nullptr;
+    std::optional<std::uint64_t> answer;
   } asked_;
   std::map<std::uint64_t, pid_t> states_;  ///< tid of every thread state
   std::set<std::uint64_t> gils_;           ///< seen
@@ -154,7 +161,7 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
       thread->frames.push_back(std::move(*decoded));
       if (with_locals_) read_locals(frame, *fields, thread);
       const bool is_asked = asked_.tid == thread->tid && thread->frames.back().function == asked_.function;
-      if (is_asked && !asked_.answer) asked_.answer = compare_with_default(frame, *fields);
+      if (is_asked && !asked_.answer) asked_.answer = (this->*asked_.question)(frame, *fields);
     } else if (!skipped) {
       thread->whole = false;
       return;
@@ -188,7 +195,7 @@ const PythonCode* StackReader::code_of(const Piece& fields) {
 }
 
 // The defaults belong to the last arguments: the first of N defaults to the Nth argument from the end.
-std::optional<bool> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
+std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
   constexpr std::uint64_t kFlags = 3, kDefaultCount = 16, kMostArguments = 64;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address & ~kFlags); };
   const auto defaults = word((fields.word(layout_.frame.function) & ~kFlags) + layout_.function_defaults);
@@ -199,7 +206,44 @@ std::optional<bool> StackReader::compare_with_default(std::uint64_t frame, const
   if (arguments > kMostArguments) return std::nullopt;
   const std::uint64_t index = arguments - *default_count;
   const auto value = word(frame + layout_.frame.locals + index * sizeof(std::uint64_t));
-  return value ? std::optional((*value & ~kFlags) == *default_value) : std::nullopt;
+  if (!value) return std::nullopt;
+  return (*value & ~kFlags) == *default_value ? 1 : 0;
+}
+
+// The address of the values of an object's attributes, in the order in which they were first set; nullopt: they are in
+// a dictionary of its own. Include/internal/pycore_object.h and pycore_dict.h of each version.
+std::optional<std::uint64_t> StackReader::first_values(std::uint64_t object) {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t), kBasicSize = 32;
+  const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
+  if (python_.minor == 11) {
+    const std::uint64_t values = word(object - 4 * kWord);
+    return values == 0 ? std::nullopt : std::optional(values);
+  }
+  if (python_.minor == 12) {
+    const std::uint64_t tagged = word(object - 3 * kWord);
+    return (tagged & 1) == 0 ? std::nullopt : std::optional(tagged + 1);
+  }
+  const std::uint64_t values = object + word(word(object + kWord) + kBasicSize);
+  const bool is_valid =
+      memory_->read<std::array<std::uint8_t, 4>>(values).value_or(std::array<std::uint8_t, 4>{})[3] == 1;
+  return is_valid ? std::optional(values + kWord) : std::nullopt;
+}
+
+// BaseEventLoop.__init__ sets `_ready`, the only deque of a loop, among the first of its attributes.
+std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, const Piece& /*fields*/) {
+  constexpr std::uint64_t kFlags = 3, kWord = sizeof(std::uint64_t), kSize = 16, kTypeName = 24;
+  constexpr std::size_t kFirst = 8;
+  constexpr std::string_view kDeque("collections.deque", sizeof "collections.deque");
+  const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
+  const std::uint64_t loop = word(frame + layout_.frame.locals) & ~kFlags;
+  const auto values = first_values(loop);
+  for (std::size_t i = 0; values && i < kFirst; ++i) {
+    const std::uint64_t value = word(*values + i * kWord);
+    std::array<char, kDeque.size()> name{};
+    if (value == 0 || !memory_->read(word(word(value + kWord) + kTypeName), name.data(), name.size())) continue;
+    if (std::string_view(name.data(), name.size()) == kDeque) return word(value + kSize);
+  }
+  return std::nullopt;
 }
 
 // Skips libraries: they make new frames each time they are called to wait.
@@ -241,6 +285,15 @@ PythonStacks read_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>
   return reader.read();
 }
 
+std::optional<std::uint64_t> ask_python(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function,
+                                        StackReader::Question question) {
+  ProcessMemory memory(proc, pid, kMostMemory);
+  std::string reason;
+  const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
+  auto python = find_python(proc, pid, mappings, &memory, &reason);
+  return python ? StackReader(proc, pid, std::move(*python), &memory).ask(tid, function, question) : std::nullopt;
+}
+
 }  // namespace
 
 PythonStacks read_python_stacks(ProcSource* proc, pid_t pid) {
@@ -252,15 +305,12 @@ PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<M
 }
 
 std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function) {
-  ProcessMemory memory(proc, pid, kMostMemory);
-  std::string reason;
-  const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
-  auto python = find_python(proc, pid, mappings, &memory, &reason);
-  if (!python) return std::nullopt;
-  StackReader reader(proc, pid, std::move(*python), &memory);
-  reader.ask_for_default(tid, function);
-  (void)reader.read();
-  return reader.default_is_used();
+  const auto is_used = ask_python(proc, pid, tid, function, &StackReader::compare_with_default);
+  return is_used ? std::optional(*is_used != 0) : std::nullopt;
+}
+
+std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid) {
+  return ask_python(proc, pid, tid, "BaseEventLoop._run_once", &StackReader::count_callbacks);
 }
 
 PythonStacks read_python_progress(ProcSource* proc, pid_t pid) {

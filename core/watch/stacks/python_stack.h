@@ -43,13 +43,15 @@ struct PythonStacks {
 
 /// Costs about ten reads of memory for each function not seen before: 2 ms for 10 threads of 20 frames.
 [[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid);
-/// The same, with the locals of the threads, which show whether they get anywhere.
+/// The same, for a caller that has the process's mappings: with torch loaded, the kernel takes 2 ms to list them.
+[[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
+/// The stacks with the locals of the threads, which show whether they get anywhere.
 [[nodiscard]] PythonStacks read_python_progress(ProcSource* proc, pid_t pid);
 /// Whether the first argument with a default still is the default object, in the innermost frame of `function` on a
 /// thread's stack; nullopt: not known, or there is no such frame.
 [[nodiscard]] std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid,
                                                         std::string_view function);
-/// The same, for a caller that has the process's mappings: with torch loaded, the kernel takes 2 ms to list them.
-[[nodiscard]] PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
+/// How many callbacks the event loop of asyncio that runs on a thread has ready; nullopt: not known.
+[[nodiscard]] std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid);
 
 }  // namespace mprun
