@@ -30,6 +30,7 @@ class Explainer {
     evidence_.snapshot = proof->snapshot.get();
     evidence_.history = &history;
     evidence_.lost_helper = proof->lost_helper;
+    evidence_.wakeups = proof->wakeups;
   }
 
   Hang explain() {

@@ -65,6 +65,16 @@ bool any_thread_runs(const Sample& sample) {
                      [](const ThreadSample& thread) { return thread.call.running && thread.state != 'Z'; });
 }
 
+std::map<pid_t, double> wakeups_between(const Sample& before, const Sample& after, Nanos apart) {
+  std::map<pid_t, double> wakeups;
+  for (const ThreadSample& thread : before.threads) wakeups[thread.tid] = -static_cast<double>(thread.runs);
+  for (const ThreadSample& thread : after.threads) {
+    const auto known = wakeups.find(thread.tid);
+    if (known != wakeups.end()) known->second = (known->second + static_cast<double>(thread.runs)) / to_seconds(apart);
+  }
+  return wakeups;
+}
+
 }  // namespace
 
 Watcher::Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths deaths, TakeSample taken)
@@ -282,7 +292,7 @@ bool Watcher::respawns_for_ever(const Sample& sample, Nanos now) const {
 std::optional<Proof> Watcher::find_stall(Nanos now) {
   const Nanos every = std::clamp(tree_.stall / 10, kSoonestStallLook, kLatestStallLook);
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
-  last_stall_look_ = now;
+  const Nanos apart = now - std::exchange(last_stall_look_, now);
   auto sample = activity_.load() <= kMostLoadOfPolls ? sample_at_rest() : sample_tree();
   stall_.take(*sample, now);
   const auto before = std::exchange(stall_sample_, std::move(sample));
@@ -294,11 +304,13 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   }
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof says more
+  auto wakeups = wakeups_between(*before, *stall_sample_, apart);
   std::optional<Proof> named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit);
   for (int i = 0; i < kTriesToName && !named; ++i) named = judge_with_assumptions(sample_at_rest(), kAnyLimit);
   if (named) proof = std::move(named);
   stall_reported_ = true;
   proof->verdict = HangVerdict::kStalled;
+  proof->wakeups = std::move(wakeups);
   proof->last_moved = now - std::max(stood, tree_.stall);
   return proof;
 }

@@ -27,10 +27,11 @@ struct Proof {
   std::map<pid_t, Nanos> last_moves;  ///< the same for each thread, if it is known
   /// For a stall: it would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
   std::string but_for;
-  bool needs_no_signal = false;  ///< for a stall: assumes that no signal comes, among others
-  bool needs_no_client = false;  ///< the same, that no process outside uses what a server would wait for
-  bool is_early = false;         ///< for a stall: long before the limit, and only reported
-  pid_t lost_helper = 0;         ///< for a stall: the process whose pool no longer takes results (lost_helper.h)
+  bool needs_no_signal = false;     ///< for a stall: assumes that no signal comes, among others
+  bool needs_no_client = false;     ///< the same, that no process outside uses what a server would wait for
+  bool is_early = false;            ///< for a stall: long before the limit, and only reported
+  std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
+  pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_helper.h)
 };
 
 class Watcher {

@@ -104,6 +104,7 @@ AT_FORK = ("lock-held-at-fork",)
 LOST_THREAD = ("thread-lost-at-fork",)
 OPENMP = ("openmp-after-fork",)
 NEVER_NOTIFIED = ("never-notified",)
+POLLS = ("polls-in-vain",)
 PIPE_CYCLE = ("pipe-cycle",)
 FIFO = ("fifo-not-opened",)
 NO_WAKER = ("no-waker",)
@@ -298,6 +299,9 @@ _VARIANTS = [
     Case("queue_logs_into_itself.py", DEADLOCK, LOCK_CYCLE),
     Case("gevent_native_lock.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
+    Case("flag_of_dead_child.py", STALLED, POLLS, rest="polling"),
+    Case("tensor_not_shared.py", STALLED, POLLS, PROCESS_JOIN, rest="moving"),
+    Case("sqlite_own_transaction.py", STALLED, POLLS, rest="polling"),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),

@@ -39,6 +39,37 @@ TEST(StallCauses, NameWhatElseCannotBeSeen) {
   EXPECT_EQ(evidence.of_stall().explanation, "nothing can be proved: the processes of others are hidden");
 }
 
+TEST(StallCauses, NameALoopThatLooksInVain) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).sleeps();
+  evidence.python[kParent] = {{"/usr/lib/python3.11/threading.py", 3, "wait"}, {"/home/anna/train.py", 7, "poll"}};
+  evidence.wakeups = {{kParent, 0.0}};
+  EXPECT_EQ(evidence.of_stall().id, "unknown") << "it sleeps, perhaps for long";
+  evidence.wakeups = {{kParent, 19.8}};
+  HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "polls-in-vain");
+  EXPECT_NE(cause.explanation.find("wakes up 20 times a second in poll at /home/anna/train.py:7"), std::string::npos)
+      << cause.explanation;
+  evidence.wakeups = {{kParent, 0.2}};
+  evidence.ended(kChild, kParent, 1 << 8);
+  cause = evidence.of_stall();
+  EXPECT_NE(cause.explanation.find("wakes up every 5 s"), std::string::npos) << cause.explanation;
+  EXPECT_NE(cause.explanation.find("process 5000020, which it had started, ended with exit code 1"), std::string::npos)
+      << cause.explanation;
+  evidence.python.clear();
+  EXPECT_EQ(evidence.of_stall().id, "unknown") << "nothing shows where it is";
+  evidence.native[kParent] = {"clock_nanosleep (libc.so.6)", "wait_for_it (program)"};
+  EXPECT_NE(evidence.of_stall().explanation.find("in wait_for_it (program)"), std::string::npos);
+}
+
+TEST(StallCauses, DoNotSayThatAThreadWaitsThatRuns) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).running = true;
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "unknown");
+  EXPECT_EQ(cause.explanation.find("wait"), std::string::npos) << cause.explanation;
+}
+
 TEST(StallCauses, NameWhatActsAlone) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).catches(SIGUSR1).thread(kParent).waits_on(0x5000);

@@ -108,6 +108,9 @@ constexpr CauseRule kStallRules[] = {
     {kRespawnLoop, respawn_loop, "look for what fails when a worker starts: its initializer, or an import"},
     {kIgnoresTermination, ignores_termination, ""},
     {kExternalWait, external_wait, "look at what it talks to"},
+    {kPollsInVain, polls_in_vain,
+     "look at what would end the loop: who was to bring it about may have ended, or changes memory that it does not "
+     "share; give the loop a limit of time, or wait by join(), an Event or a Queue"},
     {kUnknown, not_seen, ""},
     {kUnknown, not_proved, ""},
 };

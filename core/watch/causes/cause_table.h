@@ -47,6 +47,7 @@ inline constexpr CauseId kCollectiveMismatch{"collective-mismatch", CauseKind::k
 inline constexpr CauseId kExternalWait{"external-wait", CauseKind::kStall};
 inline constexpr CauseId kIgnoresTermination{"ignores-termination", CauseKind::kStall};
 inline constexpr CauseId kMessageNeverSent{"message-never-sent", CauseKind::kStall};
+inline constexpr CauseId kPollsInVain{"polls-in-vain", CauseKind::kStall};
 inline constexpr CauseId kRankMissing{"rank-missing", CauseKind::kStall};
 inline constexpr CauseId kRespawnLoop{"respawn-loop", CauseKind::kStall};
 inline constexpr CauseId kStopped{"stopped", CauseKind::kStall};
@@ -85,7 +86,8 @@ Rule native_lock_cycle, native_never_notified;
 // java_causes.cc
 Rule java_threads_left, java_never_notified;
 // stall_causes.cc
-Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait, not_seen, not_proved, late_while_stopped, late_for_outside, not_in_time;
+Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait,
+    polls_in_vain, not_seen, not_proved, late_while_stopped, late_for_outside, not_in_time;
 
 /// A line of the table.
 struct CauseRule {

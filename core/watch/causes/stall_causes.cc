@@ -1,9 +1,11 @@
 // Why nothing has moved for long, where nothing is proved: rules of the table.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 
 #include "watch/causes/cause_rules.h"
 #include "watch/sample/trace_access.h"
+#include "watch/stacks/python_code.h"
 
 namespace mprun {
 namespace {
@@ -59,6 +61,38 @@ std::optional<Explanation> find_outside(const Evidence& evidence, const Matches&
                      thread->wait.why_live + ")"};
 }
 
+// "loop() at train.py:6", or a function in C; empty: not known.
+std::string place_of_loop(const Evidence& evidence, pid_t tid) {
+  if (const auto python = evidence.python.find(tid); python != evidence.python.end()) {
+    const auto& frames = python->second;
+    const auto own = std::find_if(frames.begin(), frames.end(),
+                                  [](const PythonFrame& frame) { return !is_library_file(frame.file); });
+    const PythonFrame& frame = own == frames.end() ? frames.front() : *own;
+    return frame.function + " at " + frame.file + ":" + std::to_string(frame.line);
+  }
+  const auto native = evidence.native.find(tid);
+  if (native == evidence.native.end()) return "";
+  const auto own = std::find_if(native->second.begin(), native->second.end(), [](const std::string& frame) {
+    return frame.ends_with(')') && frame.find("(libc.so.6)") == std::string::npos;
+  });
+  return own == native->second.end() ? "" : *own;
+}
+
+std::string rate_text(double per_second) {
+  if (per_second >= 1.5) return std::to_string(std::lround(per_second)) + " times a second";
+  const auto seconds = std::lround(1 / per_second);
+  return seconds <= 1 ? "every second" : "every " + std::to_string(seconds) + " s";
+}
+
+// The last child of a process that ended badly; nullptr: none.
+const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid) {
+  const auto& deaths = evidence.history->deaths();
+  const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [pid](const RecordedDeath& death) {
+    return death.parent == pid && is_violent(death);
+  });
+  return last == deaths.rend() ? nullptr : &*last;
+}
+
 }  // namespace
 
 // For when it is assumed that no process continues what was stopped.
@@ -106,6 +140,26 @@ std::optional<Explanation> external_wait(const Evidence& evidence) {
   return find_outside(evidence, [&](const JudgedThread& thread) { return !lacks_access(evidence, thread); });
 }
 
+// A loop that sleeps between its looks, or waits with a limit of time.
+std::optional<Explanation> polls_in_vain(const Evidence& evidence) {
+  const auto wakes_up = [&](const JudgedThread& thread) {
+    const auto wakeups = evidence.wakeups.find(thread.sample->tid);
+    const bool may_go_on = thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kTimer;
+    return may_go_on && wakeups != evidence.wakeups.end() && wakeups->second > 0;
+  };
+  const JudgedThread* polls = find_thread(evidence, [&](const JudgedThread& thread) {
+    return wakes_up(thread) && !place_of_loop(evidence, thread.sample->tid).empty();
+  });
+  if (polls == nullptr || !evidence.snapshot->blind_spot().empty()) return std::nullopt;
+  const pid_t tid = polls->sample->tid;
+  std::string text = thread_text(*polls) + " wakes up " + rate_text(evidence.wakeups.at(tid)) + " in " +
+                     place_of_loop(evidence, tid) + ", and has found nothing that would let it go on";
+  if (const RecordedDeath* dead = last_death_below(evidence, polls->sample->pid)) {
+    text += "; process " + std::to_string(dead->pid) + ", which it had started, ended with " + to_string(dead->end);
+  }
+  return Explanation{std::move(text)};
+}
+
 // Not a cause, but the reason why none is known.
 std::optional<Explanation> not_seen(const Evidence& evidence) {
   for (const auto& [pid, process] : evidence.snapshot->processes()) {
@@ -131,6 +185,9 @@ std::optional<Explanation> not_proved(const Evidence& evidence) {
   const JudgedThread* thread =
       find_thread(evidence, [](const JudgedThread& any) { return !any.wait.why_live.empty(); });
   if (thread == nullptr) return Explanation{"all threads wait"};
+  if (thread->wait.kind == WaitKind::kRunning) {
+    return Explanation{"no thread has got anywhere, though " + thread_text(*thread) + " runs now and then"};
+  }
   return Explanation{"all threads wait, and of " + thread_text(*thread) +
                      " it cannot be said that it waits for ever: " + thread->wait.why_live};
 }
