@@ -161,6 +161,8 @@ ALL = [
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),
+    Control("new_group_late.py", seconds=6),
+    Control("torchrun_late_node.py", seconds=6, stall=OUTSIDE_SECONDS),
     Control("child_stopped_for_a_while.py", seconds=4.5),
     Control("mpi_exchanges.py", seconds=6),
     Control("mpi_computes.py", seconds=5, more=("sleeps",), stall=OUTSIDE_SECONDS),

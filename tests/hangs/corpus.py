@@ -302,6 +302,8 @@ _VARIANTS = [
     Case("flag_of_dead_child.py", STALLED, POLLS, rest="polling"),
     Case("tensor_not_shared.py", STALLED, POLLS, PROCESS_JOIN, rest="moving"),
     Case("sqlite_own_transaction.py", STALLED, POLLS, rest="polling"),
+    Case("torchrun_first_node_missing.py", STALLED, ("rank-missing",), rest="polling"),
+    Case("new_group_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),

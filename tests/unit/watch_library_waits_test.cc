@@ -73,8 +73,20 @@ TEST(LibraryWaits, KnowsLoopsThatLookBetweenSleeps) {
                "whether all ranks have come");
   EXPECT_STREQ(looks_between_sleeps({{"/home/me/.venv/lib/filelock/_api.py", 5, "BaseFileLock.acquire"}}),
                "whether a file's lock is free");
+  EXPECT_STREQ(looks_between_sleeps({{"/torch/distributed/elastic/rendezvous/utils.py", 161, "_delay"}}),
+               "whether other nodes have come");
   EXPECT_STREQ(looks_between_sleeps({{"/site-packages/joblib/parallel.py", 5, "Parallel._retrieve"}}),
                "whether a result has come");
+}
+
+TEST(LibraryWaits, KnowsWhoAsksWhetherAllHaveCome) {
+  const auto thread = [](const char* function) {
+    PythonThread made;
+    made.frames = {{kDistributed, 9, function}, {kDistributed, 5, "new_group"}, {"train.py", 1, "f"}};
+    return made;
+  };
+  EXPECT_TRUE(asks_whether_all_have_come({thread("barrier"), thread("_store_based_barrier")}));
+  EXPECT_FALSE(asks_whether_all_have_come({thread("barrier")}));
 }
 
 // A user's own sleep, or one in what such a loop calls, may end with anything.
@@ -118,6 +130,9 @@ TEST(LibraryWaits, ShowsWhatARankDoes) {
   EXPECT_EQ(rank_phase({other, met}), RankPhase::kMet);
   EXPECT_EQ(rank_phase({other, met, meets}), RankPhase::kMeets);
   EXPECT_EQ(rank_phase({meets, met}), RankPhase::kMeets);
+  const PythonThread node = thread(
+      {{"/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", 55, "StaticTCPRendezvous.next_rendezvous"}});
+  EXPECT_EQ(rank_phase({node}), RankPhase::kMeets);
 }
 
 }  // namespace

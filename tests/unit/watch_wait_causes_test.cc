@@ -331,6 +331,36 @@ TEST(WaitCauses, RankMissing) {
   EXPECT_THAT(cause.explanation, HasSubstr("process 5000030 waits in init_process_group at /home/anna/train.py:12"));
 }
 
+TEST(WaitCauses, RankMissingOfNodes) {
+  const PythonFrame node{kTorch + "distributed/elastic/rendezvous/static_tcp_rendezvous.py", 55,
+                         "StaticTCPRendezvous.next_rendezvous"};
+  const HangCause cause = two_ranks({node}, {node}).of_hang();
+  EXPECT_EQ(cause.id, "rank-missing");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 (torchrun) waits for other nodes"));
+  EXPECT_THAT(cause.fix, HasSubstr("--node_rank"));
+}
+
+TEST(WaitCauses, ShutdownOfRemoteCallsLeftOut) {
+  const PythonFrame barrier{kTorch + "distributed/rpc/api.py", 271, "_barrier"};
+  const PythonFrame shutdown{kTorch + "distributed/rpc/api.py", 309, "shutdown"};
+  const HangCause cause = two_ranks({kCondition, barrier, shutdown, kTrain}, {kCondition, kSave}).of_stall();
+  EXPECT_EQ(cause.id, "collective-mismatch");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 waits in rpc.shutdown at /home/anna/train.py:12; process "
+                                           "5000030 takes part in none, and waits at /home/anna/train.py:30"));
+  EXPECT_THAT(cause.fix, HasSubstr("call rpc.shutdown() in all workers"));
+  EXPECT_EQ(two_ranks({shutdown, kTrain}, {shutdown, kTrain}).of_stall().id, "unknown") << "none was left out";
+}
+
+TEST(WaitCauses, ARemoteCallWaitsForAnother) {
+  const PythonFrame call{kTorch + "distributed/rpc/api.py", 800, "rpc_sync"};
+  const PythonFrame task{kTorch + "distributed/rpc/internal.py", 190, "_run_function"};
+  const HangCause cause = two_ranks({call, kTrain, task}, {call, kTrain}).of_stall();
+  EXPECT_EQ(cause.id, "task-waits-in-own-pool");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000020 runs a remote function of torch.distributed.rpc, and waits "
+                                           "in it at /home/anna/train.py:12"));
+  EXPECT_EQ(two_ranks({call, kTrain}, {call, kTrain}).of_stall().id, "unknown") << "no remote function waits";
+}
+
 TEST(WaitCauses, NoCollectiveIsMismatchedWithoutTorch) {
   const PythonFrame other{"/home/anna/distributed_c10d.py", 700, "all_reduce"};
   const PythonFrame data{kTorch + "utils/data/dataloader.py", 700, "_next"};

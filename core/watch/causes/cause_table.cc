@@ -107,6 +107,11 @@ constexpr CauseRule kStallRules[] = {
     {kStopped, process_stopped, ""},
     {kRespawnLoop, respawn_loop, "look for what fails when a worker starts: its initializer, or an import"},
     {kIgnoresTermination, ignores_termination, ""},
+    {kTaskWaitsInOwnPool, rpc_in_rpc,
+     "wait for no remote function in another: return a future from it (rpc.functions.async_execution), or give "
+     "num_worker_threads more threads than calls that wait"},
+    {kCollectiveMismatch, rpc_shutdown_left_out,
+     "call rpc.shutdown() in all workers: it waits for all, or use rpc.shutdown(graceful=False)"},
     {kExternalWait, external_wait, "look at what it talks to"},
     {kPollsInVain, polls_in_vain,
      "look at what would end the loop: who was to bring it about may have ended, or changes memory that it does not "

@@ -77,7 +77,7 @@ Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_end
 Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pipe_cycle, input_never_closed,
     pipe_kept_by_grandchild;
 // collective_causes.cc
-Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent;
+Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent, rpc_shutdown_left_out, rpc_in_rpc;
 // wait_causes.cc
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
     pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, loop_not_woken, never_notified, no_waker;

@@ -3,6 +3,7 @@
 
 #include "watch/causes/cause_rules.h"
 #include "watch/causes/joins.h"
+#include "watch/judge/library_waits.h"
 #include "watch/stacks/python_code.h"
 
 namespace mprun {
@@ -10,7 +11,9 @@ namespace {
 
 constexpr std::string_view kCollectives = "/torch/distributed/distributed_c10d.py";
 constexpr std::string_view kParallel = "/torch/nn/parallel/distributed.py";
-constexpr std::string_view kRendezvous = "init_process_group";
+constexpr std::string_view kRendezvous = "init_process_group", kTorchrun = "torchrun";
+constexpr std::string_view kRpc = "/torch/distributed/rpc/api.py", kRpcTask = "/torch/distributed/rpc/internal.py";
+constexpr std::string_view kRpcShutdown = "rpc.shutdown";
 constexpr std::size_t kMostRanksListed = 8;
 
 bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") != std::string::npos; }
@@ -18,6 +21,11 @@ bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") !
 // The outermost function of torch.distributed that a stack is in: what the user has called. A DistributedDataParallel
 // calls collectives in C++.
 std::string collective_of(const std::vector<PythonFrame>& frames) {
+  const bool in_shutdown = std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return frame.function == "shutdown" && frame.file.ends_with(kRpc);
+  });
+  if (in_shutdown) return std::string(kRpcShutdown);
+  if (meets_other_nodes(frames)) return std::string(kTorchrun);
   for (const std::string_view file : {kCollectives, kParallel}) {
     const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
                                         [&](const PythonFrame& frame) { return frame.file.ends_with(file); });
@@ -60,8 +68,9 @@ std::vector<Rank> ranks_of(const Evidence& evidence) {
   return ranks;
 }
 
-bool all_begin(const std::vector<Rank>& ranks) {
-  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRendezvous; });
+bool all_are_in(std::string_view function, const std::vector<Rank>& ranks) {
+  return !ranks.empty() &&
+         std::all_of(ranks.begin(), ranks.end(), [&](const Rank& rank) { return rank.collective == function; });
 }
 
 bool all_send_or_receive(const std::vector<Rank>& ranks) {
@@ -71,9 +80,7 @@ bool all_send_or_receive(const std::vector<Rank>& ranks) {
 }
 
 bool all_call_the_same(const std::vector<Rank>& ranks) {
-  return !ranks.front().collective.empty() && std::all_of(ranks.begin(), ranks.end(), [&](const Rank& rank) {
-    return rank.collective == ranks.front().collective;
-  });
+  return !ranks.front().collective.empty() && all_are_in(ranks.front().collective, ranks);
 }
 
 std::string text_of(const std::vector<Rank>& ranks) {
@@ -138,7 +145,13 @@ std::optional<Explanation> store_key_missing(const Evidence& evidence) {
 
 std::optional<Explanation> rank_missing(const Evidence& evidence) {
   const auto ranks = ranks_of(evidence);
-  if (ranks.empty() || !all_begin(ranks)) return std::nullopt;
+  if (all_are_in(kTorchrun, ranks)) {
+    return Explanation{
+        "process " + std::to_string(ranks.front().pid) + " (torchrun) waits for other nodes, which have not come",
+        "start torchrun on as many machines as --nnodes says, each with its own --node_rank and the same "
+        "--master_addr and --master_port, or --rdzv_endpoint and --rdzv_id"};
+  }
+  if (!all_are_in(kRendezvous, ranks)) return std::nullopt;
   return Explanation{"ranks wait for others that have not come: " + text_of(ranks)};
 }
 
@@ -157,6 +170,28 @@ std::optional<Explanation> collective_mismatch(const Evidence& evidence) {
         text_of(ranks)};
   }
   return Explanation{"ranks wait in collectives that not all ranks of their group have called: " + text_of(ranks)};
+}
+
+// torch.distributed.rpc keeps a CPU busy while it waits, so that this is never proved.
+std::optional<Explanation> rpc_shutdown_left_out(const Evidence& evidence) {
+  const auto ranks = ranks_of(evidence);
+  const auto in_shutdown =
+      std::count_if(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.collective == kRpcShutdown; });
+  if (in_shutdown == 0 || static_cast<std::size_t>(in_shutdown) == ranks.size()) return std::nullopt;
+  return collective_mismatch(evidence);
+}
+
+// A remote function waits for another, which waits for a thread that runs remote functions.
+std::optional<Explanation> rpc_in_rpc(const Evidence& evidence) {
+  const JudgedThread* waits = find_thread(evidence, [&](const JudgedThread& thread) {
+    const pid_t tid = thread.sample->tid;
+    return thread.wait.kind == WaitKind::kFutex && evidence.is_in(tid, kRpcTask, "_run_function") &&
+           evidence.is_in(tid, kRpc, "rpc_sync");
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) + " runs a remote function of torch.distributed.rpc, and waits in it" +
+                     place_of(evidence.python.at(waits->sample->tid)) +
+                     " for another one; those who could run that may wait in the same way"};
 }
 
 }  // namespace mprun

@@ -38,6 +38,10 @@ constexpr std::array kSleepLoops = {
     // torch 1.13: every 10 ms.
     SleepLoop{{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}, "whether all ranks have come"},
     SleepLoop{{"/torch/distributed/rendezvous.py", "_create_c10d_store"}, "whether all ranks have come"},
+    // torchrun: every second; the second one for --rdzv_backend=c10d.
+    SleepLoop{{"/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", "StaticTCPRendezvous.next_rendezvous"},
+              "whether other nodes have come"},
+    SleepLoop{{"/torch/distributed/elastic/rendezvous/utils.py", "_delay"}, "whether other nodes have come"},
     // filelock 3: every 50 ms.
     SleepLoop{{"/filelock/_api.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
     SleepLoop{{"/filelock.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
@@ -46,6 +50,10 @@ constexpr std::array kSleepLoops = {
     SleepLoop{{"/portalocker/utils.py", "LockBase._timeout_generator"}, "whether a file's lock is free"},
     // joblib 1.3: every 10 ms.
     SleepLoop{{"/joblib/parallel.py", "Parallel._retrieve"}, "whether a result has come"},
+};
+constexpr std::array kRendezvousOfNodes = {
+    Function{"/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", "StaticTCPRendezvous.next_rendezvous"},
+    Function{"/torch/distributed/elastic/rendezvous/dynamic_rendezvous.py", "DynamicRendezvousHandler.next_rendezvous"},
 };
 constexpr std::array kHelpers = {
     Function{"/multiprocessing/queues.py", "Queue._feed"},
@@ -99,6 +107,7 @@ bool is_idle_libev(const ThreadSample& thread) {
 RankPhase rank_phase(const std::vector<PythonThread>& threads) {
   auto phase = RankPhase::kNone;
   for (const PythonThread& thread : threads) {
+    if (is_in_any(kRendezvousOfNodes, thread.frames)) return RankPhase::kMeets;
     for (const PythonFrame& frame : thread.frames) {
       if (!frame.file.ends_with("/torch/distributed/distributed_c10d.py")) continue;
       if (frame.function == "init_process_group") return RankPhase::kMeets;
@@ -106,6 +115,14 @@ RankPhase rank_phase(const std::vector<PythonThread>& threads) {
     }
   }
   return phase;
+}
+
+bool meets_other_nodes(const std::vector<PythonFrame>& frames) { return is_in_any(kRendezvousOfNodes, frames); }
+
+bool asks_whether_all_have_come(const std::vector<PythonThread>& threads) {
+  constexpr std::array kBarrier = {Function{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}};
+  return std::any_of(threads.begin(), threads.end(),
+                     [&](const PythonThread& thread) { return is_in_any(kBarrier, thread.frames); });
 }
 
 bool is_library_helper(const std::vector<PythonFrame>& frames) { return is_in_any(kHelpers, frames); }

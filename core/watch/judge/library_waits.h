@@ -43,6 +43,12 @@ enum class RankPhase {
 };
 [[nodiscard]] RankPhase rank_phase(const std::vector<PythonThread>& threads);
 
+/// True for torchrun while it waits for torchrun on other machines.
+[[nodiscard]] bool meets_other_nodes(const std::vector<PythonFrame>& frames);
+
+/// True for a rank of torch.distributed that makes a group, and asks the store again and again whether the others do.
+[[nodiscard]] bool asks_whether_all_have_come(const std::vector<PythonThread>& threads);
+
 /// True for a thread of a library that moves what others give it: it holds no lock of theirs while it waits.
 [[nodiscard]] bool is_library_helper(const std::vector<PythonFrame>& frames);
 

@@ -245,11 +245,17 @@ std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot
   return std::nullopt;
 }
 
-// While ranks of torch.distributed meet, they ask the store of one of them a hundred times a second which have come.
+// While ranks of torch.distributed meet, to begin or to make a group, they ask the store of one of them a hundred times
+// a second which have come.
 bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Call call = call_of(thread.call.number);
-  return snapshot->assumptions().no_outside_peers && (call == Call::kPoll || call == Call::kRead) &&
-         rank_phase(snapshot->python(thread.pid).threads) == RankPhase::kMeets;
+  if (!snapshot->assumptions().no_outside_peers || (call != Call::kPoll && call != Call::kRead)) return false;
+  const RankPhase phase = rank_phase(snapshot->python(thread.pid).threads);
+  if (phase != RankPhase::kMet) return phase == RankPhase::kMeets;
+  const auto& processes = snapshot->processes();
+  return std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
+    return asks_whether_all_have_come(snapshot->python(process.first).threads);
+  });
 }
 
 // Any process may continue it, and one outside perhaps soon.
