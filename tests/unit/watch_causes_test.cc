@@ -280,6 +280,44 @@ TEST(Causes, PipeNeverClosed) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child, too, could write";
 }
 
+TEST(Causes, AQueueIntoWhichNoProcessPuts) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY).thread(kParent).reads(3);
+  evidence.python[kParent] = {{kLib + "multiprocessing/connection.py", 378, "Connection._recv"},
+                              {kLib + "multiprocessing/queues.py", 103, "Queue.get"}};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-never-closed");
+  EXPECT_NE(cause.fix.find("what cannot be pickled is not put"), std::string::npos) << cause.fix;
+}
+
+TEST(Causes, AQueueThatIsFull) {
+  CauseEvidence evidence;
+  for (const pid_t pid : {kParent, kChild}) {
+    evidence.proc.process(pid, pid == kParent ? 1 : kParent).map("rw-s", 60, "/dev/zero (deleted)").thread(pid);
+  }
+  evidence.proc.processes[kParent].thread(kParent).waits_for_child(kChild);
+  evidence.proc.processes[kChild].thread(kChild).waits_on(FakeProc::kMapped, false);
+  evidence.python[kChild] = {{kLib + "multiprocessing/queues.py", 89, "Queue.put"}, {"/home/anna/train.py", 7, "run"}};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_NE(cause.explanation.find("the queue is full"), std::string::npos) << cause.explanation;
+  evidence.python[kChild].front().function = "Queue.get";
+  EXPECT_NE(evidence.of_hang().id, "queue-not-drained");
+}
+
+TEST(Causes, AJobserverWithoutTokens) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(4, 70, O_WRONLY).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY);
+  child.thread(kChild).reads(3);
+  EXPECT_EQ(evidence.of_hang().fix.find("token"), std::string::npos);
+  child.environ = "MAKEFLAGS= -j2 --jobserver-auth=3,4";
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "input-never-closed");
+  EXPECT_NE(cause.explanation.find("a token of make's jobserver"), std::string::npos) << cause.explanation;
+  EXPECT_NE(cause.fix.find("take no more tokens"), std::string::npos) << cause.fix;
+}
+
 TEST(Causes, GilHeld) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent);

@@ -105,6 +105,31 @@ TEST(WaitCauses, PipeCycle) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker");
 }
 
+// Ruby waits so for its own threads.
+TEST(WaitCauses, PipeCycleNamesThePipeRatherThanACounter) {
+  CauseEvidence evidence;
+  TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY).eventfd(5, 9);
+  evidence.proc.process(kChild, kParent)
+      .pipe(3, 71, O_RDONLY)
+      .pipe(4, 70, O_WRONLY)
+      .eventfd(5, 9)
+      .thread(kChild)
+      .reads(3);
+  polls_descriptor(&parent, 5, POLLIN);
+  parent.thread(kThird).reads(3);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-cycle");
+  EXPECT_THAT(cause.explanation, HasSubstr("thread 5000030 of process 5000010 waits to read from pipe 70"));
+}
+
+TEST(WaitCauses, PipeCycleIsNotClosedByAServerForAll) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY).thread(kParent).reads(3);
+  evidence.proc.process(kChild, kParent).pipe(3, 71, O_RDONLY).pipe(4, 70, O_WRONLY).thread(kChild).reads(3);
+  evidence.python[kChild] = {{kLibrary + "multiprocessing/resource_sharer.py", 138, "_ResourceSharer._serve"}};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
+}
+
 TEST(WaitCauses, PipeCycleOfWriters) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).pipe(3, 70, O_WRONLY).pipe(4, 71, O_RDONLY).thread(kParent).writes(3);
@@ -253,6 +278,22 @@ TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
   EXPECT_EQ(cause.id, "never-notified");
   EXPECT_TRUE(cause.looks_idle);
   EXPECT_THAT(cause.explanation, HasSubstr("threading.Event.wait at /home/anna/run.py:7"));
+}
+
+TEST(WaitCauses, NeverNotifiedBecauseATaskOfAPoolWaits) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
+  evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY).thread(kChild).reads(3);
+  evidence.proc.process(kThird, kParent).pipe(4, 70, O_WRONLY).thread(kThird).waits_on(kAddress);
+  const PythonFrame worker{kLibrary + "multiprocessing/pool.py", 125, "worker"};
+  evidence.python[kParent] = {kCondition, {kLibrary + "multiprocessing/pool.py", 768, "ApplyResult.wait"}, kOwn};
+  evidence.python[kChild] = {{"/home/anna/run.py", 3, "task"}, worker};
+  evidence.python[kThird] = {{kLibrary + "multiprocessing/connection.py", 378, "Connection._recv"}, worker};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "never-notified");
+  EXPECT_THAT(cause.explanation, HasSubstr("worker, process 5000020, waits at /home/anna/run.py:3 for pipe 70"));
+  evidence.python[kChild] = evidence.python[kThird];
+  EXPECT_THAT(evidence.of_hang().explanation, Not(HasSubstr("worker"))) << "no worker has a task";
 }
 
 // It polls a pipe to itself, through which other threads would wake it.

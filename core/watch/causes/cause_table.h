@@ -75,12 +75,13 @@ Rule mutex_locked_twice, mutex_cycle, join_with_mutex, own_file_lock, file_lock_
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc
 Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pipe_cycle, input_never_closed,
-    pipe_kept_by_grandchild;
+    pipe_kept_by_grandchild, queue_full;
 // collective_causes.cc
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent, rpc_shutdown_left_out, rpc_in_rpc;
 // wait_causes.cc
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
-    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle, loop_not_woken, never_notified, no_waker;
+    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle,
+    pool_task_waits, loop_not_woken, never_notified, no_waker;
 // native_causes.cc
 Rule native_lock_cycle, native_never_notified;
 // java_causes.cc

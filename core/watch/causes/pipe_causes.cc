@@ -9,13 +9,25 @@
 namespace mprun {
 namespace {
 
+constexpr std::string_view kQueues = "/multiprocessing/queues.py";
+
 bool wakes(const JudgedThread& thread, pid_t pid) {
   return std::any_of(thread.wait.wakers.begin(), thread.wait.wakers.end(),
                      [pid](const Waker& waker) { return waker.pid == pid; });
 }
 
-bool talks(const JudgedThread& thread) {
+// Polls nothing but a counter, as threads of Ruby do for other threads of the process, or for the end of a child.
+bool polls_eventfd(const Evidence& evidence, const JudgedThread& thread) {
+  const auto& polled = thread.wait.polled;
+  return thread.wait.kind == WaitKind::kPoll && std::all_of(polled.begin(), polled.end(), [&](std::int64_t number) {
+           const Descriptor* descriptor = evidence.snapshot->descriptor(thread.sample->pid, number);
+           return descriptor != nullptr && descriptor->event_id.has_value();
+         });
+}
+
+bool talks(const Evidence& evidence, const JudgedThread& thread) {
   const WaitKind kind = thread.wait.kind;
+  if (evidence.is_in(thread.sample->tid, "/multiprocessing/resource_sharer.py", "")) return false;  // it waits for all
   return kind == WaitKind::kPipeRead || kind == WaitKind::kPipeWrite || kind == WaitKind::kSocket ||
          kind == WaitKind::kPoll;
 }
@@ -53,6 +65,16 @@ bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pi
   if (own->kind != Descriptor::Kind::kFile || own->terminal || slave_of_terminal(*own)) return true;
   return std::any_of(process->descriptors.begin(), process->descriptors.end(),
                      [own](const Descriptor& descriptor) { return descriptor.target == own->target; });
+}
+
+// Whether it reads from the pipe that make names in MAKEFLAGS: --jobserver-auth=R,W.
+bool waits_for_token(const Evidence& evidence, const JudgedThread& thread) {
+  const auto environment = evidence.snapshot->proc()->read(std::to_string(thread.sample->pid) + "/environ");
+  const auto number = thread.wait.polled.size() == 1 ? thread.wait.polled.front()
+                                                     : static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+  const std::string text = environment.value_or("");
+  return text.find("--jobserver-auth=" + std::to_string(number) + ',') != std::string::npos ||
+         text.find("--jobserver-fds=" + std::to_string(number) + ',') != std::string::npos;
 }
 
 // Whether `thread` waits for the process, perhaps through others that wait for an end or a lock.
@@ -110,10 +132,22 @@ std::optional<Explanation> output_not_read(const Evidence& evidence) {
                      ") is read, and the one who could read it waits for its end"};
 }
 
+// A multiprocessing.Queue with a maxsize.
+std::optional<Explanation> queue_full(const Evidence& evidence) {
+  const JudgedThread* puts = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto frames = evidence.python.find(thread.sample->tid);
+    return thread.wait.kind == WaitKind::kSharedFutex && frames != evidence.python.end() && !frames->second.empty() &&
+           frames->second.front().function == "Queue.put" && frames->second.front().file.ends_with(kQueues);
+  });
+  if (puts == nullptr) return std::nullopt;
+  return Explanation{thread_text(*puts) +
+                     " waits in Queue.put: the queue is full, and every process that could take an item out waits"};
+}
+
 // The pipe is one of a multiprocessing.Queue.
 std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
   const JudgedThread* writer = find_unread_writer(evidence);
-  if (writer == nullptr || !evidence.is_in(writer->sample->tid, "/multiprocessing/queues.py", "")) return std::nullopt;
+  if (writer == nullptr || !evidence.is_in(writer->sample->tid, kQueues, "")) return std::nullopt;
   return output_not_read(evidence);
 }
 
@@ -124,6 +158,12 @@ std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
     return thread.wait.kind == WaitKind::kPipeRead && writers.size() == 1 && writers[0].pid == thread.sample->pid;
   });
   if (reader == nullptr) return std::nullopt;
+  if (evidence.is_in(reader->sample->tid, kQueues, "Queue.get")) {
+    return Explanation{thread_text(*reader) + " waits for an item of a queue (" + reader->wait.object +
+                           "), and no other process that could put one has it open any more",
+                       "put one result for each task, also after an error: what cannot be pickled is not put, and "
+                       "reported by a traceback above; get(timeout=...) notices"};
+  }
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
                      " to its end, which never comes: no other process has the writing end open"};
 }
@@ -133,23 +173,26 @@ std::optional<Explanation> pipe_cycle(const Evidence& evidence) {
   std::map<pid_t, pid_t> waits_for;
   std::map<pid_t, const JudgedThread*> threads;
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    const bool is_link = talks(thread) || thread.wait.kind == WaitKind::kChild;
+    const bool is_link = talks(evidence, thread) || thread.wait.kind == WaitKind::kChild;
     if (!is_stuck(evidence, thread) || !is_link || thread.wait.wakers.empty()) continue;
     const auto other = std::find_if(thread.wait.wakers.begin(), thread.wait.wakers.end(),
                                     [&](const Waker& waker) { return waker.pid != thread.sample->pid; });
-    if (other == thread.wait.wakers.end() || waits_for.count(thread.sample->pid) != 0) continue;
+    const auto known = threads.find(thread.sample->pid);
+    const bool is_worse = known != threads.end() && !polls_eventfd(evidence, *known->second);
+    if (other == thread.wait.wakers.end() || is_worse) continue;
     waits_for[thread.sample->pid] = other->pid;
     threads[thread.sample->pid] = &thread;
   }
   const auto cycle = find_cycle(waits_for);
-  const auto talkers = std::count_if(cycle.begin(), cycle.end(), [&](pid_t pid) { return talks(*threads.at(pid)); });
+  const auto talkers =
+      std::count_if(cycle.begin(), cycle.end(), [&](pid_t pid) { return talks(evidence, *threads.at(pid)); });
   if (talkers < 2) return std::nullopt;
   std::string text;
   bool all_write = true;
   for (const pid_t pid : cycle) {
     const JudgedThread& thread = *threads.at(pid);
     text += (text.empty() ? "" : ", ") + thread_text(thread);
-    if (!talks(thread)) {
+    if (!talks(evidence, thread)) {
       text += " waits for the end of " + std::to_string(waits_for.at(pid));
       continue;
     }
@@ -176,6 +219,12 @@ std::optional<Explanation> input_never_closed(const Evidence& evidence) {
   });
   if (reader == nullptr) return std::nullopt;
   const std::string parent = std::to_string(evidence.snapshot->process(reader->sample->pid)->parent);
+  if (waits_for_token(evidence, *reader)) {
+    return Explanation{thread_text(*reader) + " waits for a token of make's jobserver (" + reader->wait.object +
+                           "), and no process is left that would give one back but those that wait for its end",
+                       "take no more tokens than there are (make -jN has N-1), give each back, and wait for none while "
+                       "you have one"};
+  }
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object + ", which process " + parent +
                      " has open for writing, and that waits for the end of the reader"};
 }

@@ -178,6 +178,28 @@ std::optional<Explanation> pool_lost_helper(const Evidence& evidence) {
   return lost_helper_of(evidence.lost_helper);
 }
 
+// A thread waits for a multiprocessing.Pool, one of whose tasks waits for something.
+std::optional<Explanation> pool_task_waits(const Evidence& evidence) {
+  constexpr std::string_view kPool = "/multiprocessing/pool.py";
+  const JudgedThread* works = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto frames = evidence.python.find(thread.sample->tid);
+    return evidence.is_in(thread.sample->tid, kPool, "worker") && has_own_code(frames->second);
+  });
+  if (works == nullptr) return std::nullopt;
+  const pid_t parent = evidence.snapshot->process(works->sample->pid)->parent;
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.sample->tid == parent && evidence.is_in(parent, kPool, "");
+  });
+  const auto named = name_call(evidence.python.at(works->sample->tid));
+  if (waits == nullptr || !named) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits for a pool whose worker, " + thread_text(*works) + ", waits at " +
+                         named->file + ":" + std::to_string(named->line) +
+                         (works->wait.object.empty() ? "" : " for " + works->wait.object) +
+                         "; every thread that could end that waits itself, or has ended",
+                     {},
+                     true};
+}
+
 // A task waits for one that has no thread to run in.
 std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
