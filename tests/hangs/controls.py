@@ -155,6 +155,7 @@ ALL = [
     Control("poll_decides.c", seconds=8, stall=OUTSIDE_SECONDS),
     Control("flag_set_late.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("sqlite_slow_writer.py", seconds=8, stall=OUTSIDE_SECONDS),
+    Control("java_slow_class.java", seconds=8, stall=OUTSIDE_SECONDS),
     Control("java_slow_thread.java", seconds=8, more=("sleep",), stall=OUTSIDE_SECONDS),
     Control("java_slow_thread.java", seconds=8, more=("named",), stall=OUTSIDE_SECONDS),
     Control("java_slow_thread.java", seconds=8, more=("poll",), stall=OUTSIDE_SECONDS),

@@ -309,6 +309,8 @@ _VARIANTS = [
     Case("jobserver_token.sh", DEADLOCK, ("input-never-closed",)),
     Case("pool_task_reads_pipe.py", DEADLOCK, NEVER_NOTIFIED, POOL_MAP),
     Case("ruby_mutex_in_read.rb", STALLED, PIPE_CYCLE),
+    Case("java_class_init_cycle.java", STALLED, LOCK_CYCLE, rest="moving"),
+    Case("java_parallel_in_init.java", STALLED, LOCK_CYCLE, rest="moving"),
     Case("semaphore_poster_killed.c", DEADLOCK, DIED),
     Case("shared_mutex_owner_killed.c", ("orphaned-lock", "deadlock"), DIED),
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),

@@ -8,12 +8,14 @@
 
 #include "fake_jvm.h"
 #include "fake_proc.h"
+#include "watch/causes/causes.h"
 #include "watch/sample/signal_handlers.h"
 
 namespace mprun {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr pid_t kJvm = 10, kFirstOfJava = 11, kReferences = 12, kSecond = 13, kCompiler = 14, kCollector = 15,
@@ -172,6 +174,32 @@ TEST(Jvm, LetsHelpersWaitForItsOtherThreads) {
     EXPECT_EQ(wait_in_jvm(&proc, helper, true).wait.why_live, helper == kCleaner ? "it runs" : "") << helper;
     EXPECT_EQ(wait_in_jvm(&proc, helper, false, 0).wait.why_live, "a wait with a time limit") << "this proves nothing";
   }
+}
+
+TEST(Jvm, WaitsForAClassToBeInitialised) {
+  JvmProc proc;
+  FakeMonitor monitor{0, nullptr};
+  proc.java(kSecond).waiting = &monitor;
+  Sample sample = take_sample(&proc, process_tree(&proc, 1, false));
+  TreeBoundary boundary;
+  boundary.assumptions.no_limit_from = 60 * kNanosPerSecond;
+  TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+  const Judgement judgement = judge(sample, &snapshot);
+  ASSERT_THAT(judgement.stuck, ElementsAre(kJvm));
+  const ProcessHistory history = std::move(*ProcessHistory::create(&proc));
+  Evidence evidence;
+  evidence.judgement = &judgement;
+  evidence.snapshot = &snapshot;
+  evidence.history = &history;
+  EXPECT_EQ(find_cause(evidence, RuleSet::kStuck).id, "never-notified");
+  const std::string initialises = "InstanceKlass::initialize_impl(JavaThread*) (libjvm.so)";
+  evidence.native[kSecond] = {"ObjectMonitor::wait(long, bool, JavaThread*) (libjvm.so)", initialises};
+  HangCause cause = find_cause(evidence, RuleSet::kStuck);
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_THAT(cause.explanation, HasSubstr("(\"Thread-0\") waits until a class has been initialised"));
+  evidence.native[kSecond] = std::vector<std::string>(8, "JavaCalls::call (libjvm.so)");
+  evidence.native[kSecond].push_back(initialises);
+  EXPECT_EQ(find_cause(evidence, RuleSet::kStuck).id, "never-notified") << "it initialises one itself";
 }
 
 // A program may give its threads any name.

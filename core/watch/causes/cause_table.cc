@@ -86,6 +86,9 @@ constexpr CauseRule kStuckRules[] = {
     {kLoopNotWoken, loop_not_woken,
      "from another thread, set futures and events of asyncio by loop.call_soon_threadsafe(event.set), and start "
      "coroutines by asyncio.run_coroutine_threadsafe()"},
+    {kLockCycle, java_class_init,
+     "let no static initialiser wait for another thread (a parallel stream, a pool), nor two classes need each other "
+     "to be initialised"},
     {kExitHandlerWaits, exit_handler_waits, "end it before, or make it a daemon: daemon=True"},
     {kExitHandlerWaits, java_threads_left, "shut the executor down (shutdown(), close()), or make its threads daemons"},
     {kNeverNotified, java_never_notified, kNotifyAlways},

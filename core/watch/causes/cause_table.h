@@ -85,7 +85,7 @@ Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_
 // native_causes.cc
 Rule native_lock_cycle, native_never_notified;
 // java_causes.cc
-Rule java_threads_left, java_never_notified;
+Rule java_class_init, java_threads_left, java_never_notified;
 // stall_causes.cc
 Rule stopped_for_ever, pool_lost_helper, process_stopped, respawn_loop, ignores_termination, external_wait,
     polls_in_vain, not_seen, not_proved, late_while_stopped, late_for_outside, not_in_time;

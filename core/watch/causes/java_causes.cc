@@ -43,6 +43,18 @@ std::string java_text(const Evidence& evidence, const JudgedThread& thread) {
 
 }  // namespace
 
+// A thread waits until a class has been initialised, which another one does that waits itself.
+std::optional<Explanation> java_class_init(const Evidence& evidence) {
+  constexpr std::size_t kInnermost = 8;  // one that initialises a class itself has this function further out
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return java_of(evidence, thread) != nullptr &&
+           evidence.is_in_native(thread.sample->tid, "InstanceKlass::initialize_impl(", kInnermost);
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{java_text(evidence, *waits) +
+                     " waits until a class has been initialised, and the thread that initialises it waits itself"};
+}
+
 std::optional<Explanation> java_threads_left(const Evidence& evidence) {
   const JudgedThread* ended = find_java(evidence, [](const JvmThread& java) { return java.has_returned; });
   const JudgedThread* left = find_java(evidence, waits_to_be_notified);
