@@ -5,6 +5,7 @@
 
 #include "procfs/process_table.h"
 #include "watch/judge/main_threads.h"
+#include "watch/judge/spinning_calls.h"
 
 namespace mprun {
 namespace {
@@ -73,6 +74,12 @@ std::map<pid_t, double> wakeups_between(const Sample& before, const Sample& afte
     if (known != wakeups.end()) known->second = (known->second + static_cast<double>(thread.runs)) / to_seconds(apart);
   }
   return wakeups;
+}
+
+// What keeps a CPU busy but only moves what other threads send gets nowhere while they do not.
+Sample without_reactors(ProcSource* proc, Sample sample) {
+  std::erase_if(sample.threads, [proc](const ThreadSample& thread) { return is_busy_reactor(proc, thread); });
+  return sample;
 }
 
 }  // namespace
@@ -294,7 +301,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
   const Nanos apart = now - std::exchange(last_stall_look_, now);
   auto sample = activity_.load() <= kMostLoadOfPolls ? sample_at_rest() : sample_tree();
-  stall_.take(*sample, now);
+  stall_.take(without_reactors(proc_, *sample), now);
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);
   const bool stalled = stood >= tree_.stall || respawns_for_ever(*stall_sample_, now);

@@ -166,6 +166,7 @@ ALL = [
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),
     Control("new_group_late.py", seconds=6),
+    Control("rpc_slow_function.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("torchrun_late_node.py", seconds=6, stall=OUTSIDE_SECONDS),
     Control("child_stopped_for_a_while.py", seconds=4.5),
     Control("mpi_exchanges.py", seconds=6),

@@ -304,6 +304,8 @@ _VARIANTS = [
     Case("sqlite_own_transaction.py", STALLED, POLLS, rest="polling"),
     Case("torchrun_first_node_missing.py", STALLED, ("rank-missing",), rest="polling"),
     Case("new_group_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
+    Case("rpc_shutdown_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="spinning"),
+    Case("rpc_in_rpc.py", STALLED, ("task-waits-in-own-pool",), SPAWN, rest="spinning"),
     Case("bounded_queue_of_dataset.py", DEADLOCK, ("queue-not-drained",), DATALOADER),
     Case("unpicklable_item.py", DEADLOCK, ("pipe-never-closed",), ("Queue.get",)),
     Case("jobserver_token.sh", DEADLOCK, ("input-never-closed",)),

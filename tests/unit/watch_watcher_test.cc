@@ -270,6 +270,33 @@ TEST(Watcher, SaysEarlyThatASignalCouldHelp) {
   EXPECT_THAT(proof->but_for, HasSubstr("polls"));
 }
 
+/// Its thread kChild, of kParent, has a name.
+class ReactorProc : public FakeProc {
+ public:
+  std::string name;
+  std::optional<std::string> read(const std::string& path) override {
+    const bool is_asked = path == std::to_string(kParent) + "/task/" + std::to_string(kChild) + "/comm";
+    return is_asked ? name + '\n' : FakeProc::read(path);
+  }
+};
+
+// Of TensorPipe, which torch.distributed.rpc uses.
+TEST(Watcher, ReportsAStallBesideABusyReactor) {
+  for (const char* name : {"TP_SHM_reactor", "python3"}) {
+    ReactorProc proc;
+    proc.name = name;
+    proc.process(kParent).thread(kParent).sleeps();
+    proc.processes[kParent].thread(kChild).running = true;
+    Watcher watcher(
+        &proc, {1, false, kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+    std::optional<Proof> proof;
+    for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond && !proof; now = watcher.next_look()) {
+      proof = watcher.look(now);
+    }
+    EXPECT_EQ(proof.has_value(), proc.name == "TP_SHM_reactor");
+  }
+}
+
 // A stopped mprun finds its tree unchanged, and perhaps the tree was stopped with it.
 TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
   constexpr Nanos kStall = 10 * kNanosPerSecond;

@@ -64,6 +64,13 @@ bool may_spin(const std::vector<Mapping>& maps) {
                      [&](const SpinningLibrary& library) { return has_library(maps, library.file); });
 }
 
+bool is_busy_reactor(ProcSource* proc, const ThreadSample& thread) {
+  // TensorPipe, of torch.distributed.rpc: transport/shm/reactor.cc, which polls a ring in shared memory.
+  constexpr std::string_view kReactor = "TP_SHM_reactor\n";
+  const std::string path = std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/comm";
+  return thread.call.running && proc->read(path) == kReactor;
+}
+
 bool is_mpi_launcher(const std::vector<Mapping>& maps) {
   return !may_spin(maps) && (has_library(maps, "libopen-rte.so") || has_library(maps, "libprrte.so"));
 }
