@@ -7,7 +7,7 @@
 namespace mprun {
 namespace {
 
-constexpr int kAgreed = 3;
+constexpr int kAgreed = 3, kMostReadings = 20;
 constexpr Nanos kLookAgain = kNanosPerSecond;
 // A look costs some milliseconds: a process that only computes is looked at less and less often.
 constexpr Nanos kShortestPause = 2 * kNanosPerSecond, kLongestPause = 64 * kNanosPerSecond;
@@ -20,16 +20,31 @@ bool is_in_pool(const PythonThread& thread, std::string_view function) {
   });
 }
 
-// The main thread waits for the pool, and no thread takes its results.
+bool any_in_pool(const PythonStacks& stacks, std::string_view function) {
+  return std::any_of(stacks.threads.begin(), stacks.threads.end(),
+                     [function](const PythonThread& thread) { return is_in_pool(thread, function); });
+}
+
+bool main_waits_for_pool(const PythonStacks& stacks, pid_t pid) {
+  return std::any_of(stacks.threads.begin(), stacks.threads.end(),
+                     [pid](const PythonThread& thread) { return thread.tid == pid && is_in_pool(thread, ""); });
+}
+
+bool are_whole(const PythonStacks& stacks) {
+  return std::all_of(stacks.threads.begin(), stacks.threads.end(),
+                     [](const PythonThread& thread) { return thread.whole && !thread.frames.empty(); });
+}
+
+// The main thread waits for the pool, and no thread takes its results. A thread that spins changes its frames while
+// they are read, so that most readings have to be repeated.
 bool has_lost_helper(ProcSource* proc, pid_t pid) {
-  const PythonStacks stacks = read_python_stacks(proc, pid);
-  bool waits = false, works = false, takes = false;
-  for (const PythonThread& thread : stacks.threads) {
-    if (thread.tid == pid) waits = is_in_pool(thread, "");
-    works = works || is_in_pool(thread, "Pool._handle_workers");
-    takes = takes || is_in_pool(thread, "Pool._handle_results") || thread.frames.empty() || !thread.whole;
+  for (int i = 0; i < kMostReadings; ++i) {
+    const PythonStacks stacks = read_python_stacks(proc, pid);
+    if (!main_waits_for_pool(stacks, pid)) return false;
+    if (!are_whole(stacks)) continue;
+    return any_in_pool(stacks, "Pool._handle_workers") && !any_in_pool(stacks, "Pool._handle_results");
   }
-  return waits && works && !takes;
+  return false;
 }
 
 }  // namespace
