@@ -60,6 +60,7 @@ void fields(V& v, event::TaskDone& e) {
   v("failed", e.failed);
   v("duration", e.duration);
   v("from_outside", e.from_outside);
+  v("died", e.died);
 }
 template <typename V>
 void fields(V& v, event::WorkerGone& e) {
@@ -130,6 +131,11 @@ void fields(V& v, action::EndTask& a) {
   v("alone", a.alone);
 }
 template <typename V>
+void fields(V& v, action::HoldResult& a) {
+  v("slot", a.slot);
+  v("task", a.task);
+}
+template <typename V>
 void fields(V& v, action::RetryTask& a) {
   v("slot", a.slot);
   v("task", a.task);
@@ -143,7 +149,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEvents = {
     "Begin",     "InputsRead", "WorkerReady",    "TaskDone", "WorkerGone", "StartFailed", "TakenBack",
     "Interrupt", "WorkerHung", "WorkerTooLarge", "JobHung",  "Resumed",    "Tick"};
 constexpr std::array<std::string_view, std::variant_size_v<Action>> kActions = {
-    "ReadInputs", "StartWorker", "Assign", "TakeBack", "Retire", "Signal", "EndTask", "RetryTask"};
+    "ReadInputs", "StartWorker", "Assign", "TakeBack", "Retire", "Signal", "EndTask", "HoldResult", "RetryTask"};
 constexpr std::array<std::string_view, 10> kCauses = {"none",        "death",      "task_limit",  "job_limit",
                                                       "interrupted", "error_stop", "rank_failed", "join_limit",
                                                       "hang",        "memory"};

@@ -18,7 +18,7 @@
 
 namespace mprun {
 
-inline constexpr std::string_view kEventLogHead = "mprun-events 2";
+inline constexpr std::string_view kEventLogHead = "mprun-events 3";
 
 struct TimedEvent {
   Nanos at = 0;

@@ -47,7 +47,7 @@ std::optional<WorkerState> Scheduler::state(int slot) const {
 
 bool Scheduler::work_left() const {
   return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !suspects_.empty() || !outcasts_.empty() ||
-         !delayed_.empty() || busy_ > 0;
+         !delayed_.empty() || regrouping_ || busy_ > 0;
 }
 
 bool Scheduler::ready_to_assign() const {
@@ -68,6 +68,7 @@ void Scheduler::on(const event::InputsRead& e) {
   fresh_count_ += e.count;
   if (e.count > 0) fresh_.emplace_back(e.first, e.first + e.count);
   inputs_ended_ = inputs_ended_ || e.ended;
+  if (!work_left()) end_held();
   feed_all();
 }
 
@@ -96,11 +97,18 @@ void Scheduler::on(const event::TaskDone& e) {
     worker.deadline.reset();
     worker.killed = false;
   }
-  if (e.failed) {
-    settle_failure(e.slot, task, cause, running);
+  if (regrouping_ && is_going()) {
+    run_again(e.slot, task, e.failed ? cause : Cause::kRankFailed, running);
+  } else if (e.failed) {
+    settle_failure(e.slot, task, cause, running, false, e.died);
+  } else if (may_run_again(task)) {
+    held_[e.slot] = {task, running};
+    emit(action::HoldResult{e.slot, task});
   } else {
     end_task(e.slot, task, TaskStatus::kOk, Cause::kNone, running);
   }
+  if (!work_left()) end_held();
+  regroup();
   assign_or_retire(e.slot);
   if (policy_.shares_inputs) read_ahead();  // others read just before they run out; here, that is now
 }
@@ -139,6 +147,7 @@ void Scheduler::on(const event::WorkerGone& e) {
 void Scheduler::on(const event::StartFailed& /*e*/) {
   if (start_failed_) return;
   start_failed_ = true;
+  end_held();
   for (int slot = 0; slot < policy_.workers; ++slot) terminate(slot, Cause::kErrorStop);
 }
 
@@ -194,6 +203,7 @@ void Scheduler::on(const event::Tick& /*e*/) {
     put_back(delayed_.begin()->second.task, delayed_.begin()->second.suspect);
     delayed_.erase(delayed_.begin());
   }
+  begin_attempt();
   for (int slot = 0; slot < policy_.workers; ++slot) check_deadlines(slot);
   feed_all();
 }
@@ -251,19 +261,26 @@ void Scheduler::pop_current(Worker* worker) {
   if (worker->in_flight.empty()) --busy_;
 }
 
+int Scheduler::retries_after(Cause cause, bool died) const {
+  if (cause == Cause::kHang) return policy_.retries_on_hang;
+  const bool by_error = cause == Cause::kNone && !(policy_.ranks && died);
+  return by_error ? policy_.retries_on_error : policy_.retries_on_death;
+}
+
 // An attempt failed: by an error of its own (kNone), a death, a limit, or because the job stops.
-void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone) {
+void Scheduler::settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone, bool died) {
   const bool by_us = cause == Cause::kInterrupted || cause == Cause::kJobLimit || cause == Cause::kErrorStop ||
                      cause == Cause::kRankFailed;
   if (by_us) {
     end_task(slot, task, TaskStatus::kCancelled, cause, running);
     return;
   }
-  const int retries = cause == Cause::kNone   ? policy_.retries_on_error
-                      : cause == Cause::kHang ? policy_.retries_on_hang
-                                              : policy_.retries_on_death;
-  if (task.attempt > retries || stopping_ != Cause::kNone || start_failed_ || policy_.ranks) {
+  if (task.attempt > retries_after(cause, died) || stopping_ != Cause::kNone || start_failed_) {
     end_task(slot, task, TaskStatus::kFailed, cause, running, alone);
+    return;
+  }
+  if (policy_.ranks) {
+    restart_group(slot, task, cause, running);
     return;
   }
   ++counts_.retried;
@@ -302,6 +319,7 @@ void Scheduler::stop(Cause cause) {
   if (stopping_ == cause || (stopping_ != Cause::kNone && stopping_ != Cause::kErrorStop)) return;
   stopping_ = cause;
   stop_deadline_ = now_ + policy_.grace;
+  end_held();
   for (int slot = 0; slot < policy_.workers; ++slot) {
     const Worker& worker = at(slot);
     if (worker.state == State::kStarting) {

@@ -10,8 +10,11 @@
 //
 // A task whose worker died is a suspect: it is tried again alone, by a worker that has no other task, so that a second
 // death is certainly its own and no other work is at risk. After that second death it waits until the others are done.
+//
+// Ranks that may be retried start again as a group (scheduler_ranks.cc).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -29,7 +32,7 @@ namespace mprun {
 struct Policy {
   int workers = 1;
   bool process_per_task = false;  ///< commands and ranks
-  bool ranks = false;             ///< all tasks run at once; the first failure ends the others
+  bool ranks = false;             ///< all tasks run at once; the first failure ends the others, or all start again
   std::optional<int> chunk_size;  ///< nullopt: adaptive
   int retries_on_error = 0;
   int retries_on_death = 1;
@@ -47,6 +50,11 @@ struct Policy {
   std::optional<std::uint64_t> total;  ///< number of tasks, where known
   Counts earlier;                      ///< tasks that ended before this session, of a run that is resumed
   bool shares_inputs = false;  ///< other mpruns take tasks from the same inputs: none is read before it is needed
+
+  /// Of ranks: how often all may start again, whatever the cause.
+  [[nodiscard]] int most_restarts() const {
+    return ranks ? std::max({retries_on_error, retries_on_death, retries_on_hang}) : 0;
+  }
 };
 
 struct TaskAttempt {
@@ -86,6 +94,7 @@ struct TaskDone {
   bool failed = false;
   Nanos duration = 0;
   bool from_outside = false;  ///< its process was ended by a signal that any process may have sent
+  bool died = false;          ///< its process was ended by a signal
 };
 /// The worker's process is gone. `started`: its oldest task in flight had begun. `from_outside`: by a signal that any
 /// process may have sent, or together with its host; a start that was ended so may well succeed the next time.
@@ -158,7 +167,13 @@ struct EndTask {
   Nanos running = 0;   ///< how long the attempt took, as far as the supervisor knows
   bool alone = false;  ///< its worker had been given nothing else
 };
-/// The attempt failed and the task is put back.
+/// A rank ended well, but has to run again if another one fails: its result is kept until EndTask or RetryTask says for
+/// its slot what becomes of it.
+struct HoldResult {
+  int slot = 0;
+  TaskAttempt task;
+};
+/// The attempt failed, or was given up because another rank failed (kRankFailed), and the task is put back.
 struct RetryTask {
   int slot = 0;
   TaskAttempt task;
@@ -168,7 +183,7 @@ struct RetryTask {
 };
 }  // namespace action
 using Action = std::variant<action::ReadInputs, action::StartWorker, action::Assign, action::TakeBack, action::Retire,
-                            action::Signal, action::EndTask, action::RetryTask>;
+                            action::Signal, action::EndTask, action::HoldResult, action::RetryTask>;
 
 class Scheduler {
  public:
@@ -194,8 +209,10 @@ class Scheduler {
   [[nodiscard]] std::size_t in_flight(int slot) const { return at(slot).in_flight.size(); }
   /// Tasks that were read, have not ended and are in flight nowhere.
   [[nodiscard]] std::uint64_t waiting() const {
-    return fresh_count_ + returned_.size() + suspects_.size() + outcasts_.size() + delayed_.size();
+    return fresh_count_ + returned_.size() + suspects_.size() + outcasts_.size() + delayed_.size() + again_.size();
   }
+  /// Ranks that have ended well and whose results are held.
+  [[nodiscard]] std::uint64_t held() const { return held_.size(); }
   /// Moving average of a task's seconds; 0 before the first.
   [[nodiscard]] double average_seconds() const { return average_; }
 
@@ -220,6 +237,10 @@ class Scheduler {
     TaskAttempt task;
     bool suspect = false;
   };
+  struct Held {
+    TaskAttempt task;
+    Nanos running = 0;
+  };
 
   void on(const event::Begin& e);
   void on(const event::InputsRead& e);
@@ -241,6 +262,7 @@ class Scheduler {
 
   void start_worker(int slot);
   void count_failed_start(int slot, bool starting, bool own);
+  void hand_out(int slot, TaskAttempt task);
   void feed(int slot);
   bool feed_suspect(int slot);
   void put_back(TaskAttempt task, bool suspect);
@@ -252,8 +274,16 @@ class Scheduler {
   void steal();
   void take_back(int slot);
   void pop_current(Worker* worker);
-  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone = false);
+  [[nodiscard]] int retries_after(Cause cause, bool died) const;
+  void settle_failure(int slot, TaskAttempt task, Cause cause, Nanos running, bool alone = false, bool died = false);
   void end_task(int slot, TaskAttempt task, TaskStatus status, Cause cause, Nanos running, bool alone = false);
+  [[nodiscard]] bool is_going() const { return stopping_ == Cause::kNone && !start_failed_; }
+  [[nodiscard]] bool may_run_again(TaskAttempt task) const;
+  void end_held();
+  void restart_group(int slot, TaskAttempt task, Cause cause, Nanos running);
+  void run_again(int slot, TaskAttempt task, Cause cause, Nanos running);
+  void regroup();
+  void begin_attempt();
   void stop(Cause cause);
   void kill_at_once(int slot, Cause cause);
   void terminate(int slot, Cause cause);
@@ -276,6 +306,11 @@ class Scheduler {
   std::deque<TaskAttempt> suspects_;       ///< each to be tried alone, before all others
   std::deque<TaskAttempt> outcasts_;       ///< those of them that have ended two workers or more: after all others
   std::multimap<Nanos, Waiting> delayed_;  ///< retries with a delay, by the time when it is over
+  int attempt_ = 1;                        ///< of ranks: the one that runs or comes next
+  std::map<int, Held> held_;               ///< by slot: ranks that ended well
+  bool regrouping_ = false;                ///< a rank failed, and all start again
+  std::map<int, TaskId> again_;            ///< by slot: ranks that wait for the others to end
+  std::optional<Nanos> next_attempt_at_;   ///< all have ended: when they start again
   Cause stopping_ = Cause::kNone;
   Nanos stop_deadline_ = 0;
   int interrupts_ = 0, start_deaths_ = 0, busy_ = 0, alive_ = 0;

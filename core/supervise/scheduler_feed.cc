@@ -42,7 +42,7 @@ TaskAttempt Scheduler::take_next() {
     return task;
   }
   auto& [next, end] = fresh_.front();
-  const TaskAttempt task{next++, 1};
+  const TaskAttempt task{next++, attempt_};
   if (next == end) fresh_.pop_front();
   --fresh_count_;
   return task;
@@ -55,20 +55,27 @@ bool Scheduler::feed_suspect(int slot) {
   if (policy_.tasks_per_worker && worker.handed >= *policy_.tasks_per_worker) return false;
   auto& waiting = suspects_.empty() && !ready_to_assign() ? outcasts_ : suspects_;
   if (waiting.empty()) return false;
-  worker.in_flight.push_back(waiting.front());
-  waiting.pop_front();
   worker.alone = true;
+  hand_out(slot, waiting.front());
+  waiting.pop_front();
+  return true;
+}
+
+// To a worker that has nothing.
+void Scheduler::hand_out(int slot, TaskAttempt task) {
+  Worker& worker = at(slot);
+  worker.in_flight.push_back(task);
   worker.task_started = now_;
   ++worker.handed;
   ++busy_;
-  emit(action::Assign{slot, {worker.in_flight.front()}});
-  return true;
+  emit(action::Assign{slot, {task}});
 }
 
 void Scheduler::feed(int slot) {
   Worker& worker = at(slot);
   if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || worker.alone) return;
-  if (worker.asked_back) return;  // the answer counts from the end of its queue
+  if (policy_.ranks && (regrouping_ || worker.used)) return;  // a slot is one rank
+  if (worker.asked_back) return;                              // the answer counts from the end of its queue
   if (feed_suspect(slot) || !ready_to_assign()) return;
   // While a suspect waits for a worker to become idle, none gets more than it has.
   if (!suspects_.empty() && !worker.in_flight.empty()) return;

@@ -248,7 +248,7 @@ def test_debug_events(run_job: RunCommand, option: str) -> None:
     """A log of the scheduler's events and actions, written only on request."""
     run = run_job(SPEC, option, "events", scripts={"job.py": SCRIPT}).check()
     lines = (run.run_dir / "events.log").read_text().splitlines()
-    assert lines[0] == "mprun-events 2"
+    assert lines[0] == "mprun-events 3"
     assert lines[1].startswith("policy workers=")
     times = [int(line.split()[0]) for line in lines[2:] if line[0] != " "]
     assert times == sorted(times)

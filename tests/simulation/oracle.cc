@@ -60,11 +60,12 @@ bool Oracle::work_left() const {
   return !inputs_ended_ || number(TaskState::kWaiting) + number(TaskState::kDelayed) + number(TaskState::kInFlight) > 0;
 }
 
-bool Oracle::may_retry(Cause cause, int attempt) const {
-  const int retries = cause == Cause::kNone   ? policy_.retries_on_error
+bool Oracle::may_retry(Cause cause, int attempt, bool died) const {
+  const bool by_error = cause == Cause::kNone && !(policy_.ranks && died);
+  const int retries = by_error                ? policy_.retries_on_error
                       : cause == Cause::kHang ? policy_.retries_on_hang
                                               : policy_.retries_on_death;
-  return attempt <= retries && going() && !policy_.ranks;
+  return attempt <= retries && going();
 }
 
 void Oracle::stop(Cause cause, Nanos deadline) {
@@ -118,7 +119,8 @@ void Oracle::before(const event::TaskDone& e) {
   any_done_ = true;
   SlotBook& book = at(e.slot);
   if (book.held.empty()) return;
-  ending_ = Ending{e.slot, book.held.front(), e.failed, cause_of_end(book, e.from_outside, Cause::kNone), e.duration};
+  ending_ = Ending{
+      e.slot, book.held.front(), e.failed, cause_of_end(book, e.from_outside, Cause::kNone), e.duration, false, e.died};
   book.alone = false;
   book.used = true;
   if (book.cause != Cause::kNone && !e.failed) stats_->saw(Seen::kLateResults);
@@ -195,6 +197,7 @@ void Oracle::before(const event::Tick& /*e*/) {
     stats_->saw(Seen::kJobLimits);
   }
   release_delayed();
+  release_group();
 }
 
 void Oracle::took_back(int slot, std::uint32_t count) {
@@ -241,7 +244,8 @@ void Oracle::allow(const action::Assign& a) {
   for (const TaskAttempt& given : a.tasks) {
     TaskBook& known = task(given.task);
     require(known.state == TaskState::kWaiting, "a task is given out that does not wait for that");
-    require(given.attempt == known.attempt, "an attempt has the wrong number");
+    require(given.attempt == (policy_.ranks ? attempt_ : known.attempt), "an attempt has the wrong number");
+    if (policy_.ranks) allow_seat(a.slot, given);
     require(!(*ended_earlier_)[given.task], "a task that ended in an earlier session is run again");
     allow_trust(book, known);
     if (!known.handed_out) {
@@ -310,7 +314,7 @@ void Oracle::allow_term(const SlotBook& book, const action::Signal& a) {
   } else if (a.cause == Cause::kErrorStop) {
     due = start_failed_ || (stop_ == Cause::kErrorStop && !book.ready);
   } else if (a.cause == Cause::kRankFailed && policy_.ranks) {
-    due = stop_ == Cause::kRankFailed || stop_ == Cause::kHang;
+    due = stop_ == Cause::kRankFailed || stop_ == Cause::kHang || regrouping_;
   }
   due = due || (bounded() && a.cause == stop_ && (now_ >= stop_deadline_ || !book.ready));
   require(due, "a worker is asked to end without a reason");
@@ -331,6 +335,8 @@ void Oracle::allow_kill(const SlotBook& book, const action::Signal& a) {
 }
 
 void Oracle::allow(const action::EndTask& a) {
+  if (task(a.task.task).state == TaskState::kHeld) return allow_held_to_end(a);
+  require(!regrouping_ || !going(), "a rank ends though all start again");
   if (!ending_) return fail("a task ends that reported no end");
   const Ending ending = *ending_;
   ending_.reset();
@@ -342,7 +348,10 @@ void Oracle::allow(const action::EndTask& a) {
   TaskStatus status = TaskStatus::kOk;
   if (ending.failed) {
     status = stops_by_us(ending.cause) ? TaskStatus::kCancelled : TaskStatus::kFailed;
-    require(status == TaskStatus::kCancelled || !may_retry(ending.cause, a.task.attempt), "a task is not tried again");
+    require(status == TaskStatus::kCancelled || !may_retry(ending.cause, a.task.attempt, ending.died),
+            "a task is not tried again");
+  } else {
+    require(!may_run_again(), "a rank ends though another one may fail");
   }
   require(a.status == status, "a task ends with the wrong status");
   require(a.cause == (ending.failed ? ending.cause : Cause::kNone), "a task ends for the wrong cause");

@@ -15,7 +15,7 @@
 
 namespace mprun::simulation {
 
-enum class TaskState : std::uint8_t { kUnread, kWaiting, kInFlight, kDelayed, kEnded };
+enum class TaskState : std::uint8_t { kUnread, kWaiting, kInFlight, kHeld, kDelayed, kEnded };
 /// By how many workers have died of a task, or with it: after the first death it is tried alone, after the second when
 /// there is nothing else to do.
 enum class Trust : std::uint8_t { kTrusted, kSuspect, kOutcast };
@@ -24,8 +24,10 @@ struct TaskBook {
   TaskState state = TaskState::kUnread;
   Trust trust = Trust::kTrusted;
   bool handed_out = false;
-  int attempt = 1;  ///< the one that runs or comes next
-  Nanos ready = 0;  ///< kDelayed: not before
+  int attempt = 1;    ///< the one that runs or comes next
+  Nanos ready = 0;    ///< kDelayed: not before
+  int slot = -1;      ///< of a rank: where it ran
+  Nanos running = 0;  ///< kHeld: how long it ran
 };
 
 struct SlotBook {
@@ -77,6 +79,7 @@ class Oracle {
     Cause cause = Cause::kNone;  ///< of a signal before, or of a death
     Nanos running = 0;
     bool alone = false;  ///< its worker died and had been given nothing else
+    bool died = false;
   };
 
   void fail(const std::string& text);
@@ -114,7 +117,14 @@ class Oracle {
   void allow_term(const SlotBook& book, const action::Signal& a);
   void allow_kill(const SlotBook& book, const action::Signal& a);
   void allow(const action::EndTask& a);
+  void allow_held_to_end(const action::EndTask& a);
+  void allow(const action::HoldResult& a);
   void allow(const action::RetryTask& a);
+  void allow_group(const action::RetryTask& a);
+  void allow_seat(int slot, TaskAttempt given);
+  void end_attempt();
+  void release_group();
+  void check_group();
 
   void stop(Cause cause, Nanos deadline);
   [[nodiscard]] bool bounded() const { return stop_ != Cause::kNone && stop_ != Cause::kErrorStop; }
@@ -123,7 +133,8 @@ class Oracle {
   [[nodiscard]] std::uint64_t waiting(Trust trust) const { return waiting_[static_cast<std::size_t>(trust)]; }
   [[nodiscard]] Nanos delay_after(int attempt) const;
   [[nodiscard]] bool work_left() const;
-  [[nodiscard]] bool may_retry(Cause cause, int attempt) const;
+  [[nodiscard]] bool may_retry(Cause cause, int attempt, bool died) const;
+  [[nodiscard]] bool may_run_again() const;
   void check_books();
   void check_stop();
   void check_tick();
@@ -136,7 +147,7 @@ class Oracle {
   std::optional<std::string> failure_;
   std::vector<SlotBook> slots_;
   std::vector<TaskBook> tasks_;
-  std::array<std::uint64_t, 5> numbers_{};  ///< of tasks in each state
+  std::array<std::uint64_t, 6> numbers_{};  ///< of tasks in each state
   std::array<std::uint64_t, 3> waiting_{};  ///< kWaiting: by trust
   std::vector<int> failed_starts_;          ///< of each slot: weight of its workers in a row that began no task
   std::multimap<Nanos, TaskId> delays_;
@@ -148,6 +159,9 @@ class Oracle {
   Cause stop_ = Cause::kNone, stop_before_ = Cause::kNone;
   bool start_failed_before_ = false;
   bool rank_failed_ = false;  ///< in this step: all others must be ended at once
+  int attempt_ = 1;           ///< of ranks
+  bool regrouping_ = false;   ///< a rank failed, and all start again
+  std::optional<Nanos> next_attempt_at_;
   int interrupts_ = 0, start_deaths_ = 0, pending_take_backs_ = 0;
   std::optional<Cause> kill_all_;         ///< the current event demands that all be killed at once, for this
   int kill_slot_ = -1;                    ///< or this one,

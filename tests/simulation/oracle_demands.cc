@@ -19,6 +19,7 @@ void Oracle::check(const Event& event, const std::vector<Action>& actions) {
   if (ending_) fail("a task has ended without a result");
   check_books();
   check_stop();
+  check_group();
   if (std::holds_alternative<event::Tick>(event)) check_tick();
 }
 
@@ -47,7 +48,8 @@ void Oracle::check_books() {
   require(scheduler_->busy() == busy, "the number of busy workers is wrong");
   const std::uint64_t ended = counts.done() - policy_.earlier.done();
   const std::uint64_t read = counts.read - policy_.earlier.done();
-  require(read == ended + in_flight + scheduler_->waiting(), "a task is lost or held twice");
+  require(scheduler_->held() == number(TaskState::kHeld), "the number of held results is wrong");
+  require(read == ended + in_flight + scheduler_->waiting() + scheduler_->held(), "a task is lost or held twice");
   const bool settled = pending_take_backs_ == 0;
   require(!settled || scheduler_->waiting() == number(TaskState::kWaiting) + number(TaskState::kDelayed),
           "the scheduler and the shell differ in what waits");
@@ -98,6 +100,7 @@ void Oracle::check_due(const SlotBook& book) {
 
 void Oracle::check_tick() {
   bool idle = false;
+  bool free = false;
   bool stuck = false;
   for (const SlotBook& book : slots_) {
     if (!book.present) {
@@ -106,11 +109,12 @@ void Oracle::check_tick() {
     }
     check_due(book);
     idle = idle || book.idle();
+    free = free || (book.idle() && !(policy_.ranks && (regrouping_ || book.used)));  // a slot is one rank
     stuck = stuck || (book.held.size() > 1 && now_ - book.head_since >= kLongBehindAnother);
   }
   require(!idle || going(), "a worker is kept though the job stops");
   require(!idle || work_left(), "a worker is kept though there is no work");
-  require(!idle || number(TaskState::kWaiting) == 0, "a worker is idle though tasks wait");
+  require(!free || number(TaskState::kWaiting) == 0, "a worker is idle though tasks wait");
   const bool asked = std::find(asked_back_.begin(), asked_back_.end(), true) != asked_back_.end();
   require(!idle || !stuck || asked || policy_.process_per_task, "tasks wait for another though a worker is idle");
 }

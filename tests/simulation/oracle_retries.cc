@@ -56,6 +56,7 @@ void Oracle::count_failed_start(const SlotBook& book, const event::WorkerGone& e
 }
 
 void Oracle::allow(const action::RetryTask& a) {
+  if (policy_.ranks) return allow_group(a);
   if (!ending_) return fail("a task is tried again that reported no end");
   const Ending ending = *ending_;
   ending_.reset();
@@ -63,7 +64,8 @@ void Oracle::allow(const action::RetryTask& a) {
           "another attempt is repeated than the one that failed");
   require(a.running == ending.running, "an attempt's time is wrong");
   require(ending.failed && a.cause == ending.cause, "an attempt is repeated for the wrong cause");
-  require(!stops_by_us(ending.cause) && may_retry(ending.cause, a.task.attempt), "a task is tried too often");
+  require(!stops_by_us(ending.cause) && may_retry(ending.cause, a.task.attempt, ending.died),
+          "a task is tried too often");
   TaskBook& book = task(a.task.task);
   require(book.state == TaskState::kInFlight, "a task is tried again that does not run");
   require(a.alone == ending.alone, "a task is tried again as alone, or not, contrary to the facts");

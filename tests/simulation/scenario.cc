@@ -34,6 +34,8 @@ Scenario make_scenario(Choices* choices) {
   policy.retries_on_error = static_cast<int>(choices->pick(3));
   policy.retries_on_death = static_cast<int>(choices->pick(choices->one_in(3) ? 6 : 3));
   policy.retries_on_hang = static_cast<int>(choices->pick(3));
+  if (policy.ranks && choices->one_in(3))
+    policy.retries_on_error = policy.retries_on_death = policy.retries_on_hang = 0;
   choose_limits(choices, &policy);
   policy.stop_on_error = choices->one_in(8);
   if (choices->one_in(8)) policy.max_failures = 1 + static_cast<int>(choices->pick(4));

@@ -151,7 +151,8 @@ void Session::deliver(int slot, Message message) {
   } else if (!oracle_.slot(slot).held.empty()) {
     const bool failed = message == Message::kFailed;
     const bool signalled = failed && setup_.policy.process_per_task && choices_.one_in(4);
-    post(event::TaskDone{slot, failed, duration(), signalled});
+    const bool died = signalled || (failed && setup_.policy.ranks && choices_.one_in(4));
+    post(event::TaskDone{slot, failed, duration(), signalled, died});
   }
 }
 

@@ -72,6 +72,7 @@ class Session {
   void perform(const action::Retire& wanted);
   void perform(const action::Signal& wanted);
   void perform(const action::EndTask& wanted);
+  void perform(const action::HoldResult& /*wanted*/) {}
   void perform(const action::RetryTask& /*wanted*/) {}
   void deliver(int slot, Message message);
   void deliver_all(int slot);

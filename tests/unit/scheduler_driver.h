@@ -11,6 +11,14 @@ inline Policy workers(int count) {
   return policy;
 }
 
+/// Ranks that start again that often, whatever the cause.
+inline Policy ranks(int count, int restarts) {
+  Policy policy = workers(count);
+  policy.process_per_task = policy.ranks = true;
+  policy.retries_on_error = policy.retries_on_death = policy.retries_on_hang = restarts;
+  return policy;
+}
+
 /// Drives a scheduler by hand and records its actions.
 class Driver {
  public:

@@ -38,7 +38,7 @@ std::vector<Event> every_event() {
   return {event::Begin{},
           event::InputsRead{3, true, 2},
           event::WorkerReady{1},
-          event::TaskDone{1, true, 99},
+          event::TaskDone{1, true, 99, true, true},
           event::WorkerGone{2, true, true},
           event::StartFailed{},
           event::TakenBack{1, 4},
@@ -59,6 +59,7 @@ std::vector<Action> every_action() {
           action::Retire{0},
           action::Signal{1, 15, Cause::kJoinLimit},
           action::EndTask{1, {5, 2}, TaskStatus::kCancelled, Cause::kHang, 12, true},
+          action::HoldResult{1, {5, 1}},
           action::RetryTask{1, {5, 1}, Cause::kDeath, true, 7},
           action::RetryTask{1, {5, 1}, Cause::kMemory}};
 }
@@ -144,7 +145,8 @@ TEST(EventLog, AppendsSessionsToAFile) {
   }
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const std::string session = "mprun-events 2\n" + to_text(Policy{}) + "\n5 Begin\n  StartWorker slot=0\n";
+  const std::string session =
+      std::string(kEventLogHead) + "\n" + to_text(Policy{}) + "\n5 Begin\n  StartWorker slot=0\n";
   EXPECT_EQ(text, session + session);
   EXPECT_EQ(std::remove(path.c_str()), 0);
 }

@@ -387,9 +387,7 @@ TEST(Scheduler, AfterAnErrorStopInterruptsAndTheJobLimitStillBoundWhatRuns) {
 }
 
 TEST(Scheduler, RankFailureEndsTheOthersAtOnce) {
-  Policy policy = workers(3);
-  policy.process_per_task = policy.ranks = true;
-  Driver driver(policy);
+  Driver driver(ranks(3, 0));
   driver.send(event::Begin{});
   driver.send(event::InputsRead{3, true});
   for (int rank = 0; rank < 3; ++rank) {
@@ -404,9 +402,7 @@ TEST(Scheduler, RankFailureEndsTheOthersAtOnce) {
 }
 
 TEST(Scheduler, RankThatHangsEndsTheOthersWhichDidNot) {
-  Policy policy = workers(2);
-  policy.process_per_task = policy.ranks = true;
-  Driver driver(policy);
+  Driver driver(ranks(2, 0));
   driver.send(event::Begin{});
   driver.send(event::InputsRead{2, true});
   for (int rank = 0; rank < 2; ++rank) driver.send(event::WorkerReady{rank});

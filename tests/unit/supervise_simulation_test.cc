@@ -17,8 +17,9 @@ TEST(Simulation, ThousandsOfSchedulesKeepTheRules) {
     const auto failure = run_schedule(&choices, &stats, nullptr);
     ASSERT_FALSE(failure) << *failure << ": mprun_simulation --shrink --one " << seed;
   }
-  for (const Seen kind : {Seen::kCrashes, Seen::kRetriesOfHangs, Seen::kTasksTakenBack, Seen::kSecondInterrupts,
-                          Seen::kFullDisks, Seen::kJoinLimits, Seen::kInputWaits}) {
+  for (const Seen kind :
+       {Seen::kCrashes, Seen::kRetriesOfHangs, Seen::kTasksTakenBack, Seen::kSecondInterrupts, Seen::kFullDisks,
+        Seen::kJoinLimits, Seen::kInputWaits, Seen::kGroupRestarts, Seen::kHeldResults}) {
     EXPECT_GT(stats.of(kind), 0U) << kSeenNames[static_cast<std::size_t>(kind)];
   }
 }
@@ -70,7 +71,7 @@ TEST(Simulation, ReplayTakesALogThatWasTorn) {
 }
 
 TEST(Simulation, ReplayRefusesWhatIsNoLog) {
-  for (const char* text : {"", "x\n", "5 Begin\n", "mprun-events 2\nno policy\n"}) {
+  for (const char* text : {"", "x\n", "5 Begin\n", "mprun-events 3\nno policy\n"}) {
     std::istringstream log(text);
     EXPECT_FALSE(replay(log)) << text;
   }
