@@ -15,6 +15,10 @@ inline std::string log_file(const std::string& run_dir, std::string_view process
   return logs_folder(run_dir).append("/").append(process).append(".").append(stream);
 }
 inline std::string worker_name(int slot) { return "worker-" + std::to_string(slot); }
+/// Where a rank may write why it failed (TORCHELASTIC_ERROR_FILE).
+inline std::string error_file(const std::string& run_dir, int slot) {
+  return log_file(run_dir, worker_name(slot), "error.json");
+}
 inline constexpr std::string_view kHostName = "host";
 
 }  // namespace mprun

@@ -46,6 +46,7 @@ struct TaskRetried {
   std::string_view reason;  ///< one line
   Nanos start = 0;          ///< of that attempt, wall clock
   Nanos duration = 0;
+  bool of_group = false;  ///< a rank, which starts again together with the others: a notice says so, for all of them
 };
 
 struct WorkerStarted {

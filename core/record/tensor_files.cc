@@ -110,7 +110,8 @@ std::optional<std::string> TensorFiles::check(TaskId task, std::string_view inpu
   }
   if (!fault && !in_own_file.empty()) fault = check_own_file(in_own_file);
   pending_->own_file = !in_own_file.empty();
-  if (fault) pending_.reset();
+  if (!fault) claimed_.insert_or_assign(task, std::move(*pending_));
+  pending_.reset();
   return fault;
 }
 
@@ -177,7 +178,7 @@ bool TensorFiles::restore(TaskId task, const Json& tensors) {
   }
   if (holds && !in_own_file.empty()) holds = !check_own_file({in_own_file.begin(), in_own_file.end()});
   pending_->own_file = !in_own_file.empty();
-  if (holds) count_pending();
+  if (holds) count(*pending_);
   ended_ = std::max(ended_, task + 1);
   pending_.reset();
   return holds;
@@ -231,16 +232,16 @@ void TensorFiles::take_folders(std::vector<Fd>* written) {
 }
 
 // Counts as done what the task that has ended well claimed.
-void TensorFiles::count_pending() {
-  for (const auto& [gathered, rows] : pending_->rows) {
+void TensorFiles::count(const Pending& claimed) {
+  for (const auto& [gathered, rows] : claimed.rows) {
     gathered->done.add(rows.first, rows.second);
     bytes_ += (rows.second - rows.first) * gathered->row_bytes;
     gathered->written = true;
   }
-  if (!pending_->own_file) return;
+  if (!claimed.own_file) return;
   ++own_files_;
-  bytes_ += pending_->own_bytes;
-  own_written_.push_back(pending_->task);
+  bytes_ += claimed.own_bytes;
+  own_written_.push_back(claimed.task);
 }
 
 std::optional<std::string> TensorFiles::check_own_file(const std::vector<std::string_view>& names) {
@@ -315,11 +316,12 @@ Result<TensorFiles::Gathered> TensorFiles::read(const std::string& name) {
 }
 
 void TensorFiles::on_event(const JobEvent& event) {
+  if (const auto* retried = std::get_if<TaskRetried>(&event)) claimed_.erase(retried->task);
   const auto* ended = std::get_if<TaskEnded>(&event);
   if (ended == nullptr) return;
   ended_ = std::max(ended_, ended->task + 1);
-  if (pending_ && pending_->task == ended->task && ended->status == TaskStatus::kOk) count_pending();
-  pending_.reset();
+  const auto claimed = claimed_.extract(ended->task);
+  if (claimed && ended->status == TaskStatus::kOk) count(claimed.mapped());
 }
 
 // --- the end of the job ---

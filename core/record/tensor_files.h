@@ -68,7 +68,7 @@ class TensorFiles : public Sink {
     bool written = false;    ///< since take_written()
     bool named = false;      ///< take_written() has seen it
   };
-  /// What the task that has just returned claims.
+  /// What a task that has returned claims.
   struct Pending {
     TaskId task = 0;
     std::vector<std::pair<Gathered*, std::pair<std::uint64_t, std::uint64_t>>> rows;  ///< file and range of rows
@@ -78,7 +78,7 @@ class TensorFiles : public Sink {
 
   [[nodiscard]] std::optional<std::string> check_rows(std::string_view input, const TensorClaim& claim);
   [[nodiscard]] std::optional<std::string> check_file(Gathered* gathered, const TensorClaim& claim);
-  void count_pending();
+  void count(const Pending& claimed);
   [[nodiscard]] std::optional<std::string> check_own_file(const std::vector<std::string_view>& names);
   [[nodiscard]] bool open_folder();
   [[nodiscard]] Result<Fd> open_one(const std::string& file, int access);
@@ -95,7 +95,8 @@ class TensorFiles : public Sink {
   Fd folder_;
   std::optional<std::uint64_t> tasks_, rows_;
   std::map<std::string, Gathered> files_;
-  std::optional<Pending> pending_;
+  std::optional<Pending> pending_;     ///< what is being checked
+  std::map<TaskId, Pending> claimed_;  ///< claims that hold, of tasks that have not ended yet
   std::uint64_t own_files_ = 0, bytes_ = 0;
   std::vector<TaskId> own_written_;  ///< tasks with a file of their own, since take_written()
   std::uint64_t ended_ = 0;          ///< one past the last task that ended

@@ -130,7 +130,7 @@ void TextReport::on_task_ended(const TaskEnded& ended) {
 }
 
 void TextReport::on_task_retried(const TaskRetried& retried) {
-  if (options_.quiet || retries_shown_ > kMostOfAKind) return;
+  if (options_.quiet || retried.of_group || retries_shown_ > kMostOfAKind) return;
   const std::string text = fmt::format("task {} is tried again: {} (worker {}, attempt {})", retried.task,
                                        one_line(retried.reason), retried.worker, retried.attempt);
   limited_line(&retries_shown_, text, "further retries are only counted", Tone::kWarning);

@@ -72,9 +72,10 @@ std::string blame_text(TaskId task, const std::vector<Death>& deaths) {
   return text + ": the task is at fault" + (sent ? ", unless another process sent the signals" : "");
 }
 
-JsonObject task_error(std::string_view type, std::string_view message) {
+JsonObject task_error(std::string_view type, std::string_view message, std::string_view traceback) {
   JsonObject error;
-  error.bytes("type", type).bytes("message", message).json("traceback", "null");
+  error.bytes("type", type).bytes("message", message);
+  traceback.empty() ? error.json("traceback", "null") : error.bytes("traceback", traceback);
   return error;
 }
 

@@ -27,8 +27,8 @@ struct Death {
 /// another process may have sent the signal. Empty where nothing can be said: one death, or never alone.
 [[nodiscard]] std::string blame_text(TaskId task, const std::vector<Death>& deaths);
 
-/// The error of a result line that no worker wrote: type, message, traceback (null). More may follow.
-[[nodiscard]] JsonObject task_error(std::string_view type, std::string_view message);
+/// The error of a result line that no worker wrote: type, message, traceback (null where empty). More may follow.
+[[nodiscard]] JsonObject task_error(std::string_view type, std::string_view message, std::string_view traceback = {});
 /// The same for a cause. Where a worker was lost, with the end of its log.
 [[nodiscard]] std::string cause_json(Cause cause, const std::string& text, const std::string& log);
 

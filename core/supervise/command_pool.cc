@@ -62,14 +62,13 @@ std::vector<std::string> fill_command(const std::vector<std::string>& argv, std:
 }
 
 CommandPool::CommandPool(LaunchPlan plan, std::vector<std::pair<Fd, Fd>> logs, WorkerPoolListener* listener)
-    : plan_(std::move(plan)), listener_(listener), slots_(logs.size()) {
+    : plan_(std::move(plan)), listener_(listener), attempt_(plan_.spec, plan_.run_dir), slots_(logs.size()) {
   const JobSpec& spec = *plan_.spec;
   if (spec.kind == JobKind::kCommand) {
     argv_ = spec.command;
   } else {
     argv_ = {spec.script};
     argv_.insert(argv_.end(), spec.args.begin(), spec.args.end());
-    master_port_ = find_free_port();
   }
   search_path_ = plan_.environment.count("PATH") != 0 ? plan_.environment.at("PATH") : "";
   for (std::size_t i = 0; i < logs.size(); ++i) {
@@ -93,16 +92,16 @@ void CommandPool::signal(int number, int signal_number) {
 void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   const HandedTask& handed = tasks.front();
   Slot& slot = at(number);
-  const bool ranks = plan_.spec->kind == JobKind::kRanks;
+  if (is_rank() && attempt_.begin(handed.task.attempt)) listener_->on_attempt(handed.task.attempt);
   SpawnPlan spawn;
-  spawn.argv = ranks ? argv_ : fill_command(argv_, handed.input, handed.task.task, number);
+  spawn.argv = is_rank() ? argv_ : fill_command(argv_, handed.input, handed.task.task, number);
   const std::string program = spawn.argv[0];
   bool not_executable = false;
   spawn.file = find_program(program, search_path_, plan_.spec->working_directory, &not_executable);
   Environment own = slot_environment(*plan_.spec, number);
   own["MPRUN_TASK"] = std::to_string(handed.task.task);
   own["MPRUN_ATTEMPT"] = std::to_string(handed.task.attempt);
-  if (ranks) own.merge(rank_environment(*plan_.spec, number, master_port_));
+  if (is_rank()) own.merge(attempt_.enter(number));
   spawn.env = flatten(plan_.environment, own);
   spawn.directory = plan_.spec->working_directory;
   spawn.fds = {{null_device(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
@@ -133,13 +132,17 @@ void CommandPool::spawn_failed(int number, const std::string& program, const Spa
 }
 
 // The value of a command, or what its error holds next to type and message: exit code and output.
-std::string CommandPool::describe(const Slot& slot, ProcessEnd end) const {
+std::string CommandPool::describe(int number, ProcessEnd end) const {
+  const Slot& slot = at(number);
   const std::int64_t out_end = size_of(slot.out.get());
   const std::int64_t err_end = size_of(slot.err.get());
   const bool killed = end.signal != 0;
   JsonObject object;
   if (killed || end.exit_code != 0) {
-    object = task_error(killed ? "Signal" : "ExitCode", "the command ended with " + to_string(end));
+    const RankError left = is_rank() ? attempt_.error_of(number).value_or(RankError()) : RankError();
+    const std::string message = "the command ended with " + to_string(end);
+    object = task_error(killed ? "Signal" : "ExitCode", left.message.empty() ? message : message + ": " + left.message,
+                        left.traceback);
   }
   object.value(killed ? "signal" : "exit_code", killed ? end.signal : end.exit_code);
   object.bytes("stdout", read_range(slot.out.get(), slot.out_begin, out_end));
@@ -155,12 +158,12 @@ bool CommandPool::child_gone(pid_t pid, ProcessEnd end) {
   const int number = it->second;
   running_.erase(it);
   Slot& slot = at(number);
+  if (is_rank()) kill_leftovers(slot.process);  // the next attempt shall not meet them
   slot.process = {};
   const bool failed = end.signal != 0 || end.exit_code != 0;
   const Nanos duration = monotonic_now() - slot.began;
-  const bool rank = plan_.spec->kind == JobKind::kRanks;
-  listener_->on_process_ended(number, pid, rank ? "rank" : "command", end, true);
-  listener_->on_result(number, {failed, slot.start, duration, describe(slot, end), end});
+  listener_->on_process_ended(number, pid, is_rank() ? "rank" : "command", end, true);
+  listener_->on_result(number, {failed, slot.start, duration, describe(number, end), end});
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "supervise/rank_attempt.h"
 #include "supervise/worker_pool.h"
 
 namespace mprun {
@@ -36,14 +37,16 @@ class CommandPool : public WorkerPool {
     Nanos start = 0, began = 0;                 ///< wall clock, monotonic
   };
   void spawn_failed(int number, const std::string& program, const SpawnFailure& failure);
-  [[nodiscard]] std::string describe(const Slot& slot, ProcessEnd end) const;
+  [[nodiscard]] std::string describe(int number, ProcessEnd end) const;
+  [[nodiscard]] bool is_rank() const { return plan_.spec->kind == JobKind::kRanks; }
   Slot& at(int slot) { return slots_[static_cast<std::size_t>(slot)]; }
+  [[nodiscard]] const Slot& at(int slot) const { return slots_[static_cast<std::size_t>(slot)]; }
 
   LaunchPlan plan_;
   WorkerPoolListener* listener_;
   std::vector<std::string> argv_;
   std::string search_path_;
-  int master_port_ = 0;
+  RankAttempt attempt_;
   std::vector<Slot> slots_;
   std::unordered_map<pid_t, int> running_;
 };

@@ -13,7 +13,7 @@ namespace mprun {
 RankPool::RankPool(LaunchPlan plan, WorkerPoolListener* listener)
     : plan_(std::move(plan)),
       listener_(listener),
-      master_port_(find_free_port()),
+      attempt_(plan_.spec, plan_.run_dir),
       slots_(static_cast<std::size_t>(plan_.spec->processes)),
       launcher_(make_launcher(plan_, this)),
       connections_(slots_.size()) {}
@@ -56,12 +56,13 @@ void RankPool::assign(int number, const std::vector<HandedTask>& tasks) {
 std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
   const Slot& slot = at(number);
   if (!slot.running) return std::nullopt;
+  if (attempt_.begin(slot.task.attempt)) listener_->on_attempt(slot.task.attempt);
   LaunchRequest request;
   request.slot = number;
   request.environment = slot_environment(*plan_.spec, number);
   request.environment["MPRUN_TASK"] = std::to_string(slot.task.task);
   request.environment["MPRUN_ATTEMPT"] = std::to_string(slot.task.attempt);
-  request.environment.merge(rank_environment(*plan_.spec, number, master_port_));
+  request.environment.merge(attempt_.enter(number));
   WorkerConnection& rank = connection(number);
   // Its end will be reported by its launcher.
   const auto opened = rank.open(plan_, &request, {[] {}, [this, number] { drain(number); }});
@@ -137,9 +138,15 @@ void RankPool::on_process_gone(int number, const ProcessRef& process, ProcessEnd
 
 std::string RankPool::explain_death(int number, ProcessEnd end) const {
   std::string message = "rank " + std::to_string(number) + " ended with " + to_string(end);
-  if (at(number).foreign) message.append(" after it ").append(kWroteNoResult);
+  RankError left;
+  if (at(number).foreign) {
+    message.append(" after it ").append(kWroteNoResult);
+  } else if (const auto found = attempt_.error_of(number)) {
+    left = *found;
+    message.append(": ").append(left.message);
+  }
   const std::string log = log_file(plan_.run_dir, worker_name(number), "err");
-  return task_error(end.signal != 0 ? "Signal" : "ExitCode", message)
+  return task_error(end.signal != 0 ? "Signal" : "ExitCode", message, left.traceback)
       .bytes("log", log_tail(log, connection(number).log_offset()))
       .text();
 }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "supervise/rank_attempt.h"
 #include "supervise/worker_connection.h"
 #include "supervise/worker_pool.h"
 
@@ -58,7 +59,7 @@ class RankPool : public WorkerPool, private LauncherListener {
 
   LaunchPlan plan_;
   WorkerPoolListener* listener_;
-  int master_port_;
+  RankAttempt attempt_;
   std::vector<Slot> slots_;
   std::unique_ptr<Launcher> launcher_;
   std::vector<WorkerConnection> connections_;  ///< by slot

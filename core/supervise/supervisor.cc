@@ -160,9 +160,13 @@ void Supervisor::step(const TimedEvent& event, Ending* ending) {
   if (event_log_) write_down(event);
   for (std::size_t i = 0; i < actions_.size(); ++i) {
     if (const auto* ended = std::get_if<action::EndTask>(&actions_[i])) {
-      end_task(*ended, *ending);
+      auto kept = kept_.extract(ended->slot);
+      end_task(*ended, kept ? kept.mapped().ending : *ending);
     } else if (const auto* again = std::get_if<action::RetryTask>(&actions_[i])) {
-      retry_task(*again, ending);
+      auto kept = kept_.extract(again->slot);
+      retry_task(*again, kept ? &kept.mapped().ending : ending);
+    } else if (const auto* held = std::get_if<action::HoldResult>(&actions_[i])) {
+      hold_result(*held, ending);
     } else {
       std::visit(
           [this](auto& wanted) {
@@ -221,6 +225,13 @@ void Supervisor::on_gone(int slot, const Departure& gone) {
 void Supervisor::on_stage(int slot, std::string_view text) {
   constexpr std::size_t kMostText = 200;
   stages_[slot] = text.substr(0, kMostText);
+}
+
+// What ranks share by name begins anew with each attempt: no lock is held, no barrier half full. What a host made while
+// it loaded the modules of `preload` stays.
+void Supervisor::on_attempt(int attempt) {
+  if (policy_.most_restarts() == 0) return;
+  attempt == 1 ? engine_->keep_objects() : engine_->restore_objects();
 }
 
 void Supervisor::on_ready(int slot) {

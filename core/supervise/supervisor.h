@@ -77,6 +77,13 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
     Departure gone;
   };
 
+  /// What a rank has reported whose result is held.
+  struct Kept {
+    std::string payload, tensors;
+    TaskReport report;
+    Ending ending;
+  };
+
   // What the engine reports.
   void on_signals(const std::vector<signalfd_siginfo>& signals) override;
   void on_signals_lost(const Error& error) override;
@@ -87,6 +94,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void on_process_started(int slot, pid_t pid) override;
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
   void on_stage(int slot, std::string_view text) override;
+  void on_attempt(int attempt) override;
   void on_ready(int slot) override;
   void on_result(int slot, const TaskReport& report) override;
   void on_gone(int slot, const Departure& gone) override;
@@ -103,6 +111,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void perform(action::TakeBack& wanted);
   void perform(action::Retire& wanted);
   void perform(action::Signal& wanted);
+  void hold_result(const action::HoldResult& wanted, Ending* ending);
   void end_task(const action::EndTask& wanted, const Ending& ending);
   void retry_task(const action::RetryTask& wanted, Ending* ending);
 
@@ -126,7 +135,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   [[nodiscard]] PhaseFacts phase_facts() const;
   [[nodiscard]] bool reads_stdin() const;
   void publish(const JobEvent& event);
-  void blame_rank(const TaskEnded& ended);
+  void blame_rank(int rank, std::string_view error);
+  void announce_restart(const action::RetryTask& wanted, std::string_view reason, const TaskReport* report);
   void notice(Notice::Kind kind, std::string_view text);
   [[nodiscard]] InputSource::Pull pull_input(std::string* text);
   void read_shared(std::uint64_t count);
@@ -145,6 +155,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   std::vector<Action> actions_;
   TaskInputs inputs_;
   TaskId next_input_ = 0;                        ///< the task whose input is read next
+  std::map<int, Kept> kept_;                     ///< by slot
+  int announced_ = 0;                            ///< the last attempt of ranks whose failure was reported
   std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, caused by tasks that have not ended
   std::string start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes

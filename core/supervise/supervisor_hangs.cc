@@ -19,7 +19,7 @@ void Supervisor::look_for_hangs() {
 // be taken back from others.
 bool Supervisor::may_start_another() const {
   if (slots_.size() >= static_cast<std::size_t>(inputs_.slots())) return false;
-  std::uint64_t handed_out = 0;
+  std::uint64_t handed_out = scheduler_->held();
   for (int slot = 0; slot < inputs_.slots(); ++slot) handed_out += scheduler_->in_flight(slot);
   return !inputs_ended_ || scheduler_->counts().read > scheduler_->counts().done() + handed_out;
 }
@@ -44,7 +44,8 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
     if (stuck == finding.stuck.end()) continue;
     hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
     stuck_slots.push_back(slot);
-    if (policy_.ranks) notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung; the others are ended");
+    if (policy_.ranks)
+      notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung: it is ended, and the others with it");
   }
   if (wanted == OnHang::kKill) {
     const bool of_host =

@@ -7,6 +7,22 @@
 #include "supervise/cause_text.h"
 
 namespace mprun {
+namespace {
+
+// The traceback of an error, or the end of the log, from the next line on; empty if there is neither.
+std::string last_words(std::string_view error_json) {
+  const Json error = parse_json(error_json);
+  if (!error.is_object()) return "";
+  for (const char* key : {"traceback", "log", "stderr"}) {
+    if (!error.contains(key) || !error[key].is_string()) continue;
+    std::string text = error[key].get<std::string>();
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    if (!text.empty()) return "\n" + text;
+  }
+  return "";
+}
+
+}  // namespace
 
 InputSource::Pull Supervisor::pull_input(std::string* text) {
   if (setup_.first_input.empty()) return setup_.inputs->pull(text);
@@ -96,7 +112,8 @@ void Supervisor::on_result(int slot, const TaskReport& report) {
     accepted.failed = true;
     accepted.payload = reason;
   }
-  const event::TaskDone done{slot, accepted.failed, report.duration, may_be_from_outside(report.end)};
+  const event::TaskDone done{slot, accepted.failed, report.duration, may_be_from_outside(report.end),
+                             report.end.signal != 0};
   post(done, {std::move(*task), &accepted, {}});
 }
 
@@ -154,23 +171,39 @@ void Supervisor::end_task(const action::EndTask& wanted, const Ending& ending) {
     error = cause_json(wanted.cause, text, ending.gone.log);
     ended.result = error;
   }
-  if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) blame_rank(ended);
+  if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) {
+    blame_rank(wanted.slot, ended.result);
+  }
   if (!deaths_.empty()) deaths_.erase(wanted.task.task);
   publish(ended);
 }
 
+void Supervisor::hold_result(const action::HoldResult& wanted, Ending* ending) {
+  Kept& kept = kept_[wanted.slot];
+  kept.payload = ending->report->payload;
+  kept.tensors = ending->report->tensors;
+  kept.report = *ending->report;
+  kept.report.payload = kept.payload;
+  kept.report.tensors = kept.tensors;
+  kept.ending = {std::move(ending->task), &kept.report, {}};
+}
+
 // The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
-void Supervisor::blame_rank(const TaskEnded& ended) {
-  const Json error = parse_json(ended.result);
-  if (!error.is_object()) return;
-  std::string text = "rank " + std::to_string(ended.worker) + " failed; the others are ended";
-  for (const char* key : {"traceback", "log", "stderr"}) {
-    if (!error.contains(key) || !error[key].is_string() || error[key].get_ref<const std::string&>().empty()) continue;
-    text += "\n" + error[key].get<std::string>();
-    break;
-  }
-  while (text.back() == '\n') text.pop_back();
-  notice(Notice::Kind::kError, text);
+void Supervisor::blame_rank(int rank, std::string_view error) {
+  const std::string words = last_words(error);
+  notice(Notice::Kind::kError, "rank " + std::to_string(rank) + " failed; the others are ended" + words);
+}
+
+// Once for each attempt: what follows from the first failure says nothing new.
+void Supervisor::announce_restart(const action::RetryTask& wanted, std::string_view reason, const TaskReport* report) {
+  if (std::exchange(announced_, wanted.task.attempt) == wanted.task.attempt) return;
+  std::string text = "rank " + std::to_string(wanted.slot) + " failed (";
+  text.append(reason).append("): ");
+  text +=
+      policy_.workers == 1 ? "it starts again, " : "all " + std::to_string(policy_.workers) + " ranks start again, ";
+  text += std::to_string(wanted.task.attempt) + " of " + std::to_string(policy_.most_restarts());
+  if (wanted.cause == Cause::kNone && report != nullptr) text += last_words(report->payload);
+  notice(Notice::Kind::kWarning, text);
 }
 
 void Supervisor::retry_task(const action::RetryTask& wanted, Ending* ending) {
@@ -184,7 +217,9 @@ void Supervisor::retry_task(const action::RetryTask& wanted, Ending* ending) {
     deaths_[wanted.task.task].push_back({ending->gone.pid, ending->gone.end, wanted.alone});
   }
   const Nanos start = report != nullptr ? report->start : wall_now() - wanted.running;
-  publish(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running});
+  if (policy_.ranks) announce_restart(wanted, reason, report);
+  publish(
+      TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, reason, start, wanted.running, policy_.ranks});
   inputs_.put_back({wanted.task, std::move(ending->task.input)});
 }
 

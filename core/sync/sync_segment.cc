@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstddef>
+#include <cstring>
 
 namespace mprun {
 namespace {
@@ -146,6 +147,20 @@ std::vector<SyncLoss> SyncSegment::on_death() {
     lost.push_back({named.name, is_left ? holder : dead});
   }
   return lost;
+}
+
+void SyncSegment::remember() {
+  const auto* begin = static_cast<const char*>(memory_.data());
+  remembered_.assign(begin, begin + std::min(load(&memory()->end), size_));
+}
+
+void SyncSegment::restore() {
+  if (remembered_.empty()) return;
+  const std::uint64_t used = std::min(load(&memory()->end), size_);
+  auto* begin = static_cast<char*>(memory_.data());
+  if (used > remembered_.size()) std::memset(begin + remembered_.size(), 0, used - remembered_.size());
+  std::copy(remembered_.begin(), remembered_.end(), begin);
+  reported_.clear();
 }
 
 std::optional<SyncWord> SyncSegment::find_word(std::uint64_t offset) const {

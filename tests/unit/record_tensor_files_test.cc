@@ -183,6 +183,19 @@ TEST_F(RecordTensorFilesTest, RowsCountWhenTheirTaskEndedWellAndAllOthersAreZero
                                               "shape": [5, 2], "rows_done": 3, "rows_missing": 2}])"));
 }
 
+// Of ranks that start again: what was held counts when it ends well, and not if it is given up.
+TEST_F(RecordTensorFilesTest, ClaimsOfSeveralTasksWaitForTheirEnds) {
+  put("result.npy", floats("5, 2") + std::string(40, 'x'));
+  TensorFiles files = five_tasks();
+  for (const TaskId task : {0U, 1U, 2U}) ASSERT_EQ(files.check(task, "0", rows(task, task + 1)), std::nullopt);
+  files.on_event(TaskRetried{1, 1, 1, "another rank failed"});
+  for (const TaskId task : {2U, 1U, 0U}) end(&files, task);  // task 1 claims nothing the second time
+  EXPECT_TRUE(files.finish().empty());
+  const std::string row(8, 'x');
+  const std::string none(8, '\0');
+  EXPECT_EQ(get("result.npy"), floats("5, 2") + row + none + row + none + none);
+}
+
 TEST_F(RecordTensorFilesTest, AnUnknownNumberOfRowsIsWrittenInTheEnd) {
   put("result.npy", floats("0, 2") + std::string(32, 'x') + "what a task without a result wrote");
   TensorFiles files(folder_.string(), std::nullopt, std::nullopt);

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -195,6 +196,24 @@ TEST_F(SyncSegmentTest, BelievesNothing) {
   }
   EXPECT_TRUE(segment_->on_death().empty());
   for (const std::uint64_t offset : places) EXPECT_FALSE(segment_->find_word(offset));
+}
+
+TEST_F(SyncSegmentTest, BecomesAgainWhatItWas) {
+  mprun_sync* memory = segment_->memory();
+  lock("before");
+  const std::vector<char> begin(static_cast<char*>(place(0)), static_cast<char*>(place(memory->end)));
+  segment_->remember();
+  die_with(static_cast<mprun_sync_lock*>(place(memory->names[0].body)), 4711);
+  die_with(lock("since"), 4712);
+  EXPECT_EQ(segment_->on_death().size(), 2U);
+  const std::uint64_t end = memory->end;
+  segment_->restore();
+  EXPECT_EQ(std::memcmp(place(0), begin.data(), begin.size()), 0);
+  EXPECT_EQ(std::count(static_cast<char*>(place(begin.size())), static_cast<char*>(place(end)), '\0'),
+            static_cast<std::ptrdiff_t>(end - begin.size()));
+  EXPECT_TRUE(segment_->on_death().empty());
+  die_with(lock("since"), 4713);
+  EXPECT_EQ(segment_->on_death().size(), 1U) << "it is another lock than the one of before";
 }
 
 TEST_F(SyncSegmentTest, LivesThroughNoise) {

@@ -263,6 +263,7 @@ class Node {
     has_results_ = true;
     if (++unsynced_ >= ResultsWriter::kMostUnsynced) sync();
   }
+  void perform(const action::HoldResult& /*wanted*/) {}  // of ranks only
   void perform(const action::RetryTask& wanted) {
     records_.report(TaskRetried{wanted.task.task, wanted.task.attempt, wanted.slot, "ValueError: out of luck",
                                 wall() - wanted.running, wanted.running});
