@@ -39,7 +39,7 @@ constexpr std::array kFields = {
     Row{"/shard", (kJob & ~kSubmitPlace) | kKindPlaces},
     Row{"/balance", kJob | kTasks},
     Row{"/seed", kJob | kDoctorScriptPlace | kKindPlaces},
-    Row{"/retries", kJob | kTasks, true},
+    Row{"/retries", kJob | kKindPlaces},
     Row{"/limits/join_seconds", kJob | kPython, true},
     Row{"/limits/heartbeat_seconds", kJob | kTasks, true},
     Row{"/limits/tasks_per_worker", kJob | kFunctionPlace, true},

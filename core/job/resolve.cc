@@ -16,6 +16,7 @@ namespace mprun {
 namespace {
 
 using job::Layers;
+using job::read_seconds;
 using job::Resolving;
 
 std::string text_at(const Layers& layers, const std::string& pointer) {
@@ -43,17 +44,6 @@ Result<void> refuse_nul(const Layers& layers, const Json& value, const Json::jso
     }
   }
   return {};
-}
-
-Result<double> read_seconds(const Layers& layers, const std::string& pointer, bool zero_allowed) {
-  constexpr double kMost = 1e9;
-  const Json& value = *layers.find(pointer);
-  const double seconds = duration_seconds(value).value_or(-1);
-  if (seconds > kMost || seconds < 0 || (seconds == 0 && !zero_allowed)) {
-    return layers.error(pointer, "found " + preview(value) + ", allowed: a time " +
-                                     (zero_allowed ? "from 0" : "above 0") + " to 1000000000 seconds");
-  }
-  return seconds;
 }
 
 Result<void> resolve_limits(const Layers& layers, Limits* limits) {
@@ -110,27 +100,6 @@ Result<void> resolve_watch(const Layers& layers, const std::string& current_dire
   if (is_directory(watch->hang_report)) {
     return layers.error("/watch/hang_report", "is a directory: " + watch->hang_report);
   }
-  return {};
-}
-
-Result<void> resolve_retries(const Layers& layers, RetryPolicy* retries) {
-  if (layers.find("/retries") == nullptr) return {};
-  retries->on_error = layers.find("/retries/on_error")->get<int>();
-  retries->on_death = layers.find("/retries/on_death")->get<int>();
-  retries->on_hang = layers.find("/retries/on_hang")->get<int>();
-  Result<double> delay = read_seconds(layers, "/retries/delay", true);
-  if (!delay) return std::move(delay).error();
-  retries->delay = *delay;
-  retries->backoff = layers.find("/retries/backoff")->get<double>();
-  if (layers.find("/retries/max_delay") == nullptr) return {};
-  Result<double> most = read_seconds(layers, "/retries/max_delay", true);
-  if (!most) return std::move(most).error();
-  if (*most < *delay) {
-    return layers.error("/retries/max_delay", "found " + preview(*layers.find("/retries/max_delay")) +
-                                                  ", which is less than \"delay\", " +
-                                                  preview(*layers.find("/retries/delay")));
-  }
-  retries->max_delay = *most;
   return {};
 }
 
@@ -279,7 +248,9 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   const auto add_value = [&](const std::string& field, const std::string& pointer) {
     const Json* value = layers.find(pointer);
     if (value == nullptr || value->is_null()) return;
-    add(field, value->is_string() ? value->get<std::string>() : preview(*value), layers.origin(pointer));
+    const bool of_ranks = spec.kind == JobKind::kRanks && field.rfind("retries.", 0) == 0;
+    add(field, value->is_string() ? value->get<std::string>() : preview(*value),
+        layers.origin(pointer, of_ranks ? "the default for ranks" : "the default"));
   };
   const auto automatic = [&](const std::string& pointer, bool is_automatic, const std::string& how) {
     return layers.is_set(pointer) ? layers.origin(pointer) + (is_automatic ? ": auto, " + how : "")
@@ -338,7 +309,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_shared(job); !done) return std::move(done).error();
-  if (Result<void> done = resolve_retries(*layers, &resolved.spec.retries); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_retries(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_limits(*layers, &resolved.spec.limits); !done) return std::move(done).error();
   if (Result<void> done = resolve_memory_limit(job); !done) return std::move(done).error();
   const std::string& here = around.current_directory;
@@ -349,6 +320,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = job::resolve_python(job); !done) return std::move(done).error();
   resolved.spec.name = job_name(documents, resolved.spec);
   if (Result<void> done = job::resolve_shard(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_restarts(job); !done) return std::move(done).error();
   resolved.decisions = decisions_of(job);
   Json merged = layers->take_value();
   resolved.merged = Json::object();

@@ -30,6 +30,9 @@ struct Resolving {
 /// `path` made absolute below `base`; symbolic links and ".." stay as they are.
 [[nodiscard]] std::string absolute_path(const std::string& base, const std::string& path);
 
+/// The seconds at a pointer, a number or a text such as "90s".
+[[nodiscard]] Result<double> read_seconds(const Layers& layers, const std::string& pointer, bool zero_allowed);
+
 /// A pattern that matches only `path`.
 [[nodiscard]] std::string escape_pattern(const std::string& path);
 
@@ -39,6 +42,10 @@ struct Resolving {
 
 /// script, function, command and related fields; drops fields of lower layers that do not fit the kind of job.
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
+/// retries. For ranks only what a document sets counts, as for torchrun: without it they do not start again.
+[[nodiscard]] Result<void> resolve_retries(Resolving& job);
+/// Ranks of several shards do not start again. Needs retries and shard.
+[[nodiscard]] Result<void> resolve_restarts(Resolving& job);
 /// inputs: exactly one kind, absolute paths.
 [[nodiscard]] Result<void> resolve_inputs(Resolving& job);
 /// inputs of the kind "npy" or "safetensors": the named arrays, from the headers of their files; and `call`.

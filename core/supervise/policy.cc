@@ -14,7 +14,6 @@ Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total) {
   policy.retries_on_error = spec.retries.on_error;
   policy.retries_on_death = spec.retries.on_death;
   policy.retries_on_hang = spec.retries.on_hang;
-  if (policy.ranks) policy.retries_on_error = policy.retries_on_death = policy.retries_on_hang = 0;
   policy.retry_delay = from_seconds(spec.retries.delay);
   policy.retry_backoff = spec.retries.backoff;
   policy.retry_max_delay = nanos(spec.retries.max_delay);

@@ -51,3 +51,22 @@ def test_replay_of_commands(run_job: RunCommand) -> None:
     run = run_job(spec, "-d", "events").check(1)
     replayed = replay(run.run_dir / "events.log")
     assert replayed.returncode == 0, replayed
+
+
+RANKS = """
+import os
+import time
+
+if os.environ["RANK"] == "0":
+    raise SystemExit(os.environ["MPRUN_ATTEMPT"] == "1")
+if os.environ["MPRUN_ATTEMPT"] == "1":
+    time.sleep(60)
+"""
+
+
+def test_replay_of_ranks_that_start_again(run_job: RunCommand) -> None:
+    run = run_job({"script": "ranks.py", "processes": 2, "retries": 1}, "-d", "events", scripts={"ranks.py": RANKS})
+    log = run.check().run_dir / "events.log"
+    replayed = replay(log)
+    assert replayed.returncode == 0, replayed
+    assert log.read_text().count("RetryTask") == 2

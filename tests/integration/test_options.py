@@ -368,7 +368,7 @@ REFUSED = ("--python", "--balance", "--set args")
 
 # Option, jobs that it affects, jobs that it does not affect, what is reported for the latter.
 KINDS: list[tuple[list[str], list[dict[str, Any]], list[dict[str, Any]], str]] = [
-    (["--retries", "0"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function or a command"),
+    (["--retries", "0"], [FUNCTION, COMMAND, RANKS, PROGRAM], [], ""),
     (["--on-error", "stop"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function or a command"),
     (["--balance", "static"], [FUNCTION, COMMAND], [RANKS, PROGRAM], "a function or a command"),
     (["--chunk-size", "2"], [FUNCTION], [COMMAND, RANKS, PROGRAM], "a function"),
@@ -451,20 +451,20 @@ def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
 
 def test_fields_of_a_spec_without_an_effect(run_job: RunCommand) -> None:
     """With file, line and pointer, as every message about a spec."""
-    spec = {**RANKS, "retries": {"on_hang": 2}}
+    spec = {**RANKS, "max_failures": 2}
     run = run_job(spec, scripts=SCRIPTS).check()
-    message = r"warning: \S*job\.json:\d+: /retries: is only valid with a function or a command; .*; it is left out"
+    message = r"warning: \S*job\.json:\d+: /max_failures: is only valid with a function or a command; .*; it is left out"
     assert re.search(message, run.stderr), run
 
 
 def test_a_configuration_serves_all_kinds_of_jobs(run_job: RunCommand, tmp_path: Path) -> None:
     """Fields without an effect on this job are left out, without a message."""
-    fields = {"retries": 2, "chunk_size": 3, "start_method": "spawn", "balance": "dynamic"}
+    fields = {"on_error": "continue", "chunk_size": 3, "start_method": "spawn", "balance": "dynamic"}
     write_config(tmp_path / "home/.config", {**fields, "limits": {"tasks_per_worker": 1}})
     for spec in (RANKS, PROGRAM, COMMAND):
         run = start(run_job, tmp_path, spec, "--explain").check()
         used = resolved(run)
-        assert ("retries" in used, "balance" in used) == ("command" in spec,) * 2
+        assert ("on_error" in used, "balance" in used) == ("command" in spec,) * 2
         assert "start_method" in used if spec is RANKS else "start_method" not in used
         assert "chunk_size" not in used and "tasks_per_worker" not in used["limits"]
         assert "chunk_size" not in run.stderr and "tasks_per_worker" not in run.stderr
@@ -474,11 +474,11 @@ def test_a_record_of_an_earlier_mprun_is_resumed(run_job: RunCommand, run_mprun:
     """Its job.json has fields that were accepted then."""
     run = run_job({**RANKS}, scripts=SCRIPTS).check()
     record = run.run_dir / "job.json"
-    fields = {**json.loads(record.read_text()), "retries": {"on_error": 1}, "on_error": "continue"}
+    fields = {**json.loads(record.read_text()), "max_failures": 1, "on_error": "continue"}
     record.write_text(json.dumps(fields))
     run_mprun("resume", run.run_dir).check()
-    warned = run_mprun("resume", "--retries", "1", run.run_dir).check()
-    assert "/retries: is only valid with" in warned.stderr
+    warned = run_mprun("resume", "--on-error", "continue", run.run_dir).check()
+    assert "/on_error: is only valid with" in warned.stderr
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ TEST(OptionPlaces, NamesThem) {
             "is only valid with a job, `mprun -- COMMAND`, `mprun doctor SCRIPT.py` or `mprun doctor -- COMMAND`");
   EXPECT_EQ(words("/order"), "is only valid with a job");
   EXPECT_EQ(words("/shard"), "is only valid with `mprun run`, `mprun check` or `mprun resume`");
-  EXPECT_EQ(only_valid_with(places_of("/retries") & kKindPlaces), "is only valid with a function or a command");
+  EXPECT_EQ(only_valid_with(places_of("/on_error") & kKindPlaces), "is only valid with a function or a command");
   EXPECT_EQ(only_valid_with(places_of("/args") & kKindPlaces), "is only valid with a script");
 }
 

@@ -130,6 +130,37 @@ TEST_F(JobResolve, DelaysThatGrow) {
   EXPECT_THAT(refusal(with("\"retries\": {\"backoff\": 0.5}")), HasSubstr("/retries/backoff: found 0.5, allowed"));
 }
 
+// As for torchrun, whose --max-restarts is 0 by default: only what is asked for counts.
+TEST_F(JobResolve, RanksStartAgainOnlyIfAsked) {
+  const auto counts = [this](const std::string& fields) {
+    const RetryPolicy retries = good("{\"script\": \"train.py\"" + fields + "}").spec.retries;
+    return std::array{retries.on_error, retries.on_death, retries.on_hang};
+  };
+  EXPECT_THAT(counts(""), ElementsAre(0, 0, 0));
+  EXPECT_THAT(counts(R"(, "retries": 2)"), ElementsAre(2, 2, 2));
+  EXPECT_THAT(counts(R"(, "retries": {"on_hang": 1})"), ElementsAre(0, 0, 1));
+  EXPECT_THAT(counts(R"(, "retries": {"delay": 1})"), ElementsAre(0, 0, 0));
+  const Resolved plain = good(R"({"script": "train.py"})");
+  EXPECT_EQ(plain.merged.at("retries").at("on_death"), 0) << "a resumed run decides alike";
+  const auto shown = std::find_if(plain.decisions.begin(), plain.decisions.end(),
+                                  [](const Decision& decision) { return decision.field == "retries.on_death"; });
+  ASSERT_NE(shown, plain.decisions.end());
+  EXPECT_EQ(shown->value + " " + shown->reason, "0 the default for ranks");
+}
+
+TEST_F(JobResolve, RanksOfSeveralShardsDoNotStartAgain) {
+  const std::string job = R"({"script": "train.py", "shard": "1/2", "processes": 2, "output": {"dir": "out"}, )";
+  EXPECT_THAT(refusal(job + "\n\"retries\": {\"on_death\": 1}}"),
+              AllOf(StartsWith("job.json:2: /retries/on_death: ranks on several nodes"), HasSubstr("--resume")));
+  EXPECT_EQ(good(job + R"("retries": 0})").spec.retries.most(), 0);
+  Document config = file(R"({"retries": 3})");
+  config.lenient = true;
+  const auto resolved = resolve_all({config, file(job + R"("seed": 1})")});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  EXPECT_EQ(resolved->spec.retries.most(), 0);
+  EXPECT_EQ(resolved->merged.at("retries").at("on_error"), 0);
+}
+
 TEST_F(JobResolve, SizesOfMemory) {
   const auto limit = [this](const std::string& size) {
     return good(with("\"limits\": {\"memory_per_worker\": " + size + "}")).spec.limits.memory_per_worker;
@@ -357,7 +388,7 @@ TEST_F(JobResolve, ChecksWhatFitsTheKindOfJob) {
 
 // Fields by the kinds of jobs on which they have an effect, some with the value they have anyway. Those that only
 // say how to run tasks,
-const std::vector<std::string> kHowOfTasks = {R"("retries": 0)", R"("on_error": "continue")", R"("max_failures": 1)",
+const std::vector<std::string> kHowOfTasks = {R"("on_error": "continue")", R"("max_failures": 1)",
                                               R"("limits": {"heartbeat_seconds": 1})"};
 const std::vector<std::string> kHowOfPython = {R"("start_method": "fork")", R"("limits": {"join_seconds": 30})",
                                                R"("output": {"pad": {"x": [3]}})", R"("output": {"tensors": "npy"})"};
@@ -411,9 +442,10 @@ TEST_F(JobResolve, WarnsOfFieldsThatOnlySayHowAndHaveNoEffect) {
       }
     }
   }
-  EXPECT_THAT(good("{\"script\": \"train.py\",\n\"retries\": 0}").warnings,
-              ElementsAre("job.json:2: /retries: is only valid with a function or a command; this script is without a "
-                          "function: every process runs it once (ranks); it is left out"));
+  EXPECT_THAT(
+      good("{\"script\": \"train.py\",\n\"max_failures\": 1}").warnings,
+      ElementsAre("job.json:2: /max_failures: is only valid with a function or a command; this script is without a "
+                  "function: every process runs it once (ranks); it is left out"));
 }
 
 TEST_F(JobResolve, TakesAllFieldsForFunctions) {
@@ -425,21 +457,21 @@ TEST_F(JobResolve, TakesAllFieldsForFunctions) {
 
 // The configuration serves jobs of all kinds, and any mprun may have made a record.
 TEST_F(JobResolve, LeavesOutLenientFieldsWithoutAnEffect) {
-  Document config = file(R"({"retries": 3, "setup": "s", "limits": {"tasks_per_worker": 1, "job_seconds": 9}})");
+  Document config = file(R"({"max_failures": 3, "setup": "s", "limits": {"tasks_per_worker": 1, "job_seconds": 9}})");
   config.lenient = true;
   const auto ranks = resolve_all({config, file("{" + kScriptRanksJob + "}")});
   ASSERT_TRUE(ranks) << ranks.error().message;
-  EXPECT_FALSE(ranks->merged.contains("retries"));
+  EXPECT_FALSE(ranks->merged.contains("max_failures"));
   EXPECT_FALSE(ranks->merged.contains("setup"));
   EXPECT_EQ(ranks->merged.at("limits").value("job_seconds", 0), 9);
   EXPECT_FALSE(ranks->merged.at("limits").contains("tasks_per_worker"));
-  for (const Decision& decision : ranks->decisions) EXPECT_THAT(decision.field, Not(StartsWith("retries")));
-  Document record = file("{" + kScriptRanksJob + R"(, "retries": 3})");
+  for (const Decision& decision : ranks->decisions) EXPECT_THAT(decision.field, Not(StartsWith("max_failures")));
+  Document record = file("{" + kScriptRanksJob + R"(, "max_failures": 3})");
   record.lenient = true;
-  const auto silent = resolve_all({record}), warned = resolve_all({record, command_line(R"({"retries": 2})")});
+  const auto silent = resolve_all({record}), warned = resolve_all({record, command_line(R"({"max_failures": 2})")});
   ASSERT_TRUE(silent && warned);
   EXPECT_THAT(silent->warnings, testing::IsEmpty());
-  EXPECT_THAT(warned->warnings, ElementsAre(HasSubstr("/retries: is only valid with a function or a command")));
+  EXPECT_THAT(warned->warnings, ElementsAre(HasSubstr("/max_failures: is only valid with a function or a command")));
   EXPECT_FALSE(resolve_all({record, command_line(R"({"setup": "s"})")}));
 }
 
