@@ -32,7 +32,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--metrics", "/output/metrics", "FILE", "write figures of the running job here, as OpenMetrics"},
     FieldOption{"--chunk-size", "/chunk_size", "N|auto", "tasks handed out at once"},
     FieldOption{"--order", "/order", "input|completion", "order of the results"},
-    FieldOption{"--retries", "/retries", "N", "further attempts of a task that failed"},
+    FieldOption{"--retries", "/retries", "N", "further attempts of a task that failed, or of all ranks"},
     FieldOption{"--task-timeout", "/limits/task_seconds", "S", "seconds a task may take"},
     FieldOption{"--job-timeout", "/limits/job_seconds", "S", "seconds the job may take"},
     FieldOption{"--join-timeout", "/limits/join_seconds", "S", "seconds a finished worker may take to exit"},

@@ -30,8 +30,9 @@ Result<void> resolve_retries(Resolving& job) {
     if (job.spec.kind != JobKind::kRanks) continue;
     if (!layers.is_set(pointer)) layers.put(pointer, 0);
     const Document* document = layers.strict_owner(pointer, 0);
-    if (document != nullptr && layers.find(pointer)->get<int>() > 0)
-      retries.ranks_place = place_of(*document, pointer) + ": " + pointer;
+    if (document == nullptr || layers.find(pointer)->get<int>() == 0 || !retries.ranks_place.empty()) continue;
+    const std::string at = document->value.at("retries").is_number() ? "/retries" : pointer;
+    retries.ranks_place = place_of(*document, at) + ": " + at;
   }
   retries.on_error = layers.find(kCounts[0])->get<int>();
   retries.on_death = layers.find(kCounts[1])->get<int>();

@@ -74,8 +74,9 @@ void Scheduler::hand_out(int slot, TaskAttempt task) {
 void Scheduler::feed(int slot) {
   Worker& worker = at(slot);
   if (worker.state != State::kReady || worker.kill_cause != Cause::kNone || worker.alone) return;
-  if (policy_.ranks && (regrouping_ || worker.used)) return;  // a slot is one rank
-  if (worker.asked_back) return;                              // the answer counts from the end of its queue
+  // A slot is one rank.
+  if (policy_.ranks && (regrouping_ || worker.used)) return;
+  if (worker.asked_back) return;  // the answer counts from the end of its queue
   if (feed_suspect(slot) || !ready_to_assign()) return;
   // While a suspect waits for a worker to become idle, none gets more than it has.
   if (!suspects_.empty() && !worker.in_flight.empty()) return;
