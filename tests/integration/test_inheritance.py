@@ -43,7 +43,7 @@ PROGRAM_DIFFERENCES = {
     r"variable MPRUN_(NOTES|DEADLINES|SYNC)": "where the adapters find mprun",
 }
 
-RANK_VARIABLES = r"variable (RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_\w+|ROLE_\w+|MASTER_\w+|USE_LIBUV)"
+RANK_VARIABLES = r"variable (RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_\w+|ROLE_\w+|MASTER_\w+|TORCHELASTIC_\w+|USE_LIBUV)"
 
 # The same for the processes of a job. They belong to mprun, which ends them, and not to a terminal.
 JOB_DIFFERENCES = {
