@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 
 #include "job/resolve_parts.h"
@@ -9,6 +8,19 @@ namespace job {
 namespace {
 
 constexpr std::array kCounts = {"/retries/on_error", "/retries/on_death", "/retries/on_hang"};
+
+/// Sets to 0 what no document sets, and finds the place that asks for restarts.
+void resolve_counts_of_ranks(Resolving& job) {
+  Layers& layers = job.layers;
+  std::string& place = job.spec.retries.ranks_place;
+  for (const char* pointer : kCounts) {
+    if (!layers.is_set(pointer)) layers.put(pointer, 0);
+    const Document* document = layers.strict_owner(pointer, 0);
+    if (document == nullptr || layers.find(pointer)->get<int>() == 0 || !place.empty()) continue;
+    const std::string at = document->value.at("retries").is_number() ? "/retries" : pointer;
+    place = place_of(*document, at) + ": " + at;
+  }
+}
 
 }  // namespace
 
@@ -24,16 +36,9 @@ Result<double> read_seconds(const Layers& layers, const std::string& pointer, bo
 }
 
 Result<void> resolve_retries(Resolving& job) {
-  Layers& layers = job.layers;
+  if (job.spec.kind == JobKind::kRanks) resolve_counts_of_ranks(job);
+  const Layers& layers = job.layers;
   RetryPolicy& retries = job.spec.retries;
-  for (const char* pointer : kCounts) {
-    if (job.spec.kind != JobKind::kRanks) continue;
-    if (!layers.is_set(pointer)) layers.put(pointer, 0);
-    const Document* document = layers.strict_owner(pointer, 0);
-    if (document == nullptr || layers.find(pointer)->get<int>() == 0 || !retries.ranks_place.empty()) continue;
-    const std::string at = document->value.at("retries").is_number() ? "/retries" : pointer;
-    retries.ranks_place = place_of(*document, at) + ": " + at;
-  }
   retries.on_error = layers.find(kCounts[0])->get<int>();
   retries.on_death = layers.find(kCounts[1])->get<int>();
   retries.on_hang = layers.find(kCounts[2])->get<int>();

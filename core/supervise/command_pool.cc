@@ -101,7 +101,7 @@ void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   Environment own = slot_environment(*plan_.spec, number);
   own["MPRUN_TASK"] = std::to_string(handed.task.task);
   own["MPRUN_ATTEMPT"] = std::to_string(handed.task.attempt);
-  if (is_rank()) own.merge(attempt_.enter(number));
+  if (is_rank()) own.merge(attempt_.prepare(number));
   spawn.env = flatten(plan_.environment, own);
   spawn.directory = plan_.spec->working_directory;
   spawn.fds = {{null_device(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};

@@ -42,7 +42,7 @@ bool RankAttempt::begin(int attempt) {
   return true;
 }
 
-Environment RankAttempt::enter(int slot) const {
+Environment RankAttempt::prepare(int slot) const {
   const std::string file = error_file(run_dir_, slot);
   unlink(file.c_str());
   Environment result = rank_environment(*spec_, slot, port_);

@@ -28,7 +28,7 @@ class RankAttempt {
   /// Called before each rank is launched. True for the first one of an attempt, which gets a new port.
   bool begin(int attempt);
   /// A rank's variables. Removes the error that the rank left in an earlier attempt.
-  [[nodiscard]] Environment enter(int slot) const;
+  [[nodiscard]] Environment prepare(int slot) const;
   /// What the rank has left in its error file; nullopt: nothing that can be read.
   [[nodiscard]] std::optional<RankError> error_of(int slot) const;
 

@@ -62,7 +62,7 @@ std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
   request.environment = slot_environment(*plan_.spec, number);
   request.environment["MPRUN_TASK"] = std::to_string(slot.task.task);
   request.environment["MPRUN_ATTEMPT"] = std::to_string(slot.task.attempt);
-  request.environment.merge(attempt_.enter(number));
+  request.environment.merge(attempt_.prepare(number));
   WorkerConnection& rank = connection(number);
   // Its end will be reported by its launcher.
   const auto opened = rank.open(plan_, &request, {[] {}, [this, number] { drain(number); }});

@@ -160,13 +160,13 @@ void Supervisor::step(const TimedEvent& event, Ending* ending) {
   if (event_log_) write_down(event);
   for (std::size_t i = 0; i < actions_.size(); ++i) {
     if (const auto* ended = std::get_if<action::EndTask>(&actions_[i])) {
-      auto kept = kept_.extract(ended->slot);
-      end_task(*ended, kept ? kept.mapped().ending : *ending);
+      auto held = held_results_.extract(ended->slot);
+      end_task(*ended, held ? held.mapped().ending : *ending);
     } else if (const auto* again = std::get_if<action::RetryTask>(&actions_[i])) {
-      auto kept = kept_.extract(again->slot);
-      retry_task(*again, kept ? &kept.mapped().ending : ending);
-    } else if (const auto* held = std::get_if<action::HoldResult>(&actions_[i])) {
-      hold_result(*held, ending);
+      auto held = held_results_.extract(again->slot);
+      retry_task(*again, held ? &held.mapped().ending : ending);
+    } else if (const auto* hold = std::get_if<action::HoldResult>(&actions_[i])) {
+      hold_result(*hold, ending);
     } else {
       std::visit(
           [this](auto& wanted) {

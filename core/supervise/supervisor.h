@@ -77,8 +77,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
     Departure gone;
   };
 
-  /// What a rank has reported whose result is held.
-  struct Kept {
+  /// The report of a rank whose result is held.
+  struct HeldResult {
     std::string payload, tensors;
     TaskReport report;
     Ending ending;
@@ -155,7 +155,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   std::vector<Action> actions_;
   TaskInputs inputs_;
   TaskId next_input_ = 0;                        ///< the task whose input is read next
-  std::map<int, Kept> kept_;                     ///< by slot
+  std::map<int, HeldResult> held_results_;       ///< by slot
   int announced_ = 0;                            ///< the last attempt of ranks whose failure was reported
   std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, caused by tasks that have not ended
   std::string start_death_, launch_error_;

@@ -179,13 +179,13 @@ void Supervisor::end_task(const action::EndTask& wanted, const Ending& ending) {
 }
 
 void Supervisor::hold_result(const action::HoldResult& wanted, Ending* ending) {
-  Kept& kept = kept_[wanted.slot];
-  kept.payload = ending->report->payload;
-  kept.tensors = ending->report->tensors;
-  kept.report = *ending->report;
-  kept.report.payload = kept.payload;
-  kept.report.tensors = kept.tensors;
-  kept.ending = {std::move(ending->task), &kept.report, {}};
+  HeldResult& held = held_results_[wanted.slot];
+  held.payload = ending->report->payload;
+  held.tensors = ending->report->tensors;
+  held.report = *ending->report;
+  held.report.payload = held.payload;
+  held.report.tensors = held.tensors;
+  held.ending = {std::move(ending->task), &held.report, {}};
 }
 
 // The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
@@ -197,11 +197,11 @@ void Supervisor::blame_rank(int rank, std::string_view error) {
 // Once for each attempt: what follows from the first failure says nothing new.
 void Supervisor::announce_restart(const action::RetryTask& wanted, std::string_view reason, const TaskReport* report) {
   if (std::exchange(announced_, wanted.task.attempt) == wanted.task.attempt) return;
-  std::string text = "rank " + std::to_string(wanted.slot) + " failed (";
-  text.append(reason).append("): ");
-  text +=
-      policy_.workers == 1 ? "it starts again, " : "all " + std::to_string(policy_.workers) + " ranks start again, ";
-  text += std::to_string(wanted.task.attempt) + " of " + std::to_string(policy_.most_restarts());
+  const std::string all =
+      policy_.workers == 1 ? "it starts" : "all " + std::to_string(policy_.workers) + " ranks start";
+  std::string text = "rank " + std::to_string(wanted.slot) + " failed (" + std::string(reason) + "): " + all +
+                     " again, " + std::to_string(wanted.task.attempt) + " of " +
+                     std::to_string(policy_.most_restarts());
   if (wanted.cause == Cause::kNone && report != nullptr) text += last_words(report->payload);
   notice(Notice::Kind::kWarning, text);
 }

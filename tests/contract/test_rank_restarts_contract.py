@@ -350,4 +350,3 @@ fi
     assert [[line.split()[2] for line in log] for log in lines] == [["0", "1"], ["0", "1"]]
     assert lines[0][0].split()[1] != lines[0][1].split()[1] == lines[1][1].split()[1]
     assert "rank 1 failed (ExitCode: the command ended with exit code 3: broken): all 2 ranks" in run.stderr
-

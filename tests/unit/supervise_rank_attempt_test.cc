@@ -39,8 +39,8 @@ TEST(RankAttempt, EachAttemptHasAPortAndNoOldErrors) {
   RankAttempt attempt(&spec, dir);
   EXPECT_TRUE(attempt.begin(1));
   EXPECT_FALSE(attempt.begin(1));
-  const Environment first = attempt.enter(1);
-  EXPECT_EQ(first.at("MASTER_PORT"), attempt.enter(0).at("MASTER_PORT"));
+  const Environment first = attempt.prepare(1);
+  EXPECT_EQ(first.at("MASTER_PORT"), attempt.prepare(0).at("MASTER_PORT"));
   EXPECT_EQ(first.at("TORCHELASTIC_RESTART_COUNT"), "0");
   EXPECT_EQ(first.at("TORCHELASTIC_MAX_RESTARTS"), "3");
   std::ofstream(first.at("TORCHELASTIC_ERROR_FILE")) << R"({"message": "broken"})";
@@ -48,7 +48,7 @@ TEST(RankAttempt, EachAttemptHasAPortAndNoOldErrors) {
   EXPECT_EQ(attempt.error_of(1)->message, "broken");
   EXPECT_FALSE(attempt.error_of(0));
   EXPECT_TRUE(attempt.begin(2));
-  const Environment second = attempt.enter(1);
+  const Environment second = attempt.prepare(1);
   EXPECT_NE(second.at("MASTER_PORT"), first.at("MASTER_PORT"));
   EXPECT_EQ(second.at("TORCHELASTIC_RESTART_COUNT"), "1");
   EXPECT_FALSE(attempt.error_of(1));
