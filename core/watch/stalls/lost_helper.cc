@@ -7,7 +7,8 @@
 namespace mprun {
 namespace {
 
-constexpr int kAgreed = 3, kMostReadings = 20;
+constexpr int kAgreed = 3;
+constexpr int kMostReadings = 20;
 constexpr Nanos kLookAgain = kNanosPerSecond;
 // A look costs some milliseconds: a process that only computes is looked at less and less often.
 constexpr Nanos kShortestPause = 2 * kNanosPerSecond, kLongestPause = 64 * kNanosPerSecond;
