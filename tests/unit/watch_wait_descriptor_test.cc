@@ -38,6 +38,12 @@ TEST(PipeWait, IsEndedByTheHoldersOfTheOtherEnd) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
+TEST(PipeWait, IsLiveOnceItsDescriptorHasBeenClosed) {
+  FakeProc proc = pipe_between();
+  proc.processes[10].descriptors.clear();
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, "descriptor 3, which its process does not have any more");
+}
+
 TEST(PipeWait, ToWriteIsEndedByReaders) {
   FakeProc proc = pipe_between();
   proc.processes[11].threads[11].writes(4);

@@ -14,6 +14,11 @@ namespace {
 
 std::string name_of(const char* kind, std::uint64_t number) { return kind + (" " + std::to_string(number)); }
 
+// A close() by another thread ends no wait that has begun.
+std::string closed_descriptor(std::int64_t number) {
+  return name_of("descriptor", static_cast<std::uint64_t>(number)) + ", which its process does not have any more";
+}
+
 // `end`: what the waiter does with the pipe; the other end can end the wait.
 Wait decode_pipe(const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const bool reads = end == TreeSnapshot::End::kRead;
@@ -303,7 +308,7 @@ bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
 // SO_RCVTIMEO and SO_SNDTIMEO limit these calls, but no poll.
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
-  if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
+  if (descriptor == nullptr) return live_wait(WaitKind::kOther, closed_descriptor(number));
   Wait wait = decode_known(thread.pid, *descriptor, end, snapshot);
   if (wait.kind == WaitKind::kPipeRead && slave_of_terminal(*descriptor))
     limit_read_of_terminal(thread, snapshot, &wait);
@@ -322,7 +327,7 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnap
 // A poll always reports a hang-up too: so the far ends of all that this descriptor can do count.
 Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
-  if (descriptor == nullptr) return live_wait(WaitKind::kOther, "an unknown descriptor");
+  if (descriptor == nullptr) return live_wait(WaitKind::kOther, closed_descriptor(number));
   const auto mode = descriptor->flags & O_ACCMODE;
   if (descriptor->kind != Descriptor::Kind::kPipe || mode == O_RDONLY) {
     return decode_known(thread.pid, *descriptor, TreeSnapshot::End::kRead, snapshot);
