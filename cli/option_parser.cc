@@ -142,6 +142,10 @@ void OptionParser::define_options() {
   app_.add_flag("--explain", line.explain, "say why each decision was taken");
   app_.add_option("-d,--debug", debug_, "write down what was decided, and why, in RUN_DIR/events.log")
       ->type_name("events");
+  app_.add_option("--log-level", line.log_level,
+                  "what RUN_DIR/mprun.log has: info, debug, watch=trace,launch=debug, ...")
+      ->type_name("LEVEL");
+  app_.add_option("--log-format", log_format_, "how it is written")->type_name("text|json");
   app_.add_flag("--summary-json", line.summary_json, "print summary.json on stdout at the end");
   app_.add_flag("--json", line.json, "mprun doctor, mprun inspect: the report as JSON on stdout");
   app_.add_flag("--dot", line.dot, "mprun inspect: who waits for whom, as a graph for Graphviz");
@@ -222,6 +226,13 @@ std::vector<std::string> OptionParser::given() const {
 std::optional<EarlyExit> OptionParser::apply() {
   if (!debug_.empty() && debug_ != "events") return wrong("--debug: found " + debug_ + ", allowed: events");
   line.log_events = !debug_.empty();
+  if (!line.log_level.empty()) {
+    if (const auto set = LogLevels().set(line.log_level); !set) return wrong("--log-level: " + set.error().message);
+  }
+  if (!log_format_.empty() && log_format_ != "text" && log_format_ != "json") {
+    return wrong("--log-format: found " + log_format_ + ", allowed: text, json");
+  }
+  if (log_format_ == "json") line.log_format = LogFormat::kJson;
   line.wait.given = !wait_.empty() || inspect_wait_->count() > 0;
   if (line.wait.given && wait_ != "true") line.wait.seconds = duration_seconds(number_or_text(wait_));
   for (std::size_t i = 0; i < kFieldOptions.size(); ++i) {

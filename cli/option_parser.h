@@ -36,7 +36,7 @@ class OptionParser {
   CLI::App app_{"mprun"};
   std::vector<std::string> fields_;  ///< of each option that sets a field
   std::vector<std::string> sets_;
-  std::string debug_, wait_;
+  std::string debug_, log_format_, wait_;
   CLI::Option* inspect_wait_ = nullptr;  ///< takes seconds, as --wait of the others does not
 };
 

@@ -34,6 +34,8 @@ std::vector<std::string> command_on_nodes(const CommandLine& line, const std::st
   if (line.verbose) words.emplace_back("-v");
   if (line.explain) words.emplace_back("--explain");
   if (line.log_events) words.insert(words.end(), {"-d", "events"});
+  if (!line.log_level.empty()) words.insert(words.end(), {"--log-level", line.log_level});
+  if (line.log_format == LogFormat::kJson) words.insert(words.end(), {"--log-format", "json"});
   if (line.resume || line.retry_failed || line.accept_changes) words.emplace_back("--resume");
   if (line.retry_failed) words.emplace_back("--retry-failed");
   if (line.accept_changes) words.emplace_back("--accept-changes");

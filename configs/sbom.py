@@ -33,6 +33,7 @@ LINKED = {
     "nlohmann-json3-dev": "MIT",
     "libvalijson-dev": "BSD-2-Clause",
     "libfmt-dev": "MIT",
+    "libspdlog-dev": "MIT",
     "libxxhash-dev": "BSD-2-Clause",
 }
 EMBEDDED = {"node-d3": "BSD-3-Clause"}  # a text in the program, from this machine; its licence is in `copyright`

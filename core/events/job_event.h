@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/process_end.h"
 
 namespace mprun {
@@ -54,6 +55,11 @@ struct WorkerStarted {
   std::int32_t pid = 0;
   std::string_view role = "worker";  ///< as in WorkerEnded
 };
+/// A stage of a start has begun.
+struct WorkerStage {
+  int worker = 0;         ///< -1: the host that forks the workers
+  std::string_view text;  ///< "importing job.py", in the words of the process; empty: it is ready
+};
 struct WorkerEnded {
   int worker = 0;
   std::int32_t pid = 0;
@@ -66,6 +72,7 @@ struct WorkerEnded {
 struct Notice {
   enum class Kind { kInfo, kWarning, kError, kExplain } kind = Kind::kInfo;
   std::string_view text;  ///< may have several lines
+  LogComponent from = LogComponent::kSchedule;
 };
 
 /// A hang was found, or what was found has changed.
@@ -122,8 +129,8 @@ struct Pulse {
 /// The job and mprun are about to be stopped (Ctrl-Z).
 struct Suspended {};
 
-using JobEvent =
-    std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerEnded, Notice, HangFound, WorkersSeen, Pulse, Suspended>;
+using JobEvent = std::variant<TaskEnded, TaskRetried, WorkerStarted, WorkerStage, WorkerEnded, Notice, HangFound,
+                              WorkersSeen, Pulse, Suspended>;
 
 class Sink {
  public:

@@ -60,6 +60,8 @@ constexpr std::array kOptions = {
     Row{"--verbose", kRun | kResumePlace | kSubmitPlace | kProgramPlace | kWatchPlace},
     Row{"--explain", kRun | kResumePlace | kSubmitPlace},
     Row{"--debug", kRun | kResumePlace | kSubmitPlace},
+    Row{"--log-level", kRun | kResumePlace | kSubmitPlace},
+    Row{"--log-format", kRun | kResumePlace | kSubmitPlace},
     Row{"--summary-json", kRun | kResumePlace},
     Row{"--json", kDoctor | kInspectPlace},
     Row{"--dot", kInspectPlace},

@@ -158,6 +158,7 @@ bool ClaimedBlocks::claim(std::uint64_t share, const BlockName& seen, Nanos now)
                           ", whose heartbeat has stopped");
     }
   }
+  log("claimed ", block);
   take(block);
   return true;
 }
@@ -199,6 +200,7 @@ void ClaimedBlocks::finish_blocks() {
   for (const BlockId block : std::exchange(finished_, {})) {
     if (directory_.rename(block.share, own(BlockState::kHeld, block), own(BlockState::kDone, block))) {
       claims_.at(block).hold = Hold::kDone;
+      log("has done ", block);
     } else {
       lose(block);
     }
@@ -225,6 +227,7 @@ void ClaimedBlocks::leave() {
     if (claim.hold != Hold::kHeld || claim.left < claim.tasks.size()) continue;
     if (directory_.rename(block.share, own(BlockState::kHeld, block), BlockName{BlockState::kFree, block.index, 0})) {
       claim.hold = Hold::kLost;
+      log("gave back ", block);
     }
   }
   directory_.beat(kLeft);
@@ -234,6 +237,11 @@ void ClaimedBlocks::leave() {
 
 BlockName ClaimedBlocks::own(BlockState state, BlockId block) const {
   return {state, block.index, options_.shard.index};
+}
+
+void ClaimedBlocks::log(const char* what, BlockId block) const {
+  if (!takes(options_.log, LogComponent::kCluster, LogLevel::kDebug)) return;
+  options_.log->write(LogComponent::kCluster, LogLevel::kDebug, what + words(block));
 }
 
 std::string ClaimedBlocks::words(BlockId block) const { return tasks_text(directory_.cutting().tasks_in(block)); }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "events/shared_tasks.h"
 #include "record/block_directory.h"
 #include "record/row_set.h"
@@ -32,6 +33,7 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
     std::function<Result<std::unique_ptr<InputSource>>()> open_inputs;  ///< of the whole job, from the first input on
     std::function<bool()> make_durable;  ///< brings all results so far to disk; false: that failed
     Nanos session = 0;                   ///< differs from one session of a shard to the next
+    Log* log = nullptr;                  ///< may be
   };
   [[nodiscard]] static Result<std::unique_ptr<ClaimedBlocks>> open(BlockDirectory directory, Options options);
 
@@ -74,6 +76,7 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
   void finish_blocks();
   void look_after_own();
   void lose(BlockId block);
+  void log(const char* what, BlockId block) const;
   [[nodiscard]] BlockName own(BlockState state, BlockId block) const;
   [[nodiscard]] std::string words(BlockId block) const;
 

@@ -11,6 +11,7 @@
 
 #include "base/exit_codes.h"
 #include "report/colors.h"
+#include "report/event_text.h"
 #include "report/hang_report.h"
 #include "report/safe_text.h"
 #include "report/terminal.h"
@@ -26,18 +27,6 @@ constexpr double kSlotsPerSecond = 10;
 [[nodiscard]] bool has_terminal(const TextOptions& options) {
   const pid_t foreground = tcgetpgrp(options.fd);
   return options.process_group == 0 || foreground < 0 || foreground == options.process_group;
-}
-
-[[nodiscard]] std::string end_text(const ProcessEnd& end) {
-  return end.signal != 0 ? "killed by " + to_string(end) : to_string(end);
-}
-
-/// Of a process that started or ended: "worker 3 (pid 99)", "worker 3 started (pid 99)".
-template <typename Event>
-[[nodiscard]] std::string process_text(const Event& event, std::string_view what = "") {
-  const std::string role = event.role.empty() ? "worker" : one_line(event.role);
-  const std::string who = role == "host" ? role : fmt::format("{} {}", role, event.worker);
-  return fmt::format("{}{} (pid {})", who, what, event.pid);
 }
 
 [[nodiscard]] TextOptions named(TextOptions options) {
@@ -111,7 +100,7 @@ void TextReport::on_event(const JobEvent& event) {
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
     on_task_retried(*retried);
   } else if (const auto* started = std::get_if<WorkerStarted>(&event)) {
-    if (options_.verbose) line(process_text(*started, " started"));
+    if (options_.verbose) line(event_text(*started));
   } else if (const auto* worker = std::get_if<WorkerEnded>(&event)) {
     on_worker_ended(*worker);
   } else if (const auto* hang = std::get_if<HangFound>(&event)) {
@@ -124,26 +113,21 @@ void TextReport::on_event(const JobEvent& event) {
 void TextReport::on_task_ended(const TaskEnded& ended) {
   failures_.add(ended);
   if (options_.quiet || failures_shown_ > kMostOfAKind) return;
-  const std::string text = fmt::format("task {} failed: {} (worker {}, attempt {})", ended.task,
-                                       read_failure(ended.result).headline(), ended.worker, ended.attempt);
-  limited_line(&failures_shown_, text, "further failures are in results.jsonl", Tone::kError);
+  limited_line(&failures_shown_, event_text(ended), "further failures are in results.jsonl", Tone::kError);
 }
 
 void TextReport::on_task_retried(const TaskRetried& retried) {
   if (options_.quiet || retried.of_group || retries_shown_ > kMostOfAKind) return;
-  const std::string text = fmt::format("task {} is tried again: {} (worker {}, attempt {})", retried.task,
-                                       one_line(retried.reason), retried.worker, retried.attempt);
-  limited_line(&retries_shown_, text, "further retries are only counted", Tone::kWarning);
+  limited_line(&retries_shown_, event_text(retried), "further retries are only counted", Tone::kWarning);
 }
 
 void TextReport::on_worker_ended(const WorkerEnded& ended) {
   if (ended.expected) {
-    if (options_.verbose) line(fmt::format("{} ended: {}", process_text(ended), end_text(ended.end)));
+    if (options_.verbose) line(event_text(ended));
     return;
   }
   if (deaths_shown_ > kMostOfAKind) return;
-  const std::string text = fmt::format("{} died: {}", process_text(ended), end_text(ended.end));
-  limited_line(&deaths_shown_, text, "further deaths are in summary.json", Tone::kError);
+  limited_line(&deaths_shown_, event_text(ended), "further deaths are in summary.json", Tone::kError);
 }
 
 void TextReport::on_notice(const Notice& notice) {

@@ -79,7 +79,9 @@ Nanos HangWatch::next_look() const {
 std::optional<std::pair<Proof, pid_t>> HangWatch::find(Nanos now) {
   for (auto& [root, watcher] : watchers_) {
     if (now < watcher.next_look()) continue;
-    if (auto proof = watcher.look(now)) return std::pair(std::move(*proof), root);
+    auto proof = watcher.look(now);
+    log_look(root, now);
+    if (proof) return std::pair(std::move(*proof), root);
   }
   return std::nullopt;
 }
@@ -154,6 +156,7 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
 
 // Only the watch sees the processes that have no preload library, and how they end.
 void HangWatch::take(const Sample& sample) {
+  threads_ = sample.threads.size();
   for (const pid_t pid : sample.ended) history_->meet(pid);
   pid_t last = 0;
   for (const ThreadSample& thread : sample.threads) {
@@ -202,8 +205,11 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
   // it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
-  if (is_idle_part(hang) && !in_job) return std::nullopt;
-  if (proof.is_early && may_be_idle(proof, hang)) return std::nullopt;
+  const bool unreported = (is_idle_part(hang) && !in_job) || (proof.is_early && may_be_idle(proof, hang));
+  if (unreported) {
+    log_unreported(hang);
+    return std::nullopt;
+  }
   Finding finding = report(hang);
   finding.root = root;
   finding.is_proved = is_proved(hang.verdict);
@@ -250,6 +256,21 @@ HangMonitor::Finding HangWatch::explain_limit(pid_t pid, const std::string& labe
 std::string HangWatch::inspect() {
   return inspect_text(inspect_below(
       proc_.get(), getpid(), [this] { return boundary(); }, *history_));
+}
+
+void HangWatch::log_look(pid_t root, Nanos begun) const {
+  if (!takes(log_, LogComponent::kWatch, LogLevel::kTrace)) return;
+  const auto micros = (monotonic_now() - begun) / 1000;
+  log_->write(LogComponent::kWatch, LogLevel::kTrace,
+              "looked below " + std::to_string(root) + " for " + std::to_string(micros) + " us; its last sample has " +
+                  std::to_string(threads_) + " threads");
+}
+
+void HangWatch::log_unreported(const Hang& hang) const {
+  if (!takes(log_, LogComponent::kWatch, LogLevel::kDebug)) return;
+  log_->write(LogComponent::kWatch, LogLevel::kDebug,
+              std::string("not reported, as it may be idle: ") + to_string(hang.verdict) + ", " + hang.cause.id + ": " +
+                  hang.cause.explanation);
 }
 
 void HangWatch::write(const Hang& hang) {

@@ -3,6 +3,7 @@
 // about a hang. Lives in the supervisor's process.
 #pragma once
 
+#include "base/log.h"
 #include "engine/hang_monitor.h"
 #include "job/spec.h"
 #include "launch/guard.h"
@@ -21,6 +22,8 @@ class HangWatch : public HangMonitor {
   /// Watches the trees of `roots`. What they share with the rest of the machine counts as the outside.
   [[nodiscard]] static Result<std::unique_ptr<HangWatch>> create(WatchPolicy policy, const std::vector<pid_t>& roots);
 
+  /// Says there what it sees and what it does not report; nullptr: nowhere. `log` outlives it.
+  void log_to(Log* log) { log_ = log; }
   /// The tree of that root has ended, or is not to be watched any more.
   void forget(pid_t root);
   [[nodiscard]] std::string deadlines() const override { return deadlines_->path(); }
@@ -50,6 +53,8 @@ class HangWatch : public HangMonitor {
   void take(const Sample& sample);
   void warn_of_hidden(Nanos now);
   void write(const Hang& hang);
+  void log_look(pid_t root, Nanos begun) const;
+  void log_unreported(const Hang& hang) const;
 
   WatchPolicy policy_;
   std::string run_dir_;
@@ -60,6 +65,8 @@ class HangWatch : public HangMonitor {
   std::optional<DeadlineWatch> deadlines_;
   const SyncSegment* sync_ = nullptr;
   Outlook outlook_;
+  Log* log_ = nullptr;
+  std::size_t threads_ = 0;  ///< of the last sample
   int count_ = 0;            ///< hangs reported so far
   std::string text_, file_;  ///< of the last one
   std::string verdict_, cause_;

@@ -16,18 +16,28 @@ namespace mprun {
 std::vector<Sink*> JobRecords::sinks() const {
   // Tensors come before the results that need them on disk.
   std::vector<Sink*> sinks{journal.get(), tensors.get(), results.get(), joblog.get(),
-                           summary.get(), report.get(),  usage.get()};
+                           summary.get(), report.get(),  usage.get(),   job_log.get()};
   if (metrics) sinks.push_back(metrics.get());
   if (blocks) sinks.push_back(blocks.get());  // after the results: a block is done when they have all
   return sinks;
 }
 
-void JobRecords::warn(const std::vector<std::string>& warnings) const {
+void JobRecords::warn(const std::vector<std::string>& warnings, LogComponent from) const {
   for (const std::string& text : warnings) {
-    for (Sink* sink : std::initializer_list<Sink*>{journal.get(), summary.get(), report.get()}) {
-      sink->on_event(Notice{Notice::Kind::kWarning, text});
+    for (Sink* sink : std::initializer_list<Sink*>{journal.get(), summary.get(), report.get(), job_log.get()}) {
+      sink->on_event(Notice{Notice::Kind::kWarning, text, from});
     }
   }
+}
+
+void JobRecords::say(const Notice& notice) const {
+  report->on_event(notice);
+  job_log->on_event(notice);
+}
+
+void JobRecords::fail(const std::string& message) const {
+  report->print("mprun: " + message + "\n");
+  log->write(LogComponent::kRecord, LogLevel::kError, message);
 }
 
 Result<Earlier> read_earlier(const JobRequest& request, const Plan& plan, const Tasks& tasks,
@@ -153,12 +163,12 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
   int code = outcome.exit_code;
   if (records.blocks) {
     records.blocks->leave();
-    records.warn(records.blocks->take_warnings());
+    records.warn(records.blocks->take_warnings(), LogComponent::kCluster);
   }
   records.warn(records.tensors->finish());
   records.summary->set_tensors(records.tensors->to_json());
   if (auto saved = records.shared->save(directory.path(), records.when); !saved) {
-    records.report->print("mprun: " + saved.error().message + "\n");
+    records.fail(saved.error().message);
     code = kExitInternal;
   }
   records.summary->set_shared(records.shared->to_json());
@@ -167,29 +177,35 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
   records.warn(records.results->take_warnings());
   if (records.usage->failure()) records.warn({records.usage->failure()->message});
   if (records.metrics && records.metrics->failure()) records.warn({records.metrics->failure()->message});
+  if (records.log->failure()) records.warn({records.log->failure()->message});
   const bool joblog_whole = records.when == OnDisk::kNow ? records.joblog->sync() : records.joblog->flush();
-  if (!joblog_whole) records.report->print("mprun: " + records.joblog->failure()->message + "\n");
+  if (!joblog_whole) records.fail(records.joblog->failure()->message);
   if (records.results->failure() && code != kExitInternal) {
-    records.report->print("mprun: " + records.results->failure()->message + "\n");
+    records.fail(records.results->failure()->message);
     code = kExitInternal;
   }
-  if (code == kExitLaunch) records.report->print("mprun: cannot launch the job: " + outcome.launch_error + "\n");
+  if (code == kExitLaunch) records.fail("cannot launch the job: " + outcome.launch_error);
   const OnDisk when = records.results->failure() ? OnDisk::kLater : records.when;
   records.journal->end(code, outcome.seconds, when);
   const auto written = records.summary->write(directory.file("summary.json"), code, outcome.seconds, when);
   if (!written) {
-    records.report->print("mprun: " + written.error().message + "\n");
+    records.fail(written.error().message);
     if (code == 0) code = kExitInternal;
   }
   if (!request.junit.empty()) {
     if (auto junit = write_junit(directory.path(), request.junit); !junit) {
-      records.report->print("mprun: " + junit.error().message + "\n");
+      records.fail(junit.error().message);
       if (code == 0) code = kExitInternal;
     }
   }
   const TaskCounts& counts = records.summary->counts();
   records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
                           code, shown_path(directory.file("results.jsonl"))});
+  records.log->write(LogComponent::kRecord, LogLevel::kInfo,
+                     "ends with exit code " + std::to_string(code) + ": " + std::to_string(counts.ok) + " ok, " +
+                         std::to_string(counts.failed) + " failed, " + std::to_string(counts.cancelled) +
+                         " cancelled, " + std::to_string(counts.retried) + " retried");
+  records.log->flush();
   if (request.summary_json) std::fputs(indented(records.summary->to_json(code, outcome.seconds)).c_str(), stdout);
   std::fflush(stdout);
   return code;

@@ -16,6 +16,8 @@
 #include "record/summary.h"
 #include "record/tensor_files.h"
 #include "record/usage_writer.h"
+#include "report/job_log.h"
+#include "report/log_file.h"
 #include "report/metrics_file.h"
 #include "report/text_report.h"
 #include "run/job_tasks.h"
@@ -26,6 +28,8 @@ namespace mprun {
 
 /// Everything that is written during a run.
 struct JobRecords {
+  std::unique_ptr<LogFile> log;
+  std::unique_ptr<JobLog> job_log;  ///< the events, for `log`
   std::unique_ptr<Journal> journal;
   std::unique_ptr<ResultsWriter> results;
   std::unique_ptr<JoblogWriter> joblog;
@@ -39,7 +43,11 @@ struct JobRecords {
   OnDisk when = OnDisk::kNow;             ///< what resume needs, and what the job has left in the end
 
   [[nodiscard]] std::vector<Sink*> sinks() const;
-  void warn(const std::vector<std::string>& warnings) const;
+  void warn(const std::vector<std::string>& warnings, LogComponent from = LogComponent::kRecord) const;
+  /// What is said once, before or after the supervisor's events: for the user and the log only.
+  void say(const Notice& notice) const;
+  /// An error that is printed while the records are closed.
+  void fail(const std::string& message) const;
 };
 
 /// What earlier sessions left; empty in a new run.

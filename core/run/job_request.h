@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "json/document.h"
 
 namespace mprun {
@@ -21,7 +22,9 @@ struct JobRequest {
   bool retry_failed = false, accept_changes = false;  ///< of a resumed run
   bool quiet = false, verbose = false, explain = false, summary_json = false;
   bool log_events = false;  ///< -d events
-  std::string junit;        ///< a file to be written; empty: none
+  std::string log_level;    ///< --log-level, as LogLevels::set() takes it; empty: not given
+  LogFormat log_format = LogFormat::kText;
+  std::string junit;  ///< a file to be written; empty: none
 };
 
 }  // namespace mprun

@@ -1,11 +1,13 @@
 #include "run/job_run.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -17,6 +19,7 @@
 #include "run/meeting_point.h"
 #include "run/open_files.h"
 #include "run/resolve_request.h"
+#include "run/version.h"
 
 namespace mprun {
 namespace {
@@ -62,12 +65,41 @@ Result<void> check_junit(const std::string& path) {
   return usage_error("--junit: " + path + " cannot be written: " + folder + ": " + std::strerror(errno));
 }
 
+/// MPRUN_LOG, and over it --log-level.
+Result<LogLevels> wanted_log_levels(const JobRequest& request) {
+  LogLevels levels;
+  const char* const variable = std::getenv("MPRUN_LOG");
+  if (variable != nullptr && *variable != '\0') {
+    if (const auto set = levels.set(variable); !set) return usage_error("MPRUN_LOG: " + set.error().message);
+  }
+  if (!request.log_level.empty()) {
+    if (const auto set = levels.set(request.log_level); !set) return set.error();
+  }
+  return levels;
+}
+
+/// Who runs what, and where: the first line of a session in the log.
+std::string begin_text(const JobSpec& spec, const std::string& run_dir) {
+  utsname system{};
+  uname(&system);
+  return "mprun " + version_and_commit() + ", pid " + std::to_string(getpid()) + " on " + system.nodename + " (" +
+         system.sysname + " " + system.release + " " + system.machine + "), begins " + spec.name + " with " +
+         std::to_string(spec.processes) + " processes in " + run_dir;
+}
+
 class JobRun {
  public:
   JobRun(const JobRequest& request, Plan plan, const Guard& guard)
       : request_(request), plan_(std::move(plan)), spec_(plan_.resolved.spec), guard_(guard) {}
 
   Result<int> run() {
+    auto code = run_to_end();
+    if (!code && records_.log) records_.log->write(LogComponent::kRecord, LogLevel::kError, code.error().message);
+    return code;
+  }
+
+ private:
+  Result<int> run_to_end() {
     if (auto ready = prepare(); !ready) return ready.error();
     if (auto reopened = reopen_run(); !reopened) return reopened.error();
     int stopped_by = 0;
@@ -84,8 +116,10 @@ class JobRun {
     return close_records(records_, *outcome, *directory_, request_);
   }
 
- private:
   Result<void> prepare() {
+    auto levels = wanted_log_levels(request_);
+    if (!levels) return levels.error();
+    log_levels_ = *levels;
     auto installation = find_installation();
     if (!installation) return installation.error();
     installation_ = std::move(*installation);
@@ -140,25 +174,33 @@ class JobRun {
       if (!created) return created.error();
       enter(std::move(*created));
     }
-    return open_records(request_, plan_, *directory_, earlier_, tasks_.mine, guard_, &records_);
+    auto opened = open_records(request_, plan_, *directory_, earlier_, tasks_.mine, guard_, &records_);
+    if (!opened) return opened;
+    records_.log = std::make_unique<LogFile>(directory_->file("mprun.log"), request_.log_format, log_levels_);
+    records_.job_log = std::make_unique<JobLog>(records_.log.get());
+    return {};
   }
 
   void announce() {
+    records_.log->write(LogComponent::kRecord, LogLevel::kInfo, begin_text(spec_, directory_->path()));
     if (spec_.shard) records_.journal->record_place(place_name(spec_.allocation), spec_.allocation.job_id);
     for (const Decision& decision : plan_.resolved.decisions) {
       const std::string text = decision.field + " = " + decision.value + " (" + decision.reason + ")";
-      records_.report->on_event(Notice{Notice::Kind::kExplain, text});
+      records_.say(Notice{Notice::Kind::kExplain, text, LogComponent::kRecord});
     }
-    if (spec_.shard && !request_.quiet) {
+    if (spec_.shard) {
       const std::string source = spec_.allocation.shard_source;
-      records_.report->print("mprun: " + describe_shard(spec_, tasks_) + (source.empty() ? "" : ", from " + source) +
-                             "\n");
+      const std::string text = describe_shard(spec_, tasks_) + (source.empty() ? "" : ", from " + source);
+      records_.say(Notice{Notice::Kind::kInfo, text, LogComponent::kCluster});
     }
-    if (directory_->warning()) records_.report->on_event(Notice{Notice::Kind::kWarning, *directory_->warning()});
+    if (directory_->warning()) {
+      records_.say(Notice{Notice::Kind::kWarning, *directory_->warning(), LogComponent::kRecord});
+    }
   }
 
   Result<bool> has_work() {
-    auto blocks = share_tasks(spec_, tasks_, earlier_.results, earlier_.any, records_.results.get());
+    auto blocks =
+        share_tasks(spec_, tasks_, earlier_.results, earlier_.any, records_.results.get(), records_.log.get());
     if (!blocks) return blocks.error();
     records_.blocks = std::move(*blocks);
     if (!shares_tasks_) return !first_.text.empty();
@@ -174,13 +216,14 @@ class JobRun {
 
   std::optional<Error> failure_of_records() {
     records_.warn(records_.results->take_warnings());
-    if (records_.blocks) records_.warn(records_.blocks->take_warnings());
+    if (records_.blocks) records_.warn(records_.blocks->take_warnings(), LogComponent::kCluster);
     return records_.blocks && records_.blocks->failure() ? records_.blocks->failure() : records_.results->failure();
   }
 
   Result<JobOutcome> supervise() {
     auto watch = HangWatch::create(spec_.watch, guard_, directory_->path());
     if (!watch) return watch.error();
+    (*watch)->log_to(records_.log.get());
     Supervisor::Setup setup;
     setup.spec = &spec_;
     setup.inputs = tasks_.inputs.get();
@@ -206,6 +249,7 @@ class JobRun {
     };
     setup.tensor_bytes = [this, before = records_.tensors->bytes()] { return records_.tensors->bytes() - before; };
     setup.watch = watch->get();
+    setup.log = records_.log.get();
     if (request_.log_events) setup.event_log = directory_->path() + "/events.log";
     setup.on_user_signal = [this, &watch] { records_.report->print((*watch)->inspect()); };
     return Supervisor(std::move(setup)).run();
@@ -215,6 +259,7 @@ class JobRun {
   Plan plan_;
   JobSpec& spec_;  ///< of the plan
   const Guard& guard_;
+  LogLevels log_levels_;
   Installation installation_;
   std::optional<rlimit> open_files_;
   Tasks tasks_;

@@ -74,8 +74,8 @@ Result<void> check_balance(const JobSpec& spec, std::optional<std::uint64_t> tas
 }
 
 Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Tasks& tasks,
-                                                   const EarlierResults& earlier, bool goes_on,
-                                                   ResultsWriter* results) {
+                                                   const EarlierResults& earlier, bool goes_on, ResultsWriter* results,
+                                                   Log* log) {
   if (!spec.shard || spec.balance == Balance::kStatic) return std::unique_ptr<ClaimedBlocks>();
   const std::string all = std::filesystem::path(spec.output_dir).parent_path().parent_path();
   auto directory = BlockDirectory::open(all, {*tasks.all, spec.shard->count}, *spec.shard);
@@ -88,6 +88,7 @@ Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Ta
   options.open_inputs = [&spec] { return open_inputs(spec); };
   options.make_durable = [results] { return results->sync(); };
   options.session = wall_now();
+  options.log = log;
   return ClaimedBlocks::open(std::move(*directory), std::move(options));
 }
 

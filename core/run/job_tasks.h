@@ -34,7 +34,7 @@ struct Tasks {
 /// The blocks that the shard shares with others; nullptr: none, it has its own tasks. All arguments must outlive it.
 [[nodiscard]] Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Tasks& tasks,
                                                                  const EarlierResults& earlier, bool goes_on,
-                                                                 ResultsWriter* results);
+                                                                 ResultsWriter* results, Log* log);
 
 /// "shard 2 of 4: tasks 450 to 899", or how it gets them.
 [[nodiscard]] std::string describe_shard(const JobSpec& spec, const Tasks& tasks);

@@ -363,8 +363,6 @@ Result<EventLog> EventLog::open(const std::string& path, const Policy& policy) {
   return log;
 }
 
-Result<void> EventLog::write(const TimedEvent& event, const std::vector<Action>& actions) {
-  return write_all(file_.get(), step_text(event, actions));
-}
+Result<void> EventLog::write(std::string_view step) { return write_all(file_.get(), step); }
 
 }  // namespace mprun

@@ -35,7 +35,8 @@ struct TimedEvent {
 [[nodiscard]] Result<TimedEvent> parse_event(std::string_view line);
 [[nodiscard]] Result<Action> parse_action(std::string_view line);
 
-/// One scheduler step: the event's line and one for each action, each with its newline.
+/// One scheduler step: the event's line and one for each action, each with its newline. To be called before the actions
+/// are performed, because that may change them.
 [[nodiscard]] std::string step_text(const TimedEvent& event, const std::vector<Action>& actions);
 
 /// The file, written step by step, so that it holds what a killed mprun has decided.
@@ -43,8 +44,8 @@ class EventLog {
  public:
   /// Opens `path` for appending and writes the head of a session.
   [[nodiscard]] static Result<EventLog> open(const std::string& path, const Policy& policy);
-  /// To be called before the actions are performed, because that may change them.
-  [[nodiscard]] Result<void> write(const TimedEvent& event, const std::vector<Action>& actions);
+  /// Appends what step_text() has made of a step.
+  [[nodiscard]] Result<void> write(std::string_view step);
 
  private:
   explicit EventLog(Fd file) : file_(std::move(file)) {}

@@ -127,7 +127,8 @@ void Supervisor::wind_down() {
     if (!engine_->run_once(kTickEvery)) break;
     tick();
   }
-  if (!pool_->idle()) notice(Notice::Kind::kWarning, "the host did not end in time and was killed");
+  if (!pool_->idle())
+    notice(Notice::Kind::kWarning, "the host did not end in time and was killed", LogComponent::kLaunch);
   pool_->kill_hosts();
   const Nanos until = monotonic_now() + from_seconds(kKillSeconds);
   while (!pool_->idle() && monotonic_now() < until) {
@@ -135,8 +136,10 @@ void Supervisor::wind_down() {
   }
   const int killed = kill_descendants(kKillSeconds);
   if (killed > 0) {
-    notice(Notice::Kind::kWarning, std::to_string(killed) + (killed == 1 ? " process" : " processes") +
-                                       " that tasks had left behind " + (killed == 1 ? "was" : "were") + " killed");
+    notice(Notice::Kind::kWarning,
+           std::to_string(killed) + (killed == 1 ? " process" : " processes") + " that tasks had left behind " +
+               (killed == 1 ? "was" : "were") + " killed",
+           LogComponent::kLaunch);
   }
 }
 
@@ -157,7 +160,8 @@ void Supervisor::post(const Event& event, Ending ending) {
 void Supervisor::step(const TimedEvent& event, Ending* ending) {
   actions_.clear();
   scheduler_->step(event.event, event.at, &actions_);
-  if (event_log_) write_down(event);
+  const bool logs = takes(setup_.log, LogComponent::kSchedule, LogLevel::kTrace);
+  if (event_log_ || logs) write_down(event);
   for (std::size_t i = 0; i < actions_.size(); ++i) {
     if (const auto* ended = std::get_if<action::EndTask>(&actions_[i])) {
       auto held = held_results_.extract(ended->slot);
@@ -178,9 +182,12 @@ void Supervisor::step(const TimedEvent& event, Ending* ending) {
 }
 
 void Supervisor::write_down(const TimedEvent& event) {
-  if (const auto written = event_log_->write(event, actions_); !written) {
+  const std::string text = step_text(event, actions_);
+  if (setup_.log != nullptr) setup_.log->write(LogComponent::kSchedule, LogLevel::kTrace, text);
+  if (!event_log_) return;
+  if (const auto written = event_log_->write(text); !written) {
     event_log_.reset();
-    notice(Notice::Kind::kWarning, setup_.event_log + " ends here: " + written.error().message);
+    notice(Notice::Kind::kWarning, setup_.event_log + " ends here: " + written.error().message, LogComponent::kRecord);
   }
 }
 
@@ -225,6 +232,7 @@ void Supervisor::on_gone(int slot, const Departure& gone) {
 void Supervisor::on_stage(int slot, std::string_view text) {
   constexpr std::size_t kMostText = 200;
   stages_[slot] = text.substr(0, kMostText);
+  publish(WorkerStage{slot, stages_[slot]});
 }
 
 // What ranks share by name begins anew with each attempt: no lock is held, no barrier half full. What a host made while
@@ -237,6 +245,7 @@ void Supervisor::on_attempt(int attempt) {
 void Supervisor::on_ready(int slot) {
   was_ready_ = true;
   stages_.erase(slot);
+  publish(WorkerStage{slot, ""});
   post(event::WorkerReady{slot});
 }
 
@@ -282,7 +291,9 @@ void Supervisor::publish(const JobEvent& event) {
   for (Sink* sink : setup_.sinks) sink->on_event(event);
 }
 
-void Supervisor::notice(Notice::Kind kind, std::string_view text) { publish(Notice{kind, text}); }
+void Supervisor::notice(Notice::Kind kind, std::string_view text, LogComponent from) {
+  publish(Notice{kind, text, from});
+}
 
 // --- time and signals ---
 
@@ -312,12 +323,17 @@ void Supervisor::tick() {
 }
 
 void Supervisor::report_fatal() {
-  if (fatal_ && !std::exchange(fatal_reported_, true)) notice(Notice::Kind::kError, fatal_->message);
+  if (fatal_ && !std::exchange(fatal_reported_, true))
+    notice(Notice::Kind::kError, fatal_->message, LogComponent::kRecord);
 }
 
-void Supervisor::on_note(const AdapterNote& note) { notice(Notice::Kind::kWarning, to_string(note)); }
+void Supervisor::on_note(const AdapterNote& note) {
+  notice(Notice::Kind::kWarning, to_string(note), LogComponent::kLaunch);
+}
 
-void Supervisor::on_lost_lock(const SyncLoss& loss) { notice(Notice::Kind::kWarning, to_string(loss)); }
+void Supervisor::on_lost_lock(const SyncLoss& loss) {
+  notice(Notice::Kind::kWarning, to_string(loss), LogComponent::kWatch);
+}
 
 void Supervisor::on_signals(const std::vector<signalfd_siginfo>& signals) {
   bool child = false;

@@ -59,6 +59,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
     std::function<std::uint64_t()> tensor_bytes;  ///< of all that held, in this session; not set: 0
     std::function<void()> on_user_signal;         ///< SIGUSR1: a user asks what the job does
     std::string event_log;                        ///< where the scheduler's steps are written down; empty: nowhere
+    Log* log = nullptr;                           ///< gets the same steps at LogLevel::kTrace
     std::optional<std::uint64_t> all_tasks;       ///< of all shards, where known
     SharedTasks* shared_tasks = nullptr;  ///< where tasks come from instead of `inputs`, if other mpruns run them too
     bool in_batch_job = false;            ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
@@ -137,7 +138,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void publish(const JobEvent& event);
   void blame_rank(int rank, std::string_view error);
   void announce_restart(const action::RetryTask& wanted, std::string_view reason, const TaskReport* report);
-  void notice(Notice::Kind kind, std::string_view text);
+  void notice(Notice::Kind kind, std::string_view text, LogComponent from = LogComponent::kSchedule);
   [[nodiscard]] InputSource::Pull pull_input(std::string* text);
   void read_shared(std::uint64_t count);
   [[nodiscard]] std::string refusal(const TaskReport& report, const TaskInputs::Held& task) const;

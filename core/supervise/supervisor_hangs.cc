@@ -12,7 +12,9 @@ void Supervisor::look_for_hangs() {
   if (wanted_shared_ > 0 && scheduler_->busy() == 0) return;  // all wait for other mpruns, which may take hours
   setup_.watch->expect({hosts_, may_start_another()});
   if (const auto finding = setup_.watch->look(now)) act_on(*finding);
-  if (const auto warning = setup_.watch->take_warning()) notice(Notice::Kind::kWarning, *warning);
+  if (const auto warning = setup_.watch->take_warning()) {
+    notice(Notice::Kind::kWarning, *warning, LogComponent::kWatch);
+  }
 }
 
 // A slot without a process gets one as soon as there is a task for it: one to be read, to be tried again later, or to
@@ -45,7 +47,8 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
     hung_[slot] = (stuck->second.empty() ? "it hung: " : "it hung at " + stuck->second + ": ") + finding.reason;
     stuck_slots.push_back(slot);
     if (policy_.ranks)
-      notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung: it is ended, and the others with it");
+      notice(Notice::Kind::kError, "rank " + std::to_string(slot) + " hung: it is ended, and the others with it",
+             LogComponent::kWatch);
   }
   if (wanted == OnHang::kKill) {
     const bool of_host =
@@ -96,7 +99,7 @@ void Supervisor::look_at_memory(Nanos now) {
     const std::string story = user + " used " + size_text(excess.bytes) + " of memory; limits.memory_per_worker is " +
                               size_text(*setup_.spec->limits.memory_per_worker);
     hung_[slot] = story;
-    if (!task) notice(Notice::Kind::kWarning, story + ": it was ended");
+    if (!task) notice(Notice::Kind::kWarning, story + ": it was ended", LogComponent::kWatch);
     post(event::WorkerTooLarge{slot});
   }
 }

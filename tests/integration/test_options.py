@@ -443,8 +443,9 @@ def test_every_option_has_a_place(run_mprun: RunCommand) -> None:
     message = run_mprun("--help-all").check().stdout
     options = dict(re.findall(r"^ +(?:-\w,)?(--[\w-]+)(?: (\S+))?", message, re.MULTILINE))
     assert len(options) > 40 and options["--nodes"] and not options["--resume"]
+    values = {"--debug": "events", "--log-level": "info", "--log-format": "json"}
     for name in options.keys() - {"--help", "--help-all", "--version", "--set", "--quiet"}:
-        value = [["events"], ["1"]][name != "--debug"] if options[name] and not options[name].startswith("[") else []
+        value = [values.get(name, "1")] if options[name] and not options[name].startswith("[") else []
         run = run_mprun(name, *value, "merge", "none").check(2)
         assert re.match(rf"mprun: {name}( 1)? is only valid with [-`a]", run.stderr), run
 
@@ -531,6 +532,7 @@ def test_what_a_run_leaves(run_job: RunCommand) -> None:
         "joblog.tsv",
         "journal.jsonl",
         "logs",
+        "mprun.log",
         "results.jsonl",
         "summary.json",
         "usage.jsonl",

@@ -141,7 +141,7 @@ TEST(EventLog, AppendsSessionsToAFile) {
   for (int session = 0; session < 2; ++session) {
     auto log = EventLog::open(path, Policy{});
     ASSERT_TRUE(log) << log.error().message;
-    ASSERT_TRUE(log->write({5, event::Begin{}}, {action::StartWorker{0}}));
+    ASSERT_TRUE(log->write(step_text({5, event::Begin{}}, {action::StartWorker{0}})));
   }
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -7,7 +7,7 @@
 namespace mprun {
 namespace {
 
-constexpr std::uint64_t kLock = 0x5000;
+constexpr std::uint64_t kNativeLock = 0x5000;
 
 // In pthread_join().
 void waits_for_end(TreeProcess* process, pid_t tid, pid_t of) {
@@ -21,7 +21,7 @@ class NativeCauses : public testing::Test {
  protected:
   // The thread waits for a futex; `frames`: innermost first.
   void waits_in(pid_t tid, const std::vector<std::string>& frames, std::uint64_t value = 2) {
-    process_.thread(tid).call(SYS_futex, {kLock, FUTEX_WAIT_PRIVATE, value, 0});
+    process_.thread(tid).call(SYS_futex, {kNativeLock, FUTEX_WAIT_PRIVATE, value, 0});
     evidence_.native[tid] = frames;
   }
   CauseEvidence evidence_;
@@ -105,7 +105,7 @@ TEST(MutexCycle, ClosedByAWaitForTheEndOfAThread) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kJoins);
   waits_for_end(&process, kJoins, kLocks);
-  process.waits_for_mutex(kLocks, kLock, kJoins);
+  process.waits_for_mutex(kLocks, kNativeLock, kJoins);
   HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "lock-cycle");
   EXPECT_NE(cause.explanation.find("waits for the end of a thread while"), std::string::npos) << cause.explanation;
