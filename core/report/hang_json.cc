@@ -105,7 +105,8 @@ Json hang_json(const Hang& hang) {
               {"fix", text_json(hang.cause.fix)}}},
             {"processes", std::move(processes)},
             {"edges", std::move(edges)},
-            {"deaths", std::move(deaths)}};
+            {"deaths", std::move(deaths)},
+            {"cannot_return", Json(hang.cannot_return)}};
   for (const StillRunning& running : hang.still_running) json["still_runs"].push_back(running_json(running));
   if (hang.limit)
     json["limit"] = {{"label", text_json(hang.limit->label)}, {"seconds", seconds_json(hang.limit->seconds)}};

@@ -70,6 +70,8 @@ class Explainer {
       if (is_violent(death)) hang_.deaths.push_back(death);
     }
     for (const JudgedThread& thread : proof_.judgement.threads) add(thread);
+    const std::set<pid_t>& cannot_return = proof_.judgement.cannot_return;
+    if (is_proved(proof_.verdict)) hang_.cannot_return.assign(cannot_return.begin(), cannot_return.end());
   }
 
   [[nodiscard]] bool is_stall() const { return proof_.verdict == HangVerdict::kStalled; }

@@ -119,6 +119,7 @@ struct Hang {
   std::size_t processes_left_out = 0;  ///< how many more there are
   std::vector<WaitEdge> edges;
   std::vector<RecordedDeath> deaths;
+  std::vector<pid_t> cannot_return;         ///< processes of which the first thread is stuck, or waits only for what is
   std::vector<StillRunning> still_running;  ///< if a part is proved stuck; empty: no process above can go on
 };
 

@@ -55,6 +55,11 @@ def test_the_program_and_the_package_are_installed(venv: Path, tmp_path: Path) -
     assert all(Path(module).is_relative_to(venv) for module, _ in values)
 
 
+def test_pytest_finds_the_plug_in(venv: Path) -> None:
+    find = "from importlib.metadata import entry_points; print([e.value for e in entry_points(group='pytest11')])"
+    assert call(venv / "bin/python", "-c", find).strip() == "['mprun.pytest_plugin']"
+
+
 def test_the_package_says_which_python_it_needs(dist: Path, tmp_path: Path) -> None:
     """Older ones can start jobs of another Python, and so may have it installed; they have no workers."""
     code = (

@@ -275,6 +275,7 @@ TEST(ReportHang, HostileNamesAreHarmless) {
 TEST(ReportHang, JsonHasEveryKeyOfTheContract) {
   Hang hang = openmp_hang(1);
   hang.deaths = {{3, 1, {0, 9}, true, kMoment}, {4, 1, {7, 0}, true, kMoment}, {5, 1, {}, false, kMoment}};
+  hang.cannot_return = {100, 101};
   hang.processes[1].threads[0].native_approximate = true;
   EXPECT_EQ(hang_json(hang), Json::parse(R"json({
     "version": 1, "verdict": "deadlock", "seconds_since_progress": 0.9,
@@ -300,7 +301,8 @@ TEST(ReportHang, JsonHasEveryKeyOfTheContract) {
     "edges": [{"from": 100, "to": 101, "why": "waitpid"}],
     "deaths": [{"pid": 3, "signal": 9, "at": "2026-01-02T03:04:05.678Z"},
                {"pid": 4, "exit_code": 7, "at": "2026-01-02T03:04:05.678Z"},
-               {"pid": 5, "at": "2026-01-02T03:04:05.678Z"}]})json"));
+               {"pid": 5, "at": "2026-01-02T03:04:05.678Z"}],
+    "cannot_return": [100, 101]})json"));
 }
 
 TEST(ReportHang, JsonHasNullForWhatIsNotKnown) {
