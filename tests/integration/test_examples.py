@@ -290,3 +290,14 @@ def test_lines(run_job: RunCommand) -> None:
 def test_results_on_standard_output(run_job: RunCommand) -> None:
     run = run_job(EXAMPLES / "files/job.json", "--results", "-").check()
     assert [json.loads(line) for line in run.stdout.splitlines()] == run.results()
+
+
+def test_hang(run_job: RunCommand, run_mprun: RunCommand) -> None:
+    """One task hangs and is named; with the cure of the report the job is finished."""
+    run = run_job(EXAMPLES / "hang/job.json").check(1)
+    (failed,) = [result for result in run.results() if result["status"] != "ok"]
+    assert failed["task"] == 17 and failed["error"]["type"] == "Hung"
+    assert "cure:  get all results before you join" in run.stderr
+    run_mprun("resume", "--retry-failed", "--set", 'env.GET_FIRST="1"', run.run_dir).check()
+    values = [json.loads(line)["value"] for line in (run.run_dir / "results.jsonl").read_text().splitlines()]
+    assert len(values) == 60 and all(abs(value - 3.1416) < 0.02 for value in values)

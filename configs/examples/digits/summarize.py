@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ class Run:
     name: str  # the start method
     values: dict[int, Any]  # of the tasks that succeeded
     tasks: int  # that ended, in any way
-    seconds: float  # the whole job: interpreters, imports, setup and tasks
+    seconds: float  # from the start of the first task to the end of the last
+    start_seconds: float  # before that: interpreters, imports, setup
 
     @property
     def images(self) -> int:
@@ -41,13 +43,16 @@ def read_run(folder: Path) -> Run:
         results = [json.loads(line) for line in lines]
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     values = {result["task"]: result["value"] for result in results if result["status"] == "ok"}
-    return Run(summary["start_method"], values, len(results), summary["seconds"])
+    begin = min(result["start"] for result in results)
+    end = max(result["start"] + result["seconds"] for result in results)
+    started = datetime.fromisoformat(summary["started"].replace("Z", "+00:00")).timestamp()
+    return Run(summary["start_method"], values, len(results), end - begin, begin - started)
 
 
 def describe(run: Run) -> str:
     """One line: how fast and how right."""
     return (
-        f"{run.name:<11} {run.images:,} images in {run.seconds:.2f} s: "
+        f"{run.name:<11} {run.images:,} images in {run.seconds:.2f} s, after a start of {run.start_seconds:.1f} s: "
         f"{run.images / run.seconds:,.0f} images/s, "
         f"accuracy {run.total('correct') / run.images:.2%}, "
         f"held out {run.total('held_out_correct') / run.total('held_out'):.2%}"
