@@ -623,8 +623,9 @@ def test_a_forked_child_holds_no_pipe(own_folder: Path) -> None:
 
 
 @pytest.fixture(name="joblib")
-def joblib_with_mprun() -> Any:
+def joblib_with_mprun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     joblib = pytest.importorskip("joblib")
+    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))  # concurrent tests look into /dev/shm
     api.register_joblib()
     return joblib
 
