@@ -24,11 +24,15 @@ constexpr std::size_t kMostFrames = 6;
                      [](const HungThread& thread) { return is_stuck(thread) || has_ended(thread); });
 }
 
+// What a watch would report. A stall is no proof.
+[[nodiscard]] bool is_hang(const Hang& hang) { return hang.verdict == HangVerdict::kStalled || is_proved_hang(hang); }
+
 // The hang alone, as its report holds it.
 [[nodiscard]] Hang stuck_part(Hang hang) {
   auto& processes = hang.processes;
   const bool of_threads = hang.verdict == HangVerdict::kOrphanedLock;  // others of their processes go on
   const auto lives = [&](const HungProcess& process) {
+    if (hang.verdict == HangVerdict::kStalled) return false;
     return of_threads ? std::none_of(process.threads.begin(), process.threads.end(), is_stuck)
                       : !is_stuck_whole(process);
   };
@@ -70,6 +74,9 @@ template <typename Matches>
   if (hang.verdict == HangVerdict::kOrphanedLock) {
     return fmt::format("orphaned lock: {} waits for what nobody can release; the rest can move",
                        count_text(count_threads(hang, is_stuck), "thread", "threads"));
+  }
+  if (hang.verdict == HangVerdict::kStalled) {
+    return "stalled: nothing in this tree gets anywhere, but it is not proved that nothing ever will";
   }
   const std::size_t threads = count_threads(hang, [](const HungThread& thread) { return !has_ended(thread); });
   const std::size_t run = count_threads(hang, [](const HungThread& thread) { return thread.state == "running"; });
@@ -115,7 +122,7 @@ std::string inspect_text(const Inspection& inspection) {
   const Hang& hang = inspection.hang;
   std::string text = verdict_text(inspection) + "\n";
   for (const std::string& note : inspection.notes) append(&text, 2, "note: " + note);
-  if (is_proved_hang(hang)) text += "\n" + hang_text(stuck_part(hang));
+  if (is_hang(hang)) text += "\n" + hang_text(stuck_part(hang));
   if (hang.processes.empty()) return text;
   text += "\nevery process and thread:\n";
   for (const HungProcess& process : hang.processes) append_process(process, &text);
@@ -128,7 +135,7 @@ std::string inspect_text(const Inspection& inspection) {
 std::string inspect_line(const Inspection& inspection) {
   const Hang& hang = inspection.hang;
   const HungProcess root = hang.processes.empty() ? HungProcess() : hang.processes.front();
-  const bool hangs = is_proved_hang(hang);
+  const bool hangs = is_hang(hang);
   const std::string verdict = !hangs ? (inspection.moving ? "live (moving)" : "live") : to_string(hang.verdict);
   return fmt::format("{} {}: {}: {}\n", root.pid, hangs ? verdict + ", " + hang.cause.id : verdict,
                      count_text(hang.processes.size() + hang.processes_left_out, "process", "processes"),

@@ -137,21 +137,6 @@ void lend_places(const std::vector<HungProcess>& processes, std::map<pid_t, std:
   }
 }
 
-// A thread waits for the end of something. A program that idles until a signal ends it does not do that.
-bool joins(const Hang& hang) {
-  if (!hang.join) return false;
-  const std::string_view call = hang.join->call;
-  return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
-         call == "pthread_join" || call.ends_with(".Context.term");  // of ZeroMQ
-}
-
-// What a signal or a client may release is reported early only if it cannot be idle; else not until it has stalled for
-// long.
-bool may_be_idle(const Proof& proof, const Hang& hang) {
-  const bool may_serve = proof.needs_no_signal || proof.needs_no_client;
-  return is_like_waiting_for_signal(hang.cause) && (may_serve || !joins(hang));
-}
-
 }  // namespace
 
 // Only the watch sees the processes that have no preload library, and how they end.
@@ -205,7 +190,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
   // it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
-  const bool unreported = (is_idle_part(hang) && !in_job) || (proof.is_early && may_be_idle(proof, hang));
+  const bool unreported = (is_idle_part(hang) && !in_job) || may_be_idle(proof, hang);
   if (unreported) {
     log_unreported(hang);
     return std::nullopt;

@@ -296,7 +296,25 @@ class Explainer {
   std::unique_ptr<NativeStacks> native_;
 };
 
+// A DataLoader is asked for a batch only when its workers have been given its indices: none of them is idle.
+bool waits_for_batch(const Hang& hang) {
+  return hang.join && hang.join->call.ends_with("_BaseDataLoaderIter.__next__");
+}
+
+// A thread waits for the end of something. A program that idles until a signal ends it does not do that.
+bool joins(const Hang& hang) {
+  if (!hang.join) return false;
+  const std::string_view call = hang.join->call;
+  return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
+         call == "pthread_join" || call.ends_with(".Context.term");  // of ZeroMQ
+}
+
 }  // namespace
+
+bool may_be_idle(const Proof& proof, const Hang& hang) {
+  if (!proof.is_early || !is_like_waiting_for_signal(hang.cause) || waits_for_batch(hang)) return false;
+  return proof.needs_no_signal || proof.needs_no_client || !joins(hang);
+}
 
 Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now) {
   return Explainer(proof, proc, history, now, Scope::kStuck).explain();
@@ -308,10 +326,8 @@ Hang describe(Proof* found, ProcSource* proc, const ProcessHistory& history, Nan
 
 Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskBoundary& boundary,
                      const ProcessHistory& history) {
-  Proof found;
-  found.sample = std::make_unique<Sample>(take_sample(proc, process_tree(proc, limit.pid, true)));
-  found.snapshot = std::make_unique<TreeSnapshot>(proc, found.sample.get(), boundary());
-  found.judgement = judge(*found.sample, found.snapshot.get());
+  const auto tree = process_tree(proc, limit.pid, true);
+  Proof found = judge_sample(proc, std::make_unique<Sample>(take_sample(proc, tree)), boundary());
   for (JudgedThread& thread : found.judgement.threads) thread.live = true;  // one sample proves nothing
   found.verdict = HangVerdict::kOverdue;
   return Explainer(&found, proc, history, monotonic_now(), Scope::kAll).explain_overdue(limit);

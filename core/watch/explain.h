@@ -11,6 +11,9 @@ namespace mprun {
 /// for ever cannot be read whole otherwise, stops the thread for a moment.
 [[nodiscard]] Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now);
 
+/// True for a stall that is no news before its limit has passed: what a signal or a client may release could be idle.
+[[nodiscard]] bool may_be_idle(const Proof& proof, const Hang& hang);
+
 /// The same for every process and thread, including live ones. If nothing is stuck, the verdict is kLive, without a
 /// join and a cause. The time waited is known only if `found` says when a thread last ran.
 [[nodiscard]] Hang describe(Proof* found, ProcSource* proc, const ProcessHistory& history, Nanos now);

@@ -11,6 +11,7 @@
 #include "procfs/text_scan.h"
 #include "watch/judge/orphaned_lock_watch.h"
 #include "watch/judge/tree_boundary.h"
+#include "watch/sample/preload_library.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/sample/trace_access.h"
 
@@ -20,8 +21,11 @@ namespace {
 // Together about a second; the last pauses, in which a tree that moves is judged, are longer.
 constexpr int kMostSamples = 8;
 constexpr const char* kInspect = "inspect";  // the command that messages name
-// How long a Watcher looks before the next inspection.
-constexpr Nanos kWatchTime = 3 * kNanosPerSecond;
+// How long a Watcher looks before the next inspection: a stall of threads that poll takes it about four seconds.
+constexpr Nanos kWatchTime = 6 * kNanosPerSecond;
+constexpr const char* kNotKnown =
+    "without mprun's preload library it is not known which processes died, which threads forked, what signal handlers "
+    "do, and which alarms are set";
 constexpr timespec kEarlyPause{0, 80 * kNanosPerMilli}, kLastPause{0, 250 * kNanosPerMilli};
 
 using BoundaryOf = std::function<TreeBoundary(const std::vector<pid_t>& tree)>;
@@ -47,6 +51,7 @@ class Inspector {
     OrphanedLockWatch locks(proc_);
     locks.consider(*found.sample, monotonic_now());
     found_.suspects_lock = locks.suspects();
+    found_.suspects_stall = suspects_stall(found, history);
     found_.hang = describe(&found, proc_, history, monotonic_now());
     if (!can_prove_here()) {
       found_.notes.emplace_back("mprun does not know the system calls of this architecture: nothing can be proved");
@@ -124,14 +129,21 @@ class Inspector {
       self.state = 'R';
       sample.threads.push_back(self);
     }
-    Proof found;
-    found.sample = std::make_unique<Sample>(std::move(sample));
-    found.snapshot = std::make_unique<TreeSnapshot>(proc_, found.sample.get(), boundary_(tree_));
-    found.judgement = judge(*found.sample, found.snapshot.get());
+    Proof found = judge_sample(proc_, std::make_unique<Sample>(std::move(sample)), boundary_(tree_));
     for (const auto& [pid, process] : found.snapshot->processes()) {
       if (process.threads.empty()) found.judgement.stuck.erase(pid);  // it has ended
     }
     return found;
+  }
+
+  [[nodiscard]] bool suspects_stall(const Proof& found, const ProcessHistory& history) const {
+    if (found.verdict == HangVerdict::kDeadlock || found_.moving || hidden_ != 0) return false;
+    Assumptions assumptions = assumptions_before(kInspectedStall);
+    assumptions.no_limit_from = 1;  // what waits with a limit may poll
+    auto stall = judge_assuming(proc_, std::make_unique<Sample>(*found.sample), boundary_(tree_), assumptions);
+    if (!stall) return false;
+    stall->is_early = true;
+    return !may_be_idle(*stall, describe(&*stall, proc_, history, monotonic_now()));
   }
 
   static void call_all_live(Judgement* judgement) {
@@ -159,16 +171,17 @@ class TreeWatch {
       : proc_(proc),
         history_(history),
         watcher_(
-            proc, {root, true, 0},
+            proc, {root, true, kInspectedStall},
             [proc, root] { return boundary_of_tree(proc, root, process_tree(proc, root, true)); },
             [](pid_t, Nanos) { return std::size_t{0}; }) {}
 
-  /// Returns a proved hang as soon as there is one.
+  /// Returns a hang that a watch would report, as soon as there is one.
   std::optional<Hang> look_until(Nanos until) {
     for (Nanos now = monotonic_now(); now < until; now = monotonic_now()) {
       if (auto proof = watcher_.look(now)) {
         Hang hang = describe(&*proof, proc_, history_, now);
-        if (is_proved_hang(hang)) return hang;
+        const bool is_stall = hang.verdict == HangVerdict::kStalled && !may_be_idle(*proof, hang);
+        if (is_stall || is_proved_hang(hang)) return hang;
       }
       sleep_until(std::min(until, watcher_.next_look()));
     }
@@ -242,12 +255,12 @@ std::optional<Error> why_not_seen(ProcSource* proc, pid_t pid, const std::string
   return std::nullopt;
 }
 
-Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
+namespace {
+
+Result<Inspection> inspect_once(ProcSource* proc, pid_t pid, const ProcessHistory& nothing) {
   if (const auto error = why_not_seen(proc, pid, kInspect)) return *error;
-  auto nothing = ProcessHistory::create(proc);
-  if (!nothing) return nothing.error();
   const auto boundary = [proc, pid](const std::vector<pid_t>& tree) { return boundary_of_tree(proc, pid, tree); };
-  Inspection found = Inspector(proc, pid, true, boundary).inspect(*nothing);
+  Inspection found = Inspector(proc, pid, true, boundary).inspect(nothing);
   if (const auto error = why_not_seen(proc, pid, kInspect)) return *error;  // it has ended meanwhile
   const auto stat = stat_of(proc, pid);
   if (stat && !proc->list(std::to_string(stat->parent) + "/fd")) {
@@ -256,24 +269,43 @@ Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) {
   return found;
 }
 
-bool is_sure(const Inspection& inspection) {
-  return is_proved_hang(inspection.hang) || (!inspection.moving && !inspection.suspects_lock);
+bool is_unprepared(ProcSource* proc, const HungProcess& process) {
+  return preload_libraries(proc->read(std::to_string(process.pid) + "/maps").value_or("")).empty();
 }
 
+// Of a live tree, the threads say why they may go on.
+void note_what_is_not_known(ProcSource* proc, Inspection* found) {
+  if (found->hang.verdict == HangVerdict::kLive) return;
+  const auto& processes = found->hang.processes;
+  if (std::any_of(processes.begin(), processes.end(), [proc](const auto& one) { return is_unprepared(proc, one); })) {
+    found->notes.emplace_back(kNotKnown);
+  }
+}
+
+}  // namespace
+
+bool is_sure(const Inspection& inspection) {
+  const bool may_hang = inspection.moving || inspection.suspects_lock || inspection.suspects_stall;
+  return is_proved_hang(inspection.hang) || !may_hang;
+}
+
+Result<Inspection> inspect_process(ProcSource* proc, pid_t pid) { return inspect_patiently(proc, pid, 0); }
+
 Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience) {
-  const Nanos until = monotonic_now() + patience;
   auto nothing = ProcessHistory::create(proc);
   if (!nothing) return nothing.error();
   TreeWatch watch(proc, pid, *nothing);
-  auto found = inspect_process(proc, pid);
+  auto found = inspect_once(proc, pid, *nothing);
+  const Nanos until = monotonic_now() + patience;
   while (found && !is_sure(*found) && monotonic_now() < until) {
     if (auto hang = watch.look_until(std::min(until, monotonic_now() + kWatchTime))) {
-      found->moving = hang->verdict != HangVerdict::kDeadlock;
+      if (is_proved_hang(*hang)) found->moving = hang->verdict != HangVerdict::kDeadlock;
       found->hang = std::move(*hang);
       break;
     }
-    found = inspect_process(proc, pid);
+    found = inspect_once(proc, pid, *nothing);
   }
+  if (found) note_what_is_not_known(proc, &*found);
   return found;
 }
 

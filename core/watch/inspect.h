@@ -8,10 +8,15 @@
 
 namespace mprun {
 
+/// Counts as a stall: what has stood still for so long, or sooner what would be a deadlock but for a few assumptions.
+/// As the watch does by default (WatchPolicy::stall_seconds).
+constexpr Nanos kInspectedStall = 300 * kNanosPerSecond;
+
 struct Inspection {
   Hang hang;                       ///< all processes; its verdict is kLive if nothing is stuck
   bool moving = false;             ///< threads ran all the time: less can be proved
   bool suspects_lock = false;      ///< a mutex seems orphaned, which takes longer to prove than one look
+  bool suspects_stall = false;     ///< with a few assumptions nothing can move; whether it stays so takes longer to see
   std::vector<std::string> notes;  ///< human-readable: why less is known than could be
 };
 
@@ -27,8 +32,8 @@ struct Inspection {
 /// read. Errors: there is no such process (kUsage), or it may not be inspected (kAccess); the message says what to do.
 [[nodiscard]] Result<Inspection> inspect_process(ProcSource* proc, pid_t pid);
 
-/// Looks again until it is sure, or `patience` is over; in between a Watcher looks as it does for a job, so that it can
-/// also find orphaned locks. Errors as above, also if the process ends meanwhile.
+/// Looks again until it is sure, or `patience` is over since the first look; in between a Watcher looks as it does for
+/// a job, so that it also finds orphaned locks and stalls. Errors as above, also if the process ends meanwhile.
 [[nodiscard]] Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience);
 
 /// Inspects what is below `root`. The caller supplies the boundary and the history.

@@ -40,21 +40,8 @@ constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosP
 // A smaller share if a thread spins: that costs more to see, and there is nothing else to do. The smallest until it has
 // been seen often enough to count.
 constexpr Nanos kSpinLookShare = 30, kFirstSpinLookShare = 10;
-constexpr std::size_t kMostAssumedListed = 2;
-// A wait with at least this much time left may be reported before its limit has passed.
-constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
 // So many children that end badly within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
-
-// A main thread waits for the end of stuck processes.
-bool is_waited_for(const Judgement& judgement) {
-  return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
-    const auto& wakers = thread.wait.wakers;
-    return thread.wait.kind == WaitKind::kChild && !thread.live && thread.sample->tid == thread.sample->pid &&
-           std::all_of(wakers.begin(), wakers.end(),
-                       [&](const Waker& one) { return judgement.stuck.count(one.pid) != 0; });
-  });
-}
 
 // When to look again after work that began at `began` on our CPU clock. A crowded machine makes it no more expensive.
 Nanos pause_after_polls(Nanos began) {
@@ -134,10 +121,7 @@ void Watcher::catch_waiters_for_gil() {
 }
 
 Proof Watcher::judge_sample(std::unique_ptr<Sample> sample) {
-  Proof proof;
-  proof.sample = std::move(sample);
-  proof.snapshot = std::make_unique<TreeSnapshot>(proc_, proof.sample.get(), boundary_());
-  proof.judgement = judge(*proof.sample, proof.snapshot.get());
+  Proof proof = mprun::judge_sample(proc_, std::move(sample), boundary_());
   proof.last_moved = last_moved_;
   return proof;
 }
@@ -312,8 +296,10 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof says more
   auto wakeups = wakeups_between(*before, *stall_sample_, apart);
-  std::optional<Proof> named = judge_with_assumptions(std::make_unique<Sample>(*stall_sample_), kAnyLimit);
-  for (int i = 0; i < kTriesToName && !named; ++i) named = judge_with_assumptions(sample_at_rest(), kAnyLimit);
+  std::optional<Proof> named = judge_assuming(std::make_unique<Sample>(*stall_sample_), assumptions_after_stall());
+  for (int i = 0; i < kTriesToName && !named; ++i) {
+    named = judge_assuming(sample_at_rest(), assumptions_after_stall());
+  }
   if (named) proof = std::move(named);
   stall_reported_ = true;
   proof->verdict = HangVerdict::kStalled;
@@ -322,27 +308,8 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   return proof;
 }
 
-// One sample is enough if nothing is proved.
-std::optional<Proof> Watcher::judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
-                                                     std::set<pid_t> polls, std::map<pid_t, std::string> spins) {
-  Proof proof;
-  proof.sample = std::move(sample);
-  TreeBoundary boundary = boundary_();
-  const bool is_late = no_limit_from == kAnyLimit;  // what was stopped may be continued soon
-  boundary.assumptions = {true, true, is_late, no_limit_from, std::move(polls), std::move(spins)};
-  proof.snapshot = std::make_unique<TreeSnapshot>(proc_, proof.sample.get(), std::move(boundary));
-  proof.judgement = judge(*proof.sample, proof.snapshot.get());
-  proof.verdict = HangVerdict::kStalled;
-  const auto& assumed = proof.snapshot->assumed();
-  const bool is_stuck = proof.judgement.is_deadlock() || is_waited_for(proof.judgement);
-  if (!proof.sample->whole || !is_stuck || assumed.empty()) return std::nullopt;
-  for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedListed); ++i) {
-    proof.but_for += (i == 0 ? "" : "; ") + assumed[i];
-  }
-  proof.needs_no_signal = proof.snapshot->assumes_no_signal();
-  proof.needs_no_client = proof.snapshot->assumes_no_client();
-  if (assumed.size() > kMostAssumedListed) proof.but_for += "; and so on";
-  return proof;
+std::optional<Proof> Watcher::judge_assuming(std::unique_ptr<Sample> sample, Assumptions assumptions) {
+  return mprun::judge_assuming(proc_, std::move(sample), boundary_(), std::move(assumptions));
 }
 
 std::optional<Proof> Watcher::find_early_stall(Nanos now) {
@@ -354,7 +321,7 @@ std::optional<Proof> Watcher::find_early_stall(Nanos now) {
   if (tree_.stall <= kEarlyStall || now - last_moved_ < kEarlyStall || judged_with_assumptions_ == last_moved_)
     return std::nullopt;
   judged_with_assumptions_ = last_moved_;
-  auto proof = judge_with_assumptions(sample_tree(), std::max(tree_.stall, kFarLimit));
+  auto proof = judge_assuming(sample_tree(), assumptions_before(tree_.stall));
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = last_moved_;
@@ -380,8 +347,9 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   }
   if (state == judged_polls_) return std::nullopt;
   judged_polls_ = state;
-  auto proof =
-      judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), std::move(state.polls));
+  Assumptions assumptions = assumptions_before(tree_.stall);
+  assumptions.polls = std::move(state.polls);
+  auto proof = judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   next_poll_look_ = now + pause_after_polls(began);
   if (!proof) return std::nullopt;
   reported_polls_ = since;
@@ -406,8 +374,9 @@ std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
   const Nanos judged = is_early ? since : since + tree_.stall;
   if (judged == judged_spins_ || (is_early && spins_.spins() == reported_spins_)) return std::nullopt;
   judged_spins_ = judged;
-  auto proof =
-      judge_with_assumptions(std::make_unique<Sample>(*part), std::max(tree_.stall, kFarLimit), {}, spins_.spins());
+  Assumptions assumptions = assumptions_before(tree_.stall);
+  assumptions.spins = spins_.spins();
+  auto proof = judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   if (!proof) return std::nullopt;
   reported_spins_ = spins_.spins();
   proof->is_early = is_early;

@@ -6,9 +6,8 @@
 #pragma once
 
 #include "base/clock.h"
-#include "watch/hang.h"
-#include "watch/judge/judge.h"
 #include "watch/judge/orphaned_lock_watch.h"
+#include "watch/proof.h"
 #include "watch/sample/activity.h"
 #include "watch/stalls/lost_helper.h"
 #include "watch/stalls/polls.h"
@@ -16,23 +15,6 @@
 #include "watch/stalls/stall.h"
 
 namespace mprun {
-
-/// What was proved or found, with the evidence it rests on.
-struct Proof {
-  std::unique_ptr<Sample> sample;
-  std::unique_ptr<TreeSnapshot> snapshot;
-  Judgement judgement;
-  HangVerdict verdict = HangVerdict::kDeadlock;
-  Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
-  std::map<pid_t, Nanos> last_moves;  ///< the same for each thread, if it is known
-  /// For a stall: it would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
-  std::string but_for;
-  bool needs_no_signal = false;     ///< for a stall: assumes that no signal comes, among others
-  bool needs_no_client = false;     ///< the same, that no process outside uses what a server would wait for
-  bool is_early = false;            ///< for a stall: long before the limit, and only reported
-  std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
-  pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_helper.h)
-};
 
 class Watcher {
  public:
@@ -76,9 +58,7 @@ class Watcher {
   void find_who_cannot_return(Proof* proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
-  [[nodiscard]] std::optional<Proof> judge_with_assumptions(std::unique_ptr<Sample> sample, Nanos no_limit_from,
-                                                            std::set<pid_t> polls = {},
-                                                            std::map<pid_t, std::string> spins = {});
+  [[nodiscard]] std::optional<Proof> judge_assuming(std::unique_ptr<Sample> sample, Assumptions assumptions);
   [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_polling_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_spinning_stall(Nanos now);

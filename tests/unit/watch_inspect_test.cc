@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "fake_process.h"
+#include "job/spec.h"
 #include "os/fd.h"
 #include "watch/inspect.h"
 #include "watch/judge/tree_boundary.h"
@@ -100,12 +101,33 @@ TEST(Inspect, IsSureOfAProofAndOfATreeAtRest) {
   inspection.suspects_lock = true;
   EXPECT_FALSE(is_sure(inspection));
   inspection.suspects_lock = false;
+  inspection.suspects_stall = true;
+  EXPECT_FALSE(is_sure(inspection));
+  inspection.suspects_stall = false;
   inspection.moving = true;
   EXPECT_FALSE(is_sure(inspection));
   inspection.hang.verdict = HangVerdict::kPartialDeadlock;
   EXPECT_TRUE(is_sure(inspection));
   inspection.hang.cause.looks_idle = true;
   EXPECT_FALSE(is_sure(inspection));
+}
+
+TEST(Inspect, CountsAsAStallWhatTheWatchDoes) { EXPECT_EQ(kInspectedStall, from_seconds(WatchPolicy().stall_seconds)); }
+
+// A program that idles until a signal ends it waits for nothing in particular.
+TEST(EarlyStall, MayBeIdleUnlessItWaitsForABatch) {
+  Proof proof;
+  proof.is_early = proof.needs_no_signal = true;
+  Hang hang;
+  hang.cause.looks_idle = true;
+  EXPECT_TRUE(may_be_idle(proof, hang));
+  hang.join.emplace().call = "multiprocessing.Process.join";
+  EXPECT_TRUE(may_be_idle(proof, hang));
+  proof.needs_no_signal = false;
+  EXPECT_FALSE(may_be_idle(proof, hang));
+  proof.needs_no_signal = true;
+  hang.join->call = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__";
+  EXPECT_FALSE(may_be_idle(proof, hang));
 }
 
 TEST(Hang, IsProvedUnlessItMayIdle) {

@@ -375,13 +375,14 @@ class RankImage : public PythonImage {
   }
 
   /// The wait for connections of a rank in `function`, with this table in addition to the listener.
-  Wait wait(const std::string& function, const std::string& table, bool no_outside_peers = true) {
+  Wait wait(const std::string& function, const std::string& table, bool no_outside_peers = true, bool closed = true) {
     put_text(kInnerCode + 0x800, function);
     proc_.files["70/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) + table;
     Sample sample{{waiting_thread(5)}};
     sample.threads[0].tid = kPid;
     TreeBoundary boundary;
     boundary.assumptions.no_outside_peers = no_outside_peers;
+    boundary.closed = closed;
     TreeSnapshot snapshot(&proc_, &sample, boundary);
     Wait found = decode_polled(sample.threads[0], 3, &snapshot);
     assumed_ = snapshot.assumed();
@@ -417,6 +418,17 @@ TEST_F(RankImage, ListensForItsOwnTree) {
   EXPECT_THAT(assumed_, testing::IsEmpty());
   EXPECT_EQ(wait("Server.accepter", "", false).why_live, "any process may connect");
   EXPECT_EQ(wait("Server.accepter", "", true).why_live, "");
+  EXPECT_THAT(assumed_, testing::ElementsAre("a process outside may connect to process 70"));
+}
+
+// In a tree that mprun has not started, that is assumed.
+TEST_F(RankImage, ListensForATreeOfOthers) {
+  put_text(kFile, "/usr/lib/python3.14/multiprocessing/managers.py");
+  proc_.sockets = {{{90, 0, true, "/tmp/pymp-a1/listener-b2", false}}};
+  proc_.private_folders = {"/tmp/pymp-a1"};
+  EXPECT_EQ(wait("BaseManager._run_server", "", false, false).why_live, "any process may connect");
+  EXPECT_EQ(wait("Server.accepter", "", true, false).why_live, "any process may connect");
+  EXPECT_EQ(wait("BaseManager._run_server", "", true, false).why_live, "");
   EXPECT_THAT(assumed_, testing::ElementsAre("a process outside may connect to process 70"));
 }
 

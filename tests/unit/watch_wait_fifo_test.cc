@@ -110,10 +110,19 @@ TEST(FifoWait, IsLiveWhateverIsAssumedIfTheTreeHasNotMadeTheFifo) {
   const Judged all = judged(&proc, no_outside_peers());
   EXPECT_EQ(all.waits.at(11).why_live, kOutsideMayOpen);
   EXPECT_THAT(all.assumed, IsEmpty());
-  proc.fifos[kFifo] = kHidden;
+}
+
+TEST(FifoWait, InATreeOfOthersIsAssumedToBeItsOwnIfTheNameIsRandom) {
+  FakeProc proc = fifo_opener();
   TreeBoundary open = no_outside_peers();
   open.closed = false;
-  EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideMayOpen);
+  const Judged all = judged(&proc, open);
+  EXPECT_TRUE(all.is_deadlock);
+  EXPECT_THAT(all.assumed, ElementsAre(kOutsideMayOpen));
+  for (const NamedPipe& fifo : {NamedPipe{1, 1, false}, NamedPipe{1, kBeforeTheTree, true}}) {
+    proc.fifos[kFifo] = fifo;
+    EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideMayOpen);
+  }
 }
 
 TEST(FifoWait, IsLiveIfNotAllOfTheTreeIsSeen) {

@@ -108,11 +108,17 @@ TEST(IpcWait, IsEndedByAnyProcessOfTheTreeIfNoneOutsideActs) {
   EXPECT_FALSE(judged(&proc, none_outside_acts()).is_stuck(11));
   proc.processes[12].threads[12].waits_on(0x5000);
   EXPECT_TRUE(judged(&proc, none_outside_acts()).is_deadlock);
-  TreeBoundary open = none_outside_acts();
-  open.closed = false;
-  EXPECT_EQ(judged(&proc, open).waits.at(11).why_live, kOutsideUsesSet);
   proc.processes[12].hidden_descriptors = true;
   EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(11).why_live, "mprun may not look at process 12");
+}
+
+TEST(IpcWait, InATreeOfOthersIsOfTheTreeIfNothingElseCanFindTheObject) {
+  TreeBoundary open = none_outside_acts();
+  open.closed = false;
+  FakeProc of_tree = semaphore_waiter(kPrivate);
+  EXPECT_THAT(judged(&of_tree, open).assumed, ElementsAre(kOutsideUsesSet));
+  FakeProc of_anybody = semaphore_waiter(kKey);
+  EXPECT_EQ(judged(&of_anybody, open).waits.at(11).why_live, kOutsideUsesSet);
 }
 
 TEST(IpcWait, IsNamedByItsCall) {

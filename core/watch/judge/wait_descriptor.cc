@@ -152,11 +152,13 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   if (snapshot->assumptions().no_outside_peers && only_zeromq_peers_come(pid, socket, snapshot)) {
     return wait_for_connections(pid, "a process outside", snapshot);
   }
-  if (!is_own || !snapshot->is_closed() || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
+  if (!is_own || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
-  if (!listens_for_own_tree(snapshot->python(pid).threads)) {
-    if (!snapshot->assumptions().no_outside_peers) return live_wait(WaitKind::kSocket, kOthersMayConnect);
+  const bool for_own_tree = listens_for_own_tree(snapshot->python(pid).threads);
+  if (!for_own_tree || !snapshot->is_closed()) {
+    const bool may_be_assumed = snapshot->assumptions().no_outside_peers && (for_own_tree || snapshot->is_closed());
+    if (!may_be_assumed) return live_wait(WaitKind::kSocket, kOthersMayConnect);
     return wait_for_connections(pid, "a process outside", snapshot);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};

@@ -60,12 +60,14 @@ std::optional<Wait> decode_fifo(pid_t pid, const std::string& path, TreeSnapshot
   const WaitKind kind = end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
   const std::string why = "a process outside may open FIFO " + path;
   const Nanos age = snapshot->age();
-  const bool is_own = pipe->age <= age && snapshot->is_closed();
+  const bool is_own = pipe->age <= age;
   const bool is_hidden = is_own && pipe->folder_is_private && pipe->folder_age <= age &&
                          has_random_name(std::string_view(path).substr(0, path.rfind('/')));
   if (!snapshot->blind_spot().empty()) return live_wait(kind, snapshot->blind_spot());
-  if (!is_hidden) {
-    if (!is_own || !snapshot->assumptions().no_outside_peers) return live_wait(kind, why);
+  if (!is_hidden || !snapshot->is_closed()) {
+    // Who has started a tree outside of mprun may know the names that it chooses, but hardly a random one.
+    const bool is_of_tree = is_hidden || (is_own && snapshot->is_closed());
+    if (!is_of_tree || !snapshot->assumptions().no_outside_peers) return live_wait(kind, why);
     snapshot->assume(why);
   }
   Wait wait{kind, "FIFO " + path, {}, {}};

@@ -29,7 +29,8 @@ Wait live_wait_for(const Object& object) { return live_wait(object.kind, outside
 
 // Any process of the tree may act on the object, whether it has done so before or not.
 Wait wait_within_tree(const Object& object, std::string what, TreeSnapshot* snapshot) {
-  if (!snapshot->assumptions().no_outside_peers || !snapshot->is_closed()) return live_wait_for(object);
+  const bool is_of_tree = snapshot->is_closed() || !object.may_have_clients;
+  if (!snapshot->assumptions().no_outside_peers || !is_of_tree) return live_wait_for(object);
   if (!snapshot->blind_spot().empty()) return live_wait(object.kind, snapshot->blind_spot());
   if (object.may_have_clients) {
     snapshot->assume_no_client(outside_text(object));

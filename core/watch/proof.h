@@ -1,0 +1,41 @@
+// Proof: a judgement of one sample, with the evidence it rests on. Made by the watcher, by an inspection, and for a
+// limit that has passed; explain.h turns it into a report.
+#pragma once
+
+#include <memory>
+
+#include "watch/hang.h"
+#include "watch/judge/judge.h"
+
+namespace mprun {
+
+/// What was proved or found, with the evidence it rests on.
+struct Proof {
+  std::unique_ptr<Sample> sample;
+  std::unique_ptr<TreeSnapshot> snapshot;
+  Judgement judgement;
+  HangVerdict verdict = HangVerdict::kDeadlock;
+  Nanos last_moved = 0;               ///< monotonic: when a thread was last seen to have run; 0: not known
+  std::map<pid_t, Nanos> last_moves;  ///< the same for each thread, if it is known
+  /// For a stall: it would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
+  std::string but_for;
+  bool needs_no_signal = false;     ///< for a stall: assumes that no signal comes, among others
+  bool needs_no_client = false;     ///< the same, that no process outside uses what a server would wait for
+  bool is_early = false;            ///< for a stall: long before the limit, and only reported
+  std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
+  pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_helper.h)
+};
+
+/// Judges a sample. `boundary`: as it is while the threads of the sample stand still.
+[[nodiscard]] Proof judge_sample(ProcSource* proc, std::unique_ptr<Sample> sample, TreeBoundary boundary);
+
+/// What a stall assumes that is reported before its limit of `stall` has passed, and one that has lasted so long.
+[[nodiscard]] Assumptions assumptions_before(Nanos stall);
+[[nodiscard]] Assumptions assumptions_after_stall();
+
+/// The stall that the sample shows if the assumptions hold; nullopt: it shows none, or needs none of them. One sample
+/// is enough, as nothing is proved.
+[[nodiscard]] std::optional<Proof> judge_assuming(ProcSource* proc, std::unique_ptr<Sample> sample,
+                                                  TreeBoundary boundary, Assumptions assumptions);
+
+}  // namespace mprun
