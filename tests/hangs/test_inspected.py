@@ -22,7 +22,7 @@ from test_controls import Started
 
 NOT_KNOWN = "without mprun's preload library it is not known"
 NOT_PROVED = "not proved: "
-PATIENCE = 30  # seconds, on a slow machine; a hang ends the inspection
+PATIENCE = 60  # seconds, on a slow machine; a hang ends the inspection
 
 # With a word of why a hang is only `stalled`. Who has a lock is not known if it was held at a fork.
 SAME = {
