@@ -55,10 +55,12 @@ struct WorkerStarted {
   std::int32_t pid = 0;
   std::string_view role = "worker";  ///< as in WorkerEnded
 };
-/// A stage of a start has begun.
+/// A stage of a start has begun. The first one is mprun's: it begins before the process exists.
 struct WorkerStage {
   int worker = 0;         ///< -1: the host that forks the workers
   std::string_view text;  ///< "importing job.py", in the words of the process; empty: it is ready
+  Nanos at = 0;           ///< wall clock
+  bool first = false;
 };
 struct WorkerEnded {
   int worker = 0;
@@ -66,6 +68,7 @@ struct WorkerEnded {
   std::string_view role;  ///< "worker", "rank", "command", "host"
   ProcessEnd end;
   bool expected = true;  ///< false: it died
+  Nanos at = 0;          ///< wall clock
 };
 
 /// Something the user should read: a warning, or with `explain` the reason of a decision.

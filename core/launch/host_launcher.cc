@@ -100,6 +100,7 @@ void HostLauncher::on_frame(const Frame& frame) {
     listener_->on_host_stage(frame.payload);
   } else if (frame.type == MPRUN_READY) {
     ready_ = was_ready_ = ever_ready_ = true;
+    listener_->on_host_stage("");
     send_waiting();
   } else if (frame.type == MPRUN_START_FAILED) {
     failed_ = true;

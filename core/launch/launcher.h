@@ -51,7 +51,7 @@ class LauncherListener {
   /// The process of `slot` ended (none: there never was one); its process group can still be signalled in this call.
   virtual void on_process_gone(int slot, const ProcessRef& process, ProcessEnd end) = 0;
   virtual void on_host_started(pid_t pid) = 0;
-  /// The current stage of the host's start, in its own words.
+  /// The current stage of the host's start, in its own words; empty: it is ready.
   virtual void on_host_stage(std::string_view text) = 0;
   virtual void on_host_gone(pid_t pid, ProcessEnd end, bool expected) = 0;
   /// Nothing can be launched any more; `reason` says why and what to do.

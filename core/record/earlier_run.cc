@@ -92,6 +92,10 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
   const auto text = [](const Json& object, const char* key) -> std::string_view {
     return object.at(key).get_ref<const std::string&>();
   };
+  const auto nanos = [](const Json& object, const char* key) -> Nanos {
+    const auto seconds = object.at(key).get<double>();
+    return seconds >= 0 && seconds <= static_cast<double>(kLatestSecond) ? from_seconds(seconds) : 0;
+  };
   if (line.contains("process")) {
     const Json& process = line["process"];
     WorkerEnded ended;
@@ -101,16 +105,17 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
     ended.end.exit_code = whole_number<int>(process.at("exit_code"));
     ended.end.signal = whole_number<int>(process.at("signal"));
     ended.expected = process.at("expected").get<bool>();
+    if (process.contains("at")) ended.at = nanos(process, "at");  // the first mpruns did not write it
     replay(ended);
+  } else if (line.contains("stage")) {
+    const Json& stage = line["stage"];
+    replay(WorkerStage{whole_number<int>(stage.at("worker")), text(stage, "text"), nanos(stage, "at"),
+                       stage.at("first").get<bool>()});
   } else if (line.contains("retried")) {
     const Json& retried = line["retried"];
-    const auto nanos = [&retried](const char* key) {
-      const auto seconds = retried.at(key).get<double>();
-      return seconds >= 0 && seconds <= static_cast<double>(kLatestSecond) ? from_seconds(seconds) : 0;
-    };
     replay(TaskRetried{whole_number<TaskId>(retried.at("task")), whole_number<int>(retried.at("attempt")),
-                       whole_number<int>(retried.at("worker")), text(retried, "reason"), nanos("start"),
-                       nanos("seconds")});
+                       whole_number<int>(retried.at("worker")), text(retried, "reason"), nanos(retried, "start"),
+                       nanos(retried, "seconds")});
   } else if (line.contains("notice")) {
     const Json& notice = line["notice"];
     replay(

@@ -15,7 +15,8 @@ namespace {
 [[nodiscard]] Json process_json(const WorkerEnded& ended) {
   return {{"pid", ended.pid},           {"worker", ended.worker},
           {"role", ended.role},         {"exit_code", ended.end.exit_code},
-          {"signal", ended.end.signal}, {"expected", ended.expected}};
+          {"signal", ended.end.signal}, {"expected", ended.expected},
+          {"at", to_seconds(ended.at)}};
 }
 
 }  // namespace
@@ -57,6 +58,8 @@ Result<std::unique_ptr<Journal>> Journal::reopen(const std::string& path, const 
 void Journal::on_event(const JobEvent& event) {
   if (const auto* ended = std::get_if<WorkerEnded>(&event)) {
     append("process", process_json(*ended));
+  } else if (const auto* stage = std::get_if<WorkerStage>(&event)) {
+    record(*stage);
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
     append("retried", {{"task", retried->task},
                        {"attempt", retried->attempt},
@@ -97,6 +100,17 @@ void Journal::end(int exit_code, double seconds, OnDisk when) {
   } else {
     file_.flush();
   }
+}
+
+// The last one is kept for the end of the start: a stage without an end would last for as long as the process.
+void Journal::record(const WorkerStage& stage) {
+  if (stage.first) stages_left_[stage.worker] = kMostStages;
+  const auto left = stages_left_.find(stage.worker);
+  const int needed = stage.text.empty() ? 1 : 2;
+  if (left == stages_left_.end() || left->second < needed) return;
+  --left->second;
+  append("stage",
+         {{"worker", stage.worker}, {"text", stage.text}, {"at", to_seconds(stage.at)}, {"first", stage.first}});
 }
 
 void Journal::append(const char* key, Json value) {

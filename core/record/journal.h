@@ -5,10 +5,11 @@
 //   {"session":2,"started":"..","certain":4096}                                         each mprun that worked on it
 //   {"place":{"node":"n1","batch_job":"12"}}                                            of a session of a shard
 //   {"certain":4096}                                     so many bytes of results.jsonl, with their tensors, on disk
-//   {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
+//   {"stage":{..}}  {"process":{..}}  {"retried":{..}}  {"notice":{..}}  {"hang":{..}}                  as they happen
 //   {"ended":{"exit_code":130,"seconds":1.5,"on_disk":true}}                            the end of a session
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ namespace mprun {
 /// The version of run directories that this mprun writes, and the only one it goes on with.
 inline constexpr int kJournalVersion = 1;
 inline constexpr const char* kJournalName = "journal.jsonl";
+/// The stages of one start of a worker or host that are recorded at most, as it may report any number.
+inline constexpr int kMostStages = 16;
 
 /// A different text after each start of the machine; empty where the kernel does not say.
 [[nodiscard]] std::string boot_id();
@@ -58,8 +61,10 @@ class Journal : public Sink {
  private:
   explicit Journal(AppendFile file) : file_(std::move(file)) {}
   void append(const char* key, Json value);
+  void record(const WorkerStage& stage);
 
   AppendFile file_;
+  std::map<int, int> stages_left_;  ///< by worker: how many more of its start are recorded
 };
 
 }  // namespace mprun

@@ -110,14 +110,20 @@ void number_worker(Json* object, int first_worker) {
   if (worker >= 0) (*object)["worker"] = worker + first_worker;
 }
 
+/// The host of every shard is -1 there; stages of hosts that ran at the same time are not to be mixed up.
+void number_host(Json* stage, std::uint64_t shard) {
+  if (stage->value("worker", 0) == -1) (*stage)["worker"] = -1 - static_cast<std::int64_t>(shard);
+}
+
 /// Appends a line of a shard's journal to that of the whole run, if it belongs there.
 void append_event(const ShardRun& shard, int first_worker, Json event, AppendFile* out) {
-  for (const char* const key : {"process", "retried", "notice", "hang"}) {
+  for (const std::string_view key : {"stage", "process", "retried", "notice", "hang"}) {
     if (!event.contains(key) || !event[key].is_object()) continue;
     Json& fields = event[key];
     number_worker(&fields, first_worker);
+    if (key == "stage") number_host(&fields, shard.shard.index);
     if (fields.contains("file")) fields["file"] = below(shard, fields.value("file", ""));
-    if (fields.contains("text")) fields["text"] = shard.name() + ": " + fields.value("text", "");
+    if (key == "notice") fields["text"] = shard.name() + ": " + fields.value("text", "");
     out->append(line_of(event));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "record/earlier_run.h"
@@ -20,8 +21,37 @@ void add_failure(RunRecord* run, RunRecord::Failure failure) {
   if (run->failures.size() < RunRecord::kMostFailures) run->failures.push_back(std::move(failure));
 }
 
-void add_event(RunRecord* run, const JobEvent& event) {
-  if (const auto* process = std::get_if<WorkerEnded>(&event)) {
+/// Makes phases of the stages of a journal: each lasts until the next one, until the start is over, or until the
+/// process ends.
+class PhaseReader {
+ public:
+  explicit PhaseReader(std::vector<RunRecord::Phase>* phases) : phases_(phases) {}
+
+  void add(const WorkerStage& stage) {
+    if (stage.first) open_.erase(stage.worker);  // when the start before it ended was not recorded
+    close(stage.worker, stage.at);
+    if (!stage.text.empty()) {
+      open_[stage.worker] = {stage.worker, to_seconds(stage.at), 0, std::string(stage.text)};
+    }
+  }
+
+  void close(int worker, Nanos at) {
+    auto phase = open_.extract(worker);
+    if (phase.empty() || at == 0 || phases_->size() >= RunRecord::kMostPhases) return;
+    phase.mapped().seconds = std::max(0.0, to_seconds(at) - phase.mapped().start);
+    phases_->push_back(std::move(phase.mapped()));
+  }
+
+ private:
+  std::vector<RunRecord::Phase>* phases_;
+  std::map<int, RunRecord::Phase> open_;  ///< by worker
+};
+
+void add_event(RunRecord* run, PhaseReader* phases, const JobEvent& event) {
+  if (const auto* stage = std::get_if<WorkerStage>(&event)) {
+    phases->add(*stage);
+  } else if (const auto* process = std::get_if<WorkerEnded>(&event)) {
+    phases->close(process->worker, process->at);
     run->processes.push_back(
         {std::string(process->role), process->worker, process->pid, process->end, process->expected});
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
@@ -61,7 +91,8 @@ Result<RunRecord> read_run(const std::string& run_dir) {
   RunRecord run;
   std::error_code error;
   run.directory = std::filesystem::absolute(run_dir, error).lexically_normal().string();
-  const auto sessions = read_journal(run.directory, [&run](const JobEvent& event) { add_event(&run, event); });
+  PhaseReader phases(&run.phases);
+  const auto sessions = read_journal(run.directory, [&](const JobEvent& event) { add_event(&run, &phases, event); });
   if (!sessions) return sessions.error();
   auto spec = read_document(run.directory + "/job.json", run.directory);
   if (!spec) return spec.error();

@@ -39,6 +39,12 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
     ProcessEnd end;
     bool expected = true;
   };
+  /// A stage of the start of a worker or host.
+  struct Phase {
+    int worker = 0;                 ///< below 0: a host, each shard's has another number
+    double start = 0, seconds = 0;  ///< since 1970; duration
+    std::string text;               ///< "importing job.py"
+  };
   struct Hang {
     std::string verdict, cause, file;
   };
@@ -54,6 +60,7 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
   std::optional<std::uint64_t> total;  ///< number of tasks, if summary.json has it
   std::vector<Attempt> attempts;       ///< in the order in which they were recorded
   std::vector<Failure> failures;       ///< the first kMostFailures
+  std::vector<Phase> phases;           ///< the first kMostPhases whose end is known
   std::vector<Process> processes;
   std::vector<Hang> hangs;
   std::vector<std::pair<std::string, std::string>> notices;  ///< kind, text
@@ -61,6 +68,7 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
   std::vector<double> starts;  ///< of the sessions, ascending; the first is `started`
 
   static constexpr std::size_t kMostFailures = 10'000;
+  static constexpr std::size_t kMostPhases = 20'000;
 };
 
 /// kUsage errors: not a run directory, or one of another version.

@@ -60,6 +60,14 @@ std::string packed(const std::vector<const RunRecord::Attempt*>& attempts, doubl
   return bytes;
 }
 
+Json phases_json(const RunRecord& run, double zero) {
+  Json list = Json::array();
+  for (const RunRecord::Phase& phase : run.phases) {
+    list.push_back({phase.worker, microseconds(phase.start - zero), microseconds(phase.seconds), phase.text});
+  }
+  return list;
+}
+
 Json failures_json(const RunRecord& run) {
   Json list = Json::array();
   for (const RunRecord::Failure& failure : run.failures) {
@@ -112,10 +120,12 @@ Json hangs_json(const RunDetails& details) {
 std::string page_data(const RunRecord& run, const RunDetails& details) {
   const auto attempts = attempts_by_worker(run);
   double zero = run.started, end = run.started;
-  for (const RunRecord::Attempt* attempt : attempts) {
-    zero = zero == 0 ? attempt->start : std::min(zero, attempt->start);
-    end = std::max(end, attempt->start + attempt->seconds);
-  }
+  const auto include = [&zero, &end](double start, double seconds) {
+    zero = zero == 0 ? start : std::min(zero, start);
+    end = std::max(end, start + seconds);
+  };
+  for (const RunRecord::Attempt* attempt : attempts) include(attempt->start, attempt->seconds);
+  for (const RunRecord::Phase& phase : run.phases) include(phase.start, phase.seconds);
   Json sessions = Json::array();
   for (const double start : run.starts) sessions.push_back(microseconds(start - zero));
   const Json data = {{"zero", zero},
@@ -123,6 +133,7 @@ std::string page_data(const RunRecord& run, const RunDetails& details) {
                      {"sessions", std::move(sessions)},
                      {"count", attempts.size()},
                      {"attempts", base64(packed(attempts, zero))},
+                     {"phases", phases_json(run, zero)},
                      {"failures", failures_json(run)},
                      {"usage", usage_json(details, zero)},
                      {"hangs", hangs_json(details)}};

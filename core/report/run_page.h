@@ -22,6 +22,7 @@ namespace mprun {
 ///   count, attempts   how many, and base64 of varints, worker by worker: the worker, how many attempts; then for each,
 ///              by start: its task (zigzag, less the one before), its start (less the one before) and how long it took
 ///              in microseconds, and 4 * attempt + how it ended (RunRecord::End)
+///   phases     [worker, start, how long it took in microseconds, text] of the starts of workers; below 0: of a host
 ///   failures   [task, attempt, "Type: message"], also of attempts that were tried again
 ///   usage      {steps: [[begin, end, bytes]], workers: [[worker, [cores], [bytes]]]}, null where nothing was recorded
 ///   hangs      the reports, as in hangs/N.json

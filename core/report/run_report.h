@@ -12,9 +12,9 @@ namespace mprun {
 /// Counts, workers, durations, slowest tasks, failures by cause, retries, deaths, hangs, warnings.
 [[nodiscard]] std::string run_text(const RunRecord& run);
 
-/// Every attempt as a complete event ("ph":"X") on the track of its worker; times in microseconds from the first one.
-/// An attempt that ends after its worker's next one begins, through rounding or another clock, is cut: Perfetto drops
-/// events that overlap on a track (perfetto.dev/docs/faq).
+/// Every attempt and every phase of a start as a complete event ("ph":"X") on the track of its worker or host; times in
+/// microseconds from the first one. One that ends after its worker's next one begins, through rounding or another
+/// clock, is cut: Perfetto drops events that overlap on a track (perfetto.dev/docs/faq).
 [[nodiscard]] std::string run_trace(const RunRecord& run);
 
 /// A test suite with a test case for every task that ended; failed ones carry their error, cancelled ones are skipped.

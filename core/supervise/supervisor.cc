@@ -229,10 +229,20 @@ void Supervisor::on_gone(int slot, const Departure& gone) {
   post(event::WorkerGone{slot, gone.started, from_outside}, std::move(ending));
 }
 
+void Supervisor::on_launch(int slot) {
+  const bool forks = slot >= 0 && setup_.spec->start_method != StartMethod::kSpawn;
+  publish(WorkerStage{slot, forks ? "forking" : "starting Python", wall_now(), true});
+}
+
 void Supervisor::on_stage(int slot, std::string_view text) {
   constexpr std::size_t kMostText = 200;
-  stages_[slot] = text.substr(0, kMostText);
-  publish(WorkerStage{slot, stages_[slot]});
+  text = text.substr(0, kMostText);
+  if (text.empty()) {
+    stages_.erase(slot);
+  } else {
+    stages_[slot] = text;
+  }
+  publish(WorkerStage{slot, text, wall_now()});
 }
 
 // What ranks share by name begins anew with each attempt: no lock is held, no barrier half full. What a host made while
@@ -244,8 +254,7 @@ void Supervisor::on_attempt(int attempt) {
 
 void Supervisor::on_ready(int slot) {
   was_ready_ = true;
-  stages_.erase(slot);
-  publish(WorkerStage{slot, ""});
+  on_stage(slot, "");
   post(event::WorkerReady{slot});
 }
 
@@ -263,6 +272,7 @@ void Supervisor::on_process_started(int slot, pid_t pid) {
   stages_.erase(slot);
   if (slot >= 0) stages_.erase(-1);
   hung_.erase(slot);
+  if (slot < 0) on_launch(slot);
   publish(WorkerStarted{slot, pid, slot < 0 ? "host" : role_of(setup_.spec->kind)});
 }
 
@@ -271,7 +281,7 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
   hosts_.erase(pid);
   stages_.erase(slot);
   setup_.watch->expect_end(pid);
-  publish(WorkerEnded{slot, pid, role, end, expected});
+  publish(WorkerEnded{slot, pid, role, end, expected, wall_now()});
   engine_->settle_locks();
 }
 

@@ -94,6 +94,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   // What the pool reports.
   void on_process_started(int slot, pid_t pid) override;
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
+  void on_launch(int slot) override;
   void on_stage(int slot, std::string_view text) override;
   void on_attempt(int attempt) override;
   void on_ready(int slot) override;

@@ -50,6 +50,7 @@ void TaskPool::start(int number) {
 
 std::optional<LaunchRequest> TaskPool::prepare_launch(int number) {
   if (!at(number).wanted) return std::nullopt;
+  listener_->on_launch(number);
   LaunchRequest request;
   request.slot = number;
   request.environment = slot_environment(*plan_.spec, number);

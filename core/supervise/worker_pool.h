@@ -47,7 +47,9 @@ class WorkerPoolListener {
   virtual ~WorkerPoolListener() = default;
   virtual void on_process_started(int slot, pid_t pid) = 0;
   virtual void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) = 0;
-  /// The current stage of a worker's start, in its own words; -1: of the host's.
+  /// A worker is about to be launched. Its stages follow, maybe before on_process_started().
+  virtual void on_launch(int slot) = 0;
+  /// The current stage of a worker's start, in its own words; -1: of the host's, where empty means that it is ready.
   virtual void on_stage(int slot, std::string_view text) = 0;
   /// The first rank of an attempt is about to be launched, and none runs.
   virtual void on_attempt(int attempt) = 0;

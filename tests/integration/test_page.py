@@ -57,6 +57,17 @@ def run(number):
         os._exit(3)
     return TEXT
 """
+SLOW_START = """
+import time
+
+time.sleep(0.3)
+
+def setup():
+    time.sleep(0.3)
+
+def run(number):
+    return number
+"""
 ATTEMPTS = 201  # of the 200 tasks of JOB: one dies once
 
 MakePage = Callable[..., Path]
@@ -202,6 +213,29 @@ def test_usage_is_drawn_where_it_was_recorded(browser: Browser, page: Path, make
     assert "the most was 70 MiB" in browser.evaluate("document.getElementById('memory-total').ariaLabel")
     browser.open(make_page("bare", {"inputs": {"range": 3}, "processes": 1}, "def run(x):\n    return x\n"))
     assert "Not recorded" in text(browser, "#usage")
+
+
+def test_starts_are_drawn(browser: Browser, make_page: MakePage) -> None:
+    """In rows of their own where a host imports, else before the tasks of their worker; and old runs have none."""
+    page = make_page("starts", {"inputs": {"range": 3}, "processes": 1, "setup": "setup"}, SLOW_START)
+    browser.open(page)
+    check_silence(browser, page)
+    assert colours_in_timeline(browser).get(colour(browser, "phase"), 0) > 1000
+    assert "start of a worker or host" in text(browser, "#legend")
+    seen = set()
+    place = browser.place("#tasks")
+    names = 76  # pixels, of the workers
+    for part in range(40):  # the host is the first row
+        x = place["x"] + names + (place["width"] - names) * part / 40
+        browser.mouse("mouseMoved", x, place["y"] + 24 + 12)
+        seen.add(text(browser, "#tip").split(", begun")[0])
+    assert {"importing job.py\nhost", "setup()\nhost"} <= seen
+    old = page.with_name("old.html")
+    old.write_text(re.sub(r'"phases":\[\[.*?\]\]', '"phases":[]', page.read_text(encoding="utf-8")), encoding="utf-8")
+    browser.open(old)
+    check_silence(browser, old)
+    assert colours_in_timeline(browser).get(colour(browser, "phase"), 0) == 0
+    assert "start of" not in text(browser, "#legend")
 
 
 def test_zoom_and_pan(browser: Browser, page: Path) -> None:

@@ -21,10 +21,10 @@ TEXTS = [  # (text, what it stands on)
     *[(name, "page") for name in ("text", "muted", "accent", "failed", "retried", "good")],
     *[(name, "panel") for name in ("text", "muted", "accent", "failed", "retried", "good")],
     *[("text", "row"), ("muted", "row"), ("failed", "row"), ("mark", "panel")],
-    *[(f"on-{kind}", kind) for kind in ("ok", "failed", "retried", "accent")],
+    *[(f"on-{kind}", kind) for kind in ("ok", "failed", "retried", "phase", "accent")],
 ]
 SHAPES = [  # blocks, borders and marks, where the whole shape carries meaning
-    *[(name, ground) for name in ("ok", "failed", "retried", "cancelled", "mark") for ground in ("row", "panel")],
+    *[(name, ground) for name in ("ok", "failed", "retried", "cancelled", "phase", "mark") for ground in ("row", "panel")],
 ]
 
 

@@ -65,12 +65,12 @@ def test_the_timeline_has_every_attempt(run_dir: Path, run_mprun: RunCommand, tm
     assert run_mprun("report", "--trace", "t.json", run_dir).check().stdout == ""
     events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
     names = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert names == {"worker 0", "worker 1"}
-    spans = [event for event in events if event["ph"] == "X"]
+    assert names == {"worker 0", "worker 1", "host"}
+    spans = [event for event in events if event["ph"] == "X" and event["cat"] == "task"]
     ends = [(span["args"]["task"], span["args"]["attempt"], span["args"]["end"]) for span in spans]
     assert len(ends) == len(set(ends)) == 32
     assert {(5, 1, "tried again"), (5, 2, "ok"), (6, 1, "tried again"), (3, 1, "failed")} <= set(ends)
-    assert min(span["ts"] for span in spans) == 0
+    assert min(event["ts"] for event in events if event["ph"] == "X") == 0
     for worker in (0, 1):  # a worker does one thing at a time; its own clock and ours may differ by a little
         own = sorted((span["ts"], span["dur"]) for span in spans if span["tid"] == worker)
         for (start, duration), (following, _) in zip(own, own[1:]):
@@ -107,10 +107,71 @@ def test_events_of_a_worker_do_not_overlap(run_job: RunCommand, run_mprun: RunCo
     run_mprun("report", "--trace", "t.json", run.run_dir).check()
     events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
-    assert len(spans) == 3000
-    for worker in {span["tid"] for span in spans}:
-        own = sorted((span["ts"], span["ts"] + span["dur"]) for span in spans if span["tid"] == worker)
+    assert len([span for span in spans if span["cat"] == "task"]) == 3000
+    for track in {(span["pid"], span["tid"]) for span in spans}:
+        own = sorted((span["ts"], span["ts"] + span["dur"]) for span in spans if (span["pid"], span["tid"]) == track)
         assert all(end <= following for (_, end), (following, _) in zip(own, own[1:]))
+
+
+STARTS = """
+def setup():
+    pass
+
+def worker_setup():
+    pass
+
+def run(number):
+    return number
+"""
+
+
+@pytest.mark.parametrize(
+    ("start_method", "of_host", "of_worker"),
+    [
+        ("fork", ["starting Python", "importing job.py", "setup()"], ["forking", "worker_setup()"]),
+        ("spawn", [], ["starting Python", "importing job.py", "setup()", "worker_setup()"]),
+        ("forkserver", ["starting Python"], ["forking", "importing job.py", "setup()", "worker_setup()"]),
+    ],
+)
+def test_the_timeline_has_the_starts(
+    run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path, start_method: str, of_host: list[str],
+    of_worker: list[str],
+) -> None:  # fmt: skip
+    """One phase after the other, and all of them before the first task."""
+    spec = {**SPEC, "processes": 1, "setup": "setup", "worker_setup": "worker_setup", "start_method": start_method}
+    run = run_job(spec, scripts={"job.py": STARTS}).check()
+    run_mprun("report", "--trace", "t.json", run.run_dir).check()
+    events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["traceEvents"]
+    starts = sorted((e for e in events if e.get("cat") == "start"), key=lambda event: event["ts"])
+    assert [e["name"] for e in starts if e["pid"] == 2] == of_host
+    assert [e["name"] for e in starts if e["pid"] == 1] == of_worker
+    for one, following in zip(starts, starts[1:]):
+        gap = following["ts"] - one["ts"] - one["dur"]
+        assert gap >= 0 and (gap <= 1 or one["pid"] != following["pid"]), starts  # microseconds
+    first_task = min(event["ts"] for event in events if event.get("cat") == "task")
+    assert starts[-1]["ts"] + starts[-1]["dur"] <= first_task
+
+
+FLOOD = """
+import gc
+from mprun import protocol
+
+def worker_setup():
+    [channels] = [found for found in gc.get_objects() if isinstance(found, protocol.Channels)]
+    for _ in range(20_000):
+        protocol.report_stage(channels, "x" * 1000)
+
+def run(number):
+    return number
+"""
+
+
+def test_a_worker_cannot_fill_the_journal_with_stages(run_job: RunCommand) -> None:
+    spec = {**SPEC, "processes": 1, "worker_setup": "worker_setup", "start_method": "spawn"}
+    run = run_job(spec, scripts={"job.py": FLOOD}).check()
+    stages = [line for line in (run.run_dir / "journal.jsonl").read_text().splitlines() if line.startswith('{"stage"')]
+    assert len(stages) == 16 and all(len(line) < 400 for line in stages)
+    assert json.loads(stages[-1])["stage"]["text"] == ""  # it is known when the start was over
 
 
 def test_a_run_that_was_killed(start_job: StartCommand, run_mprun: RunCommand, tmp_path: Path) -> None:

@@ -266,6 +266,7 @@ TEST_F(RecordEarlierRunTest, NumbersThatMprunDoesNotWriteDoNotCount) {
 {"retried":{"task":1e300,"attempt":1,"worker":1}}
 {"retried":{"task":-1,"attempt":1,"worker":1}}
 {"process":{"pid":5000000000,"worker":1,"role":"worker","exit_code":0,"signal":9,"expected":true}}
+{"stage":{"worker":1e300,"text":"forking","at":1,"first":true}}
 )");
   int events = 0;
   const auto sessions = read_journal(dir_, [&events](const JobEvent&) { ++events; });

@@ -114,6 +114,18 @@ TEST(ReportPageTest, TheDataAreTheAttemptsOfTheRun) {
   EXPECT_TRUE(data.at("usage").is_null());
 }
 
+TEST(ReportPageTest, PhasesOfStartsAreData) {
+  RunRecord run = small_run();
+  run.started = 1000.5;
+  run.phases = {{-1, 1000, 0.25, "importing </script>"}, {7, 1003, 2, "forking"}};
+  const std::string text = page_data(run, {});
+  EXPECT_THAT(text, Not(HasSubstr("<")));
+  const Json data = Json::parse(text);
+  EXPECT_EQ(data.at("phases"), Json::parse(R"([[-1,0,250000,"importing </script>"],[7,3000000,2000000,"forking"]])"));
+  EXPECT_EQ(data.at("zero"), 1000);
+  EXPECT_EQ(data.at("span"), 5);
+}
+
 TEST(ReportPageTest, AnyNumberOfAttemptsIsPacked) {
   RunRecord run;
   run.started = 1000;

@@ -35,6 +35,24 @@ TEST(RunTraceTest, NothingOverlapsOnATrack) {
   }
 }
 
+TEST(RunTraceTest, StartsPrecedeTheirTasks) {
+  RunRecord run;
+  run.attempts = {{0, 103, 1, 0, 1, RunRecord::End::kOk}};
+  run.phases = {{-1, 100, 2, "importing \"job\".py"}, {0, 102, 1.5, "forking"}, {-2, 101, 1, "setup()"}};
+  const auto spans = spans_of(run);
+  ASSERT_EQ(spans.size(), 4U);
+  EXPECT_EQ(spans[0].at("name"), "setup()");
+  EXPECT_EQ(spans[1].at("name"), "importing \"job\".py");
+  EXPECT_EQ(spans[1].at("ts"), 0);
+  EXPECT_EQ(spans[1].at("dur"), 2'000'000);
+  EXPECT_NE(spans[0].at("tid"), spans[1].at("tid"));  // of another host
+  EXPECT_NE(spans[1].at("pid"), spans[2].at("pid"));
+  EXPECT_EQ(spans[2].at("name"), "forking");
+  EXPECT_EQ(spans[2].at("dur"), 1'000'000);  // cut where the task begins
+  EXPECT_EQ(spans[3].at("name"), "task 0");
+  EXPECT_EQ(spans[3].at("tid"), spans[2].at("tid"));
+}
+
 TEST(RunTraceTest, ARunWithoutAttemptsIsATrace) { EXPECT_TRUE(spans_of(RunRecord{}).empty()); }
 
 }  // namespace

@@ -47,6 +47,21 @@ function unpackAttempts(count, base64) {
   return all;
 }
 
+/** Adds `phases` ([{begin, end, text}], ascending) to each row, and rows of hosts and of workers without attempts. */
+function addPhases(attempts, list) {
+  const rows = new Map(attempts.rows.map((row) => [row.worker, row]));
+  for (const [worker] of list) if (!rows.has(worker)) rows.set(worker, {worker, from: 0, to: 0});
+  for (const row of rows.values()) row.phases = [];
+  for (const [worker, begin, took, text] of list) {
+    rows.get(worker).phases.push({begin: begin / 1e6, end: (begin + took) / 1e6, text});
+  }
+  attempts.rows = [...rows.values()].sort((a, b) => a.worker - b.worker);
+  attempts.rows.forEach((row, number) => {
+    row.phases.sort((a, b) => a.begin - b.begin);
+    attempts.row.fill(number, row.from, row.to);
+  });
+}
+
 /** How long each worker waited before each attempt: since its previous one ended, or since mprun began. Seconds. */
 function queueTimes(attempts, sessions) {
   const waits = new Float64Array(attempts.count);

@@ -70,10 +70,11 @@ function connectTasks(timeline) {
 function addLegend(timeline) {
   const legend = document.getElementById("legend");
   legend.textContent = "";
-  const names = ["ok", "failed (✗)", "cancelled", "tried again (↻)"];
+  const names = ["ok", "failed (✗)", "cancelled", "tried again (↻)", "start of a worker or host"];
   const there = new Set(timeline.attempts.outcome);
-  names.forEach((name, outcome) => {
-    if (!there.has(outcome)) return;
+  if (timeline.attempts.rows.some((row) => row.phases.length)) there.add(kPhase);
+  names.forEach((name, kind) => {
+    if (!there.has(kind)) return;
     const item = element("li");
     const ratio = window.devicePixelRatio || 1;
     const canvas = element("canvas", {width: 26 * ratio, height: 12 * ratio, "aria-hidden": "true"});
@@ -81,7 +82,7 @@ function addLegend(timeline) {
     canvas.style.height = "12px";
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
-    new Blocks(context).block(outcome, 0, 0, 26, 12);
+    new Blocks(context).block(kind, 0, 0, 26, 12);
     item.append(canvas, name);
     legend.append(item);
   });
@@ -91,21 +92,21 @@ function start() {
   const data = JSON.parse(document.getElementById("data").textContent);
   document.getElementById("data").textContent = "";  // the unpacked data is enough
   const attempts = unpackAttempts(data.count, data.attempts);
+  addPhases(attempts, data.phases);
   for (const part of document.querySelectorAll(".drawn")) part.hidden = false;
-  if (!attempts.count) {
-    document.getElementById("timeline").hidden = true;
-    document.getElementById("distributions").hidden = true;
-  }
+  document.getElementById("timeline").hidden = !attempts.rows.length;
+  document.getElementById("distributions").hidden = !attempts.count;
   const body = document.getElementById("usage-body");
   const usage = data.usage ? new UsageCharts(data.usage, body) : null;
   if (!usage) body.append(element("p", {class: "note"}, "Not recorded in this run."));
   const failures = new Map(data.failures.map(([task, attempt, text]) => [`${task}/${attempt}`, text]));
   const onMove = (range) => usage && usage.show(range);
-  const timeline = attempts.count ? new Timeline(attempts, data.span, failures, onMove) : null;
+  const timeline = attempts.rows.length ? new Timeline(attempts, data.span, failures, onMove) : null;
   if (!timeline) onMove([0, data.usage ? data.usage.steps[data.usage.steps.length - 1][1] : 1]);
   const draw = () => {
     if (!timeline) return;
     addLegend(timeline);
+    if (!attempts.count) return;
     const durations = attempts.end.map((end, i) => end - attempts.begin[i]);
     const waits = queueTimes(attempts, data.sessions.map((at) => at / 1e6));
     drawHistogram(document.getElementById("durations"), durations, "how long they took");

@@ -37,6 +37,7 @@ function bytesText(bytes) {
 }
 
 const countText = (count, one, many) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+const workerText = (worker) => (worker < 0 ? "host" : `worker ${worker}`);
 const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** A new HTML element; `inside` is text, never markup. */
@@ -52,7 +53,7 @@ function colours() {
   const probe = document.body.appendChild(element("span", {hidden: ""}));
   const found = {};
   for (const name of ["panel", "row", "text", "muted", "line", "ok", "on-ok", "failed", "on-failed", "retried",
-    "on-retried", "cancelled", "mark"]) {
+    "on-retried", "cancelled", "phase", "on-phase", "mark"]) {
     probe.style.color = `var(--${name})`;
     found[name] = getComputedStyle(probe).color;
   }

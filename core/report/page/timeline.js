@@ -1,6 +1,8 @@
-// The timeline: a canvas with a row for each worker and a block for each attempt. Blocks narrower than kNarrow pixels
+// The timeline: a canvas with a row for each worker and host, and a block for each attempt and each phase of a start.
+// Attempts narrower than kNarrow pixels
 // are added up: the colour of a column of pixels shows how much of it the worker was busy, and marks of failures stay.
-const kOutcomes = ["ok", "failed", "cancelled", "retried"];
+const kKinds = ["ok", "failed", "cancelled", "retried", "phase"];  // how attempts end; a phase of a start
+const kPhase = 4;
 const kNarrow = 2;
 const kAxis = 24;
 
@@ -9,7 +11,8 @@ class Blocks {
   constructor(context) {
     this.context = context;
     this.colours = colours();
-    this.patterns = {failed: this.pattern("failed"), retried: this.pattern("retried")};
+    this.patterns = {};
+    for (const kind of ["failed", "retried", "phase"]) this.patterns[kind] = this.pattern(kind);
   }
 
   pattern(kind) {
@@ -25,15 +28,17 @@ class Blocks {
         context.lineTo(x + 6, 0);
       }
       context.stroke();
-    } else {  // upright bars
+    } else if (kind === "retried") {  // upright bars
       context.fillRect(0, 0, 2, 6);
+    } else {  // level lines
+      context.fillRect(0, 0, 6, 1);
     }
     return this.context.createPattern(tile, "repeat");
   }
 
-  block(outcome, x, y, width, height) {
+  block(number, x, y, width, height) {
     const context = this.context;
-    const kind = kOutcomes[outcome];
+    const kind = kKinds[number];
     if (kind === "cancelled") {
       context.strokeStyle = this.colours.cancelled;
       context.lineWidth = 1;
@@ -47,7 +52,7 @@ class Blocks {
   /** For blocks that may be a pixel wide: a cross for a failure, a ring for an attempt that was tried again. */
   sign(outcome, x, y, height) {
     const context = this.context;
-    const kind = kOutcomes[outcome];
+    const kind = kKinds[outcome];
     const size = Math.max(3, Math.min(9, height - 4)) / 2;
     const middle = y + height / 2;
     const lines = () => {
@@ -192,9 +197,15 @@ class Timeline {
     const how = ["ok", "failed", "cancelled", "failed and tried again"][attempts.outcome[index]];
     const why = this.failures.get(`${task}/${attempt}`);
     const head = `Task ${task}, attempt ${attempt}: ${how}`;
-    const when = `worker ${attempts.rows[attempts.row[index]].worker}, begun at ${timeText(attempts.begin[index])}, ` +
-      `took ${timeText(attempts.end[index] - attempts.begin[index])}`;
+    const row = attempts.rows[attempts.row[index]];
+    const when = this.when(row, attempts.begin[index], attempts.end[index]);
     return (lines ? [head, when] : [`${head}; ${when}`]).concat(why ? [why] : []).join(lines ? "\n" : ". ");
+  }
+
+  describePhase(row, phase) { return `${phase.text}\n${this.when(row, phase.begin, phase.end)}`; }
+
+  when({worker}, begin, end) {
+    return `${workerText(worker)}, begun at ${timeText(begin)}, took ${timeText(end - begin)}`;
   }
 
   // --- drawing ---
@@ -237,7 +248,7 @@ class Timeline {
       if (number % apart) return;
       context.fillStyle = text;
       context.textAlign = "right";
-      context.fillText(left < 50 ? worker : `worker ${worker}`, left - 8, y + Math.max(bar / 2, 5));
+      context.fillText(left < 50 && worker >= 0 ? worker : workerText(worker), left - 8, y + Math.max(bar / 2, 5));
     });
     context.textAlign = "center";
     for (const tick of ticks) {
@@ -258,6 +269,7 @@ class Timeline {
     const {attempts, context, blocks, left, width} = this;
     const height = this.rowHeight > 8 ? this.rowHeight - 2 : this.rowHeight > 4 ? this.rowHeight - 1 : this.rowHeight;
     const factor = (width - left) / (end - begin);
+    this.drawPhases(row, y, height, (time) => left + (time - begin) * factor);
     const busy = new Float32Array(width + 1);
     const signs = [];
     const labels = [];
@@ -297,6 +309,16 @@ class Timeline {
     }
   }
 
+  drawPhases(row, y, height, x) {
+    for (const {begin, end, text} of row.phases) {
+      const from = Math.max(x(begin), this.left - 2);
+      const wide = Math.min(x(end), this.width + 2) - from;
+      if (x(end) < this.left || from > this.width) continue;
+      this.blocks.block(kPhase, from, y, wide > 3 ? wide - 1 : Math.max(1, wide), height);
+      if (height >= 12) this.label(text, kPhase, from, from + wide - 6, y, height);
+    }
+  }
+
   /** Columns of pixels in which the worker was partly busy, in eight steps of colour. */
   drawBusy(busy, y, height) {
     const {context} = this;
@@ -313,13 +335,13 @@ class Timeline {
     context.globalAlpha = 1;
   }
 
-  label(task, outcome, x, end, y, height) {
+  label(name, number, x, end, y, height) {
     const {context} = this;
-    const kind = kOutcomes[outcome];
-    const text = `${{failed: "✗ ", retried: "↻ "}[kind] || ""}${task}`;
+    const kind = kKinds[number];
+    const text = `${{failed: "✗ ", retried: "↻ "}[kind] || ""}${name}`;
     const needed = context.measureText(text).width + 8;
     if (needed > end - x) return;
-    if (outcome % 2) {  // a plain ground: patterns are hard to read on
+    if (this.blocks.patterns[kind]) {  // a plain ground: patterns are hard to read on
       context.fillStyle = this.blocks.colours[kind];
       context.fillRect(x, y, needed, height);
     }
@@ -365,6 +387,17 @@ class Timeline {
     return best;
   }
 
+  /** The text of what is at a place of the canvas; "": nothing. */
+  textAt(px, py) {
+    const index = this.at(px, py);
+    if (index >= 0) return this.describe(index, true);
+    const row = this.attempts.rows[Math.floor((py - kAxis) / this.rowHeight)];
+    if (!row || py < kAxis || px < this.left) return "";
+    const time = this.scale().invert(px);
+    const phase = row.phases.find(({begin, end}) => begin <= time && time < end);
+    return phase ? this.describePhase(row, phase) : "";
+  }
+
   listen() {
     const place = (event) => {
       const corner = this.canvas.getBoundingClientRect();
@@ -376,10 +409,10 @@ class Timeline {
     });
     this.canvas.addEventListener("mousemove", (event) => {
       const [px, py] = place(event);
-      const index = event.buttons ? -1 : this.at(px, py);
-      this.tip.hidden = index < 0;
-      if (index < 0) return;
-      this.tip.textContent = this.describe(index, true);
+      const text = event.buttons ? "" : this.textAt(px, py);
+      this.tip.hidden = !text;
+      if (!text) return;
+      this.tip.textContent = text;
       this.tip.style.left = `${Math.max(0, Math.min(px + 14, this.width - this.tip.offsetWidth))}px`;
       this.tip.style.top = `${py + 18}px`;
     });

@@ -19,6 +19,9 @@ struct Words {
     return "ended " + std::string(e.role) + " " + std::to_string(e.worker) + " " + std::to_string(e.pid) + " " +
            std::to_string(e.end.exit_code) + " " + std::to_string(e.end.signal) + (e.expected ? " expected" : "");
   }
+  std::string operator()(const WorkerStage& e) const {
+    return "stage " + std::to_string(e.worker) + " " + std::string(e.text) + (e.first ? " first" : "");
+  }
   std::string operator()(const TaskRetried& e) const {
     return "retried " + std::to_string(e.task) + " " + std::to_string(e.attempt) + " " + std::to_string(e.worker);
   }
