@@ -142,6 +142,18 @@ def test_files_of_single_tasks_are_merged_too(run_shards: Any, run_mprun: RunCom
     assert sorted(path.name for path in (tmp_path / "out/tensors").iterdir()) == [f"{task}.safetensors" for task in range(4)]
 
 
+def test_the_hosts_of_shards_are_kept_apart(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
+    run_shards({**SPEC, "processes": 1}, 1, 2, of=2)
+    run_mprun("merge", "out").check()
+    run_mprun("report", "--trace", "t.json", "out").check()
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    starts = [(event["pid"], event["tid"]) for event in events if event.get("cat") == "start"]
+    assert sorted(set(starts)) == [(1, 0), (1, 1), (2, 0), (2, 1)]  # workers, hosts
+    assert {event["name"] for event in events if event.get("cat") == "start"} == {
+        "starting Python", "importing job.py", "forking"
+    }  # fmt: skip
+
+
 def test_inputs_of_unknown_number_are_dealt_out(run_shards: Any, run_mprun: RunCommand, tmp_path: Path) -> None:
     spec = {**SPEC, "script": "job.py:lengths", "inputs": {"lines": "-"}}
     for shard in (1, 2):
