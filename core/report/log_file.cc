@@ -7,9 +7,15 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
+#include <fcntl.h>
+
 #include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "json/json.h"
+#include "os/fd.h"
+#include "os/file_sync.h"
 #include "report/safe_text.h"
 
 namespace mprun {
@@ -54,6 +60,7 @@ class LogFile::Loggers {
     }
   }
 
+  [[nodiscard]] const std::string& path() const { return sink_->filename(); }
   [[nodiscard]] spdlog::logger& of(LogComponent component) { return loggers_.at(static_cast<std::size_t>(component)); }
 
  private:
@@ -85,6 +92,14 @@ void LogFile::write(LogComponent component, LogLevel level, std::string_view tex
 
 void LogFile::flush() {
   if (!failure_) loggers_->of(LogComponent::kRecord).flush();
+}
+
+void LogFile::sync() {
+  flush();
+  if (failure_) return;
+  const std::string path = loggers_->path();
+  const Fd file = open_fd(path, O_WRONLY);
+  if (const int failed = file ? sync_now(file.get()) : errno; failed != 0) fail(path, std::strerror(failed));
 }
 
 void LogFile::fail(const std::string& path, const std::string& reason) {

@@ -27,6 +27,8 @@ class LogFile : public Log {
   [[nodiscard]] bool takes(LogComponent component, LogLevel level) const override;
   void write(LogComponent component, LogLevel level, std::string_view text) override;
   void flush();
+  /// Flushes, and brings the file to disk; no power cut takes away what was written before.
+  void sync();
   /// Why lines are missing; the first failure, after which nothing more is written.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 

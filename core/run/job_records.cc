@@ -205,7 +205,7 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
                      "ends with exit code " + std::to_string(code) + ": " + std::to_string(counts.ok) + " ok, " +
                          std::to_string(counts.failed) + " failed, " + std::to_string(counts.cancelled) +
                          " cancelled, " + std::to_string(counts.retried) + " retried");
-  records.log->flush();
+  records.when == OnDisk::kNow ? records.log->sync() : records.log->flush();
   if (request.summary_json) std::fputs(indented(records.summary->to_json(code, outcome.seconds)).c_str(), stdout);
   std::fflush(stdout);
   return code;
