@@ -41,8 +41,6 @@ struct Part {
 
 using Lines = std::vector<std::string>;
 
-bool begins_with(const std::string& line, std::string_view macro) { return line.rfind(macro, 0) == 0; }
-
 // "RESUMING A RUN": "resuming-a-run".
 std::string topic_of(std::string title) {
   for (char& c : title) c = c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -59,7 +57,7 @@ std::set<std::string> item_names(const std::string& line) {
     if (is_macro || word.find_first_not_of(",;|()") == std::string::npos) {
       macro = word;
     } else if (macro != "Ar" && macro != "Pq") {
-      names.insert(topic_of(word.substr(word.find_first_not_of('-'))));
+      names.insert(topic_of(word.substr(std::min(word.find_first_not_of('-'), word.size()))));
     }
   }
   return names;
@@ -75,10 +73,10 @@ class PageReader {
     int depth = 0;
     for (std::size_t i = 0; i < lines_.size(); ++i) {
       const std::string& line = lines_[i];
-      if (begins_with(line, ".Sh ") || begins_with(line, ".Ss ")) parts.push_back(section(i));
-      if (begins_with(line, ".Bl")) ++depth;
-      if (begins_with(line, ".El")) --depth;
-      if (begins_with(line, ".It ") && depth == 1) parts.push_back(item(i));
+      if (line.starts_with(".Sh ") || line.starts_with(".Ss ")) parts.push_back(section(i));
+      if (line.starts_with(".Bl")) ++depth;
+      if (line.starts_with(".El")) --depth;
+      if (line.starts_with(".It ") && depth == 1) parts.push_back(item(i));
     }
     return parts;
   }
@@ -87,10 +85,10 @@ class PageReader {
   // With its subsections, unless it is one.
   Part section(std::size_t begin) {
     title_ = lines_[begin].substr(4);
-    const bool is_whole = begins_with(lines_[begin], ".Sh ");
+    const bool is_whole = lines_[begin].starts_with(".Sh ");
     std::string text = heading();
-    for (std::size_t i = begin + 1; i < lines_.size() && !begins_with(lines_[i], ".Sh "); ++i) {
-      if (!is_whole && begins_with(lines_[i], ".Ss ")) break;
+    for (std::size_t i = begin + 1; i < lines_.size() && !lines_[i].starts_with(".Sh "); ++i) {
+      if (!is_whole && lines_[i].starts_with(".Ss ")) break;
       text += lines_[i] + "\n";
     }
     return {true, {topic_of(title_)}, text};
@@ -100,9 +98,9 @@ class PageReader {
     std::string text = heading() + ".Bl -tag -width Ds\n" + lines_[begin] + "\n";
     int depth = 1;
     for (std::size_t i = begin + 1; i < lines_.size(); ++i) {
-      if (begins_with(lines_[i], ".Bl")) ++depth;
-      if (begins_with(lines_[i], ".El")) --depth;
-      if (depth == 0 || (depth == 1 && begins_with(lines_[i], ".It "))) break;
+      if (lines_[i].starts_with(".Bl")) ++depth;
+      if (lines_[i].starts_with(".El")) --depth;
+      if (depth == 0 || (depth == 1 && lines_[i].starts_with(".It "))) break;
       text += lines_[i] + "\n";
     }
     return {false, item_names(lines_[begin]), text + ".El\n"};

@@ -55,7 +55,7 @@ std::optional<EarlyExit> use_spec(Arguments given, const std::vector<std::string
 std::optional<EarlyExit> use_doctor(const Arguments& given, const std::vector<std::string>& rest,
                                     OptionParser* parser) {
   if (rest.empty()) return given.program ? use_program(given, parser) : parser->apply();
-  if (!ends_with(rest.front(), ".py")) {
+  if (!rest.front().ends_with(".py")) {
     return wrong("doctor: found " + rest.front() + ", allowed: nothing, a SCRIPT.py, or -- COMMAND [ARGS...]");
   }
   return use_script(given, rest, parser);

@@ -33,11 +33,7 @@ std::optional<EarlyExit> check_submit(CommandLine* line) {
 
 }  // namespace
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-bool is_spec(const std::string& target) { return target == "-" || ends_with(target, ".json"); }
+bool is_spec(const std::string& target) { return target == "-" || target.ends_with(".json"); }
 
 std::optional<EarlyExit> check_subcommand(CommandLine* line) {
   if (line->subcommand == Subcommand::kInspect) return check_inspect(*line);

@@ -1,4 +1,4 @@
-// The words that mprun knows besides specs, scripts and programs, and what each of them takes.
+// The subcommands of mprun, and the word that each of them takes.
 #pragma once
 
 #include <array>
@@ -36,8 +36,6 @@ inline constexpr std::array kSubcommands = {
 /// Why the command line of a subcommand that was read whole is wrong; nullopt: it is not.
 [[nodiscard]] std::optional<EarlyExit> check_subcommand(CommandLine* line);
 
-/// Whether a text has an end, and something before it.
-[[nodiscard]] bool ends_with(const std::string& text, std::string_view end);
 /// A spec in a file, or on standard input.
 [[nodiscard]] bool is_spec(const std::string& target);
 
