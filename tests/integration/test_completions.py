@@ -27,7 +27,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def complete(tmp_path: Path, *words: str) -> list[str]:
     """What bash would offer in place of the last word."""
-    command = ["bash", "--norc", "-c", ASK, "bash", FOLDER / "mprun.bash", "mprun", *words]
+    command = ["bash", "--norc", "-c", ASK, "bash", FOLDER / "mprun.bash", harness.MPRUN_BIN, *words]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
     assert run.stderr == ""
     return sorted(run.stdout.split())
@@ -44,6 +44,8 @@ def test_bash_completes(tmp_path: Path) -> None:
     assert complete(tmp_path, "-n", "4", "--retries", "") == []
     assert complete(tmp_path, "--hang-report", "no") == ["notes.txt"]
     assert complete(tmp_path, "resume", "") == ["runs"]
+    assert complete(tmp_path, "help", "exit") == ["exit-status"]
+    assert complete(tmp_path, "explain", "barrier") == ["barrier-short"]
     assert complete(tmp_path, "--output", "") == ["runs"]
     assert "bash" in complete(tmp_path, "--", "bas")
     assert complete(tmp_path, "--", "cat", "no") == ["notes.txt"]
