@@ -229,12 +229,14 @@ def test_a_run_that_has_ended_is_on_disk(
     root, spec = tmp_path / "disk", {**spec_of("batch"), "inputs": {"range": HALF}}
     scripts = {"job.py": SCRIPT, "events.py": harness.EVENTS}
     start_job(spec, "--output", f"disk/{RUN}", scripts=scripts, env=recorded).wait().check()
-    replayed = disk.Disk(root)
-    for record in disk.read_records(tmp_path / "log"):
+    replayed, records = disk.Disk(root), disk.read_records(tmp_path / "log")
+    for record in records:
         replayed.apply(record)
     left = replayed.left(disk.nothing_but_certain())
     for name in ("job.json", "results.jsonl", "summary.json"):
         assert left.get(f"{RUN}/{name}") == (root / RUN / name).read_bytes(), name
+    log = (root / RUN / "mprun.log").stat().st_ino  # the writes of stdio are not recorded
+    assert any(record.kind == "D" and record.inode == log for record in records)
 
 
 @pytest.mark.parametrize("durability", ["batch", "each"])
