@@ -33,7 +33,7 @@ class ClaimedBlocks final : public SharedTasks, public Sink {
     std::function<Result<std::unique_ptr<InputSource>>()> open_inputs;  ///< of the whole job, from the first input on
     std::function<bool()> make_durable;  ///< brings all results so far to disk; false: that failed
     Nanos session = 0;                   ///< differs from one session of a shard to the next
-    Log* log = nullptr;                  ///< may be
+    Log* log = nullptr;                  ///< nullptr: there is none
   };
   [[nodiscard]] static Result<std::unique_ptr<ClaimedBlocks>> open(BlockDirectory directory, Options options);
 

@@ -18,7 +18,7 @@ namespace mprun {
 
 class LogFile : public Log {
  public:
-  /// Appends to the file, which is made if it is not there.
+  /// Appends to the file, and creates it if there is none.
   LogFile(const std::string& path, LogFormat format, const LogLevels& levels);
   ~LogFile() override;
   LogFile(const LogFile&) = delete;

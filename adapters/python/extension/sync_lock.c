@@ -18,7 +18,7 @@ enum { SPINS = 100 };
 
 static int64_t longest_sleep = SYNC_FOREVER;
 
-void sync_wake_unaided(void) { longest_sleep = LOOK_EVERY; }
+void sync_limit_sleeps(void) { longest_sleep = LOOK_EVERY; }
 
 /* --- sleeping --- */
 

@@ -36,8 +36,8 @@ __attribute__((warn_unused_result)) enum sync_entry sync_enter(struct mprun_sync
 /* Releases a lock that is held. One that was overwritten meanwhile stays as it is: the next sync_enter() finds that. */
 void sync_leave(struct mprun_sync_lock* lock);
 
-/* From now on each sleep ends soon by itself: mprun, which would wake the waiters of the dead, does not watch. */
-void sync_wake_unaided(void);
+/* From now on no sleep takes longer than half a second: without mprun's watch, a process that dies wakes no waiters. */
+void sync_limit_sleeps(void);
 
 /* Sleeps while the word has the value. 0: it may have another one now; ETIMEDOUT; -1: a signal handler has raised. GIL
  * held; it is released meanwhile. */

@@ -64,7 +64,7 @@ static int find_memory(void) {
     return -1;
   }
   memory = mapped;
-  sync_wake_unaided();
+  sync_limit_sleeps();
   return 0;
 }
 

@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class Controller:
-    """Of pytest-xdist: gives its workers the folder, and the tests that workers died of the reports."""
+    """Hooks of xdist's controller: tells workers the folder, and adds the report of a hang to a crashed test."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ class Controller:
 
 
 class WatchedTests:
-    """Of a process that runs tests."""
+    """Hooks of a process that runs tests."""
 
     def __init__(self, config: pytest.Config, folder: str, worker: Optional[str] = None) -> None:
         self.config, self.folder, self.name = config, folder, worker or "main"
@@ -90,7 +90,7 @@ class WatchedTests:
                 self.start_watch()
 
     def start_watch(self) -> None:
-        """Returns when the watch watches."""
+        """Returns once the watch has begun."""
         words = [sys.executable, os.path.join(os.path.dirname(__file__), "pytest_watch.py"), str(os.getpid()),
                  self.folder, self.name, str(self.interrupts), "" if self.stall is None else str(self.stall)]  # fmt: skip
         with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as starter:
@@ -122,7 +122,7 @@ class WatchedTests:
         self.fail_if_it_hung((yield))
 
     def fail_if_it_hung(self, outcome: Any) -> None:
-        """Whatever came of it after processes were killed or it was interrupted."""
+        """Fails a step with the report of a hang, whatever else came of it."""
         report = self.take_report()
         if report is None:
             return
@@ -145,7 +145,7 @@ class WatchedTests:
         return report
 
     def await_action(self) -> None:
-        """Until the watch has done what it wants to do. An interrupt that comes late is for the test that is over."""
+        """Waits until the watch has acted. An interrupt that arrives here was meant for the test, which is over."""
         while True:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX)

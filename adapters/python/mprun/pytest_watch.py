@@ -32,7 +32,7 @@ class Watch:
         return os.path.join(self.folder, f"{self.name}.{kind}")
 
     def run(self) -> None:
-        """Until the process has ended."""
+        """Runs until the process has ended."""
         while True:
             hang, text = self.next_hang("report")
             if hang is None:
@@ -46,7 +46,7 @@ class Watch:
                 self.next_hang("kill")
 
     def keep(self, text: str) -> None:
-        """The first hang of a test explains it; what comes of ending that may hang again."""
+        """Keeps the first hang of a test: later ones may follow from ending it."""
         if os.path.exists(self.place("hang")):
             return
         self.left = self.interrupts
@@ -57,7 +57,7 @@ class Watch:
             print(text, file=sys.stderr, flush=True)  # no test will fail of it
 
     def say_killed(self, text: str) -> None:
-        """Of pytest itself: xdist reports its workers."""
+        """Only without xdist, which reports that a worker died."""
         if self.interrupts:
             print(f"\nmprun: no signal ends the wait of {self.test() or 'pytest'}, so pytest is killed\n{text}",
                   file=sys.stderr, flush=True)  # fmt: skip
@@ -99,7 +99,7 @@ class Watch:
         return None, ""
 
     def concerns(self, hang: dict[str, Any]) -> bool:
-        """Whether the process itself is stuck: what is stuck below it is its affair as long as it can go on."""
+        """Whether the process itself is stuck. What is stuck below it does not count while it can go on."""
         if hang["verdict"] == "stalled":
             return self.stall is not None and (hang["seconds_since_progress"] or 0) >= self.stall
         return self.pid in hang["cannot_return"]
@@ -113,7 +113,7 @@ class Watch:
 
 
 def take_json(path: str) -> Optional[dict[str, Any]]:
-    """The file's object; the file is removed."""
+    """Reads the object in a file and removes the file; None if there is no file."""
     try:
         with open(path, encoding="utf-8") as file:
             hang: dict[str, Any] = json.load(file)
@@ -131,7 +131,7 @@ def send(pid: int, number: signal.Signals) -> None:
 
 
 def leave_tree() -> None:
-    """Goes on in a child whose parent has ended: whoever is below a process cannot watch it."""
+    """Goes on in an orphaned child, as mprun cannot watch a tree that it is part of."""
     parent = os.getpid()
     if os.fork() != 0:
         os._exit(0)

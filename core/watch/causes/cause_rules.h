@@ -32,7 +32,7 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
          evidence.is_in(thread.sample->tid, "/asyncio/base_events.py", "BaseEventLoop._run_once");
 }
 
-/// True if a thread of the process that it was forked from, and that it does not have, may hold what it waits for.
+/// True if its parent may have had other threads at the fork: they may hold what this process waits for.
 [[nodiscard]] bool may_have_lost_threads(const Evidence& evidence, pid_t pid);
 /// "process 10"; "thread 11 of process 10" for a thread that is not its main thread.
 [[nodiscard]] std::string thread_text(const JudgedThread& thread);
