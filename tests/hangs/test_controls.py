@@ -45,12 +45,19 @@ class Started:
         return False
 
 
-def run_all(folder: Path, prefix: Callable[[Control], Sequence[str]]) -> Ends:
-    """Runs all controls side by side, each with its prefix."""
+def selected(request: pytest.FixtureRequest) -> list[Control]:
+    """Those of which this run has a test."""
+    here = [item for item in request.session.items if item.module is request.module and hasattr(item, "callspec")]
+    names = {item.callspec.params["control"].name for item in here}
+    return [control for control in controls.HERE if control.name in names]
+
+
+def run_all(folder: Path, chosen: list[Control], prefix: Callable[[Control], Sequence[str]]) -> Ends:
+    """Runs the chosen controls side by side, each with its prefix."""
     runner = harness.Runner(harness.MPRUN_BIN, folder)
     started = {}
     try:
-        for control in controls.HERE:
+        for control in chosen:
             own = folder / control.name
             own.mkdir()
             other = control.other(own)
@@ -82,20 +89,20 @@ def end_of(running: Running) -> tuple[int | None, str, str]:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Ends:
+def plain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ends:
     """How each of them ends without mprun."""
-    return run_all(tmp_path_factory.mktemp("plain"), lambda control: [])
+    return run_all(tmp_path_factory.mktemp("plain"), selected(request), lambda control: [])
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
+def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, mprun: Path) -> Ends:
     """How each of them ends under mprun, with the lowest stall limit that suits it."""
 
     def prefix(control: Control) -> list[str]:
         stall = ["--stall-seconds", str(control.stall_seconds)]
         return [str(mprun), "--on-hang", "report", *stall, "--"]
 
-    return run_all(tmp_path_factory.mktemp("watched"), prefix)
+    return run_all(tmp_path_factory.mktemp("watched"), selected(request), prefix)
 
 
 @controls.each_control
