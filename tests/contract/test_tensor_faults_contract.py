@@ -308,7 +308,11 @@ link = os.link
 def strange_link(temporary, path):
     if {case!r} == "unsupported":
         raise OSError(errno.EPERM, "no links here")
-    shutil.copy(temporary, path)
+    try:
+        shutil.copy(temporary, copy := temporary + ".copy")
+        link(copy, path)
+    finally:
+        os.remove(copy)
     link(temporary, path)
 
 
