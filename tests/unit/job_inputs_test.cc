@@ -118,8 +118,8 @@ TEST_F(JobInputs, RangesAreThoseOfPython) {
               ElementsAre(std::to_string(least), "-1", std::to_string(most - 1)));
 }
 
-TEST_F(JobInputs, TenMillionTasksCostNoMemory) {
-  Result<std::unique_ptr<InputSource>> source = open_spec(RangeInput{0, 10'000'000, 1});
+TEST_F(JobInputs, AMillionTasksCostNoMemory) {
+  Result<std::unique_ptr<InputSource>> source = open_spec(RangeInput{0, 1'000'000, 1});
   ASSERT_TRUE(source);
   std::string item;
   item.reserve(64);
@@ -129,7 +129,7 @@ TEST_F(JobInputs, TenMillionTasksCostNoMemory) {
     ++count;
     item.clear();
   }
-  EXPECT_EQ(count, 10'000'000U);
+  EXPECT_EQ(count, 1'000'000U);
   EXPECT_EQ(mallinfo2().uordblks, before);
 }
 
@@ -155,10 +155,10 @@ TEST_F(JobInputs, LinesKeepTheirBytes) {
 }
 
 TEST_F(JobInputs, LinesLongerThanTheBufferArriveWhole) {
-  const std::string path = write("long", std::string(3'000'000, 'a') + "\nb\n" + std::string(700'000, 'c'));
+  const std::string path = write("long", std::string(1'500'000, 'a') + "\nb\n" + std::string(700'000, 'c'));
   const std::vector<std::string> items = all_of(LinesInput{path});
   ASSERT_EQ(items.size(), 3U);
-  EXPECT_EQ(items[0].size(), 3'000'002U);
+  EXPECT_EQ(items[0].size(), 1'500'002U);
   EXPECT_EQ(items[1], R"("b")");
   EXPECT_EQ(items[2].size(), 700'002U);
 }

@@ -232,10 +232,10 @@ TEST_F(JobResolve, SurvivesHostileValues) {
 
 TEST_F(JobResolve, TakesAnItemsArrayOfAnyLength) {
   std::string items = "0";
-  for (int i = 1; i < 300'000; ++i) items += "," + std::to_string(i);
+  for (int i = 1; i < 50'000; ++i) items += "," + std::to_string(i);
   const Resolved resolved = good("{\"script\": \"train.py:f\", \"inputs\": {\"items\": [" + items + "]}}");
   ASSERT_TRUE(std::holds_alternative<ItemsInput>(resolved.spec.inputs));
-  EXPECT_EQ(std::get<ItemsInput>(resolved.spec.inputs).items->size(), 300'000U);
+  EXPECT_EQ(std::get<ItemsInput>(resolved.spec.inputs).items->size(), 50'000U);
 }
 
 TEST_F(JobResolve, FillsTheDefaults) {

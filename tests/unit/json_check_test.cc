@@ -70,14 +70,14 @@ TEST(JsonCheck, AgreesWithAParser) {
                                 " ", "\n",      "\\", "\\u00e9", "\xc3\xa9", "\xe2\x82", "\xed\xbf\xbf", "x"};
   std::mt19937 random(20'26);
   int good = 0;
-  for (int i = 0; i < 300'000; ++i) {
+  for (int i = 0; i < 50'000; ++i) {
     std::string text;
     for (auto n = random() % 9; n > 0; --n) text += pieces[random() % std::size(pieces)];
     const bool expected = Json::accept(text);
     good += expected ? 1 : 0;
     ASSERT_EQ(is_json(text), expected) << text;
   }
-  EXPECT_GT(good, 1000);
+  EXPECT_GT(good, 200);
 }
 
 }  // namespace
