@@ -15,10 +15,17 @@
 namespace mprun {
 namespace {
 
-static_assert(sizeof(pthread_mutex_t) == 40 && offsetof(mprun_sync_lock, mutex) == 0);
+static_assert(offsetof(mprun_sync_lock, mutex) == 0 && offsetof(pthread_mutex_t, __data.__lock) == 0);
 
-std::uint32_t load(const std::uint32_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
-std::uint64_t load(const std::uint64_t* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); }
+template <typename Word>
+Word load(const Word* word) {
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+// Acquire, so that what is loaded next is not older: another process may take the lock and sign it meanwhile.
+mprun_sync_holder load(const mprun_sync_holder& holder) {
+  return {load(&holder.pid), load(&holder.role), load(&holder.number), load(&holder.attempt), load(&holder.task)};
+}
 
 std::uint32_t word_of(const mprun_sync_lock& lock) { return load(reinterpret_cast<const std::uint32_t*>(&lock.mutex)); }
 
@@ -133,8 +140,8 @@ std::vector<SyncLoss> SyncSegment::on_death() {
     const auto* lock = named.kind == MPRUN_SYNC_LOCK ? at<mprun_sync_lock>(named.body) : nullptr;
     if (lock == nullptr) continue;
     // No process has taken it since; or one has, and has recorded the dead holder.
-    const mprun_sync_holder holder = lock->holder;
-    const mprun_sync_holder dead = lock->dead;
+    const mprun_sync_holder holder = load(lock->holder);
+    const mprun_sync_holder dead = load(lock->dead);
     const std::uint64_t turn = load(&lock->turn);
     const std::uint64_t dead_turn = load(&lock->dead_turn);
     const bool is_left = (word_of(*lock) & FUTEX_OWNER_DIED) != 0 && holder.pid > 0;
@@ -173,7 +180,7 @@ std::optional<SyncWord> SyncSegment::find_word(std::uint64_t offset) const {
     found->is_lock = true;
     const std::uint32_t word = word_of(*lock);
     if ((word & FUTEX_OWNER_DIED) == 0) found->owner = static_cast<pid_t>(word & FUTEX_TID_MASK);
-    found->holder = lock->holder;
+    found->holder = load(lock->holder);
   };
   if (offset == offset_of(reinterpret_cast<const std::uint32_t*>(&memory()->lock.mutex))) {
     found = SyncWord{};

@@ -156,10 +156,19 @@ static uint32_t mark_waited_for(uint32_t* word) {
   }
 }
 
+/* Lets the other thread of the core run for some ten nanoseconds. */
+static void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb");
+#endif
+}
+
 static int try_lock(pthread_mutex_t* mutex) {
   int failed = pthread_mutex_trylock(mutex);
   for (int i = 0; i < SPINS && failed == EBUSY; ++i) {
-    __builtin_ia32_pause();
+    relax();
     if (__atomic_load_n(mprun_sync_word(mutex), __ATOMIC_RELAXED) == 0) failed = pthread_mutex_trylock(mutex);
   }
   return failed;
