@@ -12,7 +12,6 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <array>
@@ -23,11 +22,16 @@
 
 #include "procfs/process_table.h"
 #include "watch/judge/judge.h"
+#include "watch/sample/architecture.h"
+#include "watch/sample/syscall_numbers.h"
 
 namespace mprun {
 
 /// The mappings of a process that runs Python, which shows whether a poll gets nowhere.
 inline constexpr const char* kMapsOfPython = "400000-500000 r-xp 00000000 fe:00 42 /usr/bin/python3.11\n";
+
+/// Where all threads are, unless set otherwise.
+inline constexpr std::uint64_t kProgramCounter = 0x7f0000000102;
 
 /// One thread: blocked in pause() unless set otherwise.
 class TreeThread {
@@ -40,7 +44,7 @@ class TreeThread {
   bool garbled = false;  ///< what /proc says of its call makes no sense
   pid_t tracer = 0;
   Nanos cpu = 1;  ///< the time that it has had a CPU
-  std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = 0x7f0000000102;
+  std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = kProgramCounter;
   std::string wchan = "0";
 
   TreeThread& call(std::int64_t call_number, std::initializer_list<std::uint64_t> values) {
@@ -135,6 +139,12 @@ class TreeProcess {
         "7e0000000000-7e0000001000 " + rights + " 00000000 " + device + ' ' + std::to_string(inode) + ' ' + path + '\n';
     return *this;
   }
+  /// The code before a program counter: these instructions, and that of a system call.
+  TreeProcess& put_code(const std::string& instructions = "", std::uint64_t program_counter = kProgramCounter) {
+    const std::string code = instructions + std::string(architecture::kSystemCall);
+    for (std::size_t i = 0; i < code.size(); ++i) bytes[program_counter - code.size() + i] = code[i];
+    return *this;
+  }
   /// Thread `tid` waits in glibc's code for a mutex at `address` owned by thread `owner`.
   TreeThread& waits_for_mutex(pid_t tid, std::uint64_t address, pid_t owner, std::int32_t kind = 0);
   template <typename T>
@@ -158,9 +168,7 @@ inline TreeThread& TreeProcess::waits_for_mutex(pid_t tid, std::uint64_t address
   if (maps.find("libc.so.6") == std::string::npos) {
     maps += "7f0000000000-7f0000001000 r-xp 00000000 00:01 33 /usr/lib/x86_64-linux-gnu/libc.so.6\n";
   }
-  // xor %r10d,%r10d; mov $2,%edx; mov $202,%eax; xor $0x80,%sil; syscall
-  put(0x7f00000000ee, std::array<std::uint8_t, 20>{0x45, 0x31, 0xd2, 0xba, 2,    0,    0,    0,    0xb8, 0xca,
-                                                   0,    0,    0,    0x40, 0x80, 0xf6, 0x80, 0x90, 0x0f, 0x05});
+  put_code(std::string(architecture::kLockWaitSize, '\0') + std::string(architecture::kSetFutex));
   const std::int32_t count = (kind & 3) == 1 ? 1 : 0;
   put(address, std::array<std::int32_t, 10>{2, count, owner, 1, kind});
   return thread(tid).call(SYS_futex, {address, FUTEX_WAIT_PRIVATE, 2, 0});
@@ -189,7 +197,7 @@ class FakeProc : public ProcSource {
     TreeProcess& made = processes[pid];
     made.pid = pid;
     made.parent = parent;
-    made.put(0x7f0000000100, std::uint16_t{0x050f});  // the instruction before all program counters
+    made.put_code();
     return made;
   }
 

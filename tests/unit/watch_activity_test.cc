@@ -1,5 +1,6 @@
 // Which threads have run since the last look, according to real files.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,9 @@ namespace mprun {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// FUTEX_WAIT_BITSET, private, with a clock and a time limit.
+const std::string kWaitForGil = std::to_string(SYS_futex) + " 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01";
 
 /// Threads of process 10 in a folder that stands for /proc.
 class ActivityTest : public testing::Test {
@@ -87,8 +91,7 @@ TEST_F(ActivityTest, DoesNotTakeWaitingForAGilForAMovement) {
   ActivityMeter meter(root_.string());
   meter.set_threads(sample(), 1);
   ran(11, 9);
-  // FUTEX_WAIT_BITSET, private, with a clock and a time limit
-  std::ofstream(root_ / "10/task/11/syscall") << "202 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01\n";
+  std::ofstream(root_ / "10/task/11/syscall") << kWaitForGil << '\n';
   EXPECT_TRUE(meter.has_moved(5, true));
   EXPECT_EQ(meter.resting_since(4), std::set<pid_t>{10});
 }
@@ -104,7 +107,7 @@ TEST_F(ActivityTest, ForgivesAWaiterForAGilThatItRunsALittle) {
   write("schedstat", "0 0 9");
   EXPECT_TRUE(meter.has_moved(1000, true));
   EXPECT_TRUE(meter.resting_since(999).empty());  // it has not been seen to wait for a GIL
-  write("syscall", "202 0x5000 0x189 0x0 0x7f00 0x0 0xffffffff 0x7ffc 0x7f01");
+  write("syscall", kWaitForGil);
   write("schedstat", "10 0 10");
   EXPECT_TRUE(meter.has_moved(2000, true));
   write("syscall", "running");

@@ -81,7 +81,7 @@ class Cat {
     const auto proc = live_proc();
     for (int i = 0; i < 3000; ++i) {
       const auto call = proc->read(std::to_string(pid_) + "/syscall");
-      if (call && call->rfind("0 0x0 ", 0) == 0) return;
+      if (call && call->starts_with(std::to_string(SYS_read) + " 0x0 ")) return;
       usleep(10'000);
     }
     ADD_FAILURE() << "cat does not read";

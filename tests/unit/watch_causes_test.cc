@@ -48,8 +48,14 @@ TEST(Causes, OpenMPAfterFork) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it has a team";
   child.threads.erase(kThird);
   child.thread(kChild).program_counter += 0x1000;
-  child.put(0x7f0000001100, std::uint16_t{0x050f});
+  child.put_code("", child.threads[kChild].program_counter);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "other code waits";
+  for (const char* caller : {"gomp_team_barrier_wait_end (libgomp.so.1)", "libgomp.so.1+0x1e2f4"}) {
+    evidence.native[kChild] = {"syscall (libc.so.6)", caller};
+    EXPECT_EQ(evidence.of_hang().id, "openmp-after-fork");
+  }
+  evidence.native[kChild] = {"syscall (libc.so.6)", "wait (libother.so)", "GOMP_parallel (libgomp.so.1)"};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
 }
 
 TEST(Causes, LockCycle) {

@@ -2,7 +2,8 @@
 #include "watch/judge/library_waits.h"
 
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
+
+#include "watch/sample/syscall_numbers.h"
 
 namespace mprun {
 namespace {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,14 +160,14 @@ struct Blocked {
 };
 
 /// Waits until the thread is blocked in one of these system calls.
-[[nodiscard]] Blocked wait_until_blocked(pid_t pid, pid_t tid, const std::vector<std::string>& numbers) {
+[[nodiscard]] Blocked wait_until_blocked(pid_t pid, pid_t tid, const std::vector<std::int64_t>& numbers) {
   const std::string path = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/syscall";
   const auto deadline = std::chrono::steady_clock::now() + kUnwindPatience;
   while (std::chrono::steady_clock::now() < deadline) {
     std::ifstream file(path);
     std::vector<std::string> words;
     for (std::string word; file >> word;) words.push_back(word);
-    if (words.size() == 9 && std::find(numbers.begin(), numbers.end(), words[0]) != numbers.end()) {
+    if (words.size() == 9 && std::find(numbers.begin(), numbers.end(), std::stoll(words[0])) != numbers.end()) {
       return {std::stoull(words[7], nullptr, 16), std::stoull(words[8], nullptr, 16)};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -210,13 +211,14 @@ TEST(WatchNativeStack, NamesTheCallAndItsCallers) {
   SKIP_WITH_THREAD_SANITIZER();
   struct Case {
     void* (*function)(void*);
-    std::vector<std::string> numbers, names;
+    std::vector<std::int64_t> numbers;
+    std::vector<std::string> names;
   };
   const std::vector<Case> cases{
-      {hung_in_condition, {"202"}, {"pthread_cond_wait", "hung_in_condition (mprun_unit_tests)"}},
-      {hung_in_join, {"202"}, {"hung_in_join (mprun_unit_tests)"}},
-      {hung_in_sleep, {"35", "230"}, {"nanosleep", "hung_in_sleep (mprun_unit_tests)"}},
-      {hung_in_read, {"0"}, {"read", "hung_in_read (mprun_unit_tests)"}},
+      {hung_in_condition, {SYS_futex}, {"pthread_cond_wait", "hung_in_condition (mprun_unit_tests)"}},
+      {hung_in_join, {SYS_futex}, {"hung_in_join (mprun_unit_tests)"}},
+      {hung_in_sleep, {SYS_nanosleep, SYS_clock_nanosleep}, {"nanosleep", "hung_in_sleep (mprun_unit_tests)"}},
+      {hung_in_read, {SYS_read}, {"read", "hung_in_read (mprun_unit_tests)"}},
   };
   for (const Case& one : cases) {
     const ThreadedChild child(one.function);
@@ -233,13 +235,13 @@ TEST(WatchNativeStack, NamesTheCallAndItsCallers) {
 TEST(WatchNativeStack, PtraceCompletesItAndTheThreadGoesOn) {
   SKIP_WITH_THREAD_SANITIZER();
   const ThreadedChild child(hung_in_qsort);
-  const Blocked blocked = wait_until_blocked(child.pid(), child.tid(), {"0"});
+  const Blocked blocked = wait_until_blocked(child.pid(), child.tid(), {SYS_read});
   NativeStacks stacks(child.pid());
   NativeStack cut = stacks.of_thread(child.tid(), blocked.stack_pointer, blocked.program_counter);
   cut.frames.resize(1);
   cut.approximate = true;
   for (int round = 0; round < 20; ++round) {
-    (void)wait_until_blocked(child.pid(), child.tid(), {"0"});
+    (void)wait_until_blocked(child.pid(), child.tid(), {SYS_read});
     const NativeStack complete = stacks.complete_with_ptrace(child.tid(), cut);
     EXPECT_TRUE(in_order(complete, {"read", "hung_in_read", "hung_comparison", "qsort", "hung_in_qsort"}))
         << text_of(complete);
@@ -255,7 +257,7 @@ TEST(WatchNativeStack, PtraceCompletesItAndTheThreadGoesOn) {
 TEST(WatchNativeStack, PtraceIsForApproximateStacksOfSleepingThreadsOfThatProcess) {
   SKIP_WITH_THREAD_SANITIZER();
   const ThreadedChild child(hung_in_read);
-  (void)wait_until_blocked(child.pid(), child.tid(), {"0"});
+  (void)wait_until_blocked(child.pid(), child.tid(), {SYS_read});
   NativeStacks stacks(child.pid());
   EXPECT_THAT(stacks.complete_with_ptrace(child.tid(), {{"a"}, false}).frames, testing::ElementsAre("a"));
   EXPECT_THAT(stacks.complete_with_ptrace(getpid(), {{"a"}, true}).frames, testing::ElementsAre("a"));
@@ -273,7 +275,7 @@ TEST(WatchNativeStack, PtraceIsForApproximateStacksOfSleepingThreadsOfThatProces
 TEST(WatchNativeStack, DeepStacksAreCut) {
   SKIP_WITH_THREAD_SANITIZER();
   const ThreadedChild child(hung_in_recursion);
-  (void)wait_until_blocked(child.pid(), child.tid(), {"0"});
+  (void)wait_until_blocked(child.pid(), child.tid(), {SYS_read});
   NativeStacks stacks(child.pid());
   const NativeStack stack = stacks.complete_with_ptrace(child.tid(), {});
   EXPECT_THAT(stack.frames, SizeIs(kMostNativeFrames));
@@ -296,7 +298,7 @@ TEST(WatchNativeStack, DeepStacksAreCut) {
 TEST(WatchNativeStack, AnOptimisedProgramNeedsNoPtraceAndFilesMayBeDeletedOrReplaced) {
   const std::filesystem::path program = testing::TempDir() + "mprun-native-stack/sleeper";
   const LiveChild child(start_copy(program));
-  const Blocked blocked = wait_until_blocked(child.pid(), child.pid(), {"230", "35"});
+  const Blocked blocked = wait_until_blocked(child.pid(), child.pid(), {SYS_clock_nanosleep, SYS_nanosleep});
   const auto stack_now = [&] {
     return NativeStacks(child.pid()).of_thread(child.pid(), blocked.stack_pointer, blocked.program_counter);
   };
@@ -324,7 +326,7 @@ TEST(WatchNativeStack, AnOptimisedProgramNeedsNoPtraceAndFilesMayBeDeletedOrRepl
 TEST(WatchNativeStack, GarbageIsSurvived) {
   const std::filesystem::path program = testing::TempDir() + "mprun-native-stack/sleeper";
   const LiveChild child(start_copy(program));
-  const Blocked blocked = wait_until_blocked(child.pid(), child.pid(), {"230", "35"});
+  const Blocked blocked = wait_until_blocked(child.pid(), child.pid(), {SYS_clock_nanosleep, SYS_nanosleep});
   NativeStacks stacks(child.pid());
   for (const std::uint64_t pointer :
        {std::uint64_t{0}, ~std::uint64_t{0}, blocked.program_counter, blocked.stack_pointer + 3}) {
@@ -350,7 +352,7 @@ TEST(WatchNativeStack, EndingWhileWatchedIsSurvived) {
   const std::filesystem::path program = testing::TempDir() + "mprun-native-stack/sleeper";
   auto child = std::make_unique<LiveChild>(start_copy(program));
   const pid_t pid = child->pid();
-  const Blocked blocked = wait_until_blocked(pid, pid, {"230", "35"});
+  const Blocked blocked = wait_until_blocked(pid, pid, {SYS_clock_nanosleep, SYS_nanosleep});
   NativeStacks stacks(pid);
   child.reset();
   EXPECT_LE(stacks.of_thread(pid, blocked.stack_pointer, blocked.program_counter).frames.size(), 1U);

@@ -13,7 +13,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::uint64_t kLost = 0x5000, kOtherLost = 0x6000;
-constexpr std::uint64_t kCode = 0x7f00000000ee;  // before the program counters
 
 /// Process 10, whose first thread sleeps. Thread 20 waits for a mutex of thread 30, which has ended.
 FakeProc orphan() {
@@ -115,15 +114,14 @@ TEST(OrphanedLock, LooksLikeAMutexInEveryWord) {
 }
 
 TEST(OrphanedLock, IsWaitedForInTheCodeOfGlibcForMutexes) {
-  FakeProc by_syscall = orphan();  // mov 8(%rsp),%r9; syscall
-  by_syscall.processes[10].put(
-      kCode, std::array<std::uint8_t, 20>{0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0x48, 0x89, 0xd6, 0x4d,
-                                          0x89, 0xc8, 0x90, 0x4c, 0x8b, 0x4c, 0x24, 8,    0x0f, 0x05});
+  FakeProc by_syscall = orphan();  // which gets the number as an argument
+  by_syscall.processes[10].put_code(std::string(architecture::kLockWaitSize, '\0'));
   EXPECT_THAT(stuck(&by_syscall), IsEmpty());
-  FakeProc inside = orphan();  // mov $2,%edx; mov $0x80,%esi; mov $202,%eax; syscall
-  inside.processes[10].put(kCode, std::array<std::uint8_t, 20>{2, 0, 0, 0,    0x90, 0x90, 0x90, 0x90, 0xbe, 0x80,
-                                                               0, 0, 0, 0xb8, 0xca, 0,    0,    0,    0x0f, 0x05});
-  EXPECT_THAT(stuck(&inside), IsEmpty());
+  for (const std::string_view set_private_wait : architecture::kSetPrivateWait) {
+    FakeProc inside = orphan();
+    inside.processes[10].put_code(std::string(set_private_wait) + std::string(architecture::kSetFutex));
+    EXPECT_THAT(stuck(&inside), IsEmpty());
+  }
   FakeProc other = orphan();
   other.processes[10].maps.replace(other.processes[10].maps.find("libc.so.6"), 9, "libgomp.so.1");
   EXPECT_THAT(stuck(&other), IsEmpty());

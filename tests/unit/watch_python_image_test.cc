@@ -8,6 +8,7 @@
 #include "fake_process.h"
 #include "python_descriptions.h"
 #include "watch/judge/wait.h"
+#include "watch/sample/architecture.h"
 #include "watch/stacks/python_stack.h"
 #include "watch/stalls/polls.h"
 
@@ -508,7 +509,8 @@ class LoaderImage : public RankImage {
     put_text(kFile, "/torch/utils/data/dataloader.py");
     put_text(kInnerCode + 0x800, "_MultiProcessingDataLoaderIter._try_get_data");
     put_defaults(2, {kValue});
-    proc_.put(0x7f0000000100, std::uint16_t{0x050f});
+    constexpr std::string_view kCode = architecture::kSystemCall;
+    proc_.put_bytes(0x7f0000000102 - kCode.size(), std::string(kCode));
   }
 
   /// What thread kTid waits for.

@@ -107,8 +107,9 @@ FakeProc waits_for_signal(std::int64_t number = SYS_rt_sigsuspend) {
 }
 
 TEST(Wait, ForTheSignalOfAChildEndsWithAChild) {
-  for (const std::int64_t number : {SYS_rt_sigsuspend, SYS_pause}) {
+  for (const std::int64_t number : {SYS_rt_sigsuspend, SYS_pause, SYS_ppoll}) {
     FakeProc proc = waits_for_signal(number);
+    if (number == SYS_ppoll) proc.processes[10].threads[10].arguments = {0, 0, 0, 0, 8};
     proc.process(12, 10).thread(12).waits_on(0x5000);
     const Judged all = judged(&proc);
     EXPECT_EQ(all.waits.at(10).kind, WaitKind::kChild);
@@ -325,8 +326,8 @@ TEST(Wait, OfAProgramOf32BitsIsLive) {
   FakeProc proc = parent_and_stuck_child();
   proc.processes[11].threads[11].stack_pointer = 0xffffd000;
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
-  FakeProc mixed = parent_and_stuck_child();  // int $0x80
-  mixed.processes[11].put(0x7f0000000100, std::uint16_t{0x80cd});
+  FakeProc mixed = parent_and_stuck_child();  // int $0x80 of x86-64
+  mixed.processes[11].put(kProgramCounter - 2, std::uint16_t{0x80cd});
   EXPECT_THAT(judged(&mixed).stuck, IsEmpty());
   FakeProc unreadable = parent_and_stuck_child();
   unreadable.processes[11].bytes.clear();

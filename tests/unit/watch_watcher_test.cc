@@ -363,7 +363,7 @@ class Resting {
     const std::string path = std::to_string(pid_) + "/syscall";
     for (int tries = 0; tries < 30'000; ++tries) {
       const auto line = parse_syscall(proc->read(path).value_or(""));
-      if (line && line->number == SYS_pause) {
+      if (line && (line->number == SYS_pause || line->number == SYS_ppoll)) {  // pause(), by either
         runs_ = parse_run_count(proc->read(std::to_string(pid_) + "/schedstat").value_or("")).value_or(0);
         return;
       }

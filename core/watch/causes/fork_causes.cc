@@ -70,16 +70,24 @@ std::string origin_text(const Evidence& evidence, const JudgedThread& thread) {
          " threads, and fork() takes along only the one that calls it";
 }
 
+// libgomp makes the call itself on x86-64, and by syscall() of libc elsewhere.
+bool waits_in_libgomp(const Evidence& evidence, const JudgedThread& thread) {
+  constexpr std::string_view kLibrary = "libgomp";
+  if (thread.wait.kind != WaitKind::kFutex) return false;
+  const auto native = evidence.native.find(thread.sample->tid);
+  const bool by_libc = native != evidence.native.end() && native->second.size() >= 2 &&
+                       native->second[0].starts_with("syscall (libc") &&
+                       native->second[1].find(kLibrary) != std::string::npos;
+  return by_libc || evidence.code_file(thread).find(kLibrary) != std::string::npos;
+}
+
 }  // namespace
 
 // A forked child waits for a team of OpenMP threads that fork() did not take along.
 std::optional<Explanation> openmp_after_fork(const Evidence& evidence) {
-  const auto in_libgomp = [&](const JudgedThread& thread) {
-    return thread.wait.kind == WaitKind::kFutex && evidence.code_file(thread).find("libgomp") != std::string::npos;
-  };
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
-    return process->forked && process->threads.size() == 1 && in_libgomp(thread);
+    return process->forked && process->threads.size() == 1 && waits_in_libgomp(evidence, thread);
   });
   if (waits == nullptr) return std::nullopt;
   return Explanation{

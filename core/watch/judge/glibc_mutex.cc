@@ -1,16 +1,20 @@
 #include "watch/judge/glibc_mutex.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
+#include "watch/sample/architecture.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {
 
-// glibc's pthread_mutex_t on x86-64 (struct __pthread_mutex_s of its bits/struct_mutex.h).
+// glibc's pthread_mutex_t as x86-64 has it. Elsewhere `spins` has 32 bits, of which it needs few, and `elision` is not
+// there: the upper half is 0 as well.
 struct GlibcMutex {
   std::int32_t lock;
   std::uint32_t count;
@@ -20,7 +24,11 @@ struct GlibcMutex {
   std::int16_t spins, elision;
   std::uint64_t previous, next;  // of robust ones
 };
-static_assert(sizeof(GlibcMutex) == 40);
+static_assert(sizeof(GlibcMutex) == sizeof(__pthread_mutex_s));
+static_assert(offsetof(GlibcMutex, owner) == offsetof(__pthread_mutex_s, __owner));
+static_assert(offsetof(GlibcMutex, kind) == offsetof(__pthread_mutex_s, __kind));
+static_assert(offsetof(GlibcMutex, spins) == offsetof(__pthread_mutex_s, __spins));
+static_assert(offsetof(GlibcMutex, previous) == offsetof(__pthread_mutex_s, __list));
 
 // Locked, waited for, and of a kind whose owner unlocks it by the word: neither robust, nor shared between processes,
 // nor with inheritance or protection of priority, nor with elision, which records no owner.
@@ -37,15 +45,13 @@ bool is_plausible(const GlibcMutex& mutex) {
 // glibc's __lll_lock_wait() sets the call's number itself, unlike syscall(), which other libraries use for their locks.
 // It gets as an argument whether the lock is private, unlike the locks inside glibc, which have no owner.
 bool is_code_of_mutex(ProcSource* proc, const ThreadSample& thread) {
-  constexpr std::array<unsigned char, 5> kSetCall{0xb8, 0xca, 0, 0, 0};     // mov $202,%eax
-  constexpr std::array<unsigned char, 5> kSetPrivate{0xbe, 0x80, 0, 0, 0};  // mov $0x80,%esi
-  std::array<unsigned char, 20> before{};
+  std::array<char, architecture::kLockWaitSize> before{};
   const std::uint64_t end = thread.call.program_counter;
   if (end < before.size() || !proc->memory(thread.tid, end - before.size(), before.data(), before.size())) return false;
-  const auto has = [&before](const std::array<unsigned char, 5>& code) {
-    return std::search(before.begin(), before.end(), code.begin(), code.end()) != before.end();
-  };
-  return before[18] == 0x0f && before[19] == 0x05 && has(kSetCall) && !has(kSetPrivate);
+  const std::string_view code(before.data(), before.size());
+  const auto has = [code](std::string_view part) { return code.find(part) != code.npos; };
+  return code.ends_with(architecture::kSystemCall) && has(architecture::kSetFutex) &&
+         std::none_of(architecture::kSetPrivateWait.begin(), architecture::kSetPrivateWait.end(), has);
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
 #include "watch/judge/time_limit.h"
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include <algorithm>
 #include <ctime>
 
+#include "watch/sample/syscall_numbers.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {

@@ -1,7 +1,6 @@
 #include "watch/judge/wait.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include "watch/judge/library_waits.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
+#include "watch/sample/architecture.h"
+#include "watch/sample/syscall_numbers.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {
@@ -57,6 +58,11 @@ Wait decode_waitid(const ThreadSample& thread, const TreeSnapshot::Process& proc
   }
 }
 
+// A poll of nothing: so glibc makes pause() where the kernel has no such call.
+bool is_pause(const ThreadSample& thread) {
+  return call_of(thread.call.number) == Call::kPpoll && thread.call.arguments[1] == 0 && thread.call.arguments[2] == 0;
+}
+
 // Signals come from outside, except that of a child's end, for which shells and others suspend themselves.
 Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
@@ -86,16 +92,15 @@ Wait decode_new_process(const TreeSnapshot::Process& process, TreeSnapshot* snap
 // instruction before it shows that. Empty: the number means what it says.
 std::string why_not_of_64_bits(const ThreadSample& thread, TreeSnapshot* snapshot) {
   constexpr std::uint64_t kFourGiB = std::uint64_t{1} << 32;
-  constexpr std::uint16_t kSyscallInstruction = 0x050f;
+  std::array<char, architecture::kSystemCall.size()> before{};
   if (thread.call.number < 0) return {};  // it is in no call at all
   const char* const of_32_bits = "a call of 32 bits";
-  if (thread.call.stack_pointer < kFourGiB || thread.call.program_counter < sizeof kSyscallInstruction) {
-    return of_32_bits;
+  const std::uint64_t end = thread.call.program_counter;
+  if (thread.call.stack_pointer < kFourGiB || end < before.size()) return of_32_bits;
+  if (!snapshot->memory(thread.pid, end - before.size(), before.data(), before.size())) {
+    return "its memory cannot be read";
   }
-  const auto before = thread.call.program_counter - sizeof kSyscallInstruction;
-  const auto instruction = snapshot->word<std::uint16_t>(thread.pid, before);
-  if (!instruction) return "its memory cannot be read";
-  return *instruction == kSyscallInstruction ? "" : of_32_bits;
+  return std::string_view(before.data(), before.size()) == architecture::kSystemCall ? "" : of_32_bits;
 }
 
 // Why the thread stands still, if not because of its call: it is frozen, or a process serves a fault of its memory or
@@ -393,7 +398,9 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (std::string why = why_not_of_64_bits(thread, snapshot); !why.empty()) {
     return live_wait(WaitKind::kOther, std::move(why));
   }
-  Wait wait = of_jvm ? std::move(*of_jvm) : decode_call(thread, *process, snapshot);
+  Wait wait = of_jvm             ? std::move(*of_jvm)
+              : is_pause(thread) ? wait_for_signal(thread, *process, snapshot)
+                                 : decode_call(thread, *process, snapshot);
   if (wait.timed) {
     if (is_idle_libev(thread)) {
       wait = decode_call(*without_limit(thread), *process, snapshot);

@@ -2,13 +2,13 @@
 // may do that, so a proof needs a FIFO that the tree has made where no other user may look, in a folder with a random
 // name.
 #include <fcntl.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cctype>
 #include <climits>
 
 #include "watch/judge/wait.h"
+#include "watch/sample/syscall_numbers.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {

@@ -4,11 +4,11 @@
 // is the outside even then.
 #include <fcntl.h>
 #include <sys/sem.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 
 #include "watch/judge/wait.h"
+#include "watch/sample/syscall_numbers.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {

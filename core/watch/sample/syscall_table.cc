@@ -1,14 +1,14 @@
 #include "watch/sample/syscall_table.h"
 
-#include <sys/syscall.h>
+#include "watch/sample/architecture.h"
+#include "watch/sample/syscall_numbers.h"
 
 namespace mprun {
 
-#if defined(__x86_64__)
-
-bool can_prove_here() { return true; }
+bool can_prove_here() { return architecture::kIsKnown; }
 
 Call call_of(std::int64_t number) {
+  if (!can_prove_here()) return Call::kOther;
   switch (number) {
     case SYS_futex:
       return Call::kFutex;
@@ -74,13 +74,5 @@ Call call_of(std::int64_t number) {
       return Call::kOther;
   }
 }
-
-#else
-
-bool can_prove_here() { return false; }
-
-Call call_of(std::int64_t /*number*/) { return Call::kOther; }
-
-#endif
 
 }  // namespace mprun

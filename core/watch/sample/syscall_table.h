@@ -1,5 +1,5 @@
-// The system calls that a blocked thread may be found in, by what they wait for. One table per architecture; on an
-// architecture that is not listed, every call is kOther, and nothing is ever proved.
+// The system calls that a blocked thread may be found in, by what they wait for. On an architecture that the watch does
+// not know (architecture.h), every call is kOther, and nothing is ever proved.
 #pragma once
 
 #include <cstdint>

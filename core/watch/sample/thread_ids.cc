@@ -3,6 +3,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "watch/sample/architecture.h"
+
 namespace mprun {
 namespace {
 
@@ -51,10 +53,9 @@ pid_t ThreadIds::of_own_id(std::uint64_t own_id) const {
 }
 
 pid_t ThreadIds::of_pthread(std::uint64_t pthread, ProcessMemory* memory) const {
-  constexpr std::uint64_t kSelf = 16;  // tcbhead_t.self of glibc's sysdeps/x86_64/nptl/tls.h
-  constexpr std::uint64_t kTid = 720;  // struct pthread.tid of its nptl/descr.h; glibc corrects it in a forked child
-  if (memory->read<std::uint64_t>(pthread + kSelf) != pthread) return 0;
-  const auto tid = memory->read<std::int32_t>(pthread + kTid);
+  constexpr architecture::PthreadLayout kLayout = architecture::kPthread;
+  if (memory->read<std::uint64_t>(pthread + kLayout.self) != pthread + kLayout.self_target) return 0;
+  const auto tid = memory->read<std::int32_t>(pthread + kLayout.tid);  // glibc corrects it in a forked child
   return tid && *tid > 0 ? of_own_id(static_cast<std::uint64_t>(*tid)) : 0;
 }
 

@@ -25,8 +25,8 @@ namespace mprun {
 
 // What is known of a thread's registers when unwinding begins.
 struct StartingPoint {
-  std::uint64_t stack_pointer = 0, program_counter = 0;
-  const DwarfRegisters* all = nullptr;
+  DwarfRegisters registers{};
+  bool has_all = true;  ///< false: only the stack pointer and the program counter are known
 };
 
 namespace {
@@ -36,11 +36,6 @@ constexpr std::size_t kMostMangled = 512;   // longer symbols are shown as they 
 constexpr int kMostReferences = 12;         // each can double the length of what is written out
 constexpr int kMostAliases = 20'000;        // symbols looked through for a better name
 constexpr GElf_Off kMostIntoUnsized = 256;  // how far into a symbol without a size an address may be
-
-#if defined(__x86_64__)
-constexpr int kStackPointerRegister = 7;
-constexpr int kProgramCounterRegister = 16;
-#endif
 
 [[nodiscard]] std::string shortened(std::string text) {
   if (text.size() > kMostName) text = text.substr(0, kMostName - 3) + "...";
@@ -181,23 +176,13 @@ bool memory_read(Dwfl* dwfl, Dwarf_Addr address, Dwarf_Word* word, void* /*sessi
 }
 
 bool set_initial_registers(Dwfl_Thread* thread, void* argument) {
-#if defined(__x86_64__)
   const auto* from = static_cast<const StartingPoint*>(argument);
-  if (from->all != nullptr) {
-    std::array<Dwarf_Word, std::tuple_size_v<DwarfRegisters>> words{};
-    std::copy(from->all->begin(), from->all->end(), words.begin());
-    return dwfl_thread_state_registers(thread, 0, words.size(), words.data());
-  }
-  const Dwarf_Word stack_pointer = from->stack_pointer;
-  const Dwarf_Word program_counter = from->program_counter;
-  dwfl_thread_state_register_pc(thread, program_counter);
-  return dwfl_thread_state_registers(thread, kStackPointerRegister, 1, &stack_pointer) &&
-         dwfl_thread_state_registers(thread, kProgramCounterRegister, 1, &program_counter);
-#else
-  (void)thread;
-  (void)argument;
-  return false;
-#endif
+  const auto set = [&](int first, unsigned count) {
+    return dwfl_thread_state_registers(thread, first, count, from->registers.data() + first);
+  };
+  dwfl_thread_state_register_pc(thread, from->registers[architecture::kProgramCounter]);
+  if (from->has_all) return set(0, from->registers.size());
+  return set(architecture::kStackPointer, 1) && set(architecture::kProgramCounter, 1);
 }
 
 int set_images(Dwfl_Module* /*module*/, void** user, const char* /*name*/, Dwarf_Addr /*base*/, void* images) {
@@ -264,7 +249,10 @@ NativeStacks::NativeStacks(pid_t pid) : session_(std::make_unique<Session>(pid))
 NativeStacks::~NativeStacks() = default;
 
 NativeStack NativeStacks::of_thread(pid_t tid, std::uint64_t stack_pointer, std::uint64_t program_counter) {
-  return session_->unwind(tid, {stack_pointer, program_counter, nullptr});
+  StartingPoint from{.has_all = false};
+  from.registers[architecture::kStackPointer] = stack_pointer;
+  from.registers[architecture::kProgramCounter] = program_counter;
+  return session_->unwind(tid, from);
 }
 
 NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {
@@ -272,7 +260,7 @@ NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {
   if (!may_be_stopped(session_->pid, tid)) return known;
   const auto registers = registers_by_ptrace(tid);
   if (!registers) return known;
-  NativeStack complete = session_->unwind(tid, {0, 0, &*registers});
+  NativeStack complete = session_->unwind(tid, {*registers});
   const bool better = complete.frames.size() > known.frames.size() ||
                       (complete.frames.size() == known.frames.size() && !complete.approximate);
   return better ? complete : known;
@@ -281,7 +269,7 @@ NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {
 NativeStack NativeStacks::of_running(pid_t tid) {
   if (!session_->attached) return {};
   const auto registers = registers_by_ptrace(tid);
-  return registers ? session_->unwind(tid, {0, 0, &*registers}) : NativeStack();
+  return registers ? session_->unwind(tid, {*registers}) : NativeStack();
 }
 
 std::string NativeStacks::function_at(std::uint64_t address) {

@@ -11,6 +11,7 @@
 
 #include "os/fd.h"
 #include "procfs/live_memory.h"
+#include "watch/sample/architecture.h"
 
 namespace mprun {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t kMostSegments = 64;         // program headers looked at
 
 [[nodiscard]] bool is_of_this_machine(const Elf64_Ehdr& header) {
   return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
-         header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_machine == EM_X86_64 &&
+         header.e_ident[EI_DATA] == ELFDATA2LSB && header.e_machine == architecture::kElfMachine &&
          header.e_phentsize == sizeof(Elf64_Phdr);
 }
 

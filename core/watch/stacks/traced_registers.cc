@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <system_error>
 #include <thread>
 
@@ -19,18 +20,13 @@ namespace {
 constexpr Nanos kPatience = 200 * kNanosPerMilli;
 
 [[nodiscard]] bool read_registers(pid_t tid, DwarfRegisters* registers) {
-#if defined(__x86_64__)
-  user_regs_struct user{};
-  iovec place{&user, sizeof user};
-  if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &place) != 0 || place.iov_len != sizeof user) return false;
-  *registers = {user.rax, user.rdx, user.rcx, user.rbx, user.rsi, user.rdi, user.rbp, user.rsp, user.r8,
-                user.r9,  user.r10, user.r11, user.r12, user.r13, user.r14, user.r15, user.rip};
-  return true;
-#else
-  (void)tid;
-  (void)registers;
-  return false;
-#endif
+  std::array<char, sizeof(user_regs_struct)> user{};
+  iovec place{user.data(), user.size()};
+  if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &place) != 0 || place.iov_len != user.size()) return false;
+  for (std::size_t i = 0; i < registers->size(); ++i) {
+    std::memcpy(&registers->at(i), user.data() + architecture::kDwarfRegisters.at(i), sizeof(std::uint64_t));
+  }
+  return architecture::kIsKnown;
 }
 
 // Waits until the thread stops; -1: it does not in time, or is gone. Else the signal that stopped it, 0 for our own

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "watch/sample/architecture.h"
+
 namespace mprun {
 
-/// x86-64, in DWARF's order: rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip.
-using DwarfRegisters = std::array<std::uint64_t, 17>;
+/// In DWARF's order, which is that of architecture::kDwarfRegisters.
+using DwarfRegisters = std::array<std::uint64_t, architecture::kDwarfRegisters.size()>;
 
 /// Stops the thread, reads its registers, lets it go. nullopt if it could not be stopped within a fifth of a second. In
 /// any case the thread is not traced afterwards, and a signal that came meanwhile is delivered.

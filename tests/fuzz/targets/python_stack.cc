@@ -163,7 +163,7 @@ std::string changed(std::string bytes, Bytes changes) {
 
 bool is_utf8(std::string_view text) {
   const auto high = [](std::string_view of) {
-    return std::count_if(of.begin(), of.end(), [](char c) { return c < 0; });
+    return std::count_if(of.begin(), of.end(), [](char c) { return (c & 0x80) != 0; });
   };
   std::string json;
   append_json_string(&json, text);  // which escapes what is not UTF-8
