@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -24,7 +26,7 @@ def run_script(*arguments: str, path: str = os.environ["PATH"], cache: Path = Pa
 def test_help_names_the_machines() -> None:
     run = run_script("--help").check()
     assert run.stdout.startswith("usage: tests/machines/run")
-    assert "debian12, debian13, sid" in run.stdout
+    assert "debian12, debian13, sid, arm64" in run.stdout
 
 
 @pytest.mark.parametrize("words", [["no-such-machine"], ["sid", "--"], ["sid", "dev", "--", "true"], []])
@@ -34,11 +36,45 @@ def test_wrong_words(words: list[str]) -> None:
     assert "usage: tests/machines/run" in run.stderr
 
 
-def test_what_is_missing_is_named() -> None:
-    run = run_script("sid", path="/nonexistent")
+@pytest.mark.parametrize("machine", ["sid", "arm64", "kernel-6.12"])
+def test_what_is_missing_is_named(machine: str) -> None:
+    run = run_script(machine, path="/nonexistent")
     assert run.returncode == 77
-    assert "sid cannot be had here: it needs mmdebstrap: apt-get install mmdebstrap\n" in run.stderr
+    assert f"{machine} cannot be had here: it needs mmdebstrap: apt-get install mmdebstrap\n" in run.stderr
     assert ("it needs root" in run.stderr) == (os.geteuid() != 0)
+    emulator = "it needs qemu-system-aarch64: apt-get install qemu-system-arm\n"
+    assert (emulator in run.stderr) == (machine == "arm64")
+
+
+@pytest.mark.parametrize(
+    "printed, code, out",
+    [
+        (["firmware", "machine: begin", "hello", "machine: exit code 3"], 3, "hello\n"),
+        (["firmware", "machine: begin", "hello"], 1, "hello\n"),
+        (["no init found"], 1, ""),
+    ],
+)
+def test_an_emulated_machine_prints_what_its_command_does(
+    printed: list[str],
+    code: int,
+    out: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    emulated = importlib.import_module("emulated")
+    monkeypatch.setattr(emulated.places, "CACHE", tmp_path / "mprun/machines")
+    kernel = tmp_path / "mprun/machines/emulated-none/kernel-none"
+    kernel.mkdir(parents=True)
+    (kernel / "vmlinuz-1").touch()
+    emulator = ("sh", "-c", "printf '%s\\r\\n' " + shlex.join(printed))
+    machine = emulated.Emulated("made-up", emulated.Processor("none", emulator, "tty", {}), "none")
+    assert machine.boot(tmp_path / "initrd") == code
+    captured = capfd.readouterr()
+    assert captured.out == out
+    assert ("made-up stopped before the command ended" in captured.err) == (code != 3)
+    assert ("no init found" in captured.err) == ("no init found" in printed)
 
 
 @pytest.fixture
