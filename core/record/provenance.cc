@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <array>
 #include <cstdio>
 #include <map>
@@ -13,6 +10,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/xxhash.h"
 #include "job/inputs.h"
 #include "os/fd.h"
 #include "record/line_reader.h"

@@ -1,11 +1,9 @@
 #include "watch/stalls/spins.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <memory>
 
+#include "base/xxhash.h"
 #include "procfs/text_scan.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/sample/syscall_table.h"
