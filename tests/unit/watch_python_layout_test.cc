@@ -116,18 +116,22 @@ TEST(PythonLayout, IsReadFromTheDescriptionOf313) {
   EXPECT_FALSE(layout->code_tagged);
 }
 
-TEST(PythonLayout, IsReadFromTheDescriptionOf314) {
-  bool free_threaded = true;
-  const auto layout = described_python_layout(14, description(words_of_314()), &free_threaded);
-  ASSERT_TRUE(layout);
-  EXPECT_EQ(layout->interpreter.gil, 16U);
-  EXPECT_EQ(layout->gil.locked, 16U);
-  EXPECT_EQ(layout->thread.frame, 72U);
-  EXPECT_EQ(layout->thread.native_id, 160U);
-  EXPECT_EQ(layout->frame.owner, 74U);
-  EXPECT_EQ(layout->code.instructions, 200U);
-  EXPECT_EQ(layout->text.state, 32U);
-  EXPECT_TRUE(layout->code_tagged);
+TEST(PythonLayout, IsReadFromTheDescriptionsOf314And315) {
+  const std::map<unsigned, std::vector<std::uint64_t>> descriptions = {{14, words_of_314()}, {15, words_of_315()}};
+  for (const auto& [minor, words] : descriptions) {
+    bool free_threaded = true;
+    const auto layout = described_python_layout(minor, description(words), &free_threaded);
+    ASSERT_TRUE(layout) << minor;
+    EXPECT_EQ(layout->interpreter.gil, 16U);
+    EXPECT_EQ(layout->gil.locked, 16U);
+    EXPECT_EQ(layout->thread.frame, 72U);
+    EXPECT_EQ(layout->thread.native_id, minor == 14 ? 160U : 184U);
+    EXPECT_EQ(layout->frame.owner, 74U);
+    EXPECT_EQ(layout->code.instructions, 208U);
+    EXPECT_EQ(layout->tuple_items, 32U);
+    EXPECT_EQ(layout->text.state, 32U);
+    EXPECT_TRUE(layout->code_tagged);
+  }
 }
 
 TEST(PythonLayout, RefusesDescriptionsItDoesNotKnow) {
@@ -137,6 +141,7 @@ TEST(PythonLayout, RefusesDescriptionsItDoesNotKnow) {
   };
   EXPECT_TRUE(refused(12, description(words_of_313())));
   EXPECT_TRUE(refused(15, description(words_of_314())));
+  EXPECT_TRUE(refused(16, description(words_of_315())));
   EXPECT_TRUE(refused(13, description(words_of_314())));  // the fields are not where 3.13 has them
   EXPECT_TRUE(refused(14, description(words_of_313())));
   EXPECT_TRUE(refused(13, description(words_of_313()).substr(0, 300)));

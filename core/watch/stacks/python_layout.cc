@@ -100,20 +100,99 @@ class Description {
   bool sound_ = true;
 };
 
-/// Checks the parts of the description about types that never change: if they are where this version has them, we read
-/// it right.
+// The parts of a description, in its order. Each begins with a size.
+
+void read_runtime(Description* words, PythonLayout* layout) {
+  words->skip(1);
+  layout->runtime.finalizing = words->next();
+  layout->runtime.interpreters = words->next();
+}
+
+void read_interpreter(unsigned minor, Description* words, PythonLayout* layout) {
+  words->skip(2);  // size, id
+  layout->interpreter.next = words->next();
+  layout->interpreter.threads = words->next();
+  if (minor >= 14) words->skip(1);  // threads_main
+  words->skip(4);                   // gc, imports_modules, sysdict, builtins
+  layout->interpreter.gil = words->next();
+  layout->gil_of_interpreter = true;
+  const std::uint32_t gil = words->next();
+  words->skip(1);  // .enabled
+  layout->gil.locked = words->next() - gil;
+  layout->gil.last_holder = words->next() - gil;
+  layout->gil.switch_number = layout->gil.locked + 8;  // not described; so since 3.2
+  layout->gil.condition = layout->gil.locked + 16;
+  if (minor >= 14) words->skip(2);  // code_object_generation, tlbc_generation
+}
+
+void read_thread(unsigned minor, Description* words, PythonLayout* layout) {
+  words->skip(2);  // size, prev
+  layout->thread.next = words->next();
+  layout->thread.interpreter = words->next();
+  layout->thread.frame = words->next();
+  if (minor >= 15) words->skip(3);  // base_frame, last_profiled_frame, last_profiled_frame_seq
+  layout->thread.pthread = words->next();
+  layout->thread.native_id = words->next();
+  words->skip(2);                   // datastack_chunk, status
+  if (minor >= 15) words->skip(5);  // holds_gil, gil_requested, current_exception, exc_state; _PyErr_StackItem
+}
+
+void read_frame(unsigned minor, Description* words, PythonLayout* layout) {
+  words->skip(1);
+  layout->frame.previous = words->next();
+  layout->frame.code = words->next();
+  layout->frame.instruction = words->next();
+  layout->frame.locals = words->next();
+  layout->frame.owner = words->next();
+  layout->frame.stack_top = layout->frame.instruction + 8;  // not described by 3.13
+  if (minor >= 14) layout->frame.stack_top = words->next();
+  if (minor >= 14) words->skip(1);                   // tlbc_index
+  layout->frame.function = layout->frame.code + 16;  // not described, like the globals
+  layout->frame.globals = layout->frame.code + 24;
+  layout->function_defaults = 56;  // not described; so since 3.10
+  layout->code_tagged = layout->stack_top_is_pointer = minor >= 14;
+}
+
+void read_code(unsigned minor, Description* words, PythonLayout* layout) {
+  words->skip(1);
+  layout->code.filename = words->next();
+  words->skip(1);  // name
+  layout->code.qualified_name = words->next();
+  layout->code.line_table = words->next();
+  layout->code.first_line = words->next();
+  layout->code.local_count = layout->code.first_line + 4;  // not described
+  layout->code.argument_count = words->next();
+  words->skip(2);  // localsplusnames, localspluskinds
+  layout->code.instructions = words->next();
+  layout->code.first_traceable = layout->code.instructions - 16;  // not described; an int and a pointer before
+  if (minor >= 14) words->skip(1);                                // co_tlbc
+}
+
+/// Checks the parts about types that never change: if they are where this version has them, we read it right.
 void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
-  words->expect(16);   // PyObject
-  words->expect(8);    // .ob_type
-  words->skip(1);      // PyTypeObject
-  words->expect(24);   // .tp_name
-  words->expect(88);   // .tp_repr
-  words->expect(168);  // .tp_flags
-  words->skip(1);      // PyTupleObject
+  words->expect(16);                // PyObject
+  words->expect(8);                 // .ob_type
+  words->skip(1);                   // PyTypeObject
+  words->expect(24);                // .tp_name
+  words->expect(88);                // .tp_repr
+  words->expect(168);               // .tp_flags
+  if (minor >= 15) words->skip(4);  // .tp_basicsize, .tp_dictoffset; PyHeapTypeObject
+  words->skip(1);                   // PyTupleObject
   layout->tuple_items = words->next();
   words->skip(4);                   // .ob_size; list
   if (minor >= 14) words->skip(4);  // set
   words->skip(8);                   // dict, float, long
+}
+
+void read_text(Description* words, PythonLayout* layout) {
+  words->skip(1);
+  words->expect(16);  // PyBytesObject.ob_size
+  layout->text.bytes_data = words->next();
+  words->skip(1);
+  layout->text.state = words->next();
+  layout->text.length = words->next();
+  layout->text.ascii_data = words->next();
+  layout->text.compact_data = layout->text.ascii_data + 16;  // utf8_length and utf8 between
 }
 
 /// Each of these structures is read in one piece.
@@ -141,75 +220,19 @@ const PythonLayout* known_python_layout(unsigned minor) {
 std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description, bool* free_threaded) {
   constexpr std::string_view kCookie = "xdebugpy";
   *free_threaded = false;
-  if ((minor != 13 && minor != 14) || description.substr(0, kCookie.size()) != kCookie) return std::nullopt;
+  if (minor < 13 || minor > 15 || description.substr(0, kCookie.size()) != kCookie) return std::nullopt;
   Description words(description.substr(kCookie.size() + sizeof(std::uint64_t)));  // the version follows the cookie
   *free_threaded = words.next() != 0;
   if (*free_threaded) return std::nullopt;
-  const bool is_314 = minor == 14;
 
   PythonLayout layout{};
-  words.skip(1);  // each part begins with a size
-  layout.runtime.finalizing = words.next();
-  layout.runtime.interpreters = words.next();
-
-  words.skip(2);  // size, id
-  layout.interpreter.next = words.next();
-  layout.interpreter.threads = words.next();
-  words.skip(is_314 ? 5 : 4);  // [threads_main], gc, imports_modules, sysdict, builtins
-  layout.interpreter.gil = words.next();
-  layout.gil_of_interpreter = true;
-  const std::uint32_t gil = words.next();
-  words.skip(1);  // .enabled
-  layout.gil.locked = words.next() - gil;
-  layout.gil.last_holder = words.next() - gil;
-  layout.gil.switch_number = layout.gil.locked + 8;  // not described; so since 3.2
-  layout.gil.condition = layout.gil.locked + 16;
-  if (is_314) words.skip(2);  // code_object_generation, tlbc_generation
-
-  words.skip(2);  // size, prev
-  layout.thread.next = words.next();
-  layout.thread.interpreter = words.next();
-  layout.thread.frame = words.next();
-  layout.thread.pthread = words.next();
-  layout.thread.native_id = words.next();
-  words.skip(2);  // datastack_chunk, status
-
-  words.skip(1);
-  layout.frame.previous = words.next();
-  layout.frame.code = words.next();
-  layout.frame.instruction = words.next();
-  layout.frame.locals = words.next();
-  layout.frame.owner = words.next();
-  layout.frame.stack_top = layout.frame.instruction + 8;  // not described by 3.13
-  if (is_314) layout.frame.stack_top = words.next();
-  if (is_314) words.skip(1);                       // tlbc_index
-  layout.frame.function = layout.frame.code + 16;  // not described, like the globals
-  layout.frame.globals = layout.frame.code + 24;
-  layout.function_defaults = 56;  // not described; so since 3.10
-  layout.code_tagged = layout.stack_top_is_pointer = is_314;
-
-  words.skip(1);
-  layout.code.filename = words.next();
-  words.skip(1);  // name
-  layout.code.qualified_name = words.next();
-  layout.code.line_table = words.next();
-  layout.code.first_line = words.next();
-  layout.code.local_count = layout.code.first_line + 4;  // not described
-  layout.code.argument_count = words.next();
-  words.skip(2);  // localsplusnames, localspluskinds
-  layout.code.instructions = words.next();
-  layout.code.first_traceable = layout.code.instructions - 16;  // not described; an int and a pointer before
-  if (is_314) words.skip(1);                                    // co_tlbc
-
+  read_runtime(&words, &layout);
+  read_interpreter(minor, &words, &layout);
+  read_thread(minor, &words, &layout);
+  read_frame(minor, &words, &layout);
+  read_code(minor, &words, &layout);
   check_objects(minor, &words, &layout);
-  words.skip(1);
-  words.expect(16);  // PyBytesObject.ob_size
-  layout.text.bytes_data = words.next();
-  words.skip(1);
-  layout.text.state = words.next();
-  layout.text.length = words.next();
-  layout.text.ascii_data = words.next();
-  layout.text.compact_data = layout.text.ascii_data + 16;  // utf8_length and utf8 between
+  read_text(&words, &layout);
   if (!words.sound() || layout.gil.locked != 16 || layout.gil.last_holder != 8 || !small_parts_are_small(layout)) {
     return std::nullopt;
   }

@@ -50,7 +50,7 @@ inline constexpr std::size_t kLargestPythonPiece = 512;
 /// How many bytes of _PyRuntime described_python_layout() needs.
 inline constexpr std::size_t kPythonDescriptionSize = 1024;
 
-/// 3.13 and 3.14 describe themselves at the start of _PyRuntime (struct _Py_DebugOffsets of
+/// 3.13 to 3.15 describe themselves at the start of _PyRuntime (struct _Py_DebugOffsets of
 /// Include/internal/pycore_debug_offsets.h, in 3.13 of pycore_runtime.h); nullopt: this is no such description, or one
 /// of a Python without a GIL, which sets `free_threaded`.
 [[nodiscard]] std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description,

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kMostValues = 512, kMostFloats = 64;
 constexpr std::uint64_t kTags = 3;         ///< of a reference, since 3.14
 constexpr std::uint64_t kHeaderSize = 16;  ///< PyObject: the count of references, which changes by itself, and the type
-constexpr std::uint64_t kDictKeys = 32;    ///< PyDictObject.ma_keys, 3.11 to 3.14
+constexpr std::uint64_t kDictKeys = 32;    ///< PyDictObject.ma_keys, 3.11 to 3.15
 constexpr std::uint64_t kKeysHeader = 32;  ///< PyDictKeysObject.dk_indices
 constexpr unsigned char kGeneralKeys = 0;  ///< its dk_kind: entries have a hash
 constexpr unsigned kMostIndexBytesLog = 24;
