@@ -59,9 +59,8 @@ class Engine {
   /// As EventLoop::run_once().
   [[nodiscard]] Result<void> run_once(Nanos patience);
   void take_notes();
-  /// The named objects of the processes (locks, queues, ...) as they are now are those that each attempt begins with.
-  void keep_objects() { sync_.remember(); }
-  void restore_objects() { sync_.restore(); }
+  /// Makes the named objects of the processes (locks, queues, ...) what they were at the first call.
+  void renew_objects() { sync_.renew(); }
   /// What the owner runs has begun. From now on the service manager, if there is one, hears that it moves.
   void begin();
   /// A hang of what the owner runs is proved: that does not move as long as one of these processes lives.

@@ -92,7 +92,7 @@ void CommandPool::signal(int number, int signal_number) {
 void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   const HandedTask& handed = tasks.front();
   Slot& slot = at(number);
-  if (is_rank() && attempt_.begin(handed.task.attempt)) listener_->on_attempt(handed.task.attempt);
+  if (is_rank() && attempt_.begin(handed.task.attempt)) listener_->on_attempt();
   SpawnPlan spawn;
   spawn.argv = is_rank() ? argv_ : fill_command(argv_, handed.input, handed.task.task, number);
   const std::string program = spawn.argv[0];

@@ -56,7 +56,7 @@ void RankPool::assign(int number, const std::vector<HandedTask>& tasks) {
 std::optional<LaunchRequest> RankPool::prepare_launch(int number) {
   const Slot& slot = at(number);
   if (!slot.running) return std::nullopt;
-  if (attempt_.begin(slot.task.attempt)) listener_->on_attempt(slot.task.attempt);
+  if (attempt_.begin(slot.task.attempt)) listener_->on_attempt();
   LaunchRequest request;
   request.slot = number;
   request.environment = slot_environment(*plan_.spec, number);

@@ -247,9 +247,8 @@ void Supervisor::on_stage(int slot, std::string_view text) {
 
 // What ranks share by name begins anew with each attempt: no lock is held, no barrier half full. What a host made while
 // it loaded the modules of `preload` stays.
-void Supervisor::on_attempt(int attempt) {
-  if (policy_.most_restarts() == 0) return;
-  attempt == 1 ? engine_->keep_objects() : engine_->restore_objects();
+void Supervisor::on_attempt() {
+  if (policy_.most_restarts() > 0) engine_->renew_objects();
 }
 
 void Supervisor::on_ready(int slot) {

@@ -96,7 +96,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void on_process_ended(int slot, pid_t pid, std::string_view role, ProcessEnd end, bool expected) override;
   void on_launch(int slot) override;
   void on_stage(int slot, std::string_view text) override;
-  void on_attempt(int attempt) override;
+  void on_attempt() override;
   void on_ready(int slot) override;
   void on_result(int slot, const TaskReport& report) override;
   void on_gone(int slot, const Departure& gone) override;

@@ -52,7 +52,7 @@ class WorkerPoolListener {
   /// The current stage of a worker's start, in its own words; -1: of the host's, where empty means that it is ready.
   virtual void on_stage(int slot, std::string_view text) = 0;
   /// The first rank of an attempt is about to be launched, and none runs.
-  virtual void on_attempt(int attempt) = 0;
+  virtual void on_attempt() = 0;
   virtual void on_ready(int slot) = 0;
   virtual void on_result(int slot, const TaskReport& report) = 0;
   virtual void on_gone(int slot, const Departure& gone) = 0;

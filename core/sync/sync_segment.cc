@@ -156,17 +156,15 @@ std::vector<SyncLoss> SyncSegment::on_death() {
   return lost;
 }
 
-void SyncSegment::remember() {
-  const auto* begin = static_cast<const char*>(memory_.data());
-  remembered_.assign(begin, begin + std::min(load(&memory()->end), size_));
-}
-
-void SyncSegment::restore() {
-  if (remembered_.empty()) return;
+void SyncSegment::renew() {
   const std::uint64_t used = std::min(load(&memory()->end), size_);
   auto* begin = static_cast<char*>(memory_.data());
-  if (used > remembered_.size()) std::memset(begin + remembered_.size(), 0, used - remembered_.size());
-  std::copy(remembered_.begin(), remembered_.end(), begin);
+  if (first_.empty()) {
+    first_.assign(begin, begin + used);
+    return;
+  }
+  if (used > first_.size()) std::memset(begin + first_.size(), 0, used - first_.size());
+  std::copy(first_.begin(), first_.end(), begin);
   reported_.clear();
 }
 

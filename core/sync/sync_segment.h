@@ -46,10 +46,9 @@ class SyncSegment {
   /// Wakes threads that sleep although what they wait for is there, because the process that was to wake them has died,
   /// perhaps unreported. It disturbs no others and is cheap enough for several calls a second.
   void wake_forgotten() const;
-  /// Remembers the objects as they are now, for restore(). No process may be changing them.
-  void remember();
-  /// Makes the objects what they were at remember(): none that was made since is left. No process may be using them.
-  void restore();
+  /// Makes the objects what they were at the first call: none that was made since is left. No process may be using
+  /// them.
+  void renew();
   /// The word at an offset; nullopt: threads cannot wait for that.
   [[nodiscard]] std::optional<SyncWord> find_word(std::uint64_t offset) const;
   /// Whether a mapping in /proc/PID/maps maps this memory.
@@ -75,7 +74,7 @@ class SyncSegment {
 
   SharedMemory memory_;
   std::uint64_t size_;
-  std::vector<char> remembered_;
+  std::vector<char> first_;  ///< the memory at the first renew()
   std::map<std::uint64_t, std::uint64_t> reported_;  ///< by lock: the turn whose holder's death was reported
 };
 

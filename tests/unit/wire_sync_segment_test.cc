@@ -202,12 +202,12 @@ TEST_F(SyncSegmentTest, BecomesAgainWhatItWas) {
   mprun_sync* memory = segment_->memory();
   lock("before");
   const std::vector<char> begin(static_cast<char*>(place(0)), static_cast<char*>(place(memory->end)));
-  segment_->remember();
+  segment_->renew();
   die_with(static_cast<mprun_sync_lock*>(place(memory->names[0].body)), 4711);
   die_with(lock("since"), 4712);
   EXPECT_EQ(segment_->on_death().size(), 2U);
   const std::uint64_t end = memory->end;
-  segment_->restore();
+  segment_->renew();
   EXPECT_EQ(std::memcmp(place(0), begin.data(), begin.size()), 0);
   EXPECT_EQ(std::count(static_cast<char*>(place(begin.size())), static_cast<char*>(place(end)), '\0'),
             static_cast<std::ptrdiff_t>(end - begin.size()));
