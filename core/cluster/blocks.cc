@@ -80,4 +80,9 @@ bool Heartbeats::has_stopped(std::uint64_t shard, std::string_view text, Nanos n
   return text == kLeft || now - last->second.since >= patience_;
 }
 
+void Heartbeats::look(Nanos now) {
+  if (now - looked_ > patience_ / 2) last_.clear();
+  looked_ = now;
+}
+
 }  // namespace mprun

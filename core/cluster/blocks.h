@@ -57,6 +57,9 @@ struct BlockName {
 [[nodiscard]] std::string to_string(const BlockName& name);
 [[nodiscard]] std::optional<BlockName> parse_block_name(std::string_view text);
 
+/// Heartbeats in the time after which a silent shard counts as dead.
+inline constexpr Nanos kBeatsInPatience = 10;
+
 /// A shard's last heartbeat: others need not wait until it counts as silent.
 inline constexpr std::string_view kLeft = "left\n";
 
@@ -67,6 +70,9 @@ class Heartbeats {
 
   /// `text` is the current heartbeat of `shard`. True: it has not changed for the whole of our patience, or is kLeft.
   [[nodiscard]] bool has_stopped(std::uint64_t shard, std::string_view text, Nanos now);
+  /// For an observer that looks all the time, before each look: after a pause of half of the patience it was suspended
+  /// itself, and measures anew.
+  void look(Nanos now);
 
  private:
   struct Heartbeat {
@@ -75,6 +81,7 @@ class Heartbeats {
   };
   Nanos patience_;
   std::map<std::uint64_t, Heartbeat> last_;
+  Nanos looked_ = 0;
 };
 
 }  // namespace mprun

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <utility>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "json/json.h"
+#include "os/fd.h"
 #include "os/file_sync.h"
 
 namespace mprun {
@@ -33,6 +35,12 @@ Result<void> write_atomically(const std::string& path, std::string_view text, On
   if (!file) return std::move(file).error();
   file->append(text);
   return take_name(&*file, path, when);
+}
+
+std::string read_if_there(const std::string& path) {
+  const Fd file = open_fd(path, O_RDONLY);
+  auto text = file ? read_all(file.get()) : Result<std::string>(std::string());
+  return text ? std::move(*text) : "";
 }
 
 Result<void> write_for_option(const std::string& option, const std::string& path, std::string_view text) {

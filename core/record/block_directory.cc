@@ -172,9 +172,7 @@ void BlockDirectory::beat(std::string_view text) const {
 }
 
 std::string BlockDirectory::heartbeat(std::uint64_t shard) const {
-  const Fd file = open_fd(heartbeat_path(shard), O_RDONLY);
-  auto text = file ? read_all(file.get()) : Result<std::string>(std::string());
-  return text ? std::move(*text) : "";
+  return read_if_there(heartbeat_path(shard));
 }
 
 }  // namespace mprun

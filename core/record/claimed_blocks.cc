@@ -6,8 +6,6 @@
 namespace mprun {
 namespace {
 
-// Heartbeats in the time after which a silent shard counts as dead.
-constexpr Nanos kBeatsInPatience = 10;
 // Time between two searches for a block. It grows with the shards, or those that wait would load the file system.
 constexpr Nanos kLook = 500 * kNanosPerMilli, kLookPerShard = 5 * kNanosPerMilli;
 // Shares that one search visits without finding a block.

@@ -45,6 +45,18 @@ TEST(Blocks, NamesAreReadBack) {
     EXPECT_FALSE(parse_block_name(wrong)) << wrong;
 }
 
+TEST(Heartbeats, AnObserverThatWasSuspendedMeasuresAnew) {
+  Heartbeats heartbeats(60 * kNanosPerSecond);
+  const auto has_stopped = [&](int seconds) {
+    heartbeats.look(seconds * kNanosPerSecond);
+    return heartbeats.has_stopped(3, "7 1\n", seconds * kNanosPerSecond);
+  };
+  for (const int seconds : {1000, 1030, 1059}) EXPECT_FALSE(has_stopped(seconds));
+  EXPECT_TRUE(has_stopped(1060));
+  for (const int seconds : {1100, 1130, 1159}) EXPECT_FALSE(has_stopped(seconds));
+  EXPECT_TRUE(has_stopped(1160));
+}
+
 TEST(Heartbeats, StopByTheClockOfTheObserver) {
   Heartbeats heartbeats(60 * kNanosPerSecond);
   const auto at = [](int seconds) { return seconds * kNanosPerSecond; };
