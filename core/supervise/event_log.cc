@@ -40,6 +40,7 @@ void fields(V& v, Policy& p) {
   v("earlier_cancelled", p.earlier.cancelled);
   v("earlier_retried", p.earlier.retried);
   v("shares_inputs", p.shares_inputs);
+  v("has_leader", p.has_leader);
 }
 
 template <typename V>
@@ -90,6 +91,11 @@ void fields(V& /*v*/, event::JobHung& /*e*/) {}
 template <typename V>
 void fields(V& v, event::Resumed& e) {
   v("stopped_for", e.stopped_for);
+}
+template <typename V>
+void fields(V& v, event::GroupDecided& e) {
+  v("phase", e.phase);
+  v("attempt", e.attempt);
 }
 template <typename V>
 void fields(V& /*v*/, event::Tick& /*e*/) {}
@@ -146,8 +152,8 @@ void fields(V& v, action::RetryTask& a) {
 
 // In the order of the variants and enumerations.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kEvents = {
-    "Begin",     "InputsRead", "WorkerReady",    "TaskDone", "WorkerGone", "StartFailed", "TakenBack",
-    "Interrupt", "WorkerHung", "WorkerTooLarge", "JobHung",  "Resumed",    "Tick"};
+    "Begin",     "InputsRead", "WorkerReady",    "TaskDone", "WorkerGone", "StartFailed",  "TakenBack",
+    "Interrupt", "WorkerHung", "WorkerTooLarge", "JobHung",  "Resumed",    "GroupDecided", "Tick"};
 constexpr std::array<std::string_view, std::variant_size_v<Action>> kActions = {
     "ReadInputs", "StartWorker", "Assign", "TakeBack", "Retire", "Signal", "EndTask", "HoldResult", "RetryTask"};
 constexpr std::array<std::string_view, 10> kCauses = {"none",        "death",      "task_limit",  "job_limit",
@@ -169,6 +175,7 @@ void put(std::string* out, double value) {
 void put(std::string* out, bool value) { *out += value ? '1' : '0'; }
 void put(std::string* out, Cause value) { *out += kCauses[static_cast<std::size_t>(value)]; }
 void put(std::string* out, TaskStatus value) { *out += kStatuses[static_cast<std::size_t>(value)]; }
+void put(std::string* out, GroupPhase value) { *out += kGroupPhases[static_cast<std::size_t>(value)]; }
 void put(std::string* out, const TaskAttempt& value) {
   *out += std::to_string(value.task) + ":" + std::to_string(value.attempt);
 }
@@ -208,16 +215,15 @@ std::size_t index_of(const std::array<std::string_view, N>& names, std::string_v
   while (i < N && names[i] != name) ++i;
   return i;
 }
-bool get(std::string_view text, Cause* value) {
-  const std::size_t i = index_of(kCauses, text);
-  *value = static_cast<Cause>(i);
-  return i < kCauses.size();
+template <std::size_t N, typename Enum>
+bool get_name(const std::array<std::string_view, N>& names, std::string_view text, Enum* value) {
+  const std::size_t i = index_of(names, text);
+  *value = static_cast<Enum>(i);
+  return i < N;
 }
-bool get(std::string_view text, TaskStatus* value) {
-  const std::size_t i = index_of(kStatuses, text);
-  *value = static_cast<TaskStatus>(i);
-  return i < kStatuses.size();
-}
+bool get(std::string_view text, Cause* value) { return get_name(kCauses, text, value); }
+bool get(std::string_view text, TaskStatus* value) { return get_name(kStatuses, text, value); }
+bool get(std::string_view text, GroupPhase* value) { return get_name(kGroupPhases, text, value); }
 bool get(std::string_view text, TaskAttempt* value) {
   const auto colon = text.find(':');
   return colon != std::string_view::npos && get(text.substr(0, colon), &value->task) &&

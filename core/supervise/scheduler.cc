@@ -22,6 +22,10 @@ Scheduler::Scheduler(Policy policy)
       failed_starts_(workers_.size()),
       counts_(policy.earlier) {
   counts_.read = counts_.done();
+  if (policy_.has_leader) {
+    awaits_leader_ = regrouping_ = true;
+    next_attempt_at_ = 0;
+  }
 }
 
 void Scheduler::step(const Event& event, Nanos now, std::vector<Action>* actions) {
@@ -47,7 +51,7 @@ std::optional<WorkerState> Scheduler::state(int slot) const {
 
 bool Scheduler::work_left() const {
   return !inputs_ended_ || fresh_count_ > 0 || !returned_.empty() || !suspects_.empty() || !outcasts_.empty() ||
-         !delayed_.empty() || regrouping_ || busy_ > 0;
+         !delayed_.empty() || regrouping_ || awaits_leader_ || busy_ > 0;
 }
 
 bool Scheduler::ready_to_assign() const {
@@ -203,7 +207,7 @@ void Scheduler::on(const event::Tick& /*e*/) {
     put_back(delayed_.begin()->second.task, delayed_.begin()->second.suspect);
     delayed_.erase(delayed_.begin());
   }
-  begin_attempt();
+  if (!policy_.has_leader) begin_attempt();
   for (int slot = 0; slot < policy_.workers; ++slot) check_deadlines(slot);
   feed_all();
 }
@@ -302,14 +306,18 @@ void Scheduler::end_task(int slot, TaskAttempt task, TaskStatus status, Cause ca
   if (status != TaskStatus::kFailed || stopping_ != Cause::kNone) return;
   const bool too_many = policy_.max_failures && counts_.failed >= static_cast<std::uint64_t>(*policy_.max_failures);
   if (policy_.ranks) {
-    stop(cause == Cause::kHang ? cause : Cause::kRankFailed);
-    stop_deadline_ = now_;
-    for (int other = 0; other < policy_.workers; ++other) {
-      if (!at(other).in_flight.empty()) terminate(other, Cause::kRankFailed);  // the others did not hang
-      check_deadlines(other);
-    }
+    stop_ranks(cause == Cause::kHang ? cause : Cause::kRankFailed);
   } else if (policy_.stop_on_error || too_many) {
     stop(Cause::kErrorStop);
+  }
+}
+
+void Scheduler::stop_ranks(Cause cause) {
+  stop(cause);
+  stop_deadline_ = now_;
+  for (int slot = 0; slot < policy_.workers; ++slot) {
+    if (!at(slot).in_flight.empty()) terminate(slot, Cause::kRankFailed);  // the others did not hang
+    check_deadlines(slot);
   }
 }
 

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/rendezvous.h"
 #include "events/job_event.h"
 
 namespace mprun {
@@ -50,6 +51,7 @@ struct Policy {
   std::optional<std::uint64_t> total;  ///< number of tasks, where known
   Counts earlier;                      ///< tasks that ended before this session, of a run that is resumed
   bool shares_inputs = false;  ///< other mpruns take tasks from the same inputs: none is read before it is needed
+  bool has_leader = false;     ///< ranks start, start again and end together with those of other shards
 
   /// Of ranks: how often all may start again, whatever the cause.
   [[nodiscard]] int most_restarts() const {
@@ -126,12 +128,17 @@ struct Interrupt {};
 struct Resumed {
   Nanos stopped_for = 0;
 };
+/// What the leader of all shards has decided of the ranks (Policy::has_leader).
+struct GroupDecided {
+  GroupPhase phase = GroupPhase::kGather;
+  int attempt = 1;
+};
 /// Time passed; sent about 20 times a second.
 struct Tick {};
 }  // namespace event
 using Event = std::variant<event::Begin, event::InputsRead, event::WorkerReady, event::TaskDone, event::WorkerGone,
                            event::StartFailed, event::TakenBack, event::Interrupt, event::WorkerHung,
-                           event::WorkerTooLarge, event::JobHung, event::Resumed, event::Tick>;
+                           event::WorkerTooLarge, event::JobHung, event::Resumed, event::GroupDecided, event::Tick>;
 
 namespace action {
 struct ReadInputs {
@@ -213,6 +220,8 @@ class Scheduler {
   }
   /// Ranks that have ended well and whose results are held.
   [[nodiscard]] std::uint64_t held() const { return held_.size(); }
+  /// What the ranks do, and in which attempt: for the leader of all shards.
+  [[nodiscard]] std::pair<RankState, int> rank_state() const;
   /// Moving average of a task's seconds; 0 before the first.
   [[nodiscard]] double average_seconds() const { return average_; }
 
@@ -254,6 +263,7 @@ class Scheduler {
   void on(const event::JobHung& e);
   void on(const event::Interrupt& e);
   void on(const event::Resumed& e);
+  void on(const event::GroupDecided& e);
   void on(const event::Tick& e);
 
   Worker& at(int slot) { return workers_[static_cast<std::size_t>(slot)]; }
@@ -281,10 +291,13 @@ class Scheduler {
   [[nodiscard]] bool may_run_again(TaskAttempt task) const;
   void end_held();
   void restart_group(int slot, TaskAttempt task, Cause cause, Nanos running);
+  void end_attempt();
   void run_again(int slot, TaskAttempt task, Cause cause, Nanos running);
   void regroup();
+  [[nodiscard]] bool is_ready() const;
   void begin_attempt();
   void stop(Cause cause);
+  void stop_ranks(Cause cause);
   void kill_at_once(int slot, Cause cause);
   void terminate(int slot, Cause cause);
   void retire(int slot);
@@ -308,9 +321,10 @@ class Scheduler {
   std::multimap<Nanos, Waiting> delayed_;  ///< retries with a delay, by the time when it is over
   int attempt_ = 1;                        ///< of ranks: the one that runs or comes next
   std::map<int, Held> held_;               ///< by slot: ranks that ended well
-  bool regrouping_ = false;                ///< a rank failed, and all start again
+  bool regrouping_ = false;                ///< all ranks end, to start again together
   std::map<int, TaskId> again_;            ///< by slot: ranks that wait for the others to end
   std::optional<Nanos> next_attempt_at_;   ///< all have ended: when they start again
+  bool awaits_leader_ = false;             ///< the leader of all shards has not decided yet that all ended well
   Cause stopping_ = Cause::kNone;
   Nanos stop_deadline_ = 0;
   int interrupts_ = 0, start_deaths_ = 0, busy_ = 0, alive_ = 0;

@@ -24,6 +24,9 @@ Oracle::Oracle(const Policy& policy, std::uint64_t total, const std::vector<bool
       counts_(policy.earlier) {
   numbers_[0] = total;
   counts_.read = counts_.done();
+  if (!policy_.has_leader) return;
+  awaits_leader_ = regrouping_ = true;
+  next_attempt_at_ = 0;
 }
 
 void Oracle::fail(const std::string& text) {
@@ -57,7 +60,8 @@ void Oracle::move(TaskId id, TaskState state) {
 }
 
 bool Oracle::work_left() const {
-  return !inputs_ended_ || number(TaskState::kWaiting) + number(TaskState::kDelayed) + number(TaskState::kInFlight) > 0;
+  return !inputs_ended_ || awaits_leader_ ||
+         number(TaskState::kWaiting) + number(TaskState::kDelayed) + number(TaskState::kInFlight) > 0;
 }
 
 bool Oracle::may_retry(Cause cause, int attempt, bool died) const {
@@ -197,7 +201,7 @@ void Oracle::before(const event::Tick& /*e*/) {
     stats_->saw(Seen::kJobLimits);
   }
   release_delayed();
-  release_group();
+  if (!policy_.has_leader) release_group();
 }
 
 void Oracle::took_back(int slot, std::uint32_t count) {

@@ -106,6 +106,7 @@ class Oracle {
   void before(const event::JobHung& e);
   void before(const event::Interrupt& e);
   void before(const event::Resumed& e);
+  void before(const event::GroupDecided& e);
   void before(const event::Tick& e);
 
   void allow(const action::ReadInputs& a);
@@ -124,6 +125,7 @@ class Oracle {
   void allow_seat(int slot, TaskAttempt given);
   void end_attempt();
   void release_group();
+  [[nodiscard]] bool is_ready() const;
   void check_group();
 
   void stop(Cause cause, Nanos deadline);
@@ -160,8 +162,9 @@ class Oracle {
   bool start_failed_before_ = false;
   bool rank_failed_ = false;  ///< in this step: all others must be ended at once
   int attempt_ = 1;           ///< of ranks
-  bool regrouping_ = false;   ///< a rank failed, and all start again
+  bool regrouping_ = false;   ///< all ranks end, to start again together
   std::optional<Nanos> next_attempt_at_;
+  bool awaits_leader_ = false;  ///< the leader of all shards has not decided yet that all ended well
   int interrupts_ = 0, start_deaths_ = 0, pending_take_backs_ = 0;
   std::optional<Cause> kill_all_;         ///< the current event demands that all be killed at once, for this
   int kill_slot_ = -1;                    ///< or this one,

@@ -5,9 +5,9 @@ namespace mprun::simulation {
 
 // Whether a rank that has ended well has to run again if another one fails.
 bool Oracle::may_run_again() const {
-  const bool others =
-      !inputs_ended_ || number(TaskState::kInFlight) > 1 || number(TaskState::kWaiting) > 0 || regrouping_;
-  return policy_.ranks && going() && attempt_ <= policy_.most_restarts() && others;
+  const bool others = !inputs_ended_ || number(TaskState::kInFlight) > 1 || number(TaskState::kWaiting) > 0 ||
+                      regrouping_ || awaits_leader_;
+  return policy_.ranks && going() && (policy_.has_leader || attempt_ <= policy_.most_restarts()) && others;
 }
 
 void Oracle::allow(const action::HoldResult& a) {
@@ -63,15 +63,37 @@ void Oracle::allow_group(const action::RetryTask& a) {
 void Oracle::end_attempt() {
   next_attempt_at_ = now_ + delay_after(attempt_);
   ++attempt_;
-  release_group();
+  if (!policy_.has_leader) release_group();
 }
 
+bool Oracle::is_ready() const { return next_attempt_at_ && now_ >= *next_attempt_at_ && going(); }
+
 void Oracle::release_group() {
-  if (!next_attempt_at_ || now_ < *next_attempt_at_ || !going()) return;
+  if (!is_ready()) return;
   next_attempt_at_.reset();
   regrouping_ = rank_failed_ = false;
   for (TaskId id = 0; id < tasks_.size(); ++id) {
     if (tasks_[id].state == TaskState::kDelayed) move(id, TaskState::kWaiting);
+  }
+}
+
+// What does not fit the state of the ranks has no effect: a shard may learn of a decision late, or twice.
+void Oracle::before(const event::GroupDecided& e) {
+  if (!awaits_leader_ || !going()) return;
+  const bool all_ended = inputs_ended_ && number(TaskState::kWaiting) + number(TaskState::kInFlight) == 0;
+  if (e.phase == GroupPhase::kRun && e.attempt == attempt_) {
+    release_group();
+  } else if (e.phase == GroupPhase::kGather && is_ready() && e.attempt == attempt_ + 1) {
+    ++attempt_;
+  } else if (e.phase == GroupPhase::kGather && !regrouping_ && e.attempt == attempt_ + 1) {
+    stats_->saw(Seen::kLeaderRestarts);
+    regrouping_ = rank_failed_ = true;
+    if (number(TaskState::kInFlight) + number(TaskState::kHeld) == 0) end_attempt();
+  } else if (e.phase == GroupPhase::kFinished && !regrouping_ && all_ended && e.attempt == attempt_) {
+    awaits_leader_ = false;
+  } else if (e.phase == GroupPhase::kStopped) {
+    rank_failed_ = true;
+    stop(Cause::kRankFailed, now_);
   }
 }
 

@@ -56,6 +56,7 @@ Scenario make_scenario(Choices* choices) {
   scenario.task_time = kTaskTimes[choices->pick(kTaskTimes.size())];
   scenario.steps = 20 + choices->pick(400);
   policy.shares_inputs = choices->one_in(4);
+  policy.has_leader = policy.ranks && choices->one_in(3);
   return scenario;
 }
 

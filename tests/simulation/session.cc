@@ -194,6 +194,23 @@ void Session::fill_disk() {
   post(event::Interrupt{});
 }
 
+// Mostly what the leader of all shards would decide now; when there is trouble, also a failure elsewhere, and decisions
+// that come late.
+void Session::leader_decides() {
+  const auto [state, attempt] = scheduler_.rank_state();
+  if (may(true, 8)) {
+    post(event::GroupDecided{static_cast<GroupPhase>(choices_.pick(3)), static_cast<int>(choices_.pick(4))});
+  } else if (may(true, 100)) {
+    post(event::GroupDecided{GroupPhase::kStopped, attempt});
+  } else if (may(true, 8)) {
+    post(event::GroupDecided{GroupPhase::kGather, attempt + 1});
+  } else if (state == RankState::kReady) {
+    post(event::GroupDecided{GroupPhase::kRun, attempt});
+  } else if (state == RankState::kWell) {
+    post(event::GroupDecided{GroupPhase::kFinished, attempt});
+  }
+}
+
 void Session::duplicate(int slot) {
   stats_.saw(Seen::kDuplicates);
   const std::uint32_t kind = choices_.pick(5);
@@ -231,6 +248,8 @@ void Session::rare_trouble() {
 
 void Session::trouble() {
   pass_time();
+  if (setup_.policy.has_leader && choices_.one_in(4)) leader_decides();
+  if (!going_on()) return;
   const std::uint32_t kind = choices_.pick(24);
   const int slot = static_cast<int>(choices_.pick(static_cast<std::uint32_t>(processes_.size())));
   if (kind == 23) {
@@ -266,6 +285,7 @@ void Session::calm_round(Nanos passes) {
   now_ += passes;
   setup_.journal->unsynced = 0;
   if (going_on()) post(event::Tick{});
+  if (going_on() && setup_.policy.has_leader) leader_decides();
   readable_ = scenario_.total + 1;
   if (wanted_inputs_ > 0 && going_on()) more_input();
   for (int slot = 0; slot < setup_.policy.workers; ++slot) {

@@ -85,6 +85,7 @@ class Session {
   void find_hang(int slot);
   void find_large(int slot);
   void fill_disk();
+  void leader_decides();
   void duplicate(int slot);
   void happen(int slot);
   void happen_queued(int slot);

@@ -46,6 +46,7 @@ std::vector<Event> every_event() {
           event::WorkerHung{1},
           event::WorkerTooLarge{1},
           event::JobHung{},
+          event::GroupDecided{GroupPhase::kFinished, 3},
           event::Resumed{-5},
           event::Tick{}};
 }

@@ -183,5 +183,82 @@ TEST(SchedulerRanks, AStopKeepsWhatIsHeldAndCancelsWhatRuns) {
   EXPECT_EQ(cancelled.at(0).status, TaskStatus::kCancelled);
 }
 
+// --- with the ranks of other shards ---
+
+Policy ranks_with_leader(int count, int restarts) {
+  Policy policy = ranks(count, restarts);
+  policy.has_leader = true;
+  return policy;
+}
+
+TEST(SchedulerRanks, TheLeaderBeginsEachAttempt) {
+  RunningRanks driver(ranks_with_leader(2, 1));
+  EXPECT_EQ(driver.scheduler().busy(), 0);
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kReady, 1));
+  EXPECT_THAT(driver.send(event::GroupDecided{GroupPhase::kRun, 2}), IsEmpty());
+  EXPECT_THAT(begun(driver.send(event::GroupDecided{GroupPhase::kRun, 1})),
+              ElementsAre(std::pair(0, 1), std::pair(1, 1)));
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kRunning, 1));
+  EXPECT_THAT(driver.send(event::GroupDecided{GroupPhase::kRun, 1}), IsEmpty()) << "it says so all the time";
+  driver.send(event::TaskDone{0, true, 1});
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kFailed, 1));
+  EXPECT_THAT(begun(driver.send(event::TaskDone{1, true, 1})), IsEmpty());
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kReady, 2));
+  EXPECT_THAT(driver.send(event::GroupDecided{GroupPhase::kGather, 2}), IsEmpty());
+  EXPECT_THAT(begun(driver.send(event::Tick{})), IsEmpty());
+  EXPECT_THAT(begun(driver.send(event::GroupDecided{GroupPhase::kRun, 2})),
+              ElementsAre(std::pair(0, 2), std::pair(1, 2)));
+}
+
+TEST(SchedulerRanks, AFailureElsewhereStartsAllAgain) {
+  Policy policy = ranks_with_leader(2, 1);
+  policy.retry_delay = kNanosPerSecond;
+  RunningRanks driver(policy);
+  driver.send(event::GroupDecided{GroupPhase::kRun, 1});
+  EXPECT_EQ(all<action::HoldResult>(driver.send(event::TaskDone{1, false, 1})).size(), 1U);
+  auto actions = driver.send(event::GroupDecided{GroupPhase::kGather, 2});
+  EXPECT_THAT(retried(actions), ElementsAre(std::pair(1, Cause::kRankFailed)));
+  ASSERT_EQ(all<action::Signal>(actions).size(), 1U);
+  EXPECT_EQ(all<action::Signal>(actions).at(0).slot, 0);
+  driver.send(event::TaskDone{0, true, 1});
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kFailed, 1)) << "it is not ready before the delay";
+  driver.pass(1);
+  driver.send(event::Tick{});
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kReady, 2));
+}
+
+TEST(SchedulerRanks, AnAttemptMayFailElsewhereBeforeItBeginsHere) {
+  RunningRanks driver(ranks_with_leader(1, 1));
+  EXPECT_THAT(driver.send(event::GroupDecided{GroupPhase::kGather, 2}), IsEmpty());
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kReady, 2));
+  EXPECT_THAT(begun(driver.send(event::GroupDecided{GroupPhase::kRun, 2})), ElementsAre(std::pair(0, 2)));
+}
+
+TEST(SchedulerRanks, ResultsAreHeldUntilAllShardsHaveEndedWell) {
+  RunningRanks driver(ranks_with_leader(1, 1));
+  driver.send(event::GroupDecided{GroupPhase::kRun, 1});
+  EXPECT_EQ(all<action::HoldResult>(driver.send(event::TaskDone{0, false, 1})).size(), 1U);
+  EXPECT_EQ(driver.scheduler().rank_state(), std::pair(RankState::kWell, 1));
+  EXPECT_THAT(retried(driver.send(event::GroupDecided{GroupPhase::kGather, 2})),
+              ElementsAre(std::pair(0, Cause::kRankFailed)));
+  driver.send(event::GroupDecided{GroupPhase::kRun, 2});
+  EXPECT_EQ(all<action::HoldResult>(driver.send(event::TaskDone{0, false, 1})).size(), 1U) << "in the last attempt too";
+  const auto actions = driver.send(event::GroupDecided{GroupPhase::kFinished, 2});
+  EXPECT_EQ(all<action::EndTask>(actions).size(), 1U);
+  EXPECT_EQ(all<action::Retire>(actions).size(), 1U);
+}
+
+TEST(SchedulerRanks, AStopElsewhereIsOneHere) {
+  RunningRanks driver(ranks_with_leader(2, 1));
+  driver.send(event::GroupDecided{GroupPhase::kRun, 1});
+  driver.send(event::TaskDone{1, false, 1});
+  const auto actions = driver.send(event::GroupDecided{GroupPhase::kStopped, 1});
+  EXPECT_EQ(all<action::EndTask>(actions).size(), 1U) << "what ended well";
+  ASSERT_EQ(all<action::Signal>(actions).size(), 1U);
+  EXPECT_EQ(all<action::Signal>(actions).at(0).slot, 0);
+  EXPECT_EQ(driver.scheduler().stopping(), Cause::kRankFailed);
+  EXPECT_EQ(driver.scheduler().rank_state().first, RankState::kStopped);
+}
+
 }  // namespace
 }  // namespace mprun

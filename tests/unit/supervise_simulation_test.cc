@@ -19,7 +19,7 @@ TEST(Simulation, ThousandsOfSchedulesKeepTheRules) {
   }
   for (const Seen kind :
        {Seen::kCrashes, Seen::kRetriesOfHangs, Seen::kTasksTakenBack, Seen::kSecondInterrupts, Seen::kFullDisks,
-        Seen::kJoinLimits, Seen::kInputWaits, Seen::kGroupRestarts, Seen::kHeldResults}) {
+        Seen::kJoinLimits, Seen::kInputWaits, Seen::kGroupRestarts, Seen::kHeldResults, Seen::kLeaderRestarts}) {
     EXPECT_GT(stats.of(kind), 0U) << kSeenNames[static_cast<std::size_t>(kind)];
   }
 }
