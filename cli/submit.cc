@@ -97,7 +97,6 @@ int submit(const CommandLine& line) {
   if (!inputs) return report_error(inputs.error());
   if (auto fits = check_balance(spec, (*inputs)->total()); !fits) return report_error(fits.error());
   const auto nodes = static_cast<std::uint64_t>(line.submission.nodes);
-  if (auto fits = check_restarts(spec, nodes); !fits) return report_error(fits.error());
   if (auto fits = check_shards(spec.output_dir, line.submission.nodes); !fits) return report_error(fits.error());
   if (line.submission.dry_run) {
     const std::string shown = current_directory() + "/runs/" + spec.name + "/<timestamp>";

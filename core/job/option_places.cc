@@ -41,7 +41,7 @@ constexpr std::array kFields = {
     Row{"/seed", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/retries", kJob | kKindPlaces},
     Row{"/limits/join_seconds", kJob | kPython, true},
-    Row{"/limits/heartbeat_seconds", kJob | kTasks, true},
+    Row{"/limits/heartbeat_seconds", kJob | kKindPlaces},
     Row{"/limits/tasks_per_worker", kJob | kFunctionPlace, true},
     Row{"/threads_per_worker", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},

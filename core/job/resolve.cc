@@ -320,7 +320,6 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = job::resolve_python(job); !done) return std::move(done).error();
   resolved.spec.name = job_name(documents, resolved.spec);
   if (Result<void> done = job::resolve_shard(job); !done) return std::move(done).error();
-  if (Result<void> done = job::resolve_restarts(job); !done) return std::move(done).error();
   resolved.decisions = decisions_of(job);
   Json merged = layers->take_value();
   resolved.merged = Json::object();

@@ -28,9 +28,6 @@ struct Surroundings {
   Allocation allocation;                                                   ///< recognise() of `env`
 };
 
-/// A usage error where ranks of more than one shard shall start again after a failure.
-[[nodiscard]] Result<void> check_restarts(const JobSpec& spec, std::uint64_t shards);
-
 /// One line of `--explain`: a decision and where it came from.
 struct Decision {
   std::string field;   ///< "processes"

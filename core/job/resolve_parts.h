@@ -44,8 +44,6 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
 /// retries. For ranks only what a document sets counts, as for torchrun: without it they do not start again.
 [[nodiscard]] Result<void> resolve_retries(Resolving& job);
-/// Ranks of several shards do not start again. Needs retries and shard.
-[[nodiscard]] Result<void> resolve_restarts(Resolving& job);
 /// inputs: exactly one kind, absolute paths.
 [[nodiscard]] Result<void> resolve_inputs(Resolving& job);
 /// inputs of the kind "npy" or "safetensors": the named arrays, from the headers of their files; and `call`.

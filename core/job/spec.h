@@ -59,7 +59,6 @@ struct RetryPolicy {
   double delay = 0;                 ///< seconds before the next attempt
   double backoff = 1;               ///< by which the delay grows from one attempt to the next
   std::optional<double> max_delay;  ///< seconds
-  std::string ranks_place;          ///< of ranks: where the job asks for any, "job.json:3: /retries"; empty: nowhere
 
   /// The most further attempts, whatever the cause.
   [[nodiscard]] int most() const { return std::max({on_error, on_death, on_hang}); }

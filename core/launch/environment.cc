@@ -125,7 +125,7 @@ Environment rank_environment(int local, int each, int port, Shard shard, const s
 
 Environment rank_environment(const JobSpec& spec, int local, int port) {
   if (!spec.shard || spec.shard->count == 1) return rank_environment(local, spec.processes, port);
-  return rank_environment(local, spec.processes, spec.allocation.master_port, *spec.shard, spec.allocation.first_host);
+  return rank_environment(local, spec.processes, port, *spec.shard, spec.allocation.first_host);
 }
 
 int find_free_port() {

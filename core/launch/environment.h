@@ -45,7 +45,7 @@ void add_rank_defaults(Environment* environment);
 /// ROLE_WORLD_SIZE, MASTER_ADDR, MASTER_PORT. `local`: which of the `each` ranks that every shard has.
 [[nodiscard]] Environment rank_environment(int local, int each, int port, Shard shard = {},
                                            const std::string& address = "127.0.0.1");
-/// The same for a job; `port`: on the loopback, where all ranks belong to this mprun.
+/// The same for a job.
 [[nodiscard]] Environment rank_environment(const JobSpec& spec, int local, int port);
 
 /// A TCP port on the loopback that is free now.

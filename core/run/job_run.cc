@@ -232,6 +232,8 @@ class JobRun {
     setup.first_input = std::move(first_.text);
     setup.first_task = first_.task;
     setup.shared_tasks = records_.blocks.get();
+    const auto rendezvous = open_rendezvous(spec_);
+    setup.rendezvous = rendezvous.get();
     setup.earlier = earlier_.results.counts;
     if (earlier_.any || spec_.shard) {
       setup.ended_earlier = [this](TaskId task) { return !tasks_.mine.has(task) || earlier_.results.ended.has(task); };

@@ -15,6 +15,8 @@
 #include "os/signal_set.h"
 #include "os/text_backlog.h"
 #include "os/uninterrupted.h"
+#include "record/rendezvous_files.h"
+#include "supervise/supervisor.h"
 
 namespace mprun {
 namespace {
@@ -42,6 +44,11 @@ int wait_for_input(int fd, const Guard& guard, bool reports_wait) {
     return static_cast<int>(info.ssi_signo);
   }
   return 0;
+}
+
+/// Of the whole run, not of the shard.
+std::string directory_of_all(const JobSpec& spec) {
+  return std::filesystem::path(spec.output_dir).parent_path().parent_path();
 }
 
 }  // namespace
@@ -77,8 +84,7 @@ Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Ta
                                                    const EarlierResults& earlier, bool goes_on, ResultsWriter* results,
                                                    Log* log) {
   if (!spec.shard || spec.balance == Balance::kStatic) return std::unique_ptr<ClaimedBlocks>();
-  const std::string all = std::filesystem::path(spec.output_dir).parent_path().parent_path();
-  auto directory = BlockDirectory::open(all, {*tasks.all, spec.shard->count}, *spec.shard);
+  auto directory = BlockDirectory::open(directory_of_all(spec), {*tasks.all, spec.shard->count}, *spec.shard);
   if (!directory) return directory.error();
   ClaimedBlocks::Options options;
   options.shard = *spec.shard;
@@ -90,6 +96,12 @@ Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Ta
   options.session = wall_now();
   options.log = log;
   return ClaimedBlocks::open(std::move(*directory), std::move(options));
+}
+
+std::unique_ptr<Rendezvous> open_rendezvous(const JobSpec& spec) {
+  if (!policy_of(spec, {}).has_leader) return nullptr;
+  return std::make_unique<RendezvousFiles>(directory_of_all(spec), *spec.shard,
+                                           from_seconds(spec.limits.heartbeat_seconds), monotonic_now());
 }
 
 std::string describe_shard(const JobSpec& spec, const Tasks& tasks) {

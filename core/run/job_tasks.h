@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "cluster/rendezvous.h"
 #include "cluster/shard.h"
 #include "events/job_event.h"
 #include "job/inputs.h"
@@ -35,6 +36,9 @@ struct Tasks {
 [[nodiscard]] Result<std::unique_ptr<ClaimedBlocks>> share_tasks(const JobSpec& spec, const Tasks& tasks,
                                                                  const EarlierResults& earlier, bool goes_on,
                                                                  ResultsWriter* results, Log* log);
+
+/// Where the ranks of the shard start, start again and end together with those of others; nullptr: they do not.
+[[nodiscard]] std::unique_ptr<Rendezvous> open_rendezvous(const JobSpec& spec);
 
 /// "shard 2 of 4: tasks 450 to 899", or how it gets them.
 [[nodiscard]] std::string describe_shard(const JobSpec& spec, const Tasks& tasks);

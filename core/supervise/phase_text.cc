@@ -30,6 +30,7 @@ PhaseText phase_text(const PhaseFacts& facts) {
   if (facts.stopping) return {"stopping", waiting_for_end(facts)};
   if (facts.done) return {"finishing", waiting_for_end(facts)};
   if (facts.busy > 0 && facts.processes > 0) return {};
+  if (!facts.other_shards.empty()) return {"running", "waiting for " + facts.other_shards};
   if (!facts.was_ready || facts.busy > 0) return {"starting", waiting_for_start(facts)};
   if (facts.starting > 0) return {"running", waiting_for_start(facts)};
   if (facts.waiting_tasks > 0) {

@@ -23,6 +23,7 @@ struct PhaseFacts {
   std::uint64_t waiting_tasks = 0;  ///< read, and handed to no worker
   bool needs_shared = false;        ///< other mpruns have all tasks that are left
   std::string waits_for = {};       ///< which: "blocks of shard 3"; empty: not known yet
+  std::string other_shards = {};    ///< those whose ranks ours wait for, to start or to end together; else empty
 };
 
 struct PhaseText {

@@ -25,6 +25,7 @@ Policy policy_of(const JobSpec& spec, std::optional<std::uint64_t> total) {
   policy.grace = from_seconds(spec.limits.grace_seconds);
   policy.tasks_per_worker = spec.limits.tasks_per_worker;
   policy.total = total;
+  policy.has_leader = policy.most_restarts() > 0 && spec.shard.value_or(Shard{}).count > 1;
   return policy;
 }
 

@@ -15,6 +15,13 @@ namespace {
 
 constexpr off_t kLongestError = off_t{1} << 20U;
 
+/// Not the one of before, which what is left of the attempt may still hold.
+int other_free_port(int before) {
+  int port = before;
+  for (int tries = 0; tries < 10 && port == before; ++tries) port = find_free_port();
+  return port;
+}
+
 std::string text_of(const Json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_string() ? object[key].get<std::string>() : "";
 }
@@ -36,10 +43,16 @@ std::optional<RankError> parse_error_file(std::string_view text) {
 bool RankAttempt::begin(int attempt) {
   if (attempt == attempt_) return false;
   attempt_ = attempt;
-  // Not the port of before, which what was left of the attempt may still hold.
-  const int before = port_;
-  for (int tries = 0; tries < 10 && port_ == before; ++tries) port_ = find_free_port();
+  port_ = spec_->shard.value_or(Shard{}).count > 1 ? port_of_shards() : other_free_port(port_);
   return true;
+}
+
+// All shards know it without communication.
+int RankAttempt::port_of_shards() const {
+  constexpr int kLastPort = 65535;
+  const int port = spec_->allocation.master_port;
+  const int later = attempt_ - 1;
+  return port + later <= kLastPort ? port + later : port - later;
 }
 
 Environment RankAttempt::prepare(int slot) const {

@@ -33,6 +33,8 @@ class RankAttempt {
   [[nodiscard]] std::optional<RankError> error_of(int slot) const;
 
  private:
+  [[nodiscard]] int port_of_shards() const;
+
   const JobSpec* spec_;
   std::string run_dir_;
   int attempt_ = 0, port_ = 0;

@@ -53,6 +53,7 @@ Result<JobOutcome> Supervisor::run() {
   post(event::Begin{});
   engine_->begin();
   loop_until_over();
+  meet_shards();   // others must not wait for us
   report_fatal();  // it may have come with the last event
   JobOutcome outcome;
   outcome.exit_code = exit_code();
@@ -293,6 +294,8 @@ int Supervisor::exit_code() const {
   ending.signal = stop_signal_;
   ending.unfinished = scheduler_->stopping() == Cause::kJobLimit || scheduler_->stopping() == Cause::kHang;
   ending.tasks_failed = scheduler_->counts().failed + scheduler_->counts().cancelled > 0;
+  // That of another shard, perhaps, while all of ours ended well.
+  if (scheduler_->stopping() == Cause::kRankFailed) ending.tasks_failed = true;
   return exit_code_of(ending);
 }
 
@@ -313,6 +316,7 @@ void Supervisor::tick() {
     if (setup_.shared_tasks != nullptr) setup_.shared_tasks->tick(now);
     const bool stops = scheduler_->stopping() != Cause::kNone || scheduler_->start_failed();
     if (wanted_shared_ > 0 && !stops) read_shared(wanted_shared_);
+    meet_shards();
     post(event::Tick{});
   }
   if (stop_by_ && now > *stop_by_) {

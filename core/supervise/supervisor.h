@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/rendezvous.h"
 #include "engine/engine.h"
 #include "events/job_event.h"
 #include "events/shared_tasks.h"
@@ -62,6 +63,7 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
     Log* log = nullptr;                           ///< gets the same steps at LogLevel::kTrace
     std::optional<std::uint64_t> all_tasks;       ///< of all shards, where known
     SharedTasks* shared_tasks = nullptr;  ///< where tasks come from instead of `inputs`, if other mpruns run them too
+    Rendezvous* rendezvous = nullptr;     ///< with ranks of other shards that start again together with ours
     bool in_batch_job = false;            ///< what ends it signals all its processes, SIGTERM first and SIGKILL later
   };
   explicit Supervisor(Setup setup);
@@ -133,12 +135,15 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   void reap_children();
   void pause_job();
   void tick();
+  void meet_shards();
+  [[nodiscard]] std::string why_failed() const;
   void pulse(std::string_view end = "");
   [[nodiscard]] PhaseFacts phase_facts() const;
   [[nodiscard]] bool reads_stdin() const;
   void publish(const JobEvent& event);
-  void blame_rank(int rank, std::string_view error);
+  void blame_rank(TaskId rank, std::string_view error);
   void announce_restart(const action::RetryTask& wanted, std::string_view reason, const TaskReport* report);
+  [[nodiscard]] std::string restart_text(int attempt) const;
   void notice(Notice::Kind kind, std::string_view text, LogComponent from = LogComponent::kSchedule);
   [[nodiscard]] InputSource::Pull pull_input(std::string* text);
   void read_shared(std::uint64_t count);
@@ -159,6 +164,8 @@ class Supervisor : private WorkerPoolListener, private EngineOwner {
   TaskId next_input_ = 0;                        ///< the task whose input is read next
   std::map<int, HeldResult> held_results_;       ///< by slot
   int announced_ = 0;                            ///< the last attempt of ranks whose failure was reported
+  std::string rank_failure_;                     ///< the last failure of a rank, for the other shards
+  std::pair<GroupPhase, int> decided_;           ///< the last decision of the leader: phase and attempt
   std::map<TaskId, std::vector<Death>> deaths_;  ///< of workers, caused by tasks that have not ended
   std::string start_death_, launch_error_;
   std::map<pid_t, int> slots_;  ///< of the workers' processes

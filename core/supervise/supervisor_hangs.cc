@@ -9,7 +9,8 @@ namespace mprun {
 void Supervisor::look_for_hangs() {
   const Nanos now = monotonic_now();
   if (now < setup_.watch->next_look()) return;
-  if (wanted_shared_ > 0 && scheduler_->busy() == 0) return;  // all wait for other mpruns, which may take hours
+  const bool has_others = wanted_shared_ > 0 || setup_.rendezvous != nullptr;
+  if (has_others && scheduler_->busy() == 0) return;  // all wait for other mpruns, which may take hours
   setup_.watch->expect({hosts_, may_start_another()});
   if (const auto finding = setup_.watch->look(now)) act_on(*finding);
   if (const auto warning = setup_.watch->take_warning()) {
@@ -58,6 +59,7 @@ void Supervisor::act_on(const HangMonitor::Finding& finding) {
     for (const auto& [pid, slot] : slots_) {
       if (finding.stuck.count(pid) == 0) hung_[slot] = "the job hung: " + finding.reason;
     }
+    rank_failure_ = "the job hung: " + finding.reason;
     post(event::JobHung{});
     return;
   }

@@ -55,6 +55,7 @@ PhaseFacts Supervisor::phase_facts() const {
     if (facts.starting++ == 0) facts.first_starting = slot;
   }
   if (facts.needs_shared) facts.waits_for = setup_.shared_tasks->waits_for();
+  if (setup_.rendezvous != nullptr && facts.busy == 0) facts.other_shards = setup_.rendezvous->waits_for();
   const auto host_stage = stages_.find(-1);
   const auto stage = host_stage != stages_.end() ? host_stage : stages_.find(facts.first_starting);
   if (stage != stages_.end()) facts.stage = stage->second;

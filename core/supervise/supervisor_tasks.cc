@@ -22,6 +22,10 @@ std::string last_words(std::string_view error_json) {
   return "";
 }
 
+std::string failure_text(TaskId rank, std::string_view reason) {
+  return "rank " + std::to_string(rank) + " failed (" + std::string(reason) + ")";
+}
+
 }  // namespace
 
 InputSource::Pull Supervisor::pull_input(std::string* text) {
@@ -168,11 +172,12 @@ void Supervisor::end_task(const action::EndTask& wanted, const Ending& ending) {
       deaths.push_back({ending.gone.pid, ending.gone.end, wanted.alone});
       text += blame_text(wanted.task.task, deaths);
     }
+    if (policy_.ranks && wanted.status == TaskStatus::kFailed) rank_failure_ = failure_text(ended.task, text);
     error = cause_json(wanted.cause, text, ending.gone.log);
     ended.result = error;
   }
   if (policy_.ranks && wanted.status == TaskStatus::kFailed && wanted.cause == Cause::kNone) {
-    blame_rank(wanted.slot, ended.result);
+    blame_rank(ended.task, ended.result);
   }
   if (!deaths_.empty()) deaths_.erase(wanted.task.task);
   publish(ended);
@@ -189,21 +194,24 @@ void Supervisor::hold_result(const action::HoldResult& wanted, Ending* ending) {
 }
 
 // The first rank that failed is why all others end: its traceback, or its last words, are shown in full.
-void Supervisor::blame_rank(int rank, std::string_view error) {
-  const std::string words = last_words(error);
-  notice(Notice::Kind::kError, "rank " + std::to_string(rank) + " failed; the others are ended" + words);
+void Supervisor::blame_rank(TaskId rank, std::string_view error) {
+  rank_failure_ = "rank " + std::to_string(rank) + " failed";
+  notice(Notice::Kind::kError, rank_failure_ + "; the others are ended" + last_words(error));
 }
 
 // Once for each attempt: what follows from the first failure says nothing new.
 void Supervisor::announce_restart(const action::RetryTask& wanted, std::string_view reason, const TaskReport* report) {
   if (std::exchange(announced_, wanted.task.attempt) == wanted.task.attempt) return;
-  const std::string all =
-      policy_.workers == 1 ? "it starts" : "all " + std::to_string(policy_.workers) + " ranks start";
-  std::string text = "rank " + std::to_string(wanted.slot) + " failed (" + std::string(reason) + "): " + all +
-                     " again, " + std::to_string(wanted.task.attempt) + " of " +
-                     std::to_string(policy_.most_restarts());
-  if (wanted.cause == Cause::kNone && report != nullptr) text += last_words(report->payload);
-  notice(Notice::Kind::kWarning, text);
+  rank_failure_ = failure_text(wanted.task.task, reason);
+  const bool has_words = wanted.cause == Cause::kNone && report != nullptr;
+  notice(Notice::Kind::kWarning,
+         rank_failure_ + ": " + restart_text(wanted.task.attempt) + (has_words ? last_words(report->payload) : ""));
+}
+
+std::string Supervisor::restart_text(int attempt) const {
+  const std::uint64_t ranks = setup_.spec->shard.value_or(Shard{}).count * static_cast<std::uint64_t>(policy_.workers);
+  return (ranks == 1 ? "it starts" : "all " + std::to_string(ranks) + " ranks start") + " again, " +
+         std::to_string(attempt) + " of " + std::to_string(policy_.most_restarts());
 }
 
 void Supervisor::retry_task(const action::RetryTask& wanted, Ending* ending) {

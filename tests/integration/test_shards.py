@@ -202,29 +202,6 @@ def test_what_is_refused(run_job: RunCommand, words: list[str], reason: str) -> 
     assert reason in run_job(SPEC, *words, output=False, scripts={"job.py": SQUARES}).check(2).stderr
 
 
-def test_ranks_of_several_shards_do_not_start_again(
-    run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path
-) -> None:
-    """One mprun cannot start those of others: what asks for it is refused before anything is launched."""
-    (tmp_path / "home/.config/mprun").mkdir(parents=True)
-    scripts = {"ranks.py": "import mprun\n\nmprun.result(mprun.rank())\n"}
-    spec = {"script": "ranks.py", "processes": 1, "retries": 2}
-    run = run_job(spec, "--shard", "1/2", "--output", "out", scripts=scripts).check(2)
-    assert "job.json:5: /retries: ranks on several nodes cannot start again by themselves" in run.stderr
-    assert "--requeue" in run.stderr and "--resume" in run.stderr
-    assert not (tmp_path / "out").exists()
-    run = run_mprun("submit", "--dry-run", "--nodes", "2", "job.json").check(2)
-    assert "/retries: ranks on several nodes" in run.stderr
-    run_mprun("submit", "--dry-run", "--nodes", "1", "job.json").check()
-    run_job(spec, "--shard", "1/1", "--output", "one").check()
-    # The configuration is for all jobs.
-    (tmp_path / "home/.config/mprun/config.json").write_text('{"retries": 2}')
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
-    run_job({**spec, "retries": 0}, "--shard", "1/2", "--output", "two", env=place).check()
-    del spec["retries"]
-    run_job(spec, "--shard", "2/2", "--output", "two", env=place).check()
-
-
 def test_submit_and_merge_name_what_is_wrong(run_mprun: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text("{}")
     for words, reason in (

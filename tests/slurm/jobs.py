@@ -26,8 +26,8 @@ def run(number):
 """
 
 
-def write_job(folder: Path, script: str, **spec: Any) -> Path:
-    (folder / "task.py").write_text(script)
+def write_job(folder: Path, text: str, **spec: Any) -> Path:
+    (folder / "task.py").write_text(text)
     (folder / "events.py").write_text(EVENTS)
     path = folder / "job.json"
     spec = {"version": 1, "script": "task.py:run", "python": MPRUN_PYTHON, "env": {"PYTHONPATH": str(folder)}, **spec}

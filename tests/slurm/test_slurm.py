@@ -175,6 +175,55 @@ def test_ranks_over_two_nodes_are_one_world(
     assert alone and ends == results(tmp_path / "one")
 
 
+FRAGILE = """
+import os
+import time
+
+import events
+import mprun
+
+attempt = int(os.environ["MPRUN_ATTEMPT"])
+events.mark("began", f"{mprun.rank()}.{attempt}")
+if attempt == 1 and mprun.rank() == 1 and not os.path.exists("goes-well"):
+    raise RuntimeError("out of luck")
+if attempt == 1:
+    events.wait_for("go")
+mprun.result([attempt, os.environ["SLURMD_NODENAME"], os.environ["MASTER_PORT"]])
+"""
+
+
+def test_ranks_over_two_nodes_start_again(
+    cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+) -> None:
+    job = write_job(tmp_path, FRAGILE, script="task.py", processes=1, retries=1)
+    words = ["--ntasks-per-node=1", "--chdir", tmp_path, mprun, "--output", "out", job]
+    out = cluster.command("srun", "-N2", *words, stderr=True)
+    assert "shard 2: rank 1 failed (RuntimeError: out of luck): all 2 ranks start again, 1 of 1" in out
+    run_mprun("merge", "out").check()
+    (first, second) = (value for _, _, value in results(tmp_path / "out"))
+    assert (first[:2], second[:2]) == ([2, "n1"], [2, "n2"])
+    assert first[2] == second[2]
+
+
+def test_ranks_that_may_start_again_are_requeued(
+    cluster: Cluster, tmp_path: Path, mprun: Path, run_mprun: RunCommand
+) -> None:
+    """What the shards wrote for each other before does not mislead them."""
+    (tmp_path / "goes-well").touch()
+    job = write_job(tmp_path, FRAGILE, script="task.py", processes=1, retries=1)
+    command = wrapped("srun", "-n2", "-N2", mprun, "--output", "out", job)
+    number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "--requeue", "--wrap", command)
+    wait_until(lambda: set(marks(tmp_path / "began")) == {"0.1", "1.1"}, 30, "both ranks to run")
+    cluster.command("scontrol", "requeue", number)
+    wait_until(lambda: cluster.states(number) == {"PENDING"}, 60, "the job to wait again")
+    assert (tmp_path / "out/rendezvous").exists()
+    (tmp_path / "go").write_text("\n")
+    cluster.command("scontrol", "update", f"JobId={number}", "StartTime=now+2")
+    cluster.wait_for_end(number)
+    run_mprun("merge", "out").check()
+    assert [value[:2] for _, _, value in results(tmp_path / "out")] == [[1, "n1"], [1, "n2"]]
+
+
 def test_mpirun(tmp_path: Path, mprun: Path, start_plain: StartCommand, run_mprun: RunCommand) -> None:
     mpirun = shutil.which("mpirun.openmpi")
     if mpirun is None:

@@ -148,19 +148,6 @@ TEST_F(JobResolve, RanksStartAgainOnlyIfAsked) {
   EXPECT_EQ(shown->value + " " + shown->reason, "0 the default for ranks");
 }
 
-TEST_F(JobResolve, RanksOfSeveralShardsDoNotStartAgain) {
-  const std::string job = R"({"script": "train.py", "shard": "1/2", "processes": 2, "output": {"dir": "out"}, )";
-  EXPECT_THAT(refusal(job + "\n\"retries\": {\"on_death\": 1}}"),
-              AllOf(StartsWith("job.json:2: /retries/on_death: ranks on several nodes"), HasSubstr("--resume")));
-  EXPECT_EQ(good(job + R"("retries": 0})").spec.retries.most(), 0);
-  Document config = file(R"({"retries": 3})");
-  config.lenient = true;
-  const auto resolved = resolve_all({config, file(job + R"("seed": 1})")});
-  ASSERT_TRUE(resolved) << resolved.error().message;
-  EXPECT_EQ(resolved->spec.retries.most(), 0);
-  EXPECT_EQ(resolved->merged.at("retries").at("on_error"), 0);
-}
-
 TEST_F(JobResolve, SizesOfMemory) {
   const auto limit = [this](const std::string& size) {
     return good(with("\"limits\": {\"memory_per_worker\": " + size + "}")).spec.limits.memory_per_worker;
@@ -388,8 +375,7 @@ TEST_F(JobResolve, ChecksWhatFitsTheKindOfJob) {
 
 // Fields by the kinds of jobs on which they have an effect, some with the value they have anyway. Those that only
 // say how to run tasks,
-const std::vector<std::string> kHowOfTasks = {R"("on_error": "continue")", R"("max_failures": 1)",
-                                              R"("limits": {"heartbeat_seconds": 1})"};
+const std::vector<std::string> kHowOfTasks = {R"("on_error": "continue")", R"("max_failures": 1)"};
 const std::vector<std::string> kHowOfPython = {R"("start_method": "fork")", R"("limits": {"join_seconds": 30})",
                                                R"("output": {"pad": {"x": [3]}})", R"("output": {"tensors": "npy"})"};
 const std::vector<std::string> kHowOfFunctions = {R"("chunk_size": 2)", R"("limits": {"tasks_per_worker": 1})"};

@@ -81,6 +81,9 @@ TEST(PhaseText, TheEndNamesWhatIsLeft) {
 TEST(PhaseText, WhoseTasksAreWaitedFor) {
   PhaseFacts facts;
   facts.was_ready = true;
+  facts.other_shards = "shards 2, 3";
+  EXPECT_EQ(phase_text(facts).doing, "waiting for shards 2, 3");
+  facts.other_shards.clear();
   facts.needs_shared = true;
   EXPECT_EQ(text_of(facts), "running: waiting for blocks of tasks");
   facts.waits_for = "blocks of shard 3";

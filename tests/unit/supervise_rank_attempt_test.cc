@@ -55,5 +55,20 @@ TEST(RankAttempt, EachAttemptHasAPortAndNoOldErrors) {
   std::filesystem::remove_all(dir);
 }
 
+TEST(RankAttempt, ShardsAgreeOnThePort) {
+  JobSpec spec;
+  spec.processes = 2;
+  spec.shard = Shard{1, 3};
+  spec.allocation.first_host = "n1";
+  RankAttempt attempt(&spec, testing::TempDir());
+  for (const auto& [first, third] : {std::pair(29500, "29502"), std::pair(65534, "65532")}) {
+    spec.allocation.master_port = first;
+    attempt.begin(1);
+    EXPECT_EQ(attempt.prepare(1).at("MASTER_PORT"), std::to_string(first));
+    attempt.begin(3);
+    EXPECT_EQ(attempt.prepare(1).at("MASTER_PORT"), third);
+  }
+}
+
 }  // namespace
 }  // namespace mprun
