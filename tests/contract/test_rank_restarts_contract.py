@@ -337,9 +337,11 @@ echo "$RANK $MASTER_PORT $TORCHELASTIC_RESTART_COUNT"
 if [ "$RANK$TORCHELASTIC_RESTART_COUNT" = 10 ]; then
   sleep 600 &
   echo $! >left
+  until [ -e begun ]; do sleep 0.01; done
   echo '{"message": "broken"}' >"$TORCHELASTIC_ERROR_FILE"
   exit 3
 fi
+touch begun
 [ "$TORCHELASTIC_RESTART_COUNT" = 1 ] || sleep 600
 """
     )
