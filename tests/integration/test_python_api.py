@@ -142,6 +142,8 @@ def test_map_calls_as_the_spec_says() -> None:
     assert api.map(pow, [(2, 3), (3, 2)], call="args", processes=1) == [8, 9]
     assert api.map(dict, [{"a": 1}], call="kwargs", processes=1) == [{"a": 1}]
     assert api.map(square, [], processes=1) == []
+    with pytest.raises(api.SpecError, match="call is 'arg', allowed: item, args, kwargs"):
+        api.map(square, [1], call="arg")
 
 
 def test_map_reads_a_generator_as_it_is_needed(own_folder: Path) -> None:

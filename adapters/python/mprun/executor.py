@@ -7,6 +7,7 @@ import weakref
 from collections import deque
 from concurrent.futures import Executor as BaseExecutor
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Callable, Iterable, Iterator
 
 from mprun import errors, remote
@@ -154,7 +155,7 @@ class Executor(BaseExecutor):
             raise ValueError(f"the number of workers is {count!r}; it is a number from 1 on, or 'auto'")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
-        setup = remote.Later(initializer, initargs) if initializer is not None else None
+        setup = partial(initializer, *initargs) if initializer is not None else None
         self._session = Session({"processes": count, **fields}, setup)
         self._end = weakref.finalize(self, self._session.close, wait=False, cancel=False)
         self._end.atexit = False  # _finish() does that

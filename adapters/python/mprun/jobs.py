@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any, Callable, Iterable, Iterator
 
 from mprun import errors, remote
@@ -42,11 +43,14 @@ def map(
             failed[task] = error
         progress.show(len(results))
 
-    called = function if call == "item" else remote.Spread(function, call)
+    calls: dict[str, Callable[[Any], Any]] = {"item": function, "args": partial(remote.run_args, function),
+                                              "kwargs": partial(remote.run_kwargs, function)}
+    if call not in calls:
+        raise errors.SpecError(f"call is {call!r}, allowed: {', '.join(calls)}")
     given = {"processes": processes, "start_method": start_method, "retries": retries,
              "on_error": "continue" if return_exceptions else "stop", **fields}
     progress = Progress()
-    pipe = JobPipe((called, setup, worker_setup), given, on_end, view=progress.by_mprun)
+    pipe = JobPipe((calls[call], setup, worker_setup), given, on_end, view=progress.by_mprun)
     try:
         at_once = BATCH if hasattr(inputs, "__len__") else 1  # an iterator may wait for something else meanwhile
         lines: list[str] = []

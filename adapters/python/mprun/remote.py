@@ -63,24 +63,12 @@ def run_item(task: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -
     return called(*args, **kwargs)
 
 
-class Spread:
-    """A function whose input is its arguments ("args") or its keyword arguments ("kwargs")."""
-
-    def __init__(self, called: Callable[..., Any], style: str) -> None:
-        self.called, self.style = called, style
-
-    def __call__(self, item: Any) -> Any:
-        return self.called(*item) if self.style == "args" else self.called(**item)
+def run_args(called: Callable[..., Any], item: Any) -> Any:
+    return called(*item)
 
 
-class Later:
-    """A call without arguments that makes one with them: an Executor's initializer."""
-
-    def __init__(self, called: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        self.called, self.arguments = called, arguments
-
-    def __call__(self) -> Any:
-        return self.called(*self.arguments)
+def run_kwargs(called: Callable[..., Any], item: Any) -> Any:
+    return called(**item)
 
 
 def decode(item: Any) -> Any:
