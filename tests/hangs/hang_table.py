@@ -125,6 +125,7 @@ def run_once(row: Row, folder: Path) -> list[str]:
                 break
             rests.look()
             time.sleep(LOOK_EVERY)
+        reported = report.stat().st_mtime if report.is_file() else None  # it is replaced when more can never return
         what = found.finish(row.case, running, report)
     except AssertionError as late:
         row.runs += 1
@@ -140,8 +141,8 @@ def run_once(row: Row, folder: Path) -> list[str]:
     row.verdicts[what.verdict] += 1
     row.causes[what.cause] += 1
     row.joins[what.join] += 1
-    if what.report:
-        row.seconds.append(max(0.0, report.stat().st_mtime - rests.began))
+    if reported is not None:
+        row.seconds.append(max(0.0, reported - rests.began))
     return wrong
 
 
