@@ -1,4 +1,4 @@
-// Pools whose result thread has ended, in real programs.
+// Pools whose result thread has ended, in real programs, and stacks that change while they are read.
 #include "watch/stalls/lost_helper.h"
 
 #include <gtest/gtest.h>
@@ -51,6 +51,53 @@ TEST(LostHelperWatch, CountsOneLookASecond) {
 TEST(LostHelperWatch, NamesNoPoolThatWaitsForATask) {
   Looks looks("pool_with_results");
   EXPECT_EQ(looks.until_named(50, std::chrono::milliseconds(5)), 0);
+}
+
+constexpr pid_t kPool = 10;
+
+PythonThread in_pool(pid_t tid, const char* function) {
+  PythonThread thread;
+  thread.tid = tid;
+  thread.whole = true;
+  thread.frames = {{"/usr/lib/python3.11/multiprocessing/pool.py", 1, function}};
+  return thread;
+}
+
+PythonStacks without_results() {
+  PythonStacks stacks;
+  stacks.threads = {in_pool(kPool, "ApplyResult.get"), in_pool(kPool + 1, "Pool._handle_workers")};
+  return stacks;
+}
+
+PythonStacks torn() {
+  PythonStacks stacks = without_results();
+  stacks.threads.back().whole = false;
+  return stacks;
+}
+
+/// A watch that reads `first` so often, then `rest`; looks three times, a second apart.
+bool is_named(int times, const PythonStacks& first, const PythonStacks& rest) {
+  int readings = 0;
+  LostHelperWatch watch(nullptr, [&](pid_t) { return readings++ % (times + 1) < times ? first : rest; });
+  pid_t named = 0;
+  for (int i = 1; i <= 3; ++i) named = watch.look({kPool}, i * kNanosPerSecond);
+  return named == kPool;
+}
+
+TEST(LostHelperWatch, ReadsTornStacksAgain) {
+  EXPECT_TRUE(is_named(0, torn(), without_results()));
+  EXPECT_TRUE(is_named(1, torn(), without_results()));
+  EXPECT_TRUE(is_named(19, torn(), without_results()));
+  EXPECT_FALSE(is_named(20, torn(), without_results())) << "it may go on for ever";
+}
+
+TEST(LostHelperWatch, CountsNoPoolThatIsReadWholeInTheEnd) {
+  PythonStacks with_results = without_results();
+  with_results.threads.push_back(in_pool(kPool + 2, "Pool._handle_results"));
+  EXPECT_FALSE(is_named(1, torn(), with_results));
+  PythonStacks of_user = torn();
+  of_user.threads.front().frames.front().file = "/home/user/program.py";
+  EXPECT_FALSE(is_named(1, torn(), of_user)) << "main no longer waits for it";
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "watch/stalls/lost_helper.h"
 
 #include <algorithm>
-
-#include "watch/stacks/python_stack.h"
+#include <utility>
 
 namespace mprun {
 namespace {
@@ -38,9 +37,9 @@ bool are_whole(const PythonStacks& stacks) {
 
 // The main thread waits for the pool, and no thread takes its results. A thread that spins changes its frames while
 // they are read, so that most readings have to be repeated.
-bool has_lost_helper(ProcSource* proc, pid_t pid) {
+bool has_lost_helper(const LostHelperWatch::ReadStacks& read_stacks, pid_t pid) {
   for (int i = 0; i < kMostReadings; ++i) {
-    const PythonStacks stacks = read_python_stacks(proc, pid);
+    const PythonStacks stacks = read_stacks(pid);
     if (!main_waits_for_pool(stacks, pid)) return false;
     if (!are_whole(stacks)) continue;
     return any_in_pool(stacks, "Pool._handle_workers") && !any_in_pool(stacks, "Pool._handle_results");
@@ -50,13 +49,17 @@ bool has_lost_helper(ProcSource* proc, pid_t pid) {
 
 }  // namespace
 
+LostHelperWatch::LostHelperWatch(ProcSource* proc, ReadStacks read_stacks) : read_stacks_(std::move(read_stacks)) {
+  if (!read_stacks_) read_stacks_ = [proc](pid_t pid) { return read_python_stacks(proc, pid); };
+}
+
 pid_t LostHelperWatch::look(const std::set<pid_t>& processes, Nanos now) {
   std::erase_if(suspects_, [&](const auto& suspect) { return processes.count(suspect.first) == 0; });
   pid_t found = 0;
   for (const pid_t pid : processes) {
     Suspect& suspect = suspects_[pid];
     if (suspect.reported || now < suspect.next_look) continue;
-    if (has_lost_helper(proc_, pid)) {
+    if (has_lost_helper(read_stacks_, pid)) {
       suspect.pause = 0;
       suspect.next_look = now + kLookAgain;
       suspect.reported = ++suspect.agreed >= kAgreed;

@@ -5,17 +5,21 @@
 // the watcher.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 
 #include "base/clock.h"
-#include "procfs/proc_source.h"
+#include "watch/stacks/python_stack.h"
 
 namespace mprun {
 
 class LostHelperWatch {
  public:
-  explicit LostHelperWatch(ProcSource* proc) : proc_(proc) {}
+  using ReadStacks = std::function<PythonStacks(pid_t)>;
+
+  /// `proc` must outlive it. `read_stacks`: read_python_stacks() by default; tests pass their own.
+  explicit LostHelperWatch(ProcSource* proc, ReadStacks read_stacks = {});
 
   /// Such a process, not reported before; 0: none. `processes`: those whose main threads rest while others run.
   [[nodiscard]] pid_t look(const std::set<pid_t>& processes, Nanos now);
@@ -28,7 +32,7 @@ class LostHelperWatch {
     bool reported = false;
   };
 
-  ProcSource* proc_;
+  ReadStacks read_stacks_;
   std::map<pid_t, Suspect> suspects_;
 };
 
