@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMostSegments = 128;
 constexpr std::size_t kMostDynamicEntries = 1024;
+constexpr std::size_t kMostSlots = 1 << 16;
 constexpr std::uint64_t kLargestImage = std::uint64_t{1} << 34U;
 constexpr std::uint32_t kLongestChain = 4096;  ///< of symbols in one bucket: real ones have a handful
 constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
@@ -80,6 +81,8 @@ bool ElfImage::read_dynamic(std::uint64_t address, std::uint64_t size) {
     if (entry.d_tag == DT_SYMTAB) symbols_ = located(entry.d_un.d_ptr);
     if (entry.d_tag == DT_STRTAB) strings_ = located(entry.d_un.d_ptr);
     if (entry.d_tag == DT_STRSZ) strings_size_ = entry.d_un.d_val;
+    if (entry.d_tag == DT_JMPREL) slots_ = located(entry.d_un.d_ptr);
+    if (entry.d_tag == DT_PLTRELSZ) slots_size_ = entry.d_un.d_val;
     if (entry.d_tag == DT_SYMENT && entry.d_un.d_val != sizeof(Elf64_Sym)) return false;
   }
   return (gnu_hash_ != 0 || hash_ != 0) && symbols_ != 0 && strings_ != 0;
@@ -131,6 +134,28 @@ std::optional<ElfSymbol> ElfImage::find_sysv(std::string_view name) {
     index = memory_->read<std::uint32_t>(chains + std::uint64_t{*index} * 4);
   }
   return std::nullopt;
+}
+
+bool ElfImage::has_called(std::span<const std::string_view> functions) {
+  const auto strings = memory_->bytes(strings_, strings_size_);
+  const auto may_be_used = [&](std::string_view function) {
+    return strings->find(std::string(function) + '\0') != std::string::npos;
+  };
+  if (!strings || std::none_of(functions.begin(), functions.end(), may_be_used)) return false;
+  std::vector<Elf64_Rela> slots(std::min<std::uint64_t>(slots_size_ / sizeof(Elf64_Rela), kMostSlots));
+  if (slots.empty() || !memory_->read(slots_, slots.data(), slots.size() * sizeof(Elf64_Rela))) return false;
+  bool is_lazy = false;
+  bool is_called = false;
+  for (const Elf64_Rela& slot : slots) {
+    const auto symbol = memory_->read<Elf64_Sym>(symbols_ + ELF64_R_SYM(slot.r_info) * sizeof(Elf64_Sym));
+    const auto target = memory_->read<std::uint64_t>(slot.r_offset + bias_);
+    if (!symbol || !target || symbol->st_shndx != SHN_UNDEF || symbol->st_name >= strings->size()) continue;
+    const bool is_bound = *target < begin_ || *target >= end_;
+    const char* const name = strings->c_str() + symbol->st_name;
+    is_lazy = is_lazy || !is_bound;
+    is_called = is_called || (is_bound && std::find(functions.begin(), functions.end(), name) != functions.end());
+  }
+  return is_lazy && is_called;
 }
 
 std::optional<ElfSymbol> ElfImage::symbol(std::uint32_t index, std::string_view name) {

@@ -1,8 +1,10 @@
-// ElfImage: an executable or shared library as it lies in the memory of a watched process, and the addresses of the
-// symbols it exports. Nothing is read but that memory: the file may be gone, replaced, or of another mount namespace.
-// ELF64 of our own byte order; formats: elf(5), and the GNU hash table as binutils writes it.
+// ElfImage: an executable or shared library as it lies in the memory of a watched process, the addresses of the symbols
+// it exports, and which functions of others it has called. Nothing is read but that memory: the file may be gone,
+// replaced, or of another mount namespace. ELF64 of our own byte order; formats: elf(5), and the GNU hash table as
+// binutils writes it.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "procfs/process_memory.h"
@@ -22,6 +24,10 @@ class ElfImage {
 
   /// An exported symbol that is defined in this image and has an address in it.
   [[nodiscard]] std::optional<ElfSymbol> find(std::string_view name);
+  /// Whether it has called one of these functions of another image, as lazy binding shows: until the first call, the
+  /// function's slot leads into this image. False if no slot does: all were bound when it was loaded (-z now, or by
+  /// dlopen with RTLD_NOW, as extensions of Python are with all that they need), and nothing can be seen.
+  [[nodiscard]] bool has_called(std::span<const std::string_view> functions);
 
  private:
   explicit ElfImage(ProcessMemory* memory) : memory_(memory) {}
@@ -36,6 +42,7 @@ class ElfImage {
   std::uint64_t bias_ = 0;             ///< of an address in memory over the one in the file
   std::uint64_t begin_ = 0, end_ = 0;  ///< of its segments, in memory
   std::uint64_t gnu_hash_ = 0, hash_ = 0, symbols_ = 0, strings_ = 0, strings_size_ = 0;
+  std::uint64_t slots_ = 0, slots_size_ = 0;  ///< of functions that are called by way of a slot
 };
 
 }  // namespace mprun

@@ -87,6 +87,7 @@ LIVE = {
     "event_from_handler-Terminator",
     "poll_decides-for",
     "shell_waits",
+    "alarm_ends_child",
     "ipc_server-queue-LateClient",
 }
 

@@ -61,6 +61,48 @@ TEST(ElfImage, FindsSymbolsByTheOldHashTableToo) {
   dlclose(handle);
 }
 
+/// A library with one function, which calls alarm().
+class AlarmLibrary {
+ public:
+  explicit AlarmLibrary(const char* path, int binding = RTLD_LAZY) : handle_(dlopen(path, binding)) {
+    EXPECT_NE(handle_, nullptr) << dlerror();
+    call_ = reinterpret_cast<unsigned (*)(unsigned)>(dlsym(handle_, "mprun_test_alarm"));
+    image_ = ElfImage::open(&memory_, header_of(reinterpret_cast<void*>(call_)));
+    EXPECT_TRUE(image_);
+  }
+  ~AlarmLibrary() { dlclose(handle_); }
+  AlarmLibrary(const AlarmLibrary&) = delete;
+  AlarmLibrary& operator=(const AlarmLibrary&) = delete;
+
+  void call() const { call_(0); }
+  bool has_called(std::string_view function) { return image_->has_called({&function, 1}); }
+
+ private:
+  void* handle_;
+  unsigned (*call_)(unsigned) = nullptr;
+  std::unique_ptr<ProcSource> proc_ = live_proc();
+  ProcessMemory memory_{proc_.get(), getpid(), kPlenty};
+  std::optional<ElfImage> image_;
+};
+
+TEST(ElfImage, ShowsWhichFunctionsWereCalled) {
+  AlarmLibrary lazy(MPRUN_ALARM_LAZY);
+  EXPECT_FALSE(lazy.has_called("alarm"));
+  lazy.call();
+  EXPECT_TRUE(lazy.has_called("alarm"));
+  EXPECT_FALSE(lazy.has_called("larm"));
+  EXPECT_FALSE(lazy.has_called("mprun_test_alarm")) << "its own";
+}
+
+TEST(ElfImage, ShowsNothingOfAnImageThatWasBoundWhenItWasLoaded) {
+  AlarmLibrary now(MPRUN_ALARM_NOW);
+  now.call();
+  EXPECT_FALSE(now.has_called("alarm"));
+  AlarmLibrary by_dlopen(MPRUN_ALARM_LAZY, RTLD_NOW);
+  by_dlopen.call();
+  EXPECT_FALSE(by_dlopen.has_called("alarm"));
+}
+
 TEST(ElfImage, RefusesWhatIsNone) {
   FakeProcess proc;
   ProcessMemory memory(&proc, 1, kPlenty);
@@ -136,6 +178,8 @@ TEST(ElfImage, SurvivesGarbage) {
       ++opened;
       const auto symbol = image->find("mprun_test_second");
       EXPECT_TRUE(!symbol || symbol->address != 0);
+      constexpr std::array<std::string_view, 1> kCalled{"mprun_test_undefined"};
+      (void)image->has_called(kCalled);
     }
     for (auto word = before.rbegin(); word != before.rend(); ++word) proc.put(word->first, word->second);
   }

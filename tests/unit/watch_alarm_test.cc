@@ -1,6 +1,7 @@
-// Whether an alarm may reach a process, according to its preload library or its environment.
+// Whether an alarm may reach a process, according to its preload library, its environment, or its calls.
 #include "watch/sample/alarm.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,6 +104,35 @@ TEST(Alarm, StandsInTheMemoryOfTheLibrary) {
   }
   const Nanos after = monotonic_now() + 1003 * kNanosPerSecond;
   EXPECT_EQ(why_alarm_may_come(proc.get(), with.pid(), with.pid(), after), "") << "it has come";
+}
+
+/// A child without the preload library, which waits for a signal. `seconds`: the time of the alarm that it asks for.
+pid_t child_with_alarm(unsigned seconds) {
+  std::array<int, 2> ready{};
+  EXPECT_EQ(pipe2(ready.data(), O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    void* library = dlopen(MPRUN_ALARM_LAZY, RTLD_LAZY);
+    const auto ask = reinterpret_cast<unsigned (*)(unsigned)>(dlsym(library, "mprun_test_alarm"));
+    if (seconds != 0) ask(seconds);
+    (void)!write(ready[1], "", 1);
+    for (;;) pause();
+  }
+  close(ready[1]);
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  return child;
+}
+
+TEST(Alarm, ShowsInTheCallsOfAProgramWithoutTheLibrary) {
+  const auto proc = live_proc();
+  for (const unsigned seconds : {0U, 1000U}) {
+    const pid_t child = child_with_alarm(seconds);
+    EXPECT_EQ(why_alarm_may_come(proc.get(), child, child, monotonic_now()), seconds == 0 ? "" : kUnknown) << seconds;
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
 }
 
 }  // namespace

@@ -26,7 +26,6 @@ class ForkedChild {
   template <typename Body>
   explicit ForkedChild(const Body& body) : pid_(fork()) {
     if (pid_ == 0) {
-      alarm(0);
       body();
       _exit(0);
     }

@@ -1,5 +1,7 @@
 #include "watch/sample/alarm.h"
 
+#include <array>
+
 #include "watch/sample/preload_library.h"
 #include "wire/alarms.h"
 
@@ -30,13 +32,28 @@ std::string why_by_environment(ProcSource* proc, pid_t pid, pid_t tid) {
   return (std::string(1, '\0') + *environment).find(wanted) != std::string::npos ? kAsked : "";
 }
 
+// It may have withdrawn the request since.
+std::string why_by_calls(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps) {
+  constexpr std::array<std::string_view, 3> kRequests{"alarm", "setitimer", "ualarm"};
+  for (const Mapping& mapping : maps) {
+    if (mapping.offset != 0 || mapping.inode == 0) continue;
+    ProcessMemory memory(proc, tid, kMostRead);
+    auto image = ElfImage::open(&memory, mapping.begin);
+    if (image && image->has_called(kRequests)) return kUnknown;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string why_alarm_may_come(ProcSource* proc, pid_t pid, pid_t tid, Nanos now) {
   const auto maps = proc->read(std::to_string(tid) + "/maps");
   if (!maps) return kUnknown;
   const std::vector<Mapping> libraries = preload_libraries(*maps);
-  if (libraries.empty()) return why_by_environment(proc, pid, tid);
+  if (libraries.empty()) {
+    const std::string why = why_by_environment(proc, pid, tid);
+    return why.empty() ? why_by_calls(proc, tid, parse_maps(*maps)) : why;
+  }
   for (const Mapping& library : libraries) {
     if (std::string why = why_by_library(proc, tid, library, now); !why.empty()) return why;
   }

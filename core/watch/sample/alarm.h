@@ -11,8 +11,9 @@
 namespace mprun {
 
 /// Why the process may get a timer signal ("has asked for an alarm"); empty: it gets none, or the last one has come.
-/// `tid`: a living thread of the process. Without the preload library, the process's environment says whether an alarm
-/// was set when its program started; alarms that such a program sets itself are not known.
+/// `tid`: a living thread of the process. Without the preload library, the process's environment says whether a parent
+/// with the library has set an alarm before the program started; and what lazy binding shows of its calls, whether it
+/// has set one itself. A file that is bound when it is loaded (-z now) does not show that.
 [[nodiscard]] std::string why_alarm_may_come(ProcSource* proc, pid_t pid, pid_t tid, Nanos now);
 
 }  // namespace mprun
