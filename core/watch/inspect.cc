@@ -140,6 +140,7 @@ class Inspector {
     if (found.verdict == HangVerdict::kDeadlock || found_.moving || hidden_ != 0) return false;
     Assumptions assumptions = assumptions_before(kInspectedStall);
     assumptions.no_limit_from = 1;  // what waits with a limit may poll
+    assumptions.stopped_stay_stopped = true;
     auto stall = judge_assuming(proc_, std::make_unique<Sample>(*found.sample), boundary_(tree_), assumptions);
     if (!stall) return false;
     stall->is_early = true;
@@ -171,7 +172,7 @@ class TreeWatch {
       : proc_(proc),
         history_(history),
         watcher_(
-            proc, {root, true, kInspectedStall},
+            proc, {root, true, kInspectedStall, true},
             [proc, root] { return boundary_of_tree(proc, root, process_tree(proc, root, true)); },
             [](pid_t, Nanos) { return std::size_t{0}; }) {}
 

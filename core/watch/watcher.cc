@@ -308,6 +308,12 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   return proof;
 }
 
+Assumptions Watcher::early_assumptions() const {
+  Assumptions assumptions = assumptions_before(tree_.stall);
+  assumptions.stopped_stay_stopped = tree_.stops_last;
+  return assumptions;
+}
+
 std::optional<Proof> Watcher::judge_assuming(std::unique_ptr<Sample> sample, Assumptions assumptions) {
   return mprun::judge_assuming(proc_, std::move(sample), boundary_(), std::move(assumptions));
 }
@@ -321,7 +327,7 @@ std::optional<Proof> Watcher::find_early_stall(Nanos now) {
   if (tree_.stall <= kEarlyStall || now - last_moved_ < kEarlyStall || judged_with_assumptions_ == last_moved_)
     return std::nullopt;
   judged_with_assumptions_ = last_moved_;
-  auto proof = judge_assuming(sample_tree(), assumptions_before(tree_.stall));
+  auto proof = judge_assuming(sample_tree(), early_assumptions());
   if (!proof) return std::nullopt;
   proof->is_early = true;
   proof->last_moved = last_moved_;
@@ -347,7 +353,7 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   }
   if (state == judged_polls_) return std::nullopt;
   judged_polls_ = state;
-  Assumptions assumptions = assumptions_before(tree_.stall);
+  Assumptions assumptions = early_assumptions();
   assumptions.polls = std::move(state.polls);
   auto proof = judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   next_poll_look_ = now + pause_after_polls(began);
@@ -374,7 +380,7 @@ std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
   const Nanos judged = is_early ? since : since + tree_.stall;
   if (judged == judged_spins_ || (is_early && spins_.spins() == reported_spins_)) return std::nullopt;
   judged_spins_ = judged;
-  Assumptions assumptions = assumptions_before(tree_.stall);
+  Assumptions assumptions = early_assumptions();
   assumptions.spins = spins_.spins();
   auto proof = judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   if (!proof) return std::nullopt;

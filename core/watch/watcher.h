@@ -20,8 +20,9 @@ class Watcher {
  public:
   struct Tree {
     pid_t root = 0;
-    bool with_root = false;  ///< false: the descendants of `root` alone
-    Nanos stall = 0;         ///< report a stall when no thread has got anywhere for so long; 0: never
+    bool with_root = false;   ///< false: the descendants of `root` alone
+    Nanos stall = 0;          ///< report a stall when no thread has got anywhere for so long; 0: never
+    bool stops_last = false;  ///< report early what waits for a stopped process; else it may be continued soon
   };
   using AskBoundary = std::function<TreeBoundary()>;
   /// How many children of a process ended badly since `when` (monotonic).
@@ -58,6 +59,7 @@ class Watcher {
   void find_who_cannot_return(Proof* proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
   [[nodiscard]] std::optional<Proof> find_stall(Nanos now);
+  [[nodiscard]] Assumptions early_assumptions() const;
   [[nodiscard]] std::optional<Proof> judge_assuming(std::unique_ptr<Sample> sample, Assumptions assumptions);
   [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_polling_stall(Nanos now);

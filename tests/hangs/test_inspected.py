@@ -34,6 +34,10 @@ SAME = {
     "node_unread_output": ("stalled", "queue-not-drained", "catches signal"),
     "fifo_two_orders": ("stalled", "fifo-not-opened", "may open FIFO"),
     "java_monitor_cycle": ("stalled", "lock-cycle", ""),
+    "child_stopped": ("stalled", "stopped", "may be continued"),
+    "coprocess": ("deadlock", "pipe-cycle", ""),
+    "make_reads_fifo": ("stalled", "fifo-not-opened", "may open FIFO"),
+    "manager_lock_holder_killed": ("stalled", "no-waker", "may connect"),
     "queue_polled_forever": ("stalled", "input-never-closed", "polls"),
 }
 

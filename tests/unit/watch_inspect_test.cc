@@ -266,10 +266,10 @@ class RestOfTheMachine : public ::testing::Test {
     for (int field = 10; field <= 52; ++field) text += " 0";
     return text + "\n";
   }
-  void open(const std::string& pid, const std::string& number, const std::string& target) {
+  void open(const std::string& pid, const std::string& number, const std::string& target, int flags = O_RDWR) {
     proc_.folders[pid + "/fd"].push_back(number);
     proc_.links[pid + "/fd/" + number] = target;
-    proc_.files[pid + "/fdinfo/" + number] = "pos:\t0\nflags:\t02\nmnt_id:\t1\nino:\t7\n";
+    proc_.files[pid + "/fdinfo/" + number] = "pos:\t0\nflags:\t0" + std::to_string(flags) + "\nmnt_id:\t1\nino:\t7\n";
   }
   TreeBoundary boundary() { return boundary_of_tree(&proc_, 20, {20}); }
   static Mapping semaphore() {
@@ -295,6 +295,14 @@ TEST_F(RestOfTheMachine, StandardStreamsAreForeign) {
   open("20", "2", "pipe:[501]");
   open("20", "3", "pipe:[502]");
   EXPECT_EQ(boundary().foreign, std::set<std::uint64_t>{501});
+}
+
+TEST_F(RestOfTheMachine, AStreamFromAChildIsNotForeign) {
+  open("20", "0", "pipe:[501]", O_RDONLY);
+  open("20", "1", "pipe:[502]", O_WRONLY);
+  open("21", "1", "pipe:[501]", O_WRONLY);
+  open("21", "2", "pipe:[502]", O_WRONLY);
+  EXPECT_EQ(boundary_of_tree(&proc_, 20, {20, 21}).foreign, std::set<std::uint64_t>{502});
 }
 
 TEST_F(RestOfTheMachine, AllIsForeignWhereTheParentCannotBeRead) {

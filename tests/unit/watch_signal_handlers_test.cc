@@ -49,6 +49,21 @@ TEST(SignalHandlers, AreNotKnownWithoutTheLibrary) {
   EXPECT_EQ(handlers_of(&proc, 10).at(SIGTERM).address, 0U) << "its memory cannot be read";
 }
 
+TEST(SignalHandlers, OfRubysOwnTimerAreKnownAnyway) {
+  FakeProc proc;
+  proc.process(10).map("r-xp", 7, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2").thread(10);
+  const SignalHandlers handlers = handlers_of(&proc, 10);
+  const auto none = [](std::uint64_t) { return std::string(); };
+  EXPECT_TRUE(releases_no_thread(SIGVTALRM, handlers.at(SIGVTALRM), none));
+  EXPECT_FALSE(releases_no_thread(SIGTERM, handlers.at(SIGTERM), none));
+}
+
+TEST(SignalHandlers, OfSomeProgramsAreAllTheirOwn) {
+  EXPECT_TRUE(is_self_contained("/usr/bin/sort"));
+  EXPECT_FALSE(is_self_contained("/usr/bin/sorted"));
+  EXPECT_FALSE(is_self_contained("/usr/bin/python3.11"));
+}
+
 // `function`: the one found at the handler's address.
 bool is_tame(int signal, const char* module, const char* function = "") {
   return releases_no_thread(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });

@@ -50,6 +50,14 @@ TEST(TreeSnapshot, ExpectsTheHandlersForInterruptsOfPythonAndShells) {
   EXPECT_FALSE(judged(&proc).is_deadlock);
 }
 
+TEST(TreeSnapshot, KnowsTheHandlersOfProgramsThatHaveOnlyTheirOwn) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].catches(SIGTERM).catches(SIGINT).exe = "/usr/bin/sort";
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].exe = "/usr/bin/program";
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+}
+
 TEST(TreeSnapshot, LetsAProcessWithATimerActAlone) {
   FakeProc timer = stuck_process();
   timer.processes[10].timers = "ID: 0\nsignal: 14/0000000000000000\n";

@@ -119,15 +119,25 @@ TEST(Watcher, ReportsAStallThatWouldBeProvedButForAHandler) {
 /// The early report on `proc` within half a minute, with a minute as the limit of a stall. It starts now, for the
 /// time limits of the threads.
 template <typename Action>
-std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look) {
+std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look, bool stops_last = false) {
   Watcher watcher(
-      proc, {1, false, 60 * kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+      proc, {1, false, 60 * kNanosPerSecond, stops_last}, [] { return TreeBoundary(); }, no_deaths);
   const Nanos end = monotonic_now() + 30 * kNanosPerSecond;
   for (Nanos now = monotonic_now(); now < end; now = watcher.next_look()) {
     before_look();
     if (auto proof = watcher.look(now)) return proof;
   }
   return std::nullopt;
+}
+
+TEST(Watcher, ReportsAStopEarlyWhereItIsAskedTo) {
+  FakeProc proc = stuck_tree();
+  proc.processes[kChild].thread(kChild).state = 'T';
+  EXPECT_FALSE(early_stall(&proc, [] {})) << "it may be continued soon";
+  const auto proof = early_stall(
+      &proc, [] {}, true);
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->but_for, "process 5000011 may be continued");
 }
 
 constexpr std::uint64_t kTimeLimit = 0x4000;

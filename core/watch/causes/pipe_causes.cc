@@ -27,7 +27,9 @@ bool polls_eventfd(const Evidence& evidence, const JudgedThread& thread) {
 
 bool talks(const Evidence& evidence, const JudgedThread& thread) {
   const WaitKind kind = thread.wait.kind;
-  if (evidence.is_in(thread.sample->tid, "/multiprocessing/resource_sharer.py", "")) return false;  // it waits for all
+  // Who accepts connections waits for all.
+  if (call_of(thread.sample->call.number) == Call::kAccept) return false;
+  if (evidence.is_in(thread.sample->tid, "/multiprocessing/resource_sharer.py", "")) return false;
   return kind == WaitKind::kPipeRead || kind == WaitKind::kPipeWrite || kind == WaitKind::kSocket ||
          kind == WaitKind::kPoll;
 }

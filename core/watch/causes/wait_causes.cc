@@ -50,6 +50,11 @@ std::string end_text(const RecordedDeath& death) {
   return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
 }
 
+bool asks_manager_for_lock(const Evidence& evidence, const JudgedThread& thread) {
+  return evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.acquire") ||
+         evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.__enter__");
+}
+
 // The thread asks the server of a manager to wait for an event, a condition or an item of a queue, and it does.
 bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) {
   return thread.wait.kind == WaitKind::kSocket &&
@@ -129,10 +134,8 @@ std::optional<Explanation> executor_worker_died(const Evidence& evidence) {
 
 std::optional<Explanation> manager_lock_owner_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
-  const JudgedThread* asks = find_stuck(evidence, [&](const JudgedThread& thread) {
-    return evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.acquire") ||
-           evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.__enter__");
-  });
+  const JudgedThread* asks =
+      find_stuck(evidence, [&](const JudgedThread& thread) { return asks_manager_for_lock(evidence, thread); });
   if (dead == nullptr || asks == nullptr) return std::nullopt;
   return Explanation{thread_text(*asks) +
                      " waits for a lock of a manager that no living process will release: " + end_text(*dead)};
@@ -325,7 +328,9 @@ std::optional<Explanation> no_waker(const Evidence& evidence) {
       return thread.sample->pid == pid && !thread.wait.object.empty();
     });
   }
-  const bool is_urgent = find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.urgent; }) != nullptr;
+  const bool is_urgent = find_stuck(evidence, [&](const JudgedThread& thread) {
+                           return thread.wait.urgent || asks_manager_for_lock(evidence, thread);
+                         }) != nullptr;
   return Explanation{text.empty() ? "all threads that could act wait for each other" : text, {}, !is_urgent};
 }
 

@@ -1,7 +1,10 @@
 #include "watch/judge/tree_boundary.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "procfs/text_scan.h"
@@ -21,6 +24,21 @@ std::optional<std::map<int, std::uint64_t>> open_identities(ProcSource* proc, pi
     }
   }
   return identities;
+}
+
+/// Pipes of which the tree has both ends: one of its processes has made them.
+std::set<std::uint64_t> own_pipes(ProcSource* proc, const std::vector<pid_t>& tree) {
+  std::set<std::uint64_t> read, written, both;
+  for (const pid_t pid : tree) {
+    for (const Descriptor& descriptor : read_descriptors(proc, pid).value_or(std::vector<Descriptor>())) {
+      if (descriptor.kind != Descriptor::Kind::kPipe) continue;
+      const auto mode = descriptor.flags & O_ACCMODE;
+      if (mode == O_RDONLY) read.insert(descriptor.inode);
+      if (mode == O_WRONLY) written.insert(descriptor.inode);
+    }
+  }
+  std::set_intersection(read.begin(), read.end(), written.begin(), written.end(), std::inserter(both, both.end()));
+  return both;
 }
 
 bool begins_with(std::string_view text, std::string_view begin) { return text.substr(0, begin.size()) == begin; }
@@ -85,8 +103,10 @@ TreeBoundary boundary_of_tree(ProcSource* proc, pid_t root, const std::vector<pi
     if (stat && stat->parent == *pid) parent_read = true;
     for (const auto& [number, identity] : *identities) found.foreign.insert(identity);
   }
+  const std::set<std::uint64_t> own = own_pipes(proc, tree);
   for (const auto& [number, identity] : open_identities(proc, root).value_or(std::map<int, std::uint64_t>())) {
-    if (number <= STDERR_FILENO || !parent_read) found.foreign.insert(identity);
+    const bool is_stream = number <= STDERR_FILENO && own.count(identity) == 0;
+    if (is_stream || !parent_read) found.foreign.insert(identity);
   }
   // After an exec, a process keeps no memory of its parent.
   if (parent_read || (stat && !stat->forked)) {

@@ -201,6 +201,9 @@ std::string TreeSnapshot::why_signals_may_release(const Process& process, const 
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected == 0) return {};
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
+  const bool are_known =
+      std::any_of(handlers.begin(), handlers.end(), [](const auto& one) { return one.address != 0; });
+  if (!are_known && is_self_contained(proc_->link(std::to_string(process.speaker) + "/exe").value_or(""))) return {};
   std::unique_ptr<NativeStacks> symbols;  // costs some milliseconds
   const auto name = [&](std::uint64_t address) {
     if (!symbols) symbols = std::make_unique<NativeStacks>(process.pid);

@@ -52,6 +52,9 @@ constexpr std::array kTameHandlers = {
     TameHandler{"git", kAny, "", "tempfile.c and others: removes files and ends"},
 };
 
+/// Programs that run no code but their own, all of whose handlers are in the table.
+constexpr std::array<std::string_view, 6> kSelfContained{"sort", "dd", "gzip", "xz", "bzip2", "make"};
+
 std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_file_of(const TameHandler& row, std::string_view path) {
@@ -61,6 +64,10 @@ bool is_file_of(const TameHandler& row, std::string_view path) {
 }
 
 }  // namespace
+
+bool is_self_contained(std::string_view program) {
+  return std::find(kSelfContained.begin(), kSelfContained.end(), name_of(program)) != kSelfContained.end();
+}
 
 SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps) {
   SignalHandlers found;
@@ -76,6 +83,11 @@ SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Ma
         found.at(signal) = {mapping->path, handlers.at(signal)};
       }
     }
+  }
+  for (const Mapping& mapping : maps) {
+    // Ruby lets no program trap this signal (signal.c), so that its handler is known without the library.
+    const bool is_ruby = name_of(mapping.path).starts_with("libruby");
+    if (is_ruby && found.at(SIGVTALRM).address == 0) found.at(SIGVTALRM) = {mapping.path, mapping.begin};
   }
   return found;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "procfs/process_facts.h"
@@ -21,6 +22,10 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 
 /// `maps`: /proc/TID/maps, parsed; `tid`: a living thread of the process.
 [[nodiscard]] SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Mapping>& maps);
+
+/// True for a program (its path) whose handlers are known, by its source, to let no thread go on: all that it has are
+/// its own.
+[[nodiscard]] bool is_self_contained(std::string_view program);
 
 /// True for a handler that is known to let no thread go on: it ends the process, or looks at something and returns.
 /// `name` gives the function at its address ("node::SignalExit(int, ...) (node)"), if its module has others.
