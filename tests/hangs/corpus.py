@@ -299,6 +299,7 @@ _VARIANTS = [
     Case("queue_logs_into_itself.py", DEADLOCK, LOCK_CYCLE),
     Case("gevent_native_lock.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
+    Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
     Case("flag_of_dead_child.py", STALLED, POLLS, rest="polling"),
     Case("tensor_not_shared.py", STALLED, POLLS, PROCESS_JOIN, rest="moving"),
     Case("sqlite_own_transaction.py", STALLED, POLLS, rest="polling"),

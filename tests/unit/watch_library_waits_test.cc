@@ -55,6 +55,42 @@ TEST(LibraryWaits, KnowsWhoListensForItsOwnTree) {
   EXPECT_FALSE(listens_for_own_tree(threads({})));
 }
 
+class Messages : public ::testing::Test {
+ protected:
+  static constexpr pid_t kMain = 10, kReceiver = 11;
+  const PythonFrame wait_{"/usr/lib/python3.11/threading.py", 320, "Condition.wait"};
+  const PythonFrame serve_{"/site/execnet/gateway_base.py", 1060, "WorkerGateway.serve"};
+  const std::vector<PythonFrame> receives_{{"/site/execnet/gateway_base.py", 420, "Popen2IO.read"},
+                                           {"/site/execnet/gateway_base.py", 967, "BaseGateway._thread_receiver"}};
+
+  static PythonThread thread(pid_t tid, std::vector<PythonFrame> frames) {
+    PythonThread made;
+    made.tid = tid;
+    made.frames = std::move(frames);
+    return made;
+  }
+};
+
+TEST_F(Messages, ComeForNobodyWhileATestWaits) {
+  const PythonThread test = thread(kMain, {wait_, {"test_it.py", 3, "test_it"}, serve_});
+  const PythonThread receiver = thread(kReceiver, receives_);
+  EXPECT_TRUE(receives_for_nobody(kReceiver, {test, receiver}));
+  EXPECT_TRUE(receives_for_nobody(kReceiver, {test, receiver, thread(12, {}), thread(13, {wait_})}));
+  EXPECT_FALSE(receives_for_nobody(kMain, {test, receiver}));
+  EXPECT_FALSE(receives_for_nobody(kReceiver, {test}));
+  EXPECT_FALSE(receives_for_nobody(kReceiver, {test, receiver, thread(12, receives_)})) << "a connection of the test";
+  EXPECT_FALSE(receives_for_nobody(kReceiver, {thread(kMain, {wait_, {"t.py", 3, "f"}}), receiver})) << "no worker";
+}
+
+TEST_F(Messages, AreForWhoWaitsForThem) {
+  const PythonFrame get{"/usr/lib/python3.11/queue.py", 171, "Queue.get"};
+  for (const PythonFrame& caller : {PythonFrame{"/site/execnet/gateway_base.py", 742, "Channel.receive"},
+                                    PythonFrame{"/site/xdist/remote.py", 60, "TestQueue.get"}}) {
+    const PythonThread idle = thread(kMain, {wait_, get, caller, serve_});
+    EXPECT_FALSE(receives_for_nobody(kReceiver, {idle, thread(kReceiver, receives_)})) << caller.file;
+  }
+}
+
 TEST(LibraryWaits, KnowsNoOthers) {
   EXPECT_EQ(find_library_poll({}), nullptr);
   EXPECT_EQ(find_library_poll({kSelecting, kGetting}), nullptr);

@@ -23,7 +23,7 @@ import pytest
 
 #: How often a test is interrupted in vain before the process is killed.
 INTERRUPTS = 3
-#: In a worker of xdist, a thread always waits for messages from outside: what stands still there is rarely proved.
+#: A worker of xdist can be replaced, so it is ended without a proof too, after this time.
 WORKER_STALL_SECONDS = 300.0
 
 

@@ -3,7 +3,7 @@
     pytest_watch.py PID FOLDER NAME INTERRUPTS STALL
 
 It leaves the tree of PID, prints "ready" when `mprun watch` watches, and ends with PID. About a hang of PID it does, one
-after the other as long as the hang stands: what is stuck below PID is killed, which ends a join; PID is interrupted
+after the other as long as the hang stands: what is stuck below PID is killed once, which ends a join; PID is interrupted
 (SIGINT), at most INTERRUPTS times; PID is killed with all below it. The hang is proved anew before each.
 """
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Watch:
         self.process = os.pidfd_open(pid)
         self.lock = os.open(self.place("lock"), os.O_RDWR | os.O_CLOEXEC)
         self.left = interrupts
+        self.may_end_children = True
         self.has_said_ready = False
 
     def place(self, kind: str) -> str:
@@ -49,7 +50,7 @@ class Watch:
         """Keeps the first hang of a test: later ones may follow from ending it."""
         if os.path.exists(self.place("hang")):
             return
-        self.left = self.interrupts
+        self.left, self.may_end_children = self.interrupts, True
         with open(self.place("new"), "w", encoding="utf-8") as file:
             file.write(text)
         os.rename(self.place("new"), self.place("hang"))
@@ -67,7 +68,9 @@ class Watch:
             return file.readline().strip()
 
     def end_stuck_children(self, hang: dict[str, Any]) -> bool:
-        children = [pid for pid in hang["cannot_return"] if pid != self.pid]
+        """Once for each test: a Pool replaces its workers, and its lost task stays lost."""
+        children = [pid for pid in hang["cannot_return"] if pid != self.pid] if self.may_end_children else []
+        self.may_end_children = False
         for pid in children:
             send(pid, signal.SIGKILL)
         return bool(children)

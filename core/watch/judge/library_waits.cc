@@ -19,6 +19,8 @@ constexpr std::array kPolls = {
                 "whether it is to end", false, false, false},
     // CPython 3.8 to 3.14, every second.
     LibraryPoll{"/multiprocessing/managers.py", "Server.serve_forever", "whether it is to end", false, false, false},
+    // pytest-xdist 3: every 2 s.
+    LibraryPoll{"/xdist/dsession.py", "DSession.loop_once", "whether a worker has sent anything", false, false, false},
     // tqdm 4: every 10 s; redraws bars.
     LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false, false},
 };
@@ -62,6 +64,12 @@ constexpr std::array kHelpers = {
     Function{"/torch/utils/data/_utils/pin_memory.py", "_pin_memory_loop"},
 };
 
+// execnet 1.9 to 2.1: the thread of a worker that receives what its controller sends, and what runs a worker's tests.
+// Messages only end waits for them, in execnet itself or in pytest-xdist.
+constexpr std::array kMessageReceivers = {Function{"/execnet/gateway_base.py", "BaseGateway._thread_receiver"}};
+constexpr std::array kMessageWorkers = {Function{"/execnet/gateway_base.py", "WorkerGateway.serve"}};
+constexpr std::array<std::string_view, 2> kMessagePackages = {"/execnet/", "/xdist/"};
+
 constexpr std::array kOwnListeners = {
     Function{"/multiprocessing/forkserver.py", "main"},
     Function{"/multiprocessing/managers.py", "BaseManager._run_server"},
@@ -77,6 +85,18 @@ bool is_in_any(const std::array<Function, kCount>& functions, const std::vector<
   });
 }
 
+bool is_of_waiting_file(const PythonFrame& frame) {
+  return std::any_of(kWaitingFiles.begin(), kWaitingFiles.end(),
+                     [&frame](std::string_view file) { return frame.file.ends_with(file); });
+}
+
+bool waits_for_message(const PythonThread& thread) {
+  const auto caller = std::find_if_not(thread.frames.begin(), thread.frames.end(), is_of_waiting_file);
+  return caller != thread.frames.end() &&
+         std::any_of(kMessagePackages.begin(), kMessagePackages.end(),
+                     [&](std::string_view package) { return caller->file.find(package) != std::string::npos; });
+}
+
 }  // namespace
 
 const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames) {
@@ -84,8 +104,7 @@ const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames) {
     for (const LibraryPoll& poll : kPolls) {
       if (frame.function == poll.function && frame.file.ends_with(poll.file)) return &poll;
     }
-    const auto waits = [&](std::string_view file) { return frame.file.ends_with(file); };
-    if (std::none_of(kWaitingFiles.begin(), kWaitingFiles.end(), waits)) return nullptr;
+    if (!is_of_waiting_file(frame)) return nullptr;
   }
   return nullptr;
 }
@@ -123,6 +142,21 @@ bool asks_whether_all_have_come(const std::vector<PythonThread>& threads) {
   constexpr std::array kBarrier = {Function{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}};
   return std::any_of(threads.begin(), threads.end(),
                      [&](const PythonThread& thread) { return is_in_any(kBarrier, thread.frames); });
+}
+
+bool receives_for_nobody(pid_t receiver, const std::vector<PythonThread>& threads) {
+  bool is_worker = false;
+  int receivers = 0;
+  for (const PythonThread& thread : threads) {
+    if (is_in_any(kMessageReceivers, thread.frames)) {
+      ++receivers;
+      if (thread.tid != receiver) return false;
+    } else if (waits_for_message(thread)) {
+      return false;
+    }
+    is_worker = is_worker || is_in_any(kMessageWorkers, thread.frames);
+  }
+  return is_worker && receivers == 1;
 }
 
 bool is_library_helper(const std::vector<PythonFrame>& frames) { return is_in_any(kHelpers, frames); }

@@ -49,6 +49,11 @@ enum class RankPhase {
 /// True for a rank of torch.distributed that makes a group, and asks the store again and again whether the others do.
 [[nodiscard]] bool asks_whether_all_have_come(const std::vector<PythonThread>& threads);
 
+/// True if `receiver` is the thread that receives messages for a worker of execnet (pytest-xdist), and no other one of
+/// `threads`, all of its process, waits for a message: then none of them goes on when one comes. A process that has a
+/// second connection of execnet may have callbacks of its own.
+[[nodiscard]] bool receives_for_nobody(pid_t receiver, const std::vector<PythonThread>& threads);
+
 /// True for a thread of a library that moves what others give it: it holds no lock of theirs while it waits.
 [[nodiscard]] bool is_library_helper(const std::vector<PythonFrame>& frames);
 

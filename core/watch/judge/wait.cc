@@ -195,6 +195,16 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSn
   return wait;
 }
 
+// Whatever comes through the pipe, no thread goes on but the one that reads it.
+void leave_out_receiver(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wait) {
+  if (wait->kind != WaitKind::kPipeRead || thread.tid == thread.pid) return;
+  if (!receives_for_nobody(thread.tid, snapshot->python(thread.pid).threads)) return;
+  wait->kind = WaitKind::kOther;
+  wait->object += ", messages that no thread waits for";
+  wait->why_live.clear();
+  wait->wakers = {{thread.pid, 0}};
+}
+
 // A wait with a time limit that may be judged as if it had none.
 std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                            TreeSnapshot* snapshot) {
@@ -410,6 +420,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
       wait = std::move(*assumed);
     }
   }
+  leave_out_receiver(thread, snapshot, &wait);
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, snapshot);
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
