@@ -25,9 +25,9 @@ CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 
 
-def why_not_installed(program: str) -> str:
+def why_not_installed(program: str, compiler: str | None = None) -> str:
     """Why the program of that name cannot be run here; "" if it can."""
-    needed = OPTIONAL.get("." + program.rpartition(".")[2])
+    needed = compiler or OPTIONAL.get("." + program.rpartition(".")[2])
     return f"{needed} is not installed" if needed and shutil.which(needed) is None else ""
 
 

@@ -31,6 +31,7 @@ class Control:
     more: tuple[str, ...] = ()  # further arguments
     seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
     quiet: float = QUIET_SECONDS  # for how long it waits for the process outside
+    compiler: str | None = None  # for a C program that the usual one cannot build
     stall: int = STALL_SECONDS  # above `seconds` where it stays at one place for so long
 
     @property
@@ -44,11 +45,15 @@ class Control:
         words = [Path(self.program).stem, *self.more]
         return "-".join([*words, self.other.__name__] if self.other is not Outside else words)
 
+    def why_not_here(self) -> str:
+        """Why it cannot be run here; "" if it can."""
+        return why_not_installed(self.program, self.compiler)
+
     def argv(self, folder: Path, argument: str | None) -> list[str]:
         """The command; builds it in `folder` first if need be. `argument`: from outside."""
         source = CONTROLS / self.program
         if source.suffix in COMPILERS:
-            command = [str(build(source, folder, compiler=COMPILERS[source.suffix]))]
+            command = [str(build(source, folder, compiler=self.compiler or COMPILERS[source.suffix]))]
         else:
             command = [INTERPRETERS[source.suffix], str(source)]
         if argument is not None:
@@ -170,6 +175,7 @@ ALL = [
     Control("torchrun_late_node.py", seconds=6, stall=OUTSIDE_SECONDS),
     Control("child_stopped_for_a_while.py", seconds=4.5),
     Control("mpi_exchanges.py", seconds=6),
+    Control("mpi_waits.c", seconds=6, compiler="mpicc", stall=OUTSIDE_SECONDS),
     Control("mpi_computes.py", seconds=5, more=("sleeps",), stall=OUTSIDE_SECONDS),
     Control("mpi_computes.py", seconds=5, more=("computes",), stall=OUTSIDE_SECONDS),
     Control("io_uring.c"),
@@ -204,11 +210,11 @@ ALL = [
     Control("ipc_server.c", outside.LateClient, ("queue",)),
     Control("ipc_server.c", outside.LateClient, ("posix-queue",)),
 ]
-HERE = [control for control in ALL if not why_not_installed(control.program)]
+HERE = [control for control in ALL if not control.why_not_here()]
 each_control = pytest.mark.parametrize(
     "control",
     [
-        pytest.param(control, marks=pytest.mark.skipif(control not in HERE, reason=why_not_installed(control.program)))
+        pytest.param(control, marks=pytest.mark.skipif(control not in HERE, reason=control.why_not_here()))
         for control in ALL
     ],
     ids=lambda control: control.name,

@@ -60,7 +60,7 @@ class Case:
     def why_not_here(self) -> str:
         """Why the case does not hang here; "" if it does."""
         if self.mended is None:
-            return why_not_installed(self.program)
+            return why_not_installed(self.program, self.compiler)
         package, version = self.mended
         here = platform.python_version() if package == "Python" else metadata.version(package)
         return f"mended in {package} {version}; here is {here}" if _numbers(here) >= _numbers(version) else ""
@@ -303,6 +303,7 @@ _VARIANTS = [
     Case("flag_of_dead_child.py", STALLED, POLLS, rest="polling"),
     Case("tensor_not_shared.py", STALLED, POLLS, PROCESS_JOIN, rest="moving"),
     Case("sqlite_own_transaction.py", STALLED, POLLS, rest="polling"),
+    Case("mpi_receives_first.c", STALLED, ("message-never-sent",), compiler="mpicc", rest="spinning"),
     Case("torchrun_first_node_missing.py", STALLED, ("rank-missing",), rest="polling"),
     Case("new_group_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),
     Case("rpc_shutdown_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="spinning"),
