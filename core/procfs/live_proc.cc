@@ -81,6 +81,8 @@ std::optional<UnixSocket> decode_socket(const char* data, std::size_t size,
       }
     } else if (attribute.nla_type == UNIX_DIAG_NAME) {
       socket.name.assign(value, strnlen(value, length));  // an abstract name starts with a NUL
+    } else if (attribute.nla_type == UNIX_DIAG_RQLEN && length >= sizeof socket.unread) {
+      std::memcpy(&socket.unread, value, sizeof socket.unread);
     }
     at += NLA_ALIGN(attribute.nla_len);
   }
@@ -185,7 +187,7 @@ class LiveProc : public ProcSource {
     question.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
     question.request.sdiag_family = AF_UNIX;
     question.request.udiag_states = ~0U;
-    question.request.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS;
+    question.request.udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_PEER | UDIAG_SHOW_ICONS | UDIAG_SHOW_RQLEN;
     sockaddr_nl to{};
     to.nl_family = AF_NETLINK;
     const auto* address = reinterpret_cast<const sockaddr*>(&to);

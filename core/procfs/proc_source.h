@@ -23,8 +23,9 @@ struct UnixSocket {
   std::uint64_t inode = 0;  ///< as in "socket:[INODE]"
   std::uint64_t peer = 0;   ///< of the connected socket; until the connection is accepted, of the listener; 0: none
   bool listening = false;
-  std::string name;       ///< the path it is bound to; empty: none, or an abstract one
-  bool datagram = false;  ///< else a stream, or packets in sequence
+  std::string name;          ///< the path it is bound to; empty: none, or an abstract one
+  bool datagram = false;     ///< else a stream, or packets in sequence
+  std::uint32_t unread = 0;  ///< bytes that it has received and the program has not read; of a listener: connections
   bool operator==(const UnixSocket&) const = default;
 };
 

@@ -1,4 +1,6 @@
 // The part of process_facts.h for what processes hold: mappings, descriptors, locks of files.
+#include <sys/epoll.h>
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -68,6 +70,10 @@ void take_watched(TextScan scan, Descriptor* descriptor) {
   if (!scan.number(&number)) return;
   descriptor->watched.push_back(number);
   descriptor->watched_inodes.push_back(0);
+  std::uint32_t events = 0;
+  if (scan.word() == "events:" && scan.number(&events, 16) && (events & EPOLLET) != 0) {
+    descriptor->edge_triggered.push_back(number);
+  }
   while (!scan.at_end()) {
     TextScan word(scan.word());
     if (word.literal("ino:") && word.number(&descriptor->watched_inodes.back(), 16)) return;

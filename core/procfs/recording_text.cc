@@ -107,6 +107,7 @@ struct AnswerText {
     std::string text = "\n";
     for (const UnixSocket& socket : sockets) {
       text += '|' + std::to_string(socket.inode) + ' ' + std::to_string(socket.peer);
+      if (socket.unread != 0) text += " +" + std::to_string(socket.unread);
       text += socket.listening ? " listening" : socket.datagram ? " datagram" : " open";
       text += (socket.name.empty() ? "" : ' ' + escape_word(socket.name)) + '\n';
     }
@@ -163,6 +164,8 @@ std::optional<ProcAnswer> sockets_answer(const Entry& entry) {
     TextScan scan(line);
     UnixSocket socket;
     if (!scan.number(&socket.inode) || !scan.number(&socket.peer)) return std::nullopt;
+    scan.skip_blanks();
+    if (scan.literal("+") && !scan.number(&socket.unread)) return std::nullopt;
     const std::string_view state = scan.word();
     socket.listening = state == "listening";
     socket.datagram = state == "datagram";

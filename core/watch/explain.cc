@@ -7,6 +7,7 @@
 #include "watch/causes/causes.h"
 #include "watch/causes/joins.h"
 #include "watch/judge/time_limit.h"
+#include "watch/sample/syscall_table.h"
 #include "watch/stacks/native_stack.h"
 #include "watch/stacks/python_stack.h"
 
@@ -144,9 +145,9 @@ class Explainer {
     if (described.state.compare(0, 7, "blocked") == 0) describe_wait(thread, &described.wait);
     const auto python = evidence_.python.find(sample.tid);
     if (python != evidence_.python.end()) described.python = python->second;
-    if (thread.wait.kind == WaitKind::kRunning || thread.wait.kind == WaitKind::kEnded || sample.hidden) {
-      return described;
-    }
+    const bool is_asleep = !sample.call.running && mprun::call_of(sample.call.number) == Call::kSleep;
+    const bool runs = thread.wait.kind == WaitKind::kRunning && !is_asleep;  // one that sleeps has a stack meanwhile
+    if (runs || thread.wait.kind == WaitKind::kEnded || sample.hidden) return described;
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
     // Only a thread that is blocked for ever is stopped for this; it goes on waiting.
     if (native.approximate && scope_ == Scope::kStuck && !is_stall() && !thread.live) {

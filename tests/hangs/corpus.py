@@ -106,6 +106,7 @@ OPENMP = ("openmp-after-fork",)
 NEVER_NOTIFIED = ("never-notified",)
 POLLS = ("polls-in-vain",)
 PIPE_CYCLE = ("pipe-cycle",)
+EDGE_MISSED = ("edge-missed",)
 FIFO = ("fifo-not-opened",)
 NO_WAKER = ("no-waker",)
 OWNER_ENDED = ("mutex-owner-ended",)
@@ -302,7 +303,12 @@ _VARIANTS = [
     Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
     Case("flag_of_dead_child.py", STALLED, POLLS, rest="polling"),
     Case("tensor_not_shared.py", STALLED, POLLS, PROCESS_JOIN, rest="moving"),
-    Case("sqlite_own_transaction.py", STALLED, POLLS, rest="polling"),
+    Case("sqlite_own_transaction.py", STALLED, LOCK_CYCLE, rest="polling"),
+    Case("epoll_edge_missed.c", DEADLOCK, EDGE_MISSED, compiler="gcc"),
+    Case("epoll_edge_missed_tcp.py", STALLED, EDGE_MISSED),
+    Case("http_request_to_self.py", DEADLOCK, ("server-asks-itself",), ("urlopen",)),
+    Case("listener_accept_child_dead.py", STALLED, DIED),
+    Case("ruby_pipe_not_closed.rb", STALLED, ("pipe-never-closed",)),
     Case("mpi_receives_first.c", STALLED, ("message-never-sent",), compiler="mpicc", rest="spinning"),
     Case("torchrun_first_node_missing.py", STALLED, ("rank-missing",), rest="polling"),
     Case("new_group_left_out.py", STALLED, ("collective-mismatch",), SPAWN, rest="moving"),

@@ -206,6 +206,20 @@ TEST(LiveProc, KnowsThePeersOfUnixSockets) {
   EXPECT_EQ(peer_of(waiting), listening->inode) << "it is not accepted yet";
 }
 
+TEST(LiveProc, KnowsHowMuchIsUnread) {
+  const auto proc = live_proc();
+  const auto pair = make_socket_pair();
+  ASSERT_TRUE(pair);
+  const auto unread = [&](const Fd& one) {
+    const auto sockets = proc->unix_sockets();
+    return find_socket(*sockets, inode_of(proc.get(), one.get()))->unread;
+  };
+  EXPECT_EQ(unread(pair->ours), 0U);
+  ASSERT_EQ(write(pair->theirs.get(), "hello", 5), 5);
+  EXPECT_EQ(unread(pair->ours), 5U);
+  EXPECT_EQ(unread(pair->theirs), 0U);
+}
+
 TEST(LiveProc, TellsDatagramSocketsFromStreams) {
   const auto proc = live_proc();
   for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {

@@ -83,10 +83,12 @@ TEST(DescriptorInfo, HoldsTheSetOfAnEpoll) {
       "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t1039\n"
       "tfd:        4 events:       19 data:     7fd800000004  pos:0 ino:1ede3c sdev:f\n"
       "tfd:        5 events:       1c data:     7fd800000005\n"
+      "tfd:        6 events: 80000019 data:     7fd800000006  pos:0 ino:1ede3d sdev:f\n"
       "tfd: x events: 1\ntfd:",
       &descriptor);
-  EXPECT_THAT(descriptor.watched, ElementsAre(4, 5));
-  EXPECT_THAT(descriptor.watched_inodes, ElementsAre(0x1ede3c, 0));
+  EXPECT_THAT(descriptor.watched, ElementsAre(4, 5, 6));
+  EXPECT_THAT(descriptor.watched_inodes, ElementsAre(0x1ede3c, 0, 0x1ede3d));
+  EXPECT_THAT(descriptor.edge_triggered, ElementsAre(6));
   Descriptor file = parse_descriptor(3, "/tmp/x");
   parse_descriptor_info("tfd: 4 events: 19\n", &file);
   EXPECT_THAT(file.watched, IsEmpty());

@@ -77,7 +77,8 @@ TEST(Recording, IsTextForPeople) {
   asked.texts = {"cat\0a b\0", "pipe:[123]", std::nullopt, "\1\2\3\4"};
   asked.texts[0] = std::string("cat\0a b\0", 8);
   asked.names = {{"0", "a b"}};
-  asked.sockets = {{{5, 6, false, ""}, {7, 0, true, "/tmp/a b"}, {8, 9, false, "", true}}};
+  asked.sockets = {
+      {{5, 6, false, ""}, {7, 0, true, "/tmp/a b"}, {8, 9, false, "", true}, {9, 8, false, "", false, 12}}};
   ProcRecorder recorder(&asked);
   std::array<char, 4> bytes{};
   (void)recorder.read("12/cmdline");
@@ -98,7 +99,7 @@ TEST(Recording, IsTextForPeople) {
             "none read 12/environ\n"
             "memory 12 7ffc0010 4\n|01020304\n"
             "list 12/a\\x3a\\x20b: 0 a\\x20b\n"
-            "sockets\n|5 6 open\n|7 0 listening /tmp/a\\x20b\n|8 9 datagram\n"
+            "sockets\n|5 6 open\n|7 0 listening /tmp/a\\x20b\n|8 9 datagram\n|9 8 +12 open\n"
             "timeout 12 0: yes\n"
             "none timeout 12 -1\n"
             "same-memory 12 13: no\n"

@@ -373,6 +373,20 @@ TEST(Causes, WorkerDiedWithALock) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the lock of one process";
 }
 
+TEST(Causes, WorkerDiedBeforeItConnected) {
+  CauseEvidence evidence;
+  evidence.boundary.assumptions.no_outside_peers = true;
+  evidence.proc.sockets = {{70, 0, true, "/tmp/pymp-x/listener-y"}};
+  evidence.proc.private_folders = {"/tmp/pymp-x"};
+  evidence.proc.process(kParent).socket(3, 70).thread(kParent).call(SYS_accept4, {3});
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no process has died";
+  evidence.forked(kChild, kParent, 1);
+  evidence.ended(kChild, kParent, SIGKILL);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "worker-died");
+  EXPECT_TRUE(cause.looks_idle) << "a server that has lost a child looks the same";
+}
+
 TEST(Causes, WorkerDiedWithASystemVSemaphore) {
   CauseEvidence evidence;
   evidence.boundary.assumptions.no_outside_peers = true;

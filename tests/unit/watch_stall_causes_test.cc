@@ -39,6 +39,27 @@ TEST(StallCauses, NameWhatElseCannotBeSeen) {
   EXPECT_EQ(evidence.of_stall().explanation, "nothing can be proved: the processes of others are hidden");
 }
 
+TEST(StallCauses, NameADatabaseThatTheProcessHasLocked) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).open(3, "/tmp/a.db", O_RDWR, "ino:\t46\n").thread(kParent).sleeps();
+  evidence.native[kParent] = {"clock_nanosleep (libc.so.6)", "sqlite3_step (libsqlite3.so.0.8.6)"};
+  const std::string lock = "1: POSIX  ADVISORY  WRITE " + std::to_string(kParent) + " fe:00:46 ";
+  evidence.proc.locks = lock + "1073741825 1073741825\n";
+  const HangCause cause = evidence.of_stall();
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_NE(cause.explanation.find("the database /tmp/a.db, which its own process has"), std::string::npos)
+      << cause.explanation;
+  evidence.proc.locks = lock + "120 120\n";
+  EXPECT_EQ(evidence.of_stall().id, "lock-cycle") << "of the write-ahead log";
+  evidence.proc.locks = lock + "1073741826 1073742335\n";
+  EXPECT_EQ(evidence.of_stall().id, "unknown") << "it only reads";
+  evidence.proc.locks = "1: POSIX  ADVISORY  WRITE 77 fe:00:46 1073741825 1073741825\n";
+  EXPECT_EQ(evidence.of_stall().id, "unknown") << "another process has it";
+  evidence.proc.locks = lock + "1073741825 1073741825\n";
+  evidence.native.clear();
+  EXPECT_EQ(evidence.of_stall().id, "unknown") << "it sleeps elsewhere";
+}
+
 TEST(StallCauses, NameALoopThatLooksInVain) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).sleeps();

@@ -105,6 +105,66 @@ TEST(WaitCauses, PipeCycle) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker");
 }
 
+// A process in epoll and its peer wait for each other; some bytes are unread.
+TEST(WaitCauses, EdgeMissed) {
+  for (const char* const events : {"80000019", "19"}) {
+    for (const std::uint32_t unread : {4096U, 0U}) {
+      CauseEvidence evidence;
+      evidence.proc.sockets = {{70, 71, false, "", false, unread}, {71, 70, false, ""}};
+      TreeProcess& parent = evidence.proc.process(kParent).socket(3, 70);
+      parent.open(9, "anon_inode:[eventpoll]", O_RDWR,
+                  "tfd: 3 events: " + std::string(events) + " data: 3 pos:0 ino:46 sdev:f\n");
+      parent.thread(kParent).call(SYS_epoll_wait, {9, 0x1000, 8, ~0ULL});
+      evidence.proc.process(kChild, kParent).socket(3, 71).thread(kChild).call(SYS_recvfrom, {3});
+      const HangCause cause = evidence.of_hang();
+      const bool is_missed = unread != 0 && std::string_view(events) != "19";
+      EXPECT_EQ(cause.id, is_missed ? "edge-missed" : "pipe-cycle") << events << ' ' << unread;
+      if (is_missed) {
+        EXPECT_THAT(cause.explanation, HasSubstr("descriptor 3, and 4096 bytes are there"));
+      }
+    }
+  }
+}
+
+// Which process had the lock is not known, and may have ended.
+TEST(WaitCauses, NoWakerOfAManagersLockIsNotIdle) {
+  CauseEvidence evidence;
+  evidence.boundary.assumptions.no_outside_peers = true;
+  evidence.proc.private_folders = {"/tmp/pymp-x"};
+  evidence.proc.sockets = {{70, 71, false, ""}, {71, 70, false, ""}, {72, 0, true, "/tmp/pymp-x/listener-y"}};
+  evidence.proc.process(kParent).socket(3, 70).thread(kParent).call(SYS_recvfrom, {3});
+  TreeProcess& server = evidence.proc.process(kChild, kParent).socket(3, 71).socket(4, 72);
+  server.thread(kChild).waits_on(kAddress);
+  server.thread(kThird).call(SYS_accept, {4});
+  HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "no-waker");
+  EXPECT_TRUE(cause.looks_idle);
+  evidence.python[kParent] = {{kLibrary + "multiprocessing/managers.py", 1052, "AcquirerProxy.acquire"}};
+  cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "no-waker");
+  EXPECT_FALSE(cause.looks_idle);
+}
+
+TEST(WaitCauses, ServerAsksItself) {
+  CauseEvidence evidence;
+  evidence.proc.sockets = {{70, 72, false, ""}, {72, 0, true, "/tmp/server"}};
+  evidence.proc.process(kParent).socket(3, 70).socket(4, 72).thread(kParent).call(SYS_recvfrom, {3});
+  EXPECT_EQ(evidence.of_hang().id, "server-asks-itself");
+  evidence.proc.process(kChild, kParent).socket(3, 70).socket(4, 72).thread(kChild).call(SYS_recvfrom, {3});
+  evidence.proc.processes[kParent] = {};
+  evidence.proc.process(kParent).socket(4, 72).thread(kParent).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it has inherited the listener";
+}
+
+TEST(WaitCauses, PipeNeverClosedInRuby) {
+  CauseEvidence evidence;
+  TreeProcess& reader = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
+  polls_descriptor(&reader, 3, POLLIN);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a thread may poll a pipe to be woken by others";
+  evidence.native[kParent] = {"poll (libc.so.6)", "rb_thread_io_blocking_region (libruby-3.1.so.3)"};
+  EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed");
+}
+
 // Ruby waits so for its own threads.
 TEST(WaitCauses, PipeCycleNamesThePipeRatherThanACounter) {
   CauseEvidence evidence;

@@ -9,6 +9,9 @@ constexpr char kUnlockAlways[] =
     "unlock the mutex on every way out of the thread that locks it, or make it a robust one";
 constexpr char kNotifyAlways[] = "make sure that set, notify or put is called on every path, also after an error";
 constexpr char kForkFirst[] = "fork before other threads start, or start the process by spawn or exec";
+constexpr char kCloseOwnEnd[] = "close the writing end in the process that reads";
+constexpr char kReadAll[] =
+    "with EPOLLET, make the descriptor non-blocking, and read after each event until EAGAIN; or leave EPOLLET out";
 constexpr char kUnpickle[] =
     "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise";
 
@@ -34,6 +37,8 @@ constexpr CauseRule kStuckRules[] = {
      "find out why it died; a manager keeps a lock that its holder has not released"},
     {kWorkerDied, semaphore_user_died,
      "find out why it died; with SEM_UNDO the kernel takes back what a dead process has done"},
+    {kWorkerDied, connecting_child_died,
+     "find out why it died; accept with a limit of time, or wait for the end of the child at the same time"},
     {kWorkerDied, lock_owner_died, "find out why it died; do not kill a process that may hold a lock or use a queue"},
     {kThreadLostAtFork, thread_lost_at_fork,
      "make executors, event loops and threads in the child, or start it by \"spawn\": "
@@ -62,7 +67,8 @@ constexpr CauseRule kStuckRules[] = {
     {kQueueNotDrained, output_not_read, "read all of the output before you wait for the process that writes it"},
     {kChildSignalMissed, child_signal_missed,
      "block SIGCHLD before you look whether a child has ended, and wait with sigsuspend, or use waitpid"},
-    {kPipeNeverClosed, pipe_never_closed, "close the writing end in the process that reads"},
+    {kPipeNeverClosed, pipe_never_closed, kCloseOwnEnd},
+    {kPipeNeverClosed, ruby_pipe_never_closed, kCloseOwnEnd},
     {kBarrierShort, barrier_short, "give the barrier as many parties as will wait at it, or wait(timeout=...)"},
     {kLockCycle, python_lock_taken_twice,
      "do not lock it twice (a threading.RLock may be), and free it in any case: `with lock:`"},
@@ -80,6 +86,10 @@ constexpr CauseRule kStuckRules[] = {
      "give what runs in the background its own output, as in `command >/dev/null 2>&1 &`, or end it"},
     {kInputNeverClosed, input_never_closed,
      "write what the child is to read and close the pipe, before you wait for the child"},
+    {kServerAsksItself, server_asks_itself,
+     "let the server handle requests in several threads (http.server.ThreadingHTTPServer), or call its function "
+     "instead "
+     "of asking it"},
     {kLockCycle, shared_lock_cycle,
      "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
      "hold a lock that it needs"},
@@ -95,6 +105,7 @@ constexpr CauseRule kStuckRules[] = {
     {kNeverNotified, pool_task_waits, "look at what the task waits for in that line, or give its wait a limit of time"},
     {kNeverNotified, never_notified, kNotifyAlways},
     {kQueueNotDrained, queue_full, "take items out while others are put, or give the queue no maxsize"},
+    {kEdgeMissed, edge_missed, kReadAll},
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
     {kNeverNotified, native_never_notified, kNotifyAlways},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
@@ -117,7 +128,10 @@ constexpr CauseRule kStallRules[] = {
      "num_worker_threads more threads than calls that wait"},
     {kCollectiveMismatch, rpc_shutdown_left_out,
      "call rpc.shutdown() in all workers: it waits for all, or use rpc.shutdown(graceful=False)"},
+    {kEdgeMissed, edge_missed_for_long, kReadAll},
     {kExternalWait, external_wait, "look at what it talks to"},
+    {kLockCycle, own_database_lock,
+     "commit or roll back in the first connection before another one writes, or use one connection for both"},
     {kPollsInVain, polls_in_vain,
      "look at what would end the loop: who was to bring it about may have ended, or changes memory that it does not "
      "share; give the loop a limit of time, or wait by join(), an Event or a Queue"},

@@ -22,6 +22,7 @@ struct CauseId {
 
 namespace causes {
 inline constexpr CauseId kBarrierShort{"barrier-short", CauseKind::kProof};
+inline constexpr CauseId kEdgeMissed{"edge-missed", CauseKind::kProof};
 inline constexpr CauseId kExitHandlerWaits{"exit-handler-waits", CauseKind::kProof};
 inline constexpr CauseId kFifoNotOpened{"fifo-not-opened", CauseKind::kProof};
 inline constexpr CauseId kGilHeld{"gil-held", CauseKind::kProof};
@@ -38,6 +39,7 @@ inline constexpr CauseId kPipeKeptByGrandchild{"pipe-kept-by-grandchild", CauseK
 inline constexpr CauseId kPipeNeverClosed{"pipe-never-closed", CauseKind::kProof};
 inline constexpr CauseId kPoolHelperLost{"pool-helper-lost", CauseKind::kProof};
 inline constexpr CauseId kQueueNotDrained{"queue-not-drained", CauseKind::kProof};
+inline constexpr CauseId kServerAsksItself{"server-asks-itself", CauseKind::kProof};
 inline constexpr CauseId kTaskWaitsInOwnPool{"task-waits-in-own-pool", CauseKind::kProof};
 inline constexpr CauseId kThreadLostAtFork{"thread-lost-at-fork", CauseKind::kProof};
 inline constexpr CauseId kWorkerDied{"worker-died", CauseKind::kProof};
@@ -70,18 +72,18 @@ Rule openmp_after_fork, mutex_held_at_fork, thread_lost_at_fork, lock_held_at_fo
     lock_left_behind_at_fork;
 // lock_causes.cc
 Rule mutex_locked_twice, mutex_cycle, join_with_mutex, own_file_lock, file_lock_cycle, gil_held,
-    python_lock_taken_twice, python_lock_cycle, import_cycle, mutex_owner_ended;
+    python_lock_taken_twice, python_lock_cycle, import_cycle, mutex_owner_ended, own_database_lock;
 // orphan_causes.cc: for threads that are stuck in a process that runs (Judgement::orphaned)
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc
 Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pipe_cycle, input_never_closed,
-    pipe_kept_by_grandchild, queue_full;
+    pipe_kept_by_grandchild, queue_full, edge_missed, edge_missed_for_long, ruby_pipe_never_closed, server_asks_itself;
 // collective_causes.cc
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent, rpc_shutdown_left_out, rpc_in_rpc;
 // wait_causes.cc
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
-    pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short, exit_handler_waits, shared_lock_cycle,
-    pool_task_waits, loop_not_woken, never_notified, no_waker;
+    connecting_child_died, pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short,
+    exit_handler_waits, shared_lock_cycle, pool_task_waits, loop_not_woken, never_notified, no_waker;
 // native_causes.cc
 Rule native_lock_cycle, native_never_notified;
 // java_causes.cc

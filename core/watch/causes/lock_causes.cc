@@ -3,6 +3,7 @@
 
 #include "watch/causes/cause_rules.h"
 #include "watch/causes/joins.h"
+#include "watch/sample/syscall_table.h"
 #include "watch/stacks/python_code.h"
 
 namespace mprun {
@@ -57,6 +58,21 @@ const JudgedThread* find_among(const Evidence& evidence, const std::vector<pid_t
   return find_stuck(evidence, [&](const JudgedThread& thread) {
     return thread.wait.kind == kind && std::find(threads.begin(), threads.end(), thread.sample->tid) != threads.end();
   });
+}
+
+// The bytes that SQLite locks to write: the reserved byte of a database (os.h), or that of its write-ahead log (wal.c).
+bool is_write_lock_of_database(const FileLock& lock) {
+  constexpr std::uint64_t kReserved = 0x40000001, kOfLog = 120;
+  return lock.kind == FileLock::Kind::kPosix && lock.exclusive && !lock.waiting &&
+         (lock.begin == kReserved || lock.begin == kOfLog);
+}
+
+// The path of a file that a process has open; empty: it has none of this inode.
+std::string path_of(const TreeSnapshot::Process& process, std::uint64_t inode) {
+  const auto& open = process.descriptors;
+  const auto file = std::find_if(open.begin(), open.end(),
+                                 [inode](const Descriptor& descriptor) { return descriptor.info_inode == inode; });
+  return file == open.end() ? "" : file->target;
 }
 
 }  // namespace
@@ -135,6 +151,23 @@ std::optional<Explanation> file_lock_cycle(const Evidence& evidence) {
   const auto cycle = find_cycle(holder);
   if (cycle.empty()) return std::nullopt;
   return Explanation{"processes wait for each other's file locks: " + cycle_text(cycle)};
+}
+
+// SQLite does not wait for a lock: it sleeps and looks again (its busy handler).
+std::optional<Explanation> own_database_lock(const Evidence& evidence) {
+  const JudgedThread* sleeps = find_thread(evidence, [&](const JudgedThread& thread) {
+    return call_of(thread.sample->call.number) == Call::kSleep && evidence.is_in_native(thread.sample->tid, "sqlite3");
+  });
+  if (sleeps == nullptr) return std::nullopt;
+  const auto& locks = evidence.snapshot->file_locks();
+  const auto held = std::find_if(locks.begin(), locks.end(), [&](const FileLock& lock) {
+    return lock.holder == sleeps->sample->pid && is_write_lock_of_database(lock);
+  });
+  if (held == locks.end()) return std::nullopt;
+  const std::string path = path_of(*evidence.snapshot->process(sleeps->sample->pid), held->inode);
+  if (path.empty()) return std::nullopt;
+  return Explanation{thread_text(*sleeps) + " waits for the lock of the database " + path +
+                     ", which its own process has: another connection has written and not committed"};
 }
 
 // All threads of a Python wait for one that is blocked in C and did not release the GIL.

@@ -4,6 +4,7 @@
 #include "watch/causes/cause_rules.h"
 #include "watch/causes/joins.h"
 #include "watch/judge/library_waits.h"
+#include "watch/sample/syscall_table.h"
 #include "watch/stacks/python_code.h"
 
 namespace mprun {
@@ -162,6 +163,20 @@ std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
   if (dead == nullptr || locked == nullptr) return std::nullopt;
   return Explanation{thread_text(*locked) +
                      " waits for a lock in shared memory that no living process will release: " + end_text(*dead)};
+}
+
+// A server whose client was to be one of its children. Others that it would serve may come from outside.
+std::optional<Explanation> connecting_child_died(const Evidence& evidence) {
+  const RecordedDeath* dead = find_dead_worker(evidence);
+  if (dead == nullptr) return std::nullopt;
+  const JudgedThread* accepts = find_stuck(evidence, [dead](const JudgedThread& thread) {
+    return thread.sample->pid == dead->parent && call_of(thread.sample->call.number) == Call::kAccept;
+  });
+  if (accepts == nullptr) return std::nullopt;
+  return Explanation{
+      thread_text(*accepts) + " waits for a connection, which no process of the tree will make: " + end_text(*dead),
+      {},
+      true};
 }
 
 // No thread is left that could take the results of a pool.
