@@ -149,8 +149,15 @@ void add_unknown_keys(const Json& root, const Path& path, const Json& schema, st
   }
 }
 
-Path path_of(const valijson::ValidationResults::Error& error) {
+// A template, so that only what this version of valijson has is compiled.
+template <typename Error>
+Path path_of(const Error& error) {
   Path path;
+  if constexpr (requires { error.jsonPointer; }) {  // since 1.1, where `context` has keys in quotes
+    Json::json_pointer pointer(error.jsonPointer);
+    for (; !pointer.empty(); pointer.pop_back()) path.insert(path.begin(), pointer.back());
+    return path;
+  }
   for (std::size_t i = 1; i < error.context.size(); ++i) {  // the first one is "<root>"
     const std::string& step = error.context[i];             // "[key]" or "[0]"
     path.push_back(step.substr(1, step.size() - 2));
