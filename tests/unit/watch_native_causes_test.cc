@@ -75,6 +75,8 @@ TEST_F(NativeCauses, AFunctionThatIsCalledOnce) {
   constexpr std::uint64_t kInProgress = 5;  // of the second generation of forks
   waits_in(kParent, {"libc.so.6+0x8dff1", "get(int) (a)"}, kInProgress);
   EXPECT_EQ(evidence_.of_hang().id, "lock-cycle");
+  waits_in(kParent, {"libc.so.6+0x97879", "pthread_once (libc.so.6)", "get(int) (a)"}, kInProgress);  // glibc 2.41
+  EXPECT_EQ(evidence_.of_hang().id, "lock-cycle");
   waits_in(kParent, {"libc.so.6+0x8dff1", "get(int) (a)"}, 2);
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "another lock of libc";
   waits_in(kParent, {"libc.so.6+0x8dff1", "pthread_barrier_wait (libc.so.6)"}, kInProgress);
@@ -89,6 +91,8 @@ TEST_F(NativeCauses, ACondition) {
   EXPECT_NE(cause.explanation.find("thread 5000020 of process 5000010 waits to be notified (a condition variable)"),
             std::string::npos)
       << cause.explanation;
+  waits_in(kChild, {"libc.so.6+0x9a72e", "libc.so.6+0x8f388", "libc.so.6+0x8f9ac", "pthread_cond_wait (libc.so.6)"});
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified") << "glibc 2.41";
   waits_in(kParent, {"syscall (libc.so.6)", "main (a)"});
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "main does not wait for that thread, which may be idle";
 }

@@ -53,11 +53,18 @@ bool Evidence::is_in(pid_t tid, std::string_view file, std::string_view function
   });
 }
 
-bool Evidence::is_in_native(pid_t tid, std::string_view text, std::size_t innermost) const {
+std::span<const std::string> Evidence::named_native(pid_t tid) const {
   const auto it = native.find(tid);
-  if (it == native.end()) return false;
-  const auto end = it->second.begin() + static_cast<std::ptrdiff_t>(std::min(innermost, it->second.size()));
-  return std::any_of(it->second.begin(), end,
+  if (it == native.end()) return {};
+  const auto first = std::find_if_not(it->second.begin(), it->second.end(),
+                                      [](const std::string& frame) { return frame.starts_with("libc.so.6+"); });
+  return {first, it->second.end()};
+}
+
+bool Evidence::is_in_native(pid_t tid, std::string_view text, std::size_t innermost) const {
+  const auto frames = named_native(tid);
+  const auto inner = frames.first(std::min(innermost, frames.size()));
+  return std::any_of(inner.begin(), inner.end(),
                      [text](const std::string& frame) { return frame.find(text) != std::string::npos; });
 }
 

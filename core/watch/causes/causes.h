@@ -24,7 +24,10 @@ struct Evidence {
   [[nodiscard]] std::string code_file(const JudgedThread& thread) const;
   /// True if a frame of that function ("": any) is on the thread's stack; `file`: the end of its path.
   [[nodiscard]] bool is_in(pid_t tid, std::string_view file, std::string_view function) const;
-  /// True if one of the `innermost` native frames of a thread has that text in it.
+  /// The native frames of a thread from the first that has a name or is not libc's: how many functions without a public
+  /// name a libc waits in differs between its versions.
+  [[nodiscard]] std::span<const std::string> named_native(pid_t tid) const;
+  /// True if one of the `innermost` of these frames has that text in it.
   [[nodiscard]] bool is_in_native(pid_t tid, std::string_view text, std::size_t innermost = kMostNativeFrames) const;
 };
 

@@ -54,16 +54,16 @@ const NativeWait* find_wait(std::span<const NativeWait> known, const Evidence& e
   return found == known.end() ? nullptr : &*found;
 }
 
-// glibc waits for it in a function without a public name, which the program calls directly; a pthread_once_t that is
-// being run has the value 1 in its lowest bits.
+// glibc waits for it in a function without a public name, which the program calls directly, or pthread_once()
+// since 2.41; a pthread_once_t that is being run has the value 1 in its lowest bits.
 bool waits_for_once(const Evidence& evidence, const JudgedThread& thread) {
   constexpr std::uint64_t kStates = 3, kInProgress = 1;
-  constexpr std::string_view kLibc = "libc.so.6";
   const auto native = evidence.native.find(thread.sample->tid);
+  const auto named = evidence.named_native(thread.sample->tid);
   const auto& arguments = thread.sample->call.arguments;
-  return native != evidence.native.end() && native->second.size() >= 2 && native->second[0].starts_with(kLibc) &&
-         native->second[1].find(kLibc) == std::string::npos && (arguments[2] & kStates) == kInProgress &&
-         (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
+  return !named.empty() && named.size() < native->second.size() &&
+         (named[0].starts_with("pthread_once (") || named[0].find("libc.so.6") == std::string::npos) &&
+         (arguments[2] & kStates) == kInProgress && (arguments[1] & FUTEX_CMD_MASK) == FUTEX_WAIT;
 }
 
 const NativeWait* lock_of(const Evidence& evidence, const JudgedThread& thread) {
