@@ -85,6 +85,8 @@ def test_pip_removes_all_of_it(venv: Path) -> None:
 
 
 def test_the_source_archive_has_what_git_tracks(dist: Path, tmp_path: Path) -> None:
+    if not (harness.ROOT / ".git").exists():
+        pytest.skip("a copy of the working tree without its history")
     with tarfile.open(next(dist.glob("mprun-*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     listing = call("git", "-c", "safe.directory=*", "ls-files", "-z", cwd=harness.ROOT).split("\0")
