@@ -21,9 +21,7 @@ def outer(first: str, second: str) -> int:
 
 def run(rank: int, port: int) -> None:
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    options = rpc.TensorPipeRpcBackendOptions(
-        num_worker_threads=1, rpc_timeout=0, init_method=f"tcp://127.0.0.1:{port}"
-    )
+    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, init_method=f"tcp://127.0.0.1:{port}")
     rpc.init_rpc(f"worker{rank}", rank=rank, world_size=2, rpc_backend_options=options)
     if rank == 0:
         print(rpc.rpc_sync("worker1", outer, args=("worker0", "worker1"), timeout=0))
