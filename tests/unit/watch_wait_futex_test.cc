@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_proc.h"
+#include "watch/sample/architecture.h"
 
 namespace mprun {
 namespace {
@@ -119,6 +120,21 @@ TEST(Futex, OfPthreadJoinIsEndedByThatThread) {
   EXPECT_TRUE(all.is_deadlock);
   proc.processes[10].threads[20].sleeps();
   EXPECT_THAT(judged(&proc).stuck, IsEmpty());
+}
+
+/// That of glibc 2.43: the futex is a state in the struct pthread of the thread.
+TEST(Futex, OfPthreadJoinIsFoundByTheThreadItLiesIn) {
+  constexpr architecture::PthreadLayout kLayout = architecture::kPthread;
+  if (kLayout.join_state == 0) GTEST_SKIP() << "not known for this processor";
+  constexpr std::uint64_t kPthread = kFutexWord, kState = kPthread + kLayout.join_state;
+  FakeProc proc = join();
+  TreeProcess& process = proc.processes[10];
+  process.put(kPthread + kLayout.self, kPthread + kLayout.self_target).put(kPthread + kLayout.tid, std::int32_t{20});
+  process.put(kState, std::uint32_t{2});
+  process.thread(10).call(SYS_futex, {kState, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 2, 0});
+  EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{10, 20}));
+  process.put(kPthread + kLayout.self, kPthread + 8);
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kFutex) << "it is no struct pthread";
 }
 
 TEST(Futex, InUnknownMemoryIsLive) {

@@ -5,6 +5,7 @@
 
 #include "watch/judge/glibc_mutex.h"
 #include "watch/judge/wait.h"
+#include "watch/sample/architecture.h"
 
 namespace mprun {
 namespace {
@@ -70,6 +71,21 @@ void look_for_mutex(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wa
   wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(owner);
 }
 
+// The thread whose end pthread_join() waits for; 0: this is another wait. The kernel clears the word when the thread
+// ends. It holds the number of the thread; since glibc 2.43 it is a state, in the struct pthread of the thread.
+pid_t joined_thread(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  constexpr architecture::PthreadLayout kLayout = architecture::kPthread;
+  const auto& arguments = thread.call.arguments;
+  const std::uint64_t pthread = arguments[0] - kLayout.join_state;
+  auto tid = static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));
+  if (kLayout.join_state != 0 &&
+      snapshot->word<std::uint64_t>(thread.pid, pthread + kLayout.self) == pthread + kLayout.self_target) {
+    tid = snapshot->word<pid_t>(thread.pid, pthread + kLayout.tid).value_or(0);
+  }
+  const auto& threads = snapshot->process(thread.pid)->threads;
+  return std::find(threads.begin(), threads.end(), tid) == threads.end() ? 0 : tid;
+}
+
 // glibc's sem_t on 64-bit machines: the value, which is 0 and waited for to change, and the number of waiters.
 bool is_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
   constexpr std::uint64_t kWaitersOffset = 4;
@@ -105,13 +121,10 @@ Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
     if (mapping->shared) return shared_futex(thread, *mapping, snapshot);
     // A futex in memory that may not be written belongs to the file, not to our copy of it.
     if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");
-    // pthread_join: the kernel clears the word when the thread it names ends.
-    const auto tid = static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));
-    const auto& threads = snapshot->process(thread.pid)->threads;
     const auto word = snapshot->word<std::uint32_t>(thread.pid, address);
     if (!word) return live_wait(WaitKind::kOther, "a futex in memory that cannot be read");
-    if (*word == static_cast<std::uint32_t>(arguments[2]) &&
-        std::find(threads.begin(), threads.end(), tid) != threads.end()) {
+    const pid_t tid = *word == static_cast<std::uint32_t>(arguments[2]) ? joined_thread(thread, snapshot) : 0;
+    if (tid != 0) {
       Wait wait{WaitKind::kThreadEnd, "the end of thread " + std::to_string(tid), {}, {{thread.pid, tid}}};
       wait.address = address;
       return wait;

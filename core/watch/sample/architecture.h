@@ -12,9 +12,10 @@
 
 namespace mprun::architecture {
 
-/// struct pthread of glibc's nptl/descr.h. pthread_t points to it; `self` is the offset of a pointer to `self_target`.
+/// struct pthread of glibc's nptl/descr.h. pthread_t points to it; `self` is the offset of a pointer to `self_target`,
+/// `join_state` that of what pthread_join() waits for since 2.43 (0: not known).
 struct PthreadLayout {
-  std::uint64_t tid, self, self_target;
+  std::uint64_t tid, self, self_target, join_state;
 };
 
 #if defined(__x86_64__)
@@ -32,7 +33,7 @@ inline constexpr std::string_view kSetFutex{"\xb8\xca\0\0\0", 5};               
 inline constexpr std::array kSetPrivateWait = {std::string_view{"\xbe\x80\0\0\0", 5}};  // mov $0x80,%esi
 
 /// tcbhead_t.self is the second of the union at the start (sysdeps/x86_64/nptl/tls.h).
-inline constexpr PthreadLayout kPthread{.tid = 720, .self = 16, .self_target = 0};
+inline constexpr PthreadLayout kPthread{.tid = 720, .self = 16, .self_target = 0, .join_state = 1576};
 
 /// Where the kernel's registers have those of DWARF: rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip.
 inline constexpr std::array kDwarfRegisters = {
@@ -58,7 +59,7 @@ inline constexpr std::array kSetPrivateWait = {std::string_view{"\x01\x10\x80\xd
 
 /// The thread pointer is behind the structure, which has no pointer to itself. robust_head.list points to itself as
 /// long as the thread holds no robust mutex.
-inline constexpr PthreadLayout kPthread{.tid = 208, .self = 224, .self_target = 224};
+inline constexpr PthreadLayout kPthread{.tid = 208, .self = 224, .self_target = 224, .join_state = 0};
 
 /// x0 ... x30 sp pc, which is the order of the kernel as well.
 inline constexpr auto kDwarfRegisters = [] {
