@@ -324,6 +324,20 @@ TEST(Causes, AJobserverWithoutTokens) {
   EXPECT_NE(cause.fix.find("take no more tokens"), std::string::npos) << cause.fix;
 }
 
+TEST(Causes, AJobserverThatIsAFifo) {
+  constexpr std::uint64_t kPolled = 0x7e0000000000;
+  const std::string fifo = "/tmp/tmp.a1B2c3D4e5/GMfifo20";
+  CauseEvidence evidence;
+  evidence.proc.fifos[fifo] = {1, 1, true};
+  evidence.proc.process(kParent).open(4, fifo, O_RDWR).thread(kParent).waits_for_child(kChild);
+  TreeProcess& child = evidence.proc.process(kChild, kParent).open(3, fifo, O_RDONLY);
+  child.environ = "MAKEFLAGS= -j2 --jobserver-auth=fifo:" + fifo;
+  child.put(kPolled, pollfd{3, POLLIN, 0}).thread(kChild).call(SYS_poll, {kPolled, 1, ~std::uint64_t{0}});
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "input-never-closed");
+  EXPECT_NE(cause.explanation.find("a token of make's jobserver"), std::string::npos) << cause.explanation;
+}
+
 TEST(Causes, GilHeld) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent);

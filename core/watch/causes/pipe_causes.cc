@@ -34,13 +34,18 @@ bool talks(const Evidence& evidence, const JudgedThread& thread) {
          kind == WaitKind::kPoll;
 }
 
-// Whether one of the pipes that it polls is open in this mode only.
+bool is_pipe(const Evidence& evidence, pid_t pid, const Descriptor& descriptor) {
+  return descriptor.kind == Descriptor::Kind::kPipe ||
+         (descriptor.kind == Descriptor::Kind::kFile && evidence.snapshot->proc()->named_pipe(pid, descriptor.target));
+}
+
+// Whether one of the pipes and FIFOs that it polls is open in this mode only.
 bool polls_pipe(const Evidence& evidence, const JudgedThread& thread, std::uint64_t mode) {
+  const pid_t pid = thread.sample->pid;
   const auto& polled = thread.wait.polled;
   return std::any_of(polled.begin(), polled.end(), [&](std::int64_t number) {
-    const Descriptor* descriptor = evidence.snapshot->descriptor(thread.sample->pid, number);
-    return descriptor != nullptr && descriptor->kind == Descriptor::Kind::kPipe &&
-           (descriptor->flags & O_ACCMODE) == mode;
+    const Descriptor* descriptor = evidence.snapshot->descriptor(pid, number);
+    return descriptor != nullptr && (descriptor->flags & O_ACCMODE) == mode && is_pipe(evidence, pid, *descriptor);
   });
 }
 
@@ -69,14 +74,16 @@ bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pi
                      [own](const Descriptor& descriptor) { return descriptor.target == own->target; });
 }
 
-// Whether it reads from the pipe that make names in MAKEFLAGS: --jobserver-auth=R,W.
+// Whether it reads from what make names in MAKEFLAGS: --jobserver-auth=R,W, or since 4.4 --jobserver-auth=fifo:PATH.
 bool waits_for_token(const Evidence& evidence, const JudgedThread& thread) {
   const auto environment = evidence.snapshot->proc()->read(std::to_string(thread.sample->pid) + "/environ");
   const auto number = thread.wait.polled.size() == 1 ? thread.wait.polled.front()
                                                      : static_cast<std::int32_t>(thread.sample->call.arguments[0]);
+  const Descriptor* descriptor = evidence.snapshot->descriptor(thread.sample->pid, number);
   const std::string text = environment.value_or("");
   return text.find("--jobserver-auth=" + std::to_string(number) + ',') != std::string::npos ||
-         text.find("--jobserver-fds=" + std::to_string(number) + ',') != std::string::npos;
+         text.find("--jobserver-fds=" + std::to_string(number) + ',') != std::string::npos ||
+         (descriptor != nullptr && text.find("--jobserver-auth=fifo:" + descriptor->target) != std::string::npos);
 }
 
 // Whether `thread` waits for the process, perhaps through others that wait for an end or a lock.
