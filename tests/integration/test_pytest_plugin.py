@@ -156,6 +156,18 @@ def test_mutex():
     assert "test_it.py::test_mutex" in run.stderr and "hang proved (deadlock)" in run.stderr
 
 
+def test_the_handler_of_readline_saves_no_test(run_pytest: RunPytest) -> None:
+    tests = """
+import readline, threading
+def test_lock():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+"""
+    run = run_pytest(tests, "--mprun")
+    assert failures(run) == {"test_lock"}, run
+
+
 def test_what_may_go_on_is_left_alone(run_pytest: RunPytest) -> None:
     """A child that hangs, and a test that waits for it with a limit of time."""
     tests = """

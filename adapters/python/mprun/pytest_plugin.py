@@ -13,6 +13,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,7 @@ class WatchedTests:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
+        drop_handler_of_readline()
         self.show(item.nodeid)
         yield
         self.show("")
@@ -153,6 +155,14 @@ class WatchedTests:
                 return
             except KeyboardInterrupt:
                 continue
+
+
+def drop_handler_of_readline() -> None:
+    """Who catches a signal may go on when it comes, so nothing could be proved of a process with readline, which pytest
+    imports since 8.3.4: it catches SIGWINCH. A handler in Python stays."""
+    with suppress(ValueError):  # not the main thread
+        if signal.getsignal(signal.SIGWINCH) is signal.SIG_DFL:
+            signal.signal(signal.SIGWINCH, signal.SIG_DFL)
 
 
 def place(folder: str, name: str, kind: str) -> str:
