@@ -49,7 +49,7 @@ def test_what_is_missing_is_named(machine: str) -> None:
 @pytest.mark.parametrize(
     "printed, code, out",
     [
-        (["firmware", "machine: begin", "hello", "machine: exit code 3"], 3, "hello\n"),
+        (["firmware", "machine: begin", "hello", "machine: exit code 3", "Power down"], 3, "hello\n"),
         (["firmware", "machine: begin", "hello"], 1, "hello\n"),
         (["no init found"], 1, ""),
     ],

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import places
 import working_tree
@@ -58,7 +58,7 @@ mount -t devtmpfs dev /dev
 mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs /dev/shm
-mount -t tmpfs -o mode=1777 tmpfs /tmp
+chmod 1777 /tmp
 hostname emulated
 insmod /unix_diag.ko*
 ip link set lo up
@@ -117,8 +117,8 @@ class Emulated(NamedTuple):
 
     @property
     def tree(self) -> Path:
-        """The copy of the working tree: at the same place in the machine."""
-        return self.shared / "mprun"
+        """What is built: the working tree, or a copy for a cross compiler. It is at the same place in the machine."""
+        return self.shared / "mprun" if self.processor.toolchain else working_tree.ROOT
 
     @property
     def kernel(self) -> Path:
@@ -141,7 +141,7 @@ class Emulated(NamedTuple):
     def make(self) -> None:
         """Fetches the kernel and the packages, unless already done."""
         architecture = self.processor.architecture
-        self.tree.mkdir(parents=True, exist_ok=True)
+        self.shared.mkdir(parents=True, exist_ok=True)
         extract = ["--variant=extract", f"--architectures={architecture}"]
         if not self.kernel.is_dir():
             print(f"Fetching the kernel of {self.kernel_suite}", flush=True)
@@ -161,15 +161,16 @@ class Emulated(NamedTuple):
             unfinished.rename(self.root)
 
     def update(self) -> None:
-        """Gives it the working tree."""
-        working_tree.update_copy(self.tree)
+        """Brings the copy of the working tree up to date."""
+        if self.tree != working_tree.ROOT:
+            working_tree.update_copy(self.tree)
 
     def stages(self, names: list[str]) -> list[str]:
         """The command that runs these stages, or the usual one."""
         return ["tests/machines/stages", *names]
 
     def run(self, command: list[str]) -> int:
-        """Builds mprun. The exit code of that, if it fails, or of a command in the copy of the working tree."""
+        """Builds mprun. The exit code of that, if it fails, or of a command in the working tree there."""
         for step in self._build():
             if (code := subprocess.run(step, cwd=self.tree, check=False).returncode) != 0:
                 return code
@@ -179,10 +180,10 @@ class Emulated(NamedTuple):
             init.chmod(0o755)
             initrd = Path(folder) / "initrd"
             with open(initrd, "wb") as archive:
-                _append_archive(archive, self.root, _files_below(self.root))
-                _append_archive(archive, Path("/"), [*_parents(self.tree), *_files_below(self.tree, Path("/"))])
-                _append_archive(archive, Path(folder), [b"init"])
-                _append_archive(archive, self.kernel, [os.fsencode(module.name) for module in self.kernel.glob("*.ko*")])
+                _append_archive(archive, self.root, [name.relative_to(self.root) for name in _below(self.root)])
+                _append_archive(archive, Path("/"), self._tree_files())
+                _append_archive(archive, init.parent, [Path("init")])
+                _append_archive(archive, self.kernel, [Path(module.name) for module in self.kernel.glob("*.ko*")])
             return self.boot(initrd)
 
     def _build(self) -> tuple[list[str], list[str]]:
@@ -191,6 +192,12 @@ class Emulated(NamedTuple):
             toolchain = self.tree / "tests/machines" / self.processor.toolchain
             configure += [f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", f"-DCMAKE_SYSROOT={self.root}"]
         return configure, ["cmake", "--build", "--preset", "dev"]
+
+    def _tree_files(self) -> list[Path]:
+        """The sources and what was built of them, relative to /, after the folders that they are in."""
+        files = {self.tree / name for name in working_tree.list_files()} | {*_below(self.tree / "build/dev")}
+        folders = {folder for file in files for folder in file.parents}
+        return [name.relative_to("/") for name in sorted(files | folders) if name != Path("/")]
 
     def _init(self, command: list[str]) -> str:
         environment = (f"{name}={value}" for name, value in places.environment().items() if "proxy" not in name.lower())
@@ -218,7 +225,7 @@ class Emulated(NamedTuple):
                     boot = None if line == BEGIN else [*boot, line]
                 elif line.startswith(END):
                     code = int(line.removeprefix(END))
-                else:
+                elif code is None:
                     print(line, flush=True)
             machine.wait()
         finally:
@@ -229,22 +236,17 @@ class Emulated(NamedTuple):
         return 1 if code is None else code
 
 
-def _append_archive(archive, folder: Path, names: Iterable[bytes]) -> None:
+def _append_archive(archive: IO[bytes], folder: Path, names: Iterable[Path]) -> None:
     """Files of a folder, as the kernel unpacks them: it takes several archives, one after the other."""
     command = ["cpio", "--quiet", "--null", "--create", "--format=newc", f"--directory={folder}"]
     archive.flush()
-    subprocess.run(command, input=b"".join(name + b"\0" for name in names), stdout=archive, check=True)
+    subprocess.run(command, input=b"".join(os.fsencode(name) + b"\0" for name in names), stdout=archive, check=True)
 
 
-def _files_below(folder: Path, start: Path | None = None) -> Iterable[bytes]:
-    """Relative to `start`, a folder above; without what only a build or an installation needs."""
+def _below(folder: Path) -> list[Path]:
+    """All files and folders, without what only a build or an installation needs."""
     left_out = ["*.o", "*.a", "*.deb", ".ninja*", "doc"]
     options = [word for name in left_out for word in ("-name", name, "-prune", "-o")]
-    listing = subprocess.run(["find", str(folder), *options, "-print0"], stdout=subprocess.PIPE, check=True).stdout
-    prefix = len(os.fsencode(start or folder).rstrip(b"/")) + 1
-    return [name[prefix:] for name in listing.split(b"\0")[:-1] if name[prefix:]]
-
-
-def _parents(folder: Path) -> list[bytes]:
-    """The folders above it, the outermost first, relative to /."""
-    return [os.fsencode(parent)[1:] for parent in reversed(folder.parents) if parent != Path("/")]
+    command = ["find", str(folder), "-mindepth", "1", *options, "-print0"]
+    listing = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
+    return [Path(os.fsdecode(name)) for name in listing.split(b"\0")[:-1]]
