@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import harness
@@ -21,14 +23,24 @@ INTERPRETERS = {
 COMPILERS = {".c": "cc", ".cc": "g++"}  # of the controls; a case names its own
 # What is not everywhere, by the program that shows that it is there. To run a source, java needs the compiler.
 OPTIONAL = {".rb": "ruby", ".java": "javac", ".rs": "rustc"}
+OPTIONAL_PACKAGES = ("filelock", "gevent", "mpi4py", "numpy", "torch", "zmq")  # emulated machines have few
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 
 
 def why_not_installed(program: str, compiler: str | None = None) -> str:
-    """Why the program of that name cannot be run here; "" if it can."""
+    """Why the program of that name cannot be run here; "" if it can. `compiler`: what it is built with."""
     needed = compiler or OPTIONAL.get("." + program.rpartition(".")[2])
     return f"{needed} is not installed" if needed and shutil.which(needed) is None else ""
+
+
+def why_not_importable(source: Path) -> str:
+    """Why a program cannot be run here if it is in Python; "" if it can."""
+    if source.suffix != ".py":
+        return ""
+    imported = re.findall(r"^ *(?:import|from) (\w+)", source.read_text(encoding="utf-8"), re.MULTILINE)
+    missing = [name for name in OPTIONAL_PACKAGES if name in imported and find_spec(name) is None]
+    return f"{missing[0]} is not installed" if missing else ""
 
 
 def build(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from compiled import CASES, INTERPRETERS, build, copy_libgomp, why_not_installed
+from compiled import CASES, INTERPRETERS, build, copy_libgomp, why_not_importable, why_not_installed
 
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
@@ -59,8 +59,10 @@ class Case:
 
     def why_not_here(self) -> str:
         """Why the case does not hang here; "" if it does."""
+        if missing := why_not_installed(self.program, self.compiler) or why_not_importable(self.source):
+            return missing
         if self.mended is None:
-            return why_not_installed(self.program, self.compiler)
+            return ""
         package, version = self.mended
         here = platform.python_version() if package == "Python" else metadata.version(package)
         return f"mended in {package} {version}; here is {here}" if _numbers(here) >= _numbers(version) else ""

@@ -180,7 +180,7 @@ class Emulated(NamedTuple):
             init.chmod(0o755)
             initrd = Path(folder) / "initrd"
             with open(initrd, "wb") as archive:
-                _append_archive(archive, self.root, [name.relative_to(self.root) for name in _below(self.root)])
+                _append_archive(archive, self.root, [name.relative_to(self.root) for name in _below(self.root, ["doc"])])
                 _append_archive(archive, Path("/"), self._tree_files())
                 _append_archive(archive, init.parent, [Path("init")])
                 _append_archive(archive, self.kernel, [Path(module.name) for module in self.kernel.glob("*.ko*")])
@@ -195,7 +195,7 @@ class Emulated(NamedTuple):
 
     def _tree_files(self) -> list[Path]:
         """The sources and what was built of them, relative to /, after the folders that they are in."""
-        files = {self.tree / name for name in working_tree.list_files()} | {*_below(self.tree / "build/dev")}
+        files = {self.tree / name for name in working_tree.list_files()} | set(_below(self.tree / "build/dev", ["*.o", "*.a", ".ninja*"]))
         folders = {folder for file in files for folder in file.parents}
         return [name.relative_to("/") for name in sorted(files | folders) if name != Path("/")]
 
@@ -243,9 +243,8 @@ def _append_archive(archive: IO[bytes], folder: Path, names: Iterable[Path]) -> 
     subprocess.run(command, input=b"".join(os.fsencode(name) + b"\0" for name in names), stdout=archive, check=True)
 
 
-def _below(folder: Path) -> list[Path]:
-    """All files and folders, without what only a build or an installation needs."""
-    left_out = ["*.o", "*.a", "*.deb", ".ninja*", "doc"]
+def _below(folder: Path, left_out: list[str]) -> list[Path]:
+    """All files and folders, but for names like these."""
     options = [word for name in left_out for word in ("-name", name, "-prune", "-o")]
     command = ["find", str(folder), "-mindepth", "1", *options, "-print0"]
     listing = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
