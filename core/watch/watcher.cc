@@ -192,6 +192,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   if (!of_part_ && !stood_still(*before, *sample_)) {
     phase_ = Phase::kResting;
     pending_.reset();
+    judged_still_ = false;  // has_moved() sees no move that is older than the last sample
     last_moved_ = now;
     patience_ = std::min(patience_ + kPatienceStep, kMostPatience);
     return std::nullopt;

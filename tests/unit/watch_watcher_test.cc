@@ -396,6 +396,27 @@ class Resting {
   std::uint64_t runs_ = 0;
 };
 
+// mprun wakes those that wait for a lock whenever a process ends. The meter of activity sees no move that is older than
+// the last sample.
+TEST(Watcher, JudgesAgainAfterAMoveBetweenTwoJudgements) {
+  const Resting stuck;
+  FakeProc proc;
+  TreeThread& thread = proc.process(stuck.pid()).thread(stuck.pid()).waits_on(0x5000);
+  thread.runs = stuck.runs();
+  int judgements = 0;
+  const auto boundary = [&] {  // called after the sample
+    if (judgements++ == 0) thread.waits_on(0x6000);
+    return TreeBoundary();
+  };
+  Watcher watcher(&proc, {1, false, 0}, boundary, no_deaths);
+  std::optional<Proof> proof;
+  for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond && !proof; now = watcher.next_look()) {
+    proof = watcher.look(now);
+  }
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->judgement.stuck, std::set<pid_t>{stuck.pid()});
+}
+
 /// One waits forever, while another runs all the time and has started a third since the sample, or not.
 std::optional<HangVerdict> verdict_of_part(bool starts_another) {
   constexpr pid_t kRunner = 5'000'020, kNew = 5'000'021;
