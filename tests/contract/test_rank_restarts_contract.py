@@ -335,9 +335,9 @@ def test_programs_start_again(run_job: RunCommand, tmp_path: Path) -> None:
 echo "$RANK $MASTER_PORT $TORCHELASTIC_RESTART_COUNT"
 [ "$RANK$TORCHELASTIC_RESTART_COUNT" = 10 ] || [ -e "left" ] && kill -0 "$(cat left)" 2>/dev/null && echo alive
 if [ "$RANK$TORCHELASTIC_RESTART_COUNT" = 10 ]; then
+  until [ -e begun ]; do sleep 0.01; done
   sleep 600 &
   echo $! >left
-  until [ -e begun ]; do sleep 0.01; done
   echo '{"message": "broken"}' >"$TORCHELASTIC_ERROR_FILE"
   exit 3
 fi
