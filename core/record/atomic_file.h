@@ -25,8 +25,8 @@ enum class OnDisk : std::uint8_t { kLater, kNow };
 /// Writes `text` to PATH.tmp, then renames it to `path`; on failure neither file is left.
 [[nodiscard]] Result<void> write_atomically(const std::string& path, std::string_view text, OnDisk when);
 
-/// The text of a file that another mprun replaces so; empty: it is not there, or unreadable now. open(2) asks the server
-/// of a network file system; stat(2) may answer from a cache.
+/// The text of a file that another mprun replaces so; empty: it is not there, or unreadable now. open(2) asks the
+/// server of a network file system; stat(2) may answer from a cache.
 [[nodiscard]] std::string read_if_there(const std::string& path);
 
 /// As write_atomically(), for a file that an option names; kUsage errors begin with that name.

@@ -171,8 +171,6 @@ void BlockDirectory::beat(std::string_view text) const {
   (void)write_atomically(heartbeat_path(shard_), text, OnDisk::kLater);
 }
 
-std::string BlockDirectory::heartbeat(std::uint64_t shard) const {
-  return read_if_there(heartbeat_path(shard));
-}
+std::string BlockDirectory::heartbeat(std::uint64_t shard) const { return read_if_there(heartbeat_path(shard)); }
 
 }  // namespace mprun

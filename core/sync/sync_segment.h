@@ -74,7 +74,7 @@ class SyncSegment {
 
   SharedMemory memory_;
   std::uint64_t size_;
-  std::vector<char> first_;  ///< the memory at the first renew()
+  std::vector<char> first_;                          ///< the memory at the first renew()
   std::map<std::uint64_t, std::uint64_t> reported_;  ///< by lock: the turn whose holder's death was reported
 };
 
