@@ -430,7 +430,8 @@ def with_memory(library: Path, folder: Path, plan: str = "") -> dict[str, str]:
 
 @pytest.mark.parametrize("when", ["once", "forever"])
 def test_memory_that_is_refused(run_job: RunCommand, failing_memory: Path, tmp_path: Path, when: str) -> None:
-    """At any place: one line reports it, and what is recorded is whole.
+    """At any place: a line reports it, and what is recorded is whole. The guard has the count of the supervisor when it
+    forks it, so that a late place may be one of both.
 
     The number of allocations varies a little between runs, so a late place may not be reached; then nothing is missing.
     """
@@ -447,7 +448,7 @@ def test_memory_that_is_refused(run_job: RunCommand, failing_memory: Path, tmp_p
             squares(run)
         else:
             run.check(125)
-            assert run.stderr.count("memory has run out") == 1, f"{number} {run}"
+            assert run.stderr.count("memory has run out") in (1, 2), f"{number} {run}"
         assert not failing.RAW.search(run.stderr), f"{number} {run}"
         check_lines(run)
     assert 125 in codes
