@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "json/words.h"
 #include "machine.h"
 #include "os/process.h"
+#include "placement/topology.h"
 #include "procfs/control_groups.h"
 #include "procfs/cpu_room.h"
 #include "procfs/memory_room.h"
@@ -35,6 +38,38 @@ MachineFeature cpus() {
           number +
               (room.cpus == 1 ? " CPU: more busy workers than that make" : " CPUs: more busy workers than these make") +
               " no job faster"};
+}
+
+std::string counted(std::size_t count, const std::string& word) {
+  return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+/// "0-7, 8-15": the CPUs of each memory node.
+std::string cpus_of_nodes(const Topology& topology) {
+  std::map<int, CpuList> nodes;
+  for (const Core& core : topology.cores) {
+    CpuList& cpus = nodes[core.node];
+    cpus.insert(cpus.end(), core.cpus.begin(), core.cpus.end());
+  }
+  std::string text;
+  for (auto& [node, cpus] : nodes) {
+    std::sort(cpus.begin(), cpus.end());
+    text += (text.empty() ? "" : ", ") + to_string(cpus);
+  }
+  return text;
+}
+
+MachineFeature cores() {
+  const auto topology = read_topology();
+  if (!topology) return {"cores", false, false, "not known", topology.error().message, ""};
+  return {"cores",
+          true,
+          false,
+          counted(topology->cores.size(), "core") + ", " +
+              counted(static_cast<std::size_t>(topology->packages()), "package") + ", " +
+              counted(static_cast<std::size_t>(topology->nodes()), "memory node"),
+          "what \"binding\" binds workers to; CPUs of the memory nodes: " + cpus_of_nodes(*topology),
+          ""};
 }
 
 MachineFeature memory() {
@@ -109,6 +144,8 @@ MachineFeature processes() {
 
 }  // namespace
 
-std::vector<MachineFeature> examine_limits() { return {cpus(), memory(), shared_memory(), processes(), open_files()}; }
+std::vector<MachineFeature> examine_limits() {
+  return {cpus(), cores(), memory(), shared_memory(), processes(), open_files()};
+}
 
 }  // namespace mprun

@@ -281,6 +281,8 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   }
   add("threads_per_worker", std::to_string(spec.threads_per_worker),
       automatic("/threads_per_worker", !spec.threads_explicit, "usable CPUs / processes"));
+  add("binding", job::describe_binding(spec),
+      automatic("/binding", job.text("/binding") == "auto", spec.binding_reason));
   if (spec.shard) {
     const std::string& source = spec.allocation.shard_source;
     add("shard", to_string(*spec.shard), layers.origin("/shard", source));
@@ -305,6 +307,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
     return std::move(done).error();
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
   resolve_plain(job);
+  if (Result<void> done = job::resolve_binding(job); !done) return std::move(done).error();
   if (Result<void> done = job::restore_redacted(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();

@@ -3,6 +3,7 @@
 // found, what is allowed and the nearest known name.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "job/spec.h"
 #include "json/document.h"
 #include "json/json.h"
+#include "placement/topology.h"
 
 namespace mprun {
 
@@ -21,7 +23,9 @@ struct Surroundings {
   std::map<std::string, std::string> env;   ///< mprun's own environment
   int usable_cpus = 1;                      ///< see procfs/cpu_room.h; fewer if a batch system assigned fewer
   std::string cpus_source = "usable CPUs";  ///< where the number comes from
-  std::string device_root = "/dev";         ///< where to look for nvidia0, davinci0
+  bool one_memory_node = true;              ///< known without read_topology, which takes milliseconds
+  std::function<Result<Topology>()> read_topology = [] { return Topology(); };
+  std::string device_root = "/dev";  ///< where to look for nvidia0, davinci0
   bool stdin_is_terminal = false;
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used
   std::string memory_source;                                               ///< where that comes from, for messages

@@ -44,6 +44,10 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
 /// retries. For ranks only what a document sets counts, as for torchrun: without it they do not start again.
 [[nodiscard]] Result<void> resolve_retries(Resolving& job);
+/// binding. Needs processes and threads_per_worker.
+[[nodiscard]] Result<void> resolve_binding(Resolving& job);
+/// For --explain: what workers are bound to, "0-3, 4-7".
+[[nodiscard]] std::string describe_binding(const JobSpec& spec);
 /// inputs: exactly one kind, absolute paths.
 [[nodiscard]] Result<void> resolve_inputs(Resolving& job);
 /// inputs of the kind "npy" or "safetensors": the named arrays, from the headers of their files; and `call`.

@@ -2,6 +2,10 @@
 
 namespace mprun {
 
+CpuList cpus_of(const JobSpec& spec, int slot) {
+  return spec.worker_cpus.empty() ? CpuList() : spec.worker_cpus[static_cast<std::size_t>(slot)];
+}
+
 const char* to_string(StartMethod method) {
   switch (method) {
     case StartMethod::kFork:

@@ -16,6 +16,7 @@
 #include "cluster/allocation.h"
 #include "cluster/blocks.h"
 #include "json/json_fwd.h"
+#include "placement/cpu_list.h"
 
 namespace mprun {
 
@@ -166,6 +167,8 @@ struct JobSpec {
   Limits limits;
   WatchPolicy watch;
   int threads_per_worker = 1;
+  std::vector<CpuList> worker_cpus;       ///< what each slot is bound to, in their order; empty: none is bound
+  std::string binding_reason;             ///< why they are bound so, or are not, human-readable
   bool threads_explicit = false;          ///< threads_per_worker was set: it overrides OMP_NUM_THREADS and the like
   bool goes_on = false;                   ///< if there is a run in output_dir, this continues it
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
@@ -180,6 +183,9 @@ struct JobSpec {
   Balance balance = Balance::kStatic;  ///< how tasks are balanced between shards
   Allocation allocation;               ///< where mprun runs
 };
+
+/// The processors that a slot is bound to; empty: all that mprun may use.
+[[nodiscard]] CpuList cpus_of(const JobSpec& spec, int slot);
 
 [[nodiscard]] const char* to_string(StartMethod method);
 [[nodiscard]] const char* to_string(JobKind kind);

@@ -73,7 +73,7 @@ Environment job_environment(const JobSpec& spec, const Environment& base, const 
   for (const auto& [name, value] : spec.env) result[name] = value;
   result["MPRUN_RUN_DIR"] = run_dir;
   result["MPRUN_WORKERS"] = std::to_string(spec.processes);
-  for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER"}) result.erase(name);
+  for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER", "MPRUN_CPUS"}) result.erase(name);
   return result;
 }
 
@@ -95,6 +95,7 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
 
 Environment slot_environment(const JobSpec& spec, int slot) {
   Environment result{{"MPRUN_WORKER", std::to_string(slot)}};
+  if (const CpuList cpus = cpus_of(spec, slot); !cpus.empty()) result["MPRUN_CPUS"] = to_string(cpus);
   if (spec.device.kind == DeviceKind::kCpu || spec.device.indices.empty()) return result;
   const int index = spec.device.indices[static_cast<std::size_t>(slot) % spec.device.indices.size()];
   const bool cuda = spec.device.kind == DeviceKind::kCuda;

@@ -83,6 +83,7 @@ std::string start_config(const LaunchPlan& plan, const std::string& role, int sl
       .value("setup", spec.setup)
       .value("worker_setup", spec.worker_setup)
       .value("preload", spec.preload)
+      .value("cpus", role == "host" ? CpuList() : cpus_of(spec, slot))
       .value("seed", spec.seed ? Json(*spec.seed) : Json())
       .value("forked", spec.start_method == StartMethod::kFork)
       .bytes("script", spec.script)

@@ -1,6 +1,7 @@
 #include "os/process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,10 +27,17 @@ struct Prepared {
   std::vector<char*> argv, env;
   const char* directory = nullptr;
   const SpawnPlan* plan = nullptr;
+  std::vector<cpu_set_t> cpus;  // one set, as large as it has to be
   int first_free_fd = 3;
   int failures = -1;  // the pipe for failures; exec closes it
   pid_t parent = 0;
 };
+
+void add_cpu(int cpu, std::vector<cpu_set_t>* set) {
+  const auto index = static_cast<std::size_t>(cpu);
+  if (index / CPU_SETSIZE >= set->size()) set->resize(index / CPU_SETSIZE + 1);  // of zeros
+  CPU_SET(index % CPU_SETSIZE, &(*set)[index / CPU_SETSIZE]);
+}
 
 Prepared prepare(const SpawnPlan& plan, int failures) {
   Prepared ready;
@@ -42,6 +50,7 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
   ready.env.push_back(nullptr);
   if (!plan.directory.empty()) ready.directory = plan.directory.c_str();
   for (const auto& [ours, number] : plan.fds) ready.first_free_fd = std::max(ready.first_free_fd, number + 1);
+  for (const int cpu : plan.cpus) add_cpu(cpu, &ready.cpus);
   ready.parent = getpid();
   return ready;
 }
@@ -101,6 +110,8 @@ bool limit_open_files(const rlimit& wanted) {
   } else if (plan.new_session && setsid() < 0) {
     fail(ready, "session");
   }
+  const std::size_t cpu_bytes = ready.cpus.size() * sizeof(cpu_set_t);
+  if (cpu_bytes > 0 && sched_setaffinity(0, cpu_bytes, ready.cpus.data()) != 0) fail(ready, "binding");
   if (plan.inheritance.subreaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (ready.directory != nullptr && chdir(ready.directory) != 0) fail(ready, "working directory");
   move_descriptors(ready);

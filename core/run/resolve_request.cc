@@ -45,6 +45,10 @@ Surroundings surroundings() {
     around.usable_cpus = *around.allocation.cpus;
     around.cpus_source = "the CPUs of " + around.allocation.cpus_source;
   }
+  // What hwloc takes from a description or a file is not what the kernel says.
+  const bool described = around.env.count("HWLOC_SYNTHETIC") + around.env.count("HWLOC_XMLFILE") > 0;
+  around.one_memory_node = !described && count_memory_nodes() == 1;
+  around.read_topology = read_topology;
   around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
   const MemoryRoom memory = memory_room();
   around.memory_bytes = memory.bytes;

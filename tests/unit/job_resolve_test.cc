@@ -620,7 +620,7 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue", "balance": "static",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5, "heartbeat_seconds": 60},
-    "threads_per_worker": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
+    "threads_per_worker": "auto", "binding": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

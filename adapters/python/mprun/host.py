@@ -148,6 +148,7 @@ class Host:
         start = self.start
         start.role = "rank" if not start.function else "worker"
         start.slot = request["slot"]
+        start.cpus = request["cpus"]
         if start.forked and mprun_fork.is_on("torch"):
             torch_adapter.hide_accelerators()  # forked workers are only requested with the device cpu
         self.become(start, Channels(channel, results, self.fds.claims))

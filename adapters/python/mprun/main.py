@@ -42,6 +42,7 @@ def serve(start: Start, fds: Channels) -> int:
         if stream is not None:
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
+        bind(start.cpus)
         if start.role == "rank":
             from mprun import rank_main
 
@@ -51,6 +52,17 @@ def serve(start: Start, fds: Channels) -> int:
         return worker.run(start, fds)
     except StartFailure as failure:
         return report_failure(fds, failure)
+
+
+def bind(cpus: list[int]) -> None:
+    """Runs this process, and the threads and processes that it starts, on these processors; none: where it does."""
+    if not cpus:
+        return
+    try:
+        os.sched_setaffinity(0, cpus)
+    except OSError as error:
+        wanted = ", ".join(map(str, cpus))
+        raise StartFailure("binding", f"cannot run on the processors {wanted}: {error.strerror}") from None
 
 
 def prepare_path(script: str, args: list[str]) -> None:

@@ -36,6 +36,7 @@ class Start(SimpleNamespace):
     setup: str
     worker_setup: str
     preload: list[str]
+    cpus: list[int]  # what a worker or rank is bound to; empty: nothing
     args: list[str]
     seed: int | None
     arrays: dict[str, Any] | None

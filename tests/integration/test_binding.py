@@ -1,0 +1,155 @@
+"""`binding`: which processors workers, ranks and commands run on, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import RunCommand
+
+START_METHODS = ["fork", "spawn", "forkserver"]
+HERE = sorted(os.sched_getaffinity(0))
+NODES = Path("/sys/devices/system/node/has_cpu")
+HAS_NODES = NODES.exists() and NODES.read_text().strip() != "0"
+SERVER = {"HWLOC_SYNTHETIC": "pack:2 [numa] core:4 pu:2"}  # two packages, each a memory node; two threads a core
+
+pytestmark = pytest.mark.skipif(len(HERE) < 2, reason="needs two processors")
+
+SCRIPT = """
+import os
+
+
+def run(_):
+    return [os.environ.get("MPRUN_CPUS"), sorted(os.sched_getaffinity(0))]
+"""
+
+
+def values(run_job: RunCommand, **fields: object) -> dict[int, object]:
+    """What the tasks of each worker say; each task waits until both workers have one."""
+    script = SCRIPT.replace("    return", "    import mprun\n\n    mprun.barrier('both', 2).wait()\n    return")
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "chunk_size": 1, **fields}
+    run = run_job(spec, scripts={"job.py": script}).check()
+    return {line["worker"]: line["value"] for line in run.results()}
+
+
+@pytest.mark.parametrize("method", START_METHODS)
+def test_workers_have_cores_of_their_own(run_job: RunCommand, method: str) -> None:
+    """Under every start method, and their environment says which."""
+    lists = [str(HERE[0]), str(HERE[1])]
+    found = values(run_job, start_method=method, binding=lists)
+    assert found == {slot: [lists[slot], [HERE[slot]]] for slot in (0, 1)}
+
+
+def test_nothing_is_bound_unless_it_helps(run_job: RunCommand) -> None:
+    """On a machine with one memory node, or where that is asked for."""
+    for fields in ({"binding": "none"}, {"binding": "none" if HAS_NODES else "auto"}):
+        assert values(run_job, **fields) == {slot: [None, HERE] for slot in (0, 1)}
+
+
+def test_commands_are_bound(run_job: RunCommand) -> None:
+    """Before they are executed."""
+    command = ["sh", "-c", "echo $MPRUN_CPUS; grep Cpus_allowed_list /proc/self/status"]
+    spec = {"command": command, "inputs": {"range": 1}, "processes": 1, "binding": [str(HERE[1])]}
+    (result,) = run_job(spec).check().results()
+    assert result["value"]["stdout"].split() == [str(HERE[1]), "Cpus_allowed_list:", str(HERE[1])]
+
+
+@pytest.mark.parametrize("script", ["rank.py", "rank.sh"])
+def test_ranks_are_bound(run_job: RunCommand, tmp_path: Path, script: str) -> None:
+    """Scripts and programs alike."""
+    sources = {
+        "rank.py": "import os\nopen(f'{os.environ[\"RANK\"]}.txt', 'w').write(str(sorted(os.sched_getaffinity(0))))\n",
+        "rank.sh": "#!/bin/sh\necho [$(sed -n 's/Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)] > $RANK.txt\n",
+    }
+    spec = {"script": script, "processes": 2, "binding": [str(HERE[0]), str(HERE[1])]}
+    (tmp_path / script).write_text(sources[script])
+    (tmp_path / script).chmod(0o700)
+    run_job(spec).check()
+    assert [json.loads((tmp_path / f"{rank}.txt").read_text()) for rank in (0, 1)] == [[HERE[0]], [HERE[1]]]
+
+
+def check(run_mprun: RunCommand, tmp_path: Path, *options: str) -> harness.Run:
+    """What `mprun check` says on the described server."""
+    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "job.json").write_text('{"version": 1, "script": "job.py:run", "inputs": {"range": 2}}')
+    return run_mprun("check", *options, "job.json", cwd=tmp_path, env=SERVER)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-n", "2", "--binding", "core", "--threads-per-worker", "8"], "0-7, 8-15"),
+        (["-n", "4", "--binding", "numa"], "0-7, 0-7, 8-15, 8-15"),
+        (["-n", "1", "--binding", "socket"], "0-7"),
+        (["-n", "2", "--threads-per-worker", "8"], "0-7, 8-15"),
+        (["-n", "9", "--threads-per-worker", "1", "--binding", "none"], "none"),
+        (["-n", "9", "--threads-per-worker", "1"], "none"),
+    ],
+)
+def test_it_is_shown_before_anything_runs(
+    run_mprun: RunCommand, tmp_path: Path, options: list[str], expected: str
+) -> None:
+    """For a server that hwloc describes."""
+    shown = check(run_mprun, tmp_path, *options)
+    assert shown.returncode == 0, shown.stderr
+    (line,) = [line for line in shown.stdout.splitlines() if line.split()[:1] == ["binding"]]
+    assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--binding", "core", "-n", "9", "--threads-per-worker", "1"], "9 workers of 1 thread need 9 cores"),
+        (["--binding", "cores"], "/binding"),
+        (["--set", 'binding=["0-99"]'], "usable are 0-15"),
+        (["--set", 'binding=["3-1"]'], 'allowed: processors such as "0-3,8"'),
+    ],
+)
+def test_what_cannot_be_is_refused(run_mprun: RunCommand, tmp_path: Path, options: list[str], message: str) -> None:
+    """By one error that says what is there."""
+    refused = check(run_mprun, tmp_path, *options)
+    assert refused.returncode == 2
+    assert message in refused.stderr
+
+
+def test_the_doctor_shows_cores_and_nodes(run_mprun: RunCommand) -> None:
+    """As they are, or as hwloc describes them."""
+    shown = run_mprun("doctor", env=SERVER).stdout
+    assert "8 cores, 2 packages, 2 memory nodes" in shown
+    assert "0-7, 8-15" in shown
+
+
+TOUCHES = """
+import mmap
+import os
+import re
+
+import mprun
+
+
+def run(_):
+    mprun.barrier("both", 2).wait()
+    memory = mmap.mmap(-1, 8 << 20)
+    memory.write(bytes(8 << 20))
+    node = None
+    with open("/proc/self/numa_maps") as maps:
+        for line in maps:
+            pages = {int(node): int(count) for node, count in re.findall(r" N(\\d+)=(\\d+)", line)}
+            if sum(pages.values()) == 2048:
+                node = max(pages, key=pages.get)
+    return [sorted(os.sched_getaffinity(0)), node]
+"""
+
+
+@pytest.mark.skipif(not HAS_NODES, reason="needs two memory nodes, as the machine numa has (tests/machines)")
+@pytest.mark.parametrize("method", START_METHODS)
+def test_workers_are_spread_over_memory_nodes(run_job: RunCommand, method: str) -> None:
+    """By default; and what a worker touches first is beside it."""
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "chunk_size": 1, "start_method": method}
+    run = run_job(spec, scripts={"job.py": TOUCHES}).check()
+    found = {line["worker"]: line["value"] for line in run.results()}
+    assert found == {0: [[0, 1, 2, 3], 0], 1: [[4, 5, 6, 7], 1]}

@@ -1,0 +1,118 @@
+#include "placement/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "placement/topology.h"
+
+namespace mprun {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// A machine as hwloc describes it: "pack:2 [numa] core:4 pu:2".
+Topology described(const char* description) {
+  setenv("HWLOC_SYNTHETIC", description, 1);
+  auto topology = read_topology();
+  unsetenv("HWLOC_SYNTHETIC");
+  return topology ? *topology : Topology();
+}
+
+std::vector<std::string> texts(const Result<Placement>& placement) {
+  std::vector<std::string> lists;
+  if (!placement) return {placement.error().message};
+  for (const CpuList& cpus : placement->workers) lists.push_back(to_string(cpus));
+  return lists;
+}
+
+TEST(CpuListText, IsWhatTasksetWrites) {
+  EXPECT_EQ(to_string(CpuList{0, 1, 2, 3, 8}), "0-3,8");
+  EXPECT_EQ(to_string(CpuList{}), "");
+  EXPECT_EQ(parse_cpu_list("8,0-3,2"), (CpuList{0, 1, 2, 3, 8}));
+  for (const char* wrong : {"", "a", "3-1", "-1", "1,", "1-", "65536", "1 "})
+    EXPECT_EQ(parse_cpu_list(wrong), std::nullopt);
+}
+
+TEST(TopologyTest, ReadsPackagesNodesAndCores) {
+  const Topology server = described("pack:2 [numa] core:4 pu:2");
+  ASSERT_EQ(server.cores.size(), 8U);
+  EXPECT_FALSE(server.is_real);
+  EXPECT_EQ(server.packages(), 2);
+  EXPECT_EQ(server.nodes(), 2);
+  EXPECT_EQ(server.cores[5].package, 1);
+  EXPECT_EQ(server.cores[5].node, 1);
+  EXPECT_EQ(to_string(server.cores[5].cpus), "10-11");
+}
+
+TEST(TopologyTest, ReadsSeveralNodesInAPackage) {
+  const Topology server = described("pack:2 die:4 [numa] core:8 pu:1");
+  EXPECT_EQ(server.packages(), 2);
+  EXPECT_EQ(server.nodes(), 8);
+  EXPECT_EQ(server.cores.size(), 64U);
+}
+
+TEST(TopologyTest, IsThatOfThisMachine) {
+  const auto here = read_topology();
+  ASSERT_TRUE(here);
+  EXPECT_TRUE(here->is_real);
+  EXPECT_FALSE(here->cpus().empty());
+}
+
+TEST(PlaceWorkers, GivesEachItsCoresOfOneNode) {
+  const Topology server = described("pack:2 [numa] core:4 pu:2");
+  EXPECT_THAT(texts(place_workers(server, Binding::kCore, 2, 8)), ElementsAre("0-7", "8-15"));
+  EXPECT_THAT(texts(place_workers(server, Binding::kCore, 4, 4)), ElementsAre("0-3", "4-7", "8-11", "12-15"));
+  EXPECT_THAT(texts(place_workers(server, Binding::kCore, 3, 1)), ElementsAre("0-3", "4-7", "8-15"));
+}
+
+TEST(PlaceWorkers, SaysHowManyCoresAreMissing) {
+  const Topology server = described("pack:2 [numa] core:3 pu:1");
+  EXPECT_THAT(texts(place_workers(server, Binding::kCore, 3, 2)),
+              ElementsAre(HasSubstr("3 workers of 2 threads need 6 cores, each worker those of one memory node; usable "
+                                    "are 6 cores of 2 memory nodes")));
+}
+
+TEST(PlaceWorkers, SpreadsThemByTheCoresOfANode) {
+  Topology uneven = described("pack:2 [numa] core:4 pu:1");
+  uneven.cores.resize(6);  // four of the first, two of the second
+  EXPECT_THAT(texts(place_workers(uneven, Binding::kNuma, 6, 1)),
+              ElementsAre("0-3", "0-3", "0-3", "0-3", "4-5", "4-5"));
+}
+
+TEST(PlaceWorkers, TakesPackagesWithAllTheirNodes) {
+  const Topology server = described("pack:2 die:2 [numa] core:2 pu:1");
+  EXPECT_THAT(texts(place_workers(server, Binding::kSocket, 2, 1)), ElementsAre("0-3", "4-7"));
+  EXPECT_THAT(texts(place_workers(server, Binding::kNuma, 4, 1)), ElementsAre("0-1", "2-3", "4-5", "6-7"));
+}
+
+TEST(PlaceWorkers, BindsByItselfOnlyWhereThatHelps) {
+  const auto small = place_workers(described("pack:1 [numa] core:8 pu:2"), Binding::kAuto, 4, 1);
+  ASSERT_TRUE(small);
+  EXPECT_THAT(small->workers, IsEmpty());
+  EXPECT_THAT(small->reason, HasSubstr("one memory node"));
+
+  Topology server = described("pack:2 [numa] core:4 pu:1");
+  EXPECT_THAT(texts(place_workers(server, Binding::kAuto, 4, 2)), ElementsAre("0-3", "0-3", "4-7", "4-7"));
+  server.is_all = false;  // a batch system has given us these
+  EXPECT_THAT(texts(place_workers(server, Binding::kAuto, 4, 2)), ElementsAre("0-1", "2-3", "4-5", "6-7"));
+
+  const auto full = place_workers(server, Binding::kAuto, 9, 1);
+  ASSERT_TRUE(full);
+  EXPECT_THAT(full->workers, IsEmpty());
+  EXPECT_THAT(full->reason, HasSubstr("9 workers of 1 thread need 9 cores"));
+}
+
+TEST(PlaceWorkers, CountsTheThreadsThatACoreRuns) {
+  const Topology two = described("pack:1 [numa] core:4 pu:2");
+  EXPECT_THAT(texts(place_workers(two, Binding::kCore, 2, 4)), ElementsAre("0-3", "4-7"));
+  EXPECT_THAT(texts(place_workers(two, Binding::kCore, 4, 3)), ElementsAre(HasSubstr("need 8 cores")));
+}
+
+}  // namespace
+}  // namespace mprun
