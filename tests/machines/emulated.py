@@ -22,7 +22,7 @@ SUITE = "bookworm"
 # Of the folder: for the build, for the tests, and what a minimal system consists of.
 PACKAGES = (
     "libc6-dev libstdc++-12-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libvalijson-dev libdw-dev "
-    "libxxhash-dev libgtest-dev libgmock-dev python3-dev "
+    "libxxhash-dev libhwloc-dev libgtest-dev libgmock-dev python3-dev "
     "gcc g++ python3-pytest python3-pytest-xdist python3-jsonschema python3-pyte python3-numpy "
     "base-files base-passwd bash coreutils dash findutils grep hostname iproute2 kmod libc-bin mawk mount procps sed tar "
     "util-linux"
@@ -80,9 +80,18 @@ class Processor(NamedTuple):
     console: str
     needed: dict[str, str]  # programs, and their packages
     toolchain: str = ""  # CMake's, in this folder
+    layout: tuple[str, ...] = ("-smp", "2")  # how many there are, and where
 
 
 AMD64 = Processor("amd64", ("qemu-system-x86_64", "-cpu", "max"), "ttyS0", {"qemu-system-x86_64": "qemu-system-x86"})
+# Two packages of four cores, and a memory node beside each package.
+NUMA = AMD64._replace(
+    layout=(
+        *("-smp", "8,sockets=2,cores=4"),
+        *("-object", "memory-backend-ram,id=near,size=2G", "-numa", "node,nodeid=0,cpus=0-3,memdev=near"),
+        *("-object", "memory-backend-ram,id=far,size=2G", "-numa", "node,nodeid=1,cpus=4-7,memdev=far"),
+    )
+)
 ARM64 = Processor(
     "arm64",
     ("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72"),
@@ -211,7 +220,7 @@ class Emulated(NamedTuple):
 
     def boot(self, initrd: Path) -> int:
         """Starts the machine and prints what its command prints; returns the exit code."""
-        emulator = [*self.processor.emulator, "-m", "4096", "-smp", "2", "-nic", "none", "-no-reboot"]
+        emulator = [*self.processor.emulator, "-m", "4096", *self.processor.layout, "-nic", "none", "-no-reboot"]
         emulator += ["-display", "none", "-monitor", "none", "-serial", "stdio"]
         emulator += ["-kernel", str(next(self.kernel.glob("vmlinuz-*"))), "-initrd", str(initrd)]
         emulator += ["-append", f"console={self.processor.console} quiet panic=-1"]
