@@ -204,7 +204,9 @@ class Emulated(NamedTuple):
 
     def _tree_files(self) -> list[Path]:
         """The sources and what was built of them, relative to /, after the folders that they are in."""
-        files = {self.tree / name for name in working_tree.list_files()} | set(_below(self.tree / "build/dev", ["*.o", "*.a", ".ninja*"]))
+        sources = [self.tree / name for name in working_tree.list_files()]
+        built = _below(self.tree / "build/dev", ["*.o", "*.a", ".ninja*"])
+        files = {*built, *(source for source in sources if source.is_file())}  # another may be new or gone by now
         folders = {folder for file in files for folder in file.parents}
         return [name.relative_to("/") for name in sorted(files | folders) if name != Path("/")]
 
