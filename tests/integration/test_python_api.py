@@ -502,6 +502,19 @@ def test_no_stale_references(executor: Any) -> None:
     assert collected.wait(LIMIT), reference
 
 
+def test_shutdown_leaves_nothing_to_the_garbage_collector() -> None:
+    gc.disable()
+    try:
+        made = api.Executor(1)
+        assert made.submit(square, 2).result() == 4
+        session = weakref.ref(made._session)
+        made.shutdown()
+        del made
+        assert session() is None
+    finally:
+        gc.enable()
+
+
 def test_an_executor_that_nobody_needs_ends(own_folder: Path) -> None:
     executor = api.Executor(1)
     future = executor.submit(square, 3)

@@ -202,6 +202,7 @@ class JobPipe:
             self.error = errors.of_end(code, said)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.on_exit(self.error)
+        del self.on_end, self.on_exit  # of the owner, which refers to this: no cycle is left
 
     def tell(self, result: dict[str, Any], tensors: tensor_reader.TensorReader) -> None:
         task = result["task"]
