@@ -2,14 +2,19 @@
 // but the process itself can read that setting. Used for the program of `mprun -- COMMAND`.
 #pragma once
 
-#include <sys/types.h>
-
 #include "os/fd.h"
 
 namespace mprun {
 
-/// `pid` gets SIGKILL when the descriptor is closed, as it is when its last owner dies. `pid` must not have been reaped
-/// yet. Once it has been, closing does nothing, whichever process has the number then.
-[[nodiscard]] Result<Fd> kill_when_closed(pid_t pid);
+struct DeadMansSwitch {
+  Fd ours;  ///< whoever has called die_with(theirs) gets SIGKILL when this is closed, as it is when its last owner dies
+  Fd theirs;  ///< may be closed after that
+};
+
+[[nodiscard]] Result<DeadMansSwitch> make_dead_mans_switch();
+
+/// Ties this process to a switch, by its `theirs`. Async-signal-safe. False with errno. Once the process has been
+/// reaped, closing `ours` does nothing, whichever process has the number then.
+bool die_with(int theirs);
 
 }  // namespace mprun

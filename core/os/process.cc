@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "os/close_descriptors.h"
+#include "os/dead_mans_switch.h"
 #include "os/fd.h"
 #include "os/uninterrupted.h"
 
@@ -104,7 +105,8 @@ bool limit_open_files(const rlimit& wanted) {
 [[noreturn]] void become_program(Prepared& ready) {
   const SpawnPlan& plan = *ready.plan;
   prctl(PR_SET_PDEATHSIG, plan.inheritance.parent_death_signal);
-  if (getppid() != ready.parent) _exit(127);  // the parent died before the line above took effect
+  if (plan.dies_with >= 0) die_with(plan.dies_with);
+  if (getppid() != ready.parent) _exit(127);  // the parent died before the lines above took effect
   if (plan.process_group) {
     if (setpgid(0, *plan.process_group) != 0) fail(ready, "process group");
   } else if (plan.new_session && setsid() < 0) {

@@ -27,6 +27,7 @@ struct SpawnPlan {
   bool new_session = true;               ///< setsid: own process group, no terminal
   std::optional<pid_t> process_group;    ///< joined instead of a new session
   std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to restore
+  int dies_with = -1;                    ///< DeadMansSwitch::theirs, to which it is tied if that can be; -1: none
   std::vector<int> cpus;                 ///< the processors that it may run on; empty: ours
   Inheritance inheritance;
 };

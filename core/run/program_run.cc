@@ -126,6 +126,9 @@ class Program : private EngineOwner {
     plan.open_files = open_files_;
     plan.process_group = guard_.process_group;  // the terminal's foreground group, if we are in it
     plan.inheritance = guard_.inheritance;
+    // In case guard and supervisor are killed in one instant. Without the switch all else holds.
+    auto tie = make_dead_mans_switch();
+    if (tie) plan.dies_with = tie->theirs.get();
     SpawnFailure failure;
     const pid_t pid = spawn_process(plan, &failure);
     if (pid < 0) {
@@ -135,8 +138,7 @@ class Program : private EngineOwner {
     ranks_[pid] = rank;
     if (verbose_)
       messages_.say(copies_ == 1 ? "started pid " + std::to_string(pid) : rank_words(rank, pid) + " started");
-    // In case guard and supervisor are killed in one instant. Without the switch all else holds.
-    if (auto tied = kill_when_closed(pid)) switches_.push_back(std::move(*tied));
+    if (tie) switches_.push_back(std::move(tie->ours));
     return 0;
   }
 
@@ -284,7 +286,7 @@ class Program : private EngineOwner {
   std::set<pid_t> stopped_;   ///< those of ranks_ that a shell would show as stopped jobs
   int stopped_by_ = 0;        ///< the last of their signals
   bool paused_ = false;       ///< the guard is stopped, because all ranks are
-  std::vector<Fd> switches_;  ///< kill_when_closed(), one for each
+  std::vector<Fd> switches_;  ///< DeadMansSwitch::ours, one for each
   std::optional<Nanos> kill_at_;
   std::unique_ptr<HangWatch> watch_;
   std::unique_ptr<Engine> engine_;  ///< after the watch, which outlives it

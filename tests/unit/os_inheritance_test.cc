@@ -169,38 +169,42 @@ TEST(Inheritance, OfAJobIsNothing) {
   EXPECT_EQ(end_of_child(ignore_all), 0);
 }
 
-pid_t start_sleeper() {
-  const pid_t pid = fork();
-  if (pid != 0) return pid;
-  for (;;) pause();
+/// A process that is tied to the switch, by spawn_process() and nothing after it.
+pid_t start_sleeper(const DeadMansSwitch& tie) {
+  SpawnPlan plan;
+  plan.argv = {"/bin/sleep", "600"};
+  plan.inheritance.parent_death_signal = 0;
+  plan.dies_with = tie.theirs.get();
+  SpawnFailure failure;
+  return spawn_process(plan, &failure);
 }
 
-TEST(KillWhenClosed, KillsThatProcess) {
-  const pid_t pid = start_sleeper();
-  {
-    auto tied = kill_when_closed(pid);
-    ASSERT_TRUE(tied);
-    siginfo_t info{};
-    EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT), 0);
-    EXPECT_EQ(info.si_pid, 0) << "it was killed before";
-  }
+TEST(DeadMansSwitch, KillsWhenItIsClosed) {
+  auto tie = make_dead_mans_switch();
+  ASSERT_TRUE(tie);
+  const pid_t pid = start_sleeper(*tie);
+  tie->theirs.reset();
+  siginfo_t info{};
+  EXPECT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT), 0);
+  EXPECT_EQ(info.si_pid, 0) << "it was killed before";
+  tie->ours.reset();
   EXPECT_EQ(end_of(pid), -SIGKILL);
 }
 
-TEST(KillWhenClosed, KillsWhenItsOwnerIsKilled) {
+TEST(DeadMansSwitch, KillsWhenItsOwnerEndsAsSoonAsTheProcessRuns) {
   become_subreaper();
   auto pipe = make_pipe();
   ASSERT_TRUE(pipe);
   const pid_t owner = fork();
   if (owner == 0) {
-    const pid_t sleeper = start_sleeper();
-    const auto tied = kill_when_closed(sleeper);
-    if (!tied || write(pipe->write.get(), &sleeper, sizeof sleeper) != sizeof sleeper) _exit(1);
-    for (;;) pause();
+    const auto tie = make_dead_mans_switch();
+    const pid_t sleeper = tie ? start_sleeper(*tie) : -1;
+    if (write(pipe->write.get(), &sleeper, sizeof sleeper) != sizeof sleeper) _exit(1);
+    kill(getpid(), SIGKILL);
   }
   pid_t sleeper = 0;
   ASSERT_EQ(read(pipe->read.get(), &sleeper, sizeof sleeper), static_cast<ssize_t>(sizeof sleeper));
-  kill(owner, SIGKILL);
+  ASSERT_GT(sleeper, 0);
   EXPECT_EQ(end_of(owner), -SIGKILL);
   EXPECT_EQ(end_of(sleeper), -SIGKILL);
   prctl(PR_SET_CHILD_SUBREAPER, 0);
