@@ -32,9 +32,12 @@ TEST(Environment, ThreadCountsAreSetUnlessTheUserDid) {
 }
 
 TEST(Environment, OfAnotherJobsTaskIsNotHandedOn) {
-  const Environment inherited{{"MPRUN_TASK", "7"}, {"MPRUN_ATTEMPT", "2"}, {"MPRUN_WORKER", "3"}, {"PATH", "/bin"}};
+  const Environment inherited{
+      {"MPRUN_TASK", "7"}, {"MPRUN_ATTEMPT", "2"}, {"MPRUN_WORKER", "3"}, {"MPRUN_CPUS", "0-3"}, {"PATH", "/bin"}};
   const auto env = job_environment(JobSpec(), inherited, "/run");
-  for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER"}) EXPECT_THAT(env, Not(Contains(Key(name))));
+  for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER", "MPRUN_CPUS"}) {
+    EXPECT_THAT(env, Not(Contains(Key(name))));
+  }
   EXPECT_THAT(env, Contains(Key("PATH")));
 }
 

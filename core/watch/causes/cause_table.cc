@@ -88,8 +88,7 @@ constexpr CauseRule kStuckRules[] = {
      "write what the child is to read and close the pipe, before you wait for the child"},
     {kServerAsksItself, server_asks_itself,
      "let the server handle requests in several threads (http.server.ThreadingHTTPServer), or call its function "
-     "instead "
-     "of asking it"},
+     "instead of asking it"},
     {kLockCycle, shared_lock_cycle,
      "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
      "hold a lock that it needs"},
