@@ -253,21 +253,28 @@ if attempt < 3:
     assert "rank 0 failed (ExitCode: rank 0 ended with exit code 1): it starts again, 1 of 2" in run.stderr
 
 
+@pytest.mark.parametrize("other", ["has ended", "is being ended"])
 def test_a_stop_while_they_wait(
-    start_mprun: StartCommand, start_job: StartCommand, start_method: str
+    start_mprun: StartCommand, start_job: StartCommand, start_method: str, other: str
 ) -> None:
-    """As tasks that wait for their retry: nothing is recorded, and `mprun resume` runs them all."""
-    script = """
-mark("begun")
-if not os.path.exists("go") and rank == 1:
+    """As tasks that wait for their retry: none has failed, and `mprun resume` runs them all."""
+    script = f"""
+if {other!r} == "is being ended" and rank == 0 and not os.path.exists("go"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    mark("deaf")
+    wait_for("never", seconds=600)
+if rank == 1 and not os.path.exists("go"):
+    if {other!r} == "is being ended":
+        wait_for("deaf")
     sys.exit(1)
 mprun.result(attempt)
 """
-    running = start_job(job(start_method, 2, {"on_error": 1, "delay": 600}), scripts=ranks(script))
+    spec = job(start_method, 2, {"on_error": 1, "delay": 600}, limits={"grace_seconds": 2})
+    running = start_job(spec, scripts=ranks(script))
     harness.wait_until(lambda: "start again" in running.stderr, what="the notice")
     running.send_signal(signal.SIGINT)
     run = running.wait().check(130)
-    assert [result for result in run.results() if result["status"] != "ok"] == []
+    assert "failed" not in {result["status"] for result in run.results()}
     (run.run_dir.parent / "go").touch()
     start_mprun("resume", run.run_dir, output=False).wait().check()
     assert run.values() == [1, 1]
