@@ -340,7 +340,10 @@ def test_programs_start_again(run_job: RunCommand, tmp_path: Path) -> None:
     program.write_text(
         """#!/bin/sh
 echo "$RANK $MASTER_PORT $TORCHELASTIC_RESTART_COUNT"
-[ "$RANK$TORCHELASTIC_RESTART_COUNT" = 10 ] || [ -e "left" ] && kill -0 "$(cat left)" 2>/dev/null && echo alive
+if [ "$TORCHELASTIC_RESTART_COUNT" = 1 ]; then  # it was killed, and may not be reaped yet
+  for i in $(seq 500); do kill -0 "$(cat left)" 2>/dev/null || break; sleep 0.01; done
+  kill -0 "$(cat left)" 2>/dev/null && echo alive
+fi
 if [ "$RANK$TORCHELASTIC_RESTART_COUNT" = 10 ]; then
   until [ -e begun ]; do sleep 0.01; done
   sleep 600 &
