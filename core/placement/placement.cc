@@ -101,12 +101,12 @@ Placement bind_to_cores(const Topology& topology, int workers, int threads) {
 }
 
 Placement choose(const Topology& topology, int workers, int threads) {
-  if (topology.nodes() == 1) return {{}, "one memory node, where the kernel places threads as well"};
+  if (topology.nodes() == 1) return {{}, "one memory node: the kernel places threads equally well"};
   Placement cores = bind_to_cores(topology, workers, threads);
   if (cores.workers.empty()) return cores;
   if (!topology.is_all) return cores;
   return bind_to_groups(topology, workers, &Core::node,
-                        "to memory nodes, as other programs may use the same cores: all of the machine are usable");
+                        "memory nodes, not cores: mprun has no part of the machine to itself");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace mprun {
 namespace {
 
-/// The functions of hwloc that we call. They are loaded when a job is bound, since few are, and to link hwloc and what
-/// it needs would cost every start of mprun a millisecond, and the portable build its portability.
+/// The functions of hwloc that we call. They are loaded only when a job may be bound: linking hwloc would slow down
+/// every start of mprun, and the portable build could not contain it.
 struct Hwloc {
   decltype(&hwloc_topology_init) topology_init = nullptr;
   decltype(&hwloc_topology_load) topology_load = nullptr;
