@@ -1,6 +1,7 @@
 // resolve(): validation messages, merging of layers, and the checks that look at files and devices.
 #include "job/resolve.h"
 #include "json/json.h"
+#include "watch/inspect.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -626,6 +627,8 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   ASSERT_TRUE(without) << without.error().message;
   EXPECT_EQ(without->spec.limits.join_seconds, 30);
 }
+
+TEST(Defaults, CountAsAStallWhatInspectDoes) { EXPECT_EQ(from_seconds(WatchPolicy().stall_seconds), kInspectedStall); }
 
 }  // namespace
 }  // namespace mprun

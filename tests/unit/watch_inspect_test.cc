@@ -10,7 +10,6 @@
 #include <csignal>
 
 #include "fake_process.h"
-#include "job/spec.h"
 #include "os/fd.h"
 #include "watch/inspect.h"
 #include "watch/judge/tree_boundary.h"
@@ -110,8 +109,6 @@ TEST(Inspect, IsSureOfAProofAndOfATreeAtRest) {
   inspection.hang.cause.looks_idle = true;
   EXPECT_FALSE(is_sure(inspection));
 }
-
-TEST(Inspect, CountsAsAStallWhatTheWatchDoes) { EXPECT_EQ(kInspectedStall, from_seconds(WatchPolicy().stall_seconds)); }
 
 // A program that idles until a signal ends it waits for nothing in particular.
 TEST(EarlyStall, MayBeIdleUnlessItWaitsForABatch) {
