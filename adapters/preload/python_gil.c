@@ -1,11 +1,16 @@
 /* Holds the GIL across every fork of a thread that Python knows, and runs the interpreter's own fork functions even
  * where a C extension calls fork() directly. os.fork and its relatives do both themselves. Without this the child would
  * wait for a GIL whose holder does not exist there. A thread that Python does not know forks as without mprun. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "preload.h"
 
@@ -150,7 +155,20 @@ static atomic_bool given_up;
 static void* ask(void* unused) {
   python.gil_release(python.gil_ensure());
   atomic_fetch_sub(&asking, 1);
+  syscall(SYS_futex, &asking, FUTEX_WAKE_PRIVATE, INT_MAX);
   return unused;
+}
+
+/* False: a thread still asks at the deadline. pthread_clockjoin_np() came with glibc 2.31. */
+static bool wait_for_answers(int64_t deadline) {
+  const struct timespec until = {deadline / 1000000000, deadline % 1000000000};
+  int left = 0;
+  while ((left = atomic_load(&asking)) != 0) {
+    const int wait = FUTEX_WAIT_BITSET_PRIVATE; /* `until` is a time of CLOCK_MONOTONIC */
+    const long failed = syscall(SYS_futex, &asking, wait, left, &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    if (failed != 0 && errno == ETIMEDOUT) return false;
+  }
+  return true;
 }
 
 /* Starts a thread that takes the GIL and releases it: no function of Python waits for it with a limit, and its holder
@@ -175,8 +193,10 @@ static bool gil_comes_free(int64_t deadline) {
     atomic_fetch_sub(&asking, 1);
     return false;
   }
-  const struct timespec until = {deadline / 1000000000, deadline % 1000000000};
-  if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0) return true;
+  if (wait_for_answers(deadline)) {
+    pthread_join(thread, NULL);
+    return true;
+  }
   atomic_store(&given_up, true);
   pthread_detach(thread);
   return false;

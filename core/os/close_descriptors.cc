@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -28,7 +29,7 @@ bool close_listed(int first) {
   if (folder < 0) return false;
   alignas(dirent64) std::array<char, 2048> entries{};
   ssize_t size = 0;
-  while ((size = getdents64(folder, entries.data(), entries.size())) > 0) {
+  while ((size = syscall(SYS_getdents64, folder, entries.data(), entries.size())) > 0) {
     for (ssize_t at = 0; at < size;) {
       const auto* const entry = reinterpret_cast<const dirent64*>(&entries[static_cast<std::size_t>(at)]);
       const int fd = number_of(entry->d_name);

@@ -110,8 +110,7 @@ std::optional<pid_t> pid_of_pidfd(int pidfd) {
 
 std::vector<pid_t> children() {
   if (const auto proc = live_proc(); !shows_our_numbers(proc.get())) return {};
-  const std::string name = "/proc/self/task/" + std::to_string(gettid()) + "/children";
-  const Fd file = open_fd(name, O_RDONLY);
+  const Fd file = open_fd("/proc/thread-self/children", O_RDONLY);
   std::vector<pid_t> found;
   std::array<char, 4096> text{};  // further children come later
   const ssize_t n = file ? uninterrupted([&] { return read(file.get(), text.data(), text.size()); }) : 0;

@@ -1,7 +1,6 @@
 #include "supervise/scheduler.h"
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <utility>
 
@@ -248,7 +247,8 @@ void Scheduler::assign_or_retire(int slot) {
 Nanos Scheduler::delay_after(int attempt) const {
   constexpr double kLongest = 1e18;  // 31 years, which later sums do not overflow
   const double most = std::min(kLongest, static_cast<double>(policy_.retry_max_delay.value_or(Nanos{1} << 60U)));
-  const double delay = static_cast<double>(policy_.retry_delay) * std::pow(policy_.retry_backoff, attempt - 1);
+  const double delay =  // no std::pow: that of glibc 2.29 is a new symbol
+      static_cast<double>(policy_.retry_delay) * __builtin_powi(policy_.retry_backoff, attempt - 1);
   return static_cast<Nanos>(std::min(delay, most));
 }
 

@@ -1,4 +1,4 @@
-"""configs/portable: what it makes needs glibc 2.31 and nothing else, runs on other releases of Debian, and is the same
+"""configs/portable: what it makes needs glibc 2.28 and nothing else, runs on other releases of Debian, and is the same
 whenever it is made."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import harness
 pytestmark = pytest.mark.xdist_group("portable")  # its setup is done once
 NOT_HERE = 77
 OF_GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
-NEWEST = (2, 31)
+NEWEST = (2, 28)
 
 # What is done on each machine, in an empty folder with the files of the build. Python is the machine's.
 TRY = r"""
@@ -122,12 +122,11 @@ def test_it_runs_on(machine: str, dist: Path) -> None:
     assert tried.returncode == 0, (tried.stdout, tried.stderr)
     for wanted in ("pool [0, 1, 4]", "hang proved (deadlock)", "nothing in this tree can ever move again"):
         assert wanted in tried.stdout, (tried.stdout, tried.stderr)
+    assert "rank 0" in tried.stdout, "import mprun"
     if machine == "debian11":
         assert tried.stdout.count("this is Python 3.9.2; mprun's workers need Python 3.11 or later") == 2, tried.stdout
-        assert "`import mprun` needs Python 3.11 or later; this is 3.9" in tried.stdout
     else:
         assert re.findall(r'"value":(\d)', tried.stdout) == ["2", "4", "2", "4"], (tried.stdout, tried.stderr)
-        assert "rank 0" in tried.stdout
 
 
 def test_it_is_made_again_byte_for_byte(dist: Path, tmp_path: Path) -> None:

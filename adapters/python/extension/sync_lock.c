@@ -131,7 +131,7 @@ static void find_identity(void) {
 
 static void sign(struct mprun_sync_lock* lock) {
   if (identity.pid == 0) find_identity();
-  if (own_tid == 0) own_tid = gettid();
+  if (own_tid == 0) own_tid = (pid_t)syscall(SYS_gettid);
   struct mprun_sync_holder holder = identity;
   if (task_loop_current.task >= 0) {
     holder.task = task_loop_current.task;
