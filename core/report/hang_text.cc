@@ -155,11 +155,13 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   const std::string not_moved = hang.seconds_since_progress < 0 ? " does not move" : " has not moved for " + still;
   if (hang.limit) return overdue_headline(hang);
   if (!is_proved(hang.verdict)) {
-    const bool spins = hang.cause.id == causes::kPoolHelperLost.name || hang.cause.id == causes::kMessageNeverSent.name;
-    Lines lines{spins ? fmt::format("mprun: {}: what is waited for does not come, though threads still run",
-                                    to_string(hang.verdict))
-                      : fmt::format("mprun: {}: nothing has moved for {}, but a timer or the outside could still act",
-                                    to_string(hang.verdict), still)};
+    const bool others_run = hang.seconds_since_progress < 0 || hang.cause.id == causes::kPoolHelperLost.name ||
+                            hang.cause.id == causes::kMessageNeverSent.name;
+    Lines lines{others_run
+                    ? fmt::format("mprun: {}: what is waited for does not come, though threads still run",
+                                  to_string(hang.verdict))
+                    : fmt::format("mprun: {}: nothing has moved for {}, but a timer or the outside could still act",
+                                  to_string(hang.verdict), still)};
     if (hang.join) lines.push_back(line_of(2, waited));
     return lines;
   }

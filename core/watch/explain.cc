@@ -31,6 +31,7 @@ class Explainer {
     evidence_.snapshot = proof->snapshot.get();
     evidence_.history = &history;
     evidence_.lost_helper = proof->lost_helper;
+    evidence_.lost_task = proof->lost_task;
     evidence_.wakeups = proof->wakeups;
   }
 

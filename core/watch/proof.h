@@ -23,7 +23,8 @@ struct Proof {
   bool needs_no_client = false;     ///< the same, that no process outside uses what a server would wait for
   bool is_early = false;            ///< for a stall: long before the limit, and only reported
   std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
-  pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_helper.h)
+  pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_result.h)
+  pid_t lost_task = 0;              ///< the same, whose pool has lost a task
 };
 
 /// Judges a sample. `boundary`: as it is while the threads of the sample stand still.

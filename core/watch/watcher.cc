@@ -6,6 +6,7 @@
 #include "procfs/process_table.h"
 #include "watch/judge/main_threads.h"
 #include "watch/judge/spinning_calls.h"
+#include "watch/judge/time_limit.h"
 
 namespace mprun {
 namespace {
@@ -78,7 +79,10 @@ Watcher::Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths 
       deaths_(std::move(deaths)),
       taken_(std::move(taken)),
       orphaned_(proc),
-      lost_helper_(proc),
+      lost_helper_([proc](pid_t pid) {
+        return has_lost_helper([proc](pid_t one) { return read_python_stacks(proc, one); }, pid);
+      }),
+      lost_task_([this](pid_t pid) { return has_lost_task(pid); }),
       spins_(proc),
       polls_(proc) {}
 
@@ -303,6 +307,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   }
   if (named) proof = std::move(named);
   stall_reported_ = true;
+  proof->lost_task = find_lost_task_now(now);
   proof->verdict = HangVerdict::kStalled;
   proof->wakeups = std::move(wakeups);
   proof->last_moved = now - std::max(stood, tree_.stall);
@@ -391,24 +396,66 @@ std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
   return proof;
 }
 
+// Processes of which a child has died, and whose main thread has waited ever since something was last reported, for so
+// long that what is proved of it would have been reported.
+std::set<pid_t> Watcher::may_have_lost_task(Nanos now) const {
+  const auto moves = activity_.last_moves();
+  std::set<pid_t> found = activity_.with_resting_main_since(now - kRest);
+  std::erase_if(found, [&](pid_t pid) { return moves.at(pid) <= last_found_ || deaths_(pid, 0) == 0; });
+  return found;
+}
+
+bool Watcher::has_lost_task(pid_t pid) const {
+  const Sample sample = take_sample(proc_, {pid});
+  if (sample.threads.empty() || without_limit(sample.threads.front())) return false;
+  return mprun::has_lost_task([this](pid_t one) { return read_python_stacks(proc_, one); }, pid,
+                              process_tree(proc_, pid, false));
+}
+
+pid_t Watcher::find_lost_task_now(Nanos now) const {
+  const std::set<pid_t> processes = may_have_lost_task(now);
+  const auto found = std::find_if(processes.begin(), processes.end(), [this](pid_t pid) { return has_lost_task(pid); });
+  return found == processes.end() ? 0 : *found;
+}
+
+// Early, and again when it has lasted for `stall`. 0: none.
+pid_t Watcher::find_lost_task(Nanos now) {
+  const std::set<pid_t> processes = may_have_lost_task(now);
+  const auto moves = activity_.last_moves();
+  const auto is_long = [&](pid_t pid) { return now - moves.at(pid) >= tree_.stall; };
+  std::erase_if(lost_tasks_, [&](pid_t pid) { return processes.count(pid) == 0; });
+  const pid_t found = lost_task_.look(processes, now);
+  if (found != 0 && !is_long(found)) lost_tasks_.insert(found);
+  if (found != 0) return found;
+  const auto late = std::find_if(lost_tasks_.begin(), lost_tasks_.end(), is_long);
+  if (late == lost_tasks_.end()) return 0;
+  const pid_t pid = lost_tasks_.extract(late).value();
+  return has_lost_task(pid) ? pid : 0;
+}
+
 // Reported as a stall, because the threads that go on could do anything.
-std::optional<Proof> Watcher::find_lost_helper(Nanos now) {
-  if (tree_.stall == 0 || now - last_helper_look_ < kNanosPerSecond) return std::nullopt;
-  last_helper_look_ = now;
-  const pid_t pid = lost_helper_.look(activity_.with_resting_main_since(now - kRest), now);
-  if (pid == 0) return std::nullopt;
+std::optional<Proof> Watcher::find_lost_result(Nanos now) {
+  if (tree_.stall == 0 || now - last_result_look_ < kNanosPerSecond) return std::nullopt;
+  last_result_look_ = now;
+  const pid_t helper = lost_helper_.look(activity_.run_beside_main_since(now - kRest), now);
+  const pid_t task = helper != 0 ? 0 : find_lost_task(now);
+  if (helper == 0 && task == 0) return std::nullopt;
   Proof proof = judge_sample(sample_tree());
   for (JudgedThread& thread : proof.judgement.threads) thread.live = true;  // one sample proves nothing
   proof.judgement.stuck.clear();
   proof.verdict = HangVerdict::kStalled;
-  proof.lost_helper = pid;
-  proof.last_moved = activity_.last_moves()[pid];  // of its main thread, which waits for the pool
+  proof.lost_helper = helper;
+  proof.lost_task = task;
+  proof.is_early = lost_tasks_.count(task) != 0;
+  proof.last_moved = helper == 0 ? 0 : activity_.last_moves()[helper];  // of its main thread, which waits for the pool
   return proof;
 }
 
 std::optional<Proof> Watcher::look(Nanos now) {
   auto proof = find_any(now);
-  if (proof) proof->last_moves = activity_.last_moves();
+  if (!proof) return proof;
+  proof->last_moves = activity_.last_moves();
+  if (proof->lost_task == 0) last_found_ = now;
   return proof;
 }
 
@@ -418,7 +465,7 @@ std::optional<Proof> Watcher::find_any(Nanos now) {
   auto proof = find_proof(now);
   if (!proof) proof = find_orphaned_lock(now);
   if (!proof) proof = find_early_stall(now);
-  if (!proof) proof = find_lost_helper(now);
+  if (!proof) proof = find_lost_result(now);
   return proof ? std::move(proof) : find_stall(now);
 }
 

@@ -9,7 +9,7 @@
 #include "watch/judge/orphaned_lock_watch.h"
 #include "watch/proof.h"
 #include "watch/sample/activity.h"
-#include "watch/stalls/lost_helper.h"
+#include "watch/stalls/lost_result.h"
 #include "watch/stalls/polls.h"
 #include "watch/stalls/spins.h"
 #include "watch/stalls/stall.h"
@@ -64,7 +64,11 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_early_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_polling_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_spinning_stall(Nanos now);
-  [[nodiscard]] std::optional<Proof> find_lost_helper(Nanos now);
+  [[nodiscard]] std::optional<Proof> find_lost_result(Nanos now);
+  [[nodiscard]] std::set<pid_t> may_have_lost_task(Nanos now) const;
+  [[nodiscard]] bool has_lost_task(pid_t pid) const;
+  [[nodiscard]] pid_t find_lost_task_now(Nanos now) const;
+  [[nodiscard]] pid_t find_lost_task(Nanos now);
   [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
 
   ProcSource* proc_;
@@ -84,8 +88,10 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<Sample> stall_sample_;
   OrphanedLockWatch orphaned_;
-  LostHelperWatch lost_helper_;
-  Nanos last_helper_look_ = 0;
+  LostResultWatch lost_helper_, lost_task_;
+  Nanos last_result_look_ = 0;
+  std::set<pid_t> lost_tasks_;  ///< processes that were reported early
+  Nanos last_found_ = 0;        ///< when something else was last found
   StallMeter stall_;
   bool stall_reported_ = false;
   Nanos judged_with_assumptions_ = 0;  ///< the last move before that

@@ -129,6 +129,7 @@ ALL = [
     Control("thread_pool_computing.py", seconds=LOCKED_SECONDS),
     Control("short_pools.py"),
     Control("pool_replaces_workers.py", seconds=9, stall=OUTSIDE_SECONDS),
+    Control("pool_worker_ends_badly.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),
     Control("dataloader_timeout.py"),

@@ -85,6 +85,17 @@ def test_a_deadlock_in_java_is_reported_soon(runner: Runner) -> None:
     running.stop()
 
 
+def test_a_lost_task_is_reported_soon_beside_a_thread(runner: Runner) -> None:
+    """Within seconds, not after the five minutes of a stall, and once."""
+    program = CASES / "pool_worker_killed_beside_thread.py"
+    running = runner.start("--on-hang", "kill", "--", MPRUN_PYTHON, program, output=False)
+    harness.wait_until(lambda: "cure:" in running.stderr, timeout=60, what="the report")
+    assert "what is waited for does not come, though threads still run" in running.stderr
+    assert "(worker-died)" in running.stderr
+    assert running.stderr.count("mprun: stalled: ") == 1
+    running.stop()
+
+
 def test_a_context_that_cannot_end_is_reported_soon(runner: Runner) -> None:
     """Within seconds, not after the five minutes of a stall: a program that ends its sockets is not idle."""
     program = CASES / "zmq_message_unsent.py"

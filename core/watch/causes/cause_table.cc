@@ -12,6 +12,9 @@ constexpr char kForkFirst[] = "fork before other threads start, or start the pro
 constexpr char kCloseOwnEnd[] = "close the writing end in the process that reads";
 constexpr char kReadAll[] =
     "with EPOLLET, make the descriptor non-blocking, and read after each event until EAGAIN; or leave EPOLLET out";
+constexpr char kUseExecutor[] =
+    "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job of mprun tries "
+    "the task again";
 constexpr char kUnpickle[] =
     "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise";
 
@@ -28,9 +31,7 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, file_lock_cycle, kSameOrder},
     {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
     {kGilHeld, gil_held, "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"},
-    {kWorkerDied, pool_worker_died,
-     "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job of mprun tries "
-     "the task again"},
+    {kWorkerDied, pool_worker_died, kUseExecutor},
     {kWorkerDied, executor_worker_died,
      "find out why it died; give tasks little data, or Python 3.12, which closes that pipe"},
     {kWorkerDied, manager_lock_owner_died,
@@ -119,6 +120,7 @@ constexpr CauseRule kOrphanedLockRules[] = {
 
 constexpr CauseRule kStallRules[] = {
     {kPoolHelperLost, pool_lost_helper, kUnpickle},
+    {kWorkerDied, pool_lost_task, kUseExecutor},
     {kStopped, process_stopped, ""},
     {kRespawnLoop, respawn_loop, "look for what fails when a worker starts: its initializer, or an import"},
     {kIgnoresTermination, ignores_termination, ""},

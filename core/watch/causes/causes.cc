@@ -6,6 +6,14 @@
 
 namespace mprun {
 
+const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid) {
+  const auto& deaths = evidence.history->deaths();
+  const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [pid](const RecordedDeath& death) {
+    return death.parent == pid && is_violent(death);
+  });
+  return last == deaths.rend() ? nullptr : &*last;
+}
+
 std::string thread_text(const JudgedThread& thread) {
   return thread.sample->tid == thread.sample->pid
              ? "process " + std::to_string(thread.sample->pid)

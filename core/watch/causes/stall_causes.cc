@@ -84,15 +84,6 @@ std::string rate_text(double per_second) {
   return seconds <= 1 ? "every second" : "every " + std::to_string(seconds) + " s";
 }
 
-// The last child of a process that ended badly; nullptr: none.
-const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid) {
-  const auto& deaths = evidence.history->deaths();
-  const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [pid](const RecordedDeath& death) {
-    return death.parent == pid && is_violent(death);
-  });
-  return last == deaths.rend() ? nullptr : &*last;
-}
-
 }  // namespace
 
 // For when it is assumed that no process continues what was stopped.

@@ -83,6 +83,11 @@ bool is_parent_in(const Evidence& evidence, const RecordedDeath& dead, std::stri
          }) != nullptr;
 }
 
+std::string lost_task_text(const RecordedDeath& death) {
+  return "a worker of the pool died: " + end_text(death) +
+         "; its task is lost, or the lock with which it took tasks, and the pool waits for the result for ever";
+}
+
 Explanation lost_helper_of(pid_t pid) {
   return {"the thread of process " + std::to_string(pid) +
           " that took the pool's results has ended, most likely because one could not be unpickled, or a callback "
@@ -115,8 +120,7 @@ std::optional<Explanation> barrier_short(const Evidence& evidence) {
 std::optional<Explanation> pool_worker_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
   if (dead == nullptr || !is_parent_in(evidence, *dead, "/multiprocessing/pool.py", "")) return std::nullopt;
-  return Explanation{"a worker of the pool died: " + end_text(*dead) +
-                     "; its task is lost, and the pool waits for the result for ever"};
+  return Explanation{lost_task_text(*dead)};
 }
 
 std::optional<Explanation> executor_worker_died(const Evidence& evidence) {
@@ -191,6 +195,13 @@ std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
 }
 
 // The same, seen while the other threads of the pool run.
+std::optional<Explanation> pool_lost_task(const Evidence& evidence) {
+  const RecordedDeath* dead = evidence.lost_task == 0 ? nullptr : last_death_below(evidence, evidence.lost_task);
+  if (dead == nullptr) return std::nullopt;
+  return Explanation{lost_task_text(*dead) + "; not proved: other threads of process " +
+                     std::to_string(evidence.lost_task) + " go on, and might end the wait"};
+}
+
 std::optional<Explanation> pool_lost_helper(const Evidence& evidence) {
   if (evidence.lost_helper == 0) return std::nullopt;
   return lost_helper_of(evidence.lost_helper);

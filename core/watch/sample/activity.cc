@@ -140,16 +140,20 @@ bool ActivityMeter::all_rest_since(Nanos since) const {
 }
 
 std::set<pid_t> ActivityMeter::with_resting_main_since(Nanos since) const {
-  std::set<pid_t> rest, run;
+  std::set<pid_t> rest;
   for (const Watched& thread : threads_) {
-    if (thread.moved > since) {
-      if (thread.tid != thread.pid) run.insert(thread.pid);
-    } else if (thread.tid == thread.pid) {
-      rest.insert(thread.pid);
-    }
+    if (thread.tid == thread.pid && thread.moved <= since) rest.insert(thread.pid);
   }
-  std::erase_if(rest, [&run](pid_t pid) { return run.count(pid) == 0; });
   return rest;
+}
+
+std::set<pid_t> ActivityMeter::run_beside_main_since(Nanos since) const {
+  const std::set<pid_t> rest = with_resting_main_since(since);
+  std::set<pid_t> run;
+  for (const Watched& thread : threads_) {
+    if (thread.moved > since && rest.count(thread.pid) != 0) run.insert(thread.pid);
+  }
+  return run;
 }
 
 double ActivityMeter::load() const {

@@ -33,8 +33,10 @@ class ActivityMeter {
   [[nodiscard]] std::set<pid_t> resting_since(Nanos since) const;
   /// True if the same holds for all known threads.
   [[nodiscard]] bool all_rest_since(Nanos since) const;
-  /// Processes whose first thread has not run since `since`, while another of their threads has.
+  /// Processes whose first thread has not run since `since`.
   [[nodiscard]] std::set<pid_t> with_resting_main_since(Nanos since) const;
+  /// Those of which another thread has.
+  [[nodiscard]] std::set<pid_t> run_beside_main_since(Nanos since) const;
   /// When each thread was last seen to have run, or was first seen.
   [[nodiscard]] std::map<pid_t, Nanos> last_moves() const;
   /// How many CPUs the threads used between the last two looks at each.

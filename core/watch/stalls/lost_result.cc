@@ -1,0 +1,125 @@
+#include "watch/stalls/lost_result.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mprun {
+namespace {
+
+constexpr int kAgreed = 3;
+constexpr int kMostReadings = 20;
+constexpr Nanos kLookAgain = kNanosPerSecond;
+// A look costs some milliseconds: a process that only computes is looked at less and less often.
+constexpr Nanos kShortestPause = 2 * kNanosPerSecond, kLongestPause = 64 * kNanosPerSecond;
+constexpr std::string_view kPoolModule = "/multiprocessing/pool.py", kPackage = "/multiprocessing/",
+                           kThreading = "/threading.py";
+
+bool is_pools(const PythonFrame& frame, std::string_view function) {
+  return frame.file.ends_with(kPoolModule) && (function.empty() || frame.function == function);
+}
+
+// A worker that replaces another is forked by the pool's thread: what that did is no frame of the worker.
+bool is_in_pool(const PythonThread& thread, std::string_view function) {
+  const auto frames = own_frames(thread.frames);
+  return std::any_of(frames.begin(), frames.end(),
+                     [function](const PythonFrame& frame) { return is_pools(frame, function); });
+}
+
+bool any_in_pool(const PythonStacks& stacks, std::string_view function) {
+  return std::any_of(stacks.threads.begin(), stacks.threads.end(),
+                     [function](const PythonThread& thread) { return is_in_pool(thread, function); });
+}
+
+bool are_whole(const PythonStacks& stacks) {
+  return std::all_of(stacks.threads.begin(), stacks.threads.end(),
+                     [](const PythonThread& thread) { return thread.whole && !thread.frames.empty(); });
+}
+
+// From the innermost frame down to that function of the pool, the thread is in no code but multiprocessing's own and
+// that of locks: it runs no task, no callback, and no generator of inputs.
+bool only_waits_in(const PythonThread& thread, std::string_view function) {
+  for (const PythonFrame& frame : own_frames(thread.frames)) {
+    if (is_pools(frame, function)) return true;
+    if (frame.file.find(kPackage) == std::string::npos && !frame.file.ends_with(kThreading)) return false;
+  }
+  return false;
+}
+
+// The thread that hands out tasks waits for one in C code: while a generator makes it, it is further inside.
+bool waits_for_task_to_hand_out(const PythonThread& thread) {
+  return !thread.frames.empty() && is_pools(thread.frames.front(), "Pool._handle_tasks");
+}
+
+// What one thread, of the pool's process or of one below, says of the pool.
+bool is_busy(const PythonThread& thread) {
+  if (is_in_pool(thread, "worker")) return !only_waits_in(thread, "worker");
+  if (is_in_pool(thread, "Pool._handle_tasks")) return !waits_for_task_to_hand_out(thread);
+  if (is_in_pool(thread, "Pool._handle_results")) return !only_waits_in(thread, "Pool._handle_results");
+  return false;
+}
+
+bool any_is_busy(const PythonStacks& stacks) {
+  return std::any_of(stacks.threads.begin(), stacks.threads.end(), is_busy);
+}
+
+const PythonThread* main_of(const PythonStacks& stacks, pid_t pid) {
+  const auto main = std::find_if(stacks.threads.begin(), stacks.threads.end(),
+                                 [pid](const PythonThread& thread) { return thread.tid == pid; });
+  return main == stacks.threads.end() ? nullptr : &*main;
+}
+
+// A process without Python counts as read.
+bool is_read(const PythonStacks& stacks, pid_t pid) {
+  const PythonThread* main = main_of(stacks, pid);
+  return main == nullptr ? stacks.threads.empty() : main->whole && !main->frames.empty();
+}
+
+}  // namespace
+
+// A thread that spins changes its frames while they are read, so that most readings have to be repeated.
+bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid) {
+  for (int i = 0; i < kMostReadings; ++i) {
+    const PythonStacks stacks = read_stacks(pid);
+    const PythonThread* main = main_of(stacks, pid);
+    if (main == nullptr || !is_in_pool(*main, "")) return false;
+    if (!are_whole(stacks)) continue;
+    return any_in_pool(stacks, "Pool._handle_workers") && !any_in_pool(stacks, "Pool._handle_results");
+  }
+  return false;
+}
+
+bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<pid_t>& below) {
+  const PythonStacks stacks = read_stacks(pid);
+  const PythonThread* main = main_of(stacks, pid);
+  const bool has_helpers = any_in_pool(stacks, "Pool._handle_results") && any_in_pool(stacks, "Pool._handle_tasks");
+  if (main == nullptr || !only_waits_in(*main, "") || !has_helpers || any_is_busy(stacks)) return false;
+  bool has_worker = false;
+  for (const pid_t worker : below) {
+    const PythonStacks own = read_stacks(worker);
+    if (!is_read(own, worker) || any_is_busy(own)) return false;
+    has_worker = has_worker || any_in_pool(own, "worker");
+  }
+  return has_worker;
+}
+
+pid_t LostResultWatch::look(const std::set<pid_t>& processes, Nanos now) {
+  std::erase_if(suspects_, [&](const auto& suspect) { return processes.count(suspect.first) == 0; });
+  pid_t found = 0;
+  for (const pid_t pid : processes) {
+    Suspect& suspect = suspects_[pid];
+    if (suspect.reported || now < suspect.next_look) continue;
+    if (is_lost_(pid)) {
+      suspect.pause = 0;
+      suspect.next_look = now + kLookAgain;
+      suspect.reported = ++suspect.agreed >= kAgreed;
+      if (suspect.reported) found = pid;
+    } else {
+      suspect.agreed = 0;
+      suspect.pause = std::clamp(2 * suspect.pause, kShortestPause, kLongestPause);
+      suspect.next_look = now + suspect.pause;
+    }
+  }
+  return found;
+}
+
+}  // namespace mprun
