@@ -32,6 +32,7 @@ class Explainer {
     evidence_.history = &history;
     evidence_.lost_helper = proof->lost_helper;
     evidence_.lost_task = proof->lost_task;
+    evidence_.lost_poller = proof->lost_poller;
     evidence_.wakeups = proof->wakeups;
   }
 

@@ -25,6 +25,7 @@ struct Proof {
   std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
   pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_result.h)
   pid_t lost_task = 0;              ///< the same, whose pool has lost a task
+  pid_t lost_poller = 0;            ///< the same, of which no thread listens for an answer (lost_poller.h)
 };
 
 /// Judges a sample. `boundary`: as it is while the threads of the sample stand still.

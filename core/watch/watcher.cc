@@ -7,6 +7,7 @@
 #include "watch/judge/main_threads.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
+#include "watch/stalls/lost_poller.h"
 
 namespace mprun {
 namespace {
@@ -83,6 +84,7 @@ Watcher::Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths 
         return has_lost_helper([proc](pid_t one) { return read_python_stacks(proc, one); }, pid);
       }),
       lost_task_([this](pid_t pid) { return has_lost_task(pid); }),
+      lost_poller_([proc](pid_t pid) { return waits_for_grpc(proc, pid); }),
       spins_(proc),
       polls_(proc) {}
 
@@ -308,6 +310,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   if (named) proof = std::move(named);
   stall_reported_ = true;
   proof->lost_task = find_lost_task_now(now);
+  proof->lost_poller = find_lost_poller_now(*stall_sample_);
   proof->verdict = HangVerdict::kStalled;
   proof->wakeups = std::move(wakeups);
   proof->last_moved = now - std::max(stood, tree_.stall);
@@ -350,6 +353,7 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   polls_.take(*sample, now);
   const Nanos since = polls_.since(now);
   next_poll_look_ = now + pause_after_polls(began);
+  if (auto proof = find_lost_poller(*sample, now)) return proof;
   const auto part = still_part(std::exchange(poll_sample_, *sample), *sample);
   const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
   if (!is_early || !part || since == reported_polls_) return std::nullopt;
@@ -433,6 +437,33 @@ pid_t Watcher::find_lost_task(Nanos now) {
   return has_lost_task(pid) ? pid : 0;
 }
 
+Proof Watcher::as_stall(std::unique_ptr<Sample> sample) {
+  Proof proof = judge_sample(std::move(sample));
+  for (JudgedThread& thread : proof.judgement.threads) thread.live = true;  // one sample proves nothing
+  proof.judgement.stuck.clear();
+  proof.verdict = HangVerdict::kStalled;
+  return proof;
+}
+
+pid_t Watcher::find_lost_poller_now(const Sample& sample) const {
+  const std::set<pid_t> processes = processes_that_hear_nothing(sample);
+  const auto found =
+      std::find_if(processes.begin(), processes.end(), [this](pid_t pid) { return waits_for_grpc(proc_, pid); });
+  return found == processes.end() ? 0 : *found;
+}
+
+std::optional<Proof> Watcher::find_lost_poller(const Sample& sample, Nanos now) {
+  const pid_t found = lost_poller_.look(processes_that_hear_nothing(sample), now);
+  if (found == 0) return std::nullopt;
+  Proof proof = as_stall(std::make_unique<Sample>(sample));
+  const TreeSnapshot::Process* process = proof.snapshot->process(found);
+  if (process == nullptr || !process->forked) return std::nullopt;
+  proof.lost_poller = found;
+  proof.is_early = tree_.stall > kEarlyStall;
+  proof.last_moved = 0;
+  return proof;
+}
+
 // Reported as a stall, because the threads that go on could do anything.
 std::optional<Proof> Watcher::find_lost_result(Nanos now) {
   if (tree_.stall == 0 || now - last_result_look_ < kNanosPerSecond) return std::nullopt;
@@ -440,10 +471,7 @@ std::optional<Proof> Watcher::find_lost_result(Nanos now) {
   const pid_t helper = lost_helper_.look(activity_.run_beside_main_since(now - kRest), now);
   const pid_t task = helper != 0 ? 0 : find_lost_task(now);
   if (helper == 0 && task == 0) return std::nullopt;
-  Proof proof = judge_sample(sample_tree());
-  for (JudgedThread& thread : proof.judgement.threads) thread.live = true;  // one sample proves nothing
-  proof.judgement.stuck.clear();
-  proof.verdict = HangVerdict::kStalled;
+  Proof proof = as_stall(sample_tree());
   proof.lost_helper = helper;
   proof.lost_task = task;
   proof.is_early = lost_tasks_.count(task) != 0;

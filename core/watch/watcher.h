@@ -65,6 +65,9 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_polling_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_spinning_stall(Nanos now);
   [[nodiscard]] std::optional<Proof> find_lost_result(Nanos now);
+  [[nodiscard]] pid_t find_lost_poller_now(const Sample& sample) const;
+  [[nodiscard]] std::optional<Proof> find_lost_poller(const Sample& sample, Nanos now);
+  [[nodiscard]] Proof as_stall(std::unique_ptr<Sample> sample);
   [[nodiscard]] std::set<pid_t> may_have_lost_task(Nanos now) const;
   [[nodiscard]] bool has_lost_task(pid_t pid) const;
   [[nodiscard]] pid_t find_lost_task_now(Nanos now) const;
@@ -88,7 +91,7 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<Sample> stall_sample_;
   OrphanedLockWatch orphaned_;
-  LostResultWatch lost_helper_, lost_task_;
+  LostResultWatch lost_helper_, lost_task_, lost_poller_;
   Nanos last_result_look_ = 0;
   std::set<pid_t> lost_tasks_;  ///< processes that were reported early
   Nanos last_found_ = 0;        ///< when something else was last found

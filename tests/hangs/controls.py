@@ -13,7 +13,7 @@ import pytest
 
 import harness
 import outside
-from compiled import COMPILERS, CONTROLS, INTERPRETERS, build, why_not_installed
+from compiled import COMPILERS, CONTROLS, INTERPRETERS, build, why_not_importable, why_not_installed
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
@@ -47,7 +47,7 @@ class Control:
 
     def why_not_here(self) -> str:
         """Why it cannot be run here; "" if it can."""
-        return why_not_installed(self.program, self.compiler)
+        return why_not_installed(self.program, self.compiler) or why_not_importable(CONTROLS / self.program)
 
     def argv(self, folder: Path, argument: str | None) -> list[str]:
         """The command; builds it in `folder` first if need be. `argument`: from outside."""
@@ -129,6 +129,7 @@ ALL = [
     Control("thread_pool_computing.py", seconds=LOCKED_SECONDS),
     Control("short_pools.py"),
     Control("pool_replaces_workers.py", seconds=9, stall=OUTSIDE_SECONDS),
+    Control("grpc_slow_server.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("pool_worker_ends_badly.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),

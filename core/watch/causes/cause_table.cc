@@ -121,6 +121,9 @@ constexpr CauseRule kOrphanedLockRules[] = {
 constexpr CauseRule kStallRules[] = {
     {kPoolHelperLost, pool_lost_helper, kUnpickle},
     {kWorkerDied, pool_lost_task, kUseExecutor},
+    {kThreadLostAtFork, grpc_left_behind,
+     "make channels and servers of gRPC only after the fork, in the child, or start it by \"spawn\": "
+     "multiprocessing.set_start_method(\"spawn\")"},
     {kStopped, process_stopped, ""},
     {kRespawnLoop, respawn_loop, "look for what fails when a worker starts: its initializer, or an import"},
     {kIgnoresTermination, ignores_termination, ""},

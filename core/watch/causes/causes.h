@@ -20,6 +20,7 @@ struct Evidence {
   pid_t late = 0;         ///< the thread that is late; 0: none
   std::map<pid_t, double> wakeups = {};  ///< for a stall: how often a second each thread gets a CPU
   pid_t lost_task = 0;  ///< for a stall: the process whose multiprocessing.Pool has lost a task with a worker; 0: none
+  pid_t lost_poller = 0;  ///< for a stall: a process that waits for gRPC, and listens to nothing; 0: none
 
   /// The file that holds the code a blocked thread is in: "/usr/lib/.../libgomp.so.1".
   [[nodiscard]] std::string code_file(const JudgedThread& thread) const;

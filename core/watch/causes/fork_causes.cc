@@ -115,6 +115,15 @@ std::optional<Explanation> thread_lost_at_fork(const Evidence& evidence) {
   return Explanation{thread_text(*waits) + " waits for another thread and has none" + origin_text(evidence, *waits)};
 }
 
+std::optional<Explanation> grpc_left_behind(const Evidence& evidence) {
+  const JudgedThread* waits =
+      find_thread(evidence, [&](const JudgedThread& thread) { return thread.sample->tid == evidence.lost_poller; });
+  if (waits == nullptr || !evidence.snapshot->process(waits->sample->pid)->forked) return std::nullopt;
+  const bool is_known = evidence.history->fork_of(waits->sample->pid) != nullptr;
+  return Explanation{thread_text(*waits) + " waits for an answer by gRPC, and no thread of it listens to the network" +
+                     (is_known ? origin_text(evidence, *waits) : "")};
+}
+
 std::optional<Explanation> thread_left_behind_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_left_behind(evidence);
   if (waits == nullptr || !waits_for_notice(*waits)) return std::nullopt;

@@ -1,0 +1,36 @@
+"""A child forked from a process that serves and has used gRPC asks it (grpc#13873): the threads that listen are lost."""
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+METHOD = "/test.Echo/Say"
+
+
+def serve() -> int:
+    handler = grpc.unary_unary_rpc_method_handler(lambda request, _: request)
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("test.Echo", {"Say": handler})])
+    serve.kept = server
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return port
+
+
+def ask(port: int) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        print(channel.unary_unary(METHOD)(b"hello"), flush=True)
+
+
+def main() -> None:
+    port = serve()
+    ask(port)
+    child = multiprocessing.get_context("fork").Process(target=ask, args=[port])
+    child.start()
+    child.join()  # hangs here
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
