@@ -20,6 +20,7 @@
 
 #include "os/fd.h"
 #include "os/uninterrupted.h"
+#include "procfs/address_spaces.h"
 #include "procfs/live_memory.h"
 #include "procfs/proc_source.h"
 
@@ -228,7 +229,8 @@ class LiveProc : public ProcSource {
 
   std::optional<bool> same_memory(pid_t one, pid_t other) override {
     const long order = syscall(SYS_kcmp, one, other, KCMP_VM, 0, 0);
-    return order < 0 ? std::nullopt : std::optional(order == 0);
+    if (order >= 0) return order == 0;
+    return have_separate_memory(one, other) ? std::optional(false) : std::nullopt;
   }
 
   std::optional<bool> same_files(pid_t one, pid_t other) override {

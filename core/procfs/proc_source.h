@@ -53,7 +53,7 @@ class ProcSource {
   /// never; nullopt: not known. Holds a copy of the descriptor (pidfd_getfd) during the call. A recording only
   /// says whether there is a limit: its answer is 1.
   [[nodiscard]] virtual std::optional<Nanos> socket_time_limit(pid_t pid, int fd) = 0;
-  /// Whether two processes have one address space (kcmp); nullopt: not known.
+  /// Whether two processes have one address space (kcmp, address_spaces.h); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
   /// Whether two threads have one table of descriptors (kcmp); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_files(pid_t /*one*/, pid_t /*other*/) { return std::nullopt; }

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "os/fd.h"
+#include "procfs/address_spaces.h"
 #include "procfs/process_facts.h"
 
 namespace mprun {
@@ -46,6 +47,13 @@ class WaitingChild {
   WaitingChild(const WaitingChild&) = delete;
   WaitingChild& operator=(const WaitingChild&) = delete;
   ~WaitingChild() { end(); }
+  SyscallLine wait_until_it_reads(ProcSource* proc) const {
+    std::optional<SyscallLine> line;
+    while (!line || line->number != SYS_read || line->arguments[0] != static_cast<unsigned>(read_end_)) {
+      line = parse_syscall(proc->read(path("syscall")).value_or(""));
+    }
+    return *line;
+  }
   void end() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
@@ -76,13 +84,7 @@ TEST(LiveProc, ShowsABlockedChild) {
   const auto proc = live_proc();
   const WaitingChild child;
   const std::string task = child.path("task/" + std::to_string(child.pid()));
-  std::optional<SyscallLine> line;
-  do {  // until the child has arrived
-    const auto text = proc->read(task + "/syscall");
-    ASSERT_TRUE(text);
-    line = parse_syscall(*text);
-    ASSERT_TRUE(line) << *text;
-  } while (line->number != SYS_read || line->arguments[0] != static_cast<unsigned>(child.read_end()));
+  const SyscallLine line = child.wait_until_it_reads(proc.get());
   const auto stat = parse_stat(proc->read(child.path("stat")).value_or(""));
   ASSERT_TRUE(stat);
   EXPECT_EQ(stat->id, child.pid());
@@ -97,7 +99,7 @@ TEST(LiveProc, ShowsABlockedChild) {
   EXPECT_EQ(status->uid, geteuid());
   EXPECT_TRUE(parse_run_count(proc->read(task + "/schedstat").value_or("")));
   const auto maps = parse_maps(proc->read(child.path("maps")).value_or(""));
-  const Mapping* code = find_mapping(maps, line->program_counter);
+  const Mapping* code = find_mapping(maps, line.program_counter);
   ASSERT_NE(code, nullptr);
   EXPECT_TRUE(code->executable);
   const auto descriptors = read_descriptors(proc.get(), child.pid());
@@ -322,12 +324,37 @@ TEST(LiveProc, KnowsWhichProcessesShareMemory) {
   const pid_t sharing = vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): its sharing is what we test
   if (sharing == 0) {
     // NOLINTNEXTLINE(clang-analyzer-unix.Vfork): a system call that leaves nothing
-    same = proc->same_memory(parent, static_cast<pid_t>(syscall(SYS_getpid))) == true;
+    const auto self = static_cast<pid_t>(syscall(SYS_getpid));
+    same = proc->same_memory(parent, self) == true && !have_separate_memory(parent, self);
     _exit(0);
   }
   waitpid(sharing, nullptr, 0);
   EXPECT_TRUE(same);
 #endif
+}
+
+TEST(LiveProc, TellsSeparateMemoryApartWithoutKcmp) {
+  const auto proc = live_proc();
+  const WaitingChild child;
+  const WaitingChild second;
+  for (const WaitingChild* one : {&child, &second}) (void)one->wait_until_it_reads(proc.get());
+  EXPECT_TRUE(have_separate_memory(getpid(), child.pid()));
+  EXPECT_TRUE(have_separate_memory(child.pid(), getpid()));
+  EXPECT_TRUE(have_separate_memory(child.pid(), second.pid()));
+  EXPECT_FALSE(have_separate_memory(getpid(), getpid()));
+  std::promise<pid_t> tid;
+  std::promise<void> done;
+  std::thread other([&] {
+    tid.set_value(gettid());
+    done.get_future().wait();
+  });
+  const pid_t thread = tid.get_future().get();
+  EXPECT_FALSE(have_separate_memory(getpid(), thread));
+  EXPECT_FALSE(have_separate_memory(thread, getpid()));
+  EXPECT_TRUE(have_separate_memory(thread, child.pid()));
+  done.set_value();
+  other.join();
+  EXPECT_FALSE(have_separate_memory(getpid(), thread));  // it is no more
 }
 
 TEST(LiveProc, IsRecordedAndReplayed) {
