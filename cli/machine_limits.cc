@@ -93,6 +93,11 @@ MachineFeature shared_memory() {
     feature.limit = "no /dev/shm: programs that share tensors or locks through it fail";
     return feature;
   }
+  if (access(kFolder, W_OK | X_OK) != 0) {
+    feature.value = "cannot be written to";
+    feature.limit = "nothing can be made in /dev/shm: programs that share tensors or locks through it fail";
+    return feature;
+  }
   const std::uint64_t bytes = std::uint64_t{found.f_bavail} * found.f_frsize;
   feature.value = size_text(bytes) + " free";
   if (bytes < kSmallSharedMemory) {
