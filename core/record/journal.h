@@ -1,7 +1,7 @@
 // Journal: journal.jsonl, which records what another mprun needs to finish the run, apart from its results: what it was
 // made from, and what became of processes, attempts, warnings and hangs. A Sink in mprun's one thread; owns the file.
 //
-//   {"journal":1,"mprun":"0.1.0","started":"..","origin":{..}}                          the first line
+//   {"journal":1,"mprun":"0.2.0","started":"..","origin":{..}}                          the first line
 //   {"session":2,"started":"..","certain":4096}                                         each mprun that worked on it
 //   {"place":{"node":"n1","batch_job":"12"}}                                            of a session of a shard
 //   {"certain":4096}                                     so many bytes of results.jsonl, with their tensors, on disk
