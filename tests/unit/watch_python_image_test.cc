@@ -479,6 +479,48 @@ TEST_F(RankImage, IsTheOneThatARankHasConnectedTo) {
   EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "any process may connect");
 }
 
+// The listener (92) of process 71 has no client: it has itself connected (91) to the rank that is in a collective.
+TEST_F(RankImage, IsTheOneThatHasConnectedToARank) {
+  for (const char* name : {"stat", "status", "timers"}) {
+    proc_.files[std::string("71/") + name] = proc_.files[std::string("70/") + name];
+  }
+  proc_.folders["70/fd"] = {"3"};
+  proc_.folders["71/fd"] = {"3", "4", "5", "6"};
+  proc_.links["71/fd/3"] = "socket:[92]";
+  proc_.links["71/fd/4"] = "socket:[91]";
+  proc_.links["71/fd/5"] = "pipe:[93]";
+  proc_.links["71/fd/6"] = "anon_inode:[eventpoll]";
+  for (const char* number : {"3", "4", "5"}) proc_.files[std::string("71/fdinfo/") + number] = "flags:\t02\n";
+  proc_.files["71/maps"] = "7f0000000000-7f0000001000 r-xp 00000000 08:01 9 /torch/lib/libtorch_cpu.so\n";
+  proc_.files["70/net/tcp"] = proc_.files["71/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) +
+                                                          line(kMachine + "1F91", kAnybody, "0A", 92) +
+                                                          line("0100007F:A001", "0100007F:1F90", "01", 91);
+  const auto why_live = [&](const std::string& function, const std::vector<int>& polled) {
+    put_text(kInnerCode + 0x800, function);
+    std::string epoll = "flags:\t02\n";
+    for (const int number : polled) {
+      constexpr std::array kInodes = {"5c", "5b", "5d"};
+      epoll +=
+          "tfd: " + std::to_string(number) + " events: 19 data: 0  pos:0 ino:" + kInodes.at(number - 3) + " sdev:8\n";
+    }
+    proc_.files["71/fdinfo/6"] = epoll;
+    Sample sample{{waiting_thread(5), waiting_thread(5)}};
+    sample.threads[0].tid = kPid;
+    sample.threads[1].pid = sample.threads[1].tid = 71;
+    TreeBoundary boundary;
+    boundary.assumptions.no_outside_peers = true;
+    TreeSnapshot snapshot(&proc_, &sample, boundary);
+    return decode_polled(sample.threads[1], 3, &snapshot).why_live;
+  };
+  EXPECT_EQ(why_live("all_reduce", {3, 4, 5}), "");
+  EXPECT_EQ(why_live("all_reduce", {3, 4}), "any process may connect") << "gloo polls a pipe, too";
+  EXPECT_EQ(why_live("all_reduce", {3, 5}), "any process may connect") << "a server of the user's own";
+  EXPECT_EQ(why_live("all_reduce", {4, 5}), "any process may connect");
+  EXPECT_EQ(why_live("init_process_group", {3, 4, 5}), "any process may connect");
+  proc_.files["71/maps"] = "7f0000000000-7f0000001000 r-xp 00000000 08:01 9 /lib/libc.so.6\n";
+  EXPECT_EQ(why_live("all_reduce", {3, 4, 5}), "any process may connect") << "any server";
+}
+
 TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {
   Sample sample{{waiting_thread(5)}};
   sample.threads[0].call.number = SYS_clock_nanosleep;

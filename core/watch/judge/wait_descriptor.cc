@@ -83,12 +83,41 @@ bool serves_rank(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
          });
 }
 
+bool rank_listens_at(std::string_view port, TreeSnapshot* snapshot) {
+  return std::any_of(snapshot->processes().begin(), snapshot->processes().end(), [&](const auto& process) {
+    return listens_at(process.first, port, snapshot) &&
+           rank_phase(snapshot->python(process.first).threads) == RankPhase::kMet;
+  });
+}
+
+// Of two ranks, gloo lets the one connect whose address is greater. Its thread polls the listener, the connections and
+// a pipe by which it is woken: no server of the user's own is in one epoll set with these.
+bool polls_ranks_too(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
+  if (!has_torch(pid, snapshot)) return false;
+  const auto& own = snapshot->process(pid)->descriptors;
+  return std::any_of(own.begin(), own.end(), [&](const Descriptor& epoll) {
+    const auto polls = [&](std::uint64_t inode) {
+      return std::find(epoll.watched_inodes.begin(), epoll.watched_inodes.end(), inode) != epoll.watched_inodes.end();
+    };
+    const auto& sockets = snapshot->tcp_sockets(pid);
+    return polls(listener.inode) &&
+           std::any_of(
+               own.begin(), own.end(),
+               [&](const Descriptor& other) { return other.kind == Descriptor::Kind::kPipe && polls(other.inode); }) &&
+           std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
+             return socket.state == TcpSocket::State::kEstablished && polls(socket.inode) &&
+                    rank_listens_at(std::string_view(socket.remote).substr(socket.remote.find(':')), snapshot);
+           });
+  });
+}
+
 // A rank of torch.distributed to which so far only processes of the tree have connected; before all have met, by an
 // address that no other machine could use.
 bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
   RankPhase phase = rank_phase(snapshot->python(pid).threads);
-  if (phase == RankPhase::kNone && (serves_store(pid, port, snapshot) || serves_rank(pid, port, snapshot))) {
+  if (phase == RankPhase::kNone && (serves_store(pid, port, snapshot) || serves_rank(pid, port, snapshot) ||
+                                    polls_ranks_too(pid, listener, snapshot))) {
     phase = RankPhase::kMet;
   }
   const auto& sockets = snapshot->tcp_sockets(pid);
