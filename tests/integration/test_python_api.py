@@ -7,6 +7,7 @@ import concurrent.futures
 import functools
 import gc
 import json
+import multiprocessing
 import os
 import pickle
 import signal
@@ -87,6 +88,22 @@ class Unloadable(Exception):
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"{one} and {other}")
+
+
+class ExitsWhenLoaded:
+    def __reduce__(self) -> Any:
+        return sys.exit, (1,)
+
+
+class ShutsDown:
+    """Shuts the executor down when it is pickled."""
+
+    def __init__(self, executor: Any) -> None:
+        self.executor = executor
+
+    def __reduce__(self) -> Any:
+        self.executor.shutdown()
+        return int, ()
 
 
 def square(x: float) -> float:
@@ -528,7 +545,7 @@ def test_an_executor_that_nobody_needs_ends(own_folder: Path) -> None:
 
 def test_the_interpreter_ends_after_the_tasks(run_python: Any) -> None:
     run = run_python("import mprun, time\nmprun.Executor(1).submit(print, 'apple', flush=True)\n")
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "apple\n", "")
     text = "import mprun\nfrom pathlib import Path\nmprun.Executor(1).submit(Path('ran').write_text, 'yes')\n"
     assert run_python(text).returncode == 0 and Path("ran").read_text() == "yes"
 
@@ -541,6 +558,53 @@ def test_initializer() -> None:
         api.Executor(1, initializer="no function")
     with pytest.raises(ValueError):
         api.Executor(0)
+
+
+def test_it_takes_what_a_process_pool_executor_takes() -> None:
+    """In the same order: the number, a context of multiprocessing, and the initializer."""
+    context = multiprocessing.get_context("spawn")
+    with api.Executor(1, context, mark, ("made", "x"), max_tasks_per_child=1) as executor:
+        pids = [executor.submit(os.getpid).result(LIMIT) for _ in range(3)]
+    assert len(set(pids)) == 3 and len(harness.marks(Path("made"))) >= 3
+
+
+def test_a_manager_of_the_caller(start_method: str) -> None:
+    """Workers may talk to it, though no process of multiprocessing has started them."""
+    with multiprocessing.Manager() as manager, api.Executor(1, start_method=start_method) as executor:
+        shared = manager.list()
+        executor.submit(shared.append, 3).result(LIMIT)
+        assert list(shared) == [3]
+
+
+def test_a_result_whose_unpickling_exits(executor: Any) -> None:
+    """It costs its own future, and not the thread that reads results."""
+    assert isinstance(executor.submit(ExitsWhenLoaded).exception(LIMIT), SystemExit)
+    assert executor.submit(square, 2).result(LIMIT) == 4
+
+
+def test_a_submit_that_shutdown_overtakes(own_folder: Path) -> None:
+    """The executor is shut down while the task is pickled."""
+    executor = api.Executor(1)
+    executor.submit(square, 2).result(LIMIT)
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(square, ShutsDown(executor))
+
+
+def test_what_tasks_print_is_shown(run_python: Any, start_method: str) -> None:
+    """In whole lines, where the caller prints, and all of it before map returns."""
+    text = f"""
+import sys, mprun
+def work(x):
+    print("out", x, "é", flush=x == 1)
+    print("err", x, file=sys.stderr, end="\\n" if x else "")
+if __name__ == "__main__":
+    mprun.map(work, range(3), processes=2, start_method="{start_method}")
+    print("end")
+"""
+    run = run_python(text)
+    *lines, last = run.stdout.splitlines()
+    assert (sorted(lines), last) == (["out 0 é", "out 1 é", "out 2 é"], "end")
+    assert all(run.stderr.count(f"err {x}") == 1 for x in range(3))
 
 
 def test_an_initializer_that_fails_breaks_the_executor() -> None:

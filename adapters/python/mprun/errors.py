@@ -8,6 +8,7 @@ import pickle
 import sys
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures.process import _RemoteTraceback as RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any
 
 
@@ -51,15 +52,9 @@ class Hung(TaskError):
     cause = cure = ""
 
 
-class RemoteTraceback(Exception):
-    """The traceback of a task as text: the __cause__ of the exception that the caller gets."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.text}"""'
+def as_cause(trace: str) -> RemoteTraceback:
+    """The traceback of a task, for the __cause__ of the exception that the caller gets."""
+    return RemoteTraceback(f'\n"""\n{trace}"""')
 
 
 _BY_KIND = {kind.__name__: kind for kind in (WorkerDied, MemoryLimit, Timeout, Hung)}
@@ -75,7 +70,7 @@ def of_result(result: dict[str, Any], run_dir: str, kept: str = "") -> BaseExcep
         try:
             with open(kept, "rb") as file:
                 raised, trace = pickle.load(file)
-            raised.__cause__ = RemoteTraceback(trace)
+            raised.__cause__ = as_cause(trace)
             return raised
         except Exception:  # it can be pickled, but not made again
             pass
@@ -84,7 +79,7 @@ def of_result(result: dict[str, Any], run_dir: str, kept: str = "") -> BaseExcep
         return explain_hang(found, run_dir) if isinstance(found, Hung) else found
     remade = remake(kind, message)
     if trace:
-        remade.__cause__ = RemoteTraceback(trace)
+        remade.__cause__ = as_cause(trace)
     return remade
 
 

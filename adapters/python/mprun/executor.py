@@ -1,6 +1,7 @@
 """mprun.Executor: concurrent.futures on the workers of one mprun."""
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
@@ -25,7 +26,9 @@ class Session:
         self.fields, self.worker_setup = fields, worker_setup
         self.changed = threading.Condition()
         self.waiting: deque[tuple[Future[Any], str]] = deque()
-        self.running: dict[int, Future[Any]] = {}
+        self.admitted: list[str] = []  # to be sent by the feeder
+        self.running: dict[int, Future[Any]] = {}  # admitted or sent, by number
+        self.tasks = 0  # that are or were running
         self.pipe: JobPipe | None = None
         self.feeder: threading.Thread | None = None
         self.error: errors.JobError | None = None
@@ -35,29 +38,33 @@ class Session:
     def submit(self, task: tuple[Any, ...]) -> Future[Any]:
         future: Future[Any] = Future()
         with self.changed:
-            if self.error is not None:
-                message = f"no more tasks can be given to this Executor: {self.error}"
-                raise errors.JobError(message, self.error.exit_code)
-            if self.closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            if self.pipe is None:
-                self.begin()
+            self.check_open()
+            pipe = self.pipe or self.begin()
         try:
-            line = self.pipe.encode(task)
-        except Exception as error:
-            future.set_exception(error)
+            line = pipe.encode(task)
+        except Exception as error:  # without frames of ours, which refer to all of this
+            future.set_exception(error.with_traceback(error.__traceback__.tb_next.tb_next))
             return future
         with self.changed:
+            self.check_open()  # again: that took its time
             self.waiting.append((future, line))
-            self.changed.notify()
+            self.admit()
         return future
 
-    def begin(self) -> None:
+    def check_open(self) -> None:
+        if self.error is not None:
+            message = f"no more tasks can be given to this Executor: {self.error}"
+            raise errors.JobError(message, self.error.exit_code)
+        if self.closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def begin(self) -> JobPipe:
         functions = (remote.run_item, None, self.worker_setup)
-        self.pipe = JobPipe(functions, self.fields, self.on_end, self.on_exit)
-        self.feeder = threading.Thread(target=self.feed, name="mprun-tasks", daemon=True)
+        pipe = self.pipe = JobPipe(functions, self.fields, self.on_end, self.on_exit)
+        self.feeder = threading.Thread(target=self.feed, args=(pipe,), name="mprun-tasks", daemon=True)
         self.feeder.start()
         _sessions.add(self)
+        return pipe
 
     def room(self) -> int:
         """How many tasks may be sent now. Those that are sent cannot be cancelled any more, so it is few more than
@@ -70,23 +77,27 @@ class Session:
     def workers(self) -> int:
         return int(self.fields["processes"])
 
-    def feed(self) -> None:
+    def admit(self) -> None:
+        """Lets tasks run as long as there is room; the lock is held."""
+        while self.waiting and self.room() > 0:
+            future, line = self.waiting.popleft()
+            if future.set_running_or_notify_cancel():
+                self.running[self.tasks] = future
+                self.tasks += 1
+                self.admitted.append(line)
+        if self.admitted or self.is_over():
+            self.changed.notify()
+
+    def feed(self, pipe: JobPipe) -> None:
         """The thread that sends tasks."""
-        assert self.pipe is not None
         while True:
-            lines: list[str] = []
             with self.changed:
-                self.changed.wait_for(lambda: self.error or (self.waiting and self.room() > 0) or self.is_over())
-                if self.error or not self.waiting:
-                    break
-                first = self.pipe.sent
-                for _ in range(min(self.room(), len(self.waiting))):
-                    future, line = self.waiting.popleft()
-                    if future.set_running_or_notify_cancel():
-                        self.running[first + len(lines)] = future
-                        lines.append(line)
-            self.pipe.send(lines)
-        self.pipe.close()
+                self.changed.wait_for(lambda: self.error or self.admitted or self.is_over())
+                lines, self.admitted = self.admitted, []
+            if self.error or not lines:
+                break
+            pipe.send(lines)
+        pipe.close()
 
     def is_over(self) -> bool:
         return self.closed and not self.waiting
@@ -95,8 +106,7 @@ class Session:
         with self.changed:
             future = self.running.pop(task)
             self.ended.append(time.monotonic())
-            if self.waiting:
-                self.changed.notify()
+            self.admit()
         if error is not None:
             future.set_exception(error)
         else:
@@ -119,15 +129,18 @@ class Session:
     def close(self, wait: bool, cancel: bool) -> None:
         with self.changed:
             self.closed = True
+            cancelled = [future for future, _ in self.waiting] if cancel else []
             if cancel:
-                for future, _ in self.waiting:
-                    future.cancel()
-                    future.set_running_or_notify_cancel()
                 self.waiting.clear()
             self.changed.notify()
-        if wait and self.feeder is not None and self.pipe is not None:
-            self.feeder.join()
-            self.pipe.join()
+        for future in cancelled:
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        feeder, pipe = self.feeder, self.pipe
+        if wait and feeder is not None and pipe is not None:
+            feeder.join()
+            pipe.join()
+            self.feeder = self.pipe = None
 
 
 class Executor(BaseExecutor):
@@ -143,18 +156,21 @@ class Executor(BaseExecutor):
     """
 
     def __init__(
-        self, max_workers: int | None = None, *, initializer: Callable[..., Any] | None = None,
-        initargs: tuple[Any, ...] = (), processes: int | str | None = None, **fields: Any,
+        self, max_workers: int | None = None, mp_context: Any = None, initializer: Callable[..., Any] | None = None,
+        initargs: tuple[Any, ...] = (), *, max_tasks_per_child: int | None = None, processes: int | str | None = None,
+        **fields: Any,
     ) -> None:
         count = max_workers if max_workers is not None else processes
         if count is None or count == "auto":
-            import os
-
             count = len(os.sched_getaffinity(0))
         if not isinstance(count, int) or count < 1:
-            raise ValueError(f"the number of workers is {count!r}; it is a number from 1 on, or 'auto'")
+            raise ValueError(f"max_workers must be greater than 0, or None: found {count!r}")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        if mp_context is not None:
+            fields.setdefault("start_method", mp_context.get_start_method())
+        if max_tasks_per_child is not None:
+            fields["limits"] = {"tasks_per_worker": max_tasks_per_child, **(fields.get("limits") or {})}
         setup = partial(initializer, *initargs) if initializer is not None else None
         self._session = Session({"processes": count, **fields}, setup)
         self._end = weakref.finalize(self, self._session.close, wait=False, cancel=False)
@@ -165,12 +181,12 @@ class Executor(BaseExecutor):
         return self._session.submit((fn, args, kwargs))
 
     def map(
-        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+        self, fn: Callable[..., Any], *iterables: Iterable[Any], chunksize: int = 1, **options: Any
     ) -> Iterator[Any]:
         """As Executor.map of concurrent.futures. `chunksize` has no effect: mprun hands out short tasks in chunks."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        return super().map(fn, *iterables, timeout=timeout)
+        return super().map(fn, *iterables, **options)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more tasks; those that run are finished, and with `cancel_futures` others are cancelled. Waits for the end

@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import io
 import json
 import os
 import pickle
+import selectors
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import weakref
+from functools import partial
 from typing import Any, Callable
 
 from mprun import errors, pickling, remote, tensor_reader
@@ -71,6 +74,15 @@ def main_module() -> dict[str, Any] | None:
     return {key: value for key, value in spawn.get_preparation_data("mprun").items() if key in wanted}
 
 
+def authentication_key() -> bytes | None:
+    """What a worker needs to talk to the caller's Managers, where there may be any."""
+    if "multiprocessing.managers" not in sys.modules:
+        return None
+    from multiprocessing import process
+
+    return bytes(process.current_process().authkey)
+
+
 class JobPipe:
     """One mprun. Any thread may send tasks, one at a time; `on_end` is called on a thread of this object, in the order
     of completion, and `on_exit` on the same thread, once, with what ended the job early, if anything did.
@@ -90,18 +102,23 @@ class JobPipe:
         self.words = ""
         self.with_files: dict[int, str] = {}  # the input files of tasks on their way
         self.folder = tempfile.mkdtemp(prefix="mprun-")
+        self.outputs: dict[str, Output] = {}
         try:
             self.start(functions, fields, view)
         except BaseException:
+            for output in self.outputs.values():
+                output.end()
+                output.reader.close()
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
     def start(self, functions: tuple[Any, Any, Any], fields: dict[str, Any], view: bool) -> None:
         job = {"path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv, "main": main_module(),
-               "functions": pickling.dumps(functions)}
+               "authkey": authentication_key(), "functions": pickling.dumps(functions)}
         script = os.path.join(self.folder, "mprun_calls.py")
         for name in ("inputs", "errors"):
             os.mkdir(os.path.join(self.folder, name))
+        self.outputs = {name: Output(os.path.join(self.folder, name), view) for name in ("stdout", "stderr")}
         with open(script, "w", encoding="utf-8") as text:
             text.write(SCRIPT)
         with open(os.path.join(self.folder, "function.pickle"), "wb") as file:
@@ -175,9 +192,23 @@ class JobPipe:
         self.join()
 
     def listen(self) -> None:
-        if self.process.stderr is not None:
-            for line in self.process.stderr:
-                self.words = (self.words + line.decode(errors="replace"))[-MOST_WORDS:]
+        """The thread of what mprun says, and of what workers print."""
+        with selectors.DefaultSelector() as selector:
+            for name, output in self.outputs.items():
+                selector.register(output.reader, selectors.EVENT_READ, partial(output.show, name))
+            if self.process.stderr is not None:
+                selector.register(self.process.stderr, selectors.EVENT_READ, self.remember)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    data = os.read(key.fd, MOST_WORDS)
+                    if data:
+                        key.data(data)
+                    else:
+                        selector.unregister(key.fileobj)
+                        key.fileobj.close()
+
+    def remember(self, data: bytes) -> None:
+        self.words = (self.words + data.decode(errors="replace"))[-MOST_WORDS:]
 
     def read(self) -> None:
         """The thread of results."""
@@ -189,12 +220,12 @@ class JobPipe:
                     self.tell(json.loads(line), tensors)
                 except BaseException as error:  # on_end is at fault; mprun must not wait for a reader
                     fault = fault or error
-        self.listener.join()
         code = self.process.wait()
+        for output in self.outputs.values():
+            output.end()
+        self.listener.join()
         _alive.discard(self)
         self.close()
-        if self.process.stderr is not None:
-            self.process.stderr.close()
         if fault is not None:
             self.error = errors.JobError(f"a result could not be taken: {fault!r}")
         elif code not in (0, 1):
@@ -211,13 +242,38 @@ class JobPipe:
         if result["status"] == "ok":
             try:
                 value = decode(result["value"], tensors)
-            except Exception as error:
-                self.on_end(task, None, error)
+            except BaseException as error:  # SystemExit, too: the thread goes on
+                self.on_end(task, None, error.with_traceback(error.__traceback__.tb_next))  # type: ignore[union-attr]
             else:
                 self.on_end(task, value, None)
             return
         kept = os.path.join(self.folder, "errors", f"{task}-{result['attempt']}")
         self.on_end(task, None, errors.of_result(result, self.run_dir, kept))
+
+
+class Output:
+    """A FIFO by which workers send what they write to a standard stream, beside their logs; see remote.Copied."""
+
+    def __init__(self, path: str, view: bool) -> None:
+        os.mkfifo(path, 0o600)
+        self.writer = os.open(path, os.O_RDWR)  # or it would end with each worker
+        self.reader = open(path, "rb", buffering=0)
+        self.before = "\r\x1b[K" if view else ""  # the line of mprun's view goes, and comes again
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def show(self, name: str, data: bytes) -> None:
+        try:
+            stream = getattr(sys, name)
+            stream.write(self.before + self.decoder.decode(data))
+            stream.flush()
+        except (AttributeError, OSError, ValueError):  # there is none, or it is closed
+            pass
+
+    def end(self) -> None:
+        """No more will be written; what has been is still shown."""
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
 
 
 def decode(value: Any, tensors: tensor_reader.TensorReader) -> Any:
@@ -236,6 +292,8 @@ _alive: weakref.WeakSet[JobPipe] = weakref.WeakSet()
 
 def _forget() -> None:
     for pipe in list(_alive):
+        for output in pipe.outputs.values():
+            output.end()
         for stream in (pipe.process.stdin, pipe.process.stdout, pipe.process.stderr):
             if stream is not None:
                 stream.close()

@@ -7,6 +7,7 @@ buffers become tensors of the task. What a task raises is kept in errors/TASK-AT
 from __future__ import annotations
 
 import base64
+import io
 import mmap
 import os
 import pickle
@@ -24,15 +25,49 @@ function: Callable[[Any], Any]
 prepare_worker: Callable[[], Any] | None = None
 
 
+class Copied(io.RawIOBase):
+    """What this process prints: it goes to the worker's log as in any job, and a copy to the caller, who shows it."""
+
+    def __init__(self, log: int, copy: int) -> None:
+        self.log, self.copy = log, copy
+
+    @staticmethod
+    def stream(stream: Any, name: str) -> Any:
+        """A stream like that one, which is copied to a FIFO of that name."""
+        raw = Copied(stream.fileno(), os.open(os.path.join(folder, name), os.O_WRONLY))
+        return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", "backslashreplace", line_buffering=True)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self.log
+
+    def write(self, data: Any) -> int:
+        written = os.write(self.log, data)
+        rest = memoryview(data)[:written]
+        try:
+            while rest:
+                rest = rest[os.write(self.copy, rest) :]
+        except OSError:  # the caller has gone
+            pass
+        return written
+
+
 def load() -> None:
     """`setup` of the job: imports what the caller could import, then loads the function and runs the caller's setup."""
     global folder, function, prepare_worker
     folder = os.path.dirname(sys.argv[0])
+    sys.stdout, sys.stderr = Copied.stream(sys.stdout, "stdout"), Copied.stream(sys.stderr, "stderr")
     with open(os.path.join(folder, "function.pickle"), "rb") as file:
         job = pickle.load(file)
     ours = [entry for entry in sys.path if entry not in job["path"] and entry != folder]
     sys.path[:] = [*job["path"], *ours]
     sys.argv[:] = job["argv"]
+    if job["authkey"]:
+        from multiprocessing import process
+
+        process.current_process().authkey = job["authkey"]
     if job["main"]:
         from multiprocessing import spawn
 
