@@ -357,7 +357,36 @@ for cell in {cells!r}:
 def test_progress_in_a_notebook(run_python: Any) -> None:
     text = "import sys, types\nsys.modules['ipykernel'] = types.ModuleType('ipykernel')\n"
     run = run_python(text + "import mprun\nmprun.map(abs, range(5), processes=1)\n")
-    assert "mprun: 1 results" in run.stderr
+    assert run.stderr.splitlines()[1:] == ["mprun: 1 of 5 tasks", "mprun: 5 of 5 tasks"]  # after carriage returns
+
+
+def test_a_notebook(own_folder: Path) -> None:
+    """Run without a browser: a function of one cell is called from another, and what it prints is in that one's output."""
+    pytest.importorskip("nbconvert", reason="nbconvert is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+    cells = [
+        f"import sys\nsys.path.append({str(PACKAGE)!r})\nimport time, mprun\nfactor = 2",
+        "def work(x):\n    print('task', x)\n    time.sleep(0.4)\n    return factor * x",
+        "mprun.map(work, range(4), processes=2)",
+        "mprun.map(lambda x: 1 / x, [0], processes=1)",
+    ]
+    made = {"metadata": {"kernelspec": {"name": "python3", "display_name": "Python"}}, "nbformat": 4, "nbformat_minor": 4,
+            "cells": [{"cell_type": "code", "metadata": {}, "execution_count": None, "outputs": [], "source": cell}
+                      for cell in cells]}  # fmt: skip
+    Path("made.ipynb").write_text(json.dumps(made))
+    words = ["--to", "notebook", "--execute", "--allow-errors", "--output", "done.ipynb", "made.ipynb"]
+    subprocess.run([harness.MPRUN_PYTHON, "-m", "nbconvert", *words], timeout=LIMIT, check=True, capture_output=True)
+    outputs = [cell["outputs"] for cell in json.loads(Path("done.ipynb").read_text())["cells"]]
+    assert outputs[:2] == [[], []]
+    text = {name: "".join("".join(part["text"]) for part in outputs[2] if part.get("name") == name)
+            for name in ("stdout", "stderr")}  # fmt: skip
+    assert sorted(text["stdout"].splitlines()) == [f"task {x}" for x in range(4)]
+    assert "mprun: 1 of 4 tasks" in text["stderr"] and text["stderr"].endswith("mprun: 4 of 4 tasks\n")
+    assert ["".join(part["data"]["text/plain"]) for part in outputs[2] if "data" in part] == [
+        "[0, 2, 4, 6]"
+    ]
+    (raised,) = (part for part in outputs[3] if part["output_type"] == "error")
+    assert raised["ename"] == "ZeroDivisionError"
 
 
 # --- run -------------------------------------------------------------------------------------------

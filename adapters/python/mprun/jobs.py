@@ -41,7 +41,7 @@ def map(
         results[task] = value if error is None else error
         if error is not None:
             failed[task] = error
-        progress.show(len(results))
+        progress.count()
 
     calls: dict[str, Callable[[Any], Any]] = {"item": function, "args": partial(remote.run_args, function),
                                               "kwargs": partial(remote.run_kwargs, function)}
@@ -49,7 +49,7 @@ def map(
         raise errors.SpecError(f"call is {call!r}, allowed: {', '.join(calls)}")
     given = {"processes": processes, "start_method": start_method, "retries": retries,
              "on_error": "continue" if return_exceptions else "stop", **fields}
-    progress = Progress()
+    progress = Progress(inputs)
     pipe = JobPipe((calls[call], setup, worker_setup), given, on_end, view=progress.by_mprun)
     try:
         at_once = BATCH if hasattr(inputs, "__len__") else 1  # an iterator may wait for something else meanwhile
@@ -86,25 +86,34 @@ def first_of(failed: dict[int, BaseException]) -> BaseException:
 class Progress:
     """How far a map is: on a terminal mprun's own view, in a notebook a line of ours, elsewhere nothing."""
 
-    def __init__(self) -> None:
-        stream = sys.stderr
-        try:
-            self.by_mprun = stream is not None and stream.fileno() == 2 and stream.isatty()
-        except (AttributeError, OSError, ValueError):
-            self.by_mprun = False
+    def __init__(self, inputs: Any = ()) -> None:
+        self.by_mprun = is_terminal(sys.stderr)
         self.in_notebook = "ipykernel" in sys.modules
+        self.total = f" of {len(inputs)}" if hasattr(inputs, "__len__") else ""
+        self.done = 0
         self.shown = 0.0
 
-    def show(self, done: int) -> None:
-        if not self.in_notebook:
-            return
-        if time.monotonic() - self.shown >= 0.5:
+    def count(self) -> None:
+        """A task has ended."""
+        self.done += 1
+        if self.in_notebook and time.monotonic() - self.shown >= 0.5:
             self.shown = time.monotonic()
-            print(f"\rmprun: {done} results", end="", file=sys.stderr, flush=True)
+            self.show()
+
+    def show(self, end: str = "") -> None:
+        print(f"\rmprun: {self.done}{self.total} tasks", end=end, file=sys.stderr, flush=True)
 
     def finish(self) -> None:
-        if self.in_notebook and self.shown:
-            print(file=sys.stderr)
+        if self.shown:
+            self.show("\n")
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether what mprun writes to its standard error appears where the stream does."""
+    try:
+        return stream.fileno() == 2 and stream.isatty()
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 class Run:
@@ -166,7 +175,7 @@ def run(job: str | os.PathLike[str] | dict[str, Any], **options: Any) -> Run:
     options["output"] = {**(options.get("output") or {}), "dir": directory}
     if sys.version_info >= (3, 11) and ".py" in str({**own, **options}.get("script")):
         options.setdefault("python", own.get("python", sys.executable))
-    view = Progress().by_mprun
+    view = is_terminal(sys.stderr)
     words = ["-q", *settings(options), "-" if isinstance(job, dict) else os.fspath(job)]
     try:
         spec = json.dumps(job) if isinstance(job, dict) else None
