@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import textwrap
@@ -60,7 +61,8 @@ def run_pytest(tmp_path: Path) -> RunPytest:
 
 
 def failures(run: subprocess.CompletedProcess[str]) -> set[str]:
-    return {line.split()[1].split("::")[-1] for line in run.stdout.splitlines() if line.startswith("FAILED")}
+    """The names of the tests in pytest's summary, which goes on with the reason, in words of its version."""
+    return set(re.findall(r"^FAILED \S+?::(\w+)", run.stdout, re.MULTILINE))
 
 
 def test_hangs_fail_with_their_reports(run_pytest: RunPytest) -> None:
