@@ -15,11 +15,18 @@ set(CPACK_DEBIAN_PACKAGE_DEPENDS "python3 (>= 3.11)")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libhwloc15")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, python3-torch, libomp5")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/configs/debian/prerm)
-# Lets Debian's Python `import mprun` also outside of mprun; other prefixes are in no sys.path.
+# Lets Debian's Python `import mprun` also outside of mprun, and its pytest find the plug-in; other prefixes are in no
+# sys.path.
+set(dist_info ${PROJECT_BINARY_DIR}/mprun-${PROJECT_VERSION}.dist-info)
+file(WRITE ${dist_info}/METADATA "Metadata-Version: 2.1\nName: mprun\nVersion: ${PROJECT_VERSION}\n")
+file(WRITE ${dist_info}/INSTALLER "dpkg\n")
+file(WRITE ${dist_info}/entry_points.txt "[pytest11]\nmprun.pytest_plugin = mprun.pytest_plugin\n")
+install(CODE "set(dist_info ${dist_info})")
 install(CODE [[
   if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     file(MAKE_DIRECTORY $ENV{DESTDIR}/usr/lib/python3/dist-packages)
     file(CREATE_LINK ../../mprun/python/mprun $ENV{DESTDIR}/usr/lib/python3/dist-packages/mprun SYMBOLIC)
+    file(INSTALL ${dist_info} DESTINATION /usr/lib/python3/dist-packages)
   endif()
 ]])
 install(FILES ${PROJECT_BINARY_DIR}/core/report/copyright DESTINATION share/doc/mprun)

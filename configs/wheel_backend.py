@@ -74,7 +74,7 @@ def pack_wheel(prefix: Path, platform: str, folder: Path) -> str:
     info = f"{stem}.dist-info"
     files[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_bytes(), False
     files[f"{info}/METADATA"] = metadata(), False
-    files[f"{info}/entry_points.txt"] = f"[pytest11]\nmprun = {setting('mprun')}\n".encode(), False
+    files[f"{info}/entry_points.txt"] = b"[pytest11]\nmprun.pytest_plugin = mprun.pytest_plugin\n", False
     wheel = f"Wheel-Version: 1.0\nGenerator: mprun\nRoot-Is-Purelib: false\nTag: {tag}\n"
     files[f"{info}/WHEEL"] = wheel.encode(), False
     record = "".join(f"{name},{digest(content)},{len(content)}\n" for name, (content, _) in files.items())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
 
+import harness
 import pytest
-from harness import RunCommand
 
 pytestmark = pytest.mark.xdist_group("package")  # its setup is done once
 
@@ -36,6 +37,17 @@ def test_the_archive_runs_where_it_is(packages: Path, tmp_path: Path) -> None:
     assert re.findall(r'"value":(\d+)', out) == ["0", "1", "4"]
 
 
+@pytest.mark.parametrize("options", [[], ["-p", "mprun.pytest_plugin"]])
+def test_pytest_finds_the_plug_in_of_the_debian_package(packages: Path, tmp_path: Path, options: list[str]) -> None:
+    """As in the other way to name it, which is one of earlier versions."""
+    call("dpkg-deb", "--extract", next(packages.glob("mprun_*.deb")), tmp_path)
+    (tmp_path / "test_it.py").write_text("import mprun\ndef test_it(): print(mprun.map(abs, [-1], processes=1))\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "usr/lib/python3/dist-packages")}
+    words = [harness.MPRUN_PYTHON, "-m", "pytest", "-s", "-p", "no:cacheprovider", *options, "--mprun", "test_it.py"]
+    out = call(*words, cwd=tmp_path, env=environment)
+    assert "[1]" in out and "1 passed" in out
+
+
 def test_the_debian_package(packages: Path) -> None:
     package = next(packages.glob("mprun_*.deb"))
     fields = dict(
@@ -49,6 +61,7 @@ def test_the_debian_package(packages: Path) -> None:
         "bin/mprun",
         "lib/mprun/libmprun_preload.so",
         "lib/mprun/python/bootstrap.py",
+        "lib/python3/dist-packages/mprun-{}.dist-info/entry_points.txt".format(fields["Version"]),
         "share/man/man1/mprun.1",
         "share/doc/mprun/copyright",
         "share/mprun/job.schema.json",

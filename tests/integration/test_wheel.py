@@ -56,8 +56,9 @@ def test_the_program_and_the_package_are_installed(venv: Path, tmp_path: Path) -
 
 
 def test_pytest_finds_the_plug_in(venv: Path) -> None:
-    find = "from importlib.metadata import entry_points; print([e.value for e in entry_points(group='pytest11')])"
-    assert call(venv / "bin/python", "-c", find).strip() == "['mprun.pytest_plugin']"
+    """By the name of its module, so that -p may be given as well."""
+    find = "from importlib.metadata import entry_points as e; print([(p.name, p.value) for p in e(group='pytest11')])"
+    assert call(venv / "bin/python", "-c", find).strip() == "[('mprun.pytest_plugin', 'mprun.pytest_plugin')]"
 
 
 def test_the_package_says_which_python_it_needs(dist: Path, tmp_path: Path) -> None:
