@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import functools
 import gc
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -781,6 +782,14 @@ def test_the_import_stays_cheap(run_python: Any) -> None:
     loaded = set(json.loads(run_python(text).stdout.replace("'", '"')))
     assert "mprun" in loaded
     assert not loaded & {"mprun.jobs", "mprun.executor", "mprun.errors", "concurrent.futures", "pickle", "subprocess"}
+
+
+def test_a_job_starts_without_joblib(run_python: Any) -> None:
+    """Its import takes a fifth of a second; it is for what plain pickle cannot do."""
+    text = "import sys\nsys.modules['cloudpickle'] = None\nimport mprun\n{}\nprint('joblib' in sys.modules)"
+    assert run_python(text.format("mprun.map(abs, [1], processes=1)")).stdout == "False\n"
+    if importlib.util.find_spec("joblib"):
+        assert run_python(text.format("mprun.map(lambda x: x, [1], processes=1)")).stdout == "True\n"
 
 
 def test_another_python_may_start_jobs(run_python: Any) -> None:

@@ -66,7 +66,7 @@ def message_of(words: list[str], text: str | None = None) -> str:
 
 def main_module() -> dict[str, Any] | None:
     """What a worker needs to import the main script, as multiprocessing does; None if functions go by value."""
-    if pickling.load_cloudpickle() is not None or not pickling.main_can_be_imported():
+    if pickling.has_cloudpickle() or not pickling.main_can_be_imported():
         return None
     from multiprocessing import spawn
 
