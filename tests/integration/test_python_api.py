@@ -96,6 +96,11 @@ class ExitsWhenLoaded:
         return sys.exit, (1,)
 
 
+class FailsWhenLoaded:
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
 class ShutsDown:
     """Shuts the executor down when it is pickled."""
 
@@ -266,8 +271,10 @@ def test_a_task_that_is_tried_again() -> None:
 def test_what_cannot_be_pickled() -> None:
     with pytest.raises(TypeError, match="lock"):
         api.map(square, [threading.Lock()], processes=1)
-    with pytest.raises(TypeError, match="lock"):
+    with pytest.raises(TypeError, match="lock") as caught:
         api.map(lambda _: threading.Lock(), [1], processes=1)
+    assert "about the result of the task, of type lock" in str(caught.value.__cause__)
+    assert "/mprun/" not in str(caught.value.__cause__)
 
 
 def test_a_wrong_field_has_the_message_of_mprun(own_folder: Path) -> None:
@@ -656,6 +663,20 @@ def test_a_task_that_cannot_be_pickled_fails_alone(executor: Any) -> None:
     bad = executor.submit(square, threading.Lock())
     assert isinstance(bad.exception(LIMIT), TypeError)
     assert executor.submit(square, 2).result(LIMIT) == 4
+
+
+def test_an_exception_keeps_nothing_of_the_executor() -> None:
+    """Not by its frames: neither one of pickling a task nor one of unpickling a result."""
+    executor = api.Executor(1)
+    kept = [executor.submit(square, threading.Lock()), executor.submit(FailsWhenLoaded)]
+    concurrent.futures.wait(kept, LIMIT)
+    executor.shutdown()
+    session = weakref.ref(executor._session)
+    del executor
+    gc.collect()
+    assert session() is None
+    assert "TypeError: cannot pickle" in str(kept[0].exception().__cause__)
+    assert "invalid literal" in str(kept[1].exception())
 
 
 def test_asyncio() -> None:

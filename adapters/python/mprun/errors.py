@@ -11,6 +11,8 @@ from concurrent.futures.process import BrokenProcessPool
 from concurrent.futures.process import _RemoteTraceback as RemoteTraceback  # type: ignore[attr-defined]
 from typing import Any
 
+from mprun import user_code
+
 
 class JobError(BrokenProcessPool):
     """mprun ended before all tasks did, or could not start. `exit_code` is that of mprun, as in mprun(1)."""
@@ -55,6 +57,13 @@ class Hung(TaskError):
 def as_cause(trace: str) -> RemoteTraceback:
     """The traceback of a task, for the __cause__ of the exception that the caller gets."""
     return RemoteTraceback(f'\n"""\n{trace}"""')
+
+
+def without_frames(error: BaseException) -> BaseException:
+    """The exception of a future, whose frames would keep alive all that ran when it was raised: they become text."""
+    error.__cause__ = as_cause(user_code.user_traceback(error))
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 _BY_KIND = {kind.__name__: kind for kind in (WorkerDied, MemoryLimit, Timeout, Hung)}

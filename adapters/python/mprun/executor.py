@@ -42,8 +42,8 @@ class Session:
             pipe = self.pipe or self.begin()
         try:
             line = pipe.encode(task)
-        except Exception as error:  # without frames of ours, which refer to all of this
-            future.set_exception(error.with_traceback(error.__traceback__.tb_next.tb_next))
+        except Exception as error:
+            future.set_exception(errors.without_frames(error))
             return future
         with self.changed:
             self.check_open()  # again: that took its time

@@ -243,7 +243,7 @@ class JobPipe:
             try:
                 value = decode(result["value"], tensors)
             except BaseException as error:  # SystemExit, too: the thread goes on
-                self.on_end(task, None, error.with_traceback(error.__traceback__.tb_next))  # type: ignore[union-attr]
+                self.on_end(task, None, errors.without_frames(error))
             else:
                 self.on_end(task, value, None)
             return

@@ -96,15 +96,20 @@ def main_can_be_imported() -> bool:
 def dumps(value: Any, buffers: list[pickle.PickleBuffer] | None = None) -> bytes:
     """The pickle; its large buffers are appended to `buffers`, or are part of it without such a list. Raises what
     pickle raises, with what to do about it."""
+    failure = None
     try:
         data = run_pickler(pickle.Pickler, value, buffers)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        return dumps_by_value(value, buffers, error)
-    if b"__main__" not in data:  # another process has another main module
-        return data
-    if load_cloudpickle() is None and main_can_be_imported():
-        return data
-    return dumps_by_value(value, buffers, None)
+        failure = error
+    else:
+        if b"__main__" not in data:  # another process has another main module
+            return data
+        if load_cloudpickle() is None and main_can_be_imported():
+            return data
+    try:
+        return dumps_by_value(value, buffers, failure)
+    finally:
+        failure = None  # or frame and exception would refer to each other
 
 
 def dumps_by_value(value: Any, buffers: list[pickle.PickleBuffer] | None, error: Exception | None) -> bytes:

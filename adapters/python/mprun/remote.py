@@ -12,10 +12,10 @@ import mmap
 import os
 import pickle
 import sys
-import traceback
 from typing import Any, Callable
 
 from mprun.pickling import dumps, is_plain
+from mprun.user_code import user_traceback
 
 #: Buffers begin at multiples of this, as arrays want it.
 ALIGNMENT = 64
@@ -86,7 +86,12 @@ def prepare() -> None:
 def call(item: Any) -> Any:
     """The job's function: one call of the caller's function."""
     try:
-        return encode(function(decode(item)))
+        value = function(decode(item))
+        try:
+            return encode(value)
+        except Exception as error:
+            error.add_note(f"mprun: this is about the result of the task, of type {type(value).__qualname__}")
+            raise
     except BaseException as error:
         keep(error)
         raise
@@ -149,8 +154,7 @@ def keep(error: BaseException) -> None:
     """Keeps the exception for the caller; where it cannot be pickled, mprun's own record of it has to do."""
     name = f"{os.environ.get('MPRUN_TASK')}-{os.environ.get('MPRUN_ATTEMPT')}"
     try:
-        trace = traceback.format_exception(type(error), error, error.__traceback__.tb_next)  # without call()
-        data = dumps((error, "".join(trace)))
+        data = dumps((error, user_traceback(error)))
         with open(os.path.join(folder, "errors", name), "wb") as file:
             file.write(data)
     except Exception:
