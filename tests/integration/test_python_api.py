@@ -303,6 +303,31 @@ def test_an_interrupted_map_leaves_nothing(own_folder: Path) -> None:
     assert no_folder_left(own_folder)
 
 
+def test_ctrl_c_during_a_map(own_folder: Path) -> None:
+    """It goes to mprun as well; the program ends when mprun has, with one traceback, its own."""
+    text = f"""
+import sys
+sys.path.append({str(PACKAGE)!r})
+import mprun, time
+def work(x):
+    open("began", "a").close()
+    time.sleep({LIMIT})
+if __name__ == "__main__":
+    mprun.map(work, range(4), processes=2, limits={{"grace_seconds": 0.3}})
+"""
+    (own_folder / "program.py").write_text(text)
+    process = subprocess.Popen(
+        [harness.MPRUN_PYTHON, "program.py"], stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "TMPDIR": str(own_folder)},
+    )  # fmt: skip
+    harness.wait_until(Path("began").exists, LIMIT, "the first task")
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=LIMIT)
+    assert process.returncode == -signal.SIGINT
+    assert said.count("Traceback") == 1 and said.endswith("KeyboardInterrupt\n")
+    assert no_folder_left(own_folder)
+
+
 def test_under_a_launcher_every_map_has_all_its_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     """mprun would take it for one of two that share the tasks."""
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")

@@ -100,6 +100,7 @@ class JobPipe:
         self.error: errors.JobError | None = None
         self.sent = self.files = 0
         self.words = ""
+        self.ended = threading.Event()
         self.with_files: dict[int, str] = {}  # the input files of tasks on their way
         self.folder = tempfile.mkdtemp(prefix="mprun-")
         self.outputs: dict[str, Output] = {}
@@ -182,7 +183,7 @@ class JobPipe:
     def join(self) -> None:
         """Waits until mprun has ended, and `on_end` and `on_exit` know everything; in one of these it does nothing."""
         if threading.current_thread() is not self.reader:
-            self.reader.join()
+            self.ended.wait()  # Thread.join() takes a thread for ended once Ctrl-C has interrupted it
 
     def kill(self) -> None:
         """Ends the job now, and waits for it: mprun leaves no process."""
@@ -234,6 +235,7 @@ class JobPipe:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.on_exit(self.error)
         del self.on_end, self.on_exit  # of the owner, which refers to this: no cycle is left
+        self.ended.set()
 
     def tell(self, result: dict[str, Any], tensors: tensor_reader.TensorReader) -> None:
         task = result["task"]
