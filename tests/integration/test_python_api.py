@@ -565,6 +565,24 @@ def test_cancel_and_running(own_folder: Path) -> None:
         others[-1].result()
 
 
+def test_how_many_tasks_are_sent_ahead() -> None:
+    """It depends on how long they run, and not on how soon their results come: a busy machine sends as many."""
+    from mprun.executor import Session
+
+    session = Session({"processes": 2}, None)
+
+    def end(count: int, seconds: float) -> int:
+        for _ in range(count):
+            session.running[0] = concurrent.futures.Future()
+            session.on_end(0, None, None, seconds)
+        return session.room()
+
+    assert session.room() == 3
+    assert end(1, 1e-6) == 5 and end(49, 1e-6) == 103  # more and more
+    assert end(8, 10.0) == 3  # those can be cancelled, all but one
+    assert end(100, 1e-6) > 100
+
+
 def test_no_stale_references(executor: Any) -> None:
     """Neither the function nor the result outlives the future."""
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import weakref
 from collections import deque
 from concurrent.futures import Executor as BaseExecutor
@@ -14,8 +13,10 @@ from typing import Any, Callable, Iterable, Iterator
 from mprun import errors, remote
 from mprun.job_pipe import JobPipe
 
-#: A task beyond the number of workers is sent ahead if as many have ended in this time, in seconds.
-WINDOW_SECONDS = 0.05
+#: Tasks beyond the number of workers are sent ahead as far as they run for this time together, in seconds.
+AHEAD_SECONDS = 0.05
+#: What a task takes at the least, with what is done for it.
+SHORTEST_SECONDS = 1e-5
 
 
 class Session:
@@ -33,7 +34,8 @@ class Session:
         self.feeder: threading.Thread | None = None
         self.error: errors.JobError | None = None
         self.closed = False
-        self.ended: deque[float] = deque(maxlen=8192)  # when tasks ended, lately
+        self.ended = 0  # tasks
+        self.usual_seconds = 0.0  # that they ran, the last ones more than others
 
     def submit(self, task: tuple[Any, ...]) -> Future[Any]:
         future: Future[Any] = Future()
@@ -68,11 +70,9 @@ class Session:
 
     def room(self) -> int:
         """How many tasks may be sent now. Those that are sent cannot be cancelled any more, so it is few more than
-        there are workers, unless tasks are short."""
-        since = time.monotonic() - WINDOW_SECONDS
-        while self.ended and self.ended[0] < since:
-            self.ended.popleft()
-        return self.workers() + 1 + len(self.ended) - len(self.running)
+        there are workers, unless tasks are short, and have been for a while."""
+        short = int(AHEAD_SECONDS * self.workers() / max(self.usual_seconds, SHORTEST_SECONDS))
+        return self.workers() + 1 + min(short, 2 * self.ended) - len(self.running)
 
     def workers(self) -> int:
         return int(self.fields["processes"])
@@ -102,10 +102,11 @@ class Session:
     def is_over(self) -> bool:
         return self.closed and not self.waiting
 
-    def on_end(self, task: int, value: Any, error: BaseException | None) -> None:
+    def on_end(self, task: int, value: Any, error: BaseException | None, seconds: float) -> None:
         with self.changed:
             future = self.running.pop(task)
-            self.ended.append(time.monotonic())
+            self.ended += 1
+            self.usual_seconds += (seconds - self.usual_seconds) / min(self.ended, 8)
             self.admit()
         if error is not None:
             future.set_exception(error)

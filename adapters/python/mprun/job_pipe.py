@@ -19,8 +19,8 @@ from typing import Any, Callable
 
 from mprun import errors, pickling, remote, tensor_reader
 
-#: Given a task's number, and its value or its exception.
-OnEnd = Callable[[int, Any, "BaseException | None"], None]
+#: Given a task's number, its value or its exception, and the seconds for which it ran.
+OnEnd = Callable[[int, Any, "BaseException | None", float], None]
 
 SCRIPT = "from mprun.remote import call, load, prepare\n"
 #: Variables by which mprun would take itself for one of several that share the tasks: here each has tasks of its own.
@@ -241,16 +241,16 @@ class JobPipe:
         task = result["task"]
         if task in self.with_files:
             os.unlink(os.path.join(self.folder, "inputs", self.with_files.pop(task)))
+        value, error = None, None
         if result["status"] == "ok":
             try:
                 value = decode(result["value"], tensors)
-            except BaseException as error:  # SystemExit, too: the thread goes on
-                self.on_end(task, None, errors.without_frames(error))
-            else:
-                self.on_end(task, value, None)
-            return
-        kept = os.path.join(self.folder, "errors", f"{task}-{result['attempt']}")
-        self.on_end(task, None, errors.of_result(result, self.run_dir, kept))
+            except BaseException as raised:  # SystemExit, too: the thread goes on
+                error = errors.without_frames(raised)
+        else:
+            kept = os.path.join(self.folder, "errors", f"{task}-{result['attempt']}")
+            error = errors.of_result(result, self.run_dir, kept)
+        self.on_end(task, value, error, result.get("seconds") or 0.0)
 
 
 class Output:

@@ -35,7 +35,7 @@ def map(
     results: list[Any] = []
     failed: dict[int, BaseException] = {}
 
-    def on_end(task: int, value: Any, error: BaseException | None) -> None:
+    def on_end(task: int, value: Any, error: BaseException | None, _: float) -> None:
         while len(results) <= task:
             results.append(None)
         results[task] = value if error is None else error
