@@ -824,6 +824,18 @@ def test_joblib_raises_what_a_task_raises(joblib: Any) -> None:
         joblib.Parallel()(joblib.delayed(die)(9) for _ in range(2))
 
 
+def test_joblib_in_joblib(joblib: Any) -> None:
+    """A worker knows the backend, too; and a time limit is the error that joblib's others raise."""
+
+    def inner(x: int) -> list[int]:
+        return joblib.Parallel(n_jobs=2, backend="mprun")(joblib.delayed(square)(y) for y in range(x))
+
+    assert joblib.Parallel(n_jobs=2, backend="mprun")(joblib.delayed(inner)(x) for x in (2, 3)) == [[0, 1], [0, 1, 4]]
+    with pytest.raises(multiprocessing.TimeoutError):
+        calls = (joblib.delayed(wait_for_file)("never") for _ in range(2))
+        joblib.Parallel(n_jobs=2, backend="mprun", timeout=0.1)(calls)
+
+
 def test_grid_search(joblib: Any) -> None:
     pytest.importorskip("sklearn")
     from sklearn.datasets import load_iris

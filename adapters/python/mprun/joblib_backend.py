@@ -1,6 +1,7 @@
 """joblib's Parallel on the workers of mprun: `joblib.parallel_config("mprun")`, before joblib 1.3 parallel_backend."""
 from __future__ import annotations
 
+import multiprocessing
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
@@ -39,7 +40,7 @@ class MprunBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
         threads = {} if self.inner_max_num_threads is None else {"threads_per_worker": self.inner_max_num_threads}
-        self.executor = Executor(n_jobs, **{**threads, **self.fields})
+        self.executor = Executor(n_jobs, **{"initializer": register_joblib, **threads, **self.fields})
         return n_jobs
 
     def submit(self, func: Callable[[], Any], callback: Callable[[Any], Any] | None = None) -> Future[Any]:
@@ -69,13 +70,17 @@ class MprunBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc
             self.configure(n_jobs=self.parallel.n_jobs, parallel=self.parallel)
 
 
+class TaskTimeout(multiprocessing.TimeoutError, TimeoutError):
+    """Of both, since joblib raises the one of multiprocessing."""
+
+
 def wait_for(future: Future[Any], timeout: float | None = None) -> Any:
     """The result, as multiprocessing's AsyncResult.get gives it."""
     try:
         return future.result(timeout)
     except FutureTimeout as error:
         if not future.done():
-            raise TimeoutError("the task has not ended in time") from error
+            raise TaskTimeout("the task has not ended in time") from error
         raise
 
 
