@@ -41,6 +41,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--stall-seconds", "/watch/stall_seconds", "S", "report when nothing has moved for so long"},
     FieldOption{"--hang-report", "/watch/hang_report", "FILE", "write the last hang report here, as JSON"},
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
+    FieldOption{"--hyperthreads", "/hyperthreads", "on|off", "use all processors of a core, or one"},
     FieldOption{"--binding", "/binding", "auto|none|core|numa|socket", "what each worker is bound to"},
     FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
     FieldOption{"--balance", "/balance", "static|dynamic", "shards have their tasks from the start, or claim them"},

@@ -126,12 +126,6 @@ void resolve_plain(Resolving& job) {
   spec.start_method = method == "spawn"        ? StartMethod::kSpawn
                       : method == "forkserver" ? StartMethod::kForkserver
                                                : StartMethod::kFork;
-  const int cpus = std::max(1, job.around.usable_cpus);
-  spec.processes = number_at<int>(layers, "/processes").value_or(std::min(cpus, 4096));
-  layers.put("/processes", spec.processes);
-  const std::optional<int> threads = number_at<int>(layers, "/threads_per_worker");
-  spec.threads_explicit = threads.has_value();
-  spec.threads_per_worker = threads.value_or(std::max(1, cpus / spec.processes));
   spec.chunk_size = number_at<int>(layers, "/chunk_size");
   spec.max_failures = number_at<std::int64_t>(layers, "/max_failures");
   spec.seed = number_at<std::uint64_t>(layers, "/seed");
@@ -261,7 +255,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   add_value("command", "/command");
   add_value("start_method", "/start_method");
   add("processes", std::to_string(spec.processes),
-      automatic("/processes", !layers.sets_number("/processes"), job.around.cpus_source));
+      automatic("/processes", !layers.sets_number("/processes"), job.placing.cpus_source));
   add_value("device", "/device");
   const bool venv = job.variable("VIRTUAL_ENV") != nullptr && !job.variable("VIRTUAL_ENV")->empty();
   const char* python_reason = venv ? "the active virtual environment" : "the default: python3 on PATH";
@@ -280,9 +274,10 @@ std::vector<Decision> decisions_of(const Resolving& job) {
     }
   }
   add("threads_per_worker", std::to_string(spec.threads_per_worker),
-      automatic("/threads_per_worker", !spec.threads_explicit, "usable CPUs / processes"));
-  add("binding", job::describe_binding(spec),
-      automatic("/binding", job.text("/binding") == "auto", spec.binding_reason));
+      automatic("/threads_per_worker", !spec.threads_explicit,
+                spec.worker_cpus.empty() ? job.placing.cpus_source + " / processes" : "the processors of each worker"));
+  add_value("hyperthreads", "/hyperthreads");
+  add("binding", describe_binding(spec), automatic("/binding", job.text("/binding") == "auto", spec.binding_reason));
   if (spec.shard) {
     const std::string& source = spec.allocation.shard_source;
     add("shard", to_string(*spec.shard), layers.origin("/shard", source));
@@ -302,12 +297,12 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (!layers) return std::move(layers).error();
   layers->erase("/$schema");  // for editors only
   Resolved resolved;
-  Resolving job{*layers, around, resolved.spec, resolved.warnings};
+  Resolving job{*layers, around, resolved.spec, resolved.placing, resolved.warnings};
   if (Result<void> done = refuse_nul(*layers, layers->value(), Json::json_pointer()); !done)
     return std::move(done).error();
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
   resolve_plain(job);
-  if (Result<void> done = job::resolve_binding(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_processors(job); !done) return std::move(done).error();
   if (Result<void> done = job::restore_redacted(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();

@@ -13,6 +13,7 @@
 #include "job/spec.h"
 #include "json/document.h"
 #include "json/json.h"
+#include "placement/placement.h"
 #include "placement/topology.h"
 
 namespace mprun {
@@ -32,6 +33,13 @@ struct Surroundings {
   Allocation allocation;                                                   ///< recognise() of `env`
 };
 
+/// What decides where workers run, kept for jobs that turn out to have fewer tasks than workers.
+struct Placing {
+  Topology topology;  ///< empty where nothing depends on it
+  PlacementQuery query;
+  std::string cpus_source;  ///< of query.usable_cpus
+};
+
 /// One line of `--explain`: a decision and where it came from.
 struct Decision {
   std::string field;   ///< "processes"
@@ -42,6 +50,7 @@ struct Decision {
 // Its implicit move moves nlohmann values, which clang-tidy cannot see through.
 struct Resolved {  // NOLINT(bugprone-exception-escape)
   JobSpec spec;
+  Placing placing;
   Json merged;                        ///< the merged JSON that `job.json` of the run directory keeps: without secrets
   std::vector<Decision> decisions;    ///< in schema order
   std::vector<std::string> warnings;  ///< parts without an effect
@@ -50,6 +59,12 @@ struct Resolved {  // NOLINT(bugprone-exception-escape)
 /// Validates every layer against the schema, merges them (lowest first) and checks what a schema cannot express: script
 /// or command, files that exist, devices that exist.
 [[nodiscard]] Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around);
+
+/// Sets what depends on the number of workers: worker_cpus, threads_per_worker and binding_reason.
+[[nodiscard]] Result<void> place(const Placing& placing, JobSpec* spec);
+
+/// What workers are bound to, for --explain: "0-3, 4-7".
+[[nodiscard]] std::string describe_binding(const JobSpec& spec);
 
 /// The part of the spec that applies to a program after --.
 struct ProgramSpec {

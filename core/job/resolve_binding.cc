@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ Binding parse_binding(const std::string& name) {
   return found == kBindings.end() ? Binding::kAuto : found->second;  // the schema allows no other name
 }
 
-/// The lists of the spec, each worker's in turn; all of usable processors.
+/// The lists of the spec, all of usable processors.
 Result<std::vector<CpuList>> read_lists(const Resolving& job, const Json& lists, const CpuList& usable) {
   std::vector<CpuList> listed;
   for (std::size_t i = 0; i < lists.size(); ++i) {
@@ -34,47 +35,119 @@ Result<std::vector<CpuList>> read_lists(const Resolving& job, const Json& lists,
     }
     listed.push_back(*cpus);
   }
-  std::vector<CpuList> workers;
-  workers.reserve(static_cast<std::size_t>(job.spec.processes));
-  for (int slot = 0; slot < job.spec.processes; ++slot) {
-    workers.push_back(listed[static_cast<std::size_t>(slot) % listed.size()]);
+  return listed;
+}
+
+/// processes and threads_per_worker, as far as the topology does not decide.
+void resolve_counts(Resolving& job) {
+  Layers& layers = job.layers;
+  PlacementQuery& query = job.placing.query;
+  const auto number = [&](const char* pointer) {
+    const Json* const value = layers.find(pointer);
+    return value->is_number() ? std::optional(value->get<int>()) : std::nullopt;
+  };
+  query.workers = number("/processes").value_or(std::min(query.usable_cpus, 4096));
+  query.threads = number("/threads_per_worker");
+  layers.put("/processes", query.workers);
+  job.spec.processes = query.workers;
+  job.spec.threads_explicit = query.threads.has_value();
+}
+
+/// Topology and counts where a worker's threads shall have cores of their own.
+Result<void> leave_hyperthreads(Resolving& job) {
+  const Result<Topology> topology = job.around.read_topology();
+  if (!topology) return job.layers.error("/hyperthreads", "found \"off\", but " + topology.error().message);
+  Placing& placing = job.placing;
+  placing.topology = topology->without_hyperthreads();
+  const auto cores = static_cast<int>(topology->cores.size());
+  if (cores > 0 && cores < placing.query.usable_cpus) {
+    placing.query.usable_cpus = cores;
+    placing.cpus_source = "usable cores";
   }
-  return workers;
+  return {};
+}
+
+Result<void> resolve_topology(Resolving& job) {
+  if (!job.placing.topology.cores.empty()) return {};
+  Result<Topology> topology = job.around.read_topology();
+  if (!topology) return std::move(topology).error();
+  job.placing.topology = std::move(*topology);
+  return {};
+}
+
+/// What the topology says to "binding"; none is bound where it is not needed or, for auto, not known.
+Result<void> query_binding(Resolving& job, const Json& value) {
+  Placing& placing = job.placing;
+  const Binding binding = value.is_string() ? parse_binding(value.get<std::string>()) : Binding::kNone;
+  if (value.is_string() && binding == Binding::kNone) return {};
+  if (binding == Binding::kAuto && job.around.one_memory_node) {
+    job.spec.binding_reason = "there is one memory node";
+    return {};
+  }
+  const Result<void> known = resolve_topology(job);
+  if (!known && binding == Binding::kAuto) {
+    job.spec.binding_reason = known.error().message;
+    return {};
+  }
+  if (!known) return job.layers.error("/binding", "found " + preview(value) + ", but " + known.error().message);
+  placing.query.binding = binding;
+  if (!value.is_array()) return {};
+  auto lists = read_lists(job, value, placing.topology.cpus());
+  if (!lists) return std::move(lists).error();
+  placing.query.lists = std::move(*lists);
+  return {};
+}
+
+/// libgomp and libomp pin threads when they are loaded. A host that has loaded them before it forks has pinned all its
+/// workers' threads to the same processors.
+void warn_of_pinned_forks(Resolving& job) {
+  const JobSpec& spec = job.spec;
+  if (spec.start_method == StartMethod::kSpawn || !spec.script_is_python || spec.processes == 1) return;
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"}) {
+    const auto own = spec.env.find(name);
+    const std::string* const value = own != spec.env.end() ? &own->second : job.variable(name);
+    if (value == nullptr || value->empty() || *value == "false" || *value == "FALSE") continue;
+    job.warnings.push_back(std::string(name) +
+                           " is set: if OpenMP is loaded before workers are forked, their threads share the processors "
+                           "that it pins; start_method \"spawn\" gives each worker its own");
+    return;
+  }
 }
 
 }  // namespace
 
-Result<void> resolve_binding(Resolving& job) {
-  const Json* const value = job.layers.find("/binding");
-  const Binding binding = value->is_string() ? parse_binding(value->get<std::string>()) : Binding::kNone;
-  if (value->is_string() && binding == Binding::kNone) return {};
-  JobSpec& spec = job.spec;
-  if (binding == Binding::kAuto && job.around.one_memory_node) {
-    spec.binding_reason = "there is one memory node";
-    return {};
+Result<void> resolve_processors(Resolving& job) {
+  Placing& placing = job.placing;
+  placing.query.usable_cpus = std::max(1, job.around.usable_cpus);
+  placing.query.binding = Binding::kNone;
+  placing.cpus_source = job.around.cpus_source;
+  if (job.text("/hyperthreads") == "off") {
+    if (auto left = leave_hyperthreads(job); !left) return left;
   }
-  const Result<Topology> topology = job.around.read_topology();
-  if (!topology && binding == Binding::kAuto) {
-    spec.binding_reason = topology.error().message;
-    return {};
+  resolve_counts(job);
+  warn_of_pinned_forks(job);
+  const Json& value = *job.layers.find("/binding");
+  if (auto asked = query_binding(job, value); !asked) return asked;
+  if (auto placed = place(placing, &job.spec); !placed) {
+    return job.layers.error("/binding", "found " + preview(value) + ", but " + placed.error().message +
+                                            "\n  ask for fewer processes or threads_per_worker, or for \"numa\"");
   }
-  if (!topology) return job.layers.error("/binding", "found " + preview(*value) + ", but " + topology.error().message);
-  if (value->is_array()) {
-    auto workers = read_lists(job, *value, topology->cpus());
-    if (!workers) return std::move(workers).error();
-    spec.worker_cpus = std::move(*workers);
-  } else {
-    auto placement = place_workers(*topology, binding, spec.processes, spec.threads_per_worker);
-    if (!placement) {
-      return job.layers.error("/binding", "found " + preview(*value) + ", but " + placement.error().message +
-                                              "\n  ask for fewer processes or threads_per_worker, or for \"numa\"");
-    }
-    spec.worker_cpus = std::move(placement->workers);
-    spec.binding_reason = std::move(placement->reason);
-  }
-  if (!topology->is_real && !spec.worker_cpus.empty()) {
+  if (!placing.topology.is_real && !job.spec.worker_cpus.empty()) {
     job.warnings.push_back("workers are bound to processors that HWLOC_SYNTHETIC or HWLOC_XMLFILE describes");
   }
+  return {};
+}
+
+}  // namespace mprun::job
+
+namespace mprun {
+
+Result<void> place(const Placing& placing, JobSpec* spec) {
+  auto placement = place_workers(placing.topology, placing.query);
+  if (!placement) return std::move(placement).error();
+  spec->worker_cpus = std::move(placement->workers);
+  spec->threads_per_worker = placement->threads;
+  if (!placement->reason.empty()) spec->binding_reason = std::move(placement->reason);
   return {};
 }
 
@@ -89,4 +162,4 @@ std::string describe_binding(const JobSpec& spec) {
   return text;
 }
 
-}  // namespace mprun::job
+}  // namespace mprun

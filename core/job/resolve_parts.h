@@ -17,6 +17,7 @@ struct Resolving {
   Layers& layers;
   const Surroundings& around;
   JobSpec& spec;
+  Placing& placing;                    ///< of Resolved
   std::vector<std::string>& warnings;  ///< of Resolved
 
   /// The text at a pointer, "" if there is none.
@@ -44,10 +45,8 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
 /// retries. For ranks only what a document sets counts, as for torchrun: without it they do not start again.
 [[nodiscard]] Result<void> resolve_retries(Resolving& job);
-/// binding. Needs processes and threads_per_worker.
-[[nodiscard]] Result<void> resolve_binding(Resolving& job);
-/// For --explain: what workers are bound to, "0-3, 4-7".
-[[nodiscard]] std::string describe_binding(const JobSpec& spec);
+/// hyperthreads, processes, threads_per_worker and binding. Needs the plain fields.
+[[nodiscard]] Result<void> resolve_processors(Resolving& job);
 /// inputs: exactly one kind, absolute paths.
 [[nodiscard]] Result<void> resolve_inputs(Resolving& job);
 /// inputs of the kind "npy" or "safetensors": the named arrays, from the headers of their files; and `call`.

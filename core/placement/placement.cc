@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <map>
 #include <utility>
 
 namespace mprun {
@@ -88,8 +90,19 @@ Placement bind_to_groups(const Topology& topology, int workers, int Core::*membe
   return {whole_groups(groups), std::move(reason)};
 }
 
-/// Without workers: there are too few cores, and the reason says so.
-Placement bind_to_cores(const Topology& topology, int workers, int threads) {
+Placement bind_to_lists(const PlacementQuery& query) {
+  Placement placement;
+  for (std::size_t slot = 0; slot < static_cast<std::size_t>(query.workers); ++slot) {
+    placement.workers.push_back(query.lists[slot % query.lists.size()]);
+  }
+  return placement;
+}
+
+/// Without workers: there are too few cores, and the reason says so. A worker that may have any number of threads needs
+/// one core.
+Placement bind_to_cores(const Topology& topology, const PlacementQuery& query) {
+  const int workers = query.workers;
+  const int threads = query.threads.value_or(1);
   const int least = cores_for(topology, threads);
   std::vector<Group> groups = group_cores(topology.cores, &Core::node);
   if (spread(&groups, workers, least)) return {parts_of_groups(groups), "each worker has cores of its own"};
@@ -100,34 +113,60 @@ Placement bind_to_cores(const Topology& topology, int workers, int threads) {
               counted(topology.nodes(), "memory node")};
 }
 
-Placement choose(const Topology& topology, int workers, int threads) {
+Placement choose(const Topology& topology, const PlacementQuery& query) {
   if (topology.nodes() == 1) return {{}, "one memory node: the kernel places threads equally well"};
-  Placement cores = bind_to_cores(topology, workers, threads);
+  Placement cores = bind_to_cores(topology, query);
   if (cores.workers.empty()) return cores;
   if (!topology.is_all) return cores;
-  return bind_to_groups(topology, workers, &Core::node,
+  return bind_to_groups(topology, query.workers, &Core::node,
                         "memory nodes, not cores: mprun has no part of the machine to itself");
+}
+
+/// The most threads that each worker may have so that each thread has a processor, where workers share some evenly.
+int threads_beside(const std::vector<CpuList>& workers) {
+  std::map<int, int> users;
+  for (const CpuList& cpus : workers) {
+    for (const int cpu : cpus) ++users[cpu];
+  }
+  double least = std::numeric_limits<double>::max();
+  for (const CpuList& cpus : workers) {
+    double share = 0;
+    for (const int cpu : cpus) share += 1.0 / users[cpu];
+    least = std::min(least, share);
+  }
+  constexpr double kRounding = 1e-6;  // a third three times is one
+  return static_cast<int>(least + kRounding);
+}
+
+Result<Placement> bind(const Topology& topology, const PlacementQuery& query) {
+  if (!query.lists.empty()) return bind_to_lists(query);
+  if (query.binding == Binding::kNone) return Placement{};
+  if (topology.cores.empty()) return Placement{{}, "hwloc finds no processors"};
+  switch (query.binding) {
+    case Binding::kAuto:
+      return choose(topology, query);
+    case Binding::kNuma:
+      return bind_to_groups(topology, query.workers, &Core::node, "");
+    case Binding::kSocket:
+      return bind_to_groups(topology, query.workers, &Core::package, "");
+    case Binding::kCore:
+    case Binding::kNone:
+      break;
+  }
+  Placement cores = bind_to_cores(topology, query);
+  if (cores.workers.empty()) return usage_error(std::move(cores.reason));
+  return cores;
 }
 
 }  // namespace
 
-Result<Placement> place_workers(const Topology& topology, Binding binding, int workers, int threads) {
-  if (topology.cores.empty()) return Placement{{}, "hwloc finds no processors"};
-  switch (binding) {
-    case Binding::kAuto:
-      return choose(topology, workers, threads);
-    case Binding::kNone:
-      return Placement{};
-    case Binding::kNuma:
-      return bind_to_groups(topology, workers, &Core::node, "");
-    case Binding::kSocket:
-      return bind_to_groups(topology, workers, &Core::package, "");
-    case Binding::kCore:
-      break;
-  }
-  Placement cores = bind_to_cores(topology, workers, threads);
-  if (cores.workers.empty()) return usage_error(std::move(cores.reason));
-  return cores;
+Result<Placement> place_workers(const Topology& topology, const PlacementQuery& query) {
+  Result<Placement> placement = bind(topology, query);
+  if (!placement) return placement;
+  int threads = query.usable_cpus / query.workers;
+  if (!placement->workers.empty()) threads = std::min(threads, threads_beside(placement->workers));
+  placement->threads = query.threads.value_or(std::max(threads, 1));
+  return placement;
 }
 
 }  // namespace mprun

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,24 @@ enum class Binding : std::uint8_t {
   kSocket,  ///< all cores of a package
 };
 
+/// What a job asks of the processors.
+struct PlacementQuery {
+  Binding binding = Binding::kAuto;
+  std::vector<CpuList> lists;  ///< instead of a binding: those of each worker in turn; empty: there are none
+  int workers = 1;
+  std::optional<int> threads;  ///< of each worker; nullopt: as many as have a processor each
+  int usable_cpus = 1;         ///< fewer than the topology has where a quota or a batch system says so
+};
+
 struct Placement {
   std::vector<CpuList> workers;  ///< of each slot, in its order; empty: none is bound
   std::string reason;            ///< why they are bound so, or are not
+  int threads = 1;               ///< of each worker: the same for all, as results of parallel sums depend on it
 };
 
 /// Workers are spread over packages and memory nodes by the number of their cores; those of one node have neighbouring
 /// slots, so that ranks that talk to each other are close. kUsage: kCore finds too few cores; the message says how many
 /// there are.
-[[nodiscard]] Result<Placement> place_workers(const Topology& topology, Binding binding, int workers, int threads);
+[[nodiscard]] Result<Placement> place_workers(const Topology& topology, const PlacementQuery& query);
 
 }  // namespace mprun

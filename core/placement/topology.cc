@@ -138,6 +138,12 @@ CpuList Topology::cpus() const {
   return all;
 }
 
+Topology Topology::without_hyperthreads() const {
+  Topology single = *this;
+  for (Core& core : single.cores) core.cpus.resize(std::min<std::size_t>(core.cpus.size(), 1));
+  return single;
+}
+
 Result<Topology> read_topology() {
   const auto hwloc = load_hwloc();
   if (!hwloc) return usage_error("hwloc, which finds cores and memory nodes, is not installed (libhwloc.so.15)");

@@ -30,11 +30,17 @@ bool shows_progress(const JobSpec& spec, const JobRequest& request) {
 }
 
 /// Decides what happens with more workers than tasks, or than the system allows.
-Result<void> fit_processes(JobSpec* spec, const InputSource& inputs, std::vector<Decision>* decisions) {
+Result<void> fit_processes(Resolved* resolved, const InputSource& inputs) {
+  JobSpec* const spec = &resolved->spec;
   const auto total = inputs.total();
   if (spec->kind != JobKind::kRanks && total && *total < static_cast<std::uint64_t>(spec->processes)) {
     spec->processes = std::max(1, static_cast<int>(*total));
-    decisions->push_back({"processes", std::to_string(spec->processes), "there are no more tasks than that"});
+    const std::string few = "there are no more tasks than that";
+    resolved->decisions.push_back({"processes", std::to_string(spec->processes), few});
+    resolved->placing.query.workers = spec->processes;
+    if (auto placed = place(resolved->placing, spec); !placed) return placed;
+    resolved->decisions.push_back({"threads_per_worker", std::to_string(spec->threads_per_worker), few});
+    if (!spec->worker_cpus.empty()) resolved->decisions.push_back({"binding", describe_binding(*spec), few});
   }
   const rlimit limit = limits_of(RLIMIT_NOFILE);
   const auto workers = static_cast<std::uint64_t>(spec->processes);
@@ -163,7 +169,7 @@ class JobRun {
   }
 
   Result<void> open_run() {
-    if (auto fits = fit_processes(&spec_, *tasks_.inputs, &plan_.resolved.decisions); !fits) return fits;
+    if (auto fits = fit_processes(&plan_.resolved, *tasks_.inputs); !fits) return fits;
     auto shared =
         SharedTensors::create(spec_.shared, spec_.output_dir.empty() ? current_directory() : spec_.output_dir);
     if (!shared) return shared.error();

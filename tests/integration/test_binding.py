@@ -50,6 +50,13 @@ def test_nothing_is_bound_unless_it_helps(run_job: RunCommand) -> None:
         assert values(run_job, **fields) == {slot: [None, HERE] for slot in (0, 1)}
 
 
+def test_fewer_tasks_than_workers_have_more_threads_each(run_job: RunCommand) -> None:
+    """Workers are placed again as many as there will be."""
+    script = 'import os\n\n\ndef run(_):\n    return os.environ["OMP_NUM_THREADS"]\n'
+    spec = {"script": "job.py:run", "inputs": {"range": 1}, "processes": 4}
+    assert run_job(spec, scripts={"job.py": script}).check().values() == [str(len(HERE))]
+
+
 def test_commands_are_bound(run_job: RunCommand) -> None:
     """Before they are executed."""
     command = ["sh", "-c", "echo $MPRUN_CPUS; grep Cpus_allowed_list /proc/self/status"]
@@ -72,6 +79,74 @@ def test_ranks_are_bound(run_job: RunCommand, tmp_path: Path, script: str) -> No
     assert [json.loads((tmp_path / f"{rank}.txt").read_text()) for rank in (0, 1)] == [[HERE[0]], [HERE[1]]]
 
 
+OPENMP = """
+import ctypes
+import os
+
+libgomp = ctypes.CDLL("libgomp.so.1")
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def masks():
+    found = []
+    libgomp.GOMP_parallel(FUNCTION(lambda _: found.append(sorted(os.sched_getaffinity(0)))), None, 2, 0)
+    return found
+
+
+def run(_):
+    import mprun
+
+    mprun.barrier("both", 2).wait()
+    return [sorted(os.sched_getaffinity(0)), *masks()]
+"""
+
+
+@pytest.mark.parametrize("method", START_METHODS)
+def test_openmp_stays_within_the_binding(run_job: RunCommand, method: str) -> None:
+    """Also where the host has used it before it forks."""
+    spec = {
+        "script": "job.py:run",
+        "setup": "masks",
+        "inputs": {"range": 2},
+        "processes": 2,
+        "chunk_size": 1,
+        "start_method": method,
+        "binding": [str(HERE[0]), str(HERE[1])],
+    }
+    run = run_job(spec, scripts={"job.py": OPENMP}).check()
+    assert {line["worker"]: line["value"] for line in run.results()} == {slot: [[HERE[slot]]] * 3 for slot in (0, 1)}
+
+
+def test_openmp_pins_its_threads_within_the_binding(run_job: RunCommand) -> None:
+    """Where the user asks for that, in workers that load it themselves."""
+    spec = {
+        "script": "job.py:run",
+        "inputs": {"range": 2},
+        "processes": 2,
+        "chunk_size": 1,
+        "start_method": "spawn",
+        "binding": [f"{HERE[0]},{HERE[1]}"],
+        "env": {"OMP_PROC_BIND": "close"},
+    }
+    run = run_job(spec, scripts={"job.py": OPENMP}).check()
+    for own, *threads in run.values():
+        assert own == threads[0] or own == threads[1]
+        assert sorted(threads) == [[HERE[0]], [HERE[1]]]
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_are_not_where_openmp_has_pinned_their_host(run_job: RunCommand, method: str) -> None:
+    """It is pinned to one processor when it loads a library with OMP_PROC_BIND set."""
+    script = 'import ctypes\n\nctypes.CDLL("libgomp.so.1")\n' + SCRIPT
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "env": {"OMP_PROC_BIND": "close"}}
+    spec["binding"] = "none"
+    more = {"start_method": "forkserver", "preload": ["pinned"]} if method == "forkserver" else {}
+    scripts = {"job.py": script if method == "fork" else SCRIPT, "pinned.py": script}
+    run = run_job({**spec, **more}, scripts=scripts).check()
+    assert run.values() == [[None, HERE]] * 2
+    assert "OMP_PROC_BIND is set" in run.stderr
+
+
 def check(run_mprun: RunCommand, tmp_path: Path, *options: str) -> harness.Run:
     """What `mprun check` says on the described server."""
     (tmp_path / "job.py").write_text(SCRIPT)
@@ -88,6 +163,7 @@ def check(run_mprun: RunCommand, tmp_path: Path, *options: str) -> harness.Run:
         (["-n", "2", "--threads-per-worker", "8"], "0-7, 8-15"),
         (["-n", "9", "--threads-per-worker", "1", "--binding", "none"], "none"),
         (["-n", "9", "--threads-per-worker", "1"], "none"),
+        (["-n", "2", "--hyperthreads", "off", "--binding", "numa"], "0,2,4,6, 8,10,12,14"),
     ],
 )
 def test_it_is_shown_before_anything_runs(

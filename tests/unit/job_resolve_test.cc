@@ -328,6 +328,43 @@ TEST_F(JobResolve, AHigherScriptDropsALowerCommandAndTheReverse) {
   EXPECT_THAT(refusal(R"({"command": ["a"], "script": "train.py"})"), HasSubstr("exclude each other"));
 }
 
+TEST_F(JobResolve, CountsCoresWithoutHyperThreads) {
+  around_.read_topology = [] {
+    Topology server;
+    for (int core = 0; core < 4; ++core) server.cores.push_back({core / 2, core / 2, {2 * core, 2 * core + 1}});
+    return server;
+  };
+  EXPECT_EQ(good(with(R"("hyperthreads": "off")")).spec.processes, 4);
+  const JobSpec two = good(with(R"("hyperthreads": "off", "processes": 2, "binding": "numa")")).spec;
+  EXPECT_EQ(two.threads_per_worker, 2);
+  EXPECT_EQ(two.worker_cpus, (std::vector<CpuList>{{0, 2}, {4, 6}}));
+  around_.read_topology = [] { return usage_error("no hwloc"); };
+  EXPECT_THAT(refusal(with(R"("hyperthreads": "off")")), HasSubstr("/hyperthreads: found \"off\", but no hwloc"));
+  EXPECT_EQ(good(with(R"("hyperthreads": "on")")).spec.processes, 8);
+}
+
+TEST_F(JobResolve, PlacesFewerWorkersAgain) {
+  around_.one_memory_node = false;
+  around_.read_topology = [] {
+    Topology server;
+    for (int core = 0; core < 8; ++core) server.cores.push_back({core / 4, core / 4, {core}});
+    return server;
+  };
+  Resolved job = good(with(R"("seed": 1)"));
+  EXPECT_EQ(job.spec.processes, 8);
+  job.placing.query.workers = 2;
+  ASSERT_TRUE(place(job.placing, &job.spec));
+  EXPECT_EQ(job.spec.threads_per_worker, 4);
+  EXPECT_EQ(job.spec.worker_cpus, (std::vector<CpuList>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+}
+
+TEST_F(JobResolve, WarnsOfThreadsPinnedBeforeAFork) {
+  around_.env["OMP_PROC_BIND"] = "true";
+  EXPECT_THAT(good(with(R"("seed": 1)")).warnings, ElementsAre(HasSubstr("OMP_PROC_BIND is set")));
+  EXPECT_THAT(good(with(R"("start_method": "spawn")")).warnings, testing::IsEmpty());
+  EXPECT_THAT(good(with(R"("env": {"OMP_PROC_BIND": "false"})")).warnings, testing::IsEmpty());
+}
+
 TEST_F(JobResolve, TheMergedSpecReproducesTheJob) {
   std::ofstream(directory_ + "/spec/data/lines") << "a\n";
   const Resolved first =
@@ -621,7 +658,7 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue", "balance": "static",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5, "heartbeat_seconds": 60},
-    "threads_per_worker": "auto", "binding": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
+    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

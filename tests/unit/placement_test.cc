@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,20 @@ std::vector<std::string> texts(const Result<Placement>& placement) {
   if (!placement) return {placement.error().message};
   for (const CpuList& cpus : placement->workers) lists.push_back(to_string(cpus));
   return lists;
+}
+
+Result<Placement> place_workers(const Topology& topology, Binding binding, int workers, std::optional<int> threads) {
+  PlacementQuery query;
+  query.binding = binding;
+  query.workers = workers;
+  query.threads = threads;
+  query.usable_cpus = static_cast<int>(topology.cpus().size());
+  return place_workers(topology, query);
+}
+
+int threads_of(const Topology& topology, Binding binding, int workers) {
+  const auto placement = place_workers(topology, binding, workers, std::nullopt);
+  return placement ? placement->threads : 0;
 }
 
 TEST(CpuListText, IsWhatTasksetWrites) {
@@ -112,6 +127,35 @@ TEST(PlaceWorkers, CountsTheThreadsThatACoreRuns) {
   const Topology two = described("pack:1 [numa] core:4 pu:2");
   EXPECT_THAT(texts(place_workers(two, Binding::kCore, 2, 4)), ElementsAre("0-3", "4-7"));
   EXPECT_THAT(texts(place_workers(two, Binding::kCore, 4, 3)), ElementsAre(HasSubstr("need 8 cores")));
+}
+
+TEST(PlaceWorkers, GivesEachThreadAProcessor) {
+  const Topology server = described("pack:2 [numa] core:4 pu:2");
+  EXPECT_EQ(threads_of(server, Binding::kNone, 3), 5);  // 16 processors / 3
+  EXPECT_EQ(threads_of(server, Binding::kCore, 3), 4);  // two workers share a node
+  EXPECT_EQ(threads_of(server, Binding::kNuma, 3), 4);
+  EXPECT_EQ(threads_of(server, Binding::kNuma, 6), 2);
+  EXPECT_EQ(threads_of(server, Binding::kSocket, 1), 8);
+  EXPECT_EQ(threads_of(server, Binding::kAuto, 40), 1);
+  PlacementQuery query;
+  query.lists = {{0, 1, 2, 3}, {3}};
+  query.workers = 2;
+  query.usable_cpus = 16;
+  EXPECT_EQ(place_workers(server, query)->threads, 1);
+  query.lists = {{0, 1, 2, 3}};
+  query.workers = 3;
+  EXPECT_THAT(texts(place_workers(server, query)), ElementsAre("0-3", "0-3", "0-3"));
+  EXPECT_EQ(place_workers(server, query)->threads, 1);
+  query.usable_cpus = 2;  // of a quota
+  query.workers = 1;
+  EXPECT_EQ(place_workers(server, query)->threads, 2);
+}
+
+TEST(PlaceWorkers, LeavesHyperThreadsUnused) {
+  const Topology cores = described("pack:2 [numa] core:4 pu:2").without_hyperthreads();
+  EXPECT_EQ(to_string(cores.cpus()), "0,2,4,6,8,10,12,14");
+  EXPECT_THAT(texts(place_workers(cores, Binding::kCore, 2, std::nullopt)), ElementsAre("0,2,4,6", "8,10,12,14"));
+  EXPECT_EQ(threads_of(cores, Binding::kCore, 2), 4);
 }
 
 }  // namespace

@@ -27,6 +27,8 @@ from mprun_fork import torch_adapter
 
 HEADER = struct.Struct("=IHH")
 MAGIC = 0x6D72  # MPRUN_FRAME_MAGIC
+#: By one of these an OpenMP library pins the thread that loads it, and so all processes forked from it, to one processor.
+PINNING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 #: Descriptors of a FORK frame: channel, results, stdout, stderr.
 PASSED = 4
 
@@ -37,8 +39,9 @@ Become = Callable[[Start, Channels], NoReturn]
 class Host:
     """The host's loop: the control socket and one pidfd for each child."""
 
-    def __init__(self, start: Start, fds: Channels, become: Become) -> None:
+    def __init__(self, start: Start, fds: Channels, become: Become, free_cpus: Sequence[int] = ()) -> None:
         self.start, self.fds, self.become = start, fds, become
+        self.free_cpus = list(free_cpus)  # what a worker that is bound to none runs on; empty: where this process does
         self.control = socket.socket(fileno=os.dup(fds.channel))
         self.poll = select.poll()
         self.poll.register(self.control, select.POLLIN)
@@ -148,7 +151,7 @@ class Host:
         start = self.start
         start.role = "rank" if not start.function else "worker"
         start.slot = request["slot"]
-        start.cpus = request["cpus"]
+        start.cpus = request["cpus"] or self.free_cpus
         if start.forked and mprun_fork.is_on("torch"):
             torch_adapter.hide_accelerators()  # forked workers are only requested with the device cpu
         self.become(start, Channels(channel, results, self.fds.claims))
@@ -180,13 +183,14 @@ class Host:
 
 def run(start: Start, fds: Channels, become: Become) -> None:
     """Loads what workers share, then serves forks until asked to stop. Children end in `become`."""
+    free_cpus = sorted(os.sched_getaffinity(0)) if any(name in os.environ for name in PINNING) else []
     for name in start.preload:
         report_stage(fds, f"importing {name}")
         script.load_preload(name)
     if start.forked and start.function:
         worker.loaded = worker.load(start, fds)
     require_pidfds()
-    host = Host(start, fds, become)
+    host = Host(start, fds, become, free_cpus)
     _mprun.write_frame(fds.results, READY, b"")
     if not _mprun.wants_clean_thread():
         host.serve()
