@@ -20,8 +20,10 @@
 
 #include "base/clock.h"
 #include "commands.h"
+#include "job/allocators.h"
 #include "launch/environment.h"
 #include "os/fd.h"
+#include "os/library_search.h"
 #include "os/process.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_ref.h"
@@ -109,6 +111,19 @@ MachineFeature examine_libomp() {
   return feature;
 }
 
+MachineFeature examine_allocators() {
+  const auto found = find_libraries(allocator_libraries());
+  std::string names = "system", missing;
+  for (const Allocator& allocator : allocators()) {
+    if (!path_of(allocator, found).empty()) {
+      names += ", " + allocator.name;
+    } else {
+      missing += (missing.empty() ? "; not installed: " : ", ") + allocator.name + " (" + allocator.package + ")";
+    }
+  }
+  return {"allocators", true, false, names, "what \"allocator\" can be" + missing};
+}
+
 MachineFeature examine_call(const char* name, bool needed, const char* use, long result) {
   const int failure = errno;
   const bool ok = result >= 0;
@@ -166,6 +181,7 @@ std::vector<MachineFeature> examine_machine(const CommandLine& line, const Insta
       {"preload library", true, true, adapters.preload, "makes fork() safe"},
       {"sitecustomize", true, true, adapters.site, "makes fork() safe: the part that is Python"},
       examine_libomp(),
+      examine_allocators(),
       {"kernel", true, true, system.release, ""},
   };
   features.push_back(examine_call(

@@ -43,6 +43,7 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
     FieldOption{"--hyperthreads", "/hyperthreads", "on|off", "use all processors of a core, or one"},
     FieldOption{"--binding", "/binding", "auto|none|core|numa|socket", "what each worker is bound to"},
+    FieldOption{"--allocator", "/allocator", "system|jemalloc|tcmalloc|mimalloc", "who allocates memory in workers"},
     FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
     FieldOption{"--balance", "/balance", "static|dynamic", "shards have their tasks from the start, or claim them"},
     FieldOption{"--progress", "/progress", "auto|always|never", "progress on stderr"},

@@ -46,6 +46,7 @@ constexpr std::array kFields = {
     Row{"/threads_per_worker", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/hyperthreads", kJob | kKindPlaces},
     Row{"/binding", kJob | kKindPlaces},
+    Row{"/allocator", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},
     Row{"/output/tensors", kJob | kPython, true},
     Row{"/output/pad", kJob | kPython, true},

@@ -278,6 +278,8 @@ std::vector<Decision> decisions_of(const Resolving& job) {
                 spec.worker_cpus.empty() ? job.placing.cpus_source + " / processes" : "the processors of each worker"));
   add_value("hyperthreads", "/hyperthreads");
   add("binding", describe_binding(spec), automatic("/binding", job.text("/binding") == "auto", spec.binding_reason));
+  add("allocator", job.text("/allocator") + (spec.allocator_library.empty() ? "" : ", " + spec.allocator_library),
+      layers.origin("/allocator"));
   if (spec.shard) {
     const std::string& source = spec.allocation.shard_source;
     add("shard", to_string(*spec.shard), layers.origin("/shard", source));
@@ -303,6 +305,7 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
   resolve_plain(job);
   if (Result<void> done = job::resolve_processors(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_allocator(job); !done) return std::move(done).error();
   if (Result<void> done = job::restore_redacted(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();

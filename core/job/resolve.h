@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct Surroundings {
   std::string cpus_source = "usable CPUs";  ///< where the number comes from
   bool one_memory_node = true;              ///< known without read_topology, which takes milliseconds
   std::function<Result<Topology>()> read_topology = [] { return Topology(); };
+  /// The paths of shared libraries by their names; see os/library_search.h.
+  std::function<std::map<std::string, std::string>(const std::vector<std::string>&)> find_libraries =
+      [](const std::vector<std::string>&) { return std::map<std::string, std::string>(); };
   std::string device_root = "/dev";  ///< where to look for nvidia0, davinci0
   bool stdin_is_terminal = false;
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  ///< that can still be used

@@ -47,6 +47,8 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_retries(Resolving& job);
 /// hyperthreads, processes, threads_per_worker and binding. Needs the plain fields.
 [[nodiscard]] Result<void> resolve_processors(Resolving& job);
+/// allocator: the path of its library.
+[[nodiscard]] Result<void> resolve_allocator(Resolving& job);
 /// inputs: exactly one kind, absolute paths.
 [[nodiscard]] Result<void> resolve_inputs(Resolving& job);
 /// inputs of the kind "npy" or "safetensors": the named arrays, from the headers of their files; and `call`.

@@ -170,6 +170,7 @@ struct JobSpec {
   std::vector<CpuList> worker_cpus;       ///< what each slot is bound to, in their order; empty: none is bound
   std::string binding_reason;             ///< why they are bound so, or are not, human-readable
   bool threads_explicit = false;          ///< threads_per_worker was set: it overrides OMP_NUM_THREADS and the like
+  std::string allocator_library;          ///< absolute path of what is preloaded; empty: the C library allocates
   bool goes_on = false;                   ///< if there is a run in output_dir, this continues it
   std::vector<std::string> adapters_off;  ///< runtimes that are left alone around fork
   std::string output_dir;                 ///< absolute run directory; empty: runs/<name>/<timestamp>

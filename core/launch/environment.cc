@@ -40,6 +40,12 @@ constexpr std::array<std::pair<const char*, const char*>, 2> kKeepMemory = {
   return false;
 }
 
+/// Puts a path before those of a variable.
+void put_first(Environment* environment, const char* name, const std::string& path) {
+  std::string& variable = (*environment)[name];
+  variable = variable.empty() ? path : path + ":" + variable;
+}
+
 }  // namespace
 
 Environment own_environment() {
@@ -64,13 +70,16 @@ Environment job_environment(const JobSpec& spec, const Environment& base, const 
   for (const char* name : kThreadVariables) {
     if (spec.threads_explicit || result.count(name) == 0) result[name] = std::to_string(spec.threads_per_worker);
   }
-  if (spec.kind != JobKind::kCommand && !tunes_malloc(base)) result.insert(kKeepMemory.begin(), kKeepMemory.end());
+  const bool by_glibc = spec.allocator_library.empty();
+  if (by_glibc && spec.kind != JobKind::kCommand && !tunes_malloc(base))
+    result.insert(kKeepMemory.begin(), kKeepMemory.end());
   // With a seed, sets of strings must iterate alike in every interpreter too.
   if (spec.seed && result.count("PYTHONHASHSEED") == 0) {
     result["PYTHONHASHSEED"] = std::to_string(*spec.seed & 0xffffffffU);
   }
   if (spec.kind == JobKind::kRanks) add_rank_defaults(&result);
   for (const auto& [name, value] : spec.env) result[name] = value;
+  if (!by_glibc) put_first(&result, "LD_PRELOAD", spec.allocator_library);
   result["MPRUN_RUN_DIR"] = run_dir;
   result["MPRUN_WORKERS"] = std::to_string(spec.processes);
   for (const char* name : {"MPRUN_TASK", "MPRUN_ATTEMPT", "MPRUN_WORKER", "MPRUN_CPUS"}) result.erase(name);
@@ -78,12 +87,8 @@ Environment job_environment(const JobSpec& spec, const Environment& base, const 
 }
 
 void add_adapters(Environment* environment, const AdapterFiles& files, const std::vector<std::string>& off) {
-  const auto put_first = [environment](const char* name, const std::string& value) {
-    std::string& variable = (*environment)[name];
-    variable = variable.empty() ? value : value + ":" + variable;
-  };
-  put_first("LD_PRELOAD", files.preload);
-  put_first("PYTHONPATH", files.site);
+  put_first(environment, "LD_PRELOAD", files.preload);
+  put_first(environment, "PYTHONPATH", files.site);
   (*environment)["MPRUN_NOTES"] = files.notes;
   if (!files.deadlines.empty()) (*environment)[MPRUN_DEADLINES_VARIABLE] = files.deadlines;
   if (!files.sync.empty()) (*environment)[MPRUN_SYNC_VARIABLE] = files.sync;

@@ -26,7 +26,8 @@ struct AdapterFiles {
 [[nodiscard]] Environment own_environment();
 
 /// What all processes of a job share: `base` with the spec's env, thread counts (OMP_NUM_THREADS and the
-/// like, unless the user set them and threads_per_worker was left to us), MPRUN_RUN_DIR, MPRUN_WORKERS.
+/// like, unless the user set them and threads_per_worker was left to us), the allocator's library in LD_PRELOAD,
+/// MPRUN_RUN_DIR, MPRUN_WORKERS.
 [[nodiscard]] Environment job_environment(const JobSpec& spec, const Environment& base, const std::string& run_dir);
 
 /// Puts the adapters into `environment`: LD_PRELOAD, PYTHONPATH (ours first, then the user's own), MPRUN_NOTES,

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "launch/environment.h"
+#include "os/library_search.h"
 #include "procfs/cpu_room.h"
 #include "procfs/memory_room.h"
 
@@ -49,6 +50,7 @@ Surroundings surroundings() {
   const bool described = around.env.count("HWLOC_SYNTHETIC") + around.env.count("HWLOC_XMLFILE") > 0;
   around.one_memory_node = !described && count_memory_nodes() == 1;
   around.read_topology = read_topology;
+  around.find_libraries = find_libraries;
   around.stdin_is_terminal = isatty(STDIN_FILENO) == 1;
   const MemoryRoom memory = memory_room();
   around.memory_bytes = memory.bytes;

@@ -358,6 +358,18 @@ TEST_F(JobResolve, PlacesFewerWorkersAgain) {
   EXPECT_EQ(job.spec.worker_cpus, (std::vector<CpuList>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
 }
 
+TEST_F(JobResolve, FindsTheAllocator) {
+  EXPECT_EQ(good(with(R"("allocator": "system")")).spec.allocator_library, "");
+  EXPECT_THAT(refusal(with(R"("allocator": "jemalloc")")),
+              AllOf(HasSubstr("/allocator: found \"jemalloc\", but the dynamic linker does not find libjemalloc.so.2"),
+                    HasSubstr("install libjemalloc2")));
+  around_.find_libraries = [](const std::vector<std::string>&) {
+    return std::map<std::string, std::string>{{"libtcmalloc.so.4", "/lib/all"}, {"libmimalloc.so.2", "/a b/lib"}};
+  };
+  EXPECT_EQ(good(with(R"("allocator": "tcmalloc")")).spec.allocator_library, "/lib/all");
+  EXPECT_THAT(refusal(with(R"("allocator": "mimalloc")")), HasSubstr("cannot hold the path of its library: /a b/lib"));
+}
+
 TEST_F(JobResolve, WarnsOfThreadsPinnedBeforeAFork) {
   around_.env["OMP_PROC_BIND"] = "true";
   EXPECT_THAT(good(with(R"("seed": 1)")).warnings, ElementsAre(HasSubstr("OMP_PROC_BIND is set")));
@@ -658,7 +670,7 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue", "balance": "static",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5, "heartbeat_seconds": 60},
-    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
+    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "allocator": "system", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

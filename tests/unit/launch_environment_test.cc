@@ -52,6 +52,16 @@ TEST(Environment, WhatAServiceManagerSetsIsForMprunAlone) {
   EXPECT_THAT(env, Contains(Key("PATH")));
 }
 
+TEST(Environment, TheAllocatorComesAfterOurLibraryAndBeforeOthers) {
+  JobSpec spec;
+  spec.allocator_library = "/lib/libjemalloc.so.2";
+  spec.env = {{"LD_PRELOAD", "/mine.so"}};
+  Environment env = job_environment(spec, {}, "/run");
+  add_adapters(&env, {"/preload.so", "/site", "notes", "", ""}, {});
+  EXPECT_EQ(env["LD_PRELOAD"], "/preload.so:/lib/libjemalloc.so.2:/mine.so");
+  EXPECT_THAT(env, Not(Contains(Key("MALLOC_TRIM_THRESHOLD_"))));
+}
+
 TEST(Environment, FreeMemoryIsKeptUnlessTheUserTunesMalloc) {
   const JobSpec spec;
   EXPECT_EQ(job_environment(spec, {}, "/run")["MALLOC_TRIM_THRESHOLD_"], "134217728");

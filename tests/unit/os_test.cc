@@ -13,6 +13,7 @@
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/file_clock.h"
+#include "os/library_search.h"
 #include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
@@ -45,6 +46,12 @@ TEST(Uninterrupted, LeavesOtherFailuresAlone) {
   EXPECT_EQ(uninterrupted(fails), -1);
   EXPECT_EQ(errno, EIO);
   EXPECT_EQ(calls, 1);
+}
+
+TEST(FindLibraries, AsksTheDynamicLinker) {
+  const auto found = find_libraries({"libc.so.6", "libnosuchlibrary.so.1"});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(access(found.at("libc.so.6").c_str(), R_OK), 0);
 }
 
 TEST(WholeReadsAndWrites, EndWithTheFileOrWithAReason) {
