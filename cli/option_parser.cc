@@ -43,6 +43,8 @@ constexpr std::array kFieldOptions = {
     FieldOption{"--threads-per-worker", "/threads_per_worker", "N|auto", "OpenMP, BLAS and torch threads"},
     FieldOption{"--hyperthreads", "/hyperthreads", "on|off", "use all processors of a core, or one"},
     FieldOption{"--binding", "/binding", "auto|none|core|numa|socket", "what each worker is bound to"},
+    FieldOption{"--membind", "/membind", "on|off", "memory of a worker's own memory node only"},
+    FieldOption{"--interleave", "/interleave", "on|off", "spread what all workers read over memory nodes"},
     FieldOption{"--allocator", "/allocator", "system|jemalloc|tcmalloc|mimalloc", "who allocates memory in workers"},
     FieldOption{"--shard", "/shard", "I/N", "run the I-th of N parts of the tasks, below --output DIR"},
     FieldOption{"--balance", "/balance", "static|dynamic", "shards have their tasks from the start, or claim them"},

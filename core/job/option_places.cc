@@ -46,6 +46,8 @@ constexpr std::array kFields = {
     Row{"/threads_per_worker", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/hyperthreads", kJob | kKindPlaces},
     Row{"/binding", kJob | kKindPlaces},
+    Row{"/membind", kJob | kKindPlaces},
+    Row{"/interleave", kJob | kPython, true},
     Row{"/allocator", kJob | kDoctorScriptPlace | kKindPlaces},
     Row{"/output/dir", (kJob & ~kResumePlace) | kKindPlaces},
     Row{"/output/tensors", kJob | kPython, true},

@@ -278,6 +278,13 @@ std::vector<Decision> decisions_of(const Resolving& job) {
                 spec.worker_cpus.empty() ? job.placing.cpus_source + " / processes" : "the processors of each worker"));
   add_value("hyperthreads", "/hyperthreads");
   add("binding", describe_binding(spec), automatic("/binding", job.text("/binding") == "auto", spec.binding_reason));
+  const auto add_memory = [&](const std::string& field, bool has_effect, const std::string& nodes) {
+    const bool on = job.text("/" + field) == "on";
+    const std::string effect = has_effect ? ", memory nodes " + nodes : ", without effect on one memory node";
+    add(field, on ? "on" + effect : "off", layers.origin("/" + field));
+  };
+  add_memory("membind", !spec.worker_nodes.empty(), "of each worker's processors");
+  add_memory("interleave", !spec.interleave_nodes.empty(), to_string(spec.interleave_nodes));
   add("allocator", job.text("/allocator") + (spec.allocator_library.empty() ? "" : ", " + spec.allocator_library),
       layers.origin("/allocator"));
   if (spec.shard) {

@@ -42,6 +42,8 @@ struct Placing {
   Topology topology;  ///< empty where nothing depends on it
   PlacementQuery query;
   std::string cpus_source;  ///< of query.usable_cpus
+  bool membind = false;
+  bool interleave = false;
 };
 
 /// One line of `--explain`: a decision and where it came from.
@@ -64,7 +66,7 @@ struct Resolved {  // NOLINT(bugprone-exception-escape)
 /// or command, files that exist, devices that exist.
 [[nodiscard]] Result<Resolved> resolve(const std::vector<Document>& layers, const Surroundings& around);
 
-/// Sets what depends on the number of workers: worker_cpus, threads_per_worker and binding_reason.
+/// Sets what depends on the number of workers: where each runs, the memory nodes, and threads_per_worker.
 [[nodiscard]] Result<void> place(const Placing& placing, JobSpec* spec);
 
 /// What workers are bound to, for --explain: "0-3, 4-7".

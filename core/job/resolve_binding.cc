@@ -126,6 +126,13 @@ Result<void> resolve_processors(Resolving& job) {
   }
   resolve_counts(job);
   warn_of_pinned_forks(job);
+  placing.membind = job.text("/membind") == "on";
+  placing.interleave = job.text("/interleave") == "on";
+  if (placing.interleave && !job.around.one_memory_node) {
+    if (const auto known = resolve_topology(job); !known) {
+      return job.layers.error("/interleave", "found \"on\", but " + known.error().message);
+    }
+  }
   const Json& value = *job.layers.find("/binding");
   if (auto asked = query_binding(job, value); !asked) return asked;
   if (auto placed = place(placing, &job.spec); !placed) {
@@ -148,6 +155,12 @@ Result<void> place(const Placing& placing, JobSpec* spec) {
   spec->worker_cpus = std::move(placement->workers);
   spec->threads_per_worker = placement->threads;
   if (!placement->reason.empty()) spec->binding_reason = std::move(placement->reason);
+  spec->worker_nodes.clear();
+  for (const CpuList& cpus : placing.membind ? spec->worker_cpus : std::vector<CpuList>()) {
+    spec->worker_nodes.push_back(placing.topology.nodes_beside(cpus));
+  }
+  if (placing.interleave) spec->interleave_nodes = placing.topology.nodes_beside(placing.topology.cpus());
+  if (spec->interleave_nodes.size() == 1) spec->interleave_nodes.clear();
   return {};
 }
 

@@ -6,6 +6,10 @@ CpuList cpus_of(const JobSpec& spec, int slot) {
   return spec.worker_cpus.empty() ? CpuList() : spec.worker_cpus[static_cast<std::size_t>(slot)];
 }
 
+std::vector<int> nodes_of(const JobSpec& spec, int slot) {
+  return spec.worker_nodes.empty() ? std::vector<int>() : spec.worker_nodes[static_cast<std::size_t>(slot)];
+}
+
 const char* to_string(StartMethod method) {
   switch (method) {
     case StartMethod::kFork:

@@ -167,7 +167,9 @@ struct JobSpec {
   Limits limits;
   WatchPolicy watch;
   int threads_per_worker = 1;
-  std::vector<CpuList> worker_cpus;       ///< what each slot is bound to, in their order; empty: none is bound
+  std::vector<CpuList> worker_cpus;            ///< what each slot is bound to, in their order; empty: none is bound
+  std::vector<std::vector<int>> worker_nodes;  ///< memory nodes that each slot's memory comes from; empty: any
+  std::vector<int> interleave_nodes;      ///< over which the memory that all workers read is spread; empty: as it comes
   std::string binding_reason;             ///< why they are bound so, or are not, human-readable
   bool threads_explicit = false;          ///< threads_per_worker was set: it overrides OMP_NUM_THREADS and the like
   std::string allocator_library;          ///< absolute path of what is preloaded; empty: the C library allocates
@@ -184,6 +186,9 @@ struct JobSpec {
   Balance balance = Balance::kStatic;  ///< how tasks are balanced between shards
   Allocation allocation;               ///< where mprun runs
 };
+
+/// The memory nodes that a slot's memory comes from; empty: any.
+[[nodiscard]] std::vector<int> nodes_of(const JobSpec& spec, int slot);
 
 /// The processors that a slot is bound to; empty: all that mprun may use.
 [[nodiscard]] CpuList cpus_of(const JobSpec& spec, int slot);

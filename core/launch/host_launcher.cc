@@ -130,7 +130,10 @@ void HostLauncher::send_waiting() {
     const int slot = waiting_.front();
     const auto request = listener_->prepare_launch(slot);
     if (request) {
-      const Json body = {{"slot", slot}, {"env", request->environment}, {"cpus", cpus_of(*plan_.spec, slot)}};
+      const Json body = {{"slot", slot},
+                         {"env", request->environment},
+                         {"cpus", cpus_of(*plan_.spec, slot)},
+                         {"nodes", nodes_of(*plan_.spec, slot)}};
       const auto sent = channel_->send_with_fds(
           MPRUN_FORK, body.dump(),
           {request->channel.get(), request->results.get(), request->out.get(), request->err.get()});

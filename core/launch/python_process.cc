@@ -84,6 +84,8 @@ std::string start_config(const LaunchPlan& plan, const std::string& role, int sl
       .value("worker_setup", spec.worker_setup)
       .value("preload", spec.preload)
       .value("cpus", role == "host" ? CpuList() : cpus_of(spec, slot))
+      .value("nodes", role == "host" ? std::vector<int>() : nodes_of(spec, slot))
+      .value("interleave", role == "host" ? spec.interleave_nodes : std::vector<int>())
       .value("seed", spec.seed ? Json(*spec.seed) : Json())
       .value("forked", spec.start_method == StartMethod::kFork)
       .bytes("script", spec.script)

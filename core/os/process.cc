@@ -17,6 +17,7 @@
 #include "os/close_descriptors.h"
 #include "os/dead_mans_switch.h"
 #include "os/fd.h"
+#include "os/memory_policy.h"
 #include "os/uninterrupted.h"
 
 namespace mprun {
@@ -29,6 +30,7 @@ struct Prepared {
   const char* directory = nullptr;
   const SpawnPlan* plan = nullptr;
   std::vector<cpu_set_t> cpus;  // one set, as large as it has to be
+  NodeMask nodes{};
   int first_free_fd = 3;
   int failures = -1;  // the pipe for failures; exec closes it
   pid_t parent = 0;
@@ -52,6 +54,7 @@ Prepared prepare(const SpawnPlan& plan, int failures) {
   if (!plan.directory.empty()) ready.directory = plan.directory.c_str();
   for (const auto& [ours, number] : plan.fds) ready.first_free_fd = std::max(ready.first_free_fd, number + 1);
   for (const int cpu : plan.cpus) add_cpu(cpu, &ready.cpus);
+  ready.nodes = node_mask(plan.nodes);
   ready.parent = getpid();
   return ready;
 }
@@ -114,6 +117,7 @@ bool limit_open_files(const rlimit& wanted) {
   }
   const std::size_t cpu_bytes = ready.cpus.size() * sizeof(cpu_set_t);
   if (cpu_bytes > 0 && sched_setaffinity(0, cpu_bytes, ready.cpus.data()) != 0) fail(ready, "binding");
+  if (!plan.nodes.empty() && !bind_memory(ready.nodes)) fail(ready, "membind");
   if (plan.inheritance.subreaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (ready.directory != nullptr && chdir(ready.directory) != 0) fail(ready, "working directory");
   move_descriptors(ready);

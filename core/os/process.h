@@ -29,6 +29,7 @@ struct SpawnPlan {
   std::optional<rlimit> open_files;      ///< RLIMIT_NOFILE to restore
   int dies_with = -1;                    ///< DeadMansSwitch::theirs, to which it is tied if that can be; -1: none
   std::vector<int> cpus;                 ///< the processors that it may run on; empty: ours
+  std::vector<int> nodes;                ///< the memory nodes that its memory comes from; empty: any
   Inheritance inheritance;
 };
 

@@ -138,6 +138,16 @@ CpuList Topology::cpus() const {
   return all;
 }
 
+std::vector<int> Topology::nodes_beside(const CpuList& cpus) const {
+  std::set<int> beside;
+  for (const Core& core : cores) {
+    const bool has_one = std::any_of(core.cpus.begin(), core.cpus.end(),
+                                     [&](int cpu) { return std::find(cpus.begin(), cpus.end(), cpu) != cpus.end(); });
+    if (has_one) beside.insert(core.node);
+  }
+  return {beside.begin(), beside.end()};
+}
+
 Topology Topology::without_hyperthreads() const {
   Topology single = *this;
   for (Core& core : single.cores) core.cpus.resize(std::min<std::size_t>(core.cpus.size(), 1));

@@ -25,6 +25,8 @@ struct Topology {
   [[nodiscard]] int packages() const;
   [[nodiscard]] int nodes() const;
   [[nodiscard]] CpuList cpus() const;
+  /// The numbers of the memory nodes beside processors, ascending.
+  [[nodiscard]] std::vector<int> nodes_beside(const CpuList& cpus) const;
   /// The same with one processor of each core, the first.
   [[nodiscard]] Topology without_hyperthreads() const;
 };

@@ -17,6 +17,7 @@
 #include "formats/safetensors_writer.h"
 #include "os/fd.h"
 #include "os/file_sync.h"
+#include "os/memory_policy.h"
 #include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
@@ -103,7 +104,8 @@ std::string header_of(const SharedTensor& tensor) {
 
 }  // namespace
 
-Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& tensors, const std::string& output_dir) {
+Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& tensors, const std::vector<int>& nodes,
+                                            const std::string& output_dir) {
   SharedTensors shared;
   shared.tensors_ = tensors;
   if (tensors.empty()) return shared;
@@ -111,6 +113,10 @@ Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& ten
   auto memory = create_memory_file("mprun-shared", memory_bytes(tensors));
   if (!memory) return memory.error();
   shared.memory_ = std::move(*memory);
+  if (!nodes.empty()) {
+    if (auto spread = interleave_file(shared.memory_.get(), memory_bytes(tensors), nodes); !spread)
+      return spread.error();
+  }
   if (shared.variable().size() > kLongestVariable) {
     return usage_error("/shared: there are more shared tensors than one variable can list (" +
                        std::to_string(tensors.size()) + ", at most some hundred)\n  put small ones together in one");

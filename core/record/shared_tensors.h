@@ -23,7 +23,7 @@ class SharedTensors {
   /// Fills a memory file with the initial values of the tensors. `output_dir` is where they will be saved, and need not
   /// exist yet. kUsage errors: a file that became shorter, no space to save them, more than one variable can hold.
   [[nodiscard]] static Result<SharedTensors> create(const std::vector<SharedTensor>& tensors,
-                                                    const std::string& output_dir);
+                                                    const std::vector<int>& nodes, const std::string& output_dir);
 
   /// The value of MPRUN_SHARED; empty if there are no tensors.
   [[nodiscard]] std::string variable() const;

@@ -170,8 +170,8 @@ class JobRun {
 
   Result<void> open_run() {
     if (auto fits = fit_processes(&plan_.resolved, *tasks_.inputs); !fits) return fits;
-    auto shared =
-        SharedTensors::create(spec_.shared, spec_.output_dir.empty() ? current_directory() : spec_.output_dir);
+    auto shared = SharedTensors::create(spec_.shared, spec_.interleave_nodes,
+                                        spec_.output_dir.empty() ? current_directory() : spec_.output_dir);
     if (!shared) return shared.error();
     shared_.emplace(std::move(*shared));
     records_.shared = &*shared_;

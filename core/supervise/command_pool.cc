@@ -107,6 +107,7 @@ void CommandPool::assign(int number, const std::vector<HandedTask>& tasks) {
   spawn.fds = {{null_device(), 0}, {slot.out.get(), 1}, {slot.err.get(), 2}};
   spawn.open_files = plan_.open_files;
   spawn.cpus = cpus_of(*plan_.spec, number);
+  spawn.nodes = nodes_of(*plan_.spec, number);
   spawn.inheritance = job_inheritance(*plan_.spec);
   slot.out_begin = size_of(slot.out.get());
   slot.err_begin = size_of(slot.err.get());

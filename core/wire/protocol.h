@@ -16,14 +16,15 @@
 #define MPRUN_FRAME_MAGIC 0x6d72U
 
 enum mprun_frame_type {
-  MPRUN_START = 1,   /* JSON: what to load and how (adapters/python/mprun/worker.py) */
-  MPRUN_TASKS = 2,   /* mprun_tasks, count x mprun_task, JSON array of the inputs */
-  MPRUN_STOP = 3,    /* no payload: finish and exit */
-  MPRUN_FORK = 4,    /* JSON {"slot", "env", "cpus"}; four descriptors ride along: channel, results, stdout, stderr */
-  MPRUN_REAP = 5,    /* int32 pid: the supervisor has seen this process end, its pid may be reused */
-  MPRUN_HELLO = 10,  /* JSON {"pid": n, "python": "3.11.2"} */
-  MPRUN_READY = 11,  /* no payload: tasks may come */
-  MPRUN_RESULT = 12, /* mprun_result, mprun_tensor records, JSON value or error; a rank's last one counts */
+  MPRUN_START = 1, /* JSON: what to load and how (adapters/python/mprun/worker.py) */
+  MPRUN_TASKS = 2, /* mprun_tasks, count x mprun_task, JSON array of the inputs */
+  MPRUN_STOP = 3,  /* no payload: finish and exit */
+  MPRUN_FORK =
+      4, /* JSON {"slot", "env", "cpus", "nodes"}; four descriptors ride along: channel, results, stdout, stderr */
+  MPRUN_REAP = 5,          /* int32 pid: the supervisor has seen this process end, its pid may be reused */
+  MPRUN_HELLO = 10,        /* JSON {"pid": n, "python": "3.11.2"} */
+  MPRUN_READY = 11,        /* no payload: tasks may come */
+  MPRUN_RESULT = 12,       /* mprun_result, mprun_tensor records, JSON value or error; a rank's last one counts */
   MPRUN_START_FAILED = 13, /* JSON {"stage", "type", "message", "traceback"} */
   MPRUN_FORKED = 14,       /* JSON {"slot": n, "pid": n} or {"slot": n, "error": "..."} */
   MPRUN_EXITED = 15,       /* JSON {"pid": n, "exit_code": n} or {"pid": n, "signal": n} */

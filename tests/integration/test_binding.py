@@ -221,10 +221,13 @@ def run(_):
 """
 
 
-@pytest.mark.skipif(
+needs_nodes = pytest.mark.skipif(
     not (NODES / "node1").exists() or (NODES / "node2").exists() or len(HERE) != os.cpu_count(),
     reason="needs two memory nodes and all processors, as the machine numa has (tests/machines)",
 )
+
+
+@needs_nodes
 @pytest.mark.parametrize("method", START_METHODS)
 def test_workers_are_spread_over_memory_nodes(run_job: RunCommand, method: str) -> None:
     """By default; and what a worker touches first is beside it."""
@@ -233,6 +236,101 @@ def test_workers_are_spread_over_memory_nodes(run_job: RunCommand, method: str) 
     found = {line["worker"]: line["value"] for line in run.results()}
     beside = [processors((NODES / f"node{node}/cpulist").read_text()) for node in (0, 1)]
     assert found == {node: [beside[node], node] for node in (0, 1)}
+
+
+POLICIES = """
+import mmap
+import os
+import re
+
+import mprun
+
+SIZE = 8 << 20
+common = None
+
+
+def policy(of):
+    \"\"\"Of the mapping that holds these bytes: its policy, and the nodes that have a tenth of its pages or more.\"\"\"
+    import ctypes
+
+    address = ctypes.addressof(ctypes.c_char.from_buffer(of))
+    with open("/proc/self/numa_maps") as maps:
+        line = [line for line in maps if int(line.split()[0], 16) <= address][-1]
+    pages = {int(node): int(count) for node, count in re.findall(r" N(\\d+)=(\\d+)", line)}
+    return [line.split()[1], sorted(n for n in pages if pages[n] * 10 >= sum(pages.values()))]
+
+
+def setup():
+    global common
+    common = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    common.write(bytes(SIZE))
+
+
+def run(_):
+    mprun.barrier("both", 2).wait()
+    own = mmap.mmap(-1, SIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    own.write(bytes(SIZE))
+    shared = mprun.shared["table"]
+    shared[:] = 1
+    found = {"own": policy(own), "shared": policy(shared)}
+    return {**found, "common": policy(common)} if os.environ["METHOD"] == "fork" else found
+"""
+
+
+@needs_nodes
+@pytest.mark.parametrize("method", START_METHODS)
+def test_memory_is_where_the_job_wants_it(run_job: RunCommand, method: str) -> None:
+    """A worker's own on its node, what all read on both."""
+    spec = {
+        "script": "job.py:run",
+        "setup": "setup",
+        "inputs": {"range": 2},
+        "processes": 2,
+        "chunk_size": 1,
+        "start_method": method,
+        "shared": {"table": {"shape": [1 << 20], "dtype": "float64"}},
+        "membind": "on",
+        "interleave": "on",
+        "env": {"METHOD": method},
+    }
+    run = run_job(spec, scripts={"job.py": POLICIES}).check()
+    for line in run.results():
+        node, found = line["worker"], line["value"]
+        assert found["own"] == [f"bind:{node}", [node]]
+        assert found["shared"] == ["interleave:0-1", [0, 1]]
+        if method == "fork":
+            assert found["common"][1] == [0, 1]
+
+
+@needs_nodes
+def test_workers_do_not_interleave_memory_of_their_own(run_job: RunCommand) -> None:
+    """They have left the policy of their host."""
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "chunk_size": 1, "interleave": "on"}
+    run = run_job(spec, scripts={"job.py": TOUCHES}).check()
+    assert {line["worker"]: line["value"][1] for line in run.results()} == {0: 0, 1: 1}
+
+
+@needs_nodes
+def test_commands_have_memory_of_their_node(run_job: RunCommand) -> None:
+    """By a policy that survives exec."""
+    command = ["sh", "-c", "grep -c bind: /proc/self/numa_maps"]
+    spec = {"command": command, "inputs": {"range": 2}, "processes": 2, "membind": "on"}
+    for value in run_job(spec).check().values():
+        assert int(value["stdout"]) > 0
+
+
+@pytest.mark.skipif(HAS_NODES and (NODES / "node1").exists(), reason="needs a machine with one memory node")
+def test_one_memory_node_leaves_memory_as_it_is(run_job: RunCommand) -> None:
+    """And the job says so."""
+    script = """
+def run(_):
+    with open("/proc/self/numa_maps") as maps:
+        return {line.split()[1] for line in maps} <= {"default"}
+"""
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "membind": "on", "interleave": "on"}
+    run = run_job(spec, "--explain", scripts={"job.py": script}).check()
+    assert run.values() == [True, True]
+    assert "without effect on one memory node" in run.stderr
 
 
 def processors(text: str) -> list[int]:

@@ -358,6 +358,28 @@ TEST_F(JobResolve, PlacesFewerWorkersAgain) {
   EXPECT_EQ(job.spec.worker_cpus, (std::vector<CpuList>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
 }
 
+TEST_F(JobResolve, NamesTheMemoryNodesOfWorkers) {
+  const std::string all = R"("processes": 2, "membind": "on", "interleave": "on")";
+  const JobSpec small = good(with(all)).spec;
+  EXPECT_THAT(small.worker_nodes, testing::IsEmpty());
+  EXPECT_THAT(small.interleave_nodes, testing::IsEmpty());
+  around_.one_memory_node = false;
+  around_.read_topology = [] {
+    Topology server;
+    for (int core = 0; core < 4; ++core) server.cores.push_back({core / 2, 3 * (core / 2), {core}});
+    return server;
+  };
+  const JobSpec server = good(with(all)).spec;
+  EXPECT_EQ(server.worker_nodes, (std::vector<std::vector<int>>{{0}, {3}}));
+  EXPECT_THAT(server.interleave_nodes, ElementsAre(0, 3));
+  const JobSpec unbound = good(with(all + R"(, "binding": "none")")).spec;
+  EXPECT_THAT(unbound.worker_nodes, testing::IsEmpty());
+  EXPECT_THAT(unbound.interleave_nodes, ElementsAre(0, 3));
+  EXPECT_THAT(good(with(R"("processes": 2)")).spec.worker_nodes, testing::IsEmpty());
+  around_.read_topology = [] { return usage_error("no hwloc"); };
+  EXPECT_THAT(refusal(with(all)), HasSubstr("/interleave: found \"on\", but no hwloc"));
+}
+
 TEST_F(JobResolve, FindsTheAllocator) {
   EXPECT_EQ(good(with(R"("allocator": "system")")).spec.allocator_library, "");
   EXPECT_THAT(refusal(with(R"("allocator": "jemalloc")")),
@@ -670,7 +692,7 @@ TEST_F(JobResolve, TheDefaultsAreThoseOfTheSchema) {
   const Json expected = Json::parse(R"({"version": 1, "start_method": "fork", "processes": "auto", "device": "cpu",
     "redact": ["*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*CREDENTIAL*", "*KEY*"], "call": "item", "chunk_size": "auto", "order": "input", "durability": "batch", "on_error": "continue", "balance": "static",
     "retries": {"on_error": 0, "on_death": 1, "on_hang": 1, "delay": 0, "backoff": 1}, "limits": {"join_seconds": 30, "grace_seconds": 5, "heartbeat_seconds": 60},
-    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "allocator": "system", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
+    "threads_per_worker": "auto", "hyperthreads": "on", "binding": "auto", "membind": "off", "interleave": "off", "allocator": "system", "watch": {"stall_seconds": 300}, "output": {"tensors": "npy"}, "progress": "auto", "view": "summary"})");
   EXPECT_EQ(default_layer().value, expected);
   Result<Resolved> without = resolve({file(with("\"seed\": 1"))}, around_);
   ASSERT_TRUE(without) << without.error().message;

@@ -2,18 +2,23 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/file_clock.h"
 #include "os/library_search.h"
+#include "os/memory_policy.h"
 #include "os/process.h"
 #include "os/shared_memory.h"
 #include "os/uninterrupted.h"
@@ -46,6 +51,28 @@ TEST(Uninterrupted, LeavesOtherFailuresAlone) {
   EXPECT_EQ(uninterrupted(fails), -1);
   EXPECT_EQ(errno, EIO);
   EXPECT_EQ(calls, 1);
+}
+
+TEST(MemoryPolicy, IsKeptWithTheFile) {
+  constexpr std::size_t kBytes = 1 << 16;
+  auto file = create_memory_file("policy", kBytes);
+  ASSERT_TRUE(file);
+  const auto spread = interleave_file(file->get(), kBytes, {0});
+  if (!spread) GTEST_SKIP() << spread.error().message;  // a container may not allow it
+  void* const mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  std::memset(mapped, 1, kBytes);
+  int policy = -1;
+  EXPECT_EQ(syscall(SYS_get_mempolicy, &policy, nullptr, 0, mapped, MPOL_F_ADDR), 0);
+  EXPECT_EQ(policy, MPOL_INTERLEAVE);
+  munmap(mapped, kBytes);
+  EXPECT_FALSE(interleave_file(file->get(), kBytes, {1023}));  // no such node
+}
+
+TEST(MemoryPolicy, HasOneBitForEachNode) {
+  const NodeMask mask = node_mask({0, 3, 64, 5000});
+  EXPECT_EQ(mask[0], 0b1001U);
+  EXPECT_EQ(mask[1], 1U);
 }
 
 TEST(FindLibraries, AsksTheDynamicLinker) {

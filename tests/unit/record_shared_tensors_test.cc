@@ -87,7 +87,7 @@ TEST_F(RecordSharedTensors, AreFilledChangedAndSaved) {
   SharedTensor brain = tensor("brain", 1, 1);
   brain.dtype = "bfloat16";
   brain.bytes = 2;
-  auto shared = SharedTensors::create({from_file, brain}, folder_);
+  auto shared = SharedTensors::create({from_file, brain}, {}, folder_);
   ASSERT_TRUE(shared) << shared.error().message;
   const Json all = Json::parse(shared->variable());
   EXPECT_EQ(all["a"]["shape"], Json::parse("[3]"));
@@ -108,20 +108,20 @@ TEST_F(RecordSharedTensors, AFileHasBecomeShorterOrIsGone) {
   std::ofstream(folder_ / "source") << "ab";
   SharedTensor from_file = tensor("a", 0, 3);
   from_file.path = folder_ / "source";
-  auto shared = SharedTensors::create({from_file}, folder_);
+  auto shared = SharedTensors::create({from_file}, {}, folder_);
   ASSERT_FALSE(shared);
   EXPECT_EQ(shared.error().fault, Fault::kUsage);
   EXPECT_THAT(shared.error().message, HasSubstr("/shared/a: "));
   EXPECT_THAT(shared.error().message, HasSubstr("it has become shorter"));
   fs::remove(folder_ / "source");
-  EXPECT_THAT(SharedTensors::create({from_file}, folder_).error().message, HasSubstr("No such file"));
+  EXPECT_THAT(SharedTensors::create({from_file}, {}, folder_).error().message, HasSubstr("No such file"));
 }
 
 TEST_F(RecordSharedTensors, WhatCanBeSavedIs) {
   fs::create_directories(folder_ / "shared/a.npy/full");
   fs::create_directories(folder_ / "shared/c.npy/full");
   std::ofstream(folder_ / "shared/.b.npy.tmp") << "of another program";
-  auto shared = SharedTensors::create({tensor("a", 0, 3), tensor("b", 1, 3), tensor("c", 2, 3)}, folder_);
+  auto shared = SharedTensors::create({tensor("a", 0, 3), tensor("b", 1, 3), tensor("c", 2, 3)}, {}, folder_);
   ASSERT_TRUE(shared);
   const auto saved = shared->save(folder_, OnDisk::kNow);
   ASSERT_FALSE(saved);
@@ -135,7 +135,7 @@ TEST_F(RecordSharedTensors, WhatCanBeSavedIs) {
 }
 
 TEST_F(RecordSharedTensors, ThereAreNone) {
-  auto shared = SharedTensors::create({}, folder_);
+  auto shared = SharedTensors::create({}, {}, folder_);
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->variable(), "");
   EXPECT_TRUE(shared->save(folder_, OnDisk::kNow));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -63,6 +64,25 @@ static PyObject* reserve_space(PyObject* self, PyObject* arguments) {
   return PyErr_SetFromErrno(PyExc_OSError);
 }
 
+/* set_mempolicy(2); glibc has no function for it. */
+static PyObject* set_memory_policy(PyObject* self, PyObject* args) {
+  (void)self;
+  enum { kWords = 16, kBits = 8 * sizeof(unsigned long) };
+  unsigned long mask[kWords] = {0};
+  int policy = 0;
+  PyObject* nodes = NULL;
+  if (!PyArg_ParseTuple(args, "iO!:set_memory_policy", &policy, &PyList_Type, &nodes)) return NULL;
+  for (Py_ssize_t i = 0; i < PyList_Size(nodes); ++i) {
+    const long node = PyLong_AsLong(PyList_GetItem(nodes, i));
+    if (PyErr_Occurred()) return NULL;
+    if (node < 0 || node >= (long)kWords * kBits) return PyErr_Format(PyExc_ValueError, "no memory node %ld", node);
+    mask[node / kBits] |= 1UL << node % kBits;
+  }
+  const unsigned long most = (unsigned long)kWords * kBits + 1; /* the kernel counts one bit less */
+  if (syscall(SYS_set_mempolicy, policy, mask, most) != 0) return PyErr_SetFromErrno(PyExc_OSError);
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"fork_process", fork_process, METH_NOARGS,
      "fork_process() -> int\n\nForks with the interpreter's hooks; the child dies with its parent."},
@@ -71,6 +91,8 @@ static PyMethodDef methods[] = {
      "libgomp is too old to be paused."},
     {"declare_clean_thread", declare_clean_thread, METH_NOARGS,
      "declare_clean_thread()\n\nThe calling thread never ran an OpenMP region: its forks are safe."},
+    {"set_memory_policy", set_memory_policy, METH_VARARGS,
+     "set_memory_policy(policy, nodes)\n\nset_mempolicy(2) for the calling thread and what it starts."},
     {"reserve_space", reserve_space, METH_VARARGS,
      "reserve_space(fd, size)\n\nMakes a new file so large, with the space for it where the file system can reserve "
      "it."},

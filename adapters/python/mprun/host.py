@@ -152,6 +152,7 @@ class Host:
         start.role = "rank" if not start.function else "worker"
         start.slot = request["slot"]
         start.cpus = request["cpus"] or self.free_cpus
+        start.nodes = request["nodes"]
         if start.forked and mprun_fork.is_on("torch"):
             torch_adapter.hide_accelerators()  # forked workers are only requested with the device cpu
         self.become(start, Channels(channel, results, self.fds.claims))

@@ -13,6 +13,9 @@ from mprun import _mprun
 from mprun.protocol import EXIT_START_FAILED, START_FAILED, Channels, Start, StartFailure
 from mprun.user_code import flush_streams, user_traceback
 
+#: Of set_mempolicy(2).
+MPOL_DEFAULT, MPOL_BIND, MPOL_INTERLEAVE = 0, 2, 3
+
 
 def run(channel: int, results: int, claims: int) -> int:
     """Serves as what the supervisor asks for; returns the exit code of a process that may end normally."""
@@ -28,6 +31,8 @@ def run(channel: int, results: int, claims: int) -> int:
         if start.role == "host":
             from mprun import host
 
+            if start.interleave:
+                set_memory_policy(MPOL_INTERLEAVE, start.interleave)
             host.run(start, fds, become=lambda child, its_fds: end_forked(serve(child, its_fds)))
             return 0
         return serve(start, fds)
@@ -42,7 +47,7 @@ def serve(start: Start, fds: Channels) -> int:
         if stream is not None:
             stream.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
-        bind(start.cpus)
+        bind(start)
         if start.role == "rank":
             from mprun import rank_main
 
@@ -54,15 +59,27 @@ def serve(start: Start, fds: Channels) -> int:
         return report_failure(fds, failure)
 
 
-def bind(cpus: list[int]) -> None:
-    """Runs this process, and the threads and processes that it starts, on these processors; none: where it does."""
-    if not cpus:
-        return
+def bind(start: Start) -> None:
+    """Runs this process, and the threads and processes that it starts, on its processors, with memory of its nodes."""
+    if start.cpus:
+        try:
+            os.sched_setaffinity(0, start.cpus)
+        except OSError as error:
+            wanted = ", ".join(map(str, start.cpus))
+            raise StartFailure("binding", f"cannot run on the processors {wanted}: {error.strerror}") from None
+    if start.nodes:
+        set_memory_policy(MPOL_BIND, start.nodes)
+    elif start.interleave:  # by the host, for what it loaded
+        set_memory_policy(MPOL_DEFAULT, [])
+
+
+def set_memory_policy(policy: int, nodes: list[int]) -> None:
+    """Where the memory of this process, and of the threads and processes that it starts, will come from."""
     try:
-        os.sched_setaffinity(0, cpus)
+        _mprun.set_memory_policy(policy, nodes)
     except OSError as error:
-        wanted = ", ".join(map(str, cpus))
-        raise StartFailure("binding", f"cannot run on the processors {wanted}: {error.strerror}") from None
+        wanted = ", ".join(map(str, nodes)) or "any"
+        raise StartFailure("memory policy", f"cannot use the memory nodes {wanted}: {error.strerror}") from None
 
 
 def prepare_path(script: str, args: list[str]) -> None:

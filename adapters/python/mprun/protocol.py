@@ -37,6 +37,8 @@ class Start(SimpleNamespace):
     worker_setup: str
     preload: list[str]
     cpus: list[int]  # what a worker or rank is bound to; empty: nothing
+    nodes: list[int]  # the memory nodes that its memory comes from; empty: any
+    interleave: list[int]  # of a host: the memory nodes over which it spreads its own; empty: as it comes
     args: list[str]
     seed: int | None
     arrays: dict[str, Any] | None

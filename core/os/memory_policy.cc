@@ -1,0 +1,43 @@
+#include "os/memory_policy.h"
+
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <tuple>
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kBitsEach = std::numeric_limits<unsigned long>::digits;
+constexpr unsigned long kMaxNode = std::tuple_size_v<NodeMask> * kBitsEach + 1;  // the kernel counts one bit less
+
+}  // namespace
+
+NodeMask node_mask(const std::vector<int>& nodes) {
+  NodeMask mask{};
+  for (const int node : nodes) {
+    const auto bit = static_cast<std::size_t>(node);
+    if (bit / kBitsEach < mask.size()) mask[bit / kBitsEach] |= 1UL << bit % kBitsEach;
+  }
+  return mask;
+}
+
+bool bind_memory(const NodeMask& nodes) { return syscall(SYS_set_mempolicy, MPOL_BIND, nodes.data(), kMaxNode) == 0; }
+
+Result<void> interleave_file(int fd, std::size_t bytes, const std::vector<int>& nodes) {
+  const NodeMask mask = node_mask(nodes);
+  // The kernel keeps the policy with the file, not with this mapping.
+  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return system_error("cannot map memory to interleave it", errno);
+  const bool done = syscall(SYS_mbind, mapped, bytes, MPOL_INTERLEAVE, mask.data(), kMaxNode, 0) == 0;
+  const int failure = errno;
+  munmap(mapped, bytes);
+  if (!done) return system_error("cannot interleave memory (\"interleave\")", failure);
+  return {};
+}
+
+}  // namespace mprun
