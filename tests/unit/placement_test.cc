@@ -25,6 +25,14 @@ Topology described(const char* description) {
   return topology ? *topology : Topology();
 }
 
+/// A machine of which tests/unit/topologies has hwloc's XML.
+Topology recorded_machine(const std::string& name) {
+  setenv("HWLOC_XMLFILE", (MPRUN_SOURCE_DIR "/tests/unit/topologies/" + name + ".xml").c_str(), 1);
+  auto topology = read_topology();
+  unsetenv("HWLOC_XMLFILE");
+  return topology ? *topology : Topology();
+}
+
 std::vector<std::string> texts(const Result<Placement>& placement) {
   std::vector<std::string> lists;
   if (!placement) return {placement.error().message};
@@ -70,6 +78,14 @@ TEST(TopologyTest, ReadsSeveralNodesInAPackage) {
   EXPECT_EQ(server.packages(), 2);
   EXPECT_EQ(server.nodes(), 8);
   EXPECT_EQ(server.cores.size(), 64U);
+}
+
+TEST(TopologyTest, KnowsTheNodesBesideProcessors) {
+  const Topology server = described("pack:2 die:2 [numa] core:2 pu:2");
+  EXPECT_THAT(server.nodes_beside({0, 5}), ElementsAre(0, 1));
+  EXPECT_THAT(server.nodes_beside({15}), ElementsAre(3));
+  EXPECT_THAT(server.nodes_beside(server.cpus()), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(server.nodes_beside({}), IsEmpty());
 }
 
 TEST(TopologyTest, IsThatOfThisMachine) {
@@ -156,6 +172,41 @@ TEST(PlaceWorkers, LeavesHyperThreadsUnused) {
   EXPECT_EQ(to_string(cores.cpus()), "0,2,4,6,8,10,12,14");
   EXPECT_THAT(texts(place_workers(cores, Binding::kCore, 2, std::nullopt)), ElementsAre("0,2,4,6", "8,10,12,14"));
   EXPECT_EQ(threads_of(cores, Binding::kCore, 2), 4);
+}
+
+// As the kernel of a server with two Xeons numbers them: first a thread of each core, then the others.
+TEST(PlaceWorkers, KeepsThreadsOfACoreTogether) {
+  const Topology server = recorded_machine("two_sockets");
+  EXPECT_FALSE(server.is_real);
+  EXPECT_THAT(texts(place_workers(server, Binding::kCore, 4, 4)),
+              ElementsAre("0-1,8-9", "2-3,10-11", "4-5,12-13", "6-7,14-15"));
+  EXPECT_THAT(texts(place_workers(server, Binding::kAuto, 2, std::nullopt)), ElementsAre("0-3,8-11", "4-7,12-15"));
+  EXPECT_THAT(texts(place_workers(server.without_hyperthreads(), Binding::kCore, 2, 4)), ElementsAre("0-3", "4-7"));
+  EXPECT_THAT(server.nodes_beside({4, 12}), ElementsAre(1));
+}
+
+// An EPYC with four nodes in each socket.
+TEST(PlaceWorkers, SpreadsOverTheNodesOfASocket) {
+  const Topology server = recorded_machine("four_nodes");
+  EXPECT_EQ(server.packages(), 2);
+  EXPECT_EQ(server.nodes(), 8);
+  const auto eight = place_workers(server, Binding::kAuto, 8, std::nullopt);
+  EXPECT_THAT(texts(eight), ElementsAre("0-1,16-17", "2-3,18-19", "4-5,20-21", "6-7,22-23", "8-9,24-25", "10-11,26-27",
+                                        "12-13,28-29", "14-15,30-31"));
+  EXPECT_EQ(eight->threads, 4);
+  EXPECT_THAT(texts(place_workers(server, Binding::kSocket, 2, 16)), ElementsAre("0-7,16-23", "8-15,24-31"));
+  EXPECT_THAT(texts(place_workers(server, Binding::kCore, 2, 8)),
+              ElementsAre(HasSubstr("each worker those of one memory node")));
+}
+
+// Two cores that run two threads each, four that run one: a core counts as what the smallest can run.
+TEST(PlaceWorkers, CountsOnTheSmallestCores) {
+  const Topology laptop = recorded_machine("big_little");
+  EXPECT_EQ(to_string(laptop.cpus()), "0-4,6,8,10");
+  EXPECT_THAT(texts(place_workers(laptop, Binding::kCore, 3, 2)), ElementsAre("0-3", "4,6", "8,10"));
+  EXPECT_THAT(texts(place_workers(laptop, Binding::kCore, 4, 2)), ElementsAre(HasSubstr("need 8 cores")));
+  EXPECT_EQ(threads_of(laptop, Binding::kCore, 3), 2);
+  EXPECT_THAT(place_workers(laptop, Binding::kAuto, 3, 2)->workers, IsEmpty());
 }
 
 }  // namespace
