@@ -38,7 +38,9 @@ int examine_this_machine(const CommandLine& line) {
   const auto installation = find_installation();
   if (!installation) return report_error(installation.error());
   const auto features = examine_machine(line, *installation);
-  const int failed = print(stdout, line.json ? line_of(machine_json(features)) : machine_text(features));
+  const std::string processors = examine_processors();
+  const int failed =
+      print(stdout, line.json ? line_of(machine_json(features, processors)) : machine_text(features, processors));
   if (failed != 0) return failed;
   return is_fit(features) ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // Examines what this machine offers: the interpreter, the adapters' files, features of the kernel. For `mprun doctor`.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "options.h"
@@ -14,5 +15,8 @@ namespace mprun {
 
 /// How many CPUs, processes and files and how much memory jobs can have here, and what that means for them.
 [[nodiscard]] std::vector<MachineFeature> examine_limits();
+
+/// The processors, and where the workers of a job would run by default; lines.
+[[nodiscard]] std::string examine_processors();
 
 }  // namespace mprun

@@ -2,15 +2,15 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <map>
 #include <string>
 
 #include "json/words.h"
 #include "machine.h"
 #include "os/process.h"
+#include "placement/placement.h"
+#include "placement/processors_text.h"
 #include "placement/topology.h"
 #include "procfs/control_groups.h"
 #include "procfs/cpu_room.h"
@@ -44,21 +44,6 @@ std::string counted(std::size_t count, const std::string& word) {
   return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
 }
 
-/// "0-7, 8-15": the CPUs of each memory node.
-std::string cpus_of_nodes(const Topology& topology) {
-  std::map<int, CpuList> nodes;
-  for (const Core& core : topology.cores) {
-    CpuList& cpus = nodes[core.node];
-    cpus.insert(cpus.end(), core.cpus.begin(), core.cpus.end());
-  }
-  std::string text;
-  for (auto& [node, cpus] : nodes) {
-    std::sort(cpus.begin(), cpus.end());
-    text += (text.empty() ? "" : ", ") + to_string(cpus);
-  }
-  return text;
-}
-
 MachineFeature cores() {
   const auto topology = read_topology();
   if (!topology) return {"cores", false, false, "not known", topology.error().message, ""};
@@ -68,7 +53,7 @@ MachineFeature cores() {
           counted(topology->cores.size(), "core") + ", " +
               counted(static_cast<std::size_t>(topology->packages()), "package") + ", " +
               counted(static_cast<std::size_t>(topology->nodes()), "memory node"),
-          "what \"binding\" binds workers to; CPUs of the memory nodes: " + cpus_of_nodes(*topology),
+          "what \"binding\" binds workers to",
           ""};
 }
 
@@ -148,6 +133,16 @@ MachineFeature processes() {
 }
 
 }  // namespace
+
+std::string examine_processors() {
+  const auto topology = read_topology();
+  if (!topology || topology->cores.empty()) return "";
+  PlacementQuery query;
+  query.usable_cpus = topology->is_real ? cpu_room().cpus : static_cast<int>(topology->cpus().size());
+  query.workers = query.usable_cpus;
+  const auto placement = place_workers(*topology, query);
+  return placement ? processors_text(*topology, *placement, query.workers) : "";
+}
 
 std::vector<MachineFeature> examine_limits() {
   return {cpus(), cores(), memory(), shared_memory(), processes(), open_files()};

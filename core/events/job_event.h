@@ -67,8 +67,9 @@ struct WorkerEnded {
   std::int32_t pid = 0;
   std::string_view role;  ///< "worker", "rank", "command", "host"
   ProcessEnd end;
-  bool expected = true;  ///< false: it died
-  Nanos at = 0;          ///< wall clock
+  bool expected = true;     ///< false: it died
+  Nanos at = 0;             ///< wall clock
+  std::string_view cpus{};  ///< that it was bound to, "0-3,8"; empty: it was not
 };
 
 /// Something the user should read: a warning, or with `explain` the reason of a decision.
@@ -104,6 +105,7 @@ struct WorkerView {
   double cpu = 0;            ///< seconds of CPU time, earlier workers of the slot included
   double load = 0;           ///< CPUs it kept busy between the last two looks: 1 is one of them all the time
   std::uint64_t memory = 0;  ///< bytes: PSS, or resident where that may not be read
+  std::string cpus{};        ///< that it is bound to, "0-3,8"; empty: it is not bound
 };
 
 /// Sent about ten times a second while the job runs.

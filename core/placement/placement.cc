@@ -117,7 +117,7 @@ Placement choose(const Topology& topology, const PlacementQuery& query) {
   if (topology.nodes() == 1) return {{}, "one memory node: the kernel places threads equally well"};
   Placement cores = bind_to_cores(topology, query);
   if (cores.workers.empty()) return cores;
-  if (!topology.is_all) return cores;
+  if (!topology.excluded.empty()) return cores;
   return bind_to_groups(topology, query.workers, &Core::node,
                         "memory nodes, not cores: mprun has no part of the machine to itself");
 }

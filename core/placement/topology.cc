@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -167,7 +168,9 @@ Result<Topology> read_topology() {
     return std::pair(a.package, a.node) < std::pair(b.package, b.node);
   });
   if (const auto online = kernel_list("/sys/devices/system/cpu/online"); topology.is_real && online) {
-    topology.is_all = topology.cpus() == *online;
+    const CpuList usable = topology.cpus();
+    std::set_difference(online->begin(), online->end(), usable.begin(), usable.end(),
+                        std::back_inserter(topology.excluded));
   }
   return topology;
 }

@@ -19,7 +19,7 @@ struct Core {
 
 struct Topology {
   std::vector<Core> cores;  ///< those of a package, and within it those of a memory node, one after the other
-  bool is_all = true;       ///< no affinity mask or control group keeps us from processors of the machine
+  CpuList excluded;         ///< processors of the machine that an affinity mask or a control group keeps us from
   bool is_real = true;      ///< this machine, not a described one
 
   [[nodiscard]] int packages() const;

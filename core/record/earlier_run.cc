@@ -106,6 +106,7 @@ void replay_line(const Json& line, const std::function<void(const JobEvent&)>& r
     ended.end.signal = whole_number<int>(process.at("signal"));
     ended.expected = process.at("expected").get<bool>();
     if (process.contains("at")) ended.at = nanos(process, "at");  // the first mpruns did not write it
+    if (process.contains("cpus")) ended.cpus = text(process, "cpus");
     replay(ended);
   } else if (line.contains("stage")) {
     const Json& stage = line["stage"];

@@ -13,10 +13,12 @@ namespace mprun {
 namespace {
 
 [[nodiscard]] Json process_json(const WorkerEnded& ended) {
-  return {{"pid", ended.pid},           {"worker", ended.worker},
-          {"role", ended.role},         {"exit_code", ended.end.exit_code},
-          {"signal", ended.end.signal}, {"expected", ended.expected},
-          {"at", to_seconds(ended.at)}};
+  Json process{{"pid", ended.pid},           {"worker", ended.worker},
+               {"role", ended.role},         {"exit_code", ended.end.exit_code},
+               {"signal", ended.end.signal}, {"expected", ended.expected},
+               {"at", to_seconds(ended.at)}};
+  if (!ended.cpus.empty()) process["cpus"] = ended.cpus;
+  return process;
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ void add_event(RunRecord* run, PhaseReader* phases, const JobEvent& event) {
     phases->add(*stage);
   } else if (const auto* process = std::get_if<WorkerEnded>(&event)) {
     phases->close(process->worker, process->at);
-    run->processes.push_back(
-        {std::string(process->role), process->worker, process->pid, process->end, process->expected});
+    run->processes.push_back({std::string(process->role), process->worker, process->pid, process->end,
+                              process->expected, std::string(process->cpus)});
   } else if (const auto* retried = std::get_if<TaskRetried>(&event)) {
     run->attempts.push_back({retried->task, to_seconds(retried->start), to_seconds(retried->duration), retried->worker,
                              retried->attempt, RunRecord::End::kRetried});

@@ -38,6 +38,7 @@ struct RunRecord {  // NOLINT(bugprone-exception-escape)
     std::int32_t pid = 0;
     ProcessEnd end;
     bool expected = true;
+    std::string cpus{};  ///< that it was bound to; empty: it was not
   };
   /// A stage of the start of a worker or host.
   struct Phase {

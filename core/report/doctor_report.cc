@@ -92,7 +92,7 @@ Json process_json(const ExaminedProcess& process) {
 
 }  // namespace
 
-std::string machine_text(const std::vector<MachineFeature>& features) {
+std::string machine_text(const std::vector<MachineFeature>& features, const std::string& processors) {
   std::size_t widest_name = 0, widest_value = 0;
   for (const MachineFeature& feature : features) {
     widest_name = std::max(widest_name, feature.name.size());
@@ -109,11 +109,12 @@ std::string machine_text(const std::vector<MachineFeature>& features) {
     if (!feature.ok && feature.needed) missing += (missing.empty() ? "" : ", ") + feature.name;
     if (!feature.limit.empty()) limits += "  * " + printable(feature.limit) + "\n";
   }
+  if (!processors.empty()) text += "\n" + processors + "\n";
   text += missing.empty() ? "mprun can work here" : "mprun cannot work here as it should: " + missing;
   return text + (limits.empty() ? "\n" : "; what limits it:\n" + limits);
 }
 
-Json machine_json(const std::vector<MachineFeature>& features) {
+Json machine_json(const std::vector<MachineFeature>& features, const std::string& processors) {
   Json machine = Json::object();
   for (const MachineFeature& feature : features) {
     machine[feature.name] = {{"ok", feature.ok},
@@ -122,7 +123,10 @@ Json machine_json(const std::vector<MachineFeature>& features) {
                              {"use", feature.use},
                              {"limit", feature.limit.empty() ? Json() : Json(feature.limit)}};
   }
-  return {{"version", kDoctorVersion}, {"fit", is_fit(features)}, {"machine", std::move(machine)}};
+  return {{"version", kDoctorVersion},
+          {"fit", is_fit(features)},
+          {"machine", std::move(machine)},
+          {"processors", processors}};
 }
 
 bool is_fit(const std::vector<MachineFeature>& features) {

@@ -20,9 +20,10 @@ struct MachineFeature {
   std::string limit{};  ///< what that means for jobs, if it limits them: a sentence
 };
 
-/// The text of `mprun doctor`: a line for each feature, what is missing, and what limits jobs here.
-[[nodiscard]] std::string machine_text(const std::vector<MachineFeature>& features);
-[[nodiscard]] Json machine_json(const std::vector<MachineFeature>& features);
+/// The text of `mprun doctor`: a line for each feature, the lines `processors`, what is missing, and what limits jobs
+/// here.
+[[nodiscard]] std::string machine_text(const std::vector<MachineFeature>& features, const std::string& processors);
+[[nodiscard]] Json machine_json(const std::vector<MachineFeature>& features, const std::string& processors);
 /// Whether everything that mprun needs is there.
 [[nodiscard]] bool is_fit(const std::vector<MachineFeature>& features);
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "base/utc_text.h"
 #include "report/progress.h"
@@ -128,7 +130,11 @@ std::string slowest(const RunRecord& run, const RunFigures& figures) {
                        rows));
 }
 
-std::string workers(const RunFigures& figures) {
+std::string workers(const RunRecord& run, const RunFigures& figures) {
+  std::map<int, std::string> cpus;  // of those that were bound
+  for (const RunRecord::Process& process : run.processes) {
+    if (!process.cpus.empty()) cpus[process.worker] = escaped(process.cpus);
+  }
   std::string rows;
   for (std::size_t i = 0; i < figures.workers.size() && i < kMostRows; ++i) {
     const WorkerFigures& use = figures.workers[i];
@@ -136,16 +142,17 @@ std::string workers(const RunFigures& figures) {
     rows += fmt::format(
         "<tr><td class=\"number\">{0}</td><td class=\"number\">{1} %</td><td><meter min=\"0\" max=\"100\" "
         "value=\"{1}\" aria-label=\"busy\">{1} %</meter></td><td class=\"number\">{2}</td>"
-        "<td class=\"number\">{3}</td></tr>\n",
-        use.worker, busy, use.attempts, time_text(use.busy));
+        "<td class=\"number\">{3}</td>{4}</tr>\n",
+        use.worker, busy, use.attempts, time_text(use.busy), cpus.empty() ? "" : "<td>" + cpus[use.worker] + "</td>");
   }
   if (rows.empty()) return "";
   return section("workers", "Workers", figures.workers.size(),
                  "<p class=\"caption\">Busy: the part of the " + time_text(figures.end - figures.begin) +
                      " between the first start and the last end of a task in which the worker had one.</p>\n" +
                      table("Workers",
-                           "<th class=\"number\">worker</th><th colspan=\"2\">busy</th>"
-                           "<th class=\"number\">attempts</th><th class=\"number\">worked</th>",
+                           std::string("<th class=\"number\">worker</th><th colspan=\"2\">busy</th>"
+                                       "<th class=\"number\">attempts</th><th class=\"number\">worked</th>") +
+                               (cpus.empty() ? "" : "<th>CPUs</th>"),
                            rows) +
                      more(figures.workers.size()));
 }

@@ -15,7 +15,7 @@ namespace mprun::page {
 [[nodiscard]] std::string failures(const RunRecord& run, const RunFigures& figures);
 [[nodiscard]] std::string hangs(const RunRecord& run, const RunDetails& details);
 [[nodiscard]] std::string slowest(const RunRecord& run, const RunFigures& figures);
-[[nodiscard]] std::string workers(const RunFigures& figures);
+[[nodiscard]] std::string workers(const RunRecord& run, const RunFigures& figures);
 [[nodiscard]] std::string retries(const RunRecord& run, const RunFigures& figures);
 [[nodiscard]] std::string processes(const RunRecord& run);
 [[nodiscard]] std::string warnings(const RunRecord& run);

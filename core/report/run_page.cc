@@ -65,7 +65,7 @@ std::string run_page(const RunRecord& run, const RunDetails& details, const Page
       {"failures", [&] { return page::failures(run, figures); }},
       {"hangs", [&] { return page::hangs(run, details); }},
       {"slowest", [&] { return page::slowest(run, figures); }},
-      {"workers", [&] { return page::workers(figures); }},
+      {"workers", [&] { return page::workers(run, figures); }},
       {"retries", [&] { return page::retries(run, figures); }},
       {"processes", [&] { return page::processes(run); }},
       {"warnings", [&] { return page::warnings(run); }},

@@ -13,15 +13,16 @@
 namespace mprun {
 namespace {
 
-enum Column : std::size_t { kWorker, kState, kTask, kAge, kCpu, kMemory, kColumnCount };
+enum Column : std::size_t { kWorker, kState, kTask, kAge, kCpu, kMemory, kCpus, kColumnCount };
 using Row = std::array<std::string, kColumnCount>;
 
 constexpr Row::size_type kBetweenColumns = 2;
-constexpr std::array<std::string_view, kColumnCount> kHeadings = {"worker", "state", "task", "age", "CPU", "memory"};
+constexpr std::array<std::string_view, kColumnCount> kHeadings = {"worker", "state",  "task", "age",
+                                                                  "CPU",    "memory", "CPUs"};
 // The least important first.
-constexpr std::array<Column, kColumnCount> kFirstToGo = {kMemory, kCpu, kTask, kAge, kState, kWorker};
+constexpr std::array<Column, kColumnCount> kFirstToGo = {kCpus, kMemory, kCpu, kTask, kAge, kState, kWorker};
 // Minimum widths, so that the columns do not move with every task.
-constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
+constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6, 0};
 
 [[nodiscard]] const char* state_text(WorkerState state) {
   switch (state) {
@@ -47,6 +48,7 @@ constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
   if (worker.task) row[kAge] = format_duration(std::floor(worker.task_seconds));
   if (worker.pid != 0) row[kCpu] = fmt::format("{:.0f}%", 100 * worker.load);
   if (worker.memory != 0) row[kMemory] = short_size(worker.memory);
+  row[kCpus] = worker.cpus;
   return row;
 }
 
@@ -85,6 +87,10 @@ constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
   for (const Row& row : rows) {
     for (std::size_t i = 0; i < kColumnCount; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
+  // Most jobs bind no worker. A column that would be wider than all others is of no use either.
+  constexpr std::size_t kWidestCpus = 24;
+  if (widths[kCpus] > kWidestCpus) widths[kCpus] = 0;
+  if (widths[kCpus] > 0) widths[kCpus] = std::max(widths[kCpus], kHeadings[kCpus].size());
   for (const Column column : kFirstToGo) {
     std::size_t sum = 0;
     for (const std::size_t width : widths) sum += width != 0 ? width + kBetweenColumns : 0;
@@ -100,7 +106,7 @@ constexpr std::array<std::size_t, kColumnCount> kSmallest = {6, 8, 5, 6, 5, 6};
     if (widths[i] == 0) continue;
     if (!line.empty()) line.append(kBetweenColumns, ' ');
     const std::string blank(widths[i] - row[i].size(), ' ');
-    line += i == kState ? row[i] + blank : blank + row[i];
+    line += i == kState || i == kCpus ? row[i] + blank : blank + row[i];
   }
   line.resize(line.find_last_not_of(' ') + 1);
   return line;

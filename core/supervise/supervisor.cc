@@ -281,7 +281,8 @@ void Supervisor::on_process_ended(int slot, pid_t pid, std::string_view role, Pr
   hosts_.erase(pid);
   stages_.erase(slot);
   setup_.watch->expect_end(pid);
-  publish(WorkerEnded{slot, pid, role, end, expected, wall_now()});
+  const std::string cpus = slot < 0 ? "" : to_string(cpus_of(*setup_.spec, slot));
+  publish(WorkerEnded{slot, pid, role, end, expected, wall_now(), cpus});
   engine_->settle_locks();
 }
 

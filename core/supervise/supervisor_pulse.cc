@@ -80,7 +80,8 @@ void Supervisor::report_workers(Nanos now) {
       view.task = task->task;
       view.task_seconds = to_seconds(now - scheduler_->task_started(slot));
     }
-    workers.push_back(view);
+    view.cpus = to_string(cpus_of(*setup_.spec, slot));
+    workers.push_back(std::move(view));
   }
   publish(WorkersSeen{workers, vital_signs_.measured()});
 }

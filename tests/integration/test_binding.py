@@ -196,7 +196,19 @@ def test_the_doctor_shows_cores_and_nodes(run_mprun: RunCommand) -> None:
     """As they are, or as hwloc describes them."""
     shown = run_mprun("doctor", env=SERVER).stdout
     assert "8 cores, 2 packages, 2 memory nodes" in shown
-    assert "0-7, 8-15" in shown
+    assert "package 1, memory node 1: 4 cores, CPUs 8-15" in shown
+    here = run_mprun("doctor", "--json")
+    assert f"CPUs {HERE[0]}" in json.loads(here.stdout)["processors"]
+
+
+def test_the_page_shows_the_processors_of_workers(run_job: RunCommand, run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Of those that were bound."""
+    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "binding": [str(HERE[1])]}
+    run = run_job(spec, scripts={"job.py": SCRIPT}).check()
+    run_mprun("report", "--html", tmp_path / "page.html", run.run_dir).check()
+    page = (tmp_path / "page.html").read_text()
+    assert "<th>CPUs</th>" in page
+    assert f"<td>{HERE[1]}</td>" in page
 
 
 TOUCHES = """

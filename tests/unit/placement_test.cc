@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "placement/processors_text.h"
 #include "placement/topology.h"
 
 namespace mprun {
@@ -130,7 +131,7 @@ TEST(PlaceWorkers, BindsByItselfOnlyWhereThatHelps) {
 
   Topology server = described("pack:2 [numa] core:4 pu:1");
   EXPECT_THAT(texts(place_workers(server, Binding::kAuto, 4, 2)), ElementsAre("0-3", "0-3", "4-7", "4-7"));
-  server.is_all = false;  // a batch system has given us these
+  server.excluded = {8};  // a batch system has given us these
   EXPECT_THAT(texts(place_workers(server, Binding::kAuto, 4, 2)), ElementsAre("0-1", "2-3", "4-5", "6-7"));
 
   const auto full = place_workers(server, Binding::kAuto, 9, 1);
@@ -172,6 +173,26 @@ TEST(PlaceWorkers, LeavesHyperThreadsUnused) {
   EXPECT_EQ(to_string(cores.cpus()), "0,2,4,6,8,10,12,14");
   EXPECT_THAT(texts(place_workers(cores, Binding::kCore, 2, std::nullopt)), ElementsAre("0,2,4,6", "8,10,12,14"));
   EXPECT_EQ(threads_of(cores, Binding::kCore, 2), 4);
+}
+
+TEST(ProcessorsText, ShowsWhoRunsWhere) {
+  Topology server = described("pack:2 [numa] core:4 pu:2");
+  const auto bound = place_workers(server, Binding::kAuto, 3, std::nullopt);
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(processors_text(server, *bound, 3),
+            "package 0, memory node 0: 4 cores, CPUs 0-7, workers 0-1\n"
+            "package 1, memory node 1: 4 cores, CPUs 8-15, worker 2\n"
+            "by default 3 workers of 4 threads, bound: memory nodes, not cores: mprun has no part of the machine to "
+            "itself\n");
+  server.excluded = {16, 17};
+  EXPECT_THAT(processors_text(server, *bound, 3),
+              HasSubstr("\nnot usable, by the affinity mask or a control group: CPUs 16-17\n"));
+  const Topology small = described("pack:1 [numa] core:2 pu:1");
+  const auto unbound = place_workers(small, Binding::kAuto, 2, std::nullopt);
+  ASSERT_TRUE(unbound);
+  EXPECT_EQ(processors_text(small, *unbound, 2),
+            "package 0, memory node 0: 2 cores, CPUs 0-1\n"
+            "by default 2 workers of 1 thread, not bound: one memory node: the kernel places threads equally well\n");
 }
 
 // As the kernel of a server with two Xeons numbers them: first a thread of each core, then the others.

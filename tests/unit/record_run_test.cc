@@ -118,5 +118,15 @@ TEST_F(RecordRunTest, AJournalWithoutStagesOrTimesIsRead) {
   EXPECT_THAT(run->phases, IsEmpty());
 }
 
+TEST_F(RecordRunTest, TheProcessorsOfAWorkerAreKept) {
+  happens(
+      {WorkerEnded{1, 44, "worker", {0, 0}, true, at(1), "4-7"}, WorkerEnded{2, 45, "worker", {0, 0}, true, at(1)}});
+  const auto run = read_run(dir_);
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_THAT(run->processes, SizeIs(2));
+  EXPECT_EQ(run->processes[0].cpus, "4-7");
+  EXPECT_EQ(run->processes[1].cpus, "");
+}
+
 }  // namespace
 }  // namespace mprun

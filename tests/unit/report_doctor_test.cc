@@ -194,22 +194,24 @@ TEST(DoctorMachine, IsFitWithoutWhatItDoesNotNeed) {
   std::vector<MachineFeature> features{{"kernel", true, true, "6.1", ""},
                                        {"libomp", false, false, "not installed", "x"}};
   EXPECT_TRUE(is_fit(features));
-  EXPECT_THAT(machine_text(features), EndsWith("mprun can work here\n"));
+  EXPECT_THAT(machine_text(features, ""), EndsWith("mprun can work here\n"));
   features.push_back({"pidfd_open", false, true, "no", "y"});
   EXPECT_FALSE(is_fit(features));
-  EXPECT_THAT(machine_text(features), EndsWith(": pidfd_open\n"));
-  EXPECT_THAT(machine_text(features), Not(HasSubstr(" \n")));
-  EXPECT_EQ(machine_json(features)["machine"]["pidfd_open"]["ok"], false);
-  EXPECT_EQ(machine_json(features)["machine"]["pidfd_open"]["limit"], nullptr);
+  EXPECT_THAT(machine_text(features, "package 0\n"), HasSubstr("\n\npackage 0\n\nmprun cannot"));
+  EXPECT_EQ(machine_json(features, "package 0\n")["processors"], "package 0\n");
+  EXPECT_THAT(machine_text(features, ""), EndsWith(": pidfd_open\n"));
+  EXPECT_THAT(machine_text(features, ""), Not(HasSubstr(" \n")));
+  EXPECT_EQ(machine_json(features, "")["machine"]["pidfd_open"]["ok"], false);
+  EXPECT_EQ(machine_json(features, "")["machine"]["pidfd_open"]["limit"], nullptr);
 }
 
 TEST(DoctorMachine, SaysInWordsWhatLimitsJobs) {
   const std::vector<MachineFeature> features{{"CPUs", true, false, "2", "x", "2 CPUs: no more"},
                                              {"kernel", true, true, "6.1", ""},
                                              {"files", true, false, "9", "y", "few files"}};
-  EXPECT_THAT(machine_text(features),
+  EXPECT_THAT(machine_text(features, ""),
               EndsWith("mprun can work here; what limits it:\n  * 2 CPUs: no more\n  * few files\n"));
-  EXPECT_EQ(machine_json(features)["machine"]["CPUs"]["limit"], "2 CPUs: no more");
+  EXPECT_EQ(machine_json(features, "")["machine"]["CPUs"]["limit"], "2 CPUs: no more");
 }
 
 }  // namespace

@@ -203,5 +203,19 @@ TEST_F(PlainProgressTest, ChangingWordsAreNoEndOfSilence) {
   EXPECT_THAT(spoken("waiting for 2 workers to start", 6), ElementsAre(4));
 }
 
+TEST(WorkerTable, ShowsTheProcessorsOfThoseThatAreBound) {
+  std::vector<WorkerView> workers{busy(0, 1), busy(1, 2)};
+  EXPECT_THAT(worker_table(workers, {80, 20, false}).front(), testing::Not(testing::HasSubstr("CPUs")));
+  workers[0].cpus = "0-3,8-11";
+  workers[1].cpus = "4-7,12-15";
+  const auto lines = worker_table(workers, {80, 20, false});
+  EXPECT_THAT(lines[0], testing::EndsWith("  CPUs"));
+  EXPECT_THAT(lines[1], testing::EndsWith("  0-3,8-11"));
+  EXPECT_THAT(lines[2], testing::EndsWith("  4-7,12-15"));
+  EXPECT_THAT(worker_table(workers, {40, 20, false}).front(), testing::Not(testing::HasSubstr("CPUs")));
+  workers[0].cpus = "0,2,4,6,8,10,12,14,16,18,20";
+  EXPECT_THAT(worker_table(workers, {80, 20, false}).front(), testing::Not(testing::HasSubstr("CPUs")));
+}
+
 }  // namespace
 }  // namespace mprun
