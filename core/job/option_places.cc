@@ -44,6 +44,7 @@ constexpr std::array kFields = {
     Row{"/limits/heartbeat_seconds", kJob | kKindPlaces},
     Row{"/limits/tasks_per_worker", kJob | kFunctionPlace, true},
     Row{"/threads_per_worker", kJob | kDoctorScriptPlace | kKindPlaces},
+    Row{"/needs", kJob | kKindPlaces},
     Row{"/hyperthreads", kJob | kKindPlaces},
     Row{"/binding", kJob | kKindPlaces},
     Row{"/membind", kJob | kKindPlaces},

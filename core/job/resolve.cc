@@ -255,7 +255,9 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   add_value("command", "/command");
   add_value("start_method", "/start_method");
   add("processes", std::to_string(spec.processes),
-      automatic("/processes", !layers.sets_number("/processes"), job.placing.cpus_source));
+      automatic("/processes",
+                !layers.sets_number("/processes") || job.placing.processes_source != job.placing.cpus_source,
+                job.placing.processes_source));
   add_value("device", "/device");
   const bool venv = job.variable("VIRTUAL_ENV") != nullptr && !job.variable("VIRTUAL_ENV")->empty();
   const char* python_reason = venv ? "the active virtual environment" : "the default: python3 on PATH";
@@ -266,7 +268,7 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   }
   if (!spec.shared.empty()) add("shared", job::describe_shared(spec.shared), layers.origin("/shared"));
   for (const char* field : {"chunk_size", "order", "durability", "seed"}) add_value(field, std::string("/") + field);
-  for (const char* field : {"retries", "limits", "watch", "adapters"}) {
+  for (const char* field : {"needs", "retries", "limits", "watch", "adapters"}) {
     const Json* object = layers.find(std::string("/") + field);
     if (object == nullptr) continue;
     for (const auto& [name, value] : object->items()) {
@@ -275,7 +277,9 @@ std::vector<Decision> decisions_of(const Resolving& job) {
   }
   add("threads_per_worker", std::to_string(spec.threads_per_worker),
       automatic("/threads_per_worker", !spec.threads_explicit,
-                spec.worker_cpus.empty() ? job.placing.cpus_source + " / processes" : "the processors of each worker"));
+                layers.find("/needs/cpus") != nullptr ? "needs.cpus"
+                : spec.worker_cpus.empty()            ? job.placing.cpus_source + " / processes"
+                                                      : "the processors of each worker"));
   add_value("hyperthreads", "/hyperthreads");
   add("binding", describe_binding(spec), automatic("/binding", job.text("/binding") == "auto", spec.binding_reason));
   const auto add_memory = [&](const std::string& field, bool has_effect, const std::string& nodes) {

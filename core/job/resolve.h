@@ -41,7 +41,8 @@ struct Surroundings {
 struct Placing {
   Topology topology;  ///< empty where nothing depends on it
   PlacementQuery query;
-  std::string cpus_source;  ///< of query.usable_cpus
+  std::string cpus_source;       ///< of query.usable_cpus
+  std::string processes_source;  ///< of query.workers, where the machine decides
   bool membind = false;
   bool interleave = false;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -38,19 +40,75 @@ Result<std::vector<CpuList>> read_lists(const Resolving& job, const Json& lists,
   return listed;
 }
 
+/// How many workers the machine has room for, and what says so.
+struct Room {
+  int workers = std::numeric_limits<int>::max();
+  std::string source;
+};
+
+void take_least(Room* room, std::uint64_t workers, const std::string& source) {
+  if (workers >= static_cast<std::uint64_t>(room->workers)) return;
+  *room = {static_cast<int>(workers), source};
+}
+
+/// needs: nullopt where the job names none. An error where not even one worker fits.
+Result<std::optional<Room>> room_for_needs(Resolving& job) {
+  const Json* const needs = job.layers.find("/needs");
+  if (needs == nullptr || needs->empty()) return std::optional<Room>();
+  PlacementQuery& query = job.placing.query;
+  Room room;
+  if (needs->contains("cpus")) {
+    const int cpus = (*needs)["cpus"].get<int>();
+    query.threads = cpus;
+    take_least(&room, static_cast<std::uint64_t>(query.usable_cpus / cpus), job.placing.cpus_source + " / needs.cpus");
+    if (room.workers == 0) {
+      return job.layers.error("/needs/cpus", "found " + std::to_string(cpus) + ", but there are only " +
+                                                 std::to_string(query.usable_cpus) + " (" + job.placing.cpus_source +
+                                                 "): no task could ever run");
+    }
+  }
+  if (needs->contains("memory")) {
+    const auto bytes = size_bytes((*needs)["memory"]).value_or(0);
+    if (bytes == 0) {
+      return job.layers.error(
+          "/needs/memory", "found " + preview((*needs)["memory"]) + ", allowed: a size, as bytes or such as \"2GiB\"");
+    }
+    take_least(&room, job.around.memory_bytes / bytes, "usable memory / needs.memory");
+    if (job.around.memory_bytes < bytes) {
+      return job.layers.error("/needs/memory", "found " + preview((*needs)["memory"]) + ", but there is only " +
+                                                   size_text(job.around.memory_bytes) + " (" +
+                                                   job.around.memory_source + "): no task could ever run");
+    }
+  }
+  return std::optional(room);
+}
+
 /// processes and threads_per_worker, as far as the topology does not decide.
-void resolve_counts(Resolving& job) {
+Result<void> resolve_counts(Resolving& job) {
   Layers& layers = job.layers;
   PlacementQuery& query = job.placing.query;
   const auto number = [&](const char* pointer) {
     const Json* const value = layers.find(pointer);
     return value->is_number() ? std::optional(value->get<int>()) : std::nullopt;
   };
-  query.workers = number("/processes").value_or(std::min(query.usable_cpus, 4096));
-  query.threads = number("/threads_per_worker");
+  const auto room = room_for_needs(job);
+  if (!room) return room.error();
+  const std::optional<int> asked = number("/processes");
+  query.workers = asked.value_or(std::min(query.usable_cpus, 4096));
+  if (*room && (*room)->workers < query.workers) {
+    if (asked && job.spec.kind == JobKind::kRanks) {  // which all have to run at once
+      return layers.error("/processes", "found " + std::to_string(*asked) + ", but there is room for " +
+                                            std::to_string((*room)->workers) + " (" + (*room)->source + ")");
+    }
+    query.workers = (*room)->workers;
+    job.placing.processes_source = (*room)->source;
+  }
+  const std::optional<int> threads = number("/threads_per_worker");
+  if (threads) query.threads = threads;
   layers.put("/processes", query.workers);
   job.spec.processes = query.workers;
-  job.spec.threads_explicit = query.threads.has_value();
+  job.spec.threads_explicit = threads.has_value();
+  return {};
 }
 
 /// Topology and counts where a worker's threads shall have cores of their own.
@@ -124,7 +182,8 @@ Result<void> resolve_processors(Resolving& job) {
   if (job.text("/hyperthreads") == "off") {
     if (auto left = leave_hyperthreads(job); !left) return left;
   }
-  resolve_counts(job);
+  placing.processes_source = placing.cpus_source;
+  if (auto counted = resolve_counts(job); !counted) return counted;
   warn_of_pinned_forks(job);
   placing.membind = job.text("/membind") == "on";
   placing.interleave = job.text("/interleave") == "on";

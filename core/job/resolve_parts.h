@@ -45,7 +45,7 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
 /// retries. For ranks only what a document sets counts, as for torchrun: without it they do not start again.
 [[nodiscard]] Result<void> resolve_retries(Resolving& job);
-/// hyperthreads, processes, threads_per_worker and binding. Needs the plain fields.
+/// hyperthreads, needs, processes, threads_per_worker, binding, membind and interleave. Needs the plain fields.
 [[nodiscard]] Result<void> resolve_processors(Resolving& job);
 /// allocator: the path of its library.
 [[nodiscard]] Result<void> resolve_allocator(Resolving& job);

@@ -358,6 +358,31 @@ TEST_F(JobResolve, PlacesFewerWorkersAgain) {
   EXPECT_EQ(job.spec.worker_cpus, (std::vector<CpuList>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
 }
 
+TEST_F(JobResolve, RunsNoMoreWorkersThanNeedsAllow) {
+  around_.memory_bytes = 10 << 20;
+  around_.memory_source = "memory of the machine";
+  const JobSpec three = good(with(R"("needs": {"cpus": 3})")).spec;
+  EXPECT_EQ(three.processes, 2);
+  EXPECT_EQ(three.threads_per_worker, 3);
+  EXPECT_FALSE(three.threads_explicit);
+  EXPECT_EQ(good(with(R"("needs": {"cpus": 3, "memory": "6MiB"})")).spec.processes, 1);
+  EXPECT_EQ(good(with(R"("needs": {"cpus": 3, "memory": 1}, "threads_per_worker": 2)")).spec.threads_per_worker, 2);
+  EXPECT_EQ(good(with(R"("needs": {"cpus": 1}, "processes": 3)")).spec.processes, 3);
+  EXPECT_EQ(good(with(R"("needs": {})")).spec.processes, 8);
+
+  const Resolved lowered = good(with(R"("needs": {"cpus": 4}, "processes": 3)"));
+  EXPECT_EQ(lowered.spec.processes, 2);
+  EXPECT_THAT(lowered.decisions, testing::Contains(testing::AllOf(
+                                     testing::Field(&Decision::field, "processes"),
+                                     testing::Field(&Decision::reason, HasSubstr("usable CPUs / needs.cpus")))));
+  EXPECT_THAT(refusal(R"({"script": "train.py", "needs": {"cpus": 4}, "processes": 3})"),
+              HasSubstr("/processes: found 3, but there is room for 2 (usable CPUs / needs.cpus)"));
+  EXPECT_THAT(refusal(with(R"("needs": {"cpus": 9})")), HasSubstr("/needs/cpus: found 9, but there are only 8"));
+  EXPECT_THAT(refusal(with(R"("needs": {"memory": "11MiB"})")),
+              HasSubstr("/needs/memory: found \"11MiB\", but there is only 10.0 MiB (memory of the machine)"));
+  EXPECT_THAT(refusal(with(R"("needs": {"memory": "0B"})")), HasSubstr("/needs/memory: found \"0B\", allowed"));
+}
+
 TEST_F(JobResolve, NamesTheMemoryNodesOfWorkers) {
   const std::string all = R"("processes": 2, "membind": "on", "interleave": "on")";
   const JobSpec small = good(with(all)).spec;
