@@ -113,15 +113,6 @@ Placement bind_to_cores(const Topology& topology, const PlacementQuery& query) {
               counted(topology.nodes(), "memory node")};
 }
 
-Placement choose(const Topology& topology, const PlacementQuery& query) {
-  if (topology.nodes() == 1) return {{}, "one memory node: the kernel places threads equally well"};
-  Placement cores = bind_to_cores(topology, query);
-  if (cores.workers.empty()) return cores;
-  if (!topology.excluded.empty()) return cores;
-  return bind_to_groups(topology, query.workers, &Core::node,
-                        "memory nodes, not cores: mprun has no part of the machine to itself");
-}
-
 /// The most threads that each worker may have so that each thread has a processor, where workers share some evenly.
 int threads_beside(const std::vector<CpuList>& workers) {
   std::map<int, int> users;
@@ -136,6 +127,25 @@ int threads_beside(const std::vector<CpuList>& workers) {
   }
   constexpr double kRounding = 1e-6;  // a third three times is one
   return static_cast<int>(least + kRounding);
+}
+
+Placement choose(const Topology& topology, const PlacementQuery& query) {
+  if (topology.nodes() == 1) return {{}, "one memory node: the kernel places threads equally well"};
+  if (!topology.excluded.empty()) {
+    Placement cores = bind_to_cores(topology, query);
+    if (!cores.workers.empty()) return cores;
+  }
+  const int threads = query.threads.value_or(1);
+  Placement nodes =
+      bind_to_groups(topology, query.workers, &Core::node,
+                     topology.excluded.empty() ? "memory nodes, not cores: mprun has no part of the machine to itself"
+                                               : "memory nodes: there are fewer cores than workers need");
+  if (threads_beside(nodes.workers) >= threads) return nodes;
+  return {{},
+          counted(query.workers, "worker") + " of " + counted(threads, "thread") + " need " +
+              counted(query.workers * threads, "CPU") + ", each worker those of one memory node; usable are " +
+              counted(static_cast<int>(topology.cpus().size()), "CPU") + " of " +
+              counted(topology.nodes(), "memory node")};
 }
 
 Result<Placement> bind(const Topology& topology, const PlacementQuery& query) {

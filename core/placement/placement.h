@@ -15,7 +15,7 @@ namespace mprun {
 
 /// What a worker is bound to.
 enum class Binding : std::uint8_t {
-  kAuto,  ///< kCore or kNuma where the machine has several memory nodes and cores for all threads, else kNone
+  kAuto,  ///< kCore or kNuma where the machine has several memory nodes and a processor for each thread, else kNone
   kNone,
   kCore,    ///< whole cores of its own, of one memory node
   kNuma,    ///< all cores of a memory node

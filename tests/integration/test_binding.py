@@ -162,7 +162,7 @@ def check(run_mprun: RunCommand, tmp_path: Path, *options: str) -> harness.Run:
         (["-n", "1", "--binding", "socket"], "0-7"),
         (["-n", "2", "--threads-per-worker", "8"], "0-7, 8-15"),
         (["-n", "9", "--threads-per-worker", "1", "--binding", "none"], "none"),
-        (["-n", "9", "--threads-per-worker", "1"], "none"),
+        (["-n", "17", "--threads-per-worker", "1"], "none"),
         (["-n", "2", "--hyperthreads", "off", "--binding", "numa"], "0,2,4,6, 8,10,12,14"),
     ],
 )
@@ -196,7 +196,7 @@ def test_the_doctor_shows_cores_and_nodes(run_mprun: RunCommand) -> None:
     """As they are, or as hwloc describes them."""
     shown = run_mprun("doctor", env=SERVER).stdout
     assert "8 cores, 2 packages, 2 memory nodes" in shown
-    assert "package 1, memory node 1: 4 cores, CPUs 8-15" in shown
+    assert "package 1, memory node 1: 4 cores, CPUs 8-15, workers 8-15" in shown
     here = run_mprun("doctor", "--json")
     assert f"CPUs {HERE[0]}" in json.loads(here.stdout)["processors"]
 

@@ -137,7 +137,12 @@ TEST(PlaceWorkers, BindsByItselfOnlyWhereThatHelps) {
   const auto full = place_workers(server, Binding::kAuto, 9, 1);
   ASSERT_TRUE(full);
   EXPECT_THAT(full->workers, IsEmpty());
-  EXPECT_THAT(full->reason, HasSubstr("9 workers of 1 thread need 9 cores"));
+  EXPECT_THAT(full->reason, HasSubstr("9 workers of 1 thread need 9 CPUs"));
+
+  const Topology threaded = described("pack:2 [numa] core:2 pu:2");
+  EXPECT_THAT(texts(place_workers(threaded, Binding::kAuto, 8, 1)),
+              ElementsAre("0-3", "0-3", "0-3", "0-3", "4-7", "4-7", "4-7", "4-7"));
+  EXPECT_THAT(place_workers(threaded, Binding::kAuto, 3, 3)->workers, IsEmpty());  // two would share four
 }
 
 TEST(PlaceWorkers, CountsTheThreadsThatACoreRuns) {
