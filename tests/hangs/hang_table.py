@@ -1,6 +1,7 @@
-"""Prints the table of tests/hangs/table, which starts this.
+"""Prints the tables of tests/hangs/table, which starts this.
 
-    hang_table.py RUNS [CASE...]
+    hang_table.py cases RUNS [CASE...]
+    hang_table.py controls RUNS [CONTROL...]
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import blocked
+import controls
 import corpus
 import found
 import harness
+import side_by_side
+from controls import Control
 from corpus import Case
 from harness import Running
 
 LOOK_EVERY = 0.02  # seconds between two looks at a case
+PATIENCE = 600  # seconds for a run of all controls, beside other load
 
 
 @dataclass
@@ -161,9 +166,34 @@ def chosen(names: list[str]) -> list[Case]:
     return cases or corpus.HERE
 
 
-def main() -> int:
-    runs, cases = int(sys.argv[1]), chosen(sys.argv[2:])
-    harness.become_subreaper()
+def chosen_controls(names: list[str]) -> list[Control]:
+    """The controls that the command line names; all of them if it names none."""
+    unknown = set(names) - {name for control in controls.HERE for name in (control.name, control.program)}
+    if unknown:
+        sys.exit(f"tests/hangs/table: there is no control {min(unknown)}")
+    return [one for one in controls.HERE if not names or one.name in names or one.program in names]
+
+
+def print_controls(runs: int, chosen: list[Control]) -> bool:
+    """Runs the controls side by side, again and again; True if all were silent in every run."""
+    silent: Counter[str] = Counter()
+    for number in range(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            ends = side_by_side.run_watched(Path(folder), chosen, PATIENCE)
+        for name, end in ends.items():
+            wrong = list(side_by_side.complaints(end))
+            silent[name] += not wrong
+            if wrong:
+                print(f"{name}, run {number + 1}: {', '.join(wrong)}", end.stdout, end.stderr, sep="\n", file=sys.stderr)
+    print(line(["control", "stall limit, s", "silent"]), line(["---"] * 3), sep="\n")
+    for control in chosen:
+        print(line([control.name, str(control.stall_seconds), f"{silent[control.name]} of {runs}"]))
+    print(f"\n{silent.total()} of {runs * len(chosen)} runs silent, of {len(chosen)} controls.")
+    return silent.total() == runs * len(chosen)
+
+
+def print_cases(runs: int, cases: list[Case]) -> bool:
+    """Runs the cases one after the other; True if all was right in every run."""
     heads = ["#", "case", "verdict", "cause", "join", "right", "median s", "worst s"]
     print(line(heads), line(["---"] * len(heads)), sep="\n", flush=True)
     right = 0
@@ -177,7 +207,16 @@ def main() -> int:
         print(row, flush=True)
     print(f"\n{right} of {runs * len(cases)} runs right. Stalled: --stall-seconds", end=" ")
     print(f"{corpus.STALL_SECONDS}.")
-    return 0 if right == runs * len(cases) else 1
+    return right == runs * len(cases)
+
+
+def main() -> int:
+    """Returns the exit code."""
+    what, runs, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    harness.become_subreaper()
+    if what == "controls":
+        return 0 if print_controls(runs, chosen_controls(names)) else 1
+    return 0 if print_cases(runs, chosen(names)) else 1
 
 
 if __name__ == "__main__":
