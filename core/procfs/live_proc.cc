@@ -4,6 +4,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
@@ -120,6 +121,14 @@ std::optional<Nanos> time_limit_of(int socket, int option) {
   return time.tv_sec * kNanosPerSecond + time.tv_usec * kNanosPerMicro;
 }
 
+// After which time a connection of TCP gives up what its peer does not take; 0: never, or it is none.
+Nanos user_timeout_of(int socket) {
+  unsigned milliseconds = 0;
+  socklen_t size = sizeof milliseconds;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size) != 0) return 0;
+  return milliseconds * kNanosPerMilli;
+}
+
 class LiveProc : public ProcSource {
  public:
   explicit LiveProc(const std::string& root)
@@ -224,7 +233,11 @@ class LiveProc : public ProcSource {
     const auto receive = time_limit_of(copy.get(), SO_RCVTIMEO);
     const auto send = time_limit_of(copy.get(), SO_SNDTIMEO);
     if (!receive || !send) return std::nullopt;
-    return *receive == 0 || *send == 0 ? std::max(*receive, *send) : std::min(*receive, *send);
+    Nanos shortest = 0;
+    for (const Nanos limit : {*receive, *send, user_timeout_of(copy.get())}) {
+      if (limit != 0 && (shortest == 0 || limit < shortest)) shortest = limit;
+    }
+    return shortest;
   }
 
   std::optional<bool> same_memory(pid_t one, pid_t other) override {

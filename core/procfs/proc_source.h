@@ -49,9 +49,9 @@ class ProcSource {
   [[nodiscard]] virtual bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) = 0;
   /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not list them.
   [[nodiscard]] virtual std::optional<std::vector<UnixSocket>> unix_sockets() = 0;
-  /// After which time reading or writing this socket ends by itself (the shorter of SO_RCVTIMEO and SO_SNDTIMEO); 0:
-  /// never; nullopt: not known. Holds a copy of the descriptor (pidfd_getfd) during the call. A recording only
-  /// says whether there is a limit: its answer is 1.
+  /// After which time reading or writing this socket ends by itself (the shortest of SO_RCVTIMEO, SO_SNDTIMEO and
+  /// TCP_USER_TIMEOUT); 0: never; nullopt: not known. Holds a copy of the descriptor (pidfd_getfd) during the call. A
+  /// recording only says whether there is a limit: its answer is 1.
   [[nodiscard]] virtual std::optional<Nanos> socket_time_limit(pid_t pid, int fd) = 0;
   /// Whether two processes have one address space (kcmp, address_spaces.h); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;

@@ -139,6 +139,8 @@ ALL = [
     Control("forkserver_idle.py"),
     Control("executor_idle.py"),
     Control("tcp_server_in_tree.py", seconds=1.5),
+    Control("tcp_gives_up.py", more=("send",)),
+    Control("tcp_gives_up.py", more=("poll",)),
     Control("loky_idle.py", seconds=1.5),
     # Waits that end by a timer.
     Control("alarm_wakes_lock.py"),

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -311,6 +313,19 @@ TEST(LiveProc, KnowsTheTimeLimitsOfSockets) {
   EXPECT_EQ(proc->socket_time_limit(child.pid(), pipe->read.get()), std::nullopt);
   EXPECT_EQ(proc->socket_time_limit(child.pid(), 12345), std::nullopt);
   EXPECT_EQ(proc->list("self/fd"), before);  // nothing is kept open
+}
+
+TEST(LiveProc, KnowsWhenAConnectionGivesUpWhatItsPeerDoesNotTake) {
+  const auto proc = live_proc();
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_TRUE(socket);
+  const unsigned milliseconds = 3000;
+  ASSERT_EQ(setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds), 0);
+  const WaitingChild child;
+  EXPECT_EQ(proc->socket_time_limit(child.pid(), socket.get()), 3 * kNanosPerSecond);
+  timeval time{2, 0};
+  ASSERT_EQ(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time), 0);
+  EXPECT_EQ(proc->socket_time_limit(child.pid(), socket.get()), 2 * kNanosPerSecond);
 }
 
 TEST(LiveProc, KnowsWhichProcessesShareMemory) {

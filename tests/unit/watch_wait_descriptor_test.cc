@@ -362,6 +362,17 @@ TEST(TcpWait, ToWriteIsEndedByReadersAtTheOtherEnd) {
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 
+// TCP_USER_TIMEOUT ends a connection whose peer does not read, and with it a poll.
+TEST(TcpWait, ForRoomMayEndByATimeLimitOfTheConnection) {
+  constexpr std::uint64_t kPolled = 0x9000, kNever = ~std::uint64_t{0};
+  FakeProc proc = tcp_connection();
+  proc.processes[10].put(kPolled, pollfd{3, POLLOUT, 0}).threads[10].call(SYS_poll, {kPolled, 1, kNever});
+  proc.tcp = tcp_line(kClient, kServer, kEstablished, 70, 9) + tcp_line(kServer, kClient, kEstablished, 71, 0, 9);
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[10].time_limits[3] = kNanosPerSecond;
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
 TEST(TcpWait, OfAnUnacceptedConnectionEndsWithTheListener) {
   FakeProc proc;
   proc.process(10).socket(3, 70).thread(10).call(SYS_recvfrom, {3});

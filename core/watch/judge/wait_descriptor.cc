@@ -219,6 +219,10 @@ Wait decode_tcp(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end, 
   if (peer->state != State::kEstablished || is_on_its_way) {
     return live_wait(WaitKind::kSocket, "a network connection that has data to read");
   }
+  // With TCP_USER_TIMEOUT the connection ends if the peer does not take what was sent, which any wait notices.
+  if (own->unsent > 0 && snapshot->proc()->socket_time_limit(pid, descriptor.number) != 0) {
+    return live_wait(WaitKind::kSocket, "a network connection with a time limit");
+  }
   const auto port = peer->local.substr(peer->local.find(':'));
   std::vector<pid_t> holders;
   bool is_foreign = snapshot->is_foreign(descriptor);
@@ -336,7 +340,7 @@ bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
          has_client(pid, port, snapshot, [pid](pid_t client) { return client == pid; });
 }
 
-// SO_RCVTIMEO and SO_SNDTIMEO limit these calls, but no poll.
+// SO_RCVTIMEO and SO_SNDTIMEO limit these calls, but no poll. TCP_USER_TIMEOUT may limit them too.
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
   if (descriptor == nullptr) return live_wait(WaitKind::kOther, closed_descriptor(number));
