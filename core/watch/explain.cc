@@ -30,6 +30,7 @@ class Explainer {
     evidence_.judgement = &proof->judgement;
     evidence_.snapshot = proof->snapshot.get();
     evidence_.history = &history;
+    evidence_.respawner = proof->respawner;
     evidence_.lost_helper = proof->lost_helper;
     evidence_.lost_task = proof->lost_task;
     evidence_.lost_poller = proof->lost_poller;
@@ -316,7 +317,7 @@ bool joins(const Hang& hang) {
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
   if (!proof.is_early || !is_like_waiting_for_signal(hang.cause) || waits_for_batch(hang)) return false;
-  return proof.needs_no_signal || proof.needs_no_client || !joins(hang);
+  return proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit || !joins(hang);
 }
 
 Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now) {

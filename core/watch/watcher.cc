@@ -4,10 +4,12 @@
 #include <ctime>
 
 #include "procfs/process_table.h"
+#include "watch/judge/library_waits.h"
 #include "watch/judge/main_threads.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
 #include "watch/stalls/lost_poller.h"
+#include "watch/stalls/progress.h"
 
 namespace mprun {
 namespace {
@@ -33,6 +35,9 @@ constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
 // After this time, mprun reports what would be a deadlock but for a few assumptions.
 constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
+// A wait with less time left that has not ended yet is no stall: it will end by itself, on a crowded machine a moment
+// late. More time may be as good as none.
+constexpr Nanos kLongTimer = 60 * kNanosPerSecond, kLateWakeUp = kNanosPerSecond;
 constexpr int kMostTriesAtGil = 30, kMostTriesAtRest = 10;  // a millisecond each
 // A tree that only polls uses at most this much of a CPU. It is looked at this often, less if a look is expensive.
 constexpr double kMostLoadOfPolls = 0.25;
@@ -279,12 +284,26 @@ std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
   return proof;
 }
 
-// A process whose first thread gets nowhere while its children die one after the other.
-bool Watcher::respawns_for_ever(const Sample& sample, Nanos now) const {
-  return std::any_of(sample.threads.begin(), sample.threads.end(), [&](const ThreadSample& thread) {
+// A process whose first thread gets nowhere while its children die one after the other; 0: there is none.
+pid_t Watcher::find_respawner(const Sample& sample, Nanos now) const {
+  const auto found = std::find_if(sample.threads.begin(), sample.threads.end(), [&](const ThreadSample& thread) {
     return thread.tid == thread.pid && stall_.of_thread(thread.tid, now) >= tree_.stall &&
            deaths_(thread.pid, now - tree_.stall) >= kManyDeaths;
   });
+  return found == sample.threads.end() ? 0 : found->pid;
+}
+
+// How long until the threads have woken up that wait for the first time at their places, and not for long. Those of
+// libev and of a Java virtual machine wake up to look around, even if nothing is to happen.
+Nanos Watcher::time_of_timers(const Sample& sample, Nanos now) const {
+  TreeSnapshot snapshot(proc_, &sample, {});
+  Nanos longest = 0;
+  for (const ThreadSample& thread : sample.threads) {
+    if (thread.state != 'S' || stall_.has_woken(thread.tid) || is_idle_libev(thread)) continue;
+    const Nanos left = time_left(thread, stall_.of_thread(thread.tid, now), &snapshot).value_or(0);
+    if (left > longest && left < kLongTimer && snapshot.jvm(thread.pid) == nullptr) longest = left;
+  }
+  return longest;
 }
 
 std::optional<Proof> Watcher::find_stall(Nanos now) {
@@ -292,12 +311,20 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
   const Nanos apart = now - std::exchange(last_stall_look_, now);
   auto sample = activity_.load() <= kMostLoadOfPolls ? sample_at_rest() : sample_tree();
-  stall_.take(without_reactors(proc_, *sample), now);
+  Progress progress(proc_);
+  stall_.take(without_reactors(proc_, *sample), now,
+              [&progress](const ThreadSample& thread) { return progress.of(thread); });
   const auto before = std::exchange(stall_sample_, std::move(sample));
   const Nanos stood = stall_.of_all(now);
-  const bool stalled = stood >= tree_.stall || respawns_for_ever(*stall_sample_, now);
+  const pid_t respawner = find_respawner(*stall_sample_, now);
+  const bool stalled = stood >= tree_.stall || respawner != 0;
   if (!stalled || stall_reported_ || !before) {
     stall_reported_ = stalled && stall_reported_;
+    return std::nullopt;
+  }
+  if (respawner == 0 && now < no_stall_before_) return std::nullopt;
+  if (const Nanos left = respawner != 0 ? 0 : time_of_timers(*stall_sample_, now); left != 0) {
+    no_stall_before_ = now + left + kLateWakeUp;
     return std::nullopt;
   }
   auto proof = judge_part(*before, *stall_sample_);
@@ -313,6 +340,7 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   proof->lost_poller = find_lost_poller_now(*stall_sample_);
   proof->verdict = HangVerdict::kStalled;
   proof->wakeups = std::move(wakeups);
+  proof->respawner = respawner;
   proof->last_moved = now - std::max(stood, tree_.stall);
   return proof;
 }

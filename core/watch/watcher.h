@@ -72,7 +72,8 @@ class Watcher {
   [[nodiscard]] bool has_lost_task(pid_t pid) const;
   [[nodiscard]] pid_t find_lost_task_now(Nanos now) const;
   [[nodiscard]] pid_t find_lost_task(Nanos now);
-  [[nodiscard]] bool respawns_for_ever(const Sample& sample, Nanos now) const;
+  [[nodiscard]] pid_t find_respawner(const Sample& sample, Nanos now) const;
+  [[nodiscard]] Nanos time_of_timers(const Sample& sample, Nanos now) const;
 
   ProcSource* proc_;
   Tree tree_;
@@ -97,6 +98,7 @@ class Watcher {
   Nanos last_found_ = 0;        ///< when something else was last found
   StallMeter stall_;
   bool stall_reported_ = false;
+  Nanos no_stall_before_ = 0;          ///< threads wait for timers until then
   Nanos judged_with_assumptions_ = 0;  ///< the last move before that
   SpinMeter spins_;
   Nanos next_spin_look_ = 0, judged_spins_ = 0;  ///< judged: since when they spun, or when that became a stall

@@ -32,7 +32,7 @@ class Control:
     seconds: float | None = QUIET_SECONDS  # None: it takes no such argument
     quiet: float = QUIET_SECONDS  # for how long it waits for the process outside
     compiler: str | None = None  # for a C program that the usual one cannot build
-    stall: int = STALL_SECONDS  # above `seconds` where it stays at one place for so long
+    stall: int = STALL_SECONDS  # above `seconds` where it waits at one place for so long, but for a timer
 
     @property
     def stall_seconds(self) -> int:
@@ -156,7 +156,10 @@ ALL = [
     Control("asyncio_idle.py"),
     Control("asyncio_set_by_thread.py", more=("safely",)),
     Control("asyncio_set_by_thread.py", more=("beside",)),
+    Control("sleeps_once.py", seconds=4.5, stall=3),
     # Polls that have an effect in the end.
+    Control("works_between_sleeps.py", seconds=9, more=("prints",), stall=4),
+    Control("works_between_sleeps.py", seconds=9, more=("counts",), stall=4),
     Control("poll_decides.py", seconds=8, more=("for",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
     Control("poll_decides.py", seconds=8, more=("deadline",), stall=OUTSIDE_SECONDS),

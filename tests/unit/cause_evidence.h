@@ -24,7 +24,7 @@ class CauseEvidence {
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
   std::map<pid_t, std::vector<std::string>> native;  ///< the same
   std::map<pid_t, Wait> waits;                       ///< by thread, instead of what its system call implies
-  pid_t lost_helper = 0, late = 0;                   ///< see Evidence
+  pid_t respawner = 0, lost_helper = 0, late = 0;    ///< see Evidence
   std::map<pid_t, double> wakeups;                   ///< the same
 
   /// A process for which the history records which process forked it, and that it was sent a request to end.
@@ -54,7 +54,7 @@ class CauseEvidence {
       const auto wait = waits.find(thread.sample->tid);
       if (wait != waits.end()) thread.wait = wait->second;
     }
-    return find_cause({&judgement, &snapshot, python, native, &history, lost_helper, late, wakeups}, set);
+    return find_cause({&judgement, &snapshot, python, native, &history, respawner, lost_helper, late, wakeups}, set);
   }
 };
 

@@ -121,7 +121,8 @@ TEST(EarlyStall, MayBeIdleUnlessItWaitsForABatch) {
   EXPECT_TRUE(may_be_idle(proof, hang));
   proof.needs_no_signal = false;
   EXPECT_FALSE(may_be_idle(proof, hang));
-  proof.needs_no_signal = true;
+  proof.needs_no_limit = true;
+  EXPECT_TRUE(may_be_idle(proof, hang)) << "it does something now and then";
   hang.join->call = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__";
   EXPECT_FALSE(may_be_idle(proof, hang));
 }

@@ -116,15 +116,15 @@ TEST(StallCauses, NameWhatWasStopped) {
 TEST(StallCauses, NameWorkersThatDieAgainAndAgain) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).sleeps();
-  for (int i = 0; i < 4; ++i) evidence.ended(kChild + i, kParent, 1 << 8);
-  for (int i = 10; i < 20; ++i) evidence.ended(kChild + i, kParent, 0);
-  for (int i = 20; i < 30; ++i) evidence.ended(kChild + i, kThird, SIGKILL);  // another process's children
-  EXPECT_EQ(evidence.of_stall().id, "unknown");
-  evidence.ended(kChild + 5, kParent, SIGSEGV);
-  evidence.ended(kChild + 6, kParent, 0);
+  for (int i = 0; i < 9; ++i) evidence.ended(kChild + i, kParent, 1 << 8);
+  EXPECT_EQ(evidence.of_stall().id, "unknown") << "that was before the stall, and may be well";
+  evidence.ended(kChild + 10, kParent, SIGSEGV);
+  evidence.ended(kChild + 11, kParent, 0);
+  evidence.ended(kChild + 12, kThird, SIGKILL);  // another process's child
+  evidence.respawner = kParent;
   const HangCause cause = evidence.of_stall();
   EXPECT_EQ(cause.id, "respawn-loop");
-  EXPECT_NE(cause.explanation.find("process " + std::to_string(kChild + 5) + ", with signal 11"), std::string::npos)
+  EXPECT_NE(cause.explanation.find("process " + std::to_string(kChild + 10) + ", with signal 11"), std::string::npos)
       << cause.explanation;
 }
 

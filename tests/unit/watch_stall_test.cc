@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "fake_proc.h"
+#include "watch/stalls/progress.h"
+
 namespace mprun {
 namespace {
 
@@ -39,6 +42,51 @@ TEST(Stall, IsNotEndedByAThreadThatWakesUpAndWaitsAgainAtTheSamePlace) {
   thread.call.arguments[0] = 9;
   meter.take({{thread}}, 200);
   EXPECT_EQ(meter.of_all(300), 200);
+}
+
+TEST(Stall, IsEndedByWhatAThreadHasDoneSinceTheLastLook) {
+  StallMeter meter;
+  ThreadSample thread = at_place(10, 10);
+  std::uint64_t done = 0;
+  const auto progress = [&](const ThreadSample&) { return done; };
+  meter.take({{thread}}, 100, progress);
+  ++thread.runs;
+  meter.take({{thread}}, 200, progress);
+  EXPECT_EQ(meter.of_all(300), 200) << "it has looked around";
+  EXPECT_TRUE(meter.has_woken(10));
+  ++thread.runs;
+  ++done;
+  meter.take({{thread}}, 300, progress);
+  EXPECT_EQ(meter.of_all(400), 100);
+  EXPECT_FALSE(meter.has_woken(10));
+  EXPECT_FALSE(meter.has_woken(11));
+}
+
+/// With a file of what its threads have read and written.
+class IoProc : public FakeProc {
+ public:
+  std::string io, maps;
+  std::optional<std::string> read(const std::string& path) override {
+    return path == "10/task/11/io" ? io : path == "10/maps" ? maps : FakeProc::read(path);
+  }
+};
+
+TEST(Progress, IsSeenByTheBytesThatAThreadReadsAndWrites) {
+  IoProc proc;
+  ThreadSample thread = at_place(10, 11);
+  const auto fingerprint = [&](const char* io) {
+    proc.io = io;
+    return Progress(&proc).of(thread);
+  };
+  const auto before = fingerprint("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n");
+  EXPECT_EQ(fingerprint("rchar: 10\nwchar: 20\nsyscr: 5\nsyscw: 4\n"), before) << "it has read nothing, twice";
+  EXPECT_NE(fingerprint("rchar: 11\nwchar: 20\nsyscr: 4\nsyscw: 4\n"), before);
+  EXPECT_NE(fingerprint("rchar: 10\nwchar: 21\nsyscr: 3\nsyscw: 5\n"), before);
+  thread.call.number = SYS_clock_nanosleep;
+  proc.maps = "7f0000000000-7f0000001000 r-xp 00000000 08:01 60 /usr/lib/libsqlite3.so.0\n";
+  const auto sleeps = fingerprint("rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n");
+  EXPECT_EQ(fingerprint("rchar: 26\nwchar: 20\nsyscr: 4\nsyscw: 4\n"), sleeps) << "SQLite looks at its file again";
+  EXPECT_NE(fingerprint("rchar: 10\nwchar: 21\nsyscr: 3\nsyscw: 5\n"), sleeps);
 }
 
 TEST(Stall, EndsWithAnyStep) {

@@ -307,6 +307,24 @@ TEST(Watcher, ReportsAStallBesideABusyReactor) {
   }
 }
 
+TEST(Watcher, ReportsNoStallOfAThreadThatWillWakeUpBeforeLong) {
+  const auto is_reported = [](std::int64_t seconds, bool wakes) {
+    FakeProc proc;
+    proc.process(kParent).put(kTimeLimit, timespec{seconds, 0});
+    proc.processes[kParent].thread(kParent).call(SYS_clock_nanosleep, {0, 0, kTimeLimit});
+    Watcher watcher(
+        &proc, {1, false, kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+    for (Nanos now = kNanosPerSecond; now < 30 * kNanosPerSecond; now = watcher.next_look()) {
+      if (wakes) wake_often(&proc, kParent);
+      if (watcher.look(now)) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(is_reported(50, false));
+  EXPECT_TRUE(is_reported(500, false)) << "that is as good as for ever";
+  EXPECT_TRUE(is_reported(50, true)) << "it has woken up and waits again";
+}
+
 // A stopped mprun finds its tree unchanged, and perhaps the tree was stopped with it.
 TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
   constexpr Nanos kStall = 10 * kNanosPerSecond;

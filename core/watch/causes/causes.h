@@ -16,6 +16,7 @@ struct Evidence {
   std::map<pid_t, std::vector<PythonFrame>> python;  ///< by thread, innermost first
   std::map<pid_t, std::vector<std::string>> native;  ///< the same, as NativeStack has them
   const ProcessHistory* history = nullptr;
+  pid_t respawner = 0;    ///< for a stall: the process whose children die one after the other; 0: none
   pid_t lost_helper = 0;  ///< for a stall: the process whose multiprocessing.Pool no longer takes results; 0: none
   pid_t late = 0;         ///< the thread that is late; 0: none
   std::map<pid_t, double> wakeups = {};  ///< for a stall: how often a second each thread gets a CPU

@@ -97,18 +97,11 @@ std::optional<Explanation> process_stopped(const Evidence& evidence) {
 
 // Children that die as soon as they are started, and are started again.
 std::optional<Explanation> respawn_loop(const Evidence& evidence) {
-  constexpr std::size_t kMany = 5;
-  for (const auto& [pid, process] : evidence.snapshot->processes()) {
-    if (evidence.history->violent_deaths(pid, 0) < kMany) continue;
-    const auto& deaths = evidence.history->deaths();
-    const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [parent = pid](const RecordedDeath& death) {
-      return death.parent == parent && is_violent(death);
-    });
-    return Explanation{"process " + std::to_string(pid) +
-                       " starts workers again and again, and each of them dies: the last one, process " +
-                       std::to_string(last->pid) + ", with " + to_string(last->end)};
-  }
-  return std::nullopt;
+  const RecordedDeath* last = evidence.respawner == 0 ? nullptr : last_death_below(evidence, evidence.respawner);
+  if (last == nullptr) return std::nullopt;
+  return Explanation{"process " + std::to_string(evidence.respawner) +
+                     " starts workers again and again, and each of them dies: the last one, process " +
+                     std::to_string(last->pid) + ", with " + to_string(last->end)};
 }
 
 // A process waits for the end of another, which was sent SIGTERM and goes on.

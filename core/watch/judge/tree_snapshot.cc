@@ -263,6 +263,11 @@ void TreeSnapshot::assume_no_client(std::string what) {
   assume(std::move(what));
 }
 
+void TreeSnapshot::assume_no_limit(std::string what) {
+  assumes_no_limit_ = true;
+  assume(std::move(what));
+}
+
 const TreeSnapshot::Process* TreeSnapshot::process(pid_t pid) const {
   const auto it = processes_.find(pid);
   return it == processes_.end() ? nullptr : &it->second;

@@ -137,6 +137,9 @@ class TreeSnapshot {
   /// The same, for an object that clients outside may well use: a server that has nothing to do looks the same.
   void assume_no_client(std::string what);
   [[nodiscard]] bool assumes_no_client() const { return assumes_no_client_; }
+  /// The same, for a time limit: a program that does something now and then looks the same.
+  void assume_no_limit(std::string what);
+  [[nodiscard]] bool assumes_no_limit() const { return assumes_no_limit_; }
 
   /// Reads memory of a process of the tree; false if not all of it can be read.
   [[nodiscard]] bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size);
@@ -168,7 +171,7 @@ class TreeSnapshot {
   ProcSource* proc_;
   TreeBoundary boundary_;
   std::vector<std::string> assumed_;
-  bool assumes_no_signal_ = false, assumes_no_client_ = false;
+  bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()

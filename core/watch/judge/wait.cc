@@ -63,17 +63,28 @@ bool is_pause(const ThreadSample& thread) {
   return call_of(thread.call.number) == Call::kPpoll && thread.call.arguments[1] == 0 && thread.call.arguments[2] == 0;
 }
 
+constexpr std::uint64_t bit_of_signal(int number) { return std::uint64_t{1} << (number - 1); }
+
+// Besides SIGCHLD, it handles no signal that a program would wait for: faults, a broken pipe, Python's SIGINT.
+bool handles_no_other_signal(const TreeSnapshot::Process& process) {
+  std::uint64_t others = process.caught_signals;
+  for (const int signal :
+       {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE, SIGINT, 32, 33}) {
+    others &= ~bit_of_signal(signal);
+  }
+  return others == 0;
+}
+
 // Signals come from outside, except that of a child's end, for which shells and others suspend themselves.
 Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
-  constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
   Wait other = live_wait(WaitKind::kSignal, kOnlyASignal);
-  const bool is_for_children = (process.caught_signals & kChildBit) != 0 && !process.has_ended_child;
+  const bool is_for_children = (process.caught_signals & bit_of_signal(SIGCHLD)) != 0 && !process.has_ended_child;
   if (thread.call.number == SYS_rt_sigtimedwait || !is_for_children || !snapshot->blind_spot().empty()) return other;
   const bool has_child = !process.children.empty();
   Wait wait{has_child ? WaitKind::kChild : WaitKind::kSignal, "the signal of a child's end", {}, {}};
   add_processes(process.children, &wait);
   if (has_child) return wait;
-  if (snapshot->assumptions().no_limit_from == 0) return other;
+  if (snapshot->assumptions().no_limit_from == 0 || !handles_no_other_signal(process)) return other;
   snapshot->assume("process " + std::to_string(process.pid) + " may be sent a signal");
   add_processes({process.pid}, &wait);
   return wait;
@@ -214,7 +225,8 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Tre
   const Assumptions& assumptions = snapshot->assumptions();
   const auto left = time_left(thread, 0, snapshot);
   if (assumptions.no_limit_from != 0 && left && *left >= assumptions.no_limit_from) {
-    snapshot->assume(who + " waits with a limit, at most " + std::to_string(*left / kNanosPerSecond) + " s longer");
+    snapshot->assume_no_limit(who + " waits with a limit, at most " + std::to_string(*left / kNanosPerSecond) +
+                              " s longer");
   } else if (assumptions.polls.count(thread.tid) != 0) {
     snapshot->assume(who + " polls, and has found nothing that would let it go on");
   } else {
@@ -425,8 +437,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
   // A handler for the end of a child runs in any thread of the process, and may wake the others.
-  constexpr std::uint64_t kChildBit = std::uint64_t{1} << (SIGCHLD - 1);
-  if ((process->caught_signals & kChildBit) != 0) add_processes(process->children, &wait);
+  if ((process->caught_signals & bit_of_signal(SIGCHLD)) != 0) add_processes(process->children, &wait);
   return wait;
 }
 

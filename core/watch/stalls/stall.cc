@@ -4,7 +4,7 @@
 
 namespace mprun {
 
-void StallMeter::take(const Sample& sample, Nanos now) {
+void StallMeter::take(const Sample& sample, Nanos now, const ProgressOf& progress_of) {
   std::map<pid_t, Stay> stays;
   one_runs_ = !sample.whole;
   for (const ThreadSample& thread : sample.threads) {
@@ -18,7 +18,18 @@ void StallMeter::take(const Sample& sample, Nanos now) {
     if (thread.hidden) place.program_counter = thread.runs;  // all that is known is that it rests
     const auto before = stays_.find(thread.tid);
     const bool stays_there = before != stays_.end() && before->second.place == place;
-    stays[thread.tid] = {place, stays_there ? before->second.since : now};
+    Stay stay{place, now, thread.runs, thread.runs, 0};
+    if (stays_there) stay = before->second;
+    if (progress_of && (!stays_there || thread.runs != stay.runs)) {
+      const std::uint64_t progress = progress_of(thread);
+      if (stays_there && progress != stay.progress) {
+        stay.since = now;
+        stay.first_runs = thread.runs;
+      }
+      stay.progress = progress;
+    }
+    stay.runs = thread.runs;
+    stays[thread.tid] = stay;
   }
   stays_ = std::move(stays);
 }
@@ -33,6 +44,11 @@ Nanos StallMeter::of_all(Nanos now) const {
 Nanos StallMeter::of_thread(pid_t tid, Nanos now) const {
   const auto it = stays_.find(tid);
   return it == stays_.end() ? 0 : now - it->second.since;
+}
+
+bool StallMeter::has_woken(pid_t tid) const {
+  const auto it = stays_.find(tid);
+  return it != stays_.end() && it->second.runs != it->second.first_runs;
 }
 
 }  // namespace mprun
