@@ -133,7 +133,8 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   } else {
     text += "can go on: " + one_line(running.why, kMostCommand);
   }
-  return running.ends_in < 0 ? text : text + fmt::format(" until {} from now", seconds_text(running.ends_in));
+  constexpr double kShortest = 0.1;  // seconds; a shorter wait is one of many in a loop, as in subprocess.run()
+  return running.ends_in < kShortest ? text : text + fmt::format(" until {} from now", seconds_text(running.ends_in));
 }
 
 [[nodiscard]] Lines still_running_lines(const Hang& hang) {

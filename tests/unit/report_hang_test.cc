@@ -333,6 +333,8 @@ TEST(ReportHang, ShowsWhatStillRunsAndUntilWhen) {
       "file": "/home/anna/collect.py", "line": 9, "why": "a wait with a time limit", "ends_in_seconds": 5.72})"));
   EXPECT_EQ(json[1], Json::parse(R"({"pid": 20, "tid": 21, "call": null, "file": null, "line": null,
       "why": "it waits for a signal", "ends_in_seconds": null})"));
+  hang.still_running[0].ends_in = 0.03;  // it sleeps between two looks
+  EXPECT_THAT(hang_text(hang), HasSubstr("is in subprocess.Popen.communicate at /home/anna/collect.py:9\n"));
 }
 
 TEST(ReportHang, VerdictsAreNamedAsInTheContract) {
