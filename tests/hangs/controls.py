@@ -205,6 +205,7 @@ ALL = [
     Control("handler_after_program.py", outside.Signaller),
     Control("node_until_sigterm.js", outside.Terminator),
     Control("signal_pause.py", outside.Signaller),
+    Control("signal_pause.py", outside.Signaller, ("children",), quiet=5),
     Control("signal_wait.py", outside.Signaller),
     Control("signalfd_outside.c", outside.Signaller),
     Control("signalfd_outside.c", outside.Terminator),
