@@ -86,9 +86,10 @@ struct RecordedDeath {
   pid_t pid = 0, parent = 0;
   ProcessEnd end;
   bool end_known = true;
-  Nanos when = 0;         ///< wall clock
-  bool forked = false;    ///< it was a child of fork(), not of a spawn
-  bool by_mprun = false;  ///< mprun ended it itself: no evidence
+  Nanos when = 0;             ///< wall clock
+  bool forked = false;        ///< it was a child of fork(), not of a spawn
+  bool by_mprun = false;      ///< mprun ended it itself: no evidence
+  bool was_asked_to = false;  ///< another process of the tree had sent it SIGTERM
 };
 
 /// The limit of kOverdue.

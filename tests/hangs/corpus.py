@@ -130,6 +130,7 @@ _REPORTED = [
     Case("pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN, 6),
     Case("pool_keyboard_interrupt.py", DEADLOCK, DIED, POOL_MAP, 6),
     Case("pool_unpicklable_result.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN, 7),
+    Case("second_pool.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN),
     Case("queue_join_before_get.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN, 8),
     Case("lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 9),
     Case(

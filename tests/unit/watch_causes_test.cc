@@ -252,6 +252,19 @@ TEST(Causes, MutexHeldAtFork) {
   EXPECT_EQ(evidence.of_hang().id, "mutex-owner-ended");
 }
 
+// Threads get rising numbers.
+TEST(Causes, MutexOfAThreadThatTheForkedProcessHasStartedItself) {
+  constexpr pid_t kEarlyChild = kOne - 1;
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kEarlyChild);
+  TreeProcess& child = evidence.proc.process(kEarlyChild, kParent);
+  child.forked = true;
+  child.waits_for_mutex(kEarlyChild, kLock, kOne);
+  EXPECT_EQ(evidence.of_hang().id, "mutex-owner-ended");
+  evidence.proc.processes[kParent].thread(kOne).waits_on(kOtherLock);
+  EXPECT_EQ(evidence.of_hang().id, "lock-held-at-fork") << "it is a thread of the parent";
+}
+
 TEST(Causes, QueueNotDrained) {
   CauseEvidence evidence;
   TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY);
@@ -282,6 +295,14 @@ TEST(Causes, PipeNeverClosed) {
   TreeProcess& process = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
   process.thread(kParent).reads(3);
   EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed");
+  process.thread(kThird).waits_on(kOtherLock);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the other thread was to write";
+  evidence.python[kParent] = {{"/home/anna/train.py", 7, "read"}};
+  EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed") << "it is of a library";
+  evidence.python[kThird] = {{"/home/anna/train.py", 9, "write"}};
+  EXPECT_NE(evidence.of_hang().id, "pipe-never-closed");
+  process.threads.erase(kThird);
+  evidence.python.clear();
   evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child, too, could write";
 }
@@ -368,6 +389,37 @@ TEST(Causes, WorkerDiedOfAPool) {
     evidence.python.clear();
     EXPECT_EQ(evidence.of_hang().id, "no-waker") << "nothing shows that a thread misses it";
   }
+}
+
+// A worker of the pool before this one, or a process that was none at all.
+TEST(Causes, WorkerDiedOfAPoolNotWhileALivingOneHasATask) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kLock);
+  evidence.proc.process(kThird, kParent).thread(kThird).waits_on(kOtherLock);
+  evidence.python[kParent] = {{kLib + "threading.py", 320, "Condition.wait"},
+                              {kLib + "multiprocessing/pool.py", 768, "ApplyResult.get"}};
+  evidence.python[kThird] = {{kLib + "multiprocessing/pool.py", 114, "worker"}};
+  evidence.forked(kChild, kParent, 1);
+  evidence.ended(kChild, kParent, SIGTERM);
+  EXPECT_EQ(evidence.of_hang().id, "worker-died");
+  evidence.python[kThird] = {{"/home/anna/train.py", 7, "task"}, {kLib + "multiprocessing/pool.py", 125, "worker"}};
+  EXPECT_NE(evidence.of_hang().id, "worker-died");
+}
+
+// While one worker reads from their queue, the others wait for its lock.
+TEST(Causes, WorkerDiedWithALockNotWhileALivingOneHasIt) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(4, 70, O_WRONLY).thread(kParent).waits_on(kLock);
+  evidence.proc.process(kThird, kParent).map("rw-s", 60, "/dev/zero (deleted)").thread(kThird);
+  evidence.proc.processes[kThird].thread(kThird).waits_on(FakeProc::kMapped, false);
+  evidence.proc.process(kThird + 1, kParent).map("rw-s", 60, "/dev/zero (deleted)").pipe(3, 70, O_RDONLY);
+  evidence.proc.processes[kThird + 1].thread(kThird + 1).reads(3);
+  evidence.python[kThird] = {{kLib + "multiprocessing/queues.py", 365, "SimpleQueue.get"}};
+  evidence.forked(kChild, kParent, 1);
+  evidence.ended(kChild, kParent, SIGKILL);
+  EXPECT_EQ(evidence.of_hang().id, "worker-died");
+  evidence.python[kThird + 1] = {{kLib + "multiprocessing/queues.py", 366, "SimpleQueue.get"}};
+  EXPECT_NE(evidence.of_hang().id, "worker-died");
 }
 
 TEST(Causes, WorkerDiedWithALock) {

@@ -314,6 +314,8 @@ TEST_F(ProcessHistoryTest, RemembersWhichProcessWasAskedToEnd) {
   child.end();
   take_ends();
   EXPECT_FALSE(history_.was_sent_sigterm(child.pid())) << "another may have its number";
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_TRUE(history_.deaths()[0].was_asked_to);
 }
 
 TEST_F(ProcessHistoryTest, PassesNonsenseOfTermAndEndOver) {

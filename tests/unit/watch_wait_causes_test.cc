@@ -57,6 +57,11 @@ TEST(WaitCauses, ChildSignalMissed) {
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "child-signal-missed");
   EXPECT_THAT(cause.explanation, HasSubstr("process 5000010 waits for the signal of a child's end, and has no child"));
+  evidence.boundary.assumptions.handlers_release_no_thread = true;
+  evidence.proc.processes[kParent].catches(SIGUSR1);
+  EXPECT_NE(evidence.of_hang().id, "child-signal-missed") << "it may wait for another signal";
+  evidence.proc.processes[kParent].caught = 0;
+  evidence.proc.processes[kParent].catches(SIGCHLD);
   evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child has not ended";
 }
@@ -311,9 +316,15 @@ TEST(WaitCauses, TaskWaitsInOwnPool) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
   const PythonFrame result{kLibrary + "concurrent/futures/_base.py", 451, "Future.result"};
-  const PythonFrame worker{kLibrary + "concurrent/futures/thread.py", 83, "_worker"};
+  const PythonFrame worker{kLibrary + "concurrent/futures/thread.py", 58, "_WorkItem.run"};
   evidence.python[kParent] = {kCondition, result, kOwn, worker};
   EXPECT_EQ(evidence.of_hang().id, "task-waits-in-own-pool");
+  evidence.proc.processes[kParent].thread(kThird).waits_on(kAddress);
+  evidence.python[kThird] = {kCondition, {kLibrary + "threading.py", 622, "Event.wait"}, kOwn, worker};
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "the task that it waits for waits for something else";
+  evidence.python[kThird] = {kCondition, result, kOwn, worker};
+  EXPECT_EQ(evidence.of_hang().id, "task-waits-in-own-pool");
+  evidence.proc.processes[kParent].threads.erase(kThird);
   evidence.python[kParent] = {kCondition, result, kOwn};
   EXPECT_EQ(evidence.of_hang().id, "never-notified") << "it runs no task";
 }

@@ -96,13 +96,17 @@ std::optional<Explanation> openmp_after_fork(const Evidence& evidence) {
       "parent only"};
 }
 
-// A mutex that was locked by a thread of the parent when the child was forked.
+// A mutex that was locked by a thread of the parent when the child was forked. Later threads have higher numbers.
 std::optional<Explanation> mutex_held_at_fork(const Evidence& evidence) {
+  const auto has_thread = [](const TreeSnapshot::Process* process, pid_t tid) {
+    return process != nullptr &&
+           std::find(process->threads.begin(), process->threads.end(), tid) != process->threads.end();
+  };
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
-    const auto& threads = process->threads;
-    return process->forked && thread.wait.kind == WaitKind::kMutex &&
-           std::find(threads.begin(), threads.end(), thread.wait.owner) == threads.end();
+    const pid_t owner = thread.wait.owner;
+    return process->forked && thread.wait.kind == WaitKind::kMutex && !has_thread(process, owner) &&
+           (owner < process->pid || has_thread(evidence.snapshot->process(process->parent), owner));
   });
   if (waits == nullptr) return std::nullopt;
   return Explanation{thread_text(*waits) + " waits for a mutex that thread " + std::to_string(waits->wait.owner) +
@@ -136,7 +140,8 @@ std::optional<Explanation> lock_left_behind_at_fork(const Evidence& evidence) {
   if (waits == nullptr || waits_for_notice(*waits)) return std::nullopt;
   return Explanation{thread_text(*waits) +
                      " waits for what another thread was busy with at fork(): a lock, a static variable that it was "
-                     "initialising, a condition variable that it waited for" +
+                     "initialising, a condition variable that it waited for (unless this thread has locked it "
+                     "twice)" +
                      origin_text(evidence, *waits)};
 }
 
@@ -144,8 +149,8 @@ std::optional<Explanation> lock_held_at_fork(const Evidence& evidence) {
   const JudgedThread* waits = find_lonely(evidence, true);
   if (waits == nullptr) return std::nullopt;
   return Explanation{thread_text(*waits) +
-                     " waits for a lock that no thread here can free: it was forked from a process "
-                     "with other threads, one of which held the lock at that time"};
+                     " waits for a lock that no thread here can free: it was forked from a process with other "
+                     "threads, one of which held the lock at that time, unless this thread has locked it twice"};
 }
 
 }  // namespace mprun

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "watch/causes/cause_rules.h"
+#include "watch/judge/library_waits.h"
 #include "watch/sample/syscall_table.h"
 
 namespace mprun {
@@ -61,6 +62,17 @@ bool waits_to_read(const Evidence& evidence, const JudgedThread& thread) {
   return kind == WaitKind::kPipeRead ||
          (kind == WaitKind::kSocket && call_of(thread.sample->call.number) == Call::kRead) ||
          (kind == WaitKind::kPoll && polls_pipe(evidence, thread, O_RDONLY));
+}
+
+// Another thread of the process could have written before it began to wait. In Python, one that helps a library or runs
+// no Python would not.
+bool has_writer_beside(const Evidence& evidence, const JudgedThread& thread) {
+  return find_stuck(evidence, [&](const JudgedThread& other) {
+           if (other.sample->pid != thread.sample->pid || &other == &thread) return false;
+           if (evidence.python.count(thread.sample->tid) == 0) return true;
+           const auto frames = evidence.python.find(other.sample->tid);
+           return frames != evidence.python.end() && !is_library_helper(frames->second);
+         }) != nullptr;
 }
 
 bool has_open_too(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
@@ -224,11 +236,12 @@ std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
   return output_not_read(evidence);
 }
 
-// A reader waits for the end of a pipe whose writing end it has open itself.
+// A reader waits for the end of a pipe whose writing end it has open itself, and which no other thread was to write.
 std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const auto& writers = thread.wait.wakers;
-    return thread.wait.kind == WaitKind::kPipeRead && writers.size() == 1 && writers[0].pid == thread.sample->pid;
+    return thread.wait.kind == WaitKind::kPipeRead && writers.size() == 1 && writers[0].pid == thread.sample->pid &&
+           !has_writer_beside(evidence, thread);
   });
   if (reader == nullptr) return std::nullopt;
   if (evidence.is_in(reader->sample->tid, kQueues, "Queue.get")) {

@@ -190,6 +190,7 @@ void ProcessHistory::record_end(pid_t pid, pid_t parent, std::optional<ProcessEn
   death.parent = parent;
   death.when = wall_now();
   death.end_known = end.has_value();
+  death.was_asked_to = was_sent_sigterm(pid);
   if (const auto member = members_.find(pid); member != members_.end()) {
     death.forked = member->second.forked;
     death.by_mprun = member->second.by_mprun;

@@ -49,7 +49,7 @@ class ProcessHistory {
   /// How many children of `parent` ended badly since `when` (wall clock).
   [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
-  /// True if the process was sent SIGTERM and goes on.
+  /// True if another process of the tree has sent it SIGTERM and its end is not known yet.
   [[nodiscard]] bool was_sent_sigterm(pid_t pid) const { return sent_sigterm_.count(pid) != 0; }
 
  private:

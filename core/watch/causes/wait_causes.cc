@@ -11,6 +11,7 @@ namespace mprun {
 namespace {
 
 constexpr std::string_view kManagers = "/multiprocessing/managers.py";
+constexpr std::string_view kPool = "/multiprocessing/pool.py";
 
 bool has_thread_in(const Evidence& evidence, const TreeSnapshot::Process& process, std::string_view file,
                    std::string_view function) {
@@ -88,6 +89,32 @@ std::string lost_task_text(const RecordedDeath& death) {
          "; its task is lost, or the lock with which it took tasks, and the pool waits for the result for ever";
 }
 
+// It runs a task of a multiprocessing.Pool that waits for something.
+bool waits_in_task_of_pool(const Evidence& evidence, const JudgedThread& thread) {
+  const auto frames = evidence.python.find(thread.sample->tid);
+  return evidence.is_in(thread.sample->tid, kPool, "worker") && has_own_code(frames->second);
+}
+
+// The same of an executor of concurrent.futures, of threads or of processes.
+bool runs_task_of_executor(const Evidence& evidence, const JudgedThread& thread) {
+  const pid_t tid = thread.sample->tid;
+  return evidence.is_in(tid, "/concurrent/futures/thread.py", "_WorkItem.run") ||
+         (evidence.is_in(tid, "/concurrent/futures/process.py", "_process_worker") &&
+          has_own_code(evidence.python.at(tid)));
+}
+
+// Only one worker at a time reads from their queue; the others wait for their turn.
+bool waits_for_turn_to_read(const Evidence& evidence, const JudgedThread& thread) {
+  const auto gets = [&](const JudgedThread& one) {
+    return evidence.is_in(one.sample->tid, "/multiprocessing/queues.py", "SimpleQueue.get") ||
+           evidence.is_in(one.sample->tid, "/multiprocessing/queues.py", "Queue.get");
+  };
+  return gets(thread) && find_stuck(evidence, [&](const JudgedThread& other) {
+                           return other.sample->pid != thread.sample->pid && other.wait.kind == WaitKind::kPipeRead &&
+                                  gets(other);
+                         }) != nullptr;
+}
+
 Explanation lost_helper_of(pid_t pid) {
   return {"the thread of process " + std::to_string(pid) +
           " that took the pool's results has ended, most likely because one could not be unpickled, or a callback "
@@ -116,10 +143,16 @@ std::optional<Explanation> barrier_short(const Evidence& evidence) {
   return Explanation{thread_text(*waits) + " waits at a barrier that not all parties reach"};
 }
 
-// The pool waits for the result of the worker that died.
+// The pool waits for the result of the worker that died, unless it was one of an earlier pool, as terminate() ends
+// them, or a worker that lives has not finished its task.
 std::optional<Explanation> pool_worker_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
-  if (dead == nullptr || !is_parent_in(evidence, *dead, "/multiprocessing/pool.py", "")) return std::nullopt;
+  if (dead == nullptr || dead->was_asked_to || !is_parent_in(evidence, *dead, kPool, "")) return std::nullopt;
+  const JudgedThread* works = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return evidence.snapshot->process(thread.sample->pid)->parent == dead->parent &&
+           waits_in_task_of_pool(evidence, thread);
+  });
+  if (works != nullptr) return std::nullopt;
   return Explanation{lost_task_text(*dead)};
 }
 
@@ -143,7 +176,9 @@ std::optional<Explanation> manager_lock_owner_died(const Evidence& evidence) {
       find_stuck(evidence, [&](const JudgedThread& thread) { return asks_manager_for_lock(evidence, thread); });
   if (dead == nullptr || asks == nullptr) return std::nullopt;
   return Explanation{thread_text(*asks) +
-                     " waits for a lock of a manager that no living process will release: " + end_text(*dead)};
+                     " waits for a lock of a manager, and every process that could release it waits itself or has "
+                     "ended: " +
+                     end_text(*dead) + ", and may have had it"};
 }
 
 // A semaphore of System V has no owner either, but the kernel knows which process changed it last.
@@ -161,12 +196,15 @@ std::optional<Explanation> semaphore_user_died(const Evidence& evidence) {
 // A lock in shared memory has no owner that the kernel knows.
 std::optional<Explanation> lock_owner_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
-  const JudgedThread* locked = find_stuck(evidence, [](const JudgedThread& thread) {
-    return thread.wait.kind == WaitKind::kSharedFutex && !thread.wait.of_sync;
+  const JudgedThread* locked = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return thread.wait.kind == WaitKind::kSharedFutex && !thread.wait.of_sync &&
+           !waits_for_turn_to_read(evidence, thread);
   });
   if (dead == nullptr || locked == nullptr) return std::nullopt;
   return Explanation{thread_text(*locked) +
-                     " waits for a lock in shared memory that no living process will release: " + end_text(*dead)};
+                     " waits for a lock in shared memory, and every process that could release it waits itself or has "
+                     "ended: " +
+                     end_text(*dead) + ", and may have had it"};
 }
 
 // A server whose client was to be one of its children. Others that it would serve may come from outside.
@@ -185,7 +223,6 @@ std::optional<Explanation> connecting_child_died(const Evidence& evidence) {
 
 // No thread is left that could take the results of a pool.
 std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
-  constexpr std::string_view kPool = "/multiprocessing/pool.py";
   for (const pid_t pid : evidence.judgement->stuck) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
     if (process == nullptr || !has_thread_in(evidence, *process, kPool, "Pool._handle_workers")) continue;
@@ -209,11 +246,8 @@ std::optional<Explanation> pool_lost_helper(const Evidence& evidence) {
 
 // A thread waits for a multiprocessing.Pool, one of whose tasks waits for something.
 std::optional<Explanation> pool_task_waits(const Evidence& evidence) {
-  constexpr std::string_view kPool = "/multiprocessing/pool.py";
-  const JudgedThread* works = find_stuck(evidence, [&](const JudgedThread& thread) {
-    const auto frames = evidence.python.find(thread.sample->tid);
-    return evidence.is_in(thread.sample->tid, kPool, "worker") && has_own_code(frames->second);
-  });
+  const JudgedThread* works =
+      find_stuck(evidence, [&](const JudgedThread& thread) { return waits_in_task_of_pool(evidence, thread); });
   if (works == nullptr) return std::nullopt;
   const pid_t parent = evidence.snapshot->process(works->sample->pid)->parent;
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
@@ -229,17 +263,22 @@ std::optional<Explanation> pool_task_waits(const Evidence& evidence) {
                      true};
 }
 
-// A task waits for one that has no thread to run in.
+// A task waits for one that has no thread to run in: no task waits for anything else.
 std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
-  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+  const auto waits_for_task = [&](const JudgedThread& thread) {
     const pid_t tid = thread.sample->tid;
-    const bool of_executor = evidence.is_in(tid, "/concurrent/futures/thread.py", "_worker");
-    const bool of_pool = evidence.is_in(tid, "/multiprocessing/pool.py", "worker");
     const bool in_callback = evidence.is_in(tid, "/concurrent/futures/process.py", "_ExecutorManagerThread.run");
-    return ((of_executor || in_callback) && evidence.is_in(tid, "/concurrent/futures/_base.py", "Future.result")) ||
-           (of_pool && (evidence.is_in(tid, "/multiprocessing/pool.py", "ApplyResult.wait") ||
-                        evidence.is_in(tid, "/multiprocessing/pool.py", "IMapIterator.next")));
+    return ((runs_task_of_executor(evidence, thread) || in_callback) &&
+            evidence.is_in(tid, "/concurrent/futures/_base.py", "Future.result")) ||
+           (waits_in_task_of_pool(evidence, thread) &&
+            (evidence.is_in(tid, kPool, "ApplyResult.wait") || evidence.is_in(tid, kPool, "IMapIterator.next")));
+  };
+  const JudgedThread* waits = find_stuck(evidence, waits_for_task);
+  const JudgedThread* other = find_stuck(evidence, [&](const JudgedThread& thread) {
+    return (runs_task_of_executor(evidence, thread) || waits_in_task_of_pool(evidence, thread)) &&
+           !waits_for_task(thread);
   });
+  if (other != nullptr) return std::nullopt;
   if (waits == nullptr) return std::nullopt;
   return Explanation{thread_text(*waits) +
                      " runs a task of a pool, or the callback of one, and waits in it for another task, which waits "
