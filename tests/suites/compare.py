@@ -30,6 +30,8 @@ def command(suite: str, junit: Path) -> list[str]:
         return [*PYTEST, f"--junit-xml={junit}", "--pyargs", *modules]
     if suite == "sklearn":
         return [*PYTEST, f"--junit-xml={junit}", "-k", SKLEARN_TESTS, "--pyargs", "sklearn"]
+    if suite == "zmq":
+        return [*PYTEST, f"--junit-xml={junit}", "--pyargs", "zmq.tests"]
     return [PYTHON, "-m", "test", "-v", "--timeout", "600", "--junit-xml", str(junit), suite]
 
 
@@ -109,10 +111,10 @@ def differences(plain: Outcome, other: Outcome) -> list[tuple[str, str, str]]:
     return found
 
 
-def compare(suite: str, folder: Path, limit: float) -> bool:
-    """Runs a suite both ways and prints what differs; true if nothing does."""
+def compare(suite: str, folder: Path, limit: float, options: tuple[str, ...]) -> bool:
+    """Runs a suite both ways and prints what differs; true if nothing does. `options`: of mprun."""
     plain = run(suite, folder / suite / "plain", (), limit)
-    mprun = run(suite, folder / suite / "mprun", (MPRUN, "--"), limit)
+    mprun = run(suite, folder / suite / "mprun", (MPRUN, *options, "--"), limit)
     found = differences(plain, mprun)
     same = not found and plain.returncode == mprun.returncode and bool(plain.tests)
     same = same and not mprun.reports()
@@ -143,6 +145,7 @@ def main() -> int:
     """Returns the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--timeout", type=float, default=1800)
+    parser.add_argument("--stall-seconds")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("suites", nargs="+")
     options = parser.parse_args()
@@ -153,9 +156,10 @@ def main() -> int:
     print(
         f"{'':32}{'passed':>7}{'failed':>7}{'skipped':>8}{'plain s':>9}{'mprun s':>9}{'ratio':>7}"
     )
+    watch = ("--stall-seconds", options.stall_seconds) if options.stall_seconds else ()
     with tempfile.TemporaryDirectory(prefix="suites-") as scratch:
         folder = options.keep or Path(scratch)
-        results = [compare(suite, folder, options.timeout) for suite in options.suites]
+        results = [compare(suite, folder, options.timeout, watch) for suite in options.suites]
     print(f"{results.count(True)} of {len(results)} suites the same")
     return 0 if all(results) else 1
 
