@@ -136,8 +136,10 @@ std::optional<Explanation> polls_in_vain(const Evidence& evidence) {
   });
   if (polls == nullptr || !evidence.snapshot->blind_spot().empty()) return std::nullopt;
   const pid_t tid = polls->sample->tid;
-  std::string text = thread_text(*polls) + " wakes up " + rate_text(evidence.wakeups.at(tid)) + " in " +
-                     place_of_loop(evidence, tid) + ", and has found nothing that would let it go on";
+  std::string text =
+      thread_text(*polls) + " wakes up " + rate_text(evidence.wakeups.at(tid)) + " in " + place_of_loop(evidence, tid) +
+      (evidence.python.count(tid) != 0 ? ", and has found nothing that would let it go on"
+                                       : ", and waits there again each time; what it decides in between is not seen");
   if (const RecordedDeath* dead = last_death_below(evidence, polls->sample->pid)) {
     text += "; process " + std::to_string(dead->pid) + ", which it had started, ended with " + to_string(dead->end);
   }
