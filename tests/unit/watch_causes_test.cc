@@ -420,6 +420,10 @@ TEST(Causes, WorkerDiedWithALockNotWhileALivingOneHasIt) {
   EXPECT_EQ(evidence.of_hang().id, "worker-died");
   evidence.python[kThird + 1] = {{kLib + "multiprocessing/queues.py", 366, "SimpleQueue.get"}};
   EXPECT_NE(evidence.of_hang().id, "worker-died");
+  constexpr std::uint64_t kPolled = 0x7e0000000000;
+  TreeProcess& polls = evidence.proc.processes[kThird + 1].put(kPolled, pollfd{3, POLLIN, 0});
+  polls.thread(kThird + 1).call(SYS_poll, {kPolled, 1, ~std::uint64_t{0}});
+  EXPECT_NE(evidence.of_hang().id, "worker-died");
 }
 
 TEST(Causes, WorkerDiedWithALock) {

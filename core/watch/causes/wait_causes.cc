@@ -103,15 +103,16 @@ bool runs_task_of_executor(const Evidence& evidence, const JudgedThread& thread)
           has_own_code(evidence.python.at(tid)));
 }
 
-// Only one worker at a time reads from their queue; the others wait for their turn.
+// Only one worker at a time reads from their queue, or polls it with a limit of time; the others wait for their turn.
 bool waits_for_turn_to_read(const Evidence& evidence, const JudgedThread& thread) {
   const auto gets = [&](const JudgedThread& one) {
     return evidence.is_in(one.sample->tid, "/multiprocessing/queues.py", "SimpleQueue.get") ||
            evidence.is_in(one.sample->tid, "/multiprocessing/queues.py", "Queue.get");
   };
   return gets(thread) && find_stuck(evidence, [&](const JudgedThread& other) {
-                           return other.sample->pid != thread.sample->pid && other.wait.kind == WaitKind::kPipeRead &&
-                                  gets(other);
+                           const WaitKind kind = other.wait.kind;
+                           return other.sample->pid != thread.sample->pid && gets(other) &&
+                                  (kind == WaitKind::kPipeRead || kind == WaitKind::kPoll);
                          }) != nullptr;
 }
 
