@@ -15,11 +15,13 @@ sighandler_t bsd_signal(int number, sighandler_t handler);
 /* A child of vfork() writes into its parent's table. It resets all handlers before it executes its program, as the
  * children of CPython's subprocess do, while its parent keeps them: so a reset is not recorded. */
 MPRUN_EXPORT _Atomic(uint64_t) mprun_signal_handlers[MPRUN_SIGNALS];
+MPRUN_EXPORT _Atomic(uint32_t) mprun_handler_installations[MPRUN_SIGNALS];
 
 static void remember_handler(int number, sighandler_t handler) {
   const bool is_function = handler != SIG_DFL && handler != SIG_IGN;
   if (is_function && number > 0 && number < MPRUN_SIGNALS) {
     atomic_store_explicit(&mprun_signal_handlers[number], (uint64_t)(uintptr_t)handler, memory_order_relaxed);
+    atomic_fetch_add_explicit(&mprun_handler_installations[number], 1, memory_order_relaxed);
   }
 }
 

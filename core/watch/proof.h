@@ -22,6 +22,7 @@ struct Proof {
   bool needs_no_signal = false;     ///< for a stall: assumes that no signal comes, among others
   bool needs_no_client = false;     ///< the same, that no process outside uses what a server would wait for
   bool needs_no_limit = false;      ///< the same, that no time limit passes
+  bool needs_only_timers = false;   ///< the same, only that timers whose handlers do nothing release no thread
   bool is_early = false;            ///< for a stall: long before the limit, and only reported
   std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
   pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_result.h)

@@ -8,5 +8,7 @@
  * caught. */
 #define MPRUN_HANDLERS_SYMBOL "mprun_signal_handlers"
 #define MPRUN_SIGNALS 65
+/* uint32_t[MPRUN_SIGNALS]: how often a handler of signal N has been installed. */
+#define MPRUN_INSTALLATIONS_SYMBOL "mprun_handler_installations"
 
 #endif /* MPRUN_WIRE_SIGNAL_HANDLERS_H */

@@ -59,6 +59,9 @@ def build(
     if compiler == "rustc":
         subprocess.run([compiler, "-O", "-o", str(program), str(path)], check=True)
         return program
+    if compiler == "gfortran":
+        subprocess.run([compiler, "-O1", "-fopenmp", "-J", str(folder), "-o", str(program), str(path)], check=True)
+        return program
     command = [compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", *options]
     if path.suffix == ".cc":
         command.append("-std=c++20")

@@ -178,6 +178,8 @@ ALL = [
     Control("java_slow_thread.java", seconds=8, more=("hold",), stall=OUTSIDE_SECONDS),
     Control("java_until_sigterm.java", outside.Terminator, ("hook",), quiet=6),
     Control("java_until_sigterm.java", outside.Terminator, ("handler",), quiet=6),
+    Control("ruby_until_sigterm.rb", outside.Terminator, ("trap",), quiet=6),
+    Control("ruby_until_sigterm.rb", outside.Terminator, ("sleep",), quiet=6),
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),

@@ -323,6 +323,8 @@ _VARIANTS = [
     Case("unpicklable_item.py", DEADLOCK, ("pipe-never-closed",), ("Queue.get",)),
     Case("jobserver_token.sh", DEADLOCK, ("input-never-closed",)),
     Case("pool_task_reads_pipe.py", DEADLOCK, NEVER_NOTIFIED, POOL_MAP),
+    Case("ruby_popen_reads_first.rb", STALLED, PIPE_CYCLE),
+    Case("fortran_lock_left.f90", DEADLOCK, (), compiler="gfortran"),
     Case("ruby_mutex_in_read.rb", STALLED, PIPE_CYCLE),
     Case("java_class_init_cycle.java", STALLED, LOCK_CYCLE, rest="moving"),
     Case("java_parallel_in_init.java", STALLED, LOCK_CYCLE, rest="moving"),

@@ -96,10 +96,13 @@ def test_a_lost_task_is_reported_soon_beside_a_thread(runner: Runner) -> None:
     running.stop()
 
 
-def test_a_context_that_cannot_end_is_reported_soon(runner: Runner) -> None:
-    """Within seconds, not after the five minutes of a stall: a program that ends its sockets is not idle."""
-    program = CASES / "zmq_message_unsent.py"
-    running = runner.start("--on-hang", "kill", "--", MPRUN_PYTHON, program, output=False)
+SOON = [case for case in corpus.HERE if case.program in ("zmq_message_unsent.py", "ruby_popen_reads_first.rb")]
+
+
+@pytest.mark.parametrize("case", SOON, ids=lambda case: case.name)
+def test_what_cannot_be_idle_is_reported_soon(runner: Runner, tmp_path: Path, case: Case) -> None:
+    """Within seconds, not after the five minutes of a stall."""
+    running = runner.start("--on-hang", "kill", "--", *case.argv(tmp_path), output=False)
     harness.wait_until(lambda: "cure:" in running.stderr, timeout=30, what="the report")
     assert "mprun: stalled: " in running.stderr
     assert running.process.poll() is None

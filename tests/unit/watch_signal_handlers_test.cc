@@ -35,6 +35,7 @@ TEST(SignalHandlers, StandInTheMemoryOfTheLibrary) {
   const auto proc = live_proc();
   const SignalHandlers handlers = handlers_of(proc.get(), pid);
   EXPECT_EQ(handlers.at(SIGTERM).module, std::filesystem::canonical("/bin/sh").string());
+  EXPECT_EQ(handlers.at(SIGTERM).installations, 1U);
   EXPECT_EQ(handlers.at(SIGHUP).module, "") << "it is ignored";
   EXPECT_EQ(handlers.at(SIGUSR1).module, "");
   kill(pid, SIGKILL);
@@ -66,7 +67,7 @@ TEST(SignalHandlers, OfSomeProgramsAreAllTheirOwn) {
 
 // `function`: the one found at the handler's address.
 bool is_tame(int signal, const char* module, const char* function = "") {
-  return releases_no_thread(signal, {module, 0x1000}, [function](std::uint64_t) { return function; });
+  return releases_no_thread(signal, {module, 0x1000, 0}, [function](std::uint64_t) { return function; });
 }
 
 TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
@@ -79,6 +80,7 @@ TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
   EXPECT_TRUE(is_tame(SIGHUP, "/usr/lib/libucs.so.0"));
   EXPECT_TRUE(is_tame(SIGWINCH, "/usr/lib/libreadline.so.8.2"));
   EXPECT_FALSE(is_tame(SIGTERM, "/usr/lib/libreadline.so.8.2"));
+  EXPECT_TRUE(is_tame(SIGQUIT, "/usr/lib/x86_64-linux-gnu/libgfortran.so.5.0.0"));
   EXPECT_TRUE(is_tame(SIGHUP, "/usr/bin/sort"));
   EXPECT_FALSE(is_tame(SIGHUP, "/usr/bin/sorted"));
   EXPECT_TRUE(is_tame(SIGTERM, "/usr/bin/node", "node::SignalExit(int, siginfo_t*, void*) (node)"));
@@ -87,6 +89,13 @@ TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
   EXPECT_FALSE(is_tame(SIGTERM, ""));
   EXPECT_TRUE(is_tame(SIGVTALRM, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"));
   EXPECT_FALSE(is_tame(SIGTERM, "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"));
+}
+
+TEST(SignalHandlers, OfRubyReleaseNoThreadUnlessTheProgramTrapsTheSignal) {
+  const auto none = [](std::uint64_t) { return std::string(); };
+  const std::string ruby = "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2";
+  EXPECT_TRUE(releases_no_thread(SIGTERM, {ruby, 0x1000, 1}, none));
+  EXPECT_FALSE(releases_no_thread(SIGTERM, {ruby, 0x1000, 2}, none));
 }
 
 TEST(SignalHandlers, KnowPython) {

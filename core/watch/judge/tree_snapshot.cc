@@ -244,8 +244,8 @@ std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& 
   if (!timers) return "may have a POSIX timer";
   if (!timers->empty()) {
     if (!boundary_.assumptions.handlers_release_no_thread || !are_tame(*process, *timers)) return "has a POSIX timer";
-    assumes_no_signal_ = true;
     assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
+    ++tame_timers_;
   }
   for (const Descriptor& descriptor : process->descriptors) {
     if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";

@@ -140,6 +140,8 @@ class TreeSnapshot {
   /// The same, for a time limit: a program that does something now and then looks the same.
   void assume_no_limit(std::string what);
   [[nodiscard]] bool assumes_no_limit() const { return assumes_no_limit_; }
+  /// Whether nothing is assumed but that timers whose handlers do nothing release no thread.
+  [[nodiscard]] bool assumes_only_timers() const { return assumed_.size() == tame_timers_; }
 
   /// Reads memory of a process of the tree; false if not all of it can be read.
   [[nodiscard]] bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size);
@@ -172,6 +174,7 @@ class TreeSnapshot {
   TreeBoundary boundary_;
   std::vector<std::string> assumed_;
   bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false;
+  std::size_t tame_timers_ = 0;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()

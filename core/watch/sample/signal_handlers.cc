@@ -19,6 +19,7 @@ struct TameHandler {
   int signal;                 ///< kAny: all signals that it handles
   std::string_view function;  ///< a prefix of its name; empty: no other handler is in the file
   const char* what;
+  bool only_first = false;  ///< a later one for the same signal is the program's own
 };
 constexpr std::array kTameHandlers = {
     TameHandler{"libtorch_python.so", SIGTERM, "",
@@ -36,6 +37,13 @@ constexpr std::array kTameHandlers = {
     TameHandler{"libruby-3.", SIGVTALRM, "",
                 "Ruby's thread_pthread.c: does nothing, and a program may not trap this signal (signal.c)"},
     TameHandler{"libruby.so.3.", SIGVTALRM, "", "the same, as Ruby's own build calls it"},
+    TameHandler{
+        "libruby-3.", kAny, "",
+        "Ruby's signal.c: raises SignalException in the main thread; it is installed at the start, and again by "
+        "the program's trap()",
+        true},
+    TameHandler{"libruby.so.3.", kAny, "", "the same", true},
+    TameHandler{"libgfortran.so", kAny, "", "GCC's libgfortran/runtime/compile_options.c: prints a backtrace and ends"},
     TameHandler{"libjvm.so", SIGQUIT, "", "HotSpot's src/hotspot/os/posix/signals_posix.cpp: prints all stacks"},
     TameHandler{"libjvm.so", SIGUSR2, "", "the same file: suspends a thread to look at its stack, and resumes it"},
     TameHandler{"libjvm.so", SIGXFSZ, "", "the same file: does nothing"},
@@ -77,17 +85,20 @@ SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Ma
     const auto table = variable_of(library, MPRUN_HANDLERS_SYMBOL, &memory);
     std::array<std::uint64_t, MPRUN_SIGNALS> handlers{};
     if (!table || !memory.read(*table, handlers.data(), sizeof handlers)) continue;
+    const auto counts = variable_of(library, MPRUN_INSTALLATIONS_SYMBOL, &memory);
+    std::array<std::uint32_t, MPRUN_SIGNALS> installations{};
+    if (!counts || !memory.read(*counts, installations.data(), sizeof installations)) installations = {};
     for (std::size_t signal = 1; signal < handlers.size(); ++signal) {
       const Mapping* mapping = handlers.at(signal) > 1 ? find_mapping(maps, handlers.at(signal)) : nullptr;
       if (mapping != nullptr && found.at(signal).address == 0) {
-        found.at(signal) = {mapping->path, handlers.at(signal)};
+        found.at(signal) = {mapping->path, handlers.at(signal), installations.at(signal)};
       }
     }
   }
   for (const Mapping& mapping : maps) {
     // Ruby lets no program trap this signal (signal.c), so that its handler is known without the library.
     const bool is_ruby = name_of(mapping.path).starts_with("libruby");
-    if (is_ruby && found.at(SIGVTALRM).address == 0) found.at(SIGVTALRM) = {mapping.path, mapping.begin};
+    if (is_ruby && found.at(SIGVTALRM).address == 0) found.at(SIGVTALRM) = {mapping.path, mapping.begin, 0};
   }
   return found;
 }
@@ -96,6 +107,7 @@ bool releases_no_thread(int signal, const SignalHandler& handler,
                         const std::function<std::string(std::uint64_t)>& name) {
   return std::any_of(kTameHandlers.begin(), kTameHandlers.end(), [&](const TameHandler& row) {
     if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
+    if (row.only_first && handler.installations != 1) return false;
     return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
   });
 }

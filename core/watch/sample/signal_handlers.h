@@ -16,6 +16,7 @@ namespace mprun {
 struct SignalHandler {
   std::string module;  ///< the path of the file that has its code; empty: it is not known
   std::uint64_t address = 0;
+  std::uint32_t installations = 0;  ///< how often one was installed for the signal; 0: not known
 };
 /// By signal.
 using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
