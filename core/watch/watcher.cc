@@ -49,6 +49,8 @@ constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosP
 constexpr Nanos kSpinLookShare = 30, kFirstSpinLookShare = 10;
 // So many children that end badly within that time are no accident.
 constexpr std::size_t kManyDeaths = 5;
+// The same for a pool, where no child is older.
+constexpr Nanos kPoolDeathsWithin = 10 * kNanosPerSecond;
 
 // When to look again after work that began at `began` on our CPU clock. A crowded machine makes it no more expensive.
 Nanos pause_after_polls(Nanos began) {
@@ -90,6 +92,10 @@ Watcher::Watcher(ProcSource* proc, Tree tree, AskBoundary boundary, CountDeaths 
       }),
       lost_task_([this](pid_t pid) { return has_lost_task(pid); }),
       lost_poller_([proc](pid_t pid) { return waits_for_grpc(proc, pid); }),
+      dying_workers_([this](pid_t pid) {
+        return lacks_lasting_child(pid) &&
+               waits_for_pool([this](pid_t one) { return read_python_stacks(proc_, one); }, pid);
+      }),
       spins_(proc),
       polls_(proc) {}
 
@@ -306,6 +312,19 @@ Nanos Watcher::time_of_timers(const Sample& sample, Nanos now) const {
   return longest;
 }
 
+// Its children end badly one after the other, and none of those that live is old.
+bool Watcher::lacks_lasting_child(pid_t pid) const {
+  if (deaths_(pid, monotonic_now() - kPoolDeathsWithin) < kManyDeaths) return false;
+  const auto below = process_tree(proc_, pid, false);
+  return std::all_of(below.begin(), below.end(), [this](pid_t child) {
+    const std::string folder = std::to_string(child);
+    const auto text = proc_->read(folder + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    if (!stat || age_of(*stat) < kPoolDeathsWithin) return true;
+    return proc_->read(folder + "/cmdline").value_or("").find("multiprocessing.resource_tracker") != std::string::npos;
+  });
+}
+
 std::optional<Proof> Watcher::find_stall(Nanos now) {
   const Nanos every = std::clamp(tree_.stall / 10, kSoonestStallLook, kLatestStallLook);
   if (tree_.stall == 0 || now - last_stall_look_ < every) return std::nullopt;
@@ -496,14 +515,19 @@ std::optional<Proof> Watcher::find_lost_poller(const Sample& sample, Nanos now) 
 std::optional<Proof> Watcher::find_lost_result(Nanos now) {
   if (tree_.stall == 0 || now - last_result_look_ < kNanosPerSecond) return std::nullopt;
   last_result_look_ = now;
-  const pid_t helper = lost_helper_.look(activity_.run_beside_main_since(now - kRest), now);
-  const pid_t task = helper != 0 ? 0 : find_lost_task(now);
-  if (helper == 0 && task == 0) return std::nullopt;
+  const std::set<pid_t> beside_main = activity_.run_beside_main_since(now - kRest);
+  const pid_t helper = lost_helper_.look(beside_main, now);
+  const pid_t dying = helper != 0 ? 0 : dying_workers_.look(beside_main, now);
+  const pid_t task = helper != 0 || dying != 0 ? 0 : find_lost_task(now);
+  const pid_t found = helper != 0 ? helper : dying;
+  if (found == 0 && task == 0) return std::nullopt;
   Proof proof = as_stall(sample_tree());
+  proof.respawner = dying;
   proof.lost_helper = helper;
   proof.lost_task = task;
-  proof.is_early = lost_tasks_.count(task) != 0;
-  proof.last_moved = helper == 0 ? 0 : activity_.last_moves()[helper];  // of its main thread, which waits for the pool
+  // The next worker may find what the others lacked.
+  proof.is_early = lost_tasks_.count(task) != 0 || (dying != 0 && tree_.stall > kEarlyStall);
+  proof.last_moved = found == 0 ? 0 : activity_.last_moves()[found];  // of its main thread, which waits for the pool
   return proof;
 }
 

@@ -74,6 +74,7 @@ class Watcher {
   [[nodiscard]] pid_t find_lost_task(Nanos now);
   [[nodiscard]] pid_t find_respawner(const Sample& sample, Nanos now) const;
   [[nodiscard]] Nanos time_of_timers(const Sample& sample, Nanos now) const;
+  [[nodiscard]] bool lacks_lasting_child(pid_t pid) const;
 
   ProcSource* proc_;
   Tree tree_;
@@ -92,7 +93,7 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::unique_ptr<Sample> stall_sample_;
   OrphanedLockWatch orphaned_;
-  LostResultWatch lost_helper_, lost_task_, lost_poller_;
+  LostResultWatch lost_helper_, lost_task_, lost_poller_, dying_workers_;
   Nanos last_result_look_ = 0;
   std::set<pid_t> lost_tasks_;  ///< processes that were reported early
   Nanos last_found_ = 0;        ///< when something else was last found

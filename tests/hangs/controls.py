@@ -131,6 +131,7 @@ ALL = [
     Control("pool_replaces_workers.py", seconds=9, stall=OUTSIDE_SECONDS),
     Control("grpc_slow_server.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("pool_worker_ends_badly.py", seconds=8, stall=OUTSIDE_SECONDS),
+    Control("pool_worker_fails_at_first.py", seconds=2),
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),
     Control("dataloader_timeout.py"),

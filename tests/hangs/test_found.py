@@ -96,7 +96,11 @@ def test_a_lost_task_is_reported_soon_beside_a_thread(runner: Runner) -> None:
     running.stop()
 
 
-SOON = [case for case in corpus.HERE if case.program in ("zmq_message_unsent.py", "ruby_popen_reads_first.rb")]
+SOON = [
+    case
+    for case in corpus.HERE
+    if case.program in ("zmq_message_unsent.py", "ruby_popen_reads_first.rb", "pool_initializer_raises.py")
+]
 
 
 @pytest.mark.parametrize("case", SOON, ids=lambda case: case.name)

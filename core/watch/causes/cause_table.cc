@@ -15,6 +15,8 @@ constexpr char kReadAll[] =
 constexpr char kUseExecutor[] =
     "find out why it died; concurrent.futures.ProcessPoolExecutor fails instead of waiting, and a job of mprun tries "
     "the task again";
+constexpr char kWaitOutside[] =
+    "wait for tasks outside of the pool that runs them, or give it more threads than tasks that wait";
 constexpr char kUnpickle[] =
     "return what can be unpickled (an exception needs an __init__ that its args fit), and let no callback raise";
 
@@ -81,8 +83,7 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, native_lock_cycle,
      "lock nothing twice in a thread, not even to read: a writer that waits lets no more readers in, and waits for all "
      "of them to finish"},
-    {kTaskWaitsInOwnPool, task_waits_in_own_pool,
-     "wait for tasks outside of the pool that runs them, or give it more threads than tasks that wait"},
+    {kTaskWaitsInOwnPool, task_waits_in_own_pool, kWaitOutside},
     {kPipeKeptByGrandchild, pipe_kept_by_grandchild,
      "give what runs in the background its own output, as in `command >/dev/null 2>&1 &`, or end it"},
     {kInputNeverClosed, input_never_closed,
@@ -119,6 +120,7 @@ constexpr CauseRule kOrphanedLockRules[] = {
 };
 
 constexpr CauseRule kStallRules[] = {
+    {kTaskWaitsInOwnPool, pool_callback_waits, kWaitOutside},
     {kPoolHelperLost, pool_lost_helper, kUnpickle},
     {kWorkerDied, pool_lost_task, kUseExecutor},
     {kThreadLostAtFork, grpc_left_behind,

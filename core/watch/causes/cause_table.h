@@ -89,9 +89,9 @@ Rule native_lock_cycle, native_never_notified;
 // java_causes.cc
 Rule java_class_init, java_threads_left, java_never_notified;
 // stall_causes.cc
-Rule stopped_for_ever, pool_lost_helper, pool_lost_task, grpc_left_behind, process_stopped, respawn_loop,
-    ignores_termination, external_wait, polls_in_vain, not_seen, not_proved, late_while_stopped, late_for_outside,
-    not_in_time;
+Rule stopped_for_ever, pool_callback_waits, pool_lost_helper, pool_lost_task, grpc_left_behind, process_stopped,
+    respawn_loop, ignores_termination, external_wait, polls_in_vain, not_seen, not_proved, late_while_stopped,
+    late_for_outside, not_in_time;
 
 /// A line of the table.
 struct CauseRule {

@@ -116,6 +116,17 @@ bool waits_for_turn_to_read(const Evidence& evidence, const JudgedThread& thread
                          }) != nullptr;
 }
 
+// The thread that takes the results of a multiprocessing.Pool, and runs its callbacks, waits for another result.
+bool waits_in_pool_callback(const Evidence& evidence, pid_t tid) {
+  return evidence.is_in(tid, kPool, "Pool._handle_results") && evidence.is_in(tid, kPool, "ApplyResult.wait");
+}
+
+std::string waiting_task_text(const JudgedThread& waits) {
+  return thread_text(waits) +
+         " runs a task of a pool, or the callback of one, and waits in it for another task, which waits for that "
+         "thread";
+}
+
 Explanation lost_helper_of(pid_t pid) {
   return {"the thread of process " + std::to_string(pid) +
           " that took the pool's results has ended, most likely because one could not be unpickled, or a callback "
@@ -245,6 +256,15 @@ std::optional<Explanation> pool_lost_helper(const Evidence& evidence) {
   return lost_helper_of(evidence.lost_helper);
 }
 
+// Or the thread lives, and waits in a callback for a result that it would have to take.
+std::optional<Explanation> pool_callback_waits(const Evidence& evidence) {
+  const JudgedThread* waits = find_thread(evidence, [&](const JudgedThread& thread) {
+    return thread.sample->pid == evidence.lost_helper && waits_in_pool_callback(evidence, thread.sample->tid);
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{waiting_task_text(*waits)};
+}
+
 // A thread waits for a multiprocessing.Pool, one of whose tasks waits for something.
 std::optional<Explanation> pool_task_waits(const Evidence& evidence) {
   const JudgedThread* works =
@@ -269,7 +289,8 @@ std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
   const auto waits_for_task = [&](const JudgedThread& thread) {
     const pid_t tid = thread.sample->tid;
     const bool in_callback = evidence.is_in(tid, "/concurrent/futures/process.py", "_ExecutorManagerThread.run");
-    return ((runs_task_of_executor(evidence, thread) || in_callback) &&
+    return waits_in_pool_callback(evidence, tid) ||
+           ((runs_task_of_executor(evidence, thread) || in_callback) &&
             evidence.is_in(tid, "/concurrent/futures/_base.py", "Future.result")) ||
            (waits_in_task_of_pool(evidence, thread) &&
             (evidence.is_in(tid, kPool, "ApplyResult.wait") || evidence.is_in(tid, kPool, "IMapIterator.next")));
@@ -281,9 +302,7 @@ std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
   });
   if (other != nullptr) return std::nullopt;
   if (waits == nullptr) return std::nullopt;
-  return Explanation{thread_text(*waits) +
-                     " runs a task of a pool, or the callback of one, and waits in it for another task, which waits "
-                     "for that thread"};
+  return Explanation{waiting_task_text(*waits)};
 }
 
 // The program has finished, and its exit waits.

@@ -62,6 +62,13 @@ bool any_is_busy(const PythonStacks& stacks) {
   return std::any_of(stacks.threads.begin(), stacks.threads.end(), is_busy);
 }
 
+// The pool's thread for results runs a callback, which waits for another result.
+bool waits_in_callback(const PythonStacks& stacks) {
+  return std::any_of(stacks.threads.begin(), stacks.threads.end(), [](const PythonThread& thread) {
+    return is_in_pool(thread, "Pool._handle_results") && is_in_pool(thread, "ApplyResult.wait");
+  });
+}
+
 const PythonThread* main_of(const PythonStacks& stacks, pid_t pid) {
   const auto main = std::find_if(stacks.threads.begin(), stacks.threads.end(),
                                  [pid](const PythonThread& thread) { return thread.tid == pid; });
@@ -76,6 +83,12 @@ bool is_read(const PythonStacks& stacks, pid_t pid) {
 
 }  // namespace
 
+bool waits_for_pool(const ReadStacks& read_stacks, pid_t pid) {
+  const PythonStacks stacks = read_stacks(pid);
+  const PythonThread* main = main_of(stacks, pid);
+  return main != nullptr && is_in_pool(*main, "");
+}
+
 // A thread that spins changes its frames while they are read, so that most readings have to be repeated.
 bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid) {
   for (int i = 0; i < kMostReadings; ++i) {
@@ -83,7 +96,8 @@ bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid) {
     const PythonThread* main = main_of(stacks, pid);
     if (main == nullptr || !is_in_pool(*main, "")) return false;
     if (!are_whole(stacks)) continue;
-    return any_in_pool(stacks, "Pool._handle_workers") && !any_in_pool(stacks, "Pool._handle_results");
+    if (!any_in_pool(stacks, "Pool._handle_workers")) return false;
+    return !any_in_pool(stacks, "Pool._handle_results") || waits_in_callback(stacks);
   }
   return false;
 }

@@ -1,6 +1,8 @@
 // LostResultWatch: finds processes whose main thread waits for a result of a multiprocessing.Pool that will never come,
 // while other threads go on, so that the tree never stands still and nothing is proved:
-//  - the pool's thread for results has ended (a result could not be unpickled, or a callback raised);
+//  - the pool's thread for results has ended (a result could not be unpickled, or a callback raised), or waits in a
+//    callback for another result of the pool;
+//  - all workers die as soon as they start;
 //  - a task was lost with its worker: the pool and all its workers have nothing to do.
 // Looks at Python stacks. Three looks a second apart must agree, because a pool looks the same for a moment when it
 // starts and ends. Lives in the watcher.
@@ -40,7 +42,9 @@ class LostResultWatch {
 
 using ReadStacks = std::function<PythonStacks(pid_t)>;
 
-/// The main thread of the process waits for its pool, and no thread takes the pool's results.
+/// The main thread of the process waits for its pool.
+[[nodiscard]] bool waits_for_pool(const ReadStacks& read_stacks, pid_t pid);
+/// The same, and no thread takes the pool's results.
 [[nodiscard]] bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid);
 /// The main thread of the process waits for its pool, which hands out and receives nothing, and all workers among the
 /// processes `below` it wait for a task. So the pool has lost one, if a worker has died.
