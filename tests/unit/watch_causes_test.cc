@@ -189,7 +189,7 @@ TEST(Causes, ALockOfPythonThatIsTakenTwice) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it is not known which threads were lost at the fork";
   process.forked = false;
   evidence.python.clear();
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no Python";
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "a semaphore of a program without Python";
 }
 
 TEST(Causes, ALockOfALibraryWhoseFunctionWasCalledWithinItself) {
@@ -234,6 +234,9 @@ TEST(Causes, ACycleOfPythonsLocks) {
       << cause.explanation;
   process.thread(kThird).sleeps();
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "one may still free the locks: nothing is stuck";
+  process.threads.erase(kThird);
+  waits_for_python_lock(&evidence, &process, kChild, kLock, kLib + "logging/__init__.py", "Handler.acquire");
+  EXPECT_EQ(evidence.of_hang().id, "lock-cycle") << "a lock of logging";
 }
 
 TEST(Causes, MutexHeldAtFork) {
@@ -304,6 +307,15 @@ TEST(Causes, PipeNeverClosed) {
   process.threads.erase(kThird);
   evidence.python.clear();
   evidence.proc.process(kChild, kParent).pipe(4, 70, O_WRONLY).thread(kChild).waits_on(kLock);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child, too, could write";
+}
+
+TEST(Causes, APairOfSocketsWhoseOtherEndOnlyTheReaderHas) {
+  CauseEvidence evidence;
+  evidence.proc.sockets = {{70, 71, false, "", false}, {71, 70, false, "", false}};
+  evidence.proc.process(kParent).socket(3, 70).socket(4, 71).thread(kParent).reads(3);
+  EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed");
+  evidence.proc.process(kChild, kParent).socket(4, 71).thread(kChild).waits_on(kLock);
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the child, too, could write";
 }
 
@@ -566,7 +578,7 @@ TEST_F(LonelyChild, IsNotSoIfItsParentHadNoThreads) {
   evidence_.forked(pid_, kParent, 1);
   EXPECT_EQ(evidence_.of_hang().id, "never-notified");
   waits_in("logging/__init__.py", "Handler.acquire");
-  EXPECT_EQ(evidence_.of_hang().id, "no-waker");
+  EXPECT_EQ(evidence_.of_hang().id, "lock-cycle") << "its only thread has the lock";
 }
 
 TEST_F(LonelyChild, IsNotSoIfItHasAnotherThread) {

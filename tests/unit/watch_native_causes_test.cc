@@ -79,7 +79,7 @@ TEST_F(NativeCauses, AFunctionThatIsCalledOnce) {
   EXPECT_EQ(evidence_.of_hang().id, "lock-cycle");
   waits_in(kParent, {"libc.so.6+0x8dff1", "get(int) (a)"}, 2);
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "another lock of libc";
-  waits_in(kParent, {"libc.so.6+0x8dff1", "pthread_barrier_wait (libc.so.6)"}, kInProgress);
+  waits_in(kParent, {"libc.so.6+0x8dff1", "mq_notify (libc.so.6)"}, kInProgress);
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "a function of libc that has a name";
 }
 
@@ -95,6 +95,39 @@ TEST_F(NativeCauses, ACondition) {
   EXPECT_EQ(evidence_.of_hang().id, "never-notified") << "glibc 2.41";
   waits_in(kParent, {"syscall (libc.so.6)", "main (a)"});
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "main does not wait for that thread, which may be idle";
+}
+
+TEST_F(NativeCauses, ABarrier) {
+  waits_for_end(&process_, kParent, kChild);
+  waits_in(kChild, {"pthread_barrier_wait (libc.so.6)", "work (a)"});
+  EXPECT_EQ(evidence_.of_hang().id, "barrier-short");
+}
+
+TEST_F(NativeCauses, ASemaphore) {
+  constexpr std::uint64_t kOneWaiter = std::uint64_t{1} << 32;
+  waits_for_end(&process_, kParent, kChild);
+  process_.put(kNativeLock, kOneWaiter)
+      .thread(kChild)
+      .call(SYS_futex, {kNativeLock, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, 0});
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_EQ(cause.id, "never-notified");
+  EXPECT_NE(cause.explanation.find("(a semaphore)"), std::string::npos) << cause.explanation;
+}
+
+TEST_F(NativeCauses, ALockOfOpenmp) {
+  constexpr std::uint64_t kContended = 0xffffffff;
+  process_.maps += "7f0000000000-7f0000001000 r-xp 00000000 08:01 5 /usr/lib/libgomp.so.1\n";
+  waits_in(kParent, {"libgomp.so.1+0x1f823", "main (a)"}, kContended);
+  EXPECT_EQ(evidence_.of_hang().id, "lock-cycle");
+  waits_in(kParent, {"libgomp.so.1+0x1f823", "main (a)"});
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "a barrier";
+}
+
+TEST_F(NativeCauses, AFunctionThatRunsAtExit) {
+  waits_for_end(&process_, kParent, kChild);
+  waits_in(kChild, {"pthread_cond_wait (libc.so.6)", "work (a)"});
+  evidence_.native[kParent] = {"Pool::~Pool() (a)", "exit (libc.so.6)", "_start (a)"};
+  EXPECT_EQ(evidence_.of_hang().id, "exit-handler-waits");
 }
 
 TEST_F(NativeCauses, AnEventfd) {

@@ -341,6 +341,15 @@ TEST(WaitCauses, ExitHandlerWaits) {
   EXPECT_THAT(cause.explanation, HasSubstr("thread " + std::to_string(kThird)));
 }
 
+TEST(WaitCauses, AFunctionGivenToAtexitWaits) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "threading.py", 1112, "Thread.join"}};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker");
+  evidence.native[kParent] = {"PyThread_acquire_lock_timed (python3.11)", "Py_FinalizeEx (python3.11)"};
+  EXPECT_EQ(evidence.of_hang().id, "exit-handler-waits");
+}
+
 TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);

@@ -83,6 +83,8 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, native_lock_cycle,
      "lock nothing twice in a thread, not even to read: a writer that waits lets no more readers in, and waits for all "
      "of them to finish"},
+    {kLockCycle, openmp_lock_cycle,
+     "unlock in the thread that locks, on every way out, and wait for no other thread inside a critical section"},
     {kTaskWaitsInOwnPool, task_waits_in_own_pool, kWaitOutside},
     {kPipeKeptByGrandchild, pipe_kept_by_grandchild,
      "give what runs in the background its own output, as in `command >/dev/null 2>&1 &`, or end it"},
@@ -101,6 +103,8 @@ constexpr CauseRule kStuckRules[] = {
      "let no static initialiser wait for another thread (a parallel stream, a pool), nor two classes need each other "
      "to be initialised"},
     {kExitHandlerWaits, exit_handler_waits, "end it before, or make it a daemon: daemon=True"},
+    {kExitHandlerWaits, native_exit_waits,
+     "end the threads before, and wait for none in an exit handler or the destructor of a static object"},
     {kExitHandlerWaits, java_threads_left, "shut the executor down (shutdown(), close()), or make its threads daemons"},
     {kNeverNotified, java_never_notified, kNotifyAlways},
     {kNeverNotified, pool_task_waits, "look at what the task waits for in that line, or give its wait a limit of time"},
@@ -108,6 +112,7 @@ constexpr CauseRule kStuckRules[] = {
     {kQueueNotDrained, queue_full, "take items out while others are put, or give the queue no maxsize"},
     {kEdgeMissed, edge_missed, kReadAll},
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
+    {kBarrierShort, native_barrier_short, "give the barrier as many parties as will wait at it"},
     {kNeverNotified, native_never_notified, kNotifyAlways},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
 };

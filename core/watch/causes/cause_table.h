@@ -85,7 +85,7 @@ Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_
     connecting_child_died, pool_helper_lost, task_waits_in_own_pool, child_signal_missed, barrier_short,
     exit_handler_waits, shared_lock_cycle, pool_task_waits, loop_not_woken, never_notified, no_waker;
 // native_causes.cc
-Rule native_lock_cycle, native_never_notified;
+Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, native_exit_waits, native_never_notified;
 // java_causes.cc
 Rule java_class_init, java_threads_left, java_never_notified;
 // stall_causes.cc

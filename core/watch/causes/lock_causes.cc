@@ -31,6 +31,12 @@ const PythonFrame* call_within_itself(const std::vector<PythonFrame>& frames) {
   return again ? &*waits : nullptr;
 }
 
+// Where the logging module takes a lock: that of a handler, or its own.
+bool takes_lock_of_logging(const PythonFrame& frame) {
+  return frame.file.ends_with("/logging/__init__.py") &&
+         (frame.function == "Handler.acquire" || frame.function == "_acquireLock");
+}
+
 // Locks of Python do not record their holder: no thread is left in the process that could free this one. Code of
 // libraries waits for much that is made of a semaphore, and seldom for a lock that was forgotten.
 bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread) {
@@ -38,7 +44,8 @@ bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread)
   return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore &&
          !may_have_lost_threads(evidence, thread.sample->pid) && frames != evidence.python.end() &&
          !frames->second.empty() &&
-         (!is_library_file(frames->second.front().file) || call_within_itself(frames->second) != nullptr);
+         (!is_library_file(frames->second.front().file) || takes_lock_of_logging(frames->second.front()) ||
+          call_within_itself(frames->second) != nullptr);
 }
 
 // Threads that wait for each other's mutexes or ends, or one that waits for its own mutex.

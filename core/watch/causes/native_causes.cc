@@ -43,7 +43,12 @@ constexpr std::array kNotices = {
     NativeWait{"std::__atomic_wait_address", "a std::atomic or std::counting_semaphore", ""},
     NativeWait{"6Thread4park", "a channel of Rust, or thread::park()", ""},
     NativeWait{"std::thread::park", "a channel of Rust, or thread::park()", ""},
+    NativeWait{"6thread9functions4park", "a channel of Rust, or thread::park()", ""},
+    NativeWait{"7condvar5futex", "a Condvar of Rust", ""},
+    NativeWait{"condvar::futex::Condvar", "a Condvar of Rust", ""},
+    NativeWait{"futex_condvar", "a Condvar of Rust", ""},
 };
+constexpr NativeWait kSemaphore{"", "a semaphore", ""};
 // A lock waits a call or two above the system call.
 constexpr std::size_t kInnermost = 3;
 
@@ -102,6 +107,15 @@ Explanation circle_text(const Evidence& evidence, const std::vector<const Judged
   return explanation;
 }
 
+// libgomp's locks and critical sections, as it waits for one that others wait for too (config/linux/mutex.c).
+bool waits_for_openmp_lock(const Evidence& evidence, const JudgedThread& thread) {
+  constexpr auto kContended = static_cast<std::uint32_t>(-1);
+  return thread.wait.kind == WaitKind::kFutex &&
+         static_cast<std::uint32_t>(thread.sample->call.arguments[2]) == kContended &&
+         evidence.code_file(thread).find("/libgomp") != std::string::npos &&
+         !may_have_lost_threads(evidence, thread.sample->pid);
+}
+
 // What the main thread of the outermost stuck process waits for in the end, if that is one thread after the other.
 const JudgedThread* end_of_joins(const Evidence& evidence) {
   const JudgedThread* at = find_stuck(evidence, [](const JudgedThread&) { return true; });
@@ -129,10 +143,42 @@ std::optional<Explanation> native_lock_cycle(const Evidence& evidence) {
   return circle_text(evidence, threads_of(evidence, waits->sample->pid));
 }
 
+std::optional<Explanation> openmp_lock_cycle(const Evidence& evidence) {
+  const JudgedThread* waits =
+      find_stuck(evidence, [&](const JudgedThread& thread) { return waits_for_openmp_lock(evidence, thread); });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " waits for a lock or a critical section of OpenMP, and every thread that could leave it waits "
+                     "itself, or has left it locked"};
+}
+
+std::optional<Explanation> native_barrier_short(const Evidence& evidence) {
+  const JudgedThread* waits = end_of_joins(evidence);
+  if (waits == nullptr || !evidence.is_in_native(waits->sample->tid, "pthread_barrier_wait (", kInnermost)) {
+    return std::nullopt;
+  }
+  return Explanation{thread_text(*waits) + " waits at a barrier that not all parties reach"};
+}
+
+// exit() runs handlers, and destroys static objects: such as a pool of threads, whose destructor joins them.
+std::optional<Explanation> native_exit_waits(const Evidence& evidence) {
+  const JudgedThread* exits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const WaitKind kind = thread.wait.kind;
+    return (kind == WaitKind::kThreadEnd || kind == WaitKind::kFutex) && thread.sample->tid == thread.sample->pid &&
+           evidence.python.count(thread.sample->tid) == 0 &&
+           (evidence.is_in_native(thread.sample->tid, "exit (libc.so.6)") ||
+            evidence.is_in_native(thread.sample->tid, "__run_exit_handlers"));
+  });
+  if (exits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*exits) + " has come to its end, and a function that its exit calls waits for " +
+                     exits->wait.object};
+}
+
 std::optional<Explanation> native_never_notified(const Evidence& evidence) {
   const JudgedThread* waits = end_of_joins(evidence);
   if (waits == nullptr || evidence.python.count(waits->sample->tid) != 0) return std::nullopt;
   const NativeWait* notice = waits->wait.kind == WaitKind::kFutex ? find_wait(kNotices, evidence, *waits) : nullptr;
+  if (notice == nullptr && waits->wait.semaphore) notice = &kSemaphore;
   if (notice == nullptr && waits->wait.kind != WaitKind::kEventfd) return std::nullopt;
   return Explanation{thread_text(*waits) + " waits to be notified (" +
                          (notice == nullptr ? waits->wait.object : notice->object) +

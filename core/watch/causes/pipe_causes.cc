@@ -236,12 +236,14 @@ std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
   return output_not_read(evidence);
 }
 
-// A reader waits for the end of a pipe whose writing end it has open itself, and which no other thread was to write.
+// A reader waits for the end of a pipe whose writing end it has open itself, or of a pair of sockets, and which no other
+// thread was to write.
 std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const auto& writers = thread.wait.wakers;
-    return thread.wait.kind == WaitKind::kPipeRead && writers.size() == 1 && writers[0].pid == thread.sample->pid &&
-           !has_writer_beside(evidence, thread);
+    return (thread.wait.kind == WaitKind::kPipeRead || thread.wait.kind == WaitKind::kSocket) &&
+           waits_to_read(evidence, thread) && writers.size() == 1 && writers[0].pid == thread.sample->pid &&
+           !asks_itself(evidence, thread) && !has_writer_beside(evidence, thread);
   });
   if (reader == nullptr) return std::nullopt;
   if (evidence.is_in(reader->sample->tid, kQueues, "Queue.get")) {
@@ -249,6 +251,12 @@ std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
                            "), and no other process that could put one has it open any more",
                        "put one result for each task, also after an error: what cannot be pickled is not put, and "
                        "reported by a traceback above; get(timeout=...) notices"};
+  }
+  if (reader->wait.kind == WaitKind::kSocket) {
+    return Explanation{
+        thread_text(*reader) + " reads from " + reader->wait.object +
+            ", and no other process has the other end open: only this one, which waits",
+        "close the other end in the process that reads: it then finds the end when its partner has ended"};
   }
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
                      " to its end, which never comes: no other process has the writing end open"};

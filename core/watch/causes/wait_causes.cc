@@ -305,6 +305,11 @@ std::optional<Explanation> task_waits_in_own_pool(const Evidence& evidence) {
   return Explanation{waiting_task_text(*waits)};
 }
 
+// Functions that atexit.register() was given have no Python function above them.
+bool runs_handlers_of_atexit(const Evidence& evidence, pid_t tid) {
+  return evidence.python.count(tid) != 0 && evidence.is_in_native(tid, "Py_FinalizeEx (");
+}
+
 // The program has finished, and its exit waits.
 std::optional<Explanation> exit_handler_waits(const Evidence& evidence) {
   const JudgedThread* main = find_stuck(evidence, [&](const JudgedThread& thread) {
@@ -312,7 +317,8 @@ std::optional<Explanation> exit_handler_waits(const Evidence& evidence) {
     return tid == thread.sample->pid && (evidence.is_in(tid, "/threading.py", "_shutdown") ||
                                          evidence.is_in(tid, "/multiprocessing/util.py", "_exit_function") ||
                                          evidence.is_in(tid, "/concurrent/futures/thread.py", "_python_exit") ||
-                                         evidence.is_in(tid, "/concurrent/futures/process.py", "_python_exit"));
+                                         evidence.is_in(tid, "/concurrent/futures/process.py", "_python_exit") ||
+                                         runs_handlers_of_atexit(evidence, tid));
   });
   if (main == nullptr) return std::nullopt;
   const JudgedThread* other = find_stuck(evidence, [&](const JudgedThread& thread) {

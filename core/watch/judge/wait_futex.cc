@@ -28,12 +28,24 @@ bool is_blocking(int command) {
 // With priority inheritance, the kernel knows the owner and reports its end.
 bool inherits_priority(int command) { return command != FUTEX_WAIT && command != FUTEX_WAIT_BITSET; }
 
+// glibc's sem_t on 64-bit machines: the value, which is 0 and waited for to change, and the number of waiters.
+bool is_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  constexpr std::uint64_t kWaitersOffset = 4;
+  constexpr std::uint32_t kMostThreads = 1U << 22U;
+  const std::uint64_t address = thread.call.arguments[0];
+  if (static_cast<std::uint32_t>(thread.call.arguments[2]) != 0) return false;
+  const auto value = snapshot->word<std::uint32_t>(thread.pid, address);
+  const auto waiters = snapshot->word<std::uint32_t>(thread.pid, address + kWaitersOffset);
+  return value && waiters && *value == 0 && *waiters > 0 && *waiters <= kMostThreads;
+}
+
 // Only processes that have the same memory could wake it.
-Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, TreeSnapshot* snapshot) {
+Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, int command, TreeSnapshot* snapshot) {
   const TreeSnapshot::Sharers sharers = snapshot->sharers_of(thread.pid, mapping);
   if (!sharers.why_live.empty()) return live_wait(WaitKind::kSharedFutex, sharers.why_live);
   Wait wait{WaitKind::kSharedFutex, "lock in shared memory, " + mapping.path, {}, {}};
   wait.address = thread.call.arguments[0];
+  wait.semaphore = command == FUTEX_WAIT_BITSET && is_semaphore(thread, snapshot);
   add_processes(sharers.processes, &wait);
   return wait;
 }
@@ -86,17 +98,6 @@ pid_t joined_thread(const ThreadSample& thread, TreeSnapshot* snapshot) {
   return std::find(threads.begin(), threads.end(), tid) == threads.end() ? 0 : tid;
 }
 
-// glibc's sem_t on 64-bit machines: the value, which is 0 and waited for to change, and the number of waiters.
-bool is_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  constexpr std::uint64_t kWaitersOffset = 4;
-  constexpr std::uint32_t kMostThreads = 1U << 22U;
-  const std::uint64_t address = thread.call.arguments[0];
-  if (static_cast<std::uint32_t>(thread.call.arguments[2]) != 0) return false;
-  const auto value = snapshot->word<std::uint32_t>(thread.pid, address);
-  const auto waiters = snapshot->word<std::uint32_t>(thread.pid, address + kWaitersOffset);
-  return value && waiters && *value == 0 && *waiters > 0 && *waiters <= kMostThreads;
-}
-
 }  // namespace
 
 Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
@@ -118,7 +119,7 @@ Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
       return live_wait(WaitKind::kSharedFutex, "a lock in shared memory, with inheritance of priority");
     }
     if (const auto word = snapshot->sync_word(*mapping, address)) return sync_wait(thread, *word, snapshot);
-    if (mapping->shared) return shared_futex(thread, *mapping, snapshot);
+    if (mapping->shared) return shared_futex(thread, *mapping, command, snapshot);
     // A futex in memory that may not be written belongs to the file, not to our copy of it.
     if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");
     const auto word = snapshot->word<std::uint32_t>(thread.pid, address);
