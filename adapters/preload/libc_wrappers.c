@@ -4,12 +4,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "preload.h"
+#include "wire/child_polls.h"
 
 #define FOR_EACH_REAL(X) X(alarm) X(ualarm) X(setitimer) X(kill) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid)
 // NOLINTBEGIN(bugprone-macro-parentheses): member names
@@ -60,10 +63,17 @@ static pid_t reaped(pid_t pid, int status) {
   return pid;
 }
 
+MPRUN_EXPORT _Atomic(int32_t) mprun_polled_child;
+MPRUN_EXPORT _Atomic(uint64_t) mprun_child_polls;
+
 MPRUN_EXPORT pid_t waitpid(pid_t pid, int* status, int options) {
   find_witnessed();
   int own = 0;
   const pid_t found = real.waitpid(pid, &own, options);
+  if (found == 0 && pid > 0) {
+    atomic_store_explicit(&mprun_polled_child, pid, memory_order_relaxed);
+    atomic_fetch_add_explicit(&mprun_child_polls, 1, memory_order_relaxed);
+  }
   if (found > 0 && status != NULL) *status = own;
   return reaped(found, own);
 }

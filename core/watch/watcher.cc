@@ -349,9 +349,11 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   auto proof = judge_part(*before, *stall_sample_);
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;  // a proof says more
   auto wakeups = wakeups_between(*before, *stall_sample_, apart);
-  std::optional<Proof> named = judge_assuming(std::make_unique<Sample>(*stall_sample_), assumptions_after_stall());
+  Assumptions assumptions = assumptions_after_stall();
+  assumptions.child_polls = polls_.child_polls();
+  std::optional<Proof> named = judge_assuming(std::make_unique<Sample>(*stall_sample_), assumptions);
   for (int i = 0; i < kTriesToName && !named; ++i) {
-    named = judge_assuming(sample_at_rest(), assumptions_after_stall());
+    named = judge_assuming(sample_at_rest(), assumptions);
   }
   if (named) proof = std::move(named);
   stall_reported_ = true;
@@ -404,14 +406,16 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   const auto part = still_part(std::exchange(poll_sample_, *sample), *sample);
   const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
   if (!is_early || !part || since == reported_polls_) return std::nullopt;
-  PollState state{since, polls_.polls(), {}};
+  PollState state{since, polls_.polls(), polls_.child_polls(), {}};
   for (const ThreadSample& thread : part->threads) {
-    if (thread.moved && state.polls.count(thread.tid) == 0) state.ran.insert(thread.tid);
+    const bool polls = state.polls.count(thread.tid) != 0 || state.child_polls.count(thread.tid) != 0;
+    if (thread.moved && !polls) state.ran.insert(thread.tid);
   }
   if (state == judged_polls_) return std::nullopt;
   judged_polls_ = state;
   Assumptions assumptions = early_assumptions();
   assumptions.polls = std::move(state.polls);
+  assumptions.child_polls = std::move(state.child_polls);
   auto proof = judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   next_poll_look_ = now + pause_after_polls(began);
   if (!proof) return std::nullopt;

@@ -110,8 +110,10 @@ class Watcher {
   Nanos next_poll_look_ = 0;
   Sample poll_sample_;  ///< the last that `polls_` was given
   struct PollState {
-    Nanos since = 0;             ///< all threads are where they are
-    std::set<pid_t> polls, ran;  ///< `ran`: between the last two samples, and it was no poll
+    Nanos since = 0;  ///< all threads are where they are
+    std::set<pid_t> polls;
+    std::map<pid_t, pid_t> child_polls;
+    std::set<pid_t> ran;  ///< between the last two samples, and it was no poll
     bool operator==(const PollState&) const = default;
   };
   PollState judged_polls_;

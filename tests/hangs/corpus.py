@@ -307,6 +307,8 @@ _VARIANTS = [
     Case("gevent_native_lock.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
     Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
+    Case("poll_before_read.py", STALLED, ("queue-not-drained", *POLLS), rest="polling"),
+    Case("alive_before_get.py", STALLED, ("queue-not-drained", *POLLS), rest="polling"),
     Case("file_store_rank_missing.py", STALLED, ("rank-missing",), ("init_process_group",), rest="polling"),
     Case("flag_of_dead_child.py", STALLED, POLLS, rest="polling"),
     Case("tensor_not_shared.py", STALLED, POLLS, PROCESS_JOIN, rest="moving"),

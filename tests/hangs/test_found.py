@@ -96,18 +96,21 @@ def test_a_lost_task_is_reported_soon_beside_a_thread(runner: Runner) -> None:
     running.stop()
 
 
-SOON = [
-    case
-    for case in corpus.HERE
-    if case.program in ("zmq_message_unsent.py", "ruby_popen_reads_first.rb", "pool_initializer_raises.py")
-]
+SOON = {
+    "zmq_message_unsent.py": "no-waker",
+    "ruby_popen_reads_first.rb": "pipe-cycle",
+    "pool_initializer_raises.py": "respawn-loop",
+    "poll_before_read.py": "queue-not-drained",
+    "alive_before_get.py": "queue-not-drained",
+}
 
 
-@pytest.mark.parametrize("case", SOON, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in corpus.HERE if case.program in SOON], ids=lambda case: case.name)
 def test_what_cannot_be_idle_is_reported_soon(runner: Runner, tmp_path: Path, case: Case) -> None:
     """Within seconds, not after the five minutes of a stall."""
     running = runner.start("--on-hang", "kill", "--", *case.argv(tmp_path), output=False)
     harness.wait_until(lambda: "cure:" in running.stderr, timeout=30, what="the report")
     assert "mprun: stalled: " in running.stderr
+    assert f"({SOON[case.program]})" in running.stderr
     assert running.process.poll() is None
     running.stop()

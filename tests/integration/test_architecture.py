@@ -113,7 +113,7 @@ def test_the_adapters_share_only_the_layouts() -> None:
     for name, may_use in table("adapters").items():
         listed[name] = set(may_use.split())
     assert used == listed
-    names = ("wire/alarms", "wire/deadlines", "wire/protocol", "wire/signal_handlers", "sync/sync")
+    names = ("wire/alarms", "wire/child_polls", "wire/deadlines", "wire/protocol", "wire/signal_handlers", "sync/sync")
     assert set().union(*used.values()) <= {f"{name}.h" for name in names}
 
 

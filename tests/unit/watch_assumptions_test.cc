@@ -95,6 +95,20 @@ TEST(Assumptions, OfFarLimitsMakeThemNone) {
   EXPECT_THAT(wait_of_ten(&near, assumptions).assumed, IsEmpty());
 }
 
+TEST(Assumptions, OfASleepBetweenLooksAtAChildAreThatItLooksForNothingElse) {
+  FakeProc proc;
+  proc.process(10).pipe(3, 70, O_RDONLY).thread(10).sleeps();
+  proc.process(11, 10).pipe(4, 70, O_WRONLY).thread(11).writes(4);
+  for (const bool is_assumed : {false, true}) {
+    const Sample sample = take_sample(&proc, {10, 11});
+    TreeBoundary boundary;
+    if (is_assumed) boundary.assumptions.child_polls[10] = 11;
+    TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+    EXPECT_EQ(judge(sample, &snapshot).is_deadlock(), is_assumed);
+    EXPECT_EQ(snapshot.assumes_no_client(), is_assumed) << "it may be one that hands out work";
+  }
+}
+
 TEST(Assumptions, OfHandlersAreThatTheyReleaseNoThread) {
   FakeProc proc;
   proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);

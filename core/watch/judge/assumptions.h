@@ -19,6 +19,7 @@ struct Assumptions {
   bool stopped_stay_stopped = false;  ///< no process continues what was stopped below another one of the tree
   Nanos no_limit_from = 0;            ///< a wait that ends by itself after this time or later is endless; 0: none is
   std::set<pid_t> polls;  ///< threads whose waits count as endless, although they end again and again (polls.h)
+  std::map<pid_t, pid_t> child_polls;  ///< threads that sleep and look whether that child has ended (polls.h)
   std::map<pid_t, std::string> spins;  ///< threads that run but only wait, with the call that waits (spins.h)
 };
 

@@ -241,8 +241,22 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Tre
   return wait;
 }
 
+// A loop that sleeps until a child has ended, as far as can be seen.
+std::optional<Wait> decode_child_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto poll = snapshot->assumptions().child_polls.find(thread.tid);
+  if (poll == snapshot->assumptions().child_polls.end()) return std::nullopt;
+  // Whoever hands out work does this too, and looks meanwhile for something that comes from outside.
+  snapshot->assume_no_client("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                             " sleeps and looks whether process " + std::to_string(poll->second) +
+                             " has ended, and perhaps for more");
+  Wait wait = wait_for_child(poll->second, *snapshot, thread.pid);
+  wait.object += ", looking now and then whether it has ended";
+  return wait;
+}
+
 // A library's loop that sleeps until it finds something, which any process may bring about.
 std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (auto wait = decode_child_poll(thread, snapshot)) return wait;
   if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
   const PythonThread* python = python_of(thread, snapshot);
   const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);

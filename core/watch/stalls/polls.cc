@@ -66,7 +66,7 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
-  if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0};
+  if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0, false, {}};
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.has_locals ? kManyRuns : kFirstRuns)) return;
   PythonLocals locals;
   for (const PythonThread& one : python(thread.pid).threads) {
@@ -75,6 +75,11 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
   poll.stays = poll.has_locals && poll.locals == locals.fingerprint && !may_end;
+  poll.sleeps = call_of(thread.call.number) == Call::kSleep;
+  if (poll.sleeps) {
+    const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
+    poll.stays = poll.stays && before.child == poll.child.child && before.count < poll.child.count;
+  }
   poll.has_locals = true;
   poll.locals = locals.fingerprint;
   poll.runs = thread.runs;
@@ -88,9 +93,9 @@ void PollMeter::take(const Sample& sample, Nanos now) {
   age_of_tree_ = sample.threads.empty() ? 0 : age_of_process(proc_, sample.threads.front().pid);
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {
-    const bool is_limited_wait = !thread.call.running && !thread.hidden && !is_sleep(thread) && !is_of_ipc(thread) &&
-                                 without_limit(thread).has_value();
-    if (!is_limited_wait || thread.state == 'Z') continue;
+    if (thread.call.running || thread.hidden || thread.state == 'Z') continue;
+    const bool is_limited_wait = !is_sleep(thread) && !is_of_ipc(thread) && without_limit(thread).has_value();
+    if (!is_limited_wait && call_of(thread.call.number) != Call::kSleep) continue;
     there.insert(thread.tid);
     follow(thread, now - stall_.of_thread(thread.tid, now), now);
   }
@@ -105,7 +110,15 @@ Nanos PollMeter::since(Nanos now) const {
 std::set<pid_t> PollMeter::polls() const {
   std::set<pid_t> found;
   for (const auto& [tid, poll] : polls_) {
-    if (poll.stays) found.insert(tid);
+    if (poll.stays && !poll.sleeps) found.insert(tid);
+  }
+  return found;
+}
+
+std::map<pid_t, pid_t> PollMeter::child_polls() const {
+  std::map<pid_t, pid_t> found;
+  for (const auto& [tid, poll] : polls_) {
+    if (poll.stays && poll.sleeps) found.emplace(tid, poll.child.child);
   }
   return found;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "watch/sample/child_poll.h"
 #include "watch/stacks/python_stack.h"
 #include "watch/stalls/stall.h"
 
@@ -22,6 +23,9 @@ class PollMeter {
   /// Threads that woke up several times at the same place while their Python variables stayed the same, and none of
   /// these is a time that the loop could compare with the clock.
   [[nodiscard]] std::set<pid_t> polls() const;
+  /// The same for threads that sleep in between, each with the child of its process about which that has asked each
+  /// time (child_poll.h).
+  [[nodiscard]] std::map<pid_t, pid_t> child_polls() const;
 
  private:
   struct Poll {
@@ -29,6 +33,8 @@ class PollMeter {
     std::uint64_t runs = 0;  ///< then, or when `locals` was read
     bool has_locals = false, stays = false;
     std::uint64_t locals = 0;
+    bool sleeps = false;
+    ChildPoll child;
   };
   void follow(const ThreadSample& thread, Nanos since, Nanos now);
   [[nodiscard]] const PythonStacks& python(pid_t pid);

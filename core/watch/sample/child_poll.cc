@@ -1,0 +1,22 @@
+#include "watch/sample/child_poll.h"
+
+#include "watch/sample/preload_library.h"
+#include "wire/child_polls.h"
+
+namespace mprun {
+
+ChildPoll last_child_poll(ProcSource* proc, pid_t pid) {
+  constexpr std::size_t kMostRead = std::size_t{1} << 20U;  // of the library's tables
+  const auto maps = proc->read(std::to_string(pid) + "/maps");
+  for (const Mapping& library : preload_libraries(maps.value_or(""))) {
+    ProcessMemory memory(proc, pid, kMostRead);
+    const auto child_at = variable_of(library, MPRUN_POLLED_CHILD_SYMBOL, &memory);
+    const auto count_at = variable_of(library, MPRUN_CHILD_POLLS_SYMBOL, &memory);
+    const auto child = child_at ? memory.read<std::int32_t>(*child_at) : std::nullopt;
+    const auto count = count_at ? memory.read<std::uint64_t>(*count_at) : std::nullopt;
+    if (child && count && *child != 0) return {*child, *count};
+  }
+  return {};
+}
+
+}  // namespace mprun
