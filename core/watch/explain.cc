@@ -305,6 +305,11 @@ bool waits_for_batch(const Hang& hang) {
   return hang.join && hang.join->call.ends_with("_BaseDataLoaderIter.__next__");
 }
 
+// Only this process has the queue, and waits for an item of it.
+bool waits_for_own_queue(const Hang& hang) {
+  return hang.cause.id == causes::kPipeNeverClosed.name && hang.join && hang.join->call == "multiprocessing.Queue.get";
+}
+
 // A thread waits for the end of something. A program that idles until a signal ends it does not do that.
 bool joins(const Hang& hang) {
   if (!hang.join) return false;
@@ -321,6 +326,7 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
   const bool may_sleep = hang.cause.id == causes::kNeverNotified.name || hang.cause.id == causes::kNoWaker.name;
   if (proof.needs_only_timers && !may_sleep) return false;
   if (!is_like_waiting_for_signal(hang.cause) || waits_for_batch(hang)) return false;
+  if (!proof.needs_no_signal && waits_for_own_queue(hang)) return false;
   return proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit || !joins(hang);
 }
 

@@ -183,6 +183,8 @@ ALL = [
     Control("ruby_until_sigterm.rb", outside.Terminator, ("sleep",), quiet=6),
     Control("child_polled.py", seconds=8, more=("slow",), stall=OUTSIDE_SECONDS),
     Control("child_polled.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
+    Control("queue_polled.py", outside.Terminator, ("until",), quiet=8),
+    Control("queue_polled.py", seconds=8, more=("late",), stall=OUTSIDE_SECONDS),
     Control("folder_dispatcher.py", outside.Creator, quiet=8),
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("gloo_slow_rank.py", seconds=4.5),

@@ -307,6 +307,7 @@ _VARIANTS = [
     Case("gevent_native_lock.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
     Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
+    Case("queue_polled_without_producer.py", STALLED, ("pipe-never-closed",), ("Queue.get",), rest="polling"),
     Case("poll_before_read.py", STALLED, ("queue-not-drained", *POLLS), rest="polling"),
     Case("alive_before_get.py", STALLED, ("queue-not-drained", *POLLS), rest="polling"),
     Case("file_store_rank_missing.py", STALLED, ("rank-missing",), ("init_process_group",), rest="polling"),

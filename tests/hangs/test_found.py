@@ -101,6 +101,7 @@ SOON = {
     "ruby_popen_reads_first.rb": "pipe-cycle",
     "pool_initializer_raises.py": "respawn-loop",
     "poll_before_read.py": "queue-not-drained",
+    "queue_polled_without_producer.py": "pipe-never-closed",
     "alive_before_get.py": "queue-not-drained",
 }
 

@@ -327,6 +327,10 @@ TEST(Causes, AQueueIntoWhichNoProcessPuts) {
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "pipe-never-closed");
   EXPECT_NE(cause.fix.find("what cannot be pickled is not put"), std::string::npos) << cause.fix;
+  constexpr std::uint64_t kPolled = 0x9000, kNoLimit = ~std::uint64_t{0};
+  TreeProcess& process = evidence.proc.process(kParent).put(kPolled, pollfd{3, POLLIN, 0});
+  process.thread(kParent).call(SYS_poll, {kPolled, 1, kNoLimit});
+  EXPECT_EQ(evidence.of_hang().id, "pipe-never-closed") << "get(timeout=...)";
 }
 
 TEST(Causes, AQueueThatIsFull) {

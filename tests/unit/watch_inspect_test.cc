@@ -127,6 +127,30 @@ TEST(EarlyStall, MayBeIdleUnlessItWaitsForABatch) {
   EXPECT_FALSE(may_be_idle(proof, hang));
 }
 
+TEST(EarlyStall, IsNotIdleIfItWaitsForAQueueThatNoOtherProcessHas) {
+  Proof proof;
+  proof.is_early = true;
+  Hang hang;
+  hang.cause.id = "pipe-never-closed";
+  hang.join.emplace().call = "os.read";
+  EXPECT_TRUE(may_be_idle(proof, hang));
+  hang.join->call = "multiprocessing.Queue.get";
+  EXPECT_FALSE(may_be_idle(proof, hang));
+  proof.needs_no_signal = true;
+  EXPECT_TRUE(may_be_idle(proof, hang)) << "a handler may put an item";
+}
+
+TEST(EarlyStall, IsNotIdleForATimerOfRuby) {
+  Proof proof;
+  proof.is_early = proof.needs_only_timers = true;
+  Hang hang;
+  hang.cause.id = "pipe-cycle";
+  hang.cause.looks_idle = true;
+  EXPECT_FALSE(may_be_idle(proof, hang));
+  hang.cause.id = "never-notified";
+  EXPECT_TRUE(may_be_idle(proof, hang)) << "its main thread may sleep";
+}
+
 TEST(Hang, IsProvedUnlessItMayIdle) {
   Hang hang;
   for (const HangVerdict verdict :

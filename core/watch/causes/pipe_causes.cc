@@ -241,7 +241,9 @@ std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
 std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const auto& writers = thread.wait.wakers;
-    return (thread.wait.kind == WaitKind::kPipeRead || thread.wait.kind == WaitKind::kSocket) &&
+    const bool polls_queue =
+        thread.wait.kind == WaitKind::kPoll && evidence.is_in(thread.sample->tid, kQueues, "Queue.get");
+    return (thread.wait.kind == WaitKind::kPipeRead || thread.wait.kind == WaitKind::kSocket || polls_queue) &&
            waits_to_read(evidence, thread) && writers.size() == 1 && writers[0].pid == thread.sample->pid &&
            !asks_itself(evidence, thread) && !has_writer_beside(evidence, thread);
   });
