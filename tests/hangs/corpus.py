@@ -282,6 +282,7 @@ _VARIANTS = [
     Case("joinable_queue_worker_raises.py", DEADLOCK, DIED, ("JoinableQueue.join",)),
     Case("stderr_not_read.py", DEADLOCK, PIPE_CYCLE, ()),
     Case("asyncio_wait_unread_pipe.py", DEADLOCK, ("queue-not-drained",), ("asyncio.runners.run",)),
+    Case("value_lock_left.py", DEADLOCK, LOCK_CYCLE, PROCESS_JOIN),
     Case("mp_lock_held_by_waiter.py", DEADLOCK, LOCK_CYCLE, ("Future.result",)),
     Case("two_pipes_read_first.pl", DEADLOCK, PIPE_CYCLE),
     Case("joinable_queue_without_getter.py", DEADLOCK, NEVER_NOTIFIED, ("JoinableQueue.join",)),

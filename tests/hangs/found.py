@@ -90,6 +90,8 @@ def complaints_of_cause(found: Found) -> Iterator[str]:
         yield "the cause is not explained"
     if found.cause != "unknown" and not cause.get("fix"):
         yield "there is no advice"
+    if found.case.program == "value_lock_left.py" and "has ended" not in cause["explanation"]:
+        yield "it does not say that one that has ended may have the lock"
     if found.cause == "worker-died":
         deaths = found.report.get("deaths", [])
         if not any(death.get("pid") and death.get("at") for death in deaths):

@@ -348,7 +348,11 @@ std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
   const std::string who = waiting.size() == 1 ? thread_text(*waiting.front()) + " waits for a lock"
                                               : thread_text(*waiting[0]) + " and " + thread_text(*waiting[1]) +
                                                     (waiting.size() > 2 ? " and others" : "") + " wait for locks";
-  const bool may_have_died = !evidence.history->has_members();  // nothing of before this look is known
+  const auto& deaths = evidence.history->deaths();
+  const bool may_have_died = !evidence.history->has_members() ||  // nothing of before this look is known
+                             std::any_of(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
+                               return evidence.judgement->stuck.count(death.parent) != 0;
+                             });
   return Explanation{who + " of multiprocessing that only processes that wait themselves could free" +
                      (may_have_died ? ", or a process that had it has ended" : "")};
 }
