@@ -103,6 +103,8 @@ TEST(LostResultWatch, CountsNoPoolThatIsReadWholeInTheEnd) {
   in_callback.threads.back().frames.insert(in_callback.threads.back().frames.begin(),
                                            in_pool(0, "ApplyResult.wait").frames.front());
   EXPECT_TRUE(is_named(1, torn(), in_callback)) << "its thread for results waits for one";
+  in_callback.threads.push_back(in_pool(kPool + 3, "Pool._handle_results"));
+  EXPECT_FALSE(is_named(1, torn(), in_callback)) << "perhaps for one of another pool";
   PythonStacks of_user = torn();
   of_user.threads.front().frames.front().file = "/home/user/program.py";
   EXPECT_FALSE(is_named(1, torn(), of_user)) << "main no longer waits for it";

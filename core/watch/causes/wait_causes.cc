@@ -117,7 +117,12 @@ bool waits_for_turn_to_read(const Evidence& evidence, const JudgedThread& thread
 }
 
 // The thread that takes the results of a multiprocessing.Pool, and runs its callbacks, waits for another result.
+// With a second pool, it could be that one's.
 bool waits_in_pool_callback(const Evidence& evidence, pid_t tid) {
+  const auto takes_results = [&](const auto& thread) {
+    return evidence.is_in(thread.first, kPool, "Pool._handle_results");
+  };
+  if (std::count_if(evidence.python.begin(), evidence.python.end(), takes_results) != 1) return false;
   return evidence.is_in(tid, kPool, "Pool._handle_results") && evidence.is_in(tid, kPool, "ApplyResult.wait");
 }
 

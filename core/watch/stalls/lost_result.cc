@@ -62,11 +62,14 @@ bool any_is_busy(const PythonStacks& stacks) {
   return std::any_of(stacks.threads.begin(), stacks.threads.end(), is_busy);
 }
 
-// The pool's thread for results runs a callback, which waits for another result.
+// The pool's thread for results runs a callback, which waits for another result: of the same pool if there is one only.
 bool waits_in_callback(const PythonStacks& stacks) {
-  return std::any_of(stacks.threads.begin(), stacks.threads.end(), [](const PythonThread& thread) {
-    return is_in_pool(thread, "Pool._handle_results") && is_in_pool(thread, "ApplyResult.wait");
+  const auto pools = std::count_if(stacks.threads.begin(), stacks.threads.end(), [](const PythonThread& thread) {
+    return is_in_pool(thread, "Pool._handle_results");
   });
+  return pools == 1 && std::any_of(stacks.threads.begin(), stacks.threads.end(), [](const PythonThread& thread) {
+           return is_in_pool(thread, "Pool._handle_results") && is_in_pool(thread, "ApplyResult.wait");
+         });
 }
 
 const PythonThread* main_of(const PythonStacks& stacks, pid_t pid) {

@@ -5,8 +5,8 @@ import multiprocessing
 
 def main() -> None:
     pool = multiprocessing.get_context("fork").Pool(2)
-    pool.apply_async(abs, (-1,), callback=lambda value: pool.apply(abs, (value,)))
-    pool.apply(abs, (-2,))  # hangs here
+    result = pool.apply_async(abs, (-1,), callback=lambda value: pool.apply(abs, (value,)))
+    print(result.get())  # hangs here
     print("done")
 
 
