@@ -34,7 +34,7 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 
 /// True if its parent may have had other threads at the fork: they may hold what this process waits for.
 [[nodiscard]] bool may_have_lost_threads(const Evidence& evidence, pid_t pid);
-/// The last child of a process that ended badly; nullptr: none.
+/// The last child of a process that ended badly without having been asked to end; nullptr: none.
 [[nodiscard]] const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid);
 /// "process 10"; "thread 11 of process 10" for a thread that is not its main thread.
 [[nodiscard]] std::string thread_text(const JudgedThread& thread);

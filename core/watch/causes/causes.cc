@@ -9,7 +9,7 @@ namespace mprun {
 const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid) {
   const auto& deaths = evidence.history->deaths();
   const auto last = std::find_if(deaths.rbegin(), deaths.rend(), [pid](const RecordedDeath& death) {
-    return death.parent == pid && is_violent(death);
+    return death.parent == pid && is_violent(death) && !death.was_asked_to;
   });
   return last == deaths.rend() ? nullptr : &*last;
 }

@@ -236,8 +236,8 @@ std::optional<Explanation> queue_not_drained(const Evidence& evidence) {
   return output_not_read(evidence);
 }
 
-// A reader waits for the end of a pipe whose writing end it has open itself, or of a pair of sockets, and which no other
-// thread was to write.
+// A reader waits for the end of a pipe whose writing end it has open itself, or of a pair of sockets, and which no
+// other thread was to write.
 std::optional<Explanation> pipe_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const auto& writers = thread.wait.wakers;
