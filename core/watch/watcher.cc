@@ -41,6 +41,9 @@ constexpr Nanos kLongTimer = 60 * kNanosPerSecond, kLateWakeUp = kNanosPerSecond
 constexpr int kMostTriesAtGil = 30, kMostTriesAtRest = 10;  // a millisecond each
 // A tree that only polls uses at most this much of a CPU. It is looked at this often, less if a look is expensive.
 constexpr double kMostLoadOfPolls = 0.25;
+// A loop takes other ways through the interpreter now and then. Polls that were seen elsewhere for less than this time
+// are those that were reported.
+constexpr Nanos kElsewhere = 10 * kNanosPerSecond;
 // A poll that is caught while it looks around does not show what it waits for.
 constexpr int kTriesToName = 4;
 constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
@@ -70,6 +73,15 @@ std::map<pid_t, double> wakeups_between(const Sample& before, const Sample& afte
     if (known != wakeups.end()) known->second = (known->second + static_cast<double>(thread.runs)) / to_seconds(apart);
   }
   return wakeups;
+}
+
+// A thread that executes no Python, in a process that does.
+bool is_of_library(ProcSource* proc, const ThreadSample& thread) {
+  if (thread.tid == thread.pid) return false;
+  const PythonStacks stacks = read_python_stacks(proc, thread.pid);
+  return !stacks.threads.empty() &&
+         std::none_of(stacks.threads.begin(), stacks.threads.end(),
+                      [&thread](const PythonThread& one) { return one.tid == thread.tid && !one.frames.empty(); });
 }
 
 // What keeps a CPU busy but only moves what other threads send gets nowhere while they do not.
@@ -300,14 +312,16 @@ pid_t Watcher::find_respawner(const Sample& sample, Nanos now) const {
 }
 
 // How long until the threads have woken up that wait for the first time at their places, and not for long. Those of
-// libev and of a Java virtual machine wake up to look around, even if nothing is to happen.
+// libev and of a Java virtual machine wake up to look around, even if nothing is to happen, and so do the threads that
+// libraries start in a process with Python.
 Nanos Watcher::time_of_timers(const Sample& sample, Nanos now) const {
   TreeSnapshot snapshot(proc_, &sample, {});
   Nanos longest = 0;
   for (const ThreadSample& thread : sample.threads) {
     if (thread.state != 'S' || stall_.has_woken(thread.tid) || is_idle_libev(thread)) continue;
     const Nanos left = time_left(thread, stall_.of_thread(thread.tid, now), &snapshot).value_or(0);
-    if (left > longest && left < kLongTimer && snapshot.jvm(thread.pid) == nullptr) longest = left;
+    if (left <= longest || left >= kLongTimer || snapshot.jvm(thread.pid) != nullptr) continue;
+    if (!is_of_library(proc_, thread)) longest = left;
   }
   return longest;
 }
@@ -405,7 +419,8 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   if (auto proof = find_lost_poller(*sample, now)) return proof;
   const auto part = still_part(std::exchange(poll_sample_, *sample), *sample);
   const bool is_early = tree_.stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
-  if (!is_early || !part || since == reported_polls_) return std::nullopt;
+  if (since != 0 && since == reported_polls_.since) polls_went_on_ = now;
+  if (!is_early || !part || since == reported_polls_.since) return std::nullopt;
   PollState state{since, polls_.polls(), polls_.child_polls(), {}};
   for (const ThreadSample& thread : part->threads) {
     const bool polls = state.polls.count(thread.tid) != 0 || state.child_polls.count(thread.tid) != 0;
@@ -413,13 +428,17 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
   }
   if (state == judged_polls_) return std::nullopt;
   judged_polls_ = state;
+  if (state.is_like(reported_polls_) && since - polls_went_on_ < kElsewhere) {
+    reported_polls_.since = since;
+    return std::nullopt;
+  }
   Assumptions assumptions = early_assumptions();
   assumptions.polls = std::move(state.polls);
   assumptions.child_polls = std::move(state.child_polls);
   auto proof = judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   next_poll_look_ = now + pause_after_polls(began);
   if (!proof) return std::nullopt;
-  reported_polls_ = since;
+  reported_polls_ = judged_polls_;
   proof->is_early = true;
   proof->last_moved = since;
   return proof;

@@ -115,9 +115,14 @@ class Watcher {
     std::map<pid_t, pid_t> child_polls;
     std::set<pid_t> ran;  ///< between the last two samples, and it was no poll
     bool operator==(const PollState&) const = default;
+    [[nodiscard]] bool is_like(PollState other) const {
+      other.since = since;
+      return *this == other;
+    }
   };
   PollState judged_polls_;
-  Nanos reported_polls_ = 0;  ///< PollState::since of the last that was found stuck
+  PollState reported_polls_;  ///< the last that was found stuck
+  Nanos polls_went_on_ = 0;   ///< when these were last seen
   std::optional<Proof> pending_;
   std::set<pid_t> reported_, reported_cannot_return_;  ///< the processes of the last reported proof
   Nanos part_again_ = 0;  ///< when a stuck part is judged again, for processes that wait for it; 0: none is stuck

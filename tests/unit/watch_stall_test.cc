@@ -62,6 +62,21 @@ TEST(Stall, IsEndedByWhatAThreadHasDoneSinceTheLastLook) {
   EXPECT_FALSE(meter.has_woken(11));
 }
 
+// Objects that it makes and drops may lie at two addresses in turn.
+TEST(Stall, IsNotEndedByALoopThatComesBackToWhereItWas) {
+  StallMeter meter;
+  ThreadSample thread = at_place(10, 10);
+  std::uint64_t state = 0;
+  const auto progress = [&](const ThreadSample&) { return state % 2; };
+  for (Nanos now = 100; now <= 900; now += 100) {
+    meter.take({{thread}}, now, progress);
+    ++thread.runs;
+    ++state;
+  }
+  EXPECT_EQ(meter.of_all(1000), 800) << "since the second state";
+  EXPECT_TRUE(meter.has_woken(10));
+}
+
 /// With a file of what its threads have read and written.
 class IoProc : public FakeProc {
  public:

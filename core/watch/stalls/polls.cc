@@ -66,22 +66,21 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
-  if (poll.since != since || since == now) poll = {since, thread.runs, false, false, 0, false, {}};
-  if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.has_locals ? kManyRuns : kFirstRuns)) return;
+  if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}};
+  if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
   PythonLocals locals;
   for (const PythonThread& one : python(thread.pid).threads) {
     if (one.tid == thread.tid) locals = one.locals;
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
-  poll.stays = poll.has_locals && poll.locals == locals.fingerprint && !may_end;
+  if (poll.locals.size() >= kMostStatesOfLoop) poll.locals.clear();  // it counts
+  poll.stays = !poll.locals.insert(locals.fingerprint).second && !may_end;
   poll.sleeps = call_of(thread.call.number) == Call::kSleep;
   if (poll.sleeps) {
     const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
     poll.stays = poll.stays && before.child == poll.child.child && before.count < poll.child.count;
   }
-  poll.has_locals = true;
-  poll.locals = locals.fingerprint;
   poll.runs = thread.runs;
 }
 

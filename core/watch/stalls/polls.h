@@ -20,8 +20,8 @@ class PollMeter {
   void take(const Sample& sample, Nanos now);
   /// Since when all threads have been where they are; 0: one ran, or there are none.
   [[nodiscard]] Nanos since(Nanos now) const;
-  /// Threads that woke up several times at the same place while their Python variables stayed the same, and none of
-  /// these is a time that the loop could compare with the clock.
+  /// Threads that woke up several times at the same place with Python variables that they have had there before, none
+  /// of which is a time that the loop could compare with the clock.
   [[nodiscard]] std::set<pid_t> polls() const;
   /// The same for threads that sleep in between, each with the child of its process about which that has asked each
   /// time (child_poll.h).
@@ -31,8 +31,8 @@ class PollMeter {
   struct Poll {
     Nanos since = 0;         ///< when it came to where it is
     std::uint64_t runs = 0;  ///< then, or when `locals` was read
-    bool has_locals = false, stays = false;
-    std::uint64_t locals = 0;
+    bool stays = false;
+    std::set<std::uint64_t> locals;  ///< fingerprints since then; a loop may come back to the same
     bool sleeps = false;
     ChildPoll child;
   };

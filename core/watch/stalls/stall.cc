@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace mprun {
-
 void StallMeter::take(const Sample& sample, Nanos now, const ProgressOf& progress_of) {
   std::map<pid_t, Stay> stays;
   one_runs_ = !sample.whole;
@@ -18,15 +17,16 @@ void StallMeter::take(const Sample& sample, Nanos now, const ProgressOf& progres
     if (thread.hidden) place.program_counter = thread.runs;  // all that is known is that it rests
     const auto before = stays_.find(thread.tid);
     const bool stays_there = before != stays_.end() && before->second.place == place;
-    Stay stay{place, now, thread.runs, thread.runs, 0};
+    Stay stay{place, now, thread.runs, thread.runs, {}};
     if (stays_there) stay = before->second;
     if (progress_of && (!stays_there || thread.runs != stay.runs)) {
       const std::uint64_t progress = progress_of(thread);
-      if (stays_there && progress != stay.progress) {
+      if (std::find(stay.progress.begin(), stay.progress.end(), progress) == stay.progress.end()) {
         stay.since = now;
         stay.first_runs = thread.runs;
+        stay.progress.push_back(progress);
+        if (stay.progress.size() > kMostStatesOfLoop) stay.progress.pop_front();
       }
-      stay.progress = progress;
     }
     stay.runs = thread.runs;
     stays[thread.tid] = stay;

@@ -4,6 +4,7 @@
 // may not look at gets nowhere while it does not run at all. Pure; lives in the watcher.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,9 +14,12 @@
 
 namespace mprun {
 
+/// How many states a loop that does nothing may go through again and again.
+inline constexpr std::size_t kMostStatesOfLoop = 8;
+
 class StallMeter {
  public:
-  /// What shows that a thread has done something when it has changed.
+  /// What shows that a thread has done something when it is as it has not been before.
   using ProgressOf = std::function<std::uint64_t(const ThreadSample&)>;
 
   /// `progress_of`: asked of threads that are found at a new place, or have run since; none: only places count.
@@ -40,7 +44,7 @@ class StallMeter {
     Place place;
     Nanos since = 0;
     std::uint64_t first_runs = 0, runs = 0;  ///< when it came there, and at the last look
-    std::uint64_t progress = 0;
+    std::deque<std::uint64_t> progress;      ///< what was seen there last; a loop may come back to the same
   };
   std::map<pid_t, Stay> stays_;  ///< by thread
   bool one_runs_ = true;
