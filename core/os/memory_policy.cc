@@ -9,6 +9,8 @@
 #include <limits>
 #include <tuple>
 
+#include "os/fd.h"
+
 namespace mprun {
 namespace {
 

@@ -6,10 +6,10 @@
 namespace mprun {
 
 ChildPoll last_child_poll(ProcSource* proc, pid_t pid) {
-  constexpr std::size_t kMostRead = std::size_t{1} << 20U;  // of the library's tables
+  constexpr std::size_t kMostOfTables = std::size_t{1} << 20U;  // of the library's tables
   const auto maps = proc->read(std::to_string(pid) + "/maps");
   for (const Mapping& library : preload_libraries(maps.value_or(""))) {
-    ProcessMemory memory(proc, pid, kMostRead);
+    ProcessMemory memory(proc, pid, kMostOfTables);
     const auto child_at = variable_of(library, MPRUN_POLLED_CHILD_SYMBOL, &memory);
     const auto count_at = variable_of(library, MPRUN_CHILD_POLLS_SYMBOL, &memory);
     const auto child = child_at ? memory.read<std::int32_t>(*child_at) : std::nullopt;
