@@ -91,7 +91,8 @@ def test_copes_under_mprun(runner: Runner, tmp_path: Path, program: Coping) -> N
         assert f"{program.call} at " in words
     if program.limit:
         assert 0 <= runs["ends_in_seconds"] <= LIMIT, runs
-        assert " s from now" in words
+        if runs["ends_in_seconds"] >= 0.1:  # no wait of a loop that is over at once
+            assert " s from now" in words
     else:
         assert runs["ends_in_seconds"] is None
 

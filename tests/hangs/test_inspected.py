@@ -18,7 +18,7 @@ import harness
 from controls import Control
 from corpus import Case
 from harness import RunCommand, Runner
-from test_controls import Started
+from side_by_side import Started
 
 NOT_KNOWN = "without mprun's preload library it is not known"
 NOT_PROVED = "not proved: "
