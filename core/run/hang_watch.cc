@@ -62,7 +62,8 @@ Result<void> HangWatch::open() {
 
 void HangWatch::add(Watcher::Tree tree, const Watcher::AskBoundary& boundary) {
   const auto deaths = [this](pid_t parent, Nanos since) {
-    return history_->violent_deaths(parent, wall_now() - (monotonic_now() - since));
+    const Nanos when = wall_now() - (monotonic_now() - since);
+    return Watcher::Deaths{history_->violent_deaths(parent, when), history_->violent_deaths_of_forked(parent, when)};
   };
   tree.stall = from_seconds(policy_.stall_seconds);
   watchers_.try_emplace(tree.root, proc_.get(), tree, boundary, deaths, [this](const Sample& sample) { take(sample); });

@@ -174,7 +174,7 @@ class TreeWatch {
         watcher_(
             proc, {root, true, kInspectedStall, true},
             [proc, root] { return boundary_of_tree(proc, root, process_tree(proc, root, true)); },
-            [](pid_t, Nanos) { return std::size_t{0}; }) {}
+            [](pid_t, Nanos) { return Watcher::Deaths(); }) {}
 
   /// Returns a hang that a watch would report, as soon as there is one.
   std::optional<Hang> look_until(Nanos until) {

@@ -302,11 +302,18 @@ std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
   return proof;
 }
 
+// A shell may run a program that fails again and again until it succeeds: its children are no workers.
+bool Watcher::are_many_workers(pid_t parent, const Deaths& dead) const {
+  if (dead.forked >= kManyDeaths) return true;
+  return dead.all >= kManyDeaths &&
+         waits_for_pool([this](pid_t one) { return read_python_stacks(proc_, one); }, parent);
+}
+
 // A process whose first thread gets nowhere while its children die one after the other; 0: there is none.
 pid_t Watcher::find_respawner(const Sample& sample, Nanos now) const {
   const auto found = std::find_if(sample.threads.begin(), sample.threads.end(), [&](const ThreadSample& thread) {
     return thread.tid == thread.pid && stall_.of_thread(thread.tid, now) >= tree_.stall &&
-           deaths_(thread.pid, now - tree_.stall) >= kManyDeaths;
+           are_many_workers(thread.pid, deaths_(thread.pid, now - tree_.stall));
   });
   return found == sample.threads.end() ? 0 : found->pid;
 }
@@ -328,7 +335,7 @@ Nanos Watcher::time_of_timers(const Sample& sample, Nanos now) const {
 
 // Its children end badly one after the other, and none of those that live is old.
 bool Watcher::lacks_lasting_child(pid_t pid) const {
-  if (deaths_(pid, monotonic_now() - kPoolDeathsWithin) < kManyDeaths) return false;
+  if (deaths_(pid, monotonic_now() - kPoolDeathsWithin).all < kManyDeaths) return false;
   const auto below = process_tree(proc_, pid, false);
   return std::all_of(below.begin(), below.end(), [this](pid_t child) {
     const std::string folder = std::to_string(child);
@@ -369,10 +376,11 @@ std::optional<Proof> Watcher::find_stall(Nanos now) {
   for (int i = 0; i < kTriesToName && !named; ++i) {
     named = judge_assuming(sample_at_rest(), assumptions);
   }
-  if (named) proof = std::move(named);
+  const pid_t lost_task = find_lost_task_now(now), lost_poller = find_lost_poller_now(*stall_sample_);
+  if (named && lost_task == 0 && lost_poller == 0) proof = std::move(named);  // else they say more
   stall_reported_ = true;
-  proof->lost_task = find_lost_task_now(now);
-  proof->lost_poller = find_lost_poller_now(*stall_sample_);
+  proof->lost_task = lost_task;
+  proof->lost_poller = lost_poller;
   proof->verdict = HangVerdict::kStalled;
   proof->wakeups = std::move(wakeups);
   proof->respawner = respawner;
@@ -432,6 +440,7 @@ std::optional<Proof> Watcher::find_polling_stall(Nanos now) {
     reported_polls_.since = since;
     return std::nullopt;
   }
+  if (find_lost_poller_now(*sample) != 0) return std::nullopt;  // which is reported soon
   Assumptions assumptions = early_assumptions();
   assumptions.polls = std::move(state.polls);
   assumptions.child_polls = std::move(state.child_polls);
@@ -475,7 +484,7 @@ std::optional<Proof> Watcher::find_spinning_stall(Nanos now) {
 std::set<pid_t> Watcher::may_have_lost_task(Nanos now) const {
   const auto moves = activity_.last_moves();
   std::set<pid_t> found = activity_.with_resting_main_since(now - kRest);
-  std::erase_if(found, [&](pid_t pid) { return moves.at(pid) <= last_found_ || deaths_(pid, 0) == 0; });
+  std::erase_if(found, [&](pid_t pid) { return moves.at(pid) <= last_found_ || deaths_(pid, 0).all == 0; });
   return found;
 }
 

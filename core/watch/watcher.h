@@ -25,8 +25,11 @@ class Watcher {
     bool stops_last = false;  ///< report early what waits for a stopped process; else it may be continued soon
   };
   using AskBoundary = std::function<TreeBoundary()>;
-  /// How many children of a process ended badly since `when` (monotonic).
-  using CountDeaths = std::function<std::size_t(pid_t parent, Nanos when)>;
+  /// How many children of a process ended badly since `when` (monotonic); `forked`: those that ran what it runs.
+  struct Deaths {
+    std::size_t all = 0, forked = 0;
+  };
+  using CountDeaths = std::function<Deaths(pid_t parent, Nanos when)>;
 
   using TakeSample = std::function<void(const Sample&)>;
 
@@ -72,6 +75,7 @@ class Watcher {
   [[nodiscard]] bool has_lost_task(pid_t pid) const;
   [[nodiscard]] pid_t find_lost_task_now(Nanos now) const;
   [[nodiscard]] pid_t find_lost_task(Nanos now);
+  [[nodiscard]] bool are_many_workers(pid_t parent, const Deaths& dead) const;
   [[nodiscard]] pid_t find_respawner(const Sample& sample, Nanos now) const;
   [[nodiscard]] Nanos time_of_timers(const Sample& sample, Nanos now) const;
   [[nodiscard]] bool lacks_lasting_child(pid_t pid) const;

@@ -217,6 +217,12 @@ bool is_violent(const RecordedDeath& death) {
   return death.end_known && !death.by_mprun && (death.end.signal != 0 || death.end.exit_code != 0);
 }
 
+std::size_t ProcessHistory::violent_deaths_of_forked(pid_t parent, Nanos when) const {
+  return static_cast<std::size_t>(std::count_if(deaths_.begin(), deaths_.end(), [&](const RecordedDeath& death) {
+    return death.parent == parent && death.when >= when && death.forked && is_violent(death);
+  }));
+}
+
 std::size_t ProcessHistory::violent_deaths(pid_t parent, Nanos when) const {
   return static_cast<std::size_t>(std::count_if(deaths_.begin(), deaths_.end(), [&](const RecordedDeath& death) {
     return death.parent == parent && death.when >= when && is_violent(death);

@@ -48,6 +48,8 @@ class ProcessHistory {
   [[nodiscard]] const std::deque<RecordedDeath>& deaths() const { return deaths_; }
   /// How many children of `parent` ended badly since `when` (wall clock).
   [[nodiscard]] std::size_t violent_deaths(pid_t parent, Nanos when) const;
+  /// How many of these ran what the parent runs, and had not executed another program.
+  [[nodiscard]] std::size_t violent_deaths_of_forked(pid_t parent, Nanos when) const;
   [[nodiscard]] const ForkRecord* fork_of(pid_t child) const;
   /// True if another process of the tree has sent it SIGTERM and its end is not known yet.
   [[nodiscard]] bool was_sent_sigterm(pid_t pid) const { return sent_sigterm_.count(pid) != 0; }

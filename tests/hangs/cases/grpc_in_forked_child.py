@@ -1,4 +1,4 @@
-"""A child forked from a process that serves and has used gRPC asks it (grpc#13873): the threads that listen are lost."""
+"""Children forked from a process that serves and has used gRPC ask it (grpc#13873): the threads that listen are lost."""
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +26,8 @@ def ask(port: int) -> None:
 def main() -> None:
     port = serve()
     ask(port)
-    child = multiprocessing.get_context("fork").Process(target=ask, args=[port])
-    child.start()
-    child.join()  # hangs here
+    with multiprocessing.get_context("fork").Pool(4) as pool:
+        pool.map(ask, [port] * 4, chunksize=1)  # hangs here
     print("done", flush=True)
 
 
