@@ -322,7 +322,7 @@ bool joins(const Hang& hang) {
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
   if (!proof.is_early) return false;
-  // Main threads of Ruby sleep for ever while others work, and nobody reads or opens a pipe for that.
+  // Main threads of Ruby sleep for ever while others work; no program reads or opens a pipe for that.
   const bool may_sleep = hang.cause.id == causes::kNeverNotified.name || hang.cause.id == causes::kNoWaker.name;
   if (proof.needs_only_timers && !may_sleep) return false;
   if (!is_like_waiting_for_signal(hang.cause) || waits_for_batch(hang)) return false;

@@ -525,14 +525,14 @@ Proof Watcher::as_stall(std::unique_ptr<Sample> sample) {
 }
 
 pid_t Watcher::find_lost_poller_now(const Sample& sample) const {
-  const std::set<pid_t> processes = processes_that_hear_nothing(sample);
+  const std::set<pid_t> processes = processes_that_poll_nothing(sample);
   const auto found =
       std::find_if(processes.begin(), processes.end(), [this](pid_t pid) { return waits_for_grpc(proc_, pid); });
   return found == processes.end() ? 0 : *found;
 }
 
 std::optional<Proof> Watcher::find_lost_poller(const Sample& sample, Nanos now) {
-  const pid_t found = lost_poller_.look(processes_that_hear_nothing(sample), now);
+  const pid_t found = lost_poller_.look(processes_that_poll_nothing(sample), now);
   if (found == 0) return std::nullopt;
   Proof proof = as_stall(std::make_unique<Sample>(sample));
   const TreeSnapshot::Process* process = proof.snapshot->process(found);

@@ -23,39 +23,39 @@ ThreadSample waiting_in(pid_t tid, std::int64_t number, std::uint64_t fourth = 0
 }
 
 /// A main thread that waits with a limit of time, and one that waits for it.
-Sample deaf() {
+Sample without_poller() {
   Sample sample;
   sample.threads = {waiting_in(kPid, SYS_futex, 0x7000), waiting_in(kPid + 1, SYS_futex)};
   return sample;
 }
 
 TEST(LostPoller, IsMissedByAProcessOfWhichAllThreadsWaitForEachOther) {
-  EXPECT_EQ(processes_that_hear_nothing(deaf()), std::set<pid_t>{kPid});
+  EXPECT_EQ(processes_that_poll_nothing(without_poller()), std::set<pid_t>{kPid});
 }
 
 TEST(LostPoller, IsThereWhereAThreadWaitsForADescriptor) {
   for (const std::int64_t call : {SYS_epoll_pwait, SYS_ppoll, SYS_read, SYS_accept4}) {
-    Sample sample = deaf();
+    Sample sample = without_poller();
     sample.threads.push_back(waiting_in(kPid + 2, call));
-    EXPECT_TRUE(processes_that_hear_nothing(sample).empty()) << call;
+    EXPECT_TRUE(processes_that_poll_nothing(sample).empty()) << call;
   }
 }
 
 TEST(LostPoller, IsNotKnownToBeLostWhileAThreadRunsOrIsHidden) {
-  Sample sample = deaf();
+  Sample sample = without_poller();
   sample.threads[1].call.running = true;
-  EXPECT_TRUE(processes_that_hear_nothing(sample).empty());
+  EXPECT_TRUE(processes_that_poll_nothing(sample).empty());
   sample.threads[1].state = 'Z';
-  EXPECT_EQ(processes_that_hear_nothing(sample), std::set<pid_t>{kPid}) << "it has ended";
-  sample = deaf();
+  EXPECT_EQ(processes_that_poll_nothing(sample), std::set<pid_t>{kPid}) << "it has ended";
+  sample = without_poller();
   sample.threads[1].hidden = true;
-  EXPECT_TRUE(processes_that_hear_nothing(sample).empty());
+  EXPECT_TRUE(processes_that_poll_nothing(sample).empty());
 }
 
 TEST(LostPoller, IsOfNoInterestToAMainThreadWithoutALimit) {
-  Sample sample = deaf();
+  Sample sample = without_poller();
   sample.threads[0].call.arguments[3] = 0;
-  EXPECT_TRUE(processes_that_hear_nothing(sample).empty());
+  EXPECT_TRUE(processes_that_poll_nothing(sample).empty());
 }
 
 }  // namespace

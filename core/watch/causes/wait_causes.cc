@@ -248,7 +248,7 @@ std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
   return std::nullopt;
 }
 
-// The same, seen while the other threads of the pool run.
+// A worker has died, and the pool has nothing to do, while other threads of its process run.
 std::optional<Explanation> pool_lost_task(const Evidence& evidence) {
   const RecordedDeath* dead = evidence.lost_task == 0 ? nullptr : last_death_below(evidence, evidence.lost_task);
   if (dead == nullptr) return std::nullopt;
@@ -256,6 +256,7 @@ std::optional<Explanation> pool_lost_task(const Evidence& evidence) {
                      std::to_string(evidence.lost_task) + " go on, and might end the wait"};
 }
 
+// The same as pool_helper_lost(), seen while the other threads of the pool run.
 std::optional<Explanation> pool_lost_helper(const Evidence& evidence) {
   if (evidence.lost_helper == 0) return std::nullopt;
   return lost_helper_of(evidence.lost_helper);

@@ -10,7 +10,7 @@
 namespace mprun {
 namespace {
 
-bool hears_nothing(const ThreadSample& thread) {
+bool polls_nothing(const ThreadSample& thread) {
   if (thread.state == 'Z') return true;
   if (thread.call.running || thread.hidden) return false;
   const Call call = call_of(thread.call.number);
@@ -25,16 +25,16 @@ bool has_grpc(ProcSource* proc, pid_t pid) {
 
 }  // namespace
 
-std::set<pid_t> processes_that_hear_nothing(const Sample& sample) {
-  std::set<pid_t> found, hear;
+std::set<pid_t> processes_that_poll_nothing(const Sample& sample) {
+  std::set<pid_t> found, polling;
   for (const ThreadSample& thread : sample.threads) {
-    if (!hears_nothing(thread)) {
-      hear.insert(thread.pid);
+    if (!polls_nothing(thread)) {
+      polling.insert(thread.pid);
     } else if (thread.tid == thread.pid && thread.state != 'Z' && without_limit(thread)) {
       found.insert(thread.pid);
     }
   }
-  std::erase_if(found, [&hear](pid_t pid) { return hear.count(pid) != 0; });
+  std::erase_if(found, [&polling](pid_t pid) { return polling.count(pid) != 0; });
   return found;
 }
 
