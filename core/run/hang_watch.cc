@@ -60,10 +60,11 @@ Result<void> HangWatch::open() {
   return {};
 }
 
-void HangWatch::add(Watcher::Tree tree, const Watcher::AskBoundary& boundary) {
+void HangWatch::add(WatchedTree::Options tree, const WatchedTree::AskBoundary& boundary) {
   const auto deaths = [this](pid_t parent, Nanos since) {
     const Nanos when = wall_now() - (monotonic_now() - since);
-    return Watcher::Deaths{history_->violent_deaths(parent, when), history_->violent_deaths_of_forked(parent, when)};
+    return WatchedTree::Deaths{history_->violent_deaths(parent, when),
+                               history_->violent_deaths_of_forked(parent, when)};
   };
   tree.stall = from_seconds(policy_.stall_seconds);
   watchers_.try_emplace(tree.root, proc_.get(), tree, boundary, deaths, [this](const Sample& sample) { take(sample); });

@@ -44,7 +44,7 @@ class HangWatch : public HangMonitor {
   HangWatch(WatchPolicy policy, pid_t guard, std::string run_dir)
       : policy_(std::move(policy)), run_dir_(std::move(run_dir)), guard_(guard), proc_(live_proc()) {}
   [[nodiscard]] Result<void> open();
-  void add(Watcher::Tree tree, const Watcher::AskBoundary& boundary);
+  void add(WatchedTree::Options tree, const WatchedTree::AskBoundary& boundary);
   [[nodiscard]] TreeBoundary boundary();
   /// A proof, and the root of its tree.
   [[nodiscard]] std::optional<std::pair<Proof, pid_t>> find(Nanos now);

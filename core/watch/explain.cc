@@ -338,7 +338,7 @@ Hang describe(Proof* found, ProcSource* proc, const ProcessHistory& history, Nan
   return Explainer(found, proc, history, now, Scope::kAll).explain();
 }
 
-Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskBoundary& boundary,
+Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const WatchedTree::AskBoundary& boundary,
                      const ProcessHistory& history) {
   const auto tree = process_tree(proc, limit.pid, true);
   Proof found = judge_sample(proc, std::make_unique<Sample>(take_sample(proc, tree)), boundary());

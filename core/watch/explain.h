@@ -3,7 +3,7 @@
 #pragma once
 
 #include "watch/causes/process_history.h"
-#include "watch/watcher.h"
+#include "watch/watched_tree.h"
 
 namespace mprun {
 
@@ -19,7 +19,7 @@ namespace mprun {
 [[nodiscard]] Hang describe(Proof* found, ProcSource* proc, const ProcessHistory& history, Nanos now);
 
 /// For a limit that has passed: where its process and all below it are. Proves nothing and stops nothing.
-[[nodiscard]] Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const Watcher::AskBoundary& boundary,
+[[nodiscard]] Hang explain_overdue(const PassedLimit& limit, ProcSource* proc, const WatchedTree::AskBoundary& boundary,
                                    const ProcessHistory& history);
 
 }  // namespace mprun

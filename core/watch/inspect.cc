@@ -14,6 +14,7 @@
 #include "watch/sample/preload_library.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/sample/trace_access.h"
+#include "watch/watcher.h"
 
 namespace mprun {
 namespace {
@@ -174,7 +175,7 @@ class TreeWatch {
         watcher_(
             proc, {root, true, kInspectedStall, true},
             [proc, root] { return boundary_of_tree(proc, root, process_tree(proc, root, true)); },
-            [](pid_t, Nanos) { return Watcher::Deaths(); }) {}
+            [](pid_t, Nanos) { return WatchedTree::Deaths(); }) {}
 
   /// Returns a hang that a watch would report, as soon as there is one.
   std::optional<Hang> look_until(Nanos until) {
@@ -310,7 +311,7 @@ Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience
   return found;
 }
 
-Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskBoundary& boundary,
+Inspection inspect_below(ProcSource* proc, pid_t root, const WatchedTree::AskBoundary& boundary,
                          const ProcessHistory& history) {
   return Inspector(proc, root, false, [&boundary](const std::vector<pid_t>&) { return boundary(); }).inspect(history);
 }

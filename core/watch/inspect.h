@@ -37,7 +37,7 @@ struct Inspection {
 [[nodiscard]] Result<Inspection> inspect_patiently(ProcSource* proc, pid_t pid, Nanos patience);
 
 /// Inspects what is below `root`. The caller supplies the boundary and the history.
-[[nodiscard]] Inspection inspect_below(ProcSource* proc, pid_t root, const Watcher::AskBoundary& boundary,
+[[nodiscard]] Inspection inspect_below(ProcSource* proc, pid_t root, const WatchedTree::AskBoundary& boundary,
                                        const ProcessHistory& history);
 
 }  // namespace mprun

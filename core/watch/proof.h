@@ -34,6 +34,9 @@ struct Proof {
 /// Judges a sample. `boundary`: as it is while the threads of the sample stand still.
 [[nodiscard]] Proof judge_sample(ProcSource* proc, std::unique_ptr<Sample> sample, TreeBoundary boundary);
 
+/// After this time, mprun reports what would be a deadlock but for a few assumptions.
+inline constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
+
 /// What a stall assumes that is reported before its limit of `stall` has passed, and one that has lasted so long.
 [[nodiscard]] Assumptions assumptions_before(Nanos stall);
 [[nodiscard]] Assumptions assumptions_after_stall();

@@ -36,7 +36,7 @@ std::optional<Proof> watch(ProcSource* proc, pid_t pid, int judgements) {
     --judgements;
     return TreeBoundary();
   };
-  Watcher watcher(proc, {pid, true, 0}, boundary, [](pid_t, Nanos) { return Watcher::Deaths(); });
+  Watcher watcher(proc, {pid, true, 0}, boundary, [](pid_t, Nanos) { return WatchedTree::Deaths(); });
   std::optional<Proof> proof;
   while (!proof && judgements > 0) {
     const Nanos left = std::max<Nanos>(watcher.next_look() - monotonic_now(), 0);

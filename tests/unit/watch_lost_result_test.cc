@@ -29,13 +29,11 @@ class Looks {
  private:
   PythonProgram program_;
   std::unique_ptr<ProcSource> proc_ = live_proc();
-  LostResultWatch watch_{[this](pid_t pid) {
-    return has_lost_helper([this](pid_t one) { return read_python_stacks(proc_.get(), one); }, pid);
-  }};
+  Suspects watch_{[this](pid_t pid) { return has_lost_helper(stack_reader(proc_.get()), pid); }};
   Nanos now_ = 0;
 };
 
-TEST(LostResultWatch, NamesAPoolWithoutItsThreadForResults) {
+TEST(LostHelper, NamesAPoolWithoutItsThreadForResults) {
   Looks looks("pool_without_results");
   EXPECT_GE(looks.until_named(6000, std::chrono::milliseconds(5)), 3);
   EXPECT_EQ(looks.until_named(5), 0) << "it was named already";
@@ -43,7 +41,7 @@ TEST(LostResultWatch, NamesAPoolWithoutItsThreadForResults) {
   EXPECT_EQ(looks.until_named(5), 3);
 }
 
-TEST(LostResultWatch, CountsOneLookASecond) {
+TEST(LostHelper, CountsOneLookASecond) {
   Looks looks("pool_without_results");
   EXPECT_GE(looks.until_named(6000, std::chrono::milliseconds(5)), 3);
   looks.forget();
@@ -51,7 +49,7 @@ TEST(LostResultWatch, CountsOneLookASecond) {
   EXPECT_EQ(looks.until_named(5), 2);
 }
 
-TEST(LostResultWatch, NamesNoPoolThatWaitsForATask) {
+TEST(LostHelper, NamesNoPoolThatWaitsForATask) {
   Looks looks("pool_with_results");
   EXPECT_EQ(looks.until_named(50, std::chrono::milliseconds(5)), 0);
 }
@@ -82,20 +80,20 @@ PythonStacks torn() {
 bool is_named(int times, const PythonStacks& first, const PythonStacks& rest) {
   int readings = 0;
   const ReadStacks read = [&](pid_t) { return readings++ % (times + 1) < times ? first : rest; };
-  LostResultWatch watch([&](pid_t pid) { return has_lost_helper(read, pid); });
+  Suspects watch([&](pid_t pid) { return has_lost_helper(read, pid); });
   pid_t named = 0;
   for (int i = 1; i <= 3; ++i) named = watch.look({kPool}, i * kNanosPerSecond);
   return named == kPool;
 }
 
-TEST(LostResultWatch, ReadsTornStacksAgain) {
+TEST(LostHelper, ReadsTornStacksAgain) {
   EXPECT_TRUE(is_named(0, torn(), without_results()));
   EXPECT_TRUE(is_named(1, torn(), without_results()));
   EXPECT_TRUE(is_named(19, torn(), without_results()));
   EXPECT_FALSE(is_named(20, torn(), without_results())) << "it may go on for ever";
 }
 
-TEST(LostResultWatch, CountsNoPoolThatIsReadWholeInTheEnd) {
+TEST(LostHelper, CountsNoPoolThatIsReadWholeInTheEnd) {
   PythonStacks with_results = without_results();
   with_results.threads.push_back(in_pool(kPool + 2, "Pool._handle_results"));
   EXPECT_FALSE(is_named(1, torn(), with_results));

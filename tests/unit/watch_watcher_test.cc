@@ -19,7 +19,7 @@ using testing::UnorderedElementsAre;
 
 constexpr pid_t kParent = 5'000'010, kChild = 5'000'011, kFirst = 5'000'005;  // Linux numbers processes up to 4,194,304
 
-Watcher::Deaths no_deaths(pid_t /*parent*/, Nanos /*when*/) { return {}; }
+WatchedTree::Deaths no_deaths(pid_t /*parent*/, Nanos /*when*/) { return {}; }
 
 /// kParent waits for its child, which waits forever.
 FakeProc stuck_tree() {

@@ -1,16 +1,11 @@
 #include "watch/stalls/lost_result.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace mprun {
 namespace {
 
-constexpr int kAgreed = 3;
 constexpr int kMostReadings = 20;
-constexpr Nanos kLookAgain = kNanosPerSecond;
-// A look costs some milliseconds: a process that only computes is looked at less and less often.
-constexpr Nanos kShortestPause = 2 * kNanosPerSecond, kLongestPause = 64 * kNanosPerSecond;
 constexpr std::string_view kPoolModule = "/multiprocessing/pool.py", kPackage = "/multiprocessing/",
                            kThreading = "/threading.py";
 
@@ -86,6 +81,10 @@ bool is_read(const PythonStacks& stacks, pid_t pid) {
 
 }  // namespace
 
+ReadStacks stack_reader(ProcSource* proc) {
+  return [proc](pid_t pid) { return read_python_stacks(proc, pid); };
+}
+
 bool waits_for_pool(const ReadStacks& read_stacks, pid_t pid) {
   const PythonStacks stacks = read_stacks(pid);
   const PythonThread* main = main_of(stacks, pid);
@@ -117,26 +116,6 @@ bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<p
     has_worker = has_worker || any_in_pool(own, "worker");
   }
   return has_worker;
-}
-
-pid_t LostResultWatch::look(const std::set<pid_t>& processes, Nanos now) {
-  std::erase_if(suspects_, [&](const auto& suspect) { return processes.count(suspect.first) == 0; });
-  pid_t found = 0;
-  for (const pid_t pid : processes) {
-    Suspect& suspect = suspects_[pid];
-    if (suspect.reported || now < suspect.next_look) continue;
-    if (is_lost_(pid)) {
-      suspect.pause = 0;
-      suspect.next_look = now + kLookAgain;
-      suspect.reported = ++suspect.agreed >= kAgreed;
-      if (suspect.reported) found = pid;
-    } else {
-      suspect.agreed = 0;
-      suspect.pause = std::clamp(2 * suspect.pause, kShortestPause, kLongestPause);
-      suspect.next_look = now + suspect.pause;
-    }
-  }
-  return found;
 }
 
 }  // namespace mprun

@@ -1,0 +1,96 @@
+#include "watch/poll_watch.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "watch/stalls/lost_poller.h"
+
+namespace mprun {
+namespace {
+
+// A loop takes other ways through the interpreter now and then. Polls that were seen elsewhere for less than this time
+// are those that were reported.
+constexpr Nanos kElsewhere = 10 * kNanosPerSecond;
+// A tree that polls is looked at this often, less if a look is expensive.
+constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
+
+// When to look again after work that began at `began` on our CPU clock. A crowded machine makes it no more expensive.
+Nanos pause_after_polls(Nanos began) {
+  return std::clamp((read_clock(CLOCK_THREAD_CPUTIME_ID) - began) * kPollLookShare, kPollLookEvery, kLatestPollLook);
+}
+
+}  // namespace
+
+PollWatch::PollWatch(const WatchedTree* tree)
+    : tree_(tree),
+      polls_(tree->proc()),
+      lost_pollers_([tree](pid_t pid) { return waits_for_grpc(tree->proc(), pid); }) {}
+
+bool PollWatch::any_runs() const {
+  return std::any_of(sample_.threads.begin(), sample_.threads.end(),
+                     [](const ThreadSample& thread) { return thread.call.running && thread.state != 'Z'; });
+}
+
+pid_t PollWatch::find_lost_poller_now(const Sample& sample) const {
+  return lost_pollers_.find_now(processes_that_poll_nothing(sample));
+}
+
+std::optional<Proof> PollWatch::find_lost_poller(const Sample& sample, Nanos now) {
+  const pid_t found = lost_pollers_.look(processes_that_poll_nothing(sample), now);
+  if (found == 0) return std::nullopt;
+  Proof proof = tree_->as_stall(std::make_unique<Sample>(sample));
+  const TreeSnapshot::Process* process = proof.snapshot->process(found);
+  if (process == nullptr || !process->forked) return std::nullopt;
+  proof.lost_poller = found;
+  proof.is_early = tree_->options().stall > kEarlyStall;
+  proof.last_moved = 0;
+  return proof;
+}
+
+PollWatch::State PollWatch::state_of(const Sample& part, Nanos since) const {
+  State state{since, polls_.polls(), polls_.child_polls(), {}};
+  for (const ThreadSample& thread : part.threads) {
+    const bool polls = state.polls.count(thread.tid) != 0 || state.child_polls.count(thread.tid) != 0;
+    if (thread.moved && !polls) state.ran.insert(thread.tid);
+  }
+  return state;
+}
+
+// Not judged before, and not what was reported.
+bool PollWatch::is_news(const State& state, Nanos since) {
+  if (state == judged_) return false;
+  judged_ = state;
+  if (!state.is_like(reported_) || since - went_on_ >= kElsewhere) return true;
+  reported_.since = since;
+  return false;
+}
+
+std::optional<Proof> PollWatch::look(Nanos now) {
+  if (now < next_look_) return std::nullopt;
+  const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  auto sample = tree_->sample_at_rest();
+  polls_.take(*sample, now);
+  const Nanos since = polls_.since(now);
+  next_look_ = now + pause_after_polls(began);
+  if (auto proof = find_lost_poller(*sample, now)) return proof;
+  const auto part = still_part(std::exchange(sample_, *sample), *sample);
+  const bool is_early = tree_->options().stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
+  if (since != 0 && since == reported_.since) went_on_ = now;
+  if (!is_early || !part || since == reported_.since) return std::nullopt;
+  State state = state_of(*part, since);
+  if (!is_news(state, since)) return std::nullopt;
+  if (find_lost_poller_now(*sample) != 0) return std::nullopt;  // which is reported soon
+  Assumptions assumptions = tree_->early_assumptions();
+  assumptions.polls = std::move(state.polls);
+  assumptions.child_polls = std::move(state.child_polls);
+  auto proof = tree_->judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
+  next_look_ = now + pause_after_polls(began);
+  if (!proof) return std::nullopt;
+  reported_ = judged_;
+  proof->is_early = true;
+  proof->last_moved = since;
+  return proof;
+}
+
+}  // namespace mprun

@@ -1,0 +1,51 @@
+// StallWatch: finds what nothing proves and yet gets nowhere. A stall is reported when no thread has got anywhere for
+// as long as the user allows; early, within seconds, when only a few assumptions are missing for a proof. Lives in the
+// watcher, which asks it when it has found no proof.
+#pragma once
+
+#include "watch/lost_result_watch.h"
+#include "watch/poll_watch.h"
+#include "watch/spin_watch.h"
+#include "watch/stalls/stall.h"
+
+namespace mprun {
+
+class StallWatch {
+ public:
+  /// What the watcher knows of the tree.
+  struct Standing {
+    bool proved_nothing = false;  ///< and takes no samples for a proof just now
+    bool judged_still = false;    ///< no thread has moved since the tree was judged
+    Nanos last_moved = 0;
+    Nanos last_found = 0;  ///< when anything but a lost task was last reported
+  };
+
+  /// `tree` must outlive it.
+  explicit StallWatch(const WatchedTree* tree);
+
+  [[nodiscard]] std::optional<Proof> look(const ActivityMeter& activity, const Standing& standing, Nanos now);
+  /// Counts anew from now, for how long no thread has got anywhere.
+  void start_again() { stall_ = {}; }
+
+ private:
+  [[nodiscard]] std::optional<Proof> find_early(const ActivityMeter& activity, const Standing& standing, Nanos now);
+  [[nodiscard]] std::optional<Proof> find_late(const ActivityMeter& activity, const Standing& standing, Nanos now);
+  [[nodiscard]] std::unique_ptr<Sample> take(const ActivityMeter& activity, Nanos now);
+  [[nodiscard]] std::optional<Proof> judge_late(const Sample& before, pid_t lost_task) const;
+  [[nodiscard]] bool are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const;
+  [[nodiscard]] pid_t find_respawner(Nanos now) const;
+  [[nodiscard]] Nanos time_of_timers(Nanos now) const;
+
+  const WatchedTree* tree_;
+  PollWatch polls_;
+  SpinWatch spins_;
+  LostResultWatch lost_results_;
+  StallMeter stall_;
+  std::unique_ptr<Sample> sample_;  ///< the last that `stall_` was given
+  bool reported_ = false;
+  Nanos last_look_ = 0;
+  Nanos not_before_ = 0;    ///< threads wait for timers until then
+  Nanos judged_early_ = 0;  ///< the last move before the last judgement of a tree that stands still
+};
+
+}  // namespace mprun
