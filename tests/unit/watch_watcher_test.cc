@@ -234,6 +234,27 @@ TEST(Watcher, SaysNothingEarlyOfAPollThatGetsSomewhere) {
   EXPECT_FALSE(early_stall(&proc, [&] { poller.runs_once().running = true; }));
 }
 
+// A loop takes another way through the interpreter now and then.
+TEST(Watcher, ReportsAPollAgainOnlyAfterItWasElsewhereForLong) {
+  const auto count_reports = [](Nanos away_for) {
+    FakeProc proc = polling_tree();
+    TreeThread& poller = proc.processes[kParent].thread(kParent);
+    Watcher watcher(
+        &proc, {1, false, 3600 * kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+    const Nanos begin = monotonic_now(), leaves = begin + 10 * kNanosPerSecond, returns = leaves + away_for;
+    int reports = 0;
+    for (Nanos now = begin; now < returns + 10 * kNanosPerSecond; now = watcher.next_look()) {
+      wake_often(&proc, kParent);
+      if (now >= leaves && now < returns) ++poller.stack_pointer;
+      if (watcher.look(now)) ++reports;
+    }
+    return reports;
+  };
+  EXPECT_EQ(count_reports(0), 1);
+  EXPECT_EQ(count_reports(2 * kNanosPerSecond), 1);
+  EXPECT_EQ(count_reports(20 * kNanosPerSecond), 2);
+}
+
 // It gets work repeatedly, perhaps from the thread that seems to poll.
 TEST(Watcher, SaysNothingEarlyOfAPollWhileAnotherIsWoken) {
   FakeProc proc = polling_tree();
