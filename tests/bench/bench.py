@@ -169,12 +169,14 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**os.environ, **own, **(more or {})}
 
 
-def run_timed(command: Sequence[str | Path], **popen: Any) -> tuple[float, str]:
-    """Seconds from start to exit of a command that must succeed, and what it printed."""
+def run_timed(
+    command: Sequence[str | Path], *, more: Mapping[str, str] | None = None, **popen: Any
+) -> tuple[float, str]:
+    """Seconds from start to exit of a command that must succeed, and what it printed; `more`: variables for it."""
     began = time.perf_counter()
     done = subprocess.run(
         [str(word) for word in command],
-        env=environment(),
+        env=environment(more),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
