@@ -8,7 +8,7 @@ import pytest
 
 from harness import RunCommand
 
-LIBRARIES = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2"}
+LIBRARIES = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so."}
 HERE = [name for name, file in LIBRARIES.items() if list(Path("/usr/lib").glob(f"*/{file}*"))]
 needs_all = pytest.mark.skipif(len(HERE) < len(LIBRARIES), reason="needs libraries that configs/prepare names")
 
