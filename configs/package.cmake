@@ -13,8 +13,8 @@ set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "python3 (>= 3.11)")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libhwloc15")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libjemalloc2, libtcmalloc-minimal4, libmimalloc2.0")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3-numpy, python3-torch, libomp5")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS
+    "python3-numpy, python3-torch, libomp5, libjemalloc2, libtcmalloc-minimal4, libmimalloc3 | libmimalloc2.0")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/configs/debian/prerm)
 # Lets Debian's Python `import mprun` also outside of mprun, and its pytest find the plug-in; other prefixes are in no
 # sys.path.
