@@ -16,6 +16,12 @@ def list_files() -> list[str]:
     return sorted({name for name in names if name and (ROOT / name).is_file()})
 
 
+def commit() -> str:
+    """The commit that is checked out, shortened; "-dirty" after it if files differ."""
+    describe = ["git", "describe", "--always", "--exclude=*", "--abbrev=8", "--dirty"]
+    return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def update_copy(copy: Path) -> None:
     """Makes `copy` equal to the working tree. Unchanged files keep their times, so that builds are incremental.
     Files that an earlier update put there and that are gone now are removed; others stay."""

@@ -65,11 +65,13 @@ ip link set lo up
 cd {tree}
 echo {begin}
 env -i {environment} {command} </dev/null 2>&1 | cat
-echo {end} ${{PIPESTATUS[0]}}
+code=${{PIPESTATUS[0]}}
+if [ -e build/stages.tsv ]; then sed 's/^/{stage}/' build/stages.tsv; fi
+echo {end} $code
 echo o >/proc/sysrq-trigger
 sleep infinity
 """
-BEGIN, END = "machine: begin", "machine: exit code"
+BEGIN, STAGE, END = "machine: begin", "machine: stage ", "machine: exit code"
 
 
 class Processor(NamedTuple):
@@ -109,6 +111,7 @@ class Emulated(NamedTuple):
     """A machine with its kernel. Machines of one processor share all else."""
 
     name: str
+    title: str  # in the table of README.md
     processor: Processor
     kernel_suite: str
 
@@ -123,6 +126,11 @@ class Emulated(NamedTuple):
     @property
     def root(self) -> Path:
         return self.shared / "root"
+
+    @property
+    def results(self) -> Path:
+        """What the stages that ran there have recorded (tests/record.sh)."""
+        return places.CACHE / f"{self.name}.tsv"
 
     @property
     def tree(self) -> Path:
@@ -174,9 +182,9 @@ class Emulated(NamedTuple):
         if self.tree != working_tree.ROOT:
             working_tree.update_copy(self.tree)
 
-    def stages(self, names: list[str]) -> list[str]:
+    def stages(self, names: list[str]) -> list[list[str]]:
         """The command that runs these stages, or the usual one."""
-        return ["tests/machines/stages", *names]
+        return [["tests/machines/stages", *names]]
 
     def run(self, command: list[str]) -> int:
         """Builds mprun. The exit code of that, if it fails, or of a command in the working tree there."""
@@ -215,6 +223,7 @@ class Emulated(NamedTuple):
         return INIT.format(
             tree=shlex.quote(str(self.tree)),
             begin=BEGIN,
+            stage=STAGE,
             end=END,
             environment=shlex.join(environment),
             command=shlex.join(command),
@@ -234,6 +243,9 @@ class Emulated(NamedTuple):
                 line = raw.decode(errors="replace").rstrip("\r\n")
                 if boot is not None:
                     boot = None if line == BEGIN else [*boot, line]
+                elif line.startswith(STAGE):
+                    with open(self.results, "a", encoding="utf-8") as results:
+                        results.write(line.removeprefix(STAGE) + "\n")
                 elif line.startswith(END):
                     code = int(line.removeprefix(END))
                 elif code is None:

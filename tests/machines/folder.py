@@ -26,17 +26,29 @@ umount -l /mnt
 cd /root/mprun
 exec "$@"
 """
+# Words of tests/run.
+STAGES_OF_RUN = "--quick nightly format dev asan-ubsan tidy tidy-all release tsan clang".split()
 
 
 class Folder(NamedTuple):
     """A machine that commands enter by changing the root folder."""
 
     name: str
+    title: str  # in the table of README.md; empty: it has no row there
     suite: str
 
     @property
     def folder(self) -> Path:
         return places.CACHE / self.name
+
+    @property
+    def root(self) -> Path:
+        return self.folder
+
+    @property
+    def results(self) -> Path:
+        """What the stages that ran there have recorded (tests/record.sh)."""
+        return self.folder / "root/mprun/build/stages.tsv"
 
     @property
     def lock(self) -> Path:
@@ -71,9 +83,12 @@ class Folder(NamedTuple):
         copy.mkdir(exist_ok=True)
         working_tree.update_copy(copy)
 
-    def stages(self, names: list[str]) -> list[str]:
-        """The command that runs these stages, or the usual ones."""
-        return ["tests/run", *names]
+    def stages(self, names: list[str]) -> list[list[str]]:
+        """The commands that run these stages, or the usual ones."""
+        of_run = [name for name in names if name in STAGES_OF_RUN]
+        others = [name for name in names if name not in STAGES_OF_RUN]
+        commands = [["tests/run", *of_run]] if of_run or not names else []
+        return [*commands, ["tests/machines/stages", *others]] if others else commands
 
     def run(self, command: list[str]) -> int:
         """The exit code of a command in the copy of the working tree."""

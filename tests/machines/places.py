@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import working_tree
+
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mprun/machines"
 PASSED_ON = re.compile(r"TERM|CI|NO_COLOR|\w+_proxy", re.IGNORECASE)
 
@@ -14,7 +16,8 @@ PASSED_ON = re.compile(r"TERM|CI|NO_COLOR|\w+_proxy", re.IGNORECASE)
 def environment() -> dict[str, str]:
     """That of a command in a machine."""
     kept = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
-    return kept | {"HOME": "/root", "LANG": "C.UTF-8", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    fixed = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    return kept | fixed | {"TESTED_COMMIT": working_tree.commit()}
 
 
 def install(suite: str, target: Path, *options: str) -> None:
