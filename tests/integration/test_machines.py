@@ -49,7 +49,7 @@ def test_what_is_missing_is_named(machine: str) -> None:
 @pytest.mark.parametrize(
     "printed, code, out",
     [
-        (["firmware", "machine: begin", "hello", "machine: exit code 3", "Power down"], 3, "hello\n"),
+        (["firmware", "machine: begin", "hello", "machine: stage a stage", "machine: exit code 3", "off"], 3, "hello\n"),
         (["firmware", "machine: begin", "hello"], 1, "hello\n"),
         (["no init found"], 1, ""),
     ],
@@ -69,12 +69,47 @@ def test_an_emulated_machine_prints_what_its_command_does(
     kernel.mkdir(parents=True)
     (kernel / "vmlinuz-1").touch()
     emulator = ("sh", "-c", "printf '%s\\r\\n' " + shlex.join(printed))
-    machine = emulated.Emulated("made-up", emulated.Processor("none", emulator, "tty", {}), "none")
+    machine = emulated.Emulated("made-up", "", emulated.Processor("none", emulator, "tty", {}), "none")
     assert machine.boot(tmp_path / "initrd") == code
     captured = capfd.readouterr()
     assert captured.out == out
     assert ("made-up stopped before the command ended" in captured.err) == (code != 3)
     assert ("no init found" in captured.err) == ("no init found" in printed)
+    results = tmp_path / "mprun/machines/made-up.tsv"
+    assert (results.read_text() if results.exists() else "") == ("a stage\n" if code == 3 else "")
+
+
+def test_the_table_has_the_last_run_of_each_stage(tmp_path: Path) -> None:
+    root = tmp_path / "mprun/machines/debian13"
+    (root / "root/mprun/build").mkdir(parents=True)
+    (root / "root/mprun/build/stages.tsv").write_text(
+        "2026-01-05T10:00:00Z\tabc\tdev\t1\t2\t3\t60\n"
+        "2026-01-05T11:00:00Z\tabc\tdemo\t1\t0\t0\t60\n"
+        "2026-01-16T10:00:00Z\tdef\tdev\t7\t0\t3\t60\n"
+    )
+    for name, target in (("g++", "g++-14"), ("python3", "python3.13")):
+        link = root / "usr/bin" / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+    torch = root / "usr/lib/python3/dist-packages/torch/version.py"
+    torch.parent.mkdir(parents=True)
+    torch.write_text("__version__ = '2.6.0+debian'\n")
+    table = [harness.MPRUN_PYTHON, str(SCRIPT.parent / "table")]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    lines = subprocess.run(table, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    stages = "`demo`: 1 passed (5 January 2026, abc); `dev`: 7 passed, 3 skipped (16 January 2026, def)"
+    assert lines[3] == f"| Debian 13 | g++ 14 | 3.13, 2.6 | {stages} |"
+    assert lines[2] == "| Debian 12 |  |  | not run |"
+
+
+@pytest.mark.parametrize("machine", ["debian12", "debian13", "sid"])
+def test_a_debian_package_for_it(machine: str) -> None:
+    """It is made there, installed, used and removed."""
+    argv = [harness.MPRUN_PYTHON, str(SCRIPT), machine, "package"]
+    run = subprocess.run(argv, capture_output=True, text=True, timeout=3000, check=False)
+    if run.returncode == 77:
+        pytest.skip(run.stderr.strip())
+    assert run.returncode == 0, (run.stdout, run.stderr)
 
 
 @pytest.fixture
