@@ -71,7 +71,7 @@ class Folder(NamedTuple):
         unfinished = self.folder.with_suffix(".new")
         if unfinished.exists():
             shutil.rmtree(unfinished)
-        places.install(self.suite, unfinished, "--variant=minbase")
+        places.install(self.suite, unfinished, "--variant=minbase", "--dpkgopt=force-unsafe-io")
         _deny_services(unfinished)
         unfinished.rename(self.folder)
 
