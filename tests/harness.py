@@ -41,6 +41,9 @@ FOREIGN_VARIABLES = (
     "XDG_CONFIG_HOME",
 )
 
+# How many times longer than usual to wait, on a slow machine: its time limits are for what never happens.
+PATIENCE = float(os.environ.get("HARNESS_PATIENCE", "1"))
+
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -48,6 +51,7 @@ def wait_until(
     condition: Callable[[], Any], timeout: float = 30, what: str = "the condition", pause: float = 0.01
 ) -> Any:
     """Waits for an event: returns the first true value, fails after `timeout` seconds; checks every `pause` seconds."""
+    timeout *= PATIENCE
     deadline = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -370,6 +374,7 @@ class Running:
         """Waits for its end; after `timeout` seconds kills it all and fails with its output."""
         if self.run:
             return self.run
+        timeout *= PATIENCE
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:

@@ -219,7 +219,8 @@ class Emulated(NamedTuple):
         return [name.relative_to("/") for name in sorted(files | folders) if name != Path("/")]
 
     def _init(self, command: list[str]) -> str:
-        environment = (f"{name}={value}" for name, value in places.environment().items() if "proxy" not in name.lower())
+        given = {name: value for name, value in places.environment().items() if "proxy" not in name.lower()}
+        environment = (f"{name}={value}" for name, value in {**given, "HARNESS_PATIENCE": "10"}.items())
         return INIT.format(
             tree=shlex.quote(str(self.tree)),
             begin=BEGIN,
