@@ -96,7 +96,7 @@ NUMA = AMD64._replace(
 )
 ARM64 = Processor(
     "arm64",
-    ("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72"),
+    ("qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"),  # it signs return addresses
     "ttyAMA0",
     {
         "qemu-system-aarch64": "qemu-system-arm",
@@ -220,7 +220,8 @@ class Emulated(NamedTuple):
 
     def _init(self, command: list[str]) -> str:
         given = {name: value for name, value in places.environment().items() if "proxy" not in name.lower()}
-        environment = (f"{name}={value}" for name, value in {**given, "HARNESS_PATIENCE": "10"}.items())
+        slow = {"HARNESS_PATIENCE": "10", "TESTS_PER_PROCESSOR": "1"}
+        environment = (f"{name}={value}" for name, value in (given | slow).items())
         return INIT.format(
             tree=shlex.quote(str(self.tree)),
             begin=BEGIN,

@@ -10,7 +10,7 @@ from pathlib import Path
 import working_tree
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mprun/machines"
-PASSED_ON = re.compile(r"TERM|CI|NO_COLOR|\w+_proxy", re.IGNORECASE)
+PASSED_ON = re.compile(r"TERM|CI|NO_COLOR|HARNESS_PATIENCE|\w+_proxy", re.IGNORECASE)
 
 
 def environment() -> dict[str, str]:
