@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 import harness
+from terminal import COLUMNS, Terminal
 
 PACKAGE = harness.MPRUN_BIN.resolve().parent.parent / "lib/mprun/python"
 sys.path.append(str(PACKAGE))
@@ -335,6 +336,26 @@ def test_under_a_launcher_every_map_has_all_its_tasks(monkeypatch: pytest.Monkey
     assert api.map(lambda n: numpy.zeros(n).size, [20_000] * 4, processes=1) == [20_000] * 4
 
 
+def test_no_file_that_goes_away_is_named(own_folder: Path) -> None:
+    """The run directory is temporary: neither mprun's view nor an exception names a file of it."""
+    text = f"""
+import sys
+sys.path.append({str(PACKAGE)!r})
+import mprun
+if __name__ == "__main__":
+    mprun.map(divmod, [(1, 0)], call="args", processes=1, {{setup}})
+"""
+    for setup in ("", "setup=lambda: 1 / 0"):
+        (own_folder / "program.py").write_text(text.format(setup=setup))
+        environment = {**os.environ, "TMPDIR": str(own_folder)}
+        screen = Terminal([harness.MPRUN_PYTHON, "program.py"], own_folder, environment, COLUMNS)
+        try:
+            assert screen.wait(LIMIT) == 1
+            assert "ZeroDivisionError" in screen.output and "results" not in screen.output
+        finally:
+            screen.close()
+
+
 MAIN = """
 import sys
 {hide}
@@ -390,7 +411,8 @@ for cell in {cells!r}:
 def test_progress_in_a_notebook(run_python: Any) -> None:
     text = "import sys, types\nsys.modules['ipykernel'] = types.ModuleType('ipykernel')\n"
     run = run_python(text + "import mprun\nmprun.map(abs, range(5), processes=1)\n")
-    assert run.stderr.splitlines()[1:] == ["mprun: 1 of 5 tasks", "mprun: 5 of 5 tasks"]  # after carriage returns
+    first, *_, last = run.stderr.splitlines()[1:]  # after carriage returns
+    assert (first, last) == ("mprun: 1 of 5 tasks", "mprun: 5 of 5 tasks")
 
 
 def test_a_notebook(own_folder: Path) -> None:
@@ -772,6 +794,31 @@ def test_kill_ends_what_runs(own_folder: Path) -> None:
     harness.wait_until(lambda: harness.marks(own_folder / "began"), LIMIT, "the first task")
     executor.kill()
     assert isinstance(future.exception(0), (concurrent.futures.CancelledError, api.JobError))
+
+
+def test_shutdown_in_a_callback(executor: Any) -> None:
+    """It cannot wait for the thread that it is called on: it returns at once, and what was submitted is done."""
+    returned = threading.Event()
+
+    def shut_down(_: Any) -> None:
+        executor.shutdown(wait=True)
+        returned.set()
+
+    first, *others = [executor.submit(square, x) for x in range(200)]
+    first.add_done_callback(shut_down)
+    assert returned.wait(LIMIT)
+    executor.shutdown()
+    assert [future.result(0) for future in others] == [x * x for x in range(1, 200)]
+
+
+def test_kill_in_a_callback(own_folder: Path) -> None:
+    executor = api.Executor(1, limits={"grace_seconds": 0.1})
+    first, *others = [executor.submit(square, 2), *(executor.submit(wait_for_file, "never") for _ in range(20))]
+    returned = threading.Event()
+    first.add_done_callback(lambda _: (executor.kill(), returned.set()))
+    assert returned.wait(LIMIT)
+    executor.shutdown()
+    assert all(future.done() for future in others) and no_folder_left(own_folder)
 
 
 def test_a_forked_child_holds_no_pipe(own_folder: Path) -> None:

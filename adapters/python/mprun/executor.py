@@ -138,7 +138,7 @@ class Session:
             future.cancel()
             future.set_running_or_notify_cancel()
         feeder, pipe = self.feeder, self.pipe
-        if wait and feeder is not None and pipe is not None:
+        if wait and feeder is not None and pipe is not None and not pipe.is_reading():
             feeder.join()
             pipe.join()
             self.feeder = self.pipe = None
@@ -191,7 +191,7 @@ class Executor(BaseExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No more tasks; those that run are finished, and with `cancel_futures` others are cancelled. Waits for the end
-        of mprun, which leaves no process, unless `wait` is false."""
+        of mprun, which leaves no process, unless `wait` is false or this is the callback of a future."""
         self._end.detach()
         self._session.close(wait, cancel_futures)
 

@@ -180,9 +180,13 @@ class JobPipe:
         except OSError:
             pass
 
+    def is_reading(self) -> bool:
+        """Whether this is the thread of `on_end` and `on_exit`, which can wait for nothing that the job does."""
+        return threading.current_thread() is self.reader
+
     def join(self) -> None:
         """Waits until mprun has ended, and `on_end` and `on_exit` know everything; in one of these it does nothing."""
-        if threading.current_thread() is not self.reader:
+        if not self.is_reading():
             self.ended.wait()  # Thread.join() takes a thread for ended once Ctrl-C has interrupted it
 
     def kill(self) -> None:
