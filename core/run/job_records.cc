@@ -124,6 +124,7 @@ Result<void> open_records(const JobRequest& request, const Plan& plan, const Run
   records->summary = std::make_unique<Summary>(spec, wall_now());
   records->usage = std::make_unique<UsageWriter>(directory.file("usage.jsonl"));
   if (!spec.metrics.empty()) records->metrics = std::make_unique<MetricsFile>(spec.metrics, spec.name);
+  records->streams_results = spec.results == "-";
   ResultsOptions results{directory.file("results.jsonl"), spec.order, spec.results, spec.durability, {}, {}};
   results.tasks = tasks;
   results.written_files = [records] { return records->tensors->take_written(); };
@@ -200,7 +201,7 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
   }
   const TaskCounts& counts = records.summary->counts();
   records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
-                          code, shown_path(directory.file("results.jsonl"))});
+                          code, records.streams_results ? "" : shown_path(directory.file("results.jsonl"))});
   records.log->write(LogComponent::kRecord, LogLevel::kInfo,
                      "ends with exit code " + std::to_string(code) + ": " + std::to_string(counts.ok) + " ok, " +
                          std::to_string(counts.failed) + " failed, " + std::to_string(counts.cancelled) +

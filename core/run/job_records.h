@@ -40,6 +40,7 @@ struct JobRecords {
   std::unique_ptr<MetricsFile> metrics;   ///< of a job that asks for it; else nullptr
   std::unique_ptr<ClaimedBlocks> blocks;  ///< of a shard that shares tasks while they run; else nullptr
   SharedTensors* shared = nullptr;        ///< of the job
+  bool streams_results = false;           ///< standard output has them: the reader need not keep the run directory
   OnDisk when = OnDisk::kNow;             ///< what resume needs, and what the job has left in the end
 
   [[nodiscard]] std::vector<Sink*> sinks() const;
