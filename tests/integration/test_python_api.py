@@ -899,6 +899,13 @@ def test_grid_search(joblib: Any) -> None:
 # --- the module ------------------------------------------------------------------------------------
 
 
+def test_the_examples_of_the_manual(run_python: Any) -> None:
+    page = (Path(__file__).parents[2] / "man/mprun-python.3").read_text()
+    example = page[page.index(".Sh EXAMPLES") :].split(".Bd -literal -offset indent\n")[1].split(".Ed")[0]
+    run = run_python(example.replace("\\e", "\\"))
+    assert (run.stdout, run.stderr) == ("100 (100, 1000)\n1024\n3 [0] 4\n", "")
+
+
 def test_the_import_stays_cheap(run_python: Any) -> None:
     """What starts jobs is loaded when it is used."""
     text = "import sys\nbare = set(sys.modules)\nimport mprun\nprint(sorted(set(sys.modules) - bare))"
