@@ -53,6 +53,15 @@ class Hung(TaskError):
 
     cause = cure = ""
 
+    def explain(self, run_dir: str) -> None:
+        """Adds cause and cure from the hang report that the message quotes."""
+        for report in reversed(hangs(run_dir)):
+            cause = report.get("cause") or {}
+            if cause.get("explanation") and cause["explanation"] in str(self):
+                self.cause, self.cure = cause.get("id", ""), cause.get("fix", "")
+                self.args = (f"{self}\nCure: {self.cure}",)
+                break
+
 
 def as_cause(trace: str) -> RemoteTraceback:
     """The traceback of a task, for the __cause__ of the exception that the caller gets."""
@@ -85,7 +94,9 @@ def of_result(result: dict[str, Any], run_dir: str, kept: str = "") -> BaseExcep
             pass
     if trace is None and kind in _BY_KIND:
         found = _BY_KIND[kind](message, kind, error.get("log") or "")
-        return explain_hang(found, run_dir) if isinstance(found, Hung) else found
+        if isinstance(found, Hung):
+            found.explain(run_dir)
+        return found
     remade = remake(kind, message)
     if trace:
         remade.__cause__ = as_cause(trace)
@@ -102,17 +113,6 @@ def remake(kind: str, message: str) -> BaseException:
     except Exception:
         pass
     return TaskError(f"{kind}: {message}", kind)
-
-
-def explain_hang(hung: Hung, run_dir: str) -> Hung:
-    """Adds cause and cure from the hang report that the error's message quotes."""
-    for report in reversed(hangs(run_dir)):
-        cause = report.get("cause") or {}
-        if cause.get("explanation") and cause["explanation"] in str(hung):
-            again = Hung(f"{hung}\nCure: {cause.get('fix', '')}", hung.kind, "")
-            again.log, again.cause, again.cure = hung.log, cause.get("id", ""), cause.get("fix", "")
-            return again
-    return hung
 
 
 def hangs(run_dir: str) -> list[dict[str, Any]]:

@@ -64,23 +64,17 @@ def message_of(words: list[str], text: str | None = None) -> str:
     return done.stderr
 
 
-def main_module() -> dict[str, Any] | None:
-    """What a worker needs to import the main script, as multiprocessing does; None if functions go by value."""
-    if pickling.has_cloudpickle() or not pickling.main_can_be_imported():
+def preparation() -> dict[str, Any] | None:
+    """What multiprocessing would have a worker do first: import the main script, unless functions go by value, and talk
+    to the caller's Managers, if there may be any. None if it is nothing, since it takes the worker an import."""
+    by_value = pickling.has_cloudpickle() or not pickling.main_can_be_imported()
+    if by_value and "multiprocessing.managers" not in sys.modules:
         return None
     from multiprocessing import spawn
 
-    wanted = ("init_main_from_name", "init_main_from_path", "dir", "orig_dir", "sys_path", "sys_argv")
-    return {key: value for key, value in spawn.get_preparation_data("mprun").items() if key in wanted}
-
-
-def authentication_key() -> bytes | None:
-    """What a worker needs to talk to the caller's Managers, where there may be any."""
-    if "multiprocessing.managers" not in sys.modules:
-        return None
-    from multiprocessing import process
-
-    return bytes(process.current_process().authkey)
+    found = spawn.get_preparation_data("mprun")
+    main = () if by_value else ("init_main_from_name", "init_main_from_path", "dir", "orig_dir")
+    return {"authkey": bytes(found["authkey"]), **{key: found[key] for key in main if key in found}}
 
 
 class JobPipe:
@@ -114,8 +108,8 @@ class JobPipe:
             raise
 
     def start(self, functions: tuple[Any, Any, Any], fields: dict[str, Any], view: bool) -> None:
-        job = {"path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv, "main": main_module(),
-               "authkey": authentication_key(), "functions": pickling.dumps(functions)}
+        job = {"path": [entry or os.getcwd() for entry in sys.path], "argv": sys.argv, "preparation": preparation(),
+               "functions": pickling.dumps(functions)}
         script = os.path.join(self.folder, "mprun_calls.py")
         for name in ("inputs", "errors"):
             os.mkdir(os.path.join(self.folder, name))

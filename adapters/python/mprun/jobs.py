@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
 from functools import partial
+from itertools import islice
 from typing import Any, Callable, Iterable, Iterator
 
 from mprun import errors, remote
@@ -50,17 +53,12 @@ def map(
     given = {"processes": processes, "start_method": start_method, "retries": retries,
              "on_error": "continue" if return_exceptions else "stop", **fields}
     progress = Progress(inputs)
-    pipe = JobPipe((calls[call], setup, worker_setup), given, on_end, view=progress.by_mprun)
+    pipe = JobPipe((calls[call], setup, worker_setup), given, on_end, view=is_terminal(sys.stderr))
     try:
         at_once = BATCH if hasattr(inputs, "__len__") else 1  # an iterator may wait for something else meanwhile
-        lines: list[str] = []
-        for item in inputs:
-            lines.append(pipe.encode(item))
-            if len(lines) == at_once and not pipe.send(lines):
-                break
-            lines = [] if len(lines) == at_once else lines
-        else:
-            pipe.send(lines)
+        lines = (pipe.encode(item) for item in inputs)
+        while (batch := list(islice(lines, at_once))) and pipe.send(batch):
+            pass
         pipe.close()
         pipe.join()
     except BaseException:
@@ -69,42 +67,33 @@ def map(
     finally:
         progress.finish()
     if failed and not return_exceptions:
-        raise first_of(failed)
+        # What it has stopped was cancelled, perhaps with a smaller number.
+        raise failed[min(failed, key=lambda task: (isinstance(failed[task], CancelledError), task))]
     if pipe.error is not None and not (pipe.sent == 0 and "the inputs are empty" in str(pipe.error)):
         raise pipe.error
     return results
 
 
-def first_of(failed: dict[int, BaseException]) -> BaseException:
-    """Of the failed tasks the first one that was not merely cancelled."""
-    from concurrent.futures import CancelledError
-
-    own = [task for task, error in failed.items() if not isinstance(error, CancelledError)]
-    return failed[min(own or failed)]
-
-
 class Progress:
-    """How far a map is: on a terminal mprun's own view, in a notebook a line of ours, elsewhere nothing."""
+    """The line of a notebook that says how far a map is; on a terminal mprun's own view says it."""
 
-    def __init__(self, inputs: Any = ()) -> None:
-        self.by_mprun = is_terminal(sys.stderr)
-        self.in_notebook = "ipykernel" in sys.modules
+    def __init__(self, inputs: Any) -> None:
         self.total = f" of {len(inputs)}" if hasattr(inputs, "__len__") else ""
         self.done = 0
-        self.shown = 0.0
+        self.next = 0.0 if "ipykernel" in sys.modules else math.inf  # when it is shown again
 
     def count(self) -> None:
         """A task has ended."""
         self.done += 1
-        if self.in_notebook and time.monotonic() - self.shown >= 0.5:
-            self.shown = time.monotonic()
+        if time.monotonic() >= self.next:
+            self.next = time.monotonic() + 0.5
             self.show()
 
     def show(self, end: str = "") -> None:
         print(f"\rmprun: {self.done}{self.total} tasks", end=end, file=sys.stderr, flush=True)
 
     def finish(self) -> None:
-        if self.shown:
+        if 0 < self.next < math.inf:
             self.show("\n")
 
 
@@ -170,7 +159,7 @@ def run(job: str | os.PathLike[str] | dict[str, Any], **options: Any) -> Run:
     at fault. The run directory is output.dir, by default one below ./runs.
     """
     own = fields_of(job)
-    output = {**(own.get("output") or {}), **(options.get("output") or {})}
+    output = {**own.get("output", {}), **(options.get("output") or {})}
     directory = output.get("dir") or new_directory(job)
     options["output"] = {**(options.get("output") or {}), "dir": directory}
     if sys.version_info >= (3, 11) and ".py" in str({**own, **options}.get("script")):

@@ -64,14 +64,10 @@ def load() -> None:
     ours = [entry for entry in sys.path if entry not in job["path"] and entry != folder]
     sys.path[:] = [*job["path"], *ours]
     sys.argv[:] = job["argv"]
-    if job["authkey"]:
-        from multiprocessing import process
-
-        process.current_process().authkey = job["authkey"]
-    if job["main"]:
+    if job["preparation"]:
         from multiprocessing import spawn
 
-        spawn.prepare(job["main"])
+        spawn.prepare(job["preparation"])
     function, setup, prepare_worker = pickle.loads(job["functions"])
     if setup is not None:
         setup()

@@ -18,6 +18,14 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("tensor"), str)
 
 
+def safetensors_entry(fd: int, name: str) -> dict[str, Any]:
+    """What the header of a .safetensors file says of a tensor, with where its bytes begin and how many there are."""
+    (length,) = struct.unpack("<Q", os.pread(fd, 8, 0))
+    entry: dict[str, Any] = json.loads(os.pread(fd, length, 8))[name]
+    begin, end = entry["data_offsets"]
+    return {**entry, "begin": 8 + length + begin, "bytes": end - begin}
+
+
 class TensorReader:
     """Reads what values say of tensors, while the run goes on or after it."""
 
@@ -33,9 +41,7 @@ class TensorReader:
             if "row" in reference:
                 begin = self.header_bytes(path, file.fileno()) + reference["row"] * size
             else:
-                (length,) = struct.unpack("<Q", os.pread(file.fileno(), 8, 0))
-                entry = json.loads(os.pread(file.fileno(), length, 8))[reference["name"]]
-                begin = 8 + length + entry["data_offsets"][0]
+                begin = safetensors_entry(file.fileno(), reference["name"])["begin"]
             if size < SMALLEST_MAPPING:
                 data = bytearray(os.pread(file.fileno(), size, begin))
             else:
@@ -69,20 +75,17 @@ class TensorReader:
     def of_safetensors(self, path: str, name: str) -> Any:
         import numpy
 
-        with open(path, "rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            entry = json.loads(file.read(length))[name]
-        begin, end = (8 + length + place for place in entry["data_offsets"])
+        with open(path, "rb", buffering=0) as file:
+            entry = safetensors_entry(file.fileno(), name)
+        data = self.buffer({"tensor": path, "name": name}, entry["bytes"])
         dtypes = {theirs: npy for npy, theirs in SAFETENSORS_DTYPES.items()}
         if entry["dtype"] in dtypes:
-            data = self.buffer({"tensor": path, "name": name}, end - begin)
             return numpy.frombuffer(data, dtypes[entry["dtype"]]).reshape(entry["shape"])
         import torch
 
         torch_dtype = getattr(torch, {theirs: own for own, theirs in NOT_IN_NPY.items()}[entry["dtype"]])
-        if begin == end:
+        if not data:  # torch.frombuffer refuses it
             return torch.empty(entry["shape"], dtype=torch_dtype)
-        data = self.buffer({"tensor": path, "name": name}, end - begin)
         return torch.frombuffer(data, dtype=torch_dtype).reshape(entry["shape"])
 
     def header_bytes(self, path: str, fd: int) -> int:
