@@ -724,9 +724,15 @@ def test_exceptions_have_the_remote_traceback(executor: Any) -> None:
     assert pickle.loads(pickle.dumps(error)).code == 7
 
 
+class ExitsWhenPickled:
+    def __reduce__(self) -> Any:
+        sys.exit(1)
+
+
 def test_a_task_that_cannot_be_pickled_fails_alone(executor: Any) -> None:
     bad = executor.submit(square, threading.Lock())
     assert isinstance(bad.exception(LIMIT), TypeError)
+    assert isinstance(executor.submit(square, ExitsWhenPickled()).exception(LIMIT), SystemExit)
     assert executor.submit(square, 2).result(LIMIT) == 4
 
 

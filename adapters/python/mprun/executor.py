@@ -44,7 +44,7 @@ class Session:
             pipe = self.pipe or self.begin()
         try:
             line = pipe.encode(task)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             future.set_exception(errors.without_frames(error))
             return future
         with self.changed:
