@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,17 @@ def run(_):
 """
 
 
-def values(run_job: RunCommand, **fields: object) -> dict[int, object]:
-    """What the tasks of each worker say; each task waits until both workers have one."""
-    script = SCRIPT.replace("    return", "    import mprun\n\n    mprun.barrier('both', 2).wait()\n    return")
+def run_two(run_job: RunCommand, script: str, **fields: object) -> dict[int, Any]:
+    """The value of each of two workers, which run a task each."""
     spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "chunk_size": 1, **fields}
     run = run_job(spec, scripts={"job.py": script}).check()
     return {line["worker"]: line["value"] for line in run.results()}
+
+
+def values(run_job: RunCommand, **fields: object) -> dict[int, Any]:
+    """What the tasks of each worker say; each task waits until both workers have one."""
+    script = SCRIPT.replace("    return", "    import mprun\n\n    mprun.barrier('both', 2).wait()\n    return")
+    return run_two(run_job, script, **fields)
 
 
 @pytest.mark.parametrize("method", START_METHODS)
@@ -104,32 +110,15 @@ def run(_):
 @pytest.mark.parametrize("method", START_METHODS)
 def test_openmp_stays_within_the_binding(run_job: RunCommand, method: str) -> None:
     """Also where the host has used it before it forks."""
-    spec = {
-        "script": "job.py:run",
-        "setup": "masks",
-        "inputs": {"range": 2},
-        "processes": 2,
-        "chunk_size": 1,
-        "start_method": method,
-        "binding": [str(HERE[0]), str(HERE[1])],
-    }
-    run = run_job(spec, scripts={"job.py": OPENMP}).check()
-    assert {line["worker"]: line["value"] for line in run.results()} == {slot: [[HERE[slot]]] * 3 for slot in (0, 1)}
+    binding = [str(HERE[0]), str(HERE[1])]
+    found = run_two(run_job, OPENMP, setup="masks", start_method=method, binding=binding)
+    assert found == {slot: [[HERE[slot]]] * 3 for slot in (0, 1)}
 
 
 def test_openmp_pins_its_threads_within_the_binding(run_job: RunCommand) -> None:
     """Where the user asks for that, in workers that load it themselves."""
-    spec = {
-        "script": "job.py:run",
-        "inputs": {"range": 2},
-        "processes": 2,
-        "chunk_size": 1,
-        "start_method": "spawn",
-        "binding": [f"{HERE[0]},{HERE[1]}"],
-        "env": {"OMP_PROC_BIND": "close"},
-    }
-    run = run_job(spec, scripts={"job.py": OPENMP}).check()
-    for own, *threads in run.values():
+    both = {"binding": [f"{HERE[0]},{HERE[1]}"], "env": {"OMP_PROC_BIND": "close"}}
+    for own, *threads in run_two(run_job, OPENMP, start_method="spawn", **both).values():
         assert own == threads[0] or own == threads[1]
         assert sorted(threads) == [[HERE[0]], [HERE[1]]]
 
@@ -243,9 +232,7 @@ needs_nodes = pytest.mark.skipif(
 @pytest.mark.parametrize("method", START_METHODS)
 def test_workers_are_spread_over_memory_nodes(run_job: RunCommand, method: str) -> None:
     """By default; and what a worker touches first is beside it."""
-    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "chunk_size": 1, "start_method": method}
-    run = run_job(spec, scripts={"job.py": TOUCHES}).check()
-    found = {line["worker"]: line["value"] for line in run.results()}
+    found = run_two(run_job, TOUCHES, start_method=method)
     beside = [processors((NODES / f"node{node}/cpulist").read_text()) for node in (0, 1)]
     assert found == {node: [beside[node], node] for node in (0, 1)}
 
@@ -293,21 +280,9 @@ def run(_):
 @pytest.mark.parametrize("method", START_METHODS)
 def test_memory_is_where_the_job_wants_it(run_job: RunCommand, method: str) -> None:
     """A worker's own on its node, what all read on both."""
-    spec = {
-        "script": "job.py:run",
-        "setup": "setup",
-        "inputs": {"range": 2},
-        "processes": 2,
-        "chunk_size": 1,
-        "start_method": method,
-        "shared": {"table": {"shape": [1 << 20], "dtype": "float64"}},
-        "membind": "on",
-        "interleave": "on",
-        "env": {"METHOD": method},
-    }
-    run = run_job(spec, scripts={"job.py": POLICIES}).check()
-    for line in run.results():
-        node, found = line["worker"], line["value"]
+    shared = {"table": {"shape": [1 << 20], "dtype": "float64"}}
+    policies = {"membind": "on", "interleave": "on", "shared": shared, "env": {"METHOD": method}}
+    for node, found in run_two(run_job, POLICIES, setup="setup", start_method=method, **policies).items():
         assert found["own"] == [f"bind:{node}", [node]]
         assert found["shared"] == ["interleave:0-1", [0, 1]]
         if method == "fork":
@@ -317,9 +292,8 @@ def test_memory_is_where_the_job_wants_it(run_job: RunCommand, method: str) -> N
 @needs_nodes
 def test_workers_do_not_interleave_memory_of_their_own(run_job: RunCommand) -> None:
     """They have left the policy of their host."""
-    spec = {"script": "job.py:run", "inputs": {"range": 2}, "processes": 2, "chunk_size": 1, "interleave": "on"}
-    run = run_job(spec, scripts={"job.py": TOUCHES}).check()
-    assert {line["worker"]: line["value"][1] for line in run.results()} == {0: 0, 1: 1}
+    found = run_two(run_job, TOUCHES, interleave="on")
+    assert {worker: node for worker, (_, node) in found.items()} == {0: 0, 1: 1}
 
 
 @needs_nodes
