@@ -2,14 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "formats/npy_reader.h"
 #include "formats/safetensors_reader.h"
 #include "job/array_file.h"
 #include "job/resolve.h"
+#include "job_folder.h"
 
 namespace mprun {
 namespace {
@@ -45,23 +44,8 @@ std::string tensor(const std::string& name, const std::string& dtype, const std:
   return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
-class JobArrays : public ::testing::Test {
+class JobArrays : public JobFolder {
  protected:
-  JobArrays() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mprun-arrays-XXXXXX").string();
-    directory_ = mkdtemp(pattern.data());
-    around_.current_directory = directory_;
-    around_.env = {{"PATH", directory_}};
-    write("job.py", "");
-    write("python3", "");
-    std::filesystem::permissions(directory_ + "/python3", std::filesystem::perms::all);
-  }
-  ~JobArrays() override { std::filesystem::remove_all(directory_); }
-
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(directory_ + "/" + name, std::ios::binary) << bytes;
-    return directory_ + "/" + name;
-  }
   void write_rows(const std::string& name, int rows) const {
     write(name, npy(dictionary("'|u1'", "(" + std::to_string(rows) + ", 2)"), static_cast<std::size_t>(rows) * 2));
   }
@@ -82,8 +66,6 @@ class JobArrays : public ::testing::Test {
     EXPECT_TRUE(resolved) << resolved.error().message;
     return resolved ? std::get<ArraysInput>(resolved->spec.inputs) : ArraysInput{};
   }
-  std::string directory_;
-  Surroundings around_;
 };
 
 std::string why_not_npy(const std::string& bytes) {

@@ -2,12 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "formats/dtype.h"
 #include "job/resolve.h"
+#include "job_folder.h"
 
 namespace mprun {
 namespace {
@@ -34,23 +33,10 @@ TEST(JobDtype, NamesAndCodes) {
   for (const std::string& name : dtype_names()) EXPECT_NE(dtype_of(name), "none") << name;
 }
 
-class JobShared : public ::testing::Test {
+class JobShared : public JobFolder {
  protected:
-  JobShared() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mprun-shared-XXXXXX").string();
-    directory_ = mkdtemp(pattern.data());
-    around_.current_directory = directory_;
-    around_.env = {{"PATH", directory_}};
-    write("job.py", "");
-    write("python3", "");
-    std::filesystem::permissions(directory_ + "/python3", std::filesystem::perms::all);
-    around_.memory_source = "a test";
-  }
-  ~JobShared() override { std::filesystem::remove_all(directory_); }
+  JobShared() { around_.memory_source = "a test"; }
 
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(directory_ + "/" + name, std::ios::binary) << bytes;
-  }
   void write_npy(const std::string& name, const std::string& header, std::size_t data) const {
     std::string file = std::string("\x93NUMPY\x01") + '\0' + static_cast<char>(header.size()) + '\0';
     write(name, file + header + std::string(data, '\0'));
@@ -65,8 +51,6 @@ class JobShared : public ::testing::Test {
     const Result<Resolved> resolved = resolve_shared(shared);
     return resolved ? "accepted" : resolved.error().message;
   }
-  std::string directory_;
-  Surroundings around_;
 };
 
 TEST_F(JobShared, ThereIsNone) { EXPECT_THAT(resolve_shared("")->spec.shared, IsEmpty()); }
