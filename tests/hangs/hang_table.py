@@ -2,11 +2,14 @@
 
     hang_table.py cases RUNS [CASE...]
     hang_table.py controls RUNS [CONTROL...]
+    hang_table.py inspections RUNS [CASE...]
 """
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -14,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import blocked
 import controls
@@ -27,6 +31,8 @@ from harness import Running
 
 LOOK_EVERY = 0.02  # seconds between two looks at a case
 PATIENCE = 600  # seconds for a run of all controls, beside other load
+INSPECTION_PATIENCE = 45  # seconds until a plain program counts as live
+NOT_PROVED = "not proved: "
 
 
 @dataclass
@@ -210,12 +216,59 @@ def print_cases(runs: int, cases: list[Case]) -> bool:
     return right == runs * len(cases)
 
 
+def inspect_plain(case: Case, folder: Path) -> dict[str, Any]:
+    """The case runs without mprun until `mprun inspect --wait` has a verdict; that report."""
+    runner = harness.Runner(harness.MPRUN_BIN, folder)
+    report: dict[str, Any] = {"verdict": "none", "cause": {}}
+    try:
+        running = runner.start_plain(*case.argv(folder), env=case.environment(folder))
+        deadline = time.monotonic() + INSPECTION_PATIENCE
+        while report["verdict"] in ("none", "live") and (left := deadline - time.monotonic()) > 1:
+            inspect = [harness.MPRUN_BIN, "inspect", "--json", "--wait", str(int(left)), str(running.pid)]
+            text = subprocess.run(inspect, stdout=subprocess.PIPE, check=False).stdout
+            report = json.loads(text) if text else report  # else it has ended
+            time.sleep(LOOK_EVERY)
+        return report
+    finally:
+        runner.finish()
+        harness.kill_all(harness.living_descendants())
+        harness.reap_zombies()
+
+
+def print_inspections(runs: int, cases: list[Case]) -> bool:
+    """Runs each case under mprun and plain; True if watch and inspection said the same every time."""
+    heads = ["case", "watch", "inspection", "same", "what the inspection has not proved"]
+    print(line(heads), line(["---"] * len(heads)), sep="\n", flush=True)
+    same_in_all = 0
+    for case in cases:
+        row = Row(case)
+        inspected: Counter[str] = Counter()
+        doubts: Counter[str] = Counter()
+        same = 0
+        for _ in range(runs):
+            with tempfile.TemporaryDirectory() as folder:
+                run_once(row, Path(folder))
+            with tempfile.TemporaryDirectory() as folder:
+                report = inspect_plain(case, Path(folder))
+            cause = report["cause"]
+            inspected[f"{report['verdict']}, {cause.get('id', 'none')}"] += 1
+            doubts[cause.get("explanation", "").partition(NOT_PROVED)[2]] += 1
+            same += report["verdict"] in row.verdicts and cause.get("id") in row.causes
+        same_in_all += same
+        watched = ", ".join([summary_of(row.verdicts), summary_of(row.causes)])
+        print(line([case.name, watched, summary_of(inspected), f"{same} of {runs}", summary_of(doubts)]), flush=True)
+    print(f"\n{same_in_all} of {runs * len(cases)} inspections said what the watch said, of {len(cases)} cases.")
+    return same_in_all == runs * len(cases)
+
+
 def main() -> int:
     """Returns the exit code."""
     what, runs, names = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     harness.become_subreaper()
     if what == "controls":
         return 0 if print_controls(runs, chosen_controls(names)) else 1
+    if what == "inspections":
+        return 0 if print_inspections(runs, chosen(names)) else 1
     return 0 if print_cases(runs, chosen(names)) else 1
 
 
