@@ -10,16 +10,19 @@ def inputs(seconds):
         time.sleep(seconds / 2)
         yield 0
 
-def report():
-    while True:
-        time.sleep(0.2)
+def report(over):
+    while not over.wait(0.2):
         print("all is well", flush=True)
 
 if __name__ == "__main__":
-    threading.Thread(target=report, daemon=True).start()
+    over = threading.Event()
+    reporter = threading.Thread(target=report, args=[over], daemon=True)
+    reporter.start()
     seconds = float(sys.argv[1])
     with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
         for _ in pool.imap(work, inputs(seconds)):
             pass
         pool.map(work, [seconds])
+    over.set()
+    reporter.join()
     print("done", flush=True)
