@@ -250,7 +250,7 @@ def print_inspections(runs: int, cases: list[Case]) -> bool:
                 run_once(row, Path(folder))
             with tempfile.TemporaryDirectory() as folder:
                 report = inspect_plain(case, Path(folder))
-            cause = report["cause"]
+            cause = report["cause"] or {}  # none of what is live
             inspected[f"{report['verdict']}, {cause.get('id', 'none')}"] += 1
             doubts[cause.get("explanation", "").partition(NOT_PROVED)[2]] += 1
             same += report["verdict"] in row.verdicts and cause.get("id") in row.causes
