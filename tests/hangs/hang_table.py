@@ -183,18 +183,21 @@ def chosen_controls(names: list[str]) -> list[Control]:
 def print_controls(runs: int, chosen: list[Control]) -> bool:
     """Runs the controls side by side, again and again; True if all were silent in every run."""
     silent: Counter[str] = Counter()
+    reports = 0
     for number in range(runs):
         with tempfile.TemporaryDirectory() as folder:
             ends = side_by_side.run_watched(Path(folder), chosen, PATIENCE)
         for name, end in ends.items():
             wrong = list(side_by_side.complaints(end))
             silent[name] += not wrong
+            reports += side_by_side.WAS_REPORTED in wrong
             if wrong:
                 print(f"{name}, run {number + 1}: {', '.join(wrong)}", end.stdout, end.stderr, sep="\n", file=sys.stderr)
     print(line(["control", "stall limit, s", "silent"]), line(["---"] * 3), sep="\n")
     for control in chosen:
         print(line([control.name, str(control.stall_seconds), f"{silent[control.name]} of {runs}"]))
-    print(f"\n{silent.total()} of {runs * len(chosen)} runs silent, of {len(chosen)} controls.")
+    print(f"\n{silent.total()} of {runs * len(chosen)} runs silent, of {len(chosen)} controls;", end=" ")
+    print(f"a hang was reported in {reports}.")
     return silent.total() == runs * len(chosen)
 
 

@@ -14,6 +14,8 @@ from harness import Running
 from outside import Outside
 
 PATIENCE = 180  # seconds for all of them, on a slow machine
+A_REPORT = r"mprun: (?:hang proved|stalled|overdue)"
+WAS_REPORTED = "was reported"
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ def complaints(end: End) -> Iterator[str]:
         yield f"ended with {end.code}"
     if not end.stdout.endswith("done\n"):
         yield "did not print done"
-    if "mprun" in end.stderr:
-        yield "was reported"
+    if re.search(A_REPORT, end.stderr):
+        yield WAS_REPORTED
+    elif "mprun" in end.stderr:
+        yield "was warned of"
 
 
 def look_at(started: Iterable[Started]) -> bool:
