@@ -39,6 +39,7 @@ SAME = {
     "make_reads_fifo": ("stalled", "fifo-not-opened", "may open FIFO"),
     "manager_lock_holder_killed": ("stalled", "no-waker", "may connect"),
     "queue_polled_forever": ("stalled", "input-never-closed", "polls"),
+    "pool_worker_killed": ("deadlock", "worker-died", ""),
 }
 
 

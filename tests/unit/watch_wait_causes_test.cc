@@ -300,6 +300,29 @@ TEST(WaitCauses, PoolHelperLost) {
   EXPECT_EQ(evidence.of_hang().id, "never-notified");
 }
 
+// Of a tree that mprun has not watched no death is known, but no worker has what the pool waits for.
+TEST(WaitCauses, TaskOfAPoolThatNoWorkerHas) {
+  CauseEvidence evidence;
+  const std::string pool = kLibrary + "multiprocessing/pool.py", queues = kLibrary + "multiprocessing/queues.py";
+  TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 71, O_WRONLY);
+  for (const pid_t tid : {kParent, kParent + 1, kParent + 2}) parent.thread(tid).waits_on(kAddress);
+  parent.thread(kParent + 3).reads(3);
+  evidence.proc.process(kChild, kParent).pipe(3, 71, O_RDONLY).pipe(4, 70, O_WRONLY).thread(kChild).reads(3);
+  evidence.python[kParent] = {kCondition, {pool, 768, "ApplyResult.get"}, kOwn};
+  evidence.python[kParent + 1] = {{pool, 502, "Pool._handle_workers"}};
+  evidence.python[kParent + 2] = {{pool, 531, "Pool._handle_tasks"}};
+  evidence.python[kParent + 3] = {{pool, 579, "Pool._handle_results"}};
+  evidence.python[kChild] = {{queues, 365, "SimpleQueue.get"}, {pool, 114, "worker"}};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "worker-died");
+  EXPECT_THAT(cause.explanation, HasSubstr("the pool of process 5000010 waits for a result, and no worker has a task"));
+  evidence.python[kChild] = {{queues, 365, "SimpleQueue.get"}, kOwn, {pool, 114, "worker"}};
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "a task waits for an item of a queue";
+  evidence.python[kChild] = {{queues, 365, "SimpleQueue.get"}, {pool, 114, "worker"}};
+  evidence.forked(kChild, kParent, 1);
+  EXPECT_NE(evidence.of_hang().id, "worker-died") << "mprun has watched it, and no worker has died";
+}
+
 // A worker that replaces another one is forked by the thread of the pool.
 TEST(WaitCauses, AForkedWorkerIsNoPool) {
   CauseEvidence evidence;

@@ -53,6 +53,7 @@ constexpr CauseRule kStuckRules[] = {
     {kLockHeldAtFork, lock_left_behind_at_fork,
      "fork before other threads start, or start the process by exec (posix_spawn)"},
     {kPoolHelperLost, pool_helper_lost, kUnpickle},
+    {kWorkerDied, pool_task_gone, kUseExecutor},
     {kRankMissing, rank_missing,
      "start as many processes as world_size says, and see why those that are missing ended or never came: all need the "
      "same MASTER_ADDR, MASTER_PORT and world_size"},

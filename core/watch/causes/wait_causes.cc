@@ -6,6 +6,7 @@
 #include "watch/judge/library_waits.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/stacks/python_code.h"
+#include "watch/stalls/lost_result.h"
 
 namespace mprun {
 namespace {
@@ -132,6 +133,20 @@ std::string waiting_task_text(const JudgedThread& waits) {
          "thread";
 }
 
+// A process without Python, and one that is too much to be described, count as not read.
+PythonStacks stacks_of(const Evidence& evidence, pid_t pid) {
+  PythonStacks stacks;
+  const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
+  if (process == nullptr) return stacks;
+  for (const pid_t tid : process->threads) {
+    if (const auto frames = evidence.python.find(tid); frames != evidence.python.end()) {
+      stacks.threads.push_back({tid, frames->second, true, {}});
+    }
+  }
+  if (stacks.threads.empty()) stacks.threads.push_back({pid, {}, false, {}});
+  return stacks;
+}
+
 Explanation lost_helper_of(pid_t pid) {
   return {"the thread of process " + std::to_string(pid) +
           " that took the pool's results has ended, most likely because one could not be unpickled, or a callback "
@@ -244,6 +259,20 @@ std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
     if (process == nullptr || !has_thread_in(evidence, *process, kPool, "Pool._handle_workers")) continue;
     if (!has_thread_in(evidence, *process, kPool, "Pool._handle_results")) return lost_helper_of(pid);
+  }
+  return std::nullopt;
+}
+
+// The same as pool_worker_died() in a tree of which no death is known: what the pool waits for, no worker does.
+std::optional<Explanation> pool_task_gone(const Evidence& evidence) {
+  if (evidence.history->has_members()) return std::nullopt;
+  const auto read = [&evidence](pid_t pid) { return stacks_of(evidence, pid); };
+  for (const pid_t pid : evidence.judgement->stuck) {
+    const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
+    if (process == nullptr || !has_lost_task(read, pid, process->children)) continue;
+    return Explanation{"the pool of process " + std::to_string(pid) +
+                       " waits for a result, and no worker has a task: the worker that had it has ended, or the one "
+                       "that had the lock with which they take tasks"};
   }
   return std::nullopt;
 }
