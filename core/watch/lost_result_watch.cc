@@ -1,6 +1,8 @@
 #include "watch/lost_result_watch.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "procfs/process_table.h"
 #include "watch/judge/time_limit.h"
@@ -40,9 +42,17 @@ bool LostResultWatch::lacks_lasting_child(pid_t pid) const {
 }
 
 bool LostResultWatch::has_lost_task(pid_t pid) const {
-  const Sample sample = take_sample(tree_->proc(), {pid});
+  const auto below = process_tree(tree_->proc(), pid, false);
+  std::vector<pid_t> all = below;
+  all.insert(all.begin(), pid);
+  const Sample sample = take_sample(tree_->proc(), all);
   if (sample.threads.empty() || without_limit(sample.threads.front())) return false;
-  return mprun::has_lost_task(stack_reader(tree_->proc()), pid, process_tree(tree_->proc(), pid, false));
+  std::set<pid_t> running;
+  for (const ThreadSample& thread : sample.threads) {
+    if (thread.call.running) running.insert(thread.tid);
+  }
+  return mprun::has_lost_task(stack_reader(tree_->proc()), pid, below,
+                              [&running](pid_t tid) { return running.count(tid) != 0; });
 }
 
 // Processes of which a child has died, and whose main thread has waited ever since something was last reported, for so

@@ -125,12 +125,39 @@ class PoolAtRest {
     thread->frames.insert(thread->frames.begin(), {file, 1, function});
   }
   [[nodiscard]] bool has_lost_task() {
-    return mprun::has_lost_task([this](pid_t pid) { return stacks[pid]; }, kPool, {kWorker, kOther});
+    return mprun::has_lost_task([this](pid_t pid) { return stacks[pid]; }, kPool, {kWorker, kOther},
+                                [this](pid_t tid) { return tid == running; });
   }
   static constexpr pid_t kOther = kWorker + 1;  ///< a process without Python, unless a test says otherwise
 
   std::map<pid_t, PythonStacks> stacks;
+  pid_t running = 0;  ///< a thread that waits for a CPU
 };
+
+TEST(LostTask, IsNoneWhileAThreadOfThePoolWaitsForACpu) {
+  for (const pid_t running : {kPool, kPool + 2, kPool + 3, PoolAtRest::kWorker}) {
+    PoolAtRest pool;
+    pool.running = running;
+    EXPECT_FALSE(pool.has_lost_task()) << running;
+  }
+  PoolAtRest pool;
+  pool.running = kPool + 1;
+  EXPECT_TRUE(pool.has_lost_task()) << "the thread that replaces workers wakes up again and again";
+}
+
+TEST(LostTask, IsNoneWhileAResultIsDelivered) {
+  PoolAtRest pool;
+  PoolAtRest::add_inside(&pool.stacks[kPool].threads[3], "/usr/lib/python3.11/multiprocessing/pool.py",
+                         "IMapIterator._set");
+  EXPECT_FALSE(pool.has_lost_task());
+}
+
+TEST(LostTask, IsNoneOnceTheMainThreadIsWoken) {
+  PoolAtRest pool;
+  PoolAtRest::add_inside(&pool.stacks[kPool].threads[0], "/usr/lib/python3.11/threading.py",
+                         "Condition._acquire_restore");
+  EXPECT_FALSE(pool.has_lost_task());
+}
 
 TEST(LostTask, IsOneOfAPoolThatHasNothingToDo) { EXPECT_TRUE(PoolAtRest().has_lost_task()); }
 

@@ -267,9 +267,10 @@ std::optional<Explanation> pool_helper_lost(const Evidence& evidence) {
 std::optional<Explanation> pool_task_gone(const Evidence& evidence) {
   if (evidence.history->has_members()) return std::nullopt;
   const auto read = [&evidence](pid_t pid) { return stacks_of(evidence, pid); };
+  const auto runs = [](pid_t) { return false; };  // all are stuck
   for (const pid_t pid : evidence.judgement->stuck) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
-    if (process == nullptr || !has_lost_task(read, pid, process->children)) continue;
+    if (process == nullptr || !has_lost_task(read, pid, process->children, runs)) continue;
     return Explanation{"the pool of process " + std::to_string(pid) +
                        " waits for a result, and no worker has a task: the worker that had it has ended, or the one "
                        "that had the lock with which they take tasks"};

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMostReadings = 20;
 constexpr std::string_view kPoolModule = "/multiprocessing/pool.py", kPackage = "/multiprocessing/",
-                           kThreading = "/threading.py";
+                           kThreading = "/threading.py", kConnection = "/multiprocessing/connection.py";
 
 bool is_pools(const PythonFrame& frame, std::string_view function) {
   return frame.file.ends_with(kPoolModule) && (function.empty() || frame.function == function);
@@ -45,16 +45,32 @@ bool waits_for_task_to_hand_out(const PythonThread& thread) {
   return !thread.frames.empty() && is_pools(thread.frames.front(), "Pool._handle_tasks");
 }
 
+// The thread that takes results waits for one: it delivers none.
+bool waits_for_result(const PythonThread& thread) {
+  const auto frames = own_frames(thread.frames);
+  if (frames.empty() || !only_waits_in(thread, "Pool._handle_results")) return false;
+  return frames.front().file.ends_with(kConnection) || is_pools(frames.front(), "Pool._handle_results");
+}
+
+// The main thread has not been woken: that would take the lock of the condition next.
+bool waits_to_be_woken(const PythonThread& main) {
+  if (main.frames.empty() || !only_waits_in(main, "")) return false;
+  const PythonFrame& frame = main.frames.front();
+  return frame.file.ends_with(kThreading) &&
+         (frame.function == "Condition.wait" || frame.function.starts_with("Thread."));
+}
+
 // What one thread, of the pool's process or of one below, says of the pool.
-bool is_busy(const PythonThread& thread) {
-  if (is_in_pool(thread, "worker")) return !only_waits_in(thread, "worker");
-  if (is_in_pool(thread, "Pool._handle_tasks")) return !waits_for_task_to_hand_out(thread);
-  if (is_in_pool(thread, "Pool._handle_results")) return !only_waits_in(thread, "Pool._handle_results");
+bool is_busy(const PythonThread& thread, const IsRunning& runs) {
+  if (is_in_pool(thread, "worker")) return runs(thread.tid) || !only_waits_in(thread, "worker");
+  if (is_in_pool(thread, "Pool._handle_tasks")) return runs(thread.tid) || !waits_for_task_to_hand_out(thread);
+  if (is_in_pool(thread, "Pool._handle_results")) return runs(thread.tid) || !waits_for_result(thread);
   return false;
 }
 
-bool any_is_busy(const PythonStacks& stacks) {
-  return std::any_of(stacks.threads.begin(), stacks.threads.end(), is_busy);
+bool any_is_busy(const PythonStacks& stacks, const IsRunning& runs) {
+  return std::any_of(stacks.threads.begin(), stacks.threads.end(),
+                     [&runs](const PythonThread& thread) { return is_busy(thread, runs); });
 }
 
 // The pool's thread for results runs a callback, which waits for another result: of the same pool if there is one only.
@@ -104,15 +120,16 @@ bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid) {
   return false;
 }
 
-bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<pid_t>& below) {
+bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<pid_t>& below, const IsRunning& runs) {
   const PythonStacks stacks = read_stacks(pid);
   const PythonThread* main = main_of(stacks, pid);
   const bool has_helpers = any_in_pool(stacks, "Pool._handle_results") && any_in_pool(stacks, "Pool._handle_tasks");
-  if (main == nullptr || !only_waits_in(*main, "") || !has_helpers || any_is_busy(stacks)) return false;
+  if (main == nullptr || runs(pid) || !waits_to_be_woken(*main)) return false;
+  if (!has_helpers || any_is_busy(stacks, runs)) return false;
   bool has_worker = false;
   for (const pid_t worker : below) {
     const PythonStacks own = read_stacks(worker);
-    if (!is_read(own, worker) || any_is_busy(own)) return false;
+    if (!is_read(own, worker) || any_is_busy(own, runs)) return false;
     has_worker = has_worker || any_in_pool(own, "worker");
   }
   return has_worker;

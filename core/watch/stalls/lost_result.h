@@ -18,8 +18,11 @@ using ReadStacks = std::function<PythonStacks(pid_t)>;
 /// The same, and no thread takes the pool's results: the thread for them has ended (a result could not be unpickled, or
 /// a callback raised), or waits in a callback for another result of the pool.
 [[nodiscard]] bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid);
+/// True for a thread that has work to do: on a busy machine it may wait for a CPU for seconds.
+using IsRunning = std::function<bool(pid_t tid)>;
 /// The main thread of the process waits for its pool, which hands out and receives nothing, and all workers among the
 /// processes `below` it wait for a task. So the pool has lost one, if a worker has died.
-[[nodiscard]] bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<pid_t>& below);
+[[nodiscard]] bool has_lost_task(const ReadStacks& read_stacks, pid_t pid, const std::vector<pid_t>& below,
+                                 const IsRunning& runs);
 
 }  // namespace mprun
