@@ -180,6 +180,7 @@ ALL = [
     Control("java_slow_thread.java", seconds=8, more=("hold",), stall=OUTSIDE_SECONDS),
     Control("java_until_sigterm.java", outside.Terminator, ("hook",), quiet=6),
     Control("java_until_sigterm.java", outside.Terminator, ("handler",), quiet=6),
+    Control("timerfd_set_late.c"),
     Control("ruby_until_sigterm.rb", outside.Terminator, ("trap",), quiet=6),
     Control("ruby_until_sigterm.rb", outside.Terminator, ("sleep",), quiet=6),
     Control("child_polled.py", seconds=8, more=("slow",), stall=OUTSIDE_SECONDS),

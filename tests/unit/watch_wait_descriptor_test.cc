@@ -93,6 +93,33 @@ TEST(DescriptorWait, ThatIsNoPipeIsLive) {
   EXPECT_THAT(judged(&closed).stuck, IsEmpty());
 }
 
+constexpr const char* kNotSet = "ino:\t2\nit_value: (0, 0)\nit_interval: (0, 0)\n";
+constexpr const char* kSet = "ino:\t2\nit_value: (7, 0)\nit_interval: (0, 0)\n";
+
+TEST(DescriptorWait, ForATimerfdThatIsNotSetIsEndedByWhoeverMaySetIt) {
+  FakeProc proc;
+  proc.process(10).open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kNotSet).thread(10).reads(3);
+  proc.process(11).open(5, "anon_inode:[timerfd]", O_RDWR, kNotSet).thread(11).waits_on(0x5000);
+  proc.process(12).thread(12).sleeps();
+  EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}));
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(DescriptorWait, ForATimerfdThatMayExpireIsLive) {
+  FakeProc proc;
+  TreeProcess& process = proc.process(10);
+  process.open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kSet).thread(10).reads(3);
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  process.open(3, "anon_inode:[timerfd]", O_RDWR, kNotSet);
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it may come from outside";
+  process.open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kNotSet);
+  EXPECT_TRUE(judged(&proc).is_stuck(10));
+  process.open(4, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kSet);
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "an epoll set does not show which of them it holds";
+}
+
 TEST(DescriptorWait, ForAPidfdEndsWithThatProcess) {
   FakeProc proc;
   proc.process(10).open(3, "anon_inode:[pidfd]", O_RDWR, "Pid:\t11\n").thread(10).reads(3);

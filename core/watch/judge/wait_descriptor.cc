@@ -294,6 +294,24 @@ Wait decode_ring(const Descriptor& descriptor, TreeSnapshot* snapshot) {
   return wait;
 }
 
+// Event loops keep a timerfd in their epoll set and arm it for their next timer (Boost.Asio's epoll_reactor does). One
+// that is not armed expires when a process that has it arms it. Timerfds have no number, so it may be any that has one;
+// one without FD_CLOEXEC may have been inherited from outside.
+Wait decode_timerfd(const Descriptor& descriptor, TreeSnapshot* snapshot) {
+  if (descriptor.armed || (descriptor.flags & O_CLOEXEC) == 0 || !snapshot->is_closed()) {
+    return live_wait(WaitKind::kOther, descriptor.target);
+  }
+  Wait wait{WaitKind::kOther, "a timerfd that is not set", {}, {}};
+  for (const auto& [pid, process] : snapshot->processes()) {
+    for (const Descriptor& other : process.descriptors) {
+      if (other.kind != descriptor.kind) continue;
+      if (other.armed) return live_wait(WaitKind::kOther, descriptor.target);
+      add_processes({pid}, &wait);
+    }
+  }
+  return wait;
+}
+
 Wait decode_pidfd(const Descriptor& descriptor, TreeSnapshot* snapshot) {
   const TreeSnapshot::Process* process = descriptor.process > 0 ? snapshot->process(descriptor.process) : nullptr;
   if (process == nullptr) return live_wait(WaitKind::kOther, "the end of a process that is not known");
@@ -313,6 +331,8 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end
       return decode_pidfd(descriptor, snapshot);
     case Descriptor::Kind::kIoUring:
       return decode_ring(descriptor, snapshot);
+    case Descriptor::Kind::kTimerfd:
+      return decode_timerfd(descriptor, snapshot);
     case Descriptor::Kind::kFile:
       if (auto terminal = decode_terminal(descriptor, end, snapshot)) return std::move(*terminal);
       if (auto fifo = decode_fifo(pid, descriptor.target, end, snapshot)) return std::move(*fifo);
