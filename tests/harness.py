@@ -101,12 +101,13 @@ def marks(path: Path) -> list[str]:
 
 
 def library_settings(folder: Path) -> dict[str, str]:
-    """Variables for torch and Open MPI programs; `folder` is for files that they leave when killed."""
+    """Variables for torch, Open MPI and Guile programs; `folder` is for files that they leave when killed."""
     return {
         "TMPDIR": str(folder),
         "OMPI_MCA_btl": "^tcp",  # no complaints about the network: ranks of one machine share memory
         "OMPI_MCA_btl_sm_backing_directory": str(folder),  # Open MPI 5
         "OMPI_MCA_btl_vader_backing_directory": str(folder),  # Open MPI 4
+        "GUILE_AUTO_COMPILE": "0",  # it would write to the user's cache
         "USE_LIBUV": "0",  # torch requests it by default, also where it was built without
     }
 

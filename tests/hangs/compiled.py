@@ -19,10 +19,20 @@ INTERPRETERS = {
     ".pl": "perl",
     ".rb": "ruby",
     ".java": "java",
+    ".php": "php",
+    ".scm": "guile",
+    ".lua": "lua5.4",
 }
 COMPILERS = {".c": "cc", ".cc": "g++"}  # of the controls; a case names its own
 # What is not everywhere, by the program that shows that it is there. To run a source, java needs the compiler.
-OPTIONAL = {".rb": "ruby", ".java": "javac", ".rs": "rustc"}
+OPTIONAL = {
+    ".rb": "ruby",
+    ".java": "javac",
+    ".rs": "rustc",
+    ".php": "php",
+    ".scm": "guile",
+    ".lua": "lua5.4",
+}
 OPTIONAL_PACKAGES = ("filelock", "gevent", "mpi4py", "numpy", "torch", "zmq", "grpc")  # emulated machines have few
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"

@@ -350,7 +350,11 @@ _VARIANTS = [
     Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),
     Case("condition_lost_wakeup.c", DEADLOCK, NEVER_NOTIFIED, ("pthread_join",)),
     Case("two_pipes_read_first.c", DEADLOCK, PIPE_CYCLE),
+    Case("php_stderr_not_read.php", DEADLOCK, PIPE_CYCLE),
+    Case("guile_pipe_both_ways.scm", DEADLOCK, PIPE_CYCLE),
+    Case("lua_popen_fifo.lua", DEADLOCK, FIFO),
     Case("timerfd_not_set.c", DEADLOCK, (*NO_WAKER, *NEVER_NOTIFIED), compiler="gcc"),
+    Case("xargs_reads_fifo.sh", STALLED, ("input-never-closed",), ("waitpid",)),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
 ]
 

@@ -103,6 +103,7 @@ SOON = {
     "poll_before_read.py": "queue-not-drained",
     "queue_polled_without_producer.py": "pipe-never-closed",
     "alive_before_get.py": "queue-not-drained",
+    "xargs_reads_fifo.sh": "input-never-closed",
 }
 
 

@@ -67,7 +67,7 @@ TEST(SignalHandlers, OfSomeProgramsAreAllTheirOwn) {
 
 // `function`: the one found at the handler's address.
 bool is_tame(int signal, const char* module, const char* function = "") {
-  return releases_no_thread(signal, {module, 0x1000, 0}, [function](std::uint64_t) { return function; });
+  return releases_no_thread(signal, {module, 0x1000, 0, 0}, [function](std::uint64_t) { return function; });
 }
 
 TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
@@ -94,8 +94,46 @@ TEST(SignalHandlers, ReleaseNoThreadWhereTheyAreKnown) {
 TEST(SignalHandlers, OfRubyReleaseNoThreadUnlessTheProgramTrapsTheSignal) {
   const auto none = [](std::uint64_t) { return std::string(); };
   const std::string ruby = "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2";
-  EXPECT_TRUE(releases_no_thread(SIGTERM, {ruby, 0x1000, 1}, none));
-  EXPECT_FALSE(releases_no_thread(SIGTERM, {ruby, 0x1000, 2}, none));
+  EXPECT_TRUE(releases_no_thread(SIGTERM, {ruby, 0x1000, 1, 0}, none));
+  EXPECT_FALSE(releases_no_thread(SIGTERM, {ruby, 0x1000, 2, 0}, none));
+}
+
+constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
+
+// pcntl_signal() installs the same function again.
+TEST(SignalHandlers, OfPhpReleaseNoThreadUnlessTheScriptHandlesTheSignal) {
+  constexpr std::uint64_t kAll = bit_of(SIGHUP) | bit_of(SIGINT) | bit_of(SIGQUIT) | bit_of(SIGTERM) | bit_of(SIGUSR1) |
+                                 bit_of(SIGUSR2) | bit_of(SIGPROF);
+  const auto is_tame = [](int signal, std::uint32_t installations, std::uint64_t signals) {
+    return releases_no_thread(signal, {"/usr/bin/php8.2", 0x1000, installations, signals},
+                              [](std::uint64_t) { return std::string(); });
+  };
+  EXPECT_TRUE(is_tame(SIGTERM, 1, kAll));
+  EXPECT_FALSE(is_tame(SIGTERM, 2, kAll));
+  EXPECT_TRUE(is_tame(SIGPROF, 2, kAll));
+  EXPECT_FALSE(is_tame(SIGPROF, 3, kAll));
+  EXPECT_FALSE(is_tame(SIGALRM, 1, kAll | bit_of(SIGALRM))) << "only a script handles it";
+  EXPECT_FALSE(is_tame(SIGTERM, 1, bit_of(SIGTERM))) << "the script's own, in a PHP that has none from the start";
+}
+
+TEST(SignalHandlers, OfInterpretersAndRelaysAreKnown) {
+  const auto is_first = [](int signal, const char* module, std::uint32_t installations) {
+    return releases_no_thread(signal, {module, 0x1000, installations, 0}, [](std::uint64_t) { return std::string(); });
+  };
+  EXPECT_TRUE(is_first(SIGINT, "/usr/bin/lua5.4", 1));
+  EXPECT_FALSE(is_first(SIGTERM, "/usr/bin/lua5.4", 1));
+  EXPECT_TRUE(is_first(SIGTERM, "/usr/lib/x86_64-linux-gnu/libexpect.so.5.45.4", 1));
+  EXPECT_FALSE(is_first(SIGTERM, "/usr/lib/x86_64-linux-gnu/libexpect.so.5.45.4", 2));
+  EXPECT_TRUE(is_tame(SIGPWR, "/usr/lib/x86_64-linux-gnu/libgc.so.1.5.1"));
+  EXPECT_FALSE(is_tame(SIGINT, "/usr/lib/x86_64-linux-gnu/libgc.so.1.5.1"));
+  EXPECT_TRUE(is_tame(SIGTERM, "/usr/bin/socat"));
+}
+
+TEST(SignalHandlers, OfXargsStartMorePrograms) {
+  EXPECT_FALSE(is_tame(SIGUSR1, "/usr/bin/xargs"));
+  EXPECT_TRUE(is_for_programs_at_work(SIGUSR1, {"/usr/bin/xargs", 0x1000, 1, 0}));
+  EXPECT_FALSE(is_for_programs_at_work(SIGTERM, {"/usr/bin/xargs", 0x1000, 1, 0}));
+  EXPECT_FALSE(is_for_programs_at_work(SIGUSR1, {"/usr/bin/dash", 0x1000, 1, 0}));
 }
 
 TEST(SignalHandlers, KnowPython) {

@@ -196,14 +196,17 @@ bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& s
 }
 
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
-std::string TreeSnapshot::why_signals_may_release(const Process& process, const StatusFile& status) {
+TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
+  Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
   if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
-  if (unexpected == 0) return {};
+  if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   const bool are_known =
       std::any_of(handlers.begin(), handlers.end(), [](const auto& one) { return one.address != 0; });
-  if (!are_known && is_self_contained(proc_->link(std::to_string(process.speaker) + "/exe").value_or(""))) return {};
+  if (!are_known && is_self_contained(proc_->link(std::to_string(process.speaker) + "/exe").value_or(""))) {
+    return release;
+  }
   std::unique_ptr<NativeStacks> symbols;  // costs some milliseconds
   const auto name = [&](std::uint64_t address) {
     if (!symbols) symbols = std::make_unique<NativeStacks>(process.pid);
@@ -214,11 +217,15 @@ std::string TreeSnapshot::why_signals_may_release(const Process& process, const 
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
     if (releases_no_thread(signal, handler, name)) continue;
     if (ends_jvm(signal, handler) && jvm_only_ends(proc_, process.speaker, maps(process.pid))) continue;
+    const bool at_work = is_for_programs_at_work(signal, handler);
+    if (at_work && !release.why.empty()) continue;
     const std::string& module = handler.module;
-    return "catches signal " + std::to_string(signal) +
-           (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
+    release.why = "catches signal " + std::to_string(signal) +
+                  (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
+    release.may_be_awaited = !at_work;
+    if (!at_work) break;
   }
-  return {};
+  return release;
 }
 
 // Such a signal only interrupts a call, which begins again.
@@ -235,10 +242,10 @@ std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& 
   if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
   // Its numbers for threads and children mean other ones here.
   if (status.namespaces > 1) return "is in a PID namespace of its own";
-  if (std::string catches = why_signals_may_release(*process, status); !catches.empty()) {
-    if (!boundary_.assumptions.handlers_release_no_thread) return catches;
-    assumes_no_signal_ = true;
-    assume("process " + std::to_string(process->pid) + " " + catches + ", whose handler may let it go on");
+  if (Release release = release_by_signals(*process, status); !release.why.empty()) {
+    if (!boundary_.assumptions.handlers_release_no_thread) return std::move(release.why);
+    assumes_no_signal_ = assumes_no_signal_ || release.may_be_awaited;
+    assume("process " + std::to_string(process->pid) + " " + release.why + ", whose handler may let it go on");
   }
   const auto timers = signals_of_timers(proc_, process->speaker);
   if (!timers) return "may have a POSIX timer";

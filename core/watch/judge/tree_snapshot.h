@@ -166,7 +166,11 @@ class TreeSnapshot {
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
-  [[nodiscard]] std::string why_signals_may_release(const Process& process, const StatusFile& status);
+  struct Release {
+    std::string why;              ///< a signal may let a thread go on; empty: none may
+    bool may_be_awaited = false;  ///< by a program that idles until it comes
+  };
+  [[nodiscard]] Release release_by_signals(const Process& process, const StatusFile& status);
   [[nodiscard]] bool are_tame(const Process& process, const std::vector<int>& signals);
   [[nodiscard]] std::string why_it_acts_alone(Process* process, const StatusFile& status);
 

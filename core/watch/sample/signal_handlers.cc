@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <initializer_list>
 
 #include "watch/sample/preload_library.h"
 #include "wire/alarms.h"
@@ -10,45 +11,79 @@ namespace mprun {
 namespace {
 
 constexpr std::size_t kMostOfLibrary = std::size_t{1} << 20U;  // read of its tables
-constexpr int kAny = 0;
 constexpr int kWakeupOfJava = 62;  // SIGRTMAX - 2, by which it interrupts a thread whose file is closed
+
+/// Signals, as a set of bits; kAny: all that the handler is installed for.
+using Signals = std::uint64_t;
+constexpr Signals kAny = ~Signals{0};
+constexpr Signals signals(std::initializer_list<int> numbers) {
+  Signals set = 0;
+  for (const int number : numbers) set |= Signals{1} << (number - 1);
+  return set;
+}
 
 /// A handler whose source was read: it lets no waiting thread go on.
 struct TameHandler {
-  std::string_view file;      ///< the name of a program's file, or a prefix of a library's, up to ".so" or so
-  int signal;                 ///< kAny: all signals that it handles
+  std::string_view file;  ///< the name of a program's file, or a prefix of one up to ".so", or up to its version
+  Signals signals;
   std::string_view function;  ///< a prefix of its name; empty: no other handler is in the file
   const char* what;
-  bool only_first = false;  ///< a later one for the same signal is the program's own
+  std::uint32_t most = 0;  ///< a later installation for the same signal is the program's own; 0: none is
+  Signals all = 0;         ///< the function handles all of these
 };
+// From the start, PHP has one function for these (zend_sigs in Zend/zend_signal.c), unless it was built without it.
+constexpr Signals kOfPhp = signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2});
+constexpr Signals kAllOfPhp = kOfPhp | signals({SIGPROF});
+constexpr const char* kPhp =
+    "PHP's Zend/zend_signal.c: ends the process; the script's pcntl_signal() installs it again";
+constexpr const char* kPhpTimer = "the same for the limit of the script's time, which is set at the start: an error";
+constexpr const char* kLua = "lua.c: an error when the call has returned, as Ctrl-C raises in Python";
 constexpr std::array kTameHandlers = {
-    TameHandler{"libtorch_python.so", SIGTERM, "",
+    TameHandler{"libtorch_python.so", signals({SIGTERM}), "",
                 "torch/csrc/DataLoader.cpp: a worker exits; or the signal is sent again, by default"},
-    TameHandler{"libtorch_python.cpython", SIGTERM, "", "the same, as wheels call it"},
+    TameHandler{"libtorch_python.cpython", signals({SIGTERM}), "", "the same, as wheels call it"},
     TameHandler{"libucs.so", kAny, "",
                 "UCX's src/ucs/debug/debug.c: prints a backtrace, or changes the level of its log"},
-    TameHandler{"libreadline.so", SIGWINCH, "", "GNU readline's signals.c: redraws the line"},
-    TameHandler{"readline.cpython", SIGWINCH, "",
+    TameHandler{"libreadline.so", signals({SIGWINCH}), "", "GNU readline's signals.c: redraws the line"},
+    TameHandler{"readline.cpython", signals({SIGWINCH}), "",
                 "CPython's Modules/readline.c: notes that the window's size has changed"},
-    TameHandler{"node", SIGINT, "node::SignalExit", "Node.js's src/node.cc: ends the process"},
-    TameHandler{"node", SIGTERM, "node::SignalExit", "the same"},
-    TameHandler{"node", SIGUSR1, "node::inspector::", "src/inspector_agent.cc: starts the debugger's server"},
+    TameHandler{"node", signals({SIGINT}), "node::SignalExit", "Node.js's src/node.cc: ends the process"},
+    TameHandler{"node", signals({SIGTERM}), "node::SignalExit", "the same"},
+    TameHandler{"node", signals({SIGUSR1}),
+                "node::inspector::", "src/inspector_agent.cc: starts the debugger's server"},
     TameHandler{"libnode.so", kAny, "", "the same, as Debian builds it, with a program's own handlers in libuv"},
-    TameHandler{"libruby-3.", SIGVTALRM, "",
+    TameHandler{"libruby-3.", signals({SIGVTALRM}), "",
                 "Ruby's thread_pthread.c: does nothing, and a program may not trap this signal (signal.c)"},
-    TameHandler{"libruby.so.3.", SIGVTALRM, "", "the same, as Ruby's own build calls it"},
+    TameHandler{"libruby.so.3.", signals({SIGVTALRM}), "", "the same, as Ruby's own build calls it"},
     TameHandler{
         "libruby-3.", kAny, "",
         "Ruby's signal.c: raises SignalException in the main thread; it is installed at the start, and again by "
         "the program's trap()",
-        true},
-    TameHandler{"libruby.so.3.", kAny, "", "the same", true},
+        1},
+    TameHandler{"libruby.so.3.", kAny, "", "the same", 1},
     TameHandler{"libgfortran.so", kAny, "", "GCC's libgfortran/runtime/compile_options.c: prints a backtrace and ends"},
-    TameHandler{"libjvm.so", SIGQUIT, "", "HotSpot's src/hotspot/os/posix/signals_posix.cpp: prints all stacks"},
-    TameHandler{"libjvm.so", SIGUSR2, "", "the same file: suspends a thread to look at its stack, and resumes it"},
-    TameHandler{"libjvm.so", SIGXFSZ, "", "the same file: does nothing"},
-    TameHandler{"libnet.so", kWakeupOfJava, "", "src/java.base/linux/native/libnet/linux_close.c: does nothing"},
-    TameHandler{"libnio.so", kWakeupOfJava, "", "src/java.base/unix/native/libnio/ch/NativeThread.c: does nothing"},
+    TameHandler{"libjvm.so", signals({SIGQUIT}), "",
+                "HotSpot's src/hotspot/os/posix/signals_posix.cpp: prints all stacks"},
+    TameHandler{"libjvm.so", signals({SIGUSR2}), "",
+                "the same file: suspends a thread to look at its stack, and resumes it"},
+    TameHandler{"libjvm.so", signals({SIGXFSZ}), "", "the same file: does nothing"},
+    TameHandler{"libnet.so", signals({kWakeupOfJava}), "",
+                "src/java.base/linux/native/libnet/linux_close.c: does nothing"},
+    TameHandler{"libnio.so", signals({kWakeupOfJava}), "",
+                "src/java.base/unix/native/libnio/ch/NativeThread.c: does nothing"},
+    TameHandler{"php", kOfPhp, "", kPhp, 1, kAllOfPhp},
+    TameHandler{"php7.", kOfPhp, "", kPhp, 1, kAllOfPhp},
+    TameHandler{"php8.", kOfPhp, "", kPhp, 1, kAllOfPhp},
+    TameHandler{"php", signals({SIGPROF}), "", kPhpTimer, 2, kAllOfPhp},
+    TameHandler{"php7.", signals({SIGPROF}), "", kPhpTimer, 2, kAllOfPhp},
+    TameHandler{"php8.", signals({SIGPROF}), "", kPhpTimer, 2, kAllOfPhp},
+    TameHandler{"libgc.so", signals({SIGPWR, SIGXCPU}), "",
+                "bdwgc's pthread_stop_world.c: suspends a thread for a collection of Guile's garbage, and resumes it"},
+    TameHandler{"lua", signals({SIGINT}), "", kLua, 1},
+    TameHandler{"lua5.", signals({SIGINT}), "", kLua, 1},
+    TameHandler{"libexpect.so", signals({SIGINT, SIGTERM}), "",
+                "Expect's exp_main_sub.c: ends, unless the script's trap installs it again", 1},
+    TameHandler{"socat", kAny, "", "socat.c: ends, or prints how far it is"},
     TameHandler{"bash", kAny, "termsig_sighandler", "GNU bash's sig.c: ends the shell"},
     TameHandler{"sort", kAny, "", "coreutils' src/sort.c: removes temporary files and ends"},
     TameHandler{"dd", kAny, "", "coreutils' src/dd.c: ends, or prints how far it is"},
@@ -56,8 +91,14 @@ constexpr std::array kTameHandlers = {
     TameHandler{"xz", kAny, "", "XZ Utils' src/xz/signals.c: ends; or mytime.c: prints how far it is"},
     TameHandler{"bzip2", kAny, "", "bzip2.c: removes its output and ends"},
     TameHandler{"make", kAny, "fatal_error_signal", "GNU make's commands.c: ends its children and itself"},
-    TameHandler{"make", SIGUSR1, "", "main.c: prints more, or no longer"},
+    TameHandler{"make", signals({SIGUSR1}), "", "main.c: prints more, or no longer"},
     TameHandler{"git", kAny, "", "tempfile.c and others: removes files and ends"},
+};
+
+/// Handlers of programs at work, which idle until no signal comes.
+constexpr std::array kTuningHandlers = {
+    TameHandler{"xargs", signals({SIGUSR1, SIGUSR2}), "",
+                "findutils' xargs.c: more programs at the same time, or fewer"},
 };
 
 /// Programs that run no code but their own, all of whose handlers are in the table.
@@ -69,6 +110,15 @@ bool is_file_of(const TameHandler& row, std::string_view path) {
   const std::string_view name = name_of(path);
   const bool is_library = row.file.find('.') != std::string_view::npos;
   return is_library ? name.substr(0, row.file.size()) == row.file : name == row.file;
+}
+
+// `name`: as in releases_no_thread().
+bool is_row_of(const TameHandler& row, int signal, const SignalHandler& handler,
+               const std::function<std::string(std::uint64_t)>& name) {
+  if (!is_file_of(row, handler.module) || (row.signals & signals({signal})) == 0) return false;
+  if (row.most != 0 && (handler.installations == 0 || handler.installations > row.most)) return false;
+  if ((handler.signals & row.all) != row.all) return false;
+  return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
 }
 
 }  // namespace
@@ -90,25 +140,31 @@ SignalHandlers signal_handlers(ProcSource* proc, pid_t tid, const std::vector<Ma
     if (!counts || !memory.read(*counts, installations.data(), sizeof installations)) installations = {};
     for (std::size_t signal = 1; signal < handlers.size(); ++signal) {
       const Mapping* mapping = handlers.at(signal) > 1 ? find_mapping(maps, handlers.at(signal)) : nullptr;
-      if (mapping != nullptr && found.at(signal).address == 0) {
-        found.at(signal) = {mapping->path, handlers.at(signal), installations.at(signal)};
+      if (mapping == nullptr || found.at(signal).address != 0) continue;
+      found.at(signal) = {mapping->path, handlers.at(signal), installations.at(signal)};
+      for (std::size_t other = 1; other < handlers.size(); ++other) {
+        if (handlers.at(other) == handlers.at(signal)) found.at(signal).signals |= Signals{1} << (other - 1);
       }
     }
   }
   for (const Mapping& mapping : maps) {
     // Ruby lets no program trap this signal (signal.c), so that its handler is known without the library.
     const bool is_ruby = name_of(mapping.path).starts_with("libruby");
-    if (is_ruby && found.at(SIGVTALRM).address == 0) found.at(SIGVTALRM) = {mapping.path, mapping.begin, 0};
+    if (is_ruby && found.at(SIGVTALRM).address == 0)
+      found.at(SIGVTALRM) = {mapping.path, mapping.begin, 0, signals({SIGVTALRM})};
   }
   return found;
 }
 
 bool releases_no_thread(int signal, const SignalHandler& handler,
                         const std::function<std::string(std::uint64_t)>& name) {
-  return std::any_of(kTameHandlers.begin(), kTameHandlers.end(), [&](const TameHandler& row) {
-    if (!is_file_of(row, handler.module) || (row.signal != kAny && row.signal != signal)) return false;
-    if (row.only_first && handler.installations != 1) return false;
-    return row.function.empty() || name(handler.address).compare(0, row.function.size(), row.function) == 0;
+  return std::any_of(kTameHandlers.begin(), kTameHandlers.end(),
+                     [&](const TameHandler& row) { return is_row_of(row, signal, handler, name); });
+}
+
+bool is_for_programs_at_work(int signal, const SignalHandler& handler) {
+  return std::any_of(kTuningHandlers.begin(), kTuningHandlers.end(), [&](const TameHandler& row) {
+    return is_row_of(row, signal, handler, [](std::uint64_t) { return std::string(); });
   });
 }
 

@@ -17,6 +17,7 @@ struct SignalHandler {
   std::string module;  ///< the path of the file that has its code; empty: it is not known
   std::uint64_t address = 0;
   std::uint32_t installations = 0;  ///< how often one was installed for the signal; 0: not known
+  std::uint64_t signals = 0;        ///< all that this function handles; bit N-1: signal N
 };
 /// By signal.
 using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
@@ -32,6 +33,10 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 /// `name` gives the function at its address ("node::SignalExit(int, ...) (node)"), if its module has others.
 [[nodiscard]] bool releases_no_thread(int signal, const SignalHandler& handler,
                                       const std::function<std::string(std::uint64_t)>& name);
+
+/// True for a handler that may let a thread go on, but by which nobody would end a wait: its program idles until no
+/// such signal comes.
+[[nodiscard]] bool is_for_programs_at_work(int signal, const SignalHandler& handler);
 
 /// True for the handler by which a Java virtual machine begins to end: shutdown hooks, if the program has any, run then
 /// (jvm_only_ends() in jvm.h).
