@@ -321,7 +321,8 @@ bool joins(const Hang& hang) {
 }  // namespace
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
-  if (!proof.is_early) return false;
+  // No signal that the program asked for, and nothing from outside, can end any wait in it.
+  if (!proof.is_early || proof.needs_only_idle_runtimes) return false;
   // Main threads of Ruby sleep for ever while others work; no program reads or opens a pipe for that.
   const bool may_sleep = hang.cause.id == causes::kNeverNotified.name || hang.cause.id == causes::kNoWaker.name;
   if (proof.needs_only_timers && !may_sleep) return false;

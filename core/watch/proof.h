@@ -19,16 +19,17 @@ struct Proof {
   std::map<pid_t, Nanos> last_moves;  ///< the same for each thread, if it is known
   /// For a stall: it would be a deadlock but for this ("process 12 catches signal 15 (by node), whose handler ...").
   std::string but_for;
-  bool needs_no_signal = false;     ///< for a stall: assumes that no signal comes, among others
-  bool needs_no_client = false;     ///< the same, that no process outside uses what a server would wait for
-  bool needs_no_limit = false;      ///< the same, that no time limit passes
-  bool needs_only_timers = false;   ///< the same, only that timers whose handlers do nothing release no thread
-  bool is_early = false;            ///< for a stall: long before the limit, and only reported
-  std::map<pid_t, double> wakeups;  ///< for a stall: how often a second each thread gets a CPU
-  pid_t lost_helper = 0;            ///< for a stall: the process whose pool no longer takes results (lost_result.h)
-  pid_t lost_task = 0;              ///< the same, whose pool has lost a task
-  pid_t lost_poller = 0;            ///< the same, of which no thread listens for an answer (lost_poller.h)
-  pid_t respawner = 0;              ///< for a stall: the process whose children die one after the other
+  bool needs_no_signal = false;           ///< for a stall: assumes that no signal comes, among others
+  bool needs_no_client = false;           ///< the same, that no process outside uses what a server would wait for
+  bool needs_no_limit = false;            ///< the same, that no time limit passes
+  bool needs_only_timers = false;         ///< the same, only that timers whose handlers do nothing release no thread
+  bool needs_only_idle_runtimes = false;  ///< the same, only that runtimes that wake up by themselves do nothing
+  bool is_early = false;                  ///< for a stall: long before the limit, and only reported
+  std::map<pid_t, double> wakeups;        ///< for a stall: how often a second each thread gets a CPU
+  pid_t lost_helper = 0;  ///< for a stall: the process whose pool no longer takes results (lost_result.h)
+  pid_t lost_task = 0;    ///< the same, whose pool has lost a task
+  pid_t lost_poller = 0;  ///< the same, of which no thread listens for an answer (lost_poller.h)
+  pid_t respawner = 0;    ///< for a stall: the process whose children die one after the other
 };
 
 /// Judges a sample. `boundary`: as it is while the threads of the sample stand still.

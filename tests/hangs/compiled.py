@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -23,12 +24,13 @@ INTERPRETERS = {
     ".scm": "guile",
     ".lua": "lua5.4",
 }
-COMPILERS = {".c": "cc", ".cc": "g++"}  # of the controls; a case names its own
+COMPILERS = {".c": "cc", ".cc": "g++", ".go": "go"}  # of the controls; a case names its own
 # What is not everywhere, by the program that shows that it is there. To run a source, java needs the compiler.
 OPTIONAL = {
     ".rb": "ruby",
     ".java": "javac",
     ".rs": "rustc",
+    ".go": "go",
     ".php": "php",
     ".scm": "guile",
     ".lua": "lua5.4",
@@ -68,6 +70,10 @@ def build(
     program = folder / f"{path.stem}-{compiler}"
     if compiler == "rustc":
         subprocess.run([compiler, "-O", "-o", str(program), str(path)], check=True)
+        return program
+    if compiler == "go":
+        environment = {**os.environ, "CGO_ENABLED": "0"}
+        subprocess.run([compiler, "build", "-o", str(program), str(path)], check=True, env=environment)
         return program
     if compiler == "gfortran":
         subprocess.run([compiler, "-O1", "-fopenmp", "-J", str(folder), "-o", str(program), str(path)], check=True)

@@ -185,6 +185,8 @@ ALL = [
     Control("guile_slow_program.scm"),
     Control("lua_slow_program.lua"),
     Control("timerfd_set_late.c"),
+    Control("go_slow_program.go", seconds=4.5),
+    Control("go_until_sigterm.go", outside.Terminator, quiet=6),
     Control("ruby_until_sigterm.rb", outside.Terminator, ("trap",), quiet=6),
     Control("ruby_until_sigterm.rb", outside.Terminator, ("sleep",), quiet=6),
     Control("child_polled.py", seconds=8, more=("slow",), stall=OUTSIDE_SECONDS),

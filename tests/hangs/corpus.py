@@ -355,6 +355,8 @@ _VARIANTS = [
     Case("lua_popen_fifo.lua", DEADLOCK, FIFO),
     Case("timerfd_not_set.c", DEADLOCK, (*NO_WAKER, *NEVER_NOTIFIED), compiler="gcc"),
     Case("xargs_reads_fifo.sh", STALLED, ("input-never-closed",), ("waitpid",)),
+    Case("go_pipe_not_read.go", STALLED, ("queue-not-drained",), compiler="go"),
+    Case("go_channel_without_reader.go", STALLED, NO_WAKER, compiler="go"),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
 ]
 

@@ -104,6 +104,8 @@ SOON = {
     "queue_polled_without_producer.py": "pipe-never-closed",
     "alive_before_get.py": "queue-not-drained",
     "xargs_reads_fifo.sh": "input-never-closed",
+    "go_pipe_not_read.go": "queue-not-drained",
+    "go_channel_without_reader.go": "no-waker",
 }
 
 

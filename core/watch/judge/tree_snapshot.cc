@@ -7,12 +7,15 @@
 #include <csignal>
 #include <initializer_list>
 #include <iterator>
+#include <string_view>
 
 #include "watch/sample/signal_handlers.h"
 #include "watch/stacks/native_stack.h"
 
 namespace mprun {
 namespace {
+
+constexpr std::string_view kOfGo = "runtime.";  // so begin the names of functions of Go's runtime
 
 constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
 
@@ -212,10 +215,16 @@ TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, c
     if (!symbols) symbols = std::make_unique<NativeStacks>(process.pid);
     return symbols->function_at(address);
   };
+  const GoRuntime* const runtime = go(process.pid);
   for (; unexpected != 0; unexpected &= unexpected - 1) {
     const int signal = lowest_signal(unexpected);
     const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
     if (releases_no_thread(signal, handler, name)) continue;
+    // Go's own handler: by default, such a signal ends the program, or lets goroutines take turns. With cgo, libc
+    // installs it.
+    const bool is_of_go =
+        runtime != nullptr && (handler.address == 0 || name(handler.address).compare(0, kOfGo.size(), kOfGo) == 0);
+    if (is_of_go && (runtime->awaited & bit_of(signal)) == 0) continue;
     if (ends_jvm(signal, handler) && jvm_only_ends(proc_, process.speaker, maps(process.pid))) continue;
     const bool at_work = is_for_programs_at_work(signal, handler);
     if (at_work && !release.why.empty()) continue;
@@ -268,6 +277,12 @@ void TreeSnapshot::assume(std::string what) {
 void TreeSnapshot::assume_no_client(std::string what) {
   assumes_no_client_ = true;
   assume(std::move(what));
+}
+
+void TreeSnapshot::assume_idle_runtime(std::string what) {
+  const std::size_t before = assumed_.size();
+  assume(std::move(what));
+  idle_runtimes_ += assumed_.size() - before;
 }
 
 void TreeSnapshot::assume_no_limit(std::string what) {
@@ -407,6 +422,16 @@ const PythonStacks& TreeSnapshot::python(pid_t pid) {
 const Jvm* TreeSnapshot::jvm(pid_t pid) {
   const auto [it, is_new] = jvms_.try_emplace(pid);
   if (is_new) it->second = read_jvm(proc_, pid, maps(pid));
+  return it->second ? &*it->second : nullptr;
+}
+
+const GoRuntime* TreeSnapshot::go(pid_t pid) {
+  const auto [it, is_new] = go_.try_emplace(pid);
+  const Process* owner = is_new ? process(pid) : nullptr;
+  if (owner != nullptr && may_be_go(owner->caught_signals)) {
+    it->second = read_go_runtime(
+        pid, [this, pid](std::uint64_t address, void* to, std::size_t size) { return memory(pid, address, to, size); });
+  }
   return it->second ? &*it->second : nullptr;
 }
 

@@ -12,6 +12,7 @@
 #include "sync/sync_segment.h"
 #include "watch/judge/assumptions.h"
 #include "watch/sample/sample.h"
+#include "watch/stacks/go_runtime.h"
 #include "watch/stacks/jvm.h"
 #include "watch/stacks/python_stack.h"
 
@@ -125,6 +126,8 @@ class TreeSnapshot {
   [[nodiscard]] const PythonStacks& python(pid_t pid);
   /// The Java virtual machine of a process; nullptr: it has none, or that shows nothing.
   [[nodiscard]] const Jvm* jvm(pid_t pid);
+  /// The runtime of a Go program; nullptr: it is none, or that shows nothing.
+  [[nodiscard]] const GoRuntime* go(pid_t pid);
   /// The GILs that threads were found to wait for, by gils().
   [[nodiscard]] const std::map<pid_t, std::vector<PythonGil>>& known_gils() const { return gils_; }
   [[nodiscard]] const std::vector<PythonGil>& gils(pid_t pid);
@@ -140,6 +143,9 @@ class TreeSnapshot {
   /// The same, for a time limit: a program that does something now and then looks the same.
   void assume_no_limit(std::string what);
   [[nodiscard]] bool assumes_no_limit() const { return assumes_no_limit_; }
+  /// The same, for a runtime that wakes up to look around, which lets no thread of the program go on as a rule.
+  void assume_idle_runtime(std::string what);
+  [[nodiscard]] bool assumes_only_idle_runtimes() const { return assumed_.size() == idle_runtimes_; }
   /// Whether nothing is assumed but that timers whose handlers do nothing release no thread.
   [[nodiscard]] bool assumes_only_timers() const { return assumed_.size() == tame_timers_; }
 
@@ -178,7 +184,7 @@ class TreeSnapshot {
   TreeBoundary boundary_;
   std::vector<std::string> assumed_;
   bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false;
-  std::size_t tame_timers_ = 0;
+  std::size_t tame_timers_ = 0, idle_runtimes_ = 0;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()
@@ -192,6 +198,7 @@ class TreeSnapshot {
   std::optional<std::vector<FileLock>> locks_;
   std::map<pid_t, PythonStacks> python_;
   std::map<pid_t, std::optional<Jvm>> jvms_;
+  std::map<pid_t, std::optional<GoRuntime>> go_;
   std::map<pid_t, std::vector<PythonGil>> gils_;
 };
 

@@ -216,6 +216,19 @@ void leave_out_receiver(const ThreadSample& thread, TreeSnapshot* snapshot, Wait
   wait->wakers = {{thread.pid, 0}};
 }
 
+// The monitor of Go's runtime, which wakes up after a minute. Every two minutes it has garbage collected: a finalizer
+// may close a file that the program has forgotten.
+std::optional<Wait> decode_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (snapshot->assumptions().no_limit_from == 0 || call_of(thread.call.number) != Call::kFutex) return std::nullopt;
+  const GoRuntime* go = snapshot->go(thread.pid);
+  if (go == nullptr || !go->is_own_wait(thread.call.arguments[0])) return std::nullopt;
+  snapshot->assume_idle_runtime("the runtime of Go in process " + std::to_string(thread.pid) +
+                                " wakes up by itself, and may collect garbage");
+  Wait wait{WaitKind::kFutex, "work for Go's monitor", {}, {}};
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  return wait;
+}
+
 // A wait with a time limit that may be judged as if it had none.
 std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                            TreeSnapshot* snapshot) {
@@ -442,6 +455,8 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
       wait = decode_call(*without_limit(thread), *process, snapshot);
     } else if (auto polled = decode_library_poll(thread, *process, snapshot)) {
       wait = std::move(*polled);
+    } else if (auto monitor = decode_go_monitor(thread, snapshot)) {
+      wait = std::move(*monitor);
     } else if (auto assumed = decode_assumed_endless(thread, *process, snapshot)) {
       wait = std::move(*assumed);
     }

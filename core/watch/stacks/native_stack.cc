@@ -276,6 +276,28 @@ std::string NativeStacks::function_at(std::uint64_t address) {
   return session_->attached ? frame_text(session_->dwfl, address, false) : "";
 }
 
+std::optional<NativeStacks::Variable> NativeStacks::variable(const std::string& name) {
+  struct Search {
+    const std::string& wanted;
+    std::optional<Variable> found = {};
+  } search{name};
+  const auto look = [](Dwfl_Module* module, void** /*user*/, const char* /*name*/, Dwarf_Addr /*base*/,
+                       void* argument) {
+    auto* const sought = static_cast<Search*>(argument);
+    const int count = dwfl_module_getsymtab(module);
+    for (int index = 1; index < count && !sought->found; ++index) {
+      GElf_Sym symbol{};
+      GElf_Addr address = 0;
+      const char* text = dwfl_module_getsym_info(module, index, &symbol, &address, nullptr, nullptr, nullptr);
+      if (text == nullptr || sought->wanted != text || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT) continue;
+      sought->found = Variable{address, symbol.st_size};
+    }
+    return static_cast<int>(DWARF_CB_ABORT);  // the program is the first module
+  };
+  if (session_->attached) dwfl_getmodules(session_->dwfl, look, &search, 0);
+  return search.found;
+}
+
 std::string demangled(const std::string& symbol) {
   if (!symbol.starts_with("_Z") || symbol.size() > kMostMangled || references(symbol) > kMostReferences) return symbol;
   int status = 0;

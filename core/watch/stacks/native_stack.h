@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,11 @@ class NativeStacks {
 
   /// The name that a frame there would get; "" without permission.
   [[nodiscard]] std::string function_at(std::uint64_t address);
+  /// A variable of its program that has this name in the file's table of symbols, which may be missing.
+  struct Variable {
+    std::uint64_t address = 0, size = 0;
+  };
+  [[nodiscard]] std::optional<Variable> variable(const std::string& name);
 
  private:
   struct Session;
