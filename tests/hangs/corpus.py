@@ -237,6 +237,12 @@ _VARIANTS = [
     Case("mpi_receives_first.py", STALLED, ("message-never-sent",), rest="spinning"),
     Case("mpi_barrier_left_out.py", STALLED, ("message-never-sent",), rest="spinning"),
     Case("manager_event_never_set.py", DEADLOCK, NEVER_NOTIFIED, PROCESS_JOIN, rest="moving"),  # its server polls
+    Case("manager_lock_held_by_waiter.py", DEADLOCK, LOCK_CYCLE, PROCESS_JOIN, rest="moving"),  # its server polls
+    Case("threads_join_each_other.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
+    Case("server_close_keeps_connection.py", DEADLOCK, ("input-never-closed",), ("server_close",)),
+    Case("asyncio_result_in_loop.py", DEADLOCK, ("task-waits-in-own-pool",), ("Future.result",)),
+    Case("asyncio_grandchild_keeps_pipe.py", DEADLOCK, ("pipe-kept-by-grandchild",), ("asyncio.runners.run",)),
+    Case("cached_property_lock.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN, mended=("Python", "3.12")),
     Case("import_waits_for_thread.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
     Case("handler_takes_lock.py", STALLED, LOCK_CYCLE),
     Case("handler_locks_mutex.c", STALLED, LOCK_CYCLE, compiler="gcc"),

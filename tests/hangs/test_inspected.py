@@ -37,7 +37,7 @@ SAME = {
     "child_stopped": ("stalled", "stopped", "may be continued"),
     "coprocess": ("deadlock", "pipe-cycle", ""),
     "make_reads_fifo": ("stalled", "fifo-not-opened", "may open FIFO"),
-    "manager_lock_holder_killed": ("stalled", "no-waker", "may connect"),
+    "manager_lock_holder_killed": ("stalled", "lock-cycle", "may connect"),
     "queue_polled_forever": ("stalled", "input-never-closed", "polls"),
     "pool_worker_killed": ("deadlock", "worker-died", ""),
 }

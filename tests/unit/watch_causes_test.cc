@@ -181,7 +181,7 @@ TEST(Causes, ALockOfPythonThatIsTakenTwice) {
   process.put(kLock, std::uint64_t{0});
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no semaphore: a condition, say";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "threading.py", "Condition.wait");
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits for a message";
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "it waits for a message";
   waits_for_python_lock(&evidence, &process, kParent, kLock, kLib + "multiprocessing/pool.py", "Pool._handle_tasks");
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may be a queue of C";
   waits_for_python_lock(&evidence, &process, kParent, kLock);
@@ -208,7 +208,7 @@ TEST(Causes, ALockOfALibraryWhoseFunctionWasCalledWithinItself) {
       << cause.explanation;
   EXPECT_NE(cause.fix.find("call Queue.put while it runs"), std::string::npos) << cause.fix;
   frames.front().function = "Condition.wait";
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a notice";
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "a notice";
 }
 
 TEST(Causes, ALockThatAnotherGreenletHas) {

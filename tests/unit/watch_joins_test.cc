@@ -47,6 +47,12 @@ TEST(Joins, NamesThoseOfMultiprocessing) {
             "multiprocessing.SemLock.__enter__");
 }
 
+TEST(Joins, NamesMethodsOfProxies) {
+  const PythonFrame asks{"/usr/lib/python3.11/multiprocessing/managers.py", 818, "BaseProxy._callmethod"};
+  EXPECT_EQ(named({asks, {"<string>", 2, "get"}}), "multiprocessing.managers.BaseProxy.get");
+  EXPECT_EQ(name_call({asks, {"<string>", 2, "<module>"}})->line, 2) << "python -c";
+}
+
 TEST(Joins, NamesThoseOfExecutors) {
   const PythonFrame join{kPythonLib + "threading.py", 1112, "Thread.join"};
   EXPECT_EQ(named({join,

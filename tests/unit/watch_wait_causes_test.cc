@@ -146,7 +146,8 @@ TEST(WaitCauses, NoWakerOfAManagersLockIsNotIdle) {
   EXPECT_TRUE(cause.looks_idle);
   evidence.python[kParent] = {{kLibrary + "multiprocessing/managers.py", 1052, "AcquirerProxy.acquire"}};
   cause = evidence.of_hang();
-  EXPECT_EQ(cause.id, "no-waker");
+  EXPECT_EQ(cause.id, "lock-cycle");
+  EXPECT_THAT(cause.explanation, HasSubstr("waits for a lock of a manager that only processes that wait themselves"));
   EXPECT_FALSE(cause.looks_idle);
 }
 
@@ -286,6 +287,44 @@ TEST(WaitCauses, PipeKeptByGrandchild) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a child of its own may write, too";
 }
 
+TEST(WaitCauses, PipeOfEventLoopKeptByGrandchild) {
+  CauseEvidence evidence;
+  TreeProcess& parent = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY);
+  polls_descriptor(&parent, 3, POLLIN);
+  evidence.proc.process(kThird, 1).pipe(1, 70, O_WRONLY).thread(kThird).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "asyncio/base_events.py", 1909, "BaseEventLoop._run_once"}, kOwn};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "pipe-kept-by-grandchild");
+  EXPECT_THAT(cause.explanation, HasSubstr("reads pipe 70 in its event loop to its end"));
+  evidence.proc.process(kChild, kParent).pipe(1, 70, O_WRONLY).thread(kChild).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "never-notified") << "a child of its own may write, too";
+}
+
+TEST(WaitCauses, SharedLockTakenInALibrary) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);
+  evidence.waits[kChild] = {WaitKind::kSharedFutex, "lock in shared memory", {}, {{kParent, 0}}};
+  evidence.python[kChild] = {{"/usr/lib/python3/dist-packages/tqdm/std.py", 108, "TqdmDefaultWriteLock.acquire"}, kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "lock-cycle");
+  evidence.python[kChild] = {{kLibrary + "multiprocessing/queues.py", 100, "Queue.get"}, kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits for its turn";
+}
+
+TEST(WaitCauses, NeverNotifiedInALibraryAlone) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  process.thread(kParent).waits_on(kAddress);
+  process.thread(kThird).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "threading.py", 1112, "Thread.join"}, kOwn};
+  evidence.python[kThird] = {kCondition, {kLibrary + "queue.py", 171, "Queue.get"}};
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "never-notified");
+  EXPECT_THAT(cause.explanation, HasSubstr("waits in queue.Queue.get"));
+  evidence.python[kThird] = {kCondition, {kLibrary + "multiprocessing/pool.py", 114, "worker"}};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a thread of a pool that has nothing to do";
+}
+
 TEST(WaitCauses, PoolHelperLost) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent);
@@ -410,7 +449,8 @@ TEST(WaitCauses, NeverNotifiedInAnEventLoop) {
   EXPECT_EQ(cause.id, "never-notified");
   EXPECT_THAT(cause.explanation, HasSubstr("at /home/anna/run.py:7"));
   evidence.python[kParent] = {selector, loop};
-  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no client has asked for it";
+  EXPECT_THAT(evidence.of_hang().explanation, HasSubstr("waits in asyncio.base_events.BaseEventLoop._run_once"))
+      << "that of a library";
   evidence.python[kParent] = {selector, kOwn};
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "no event loop";
 }

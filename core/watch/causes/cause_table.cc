@@ -97,9 +97,17 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, shared_lock_cycle,
      "take locks in the same order everywhere, free them in any case (`with lock:`), and wait for no process while you "
      "hold a lock that it needs"},
+    {kLockCycle, manager_lock_cycle,
+     "free locks in any case (`with lock:`), and wait for no process while you hold a lock that it needs"},
+    {kTaskWaitsInOwnPool, loop_waits_for_future,
+     "in a coroutine, await the future (asyncio.wrap_future(future)); run_coroutine_threadsafe(...).result() is for "
+     "other threads than that of the loop"},
     {kLoopNotWoken, loop_not_woken,
      "from another thread, set futures and events of asyncio by loop.call_soon_threadsafe(event.set), and start "
      "coroutines by asyncio.run_coroutine_threadsafe()"},
+    {kLockCycle, threads_join_each_other,
+     "wait for the ends of threads in one place only: the thread that starts them"},
+    {kInputNeverClosed, reader_is_joined, "close the other end, or shut it down, before you wait for the thread"},
     {kLockCycle, java_class_init,
      "let no static initialiser wait for another thread (a parallel stream, a pool), nor two classes need each other "
      "to be initialised"},

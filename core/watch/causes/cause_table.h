@@ -83,7 +83,10 @@ Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent, r
 // wait_causes.cc
 Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
     connecting_child_died, pool_helper_lost, pool_task_gone, task_waits_in_own_pool, child_signal_missed, barrier_short,
-    exit_handler_waits, shared_lock_cycle, pool_task_waits, loop_not_woken, never_notified, no_waker;
+    exit_handler_waits, shared_lock_cycle, manager_lock_cycle, pool_task_waits, loop_not_woken, never_notified,
+    no_waker;
+// thread_causes.cc
+Rule threads_join_each_other, reader_is_joined, loop_waits_for_future;
 // native_causes.cc
 Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, native_exit_waits, native_never_notified;
 // java_causes.cc

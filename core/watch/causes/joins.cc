@@ -74,6 +74,12 @@ std::string call_name(const PythonFrame& frame) {
   return name;
 }
 
+// A method of a proxy for an object of a manager: multiprocessing makes its code from text.
+bool is_method_of_proxy(const std::vector<PythonFrame>& frames, std::vector<PythonFrame>::const_iterator frame) {
+  return frame->file == "<string>" && frame->function != "<module>" && frame != frames.begin() &&
+         (frame - 1)->function == "BaseProxy._callmethod";
+}
+
 // Skips the frames that start a thread: finds what the library runs in it.
 const PythonFrame& outermost_of_library(const std::vector<PythonFrame>& frames) {
   const auto found = std::find_if(frames.rbegin(), frames.rend(), [](const PythonFrame& frame) {
@@ -87,13 +93,16 @@ const PythonFrame& outermost_of_library(const std::vector<PythonFrame>& frames) 
 
 std::optional<NamedCall> name_call(const std::vector<PythonFrame>& frames) {
   if (frames.empty()) return std::nullopt;
-  const auto own =
-      std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) { return !is_library_file(frame.file); });
+  auto own = frames.begin();
+  while (own != frames.end() && (is_library_file(own->file) || is_method_of_proxy(frames, own))) ++own;
   if (own == frames.end()) {
     const PythonFrame& outermost = outermost_of_library(frames);
     return NamedCall{call_name(outermost), outermost.file, outermost.line};
   }
   if (own == frames.begin()) return NamedCall{{}, own->file, own->line};
+  if (is_method_of_proxy(frames, own - 1)) {
+    return NamedCall{"multiprocessing.managers.BaseProxy." + (own - 1)->function, own->file, own->line};
+  }
   return NamedCall{call_name(*(own - 1)), own->file, own->line};
 }
 

@@ -31,8 +31,10 @@ const PythonFrame* call_within_itself(const std::vector<PythonFrame>& frames) {
   return again ? &*waits : nullptr;
 }
 
-// Where the logging module takes a lock: that of a handler, or its own.
-bool takes_lock_of_logging(const PythonFrame& frame) {
+// Where the standard library takes a lock and runs code of the user meanwhile: in logging that of a handler, or its
+// own; in functools, until Python 3.12, one for all objects with the same cached property.
+bool takes_lock_of_library(const PythonFrame& frame) {
+  if (frame.file.ends_with("/functools.py")) return frame.function == "cached_property.__get__";
   return frame.file.ends_with("/logging/__init__.py") &&
          (frame.function == "Handler.acquire" || frame.function == "_acquireLock");
 }
@@ -44,7 +46,7 @@ bool waits_for_python_lock(const Evidence& evidence, const JudgedThread& thread)
   return thread.wait.kind == WaitKind::kFutex && thread.wait.semaphore &&
          !may_have_lost_threads(evidence, thread.sample->pid) && frames != evidence.python.end() &&
          !frames->second.empty() &&
-         (!is_library_file(frames->second.front().file) || takes_lock_of_logging(frames->second.front()) ||
+         (!is_library_file(frames->second.front().file) || takes_lock_of_library(frames->second.front()) ||
           call_within_itself(frames->second) != nullptr);
 }
 

@@ -361,6 +361,31 @@ std::optional<Explanation> server_asks_itself(const Evidence& evidence) {
                      ") to a server of its own process, of which no thread is left to accept it"};
 }
 
+// The thread's process has neither started the other one, nor is it the same.
+bool is_distant(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
+  const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
+  return process != nullptr && pid != thread.sample->pid && process->parent != thread.sample->pid;
+}
+
+// An event loop of asyncio reads the output of its children, besides a pair of sockets by which threads wake it.
+std::optional<Explanation> output_of_loop_is_kept(const Evidence& evidence) {
+  for (const JudgedThread& thread : evidence.judgement->threads) {
+    if (!is_stuck(evidence, thread) || !is_in_event_loop(evidence, thread)) continue;
+    for (const std::int64_t number : thread.wait.polled) {
+      const Descriptor* pipe = evidence.snapshot->descriptor(thread.sample->pid, number);
+      if (pipe == nullptr || pipe->kind != Descriptor::Kind::kPipe || (pipe->flags & O_ACCMODE) != O_RDONLY) continue;
+      const auto writers = evidence.snapshot->pipe_holders(pipe->inode, TreeSnapshot::End::kWrite);
+      const bool are_distant = std::all_of(writers.begin(), writers.end(),
+                                           [&](pid_t writer) { return is_distant(evidence, thread, writer); });
+      if (writers.empty() || !are_distant) continue;
+      return Explanation{thread_text(thread) + " reads pipe " + std::to_string(pipe->inode) +
+                         " in its event loop to its end, which never comes: process " +
+                         std::to_string(writers.front()) + ", which is no child of it, has inherited the writing end"};
+    }
+  }
+  return std::nullopt;
+}
+
 // A process reads to its end a pipe that a child of its child has inherited.
 std::optional<Explanation> pipe_kept_by_grandchild(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
@@ -368,12 +393,10 @@ std::optional<Explanation> pipe_kept_by_grandchild(const Evidence& evidence) {
     if ((thread.wait.kind != WaitKind::kPipeRead && thread.wait.kind != WaitKind::kPoll) || writers.empty())
       return false;
     return evidence.is_in(thread.sample->tid, "/subprocess.py", "") &&
-           std::all_of(writers.begin(), writers.end(), [&](const Waker& waker) {
-             const TreeSnapshot::Process* writer = evidence.snapshot->process(waker.pid);
-             return writer != nullptr && waker.pid != thread.sample->pid && writer->parent != thread.sample->pid;
-           });
+           std::all_of(writers.begin(), writers.end(),
+                       [&](const Waker& waker) { return is_distant(evidence, thread, waker.pid); });
   });
-  if (reader == nullptr) return std::nullopt;
+  if (reader == nullptr) return output_of_loop_is_kept(evidence);
   const std::string writer = std::to_string(reader->wait.wakers.front().pid);
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object +
                      " to its end, which never comes: process " + writer +

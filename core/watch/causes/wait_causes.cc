@@ -1,5 +1,6 @@
 // Causes that follow from the wait-for graph: rules of the table.
 #include <algorithm>
+#include <array>
 
 #include "watch/causes/cause_rules.h"
 #include "watch/causes/joins.h"
@@ -49,6 +50,14 @@ bool has_own_code(const std::vector<PythonFrame>& frames) {
   return false;
 }
 
+// A thread that a pool or an executor has started, with no task of the user's.
+bool helps_pool(const std::vector<PythonFrame>& frames) {
+  if (has_own_code(frames)) return false;
+  return is_library_helper(frames) || std::any_of(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+           return frame.file.ends_with(kPool) || frame.file.find("/concurrent/futures/") != std::string::npos;
+         });
+}
+
 std::string end_text(const RecordedDeath& death) {
   return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
 }
@@ -76,6 +85,24 @@ const RecordedDeath* find_dead_worker(const Evidence& evidence) {
     if (death.forked && is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
   }
   return dead;
+}
+
+// Queues and pools of multiprocessing and of packages made after it take semaphores that are no locks of the user's.
+bool takes_shared_lock(const PythonFrame& frame) {
+  constexpr std::array<std::string_view, 3> kQueueing = {"/multiprocessing/", "/loky/", "/billiard/"};
+  return frame.function == "SemLock.__enter__" || !is_library_file(frame.file) ||
+         std::none_of(kQueueing.begin(), kQueueing.end(),
+                      [&](std::string_view folder) { return frame.file.find(folder) != std::string::npos; });
+}
+
+// Locks that processes share do not record who holds them, nor does the watch know what was before it began.
+std::string or_holder_has_ended(const Evidence& evidence) {
+  const auto& deaths = evidence.history->deaths();
+  const bool may_have_ended =
+      !evidence.history->has_members() || std::any_of(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
+        return evidence.judgement->stuck.count(death.parent) != 0;
+      });
+  return may_have_ended ? ", or a process that had it has ended" : "";
 }
 
 bool is_parent_in(const Evidence& evidence, const RecordedDeath& dead, std::string_view file,
@@ -368,6 +395,16 @@ std::optional<Explanation> exit_handler_waits(const Evidence& evidence) {
                      true};
 }
 
+// A lock of a manager, which serves it to whoever asks.
+std::optional<Explanation> manager_lock_cycle(const Evidence& evidence) {
+  const JudgedThread* asks =
+      find_stuck(evidence, [&](const JudgedThread& thread) { return asks_manager_for_lock(evidence, thread); });
+  if (asks == nullptr) return std::nullopt;
+  return Explanation{thread_text(*asks) +
+                     " waits for a lock of a manager that only processes that wait themselves could free" +
+                     or_holder_has_ended(evidence)};
+}
+
 // Locks of multiprocessing, which do not record their holder.
 std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
   std::vector<const JudgedThread*> waiting;
@@ -375,22 +412,14 @@ std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
     const auto frames = evidence.python.find(thread->sample->tid);
     if (thread->wait.kind != WaitKind::kSharedFutex || thread->wait.of_sync) continue;
     if (frames == evidence.python.end() || !has_own_code(frames->second)) continue;
-    const auto is_acquired = [](const PythonFrame& frame) {
-      return frame.function == "SemLock.__enter__" || !is_library_file(frame.file);
-    };
-    if (is_acquired(frames->second.front())) waiting.push_back(thread);
+    if (takes_shared_lock(frames->second.front())) waiting.push_back(thread);
   }
   if (waiting.empty()) return std::nullopt;
   const std::string who = waiting.size() == 1 ? thread_text(*waiting.front()) + " waits for a lock"
                                               : thread_text(*waiting[0]) + " and " + thread_text(*waiting[1]) +
                                                     (waiting.size() > 2 ? " and others" : "") + " wait for locks";
-  const auto& deaths = evidence.history->deaths();
-  const bool may_have_died = !evidence.history->has_members() ||  // nothing of before this look is known
-                             std::any_of(deaths.begin(), deaths.end(), [&](const RecordedDeath& death) {
-                               return evidence.judgement->stuck.count(death.parent) != 0;
-                             });
   return Explanation{who + " of multiprocessing that only processes that wait themselves could free" +
-                     (may_have_died ? ", or a process that had it has ended" : "")};
+                     or_holder_has_ended(evidence)};
 }
 
 // A thread has called call_soon() of another thread's event loop, perhaps by set_result() of a future or set() of an
@@ -412,13 +441,17 @@ std::optional<Explanation> loop_not_woken(const Evidence& evidence) {
 
 // A thread waits for an event, a condition or an item of a queue.
 std::optional<Explanation> never_notified(const Evidence& evidence) {
+  const auto is_own = [&](const JudgedThread* thread) {
+    const auto frames = evidence.python.find(thread->sample->tid);
+    return frames != evidence.python.end() && has_own_code(frames->second);
+  };
   const auto waits_for_notice = [&](const JudgedThread* thread) {
     const auto frames = evidence.python.find(thread->sample->tid);
     if (asks_manager_to_wait(evidence, *thread)) return true;
     const bool in_loop = is_in_event_loop(evidence, *thread);
     const bool in_lock = thread->wait.kind == WaitKind::kFutex || thread->wait.kind == WaitKind::kSharedFutex;
     if (!in_loop && !in_lock) return false;
-    if (frames == evidence.python.end() || !has_own_code(frames->second)) return false;
+    if (frames == evidence.python.end() || frames->second.empty() || helps_pool(frames->second)) return false;
     if (in_loop) return true;
     const PythonFrame& inner = frames->second.front();
     const bool of_queue = thread->wait.of_sync && thread->wait.owner == 0;
@@ -426,7 +459,10 @@ std::optional<Explanation> never_notified(const Evidence& evidence) {
            inner.file.ends_with("/queue.py");
   };
   const auto chain = chain_of(evidence);
-  const auto found = std::find_if(chain.begin(), chain.end(), waits_for_notice);
+  auto found = std::find_if(chain.begin(), chain.end(),
+                            [&](const JudgedThread* thread) { return is_own(thread) && waits_for_notice(thread); });
+  // Or a function of a library that the user has let a thread run: Thread(target=queue.get).
+  if (found == chain.end()) found = std::find_if(chain.begin(), chain.end(), waits_for_notice);
   if (found == chain.end()) return std::nullopt;
   const JudgedThread* waits = *found;
   const auto named = name_call(evidence.python.at(waits->sample->tid));
