@@ -318,6 +318,14 @@ bool joins(const Hang& hang) {
          call == "pthread_join" || call.ends_with(".Context.term");  // of ZeroMQ
 }
 
+// Something is stuck that looks again and again for what only its own process could bring about.
+bool looks_for_own(const Proof& proof) {
+  const auto& polls = proof.snapshot->assumptions().own_polls;
+  return std::any_of(proof.judgement.threads.begin(), proof.judgement.threads.end(), [&](const JudgedThread& thread) {
+    return polls.count(thread.sample->tid) != 0 && proof.judgement.stuck.count(thread.sample->pid) != 0;
+  });
+}
+
 }  // namespace
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
@@ -328,7 +336,8 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
   if (proof.needs_only_timers && !may_sleep) return false;
   if (!is_like_waiting_for_signal(hang.cause) || waits_for_batch(hang)) return false;
   if (!proof.needs_no_signal && waits_for_own_queue(hang)) return false;
-  return proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit || !joins(hang);
+  if (proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit) return true;
+  return !joins(hang) && !looks_for_own(proof);
 }
 
 Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now) {

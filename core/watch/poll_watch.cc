@@ -49,9 +49,10 @@ std::optional<Proof> PollWatch::find_lost_poller(const Sample& sample, Nanos now
 }
 
 PollWatch::State PollWatch::state_of(const Sample& part, Nanos since) const {
-  State state{since, polls_.polls(), polls_.child_polls(), {}};
+  State state{since, polls_.polls(), polls_.child_polls(), polls_.own_polls(), {}};
   for (const ThreadSample& thread : part.threads) {
-    const bool polls = state.polls.count(thread.tid) != 0 || state.child_polls.count(thread.tid) != 0;
+    const bool polls = state.polls.count(thread.tid) != 0 || state.child_polls.count(thread.tid) != 0 ||
+                       state.own_polls.count(thread.tid) != 0;
     if (thread.moved && !polls) state.ran.insert(thread.tid);
   }
   return state;
@@ -84,6 +85,7 @@ std::optional<Proof> PollWatch::look(Nanos now) {
   Assumptions assumptions = tree_->early_assumptions();
   assumptions.polls = std::move(state.polls);
   assumptions.child_polls = std::move(state.child_polls);
+  assumptions.own_polls = std::move(state.own_polls);
   auto proof = tree_->judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
   next_look_ = now + pause_after_polls(began);
   if (!proof) return std::nullopt;

@@ -99,6 +99,7 @@ std::optional<Proof> StallWatch::judge_late(const Sample& before, pid_t lost_tas
   if (!proof || proof->judgement.is_deadlock()) return std::nullopt;
   Assumptions assumptions = assumptions_after_stall();
   assumptions.child_polls = polls_.child_polls();
+  assumptions.own_polls = polls_.own_polls();
   auto named = tree_->judge_assuming(std::make_unique<Sample>(*sample_), assumptions);
   for (int i = 0; i < kTriesToName && !named; ++i) {
     named = tree_->judge_assuming(tree_->sample_at_rest(), assumptions);

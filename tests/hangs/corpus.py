@@ -315,6 +315,8 @@ _VARIANTS = [
     Case("asyncio_set_by_thread.py", DEADLOCK, ("loop-not-woken",), ("asyncio.runners.run",)),
     Case("xdist_lock_twice.py", DEADLOCK, LOCK_CYCLE, (), rest="polling"),
     Case("queue_polled_without_producer.py", STALLED, ("pipe-never-closed",), ("Queue.get",), rest="polling"),
+    Case("future_polled_forever.py", STALLED, ("task-waits-in-own-pool", *POLLS), rest="polling"),
+    Case("item_of_dead_thread.py", STALLED, (*NEVER_NOTIFIED, *POLLS), rest="polling"),
     Case("poll_before_read.py", STALLED, ("queue-not-drained", *POLLS), rest="polling"),
     Case("alive_before_get.py", STALLED, ("queue-not-drained", *POLLS), rest="polling"),
     Case("file_store_rank_missing.py", STALLED, ("rank-missing",), ("init_process_group",), rest="polling"),

@@ -109,6 +109,27 @@ TEST(Assumptions, OfASleepBetweenLooksAtAChildAreThatItLooksForNothingElse) {
   }
 }
 
+TEST(Assumptions, OfASleepBetweenLooksAtOwnObjectsAreThatOnlyItsProcessEndsIt) {
+  FakeProc proc;
+  proc.process(10).thread(10).sleeps();
+  proc.processes[10].thread(12).waits_on(0x5000);
+  for (const bool is_assumed : {false, true}) {
+    const Sample sample = take_sample(&proc, {10});
+    TreeBoundary boundary;
+    if (is_assumed) boundary.assumptions.own_polls[10] = "a future";
+    TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+    EXPECT_EQ(judge(sample, &snapshot).is_deadlock(), is_assumed);
+    EXPECT_EQ(snapshot.assumed().size(), is_assumed ? 1U : 0U);
+    EXPECT_FALSE(snapshot.assumes_no_client() || snapshot.assumes_no_limit());
+  }
+  proc.processes[10].thread(13).sleeps();
+  const Sample sample = take_sample(&proc, {10});
+  TreeBoundary boundary;
+  boundary.assumptions.own_polls[10] = "a future";
+  TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+  EXPECT_FALSE(judge(sample, &snapshot).is_deadlock()) << "a thread may set the future once it has slept";
+}
+
 TEST(Assumptions, OfHandlersAreThatTheyReleaseNoThread) {
   FakeProc proc;
   proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);

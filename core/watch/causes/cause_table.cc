@@ -123,6 +123,9 @@ constexpr CauseRule kStuckRules[] = {
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
     {kBarrierShort, native_barrier_short, "give the barrier as many parties as will wait at it"},
     {kNeverNotified, native_never_notified, kNotifyAlways},
+    {kPollsInVain, looks_for_own_in_vain,
+     "give the loop a limit of time, or wait by future.result(), thread.join() or queue.get(); and see that every path "
+     "sets the future or puts an item, also after an error"},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
 };
 

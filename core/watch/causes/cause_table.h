@@ -86,7 +86,7 @@ Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_
     exit_handler_waits, shared_lock_cycle, manager_lock_cycle, pool_task_waits, loop_not_woken, never_notified,
     no_waker;
 // thread_causes.cc
-Rule threads_join_each_other, reader_is_joined, loop_waits_for_future;
+Rule threads_join_each_other, reader_is_joined, loop_waits_for_future, looks_for_own_in_vain;
 // native_causes.cc
 Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, native_exit_waits, native_never_notified;
 // java_causes.cc

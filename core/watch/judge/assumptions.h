@@ -20,6 +20,8 @@ struct Assumptions {
   Nanos no_limit_from = 0;            ///< a wait that ends by itself after this time or later is endless; 0: none is
   std::set<pid_t> polls;  ///< threads whose waits count as endless, although they end again and again (polls.h)
   std::map<pid_t, pid_t> child_polls;  ///< threads that sleep and look whether that child has ended (polls.h)
+  /// Threads that sleep or wait between looks at objects of their own process, and for what (polls.h).
+  std::map<pid_t, std::string> own_polls;
   std::map<pid_t, std::string> spins;  ///< threads that run but only wait, with the call that waits (spins.h)
 };
 

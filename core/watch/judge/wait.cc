@@ -267,9 +267,21 @@ std::optional<Wait> decode_child_poll(const ThreadSample& thread, TreeSnapshot* 
   return wait;
 }
 
+// A loop that sleeps until a future is done, or the like, which only threads of its process bring about.
+std::optional<Wait> decode_own_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto poll = snapshot->assumptions().own_polls.find(thread.tid);
+  if (poll == snapshot->assumptions().own_polls.end()) return std::nullopt;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                   " sleeps and looks again for " + poll->second);
+  Wait wait{WaitKind::kTimer, poll->second + ", looking for it between sleeps", {}, {}};
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  return wait;
+}
+
 // A library's loop that sleeps until it finds something, which any process may bring about.
 std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (auto wait = decode_child_poll(thread, snapshot)) return wait;
+  if (auto wait = decode_own_poll(thread, snapshot)) return wait;
   if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
   const PythonThread* python = python_of(thread, snapshot);
   const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);

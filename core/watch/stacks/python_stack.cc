@@ -7,6 +7,7 @@
 
 #include "watch/sample/thread_ids.h"
 #include "watch/stacks/python_interpreter.h"
+#include "watch/stacks/python_loop.h"
 
 namespace mprun {
 namespace {
@@ -140,7 +141,7 @@ void StackReader::read_thread(std::uint64_t state, const Piece& fields) {
   const auto same = [tid](const PythonThread& thread) { return thread.tid == tid; };
   auto thread = std::find_if(stacks_.threads.begin(), stacks_.threads.end(), same);
   if (thread == stacks_.threads.end()) {
-    stacks_.threads.push_back({tid, {}, true, {}});
+    stacks_.threads.push_back({tid, {}, true, {}, nullptr});
     thread = stacks_.threads.end() - 1;
   }
   read_frames(frame, &*thread);
@@ -253,6 +254,11 @@ void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonTh
   const PythonFrameWords words{frame, fields.word(layout_.frame.globals), fields.word(layout_.frame.stack_top),
                                decoded.function == "<module>"};
   add_locals(words, *code_of(fields), layout_, python_.types, memory_, &thread->locals);
+  const bool is_innermost = std::all_of(thread->frames.begin(), thread->frames.end() - 1,
+                                        [](const PythonFrame& inner) { return is_library_file(inner.file); });
+  if (python_.minor == 11 && is_innermost) {
+    thread->awaited = awaited_in_loop(words, *code_of(fields), layout_, &codes_, memory_);
+  }
 }
 
 void StackReader::read_gil(std::uint64_t interpreter) {

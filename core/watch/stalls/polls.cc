@@ -66,11 +66,13 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
-  if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}};
+  if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, {}};
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
   PythonLocals locals;
   for (const PythonThread& one : python(thread.pid).threads) {
-    if (one.tid == thread.tid) locals = one.locals;
+    if (one.tid != thread.tid) continue;
+    locals = one.locals;
+    poll.awaited = one.awaited == nullptr ? "" : one.awaited;
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
@@ -79,7 +81,8 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   poll.sleeps = call_of(thread.call.number) == Call::kSleep;
   if (poll.sleeps) {
     const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
-    poll.stays = poll.stays && before.child == poll.child.child && before.count < poll.child.count;
+    const bool asks_child = before.child == poll.child.child && before.count < poll.child.count;
+    poll.stays = poll.stays && (asks_child || !poll.awaited.empty());
   }
   poll.runs = thread.runs;
 }
@@ -117,7 +120,15 @@ std::set<pid_t> PollMeter::polls() const {
 std::map<pid_t, pid_t> PollMeter::child_polls() const {
   std::map<pid_t, pid_t> found;
   for (const auto& [tid, poll] : polls_) {
-    if (poll.stays && poll.sleeps) found.emplace(tid, poll.child.child);
+    if (poll.stays && poll.sleeps && poll.awaited.empty()) found.emplace(tid, poll.child.child);
+  }
+  return found;
+}
+
+std::map<pid_t, std::string> PollMeter::own_polls() const {
+  std::map<pid_t, std::string> found;
+  for (const auto& [tid, poll] : polls_) {
+    if (poll.stays && !poll.awaited.empty()) found.emplace(tid, poll.awaited);
   }
   return found;
 }

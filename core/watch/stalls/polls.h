@@ -5,6 +5,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 
 #include "watch/sample/child_poll.h"
 #include "watch/stacks/python_stack.h"
@@ -26,6 +27,9 @@ class PollMeter {
   /// The same for threads that sleep in between, each with the child of its process about which that has asked each
   /// time (child_poll.h).
   [[nodiscard]] std::map<pid_t, pid_t> child_polls() const;
+  /// Threads that woke up so, between sleeps too, and look at nothing but objects of their own process: for what each
+  /// waits (python_loop.h).
+  [[nodiscard]] std::map<pid_t, std::string> own_polls() const;
 
  private:
   struct Poll {
@@ -35,6 +39,7 @@ class PollMeter {
     std::set<std::uint64_t> locals;  ///< fingerprints since then; a loop may come back to the same
     bool sleeps = false;
     ChildPoll child;
+    std::string awaited;  ///< see own_polls(); empty: not known
   };
   void follow(const ThreadSample& thread, Nanos since, Nanos now);
   [[nodiscard]] const PythonStacks& python(pid_t pid);

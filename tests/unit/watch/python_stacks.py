@@ -13,10 +13,13 @@ import ctypes
 import json
 import multiprocessing.pool
 import os
+import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from time import sleep
 from types import FrameType
 
 lock = threading.Lock()
@@ -275,8 +278,113 @@ def subinterpreter() -> None:
     interpreters.run_string(interpreters.create(), "import os\nos.read(0, 1)\n")
 
 
+# Loops that sleep ------------------------------------------------------------------------------------------------------
+
+MOMENT = 0.001
+future: Future = Future()
+futures = [future, Future()]
+items: queue.Queue = queue.Queue()
+event = threading.Event()
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.future = future
+        self.looks = 0
+
+    @property
+    def computed(self) -> Future:
+        return future
+
+    def a_future_of_its_own(self) -> None:
+        while not self.future.done():
+            time.sleep(MOMENT)
+
+    def nothing_it_counts(self) -> None:
+        while not self.future.done():
+            self.looks += 1
+            time.sleep(MOMENT)
+
+    def nothing_computed(self) -> None:
+        while not self.computed.done():
+            time.sleep(MOMENT)
+
+
+def a_future_of_a_module() -> None:
+    while not future.done():
+        sleep(MOMENT)
+
+
+def a_future_among_some() -> None:
+    pending = list(futures)
+    while not all(one.done() for one in pending):
+        time.sleep(MOMENT)
+        if pending[0].cancelled():
+            break
+
+
+def an_item() -> None:
+    got = []
+    while len(got) < 2:
+        try:
+            got.append(items.get(timeout=MOMENT))
+        except queue.Empty:
+            continue
+
+
+def nothing_but_an_event() -> None:
+    while not event.wait(MOMENT):
+        pass
+
+
+def nothing_with_a_time() -> None:
+    began = time.monotonic()
+    while not future.done():
+        if time.monotonic() - began > 3600:
+            break
+        time.sleep(MOMENT)
+
+
+def nothing_with_a_file() -> None:
+    while not future.done():
+        time.sleep(MOMENT)
+        if os.path.exists("/no/such/file"):
+            break
+
+
+def nothing_of_the_user() -> None:
+    while not future.done():
+        pause()
+
+
+def pause() -> None:
+    time.sleep(MOMENT)
+
+
+def nothing_that_ends() -> None:
+    for _ in range(10**9):
+        if future.done():
+            break
+        time.sleep(MOMENT)
+
+
+def loops() -> None:
+    """Starts loops, each named after what it waits for, and reports them once their instructions are specialised."""
+    holder = Holder()
+    wanted = {a_future_of_a_module: "a future", a_future_among_some: "a future", holder.a_future_of_its_own: "a future",
+              an_item: "an item of a queue"}
+    others = (nothing_but_an_event, nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
+              holder.nothing_it_counts, holder.nothing_computed)
+    awaited = {}
+    for function in (*wanted, *others):
+        awaited[start(function).native_id] = [function.__name__, wanted.get(function, "")]
+    time.sleep(300 * MOMENT)
+    print(json.dumps({"pid": os.getpid(), "awaited": awaited}), flush=True)
+    park()
+
+
 if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
-        pool_without_results, pool_with_results, subinterpreter)}[sys.argv[1]]()
+        pool_without_results, pool_with_results, subinterpreter, loops)}[sys.argv[1]]()

@@ -1,0 +1,84 @@
+"""Loops that ask futures, threads and queues, and go on: another thread acts after some seconds, or a file appears."""
+
+import os
+import queue
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import Future
+
+seconds, what = float(sys.argv[1]), sys.argv[2]
+future: Future = Future()
+items: queue.Queue = queue.Queue()
+folder = tempfile.TemporaryDirectory()
+path = os.path.join(folder.name, "done")
+
+
+def act() -> None:
+    time.sleep(seconds)
+    if what == "future":
+        future.set_result(None)
+    elif what == "item":
+        items.put(1)
+
+
+def create() -> None:
+    os.execlp("sh", "sh", "-c", f"sleep {seconds}; : > {path}")
+
+
+def wait_for_file() -> None:
+    if os.fork() == 0:
+        create()
+    while not future.done():
+        time.sleep(0.1)
+        if os.path.exists(path):
+            future.set_result(None)
+
+
+def wait_for_time() -> None:
+    began = time.monotonic()
+    while not future.done():
+        time.sleep(0.1)
+        if time.monotonic() - began > seconds:
+            future.set_result(None)
+
+
+class Counter:
+    looks = 0
+
+    def wait(self) -> None:
+        while not future.done():
+            time.sleep(0.1)
+            self.looks += 1
+            if self.looks > 10 * seconds:
+                future.set_result(None)
+
+
+def wait_for_item() -> None:
+    while True:
+        try:
+            items.get(timeout=0.5)
+        except queue.Empty:
+            continue
+        return
+
+
+thread = threading.Thread(target=act)
+if what in ("future", "item", "thread"):
+    thread.start()
+if what == "future":
+    while not future.done():
+        time.sleep(0.1)
+elif what == "thread":
+    while thread.is_alive():
+        thread.join(0.5)
+elif what == "item":
+    wait_for_item()
+elif what == "file":
+    wait_for_file()
+elif what == "time":
+    wait_for_time()
+else:
+    Counter().wait()
+print("done")

@@ -1,0 +1,41 @@
+// What loops of a real Python program wait for, in instructions that the interpreter has specialised.
+#include "watch/stacks/python_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "procfs/proc_source.h"
+#include "python_program.h"
+#include "watch/stacks/python_stack.h"
+
+namespace mprun {
+namespace {
+
+TEST(PythonLoop, WaitsForFuturesAndItemsUnlessItLooksAtMore) {
+  PythonProgram program("loops");
+  const Json awaited = program.report().at("awaited");
+  const auto proc = live_proc();
+  const bool is_known = read_python_stacks(proc.get(), program.pid()).version.starts_with("3.11.");
+  std::map<std::string, std::string> expected;
+  for (const auto& [tid, loop] : awaited.items()) {
+    if (is_known && !loop.at(1).get<std::string>().empty()) expected[tid] = loop.at(1);
+  }
+  std::map<std::string, std::string> found;
+  int rounds = 0;
+  // While a thread runs, what is read of it may not fit together.
+  EXPECT_TRUE(eventually([&] {
+    for (const PythonThread& thread : read_python_progress(proc.get(), program.pid()).threads) {
+      const std::string tid = std::to_string(thread.tid);
+      if (thread.awaited == nullptr || !awaited.contains(tid)) continue;
+      found[tid] = thread.awaited;
+      EXPECT_EQ(thread.awaited, awaited.at(tid).at(1)) << awaited.at(tid).at(0);
+    }
+    return ++rounds >= 50 && found == expected;
+  })) << found.size()
+      << " of " << expected.size();
+}
+
+}  // namespace
+}  // namespace mprun
