@@ -315,7 +315,8 @@ bool joins(const Hang& hang) {
   if (!hang.join) return false;
   const std::string_view call = hang.join->call;
   return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
-         call == "pthread_join" || call.ends_with(".Context.term");  // of ZeroMQ
+         call == "pthread_join" || call.ends_with(".Context.term") ||  // of ZeroMQ
+         call == "trio._core._run.run";
 }
 
 // Something is stuck that looks again and again for what only its own process could bring about.

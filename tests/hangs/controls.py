@@ -161,6 +161,7 @@ ALL = [
     Control("receive_timeout.py"),
     Control("select_timeout.py", seconds=4),
     Control("asyncio_idle.py"),
+    Control("trio_sleeps.py"),
     Control("asyncio_set_by_thread.py", more=("safely",)),
     Control("asyncio_set_by_thread.py", more=("beside",)),
     Control("sleeps_once.py", seconds=4.5, stall=3),

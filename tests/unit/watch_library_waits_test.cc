@@ -28,6 +28,13 @@ TEST(LibraryWaits, KnowsWaitsThatLookAroundNowAndThen) {
   EXPECT_FALSE(worker->has_limit_of_caller);
 }
 
+TEST(LibraryWaits, KnowsLoopsWithoutATimerByTheTimeForWhichTheyWait) {
+  const std::string packages = "/usr/lib/python3/dist-packages/";
+  const PythonFrame trio{packages + "trio/_core/_io_epoll.py", 229, "EpollIOManager.get_events"};
+  ASSERT_NE(find_library_poll({trio}), nullptr);
+  EXPECT_EQ(find_library_poll({trio})->longest, 86400);
+}
+
 // A worker's task may wait with limits of its own.
 TEST(LibraryWaits, LeavesAloneWhatTheLibraryHasCalled) {
   EXPECT_EQ(find_library_poll(

@@ -200,6 +200,27 @@ class PythonImage : public testing::Test {
   }
 };
 
+TEST_F(PythonImage, ShowsANumberThatIsAnArgument) {
+  const auto first = [this] { return first_number(&proc_, kPid, kTid, "inner"); };
+  put_argument(1, kValue);
+  proc_.map(kValue, 0x40);
+  proc_.put(kValue + 8, kFloatType);
+  proc_.put(kValue + 16, 60.0);
+  EXPECT_EQ(first(), 60.0);
+  proc_.put(kValue + 8, kFunction);  // a type
+  proc_.map(kFunction, 0x80);
+  proc_.put(kFunction + 24, kDefaults);
+  proc_.map(kDefaults, 0x60);
+  proc_.put_bytes(kDefaults, std::string_view("int", sizeof "int"));
+  proc_.put<std::uint64_t>(kValue + 16, 1U << 3U);
+  proc_.put<std::uint32_t>(kValue + 24, 86400);
+  EXPECT_EQ(first(), 86400.0);
+  proc_.put<std::uint64_t>(kValue + 16, 1U << 3U | 2U);
+  EXPECT_EQ(first(), std::nullopt) << "it is negative";
+  proc_.put_bytes(kDefaults, std::string_view("str", sizeof "str"));
+  EXPECT_EQ(first(), std::nullopt);
+}
+
 TEST_F(PythonImage, Of314IsRead) {
   const PythonStacks stacks = read();
   EXPECT_EQ(stacks.reason, "");

@@ -26,10 +26,12 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
                      [&](const JudgedThread& thread) { return is_stuck(evidence, thread) && matches(thread); });
 }
 
-/// True if the thread is in an event loop of asyncio that has nothing to do.
+/// True if the thread is in an event loop of asyncio or trio that has nothing to do.
 [[nodiscard]] inline bool is_in_event_loop(const Evidence& evidence, const JudgedThread& thread) {
+  const pid_t tid = thread.sample->tid;
   return thread.wait.kind == WaitKind::kPoll &&
-         evidence.is_in(thread.sample->tid, "/asyncio/base_events.py", "BaseEventLoop._run_once");
+         (evidence.is_in(tid, "/asyncio/base_events.py", "BaseEventLoop._run_once") ||
+          evidence.is_in(tid, "/trio/_core/_io_epoll.py", "EpollIOManager.get_events"));
 }
 
 /// True if its parent may have had other threads at the fork: they may hold what this process waits for.

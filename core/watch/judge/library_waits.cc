@@ -23,6 +23,9 @@ constexpr std::array kPolls = {
     LibraryPoll{"/xdist/dsession.py", "DSession.loop_once", "whether a worker has sent anything", false, false, false},
     // tqdm 4: every 10 s; redraws bars.
     LibraryPoll{"/tqdm/_monitor.py", "TMonitor.run", "whether a bar is late", false, false, false},
+    // trio 0.22: _MAX_TIMEOUT of _run.py, an int; the time until a timer that is due before is a float.
+    LibraryPoll{"/trio/_core/_io_epoll.py", "EpollIOManager.get_events", "whether a timer is due", false, false, false,
+                86400},
 };
 
 // The files whose functions a poll consists of.

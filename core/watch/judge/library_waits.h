@@ -18,6 +18,8 @@ struct LibraryPoll {
   bool ends_with_child;       ///< it stops waiting if a child of its process has ended
   bool ends_with_parent;      ///< the same for its process's parent
   bool has_limit_of_caller;   ///< its caller's limit ends it, unless its first argument with a default has that default
+  /// Its first argument is exactly this, in seconds, if no timer is due before; 0: it always waits for the same.
+  double longest = 0;
 };
 
 /// The poll that a thread is in; nullptr: none that is known. `frames`: innermost first.

@@ -196,6 +196,12 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSn
       first_default_is_used(snapshot->proc(), thread.pid, thread.tid, poll->function) != true) {
     return std::nullopt;
   }
+  if (poll->longest != 0) {
+    const auto limit = first_number(snapshot->proc(), thread.pid, thread.tid, poll->function);
+    if (snapshot->assumptions().no_limit_from == 0 || limit != poll->longest) return std::nullopt;
+    snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                     " has no timer for the next day, and perhaps one for later");
+  }
   Wait wait = decode_call(*endless, process, snapshot);
   wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
   if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <set>
 
@@ -65,6 +66,8 @@ class StackReader {
   }
   [[nodiscard]] std::optional<std::uint64_t> compare_with_default(std::uint64_t frame, const Piece& fields);
   [[nodiscard]] std::optional<std::uint64_t> count_callbacks(std::uint64_t frame, const Piece& fields);
+  /// A double, by its bits.
+  [[nodiscard]] std::optional<std::uint64_t> read_first_number(std::uint64_t frame, const Piece& fields);
 
  private:
   void read_threads(std::uint64_t interpreter);
@@ -247,6 +250,23 @@ std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, c
   return std::nullopt;
 }
 
+// Include/cpython/longintrepr.h: until 3.11 the count of digits of 30 bits, since then with the sign below it.
+std::optional<std::uint64_t> StackReader::read_first_number(std::uint64_t frame, const Piece& /*fields*/) {
+  constexpr std::uint64_t kFlags = 3, kTypeOf = 8, kNameOf = 24, kDigits = 16, kFirstDigit = 24;
+  constexpr std::string_view kInt("int", sizeof "int");
+  const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
+  const std::uint64_t value = word(frame + layout_.frame.locals + sizeof(std::uint64_t)) & ~kFlags;
+  const std::uint64_t type = word(value + kTypeOf);
+  if (type == 0) return std::nullopt;
+  if (type == python_.types.floating) return memory_->read<std::uint64_t>(value + kDigits);
+  std::array<char, kInt.size()> name{};
+  if (!memory_->read(word(type + kNameOf), name.data(), name.size())) return std::nullopt;
+  if (std::string_view(name.data(), name.size()) != kInt) return std::nullopt;
+  if (word(value + kDigits) != (python_.minor < 12 ? 1 : 1U << 3U)) return std::nullopt;  // one digit, not negative
+  const auto digit = memory_->read<std::uint32_t>(value + kFirstDigit);
+  return digit ? std::optional(std::bit_cast<std::uint64_t>(static_cast<double>(*digit))) : std::nullopt;
+}
+
 // Skips libraries: they make new frames each time they are called to wait.
 void StackReader::read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread) {
   const PythonFrame& decoded = thread->frames.back();
@@ -313,6 +333,11 @@ PythonStacks read_python_stacks(ProcSource* proc, pid_t pid, const std::vector<M
 std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function) {
   const auto is_used = ask_python(proc, pid, tid, function, &StackReader::compare_with_default);
   return is_used ? std::optional(*is_used != 0) : std::nullopt;
+}
+
+std::optional<double> first_number(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function) {
+  const auto bits = ask_python(proc, pid, tid, function, &StackReader::read_first_number);
+  return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
 }
 
 std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid) {

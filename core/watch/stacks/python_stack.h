@@ -53,6 +53,9 @@ struct PythonStacks {
 /// thread's stack; nullopt: not known, or there is no such frame.
 [[nodiscard]] std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid,
                                                         std::string_view function);
+/// The number that the first argument after `self` is, in the innermost frame of `function` on a thread's stack;
+/// nullopt: not known, or it is none.
+[[nodiscard]] std::optional<double> first_number(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function);
 /// How many callbacks the event loop of asyncio that runs on a thread has ready; nullopt: not known.
 [[nodiscard]] std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid);
 
