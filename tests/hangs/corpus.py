@@ -132,6 +132,7 @@ _REPORTED = [
     Case("pool_unpicklable_result.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN, 7),
     Case("second_pool.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN),
     Case("queue_join_before_get.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN, 8),
+    Case("queue_join_under_forkserver.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN),
     Case("lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 9),
     Case(
         "lock_held_at_fork_busy.py", ("partial-deadlock",), AT_FORK, PROCESS_JOIN, 9, rest="moving"

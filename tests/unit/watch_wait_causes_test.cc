@@ -78,6 +78,21 @@ TEST(WaitCauses, QueueNotDrainedWhenPollingToWrite) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it may want to read";
 }
 
+// multiprocessing's fork server waits for requests and for the ends of its children.
+TEST(WaitCauses, QueueNotDrainedUnderAForkServer) {
+  CauseEvidence evidence;
+  TreeProcess& parent =
+      evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(5, 80, O_RDONLY).pipe(6, 90, O_WRONLY);
+  polls_descriptor(&parent, 5, POLLIN);
+  TreeProcess& server = evidence.proc.process(kThird, kParent).pipe(5, 80, O_WRONLY).pipe(6, 90, O_RDONLY);
+  server.catches(SIGCHLD).thread(kThird).reads(6);
+  evidence.proc.process(kChild, kThird).pipe(4, 70, O_WRONLY).thread(kChild).writes(4);
+  EXPECT_NE(evidence.of_hang().id, "queue-not-drained") << "it talks";
+  evidence.python[kThird] = {{kLibrary + "selectors.py", 415, "SelectSelector.select"},
+                             {kLibrary + "multiprocessing/forkserver.py", 229, "main"}};
+  EXPECT_EQ(evidence.of_hang().id, "queue-not-drained");
+}
+
 /// kParent, which waits for the end of kChild, and kChild each have one end of a pair of sockets.
 CauseEvidence sockets_to_child() {
   CauseEvidence evidence;

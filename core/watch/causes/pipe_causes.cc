@@ -109,7 +109,8 @@ bool waits_for_process(const Evidence& evidence, const JudgedThread& thread, pid
       if (waker.pid == pid) return true;
       if (waker.pid == thread.sample->pid || !reached.insert(waker.pid).second) continue;
       for (const JudgedThread& other : evidence.judgement->threads) {
-        const bool talks = waits_to_read(evidence, other) || waits_to_write(evidence, other);
+        const bool talks = (waits_to_read(evidence, other) || waits_to_write(evidence, other)) &&
+                           !evidence.is_in(other.sample->tid, "/multiprocessing/forkserver.py", "main");
         if (other.sample->pid == waker.pid && is_stuck(evidence, other) && !talks) at.push_back(&other);
       }
     }
