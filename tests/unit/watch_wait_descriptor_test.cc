@@ -94,7 +94,7 @@ TEST(DescriptorWait, ThatIsNoPipeIsLive) {
 }
 
 constexpr const char* kNotSet = "ino:\t2\nit_value: (0, 0)\nit_interval: (0, 0)\n";
-constexpr const char* kSet = "ino:\t2\nit_value: (7, 0)\nit_interval: (0, 0)\n";
+constexpr const char* kArmedTimer = "ino:\t2\nit_value: (7, 0)\nit_interval: (0, 0)\n";
 
 TEST(DescriptorWait, ForATimerfdThatIsNotSetIsEndedByWhoeverMaySetIt) {
   FakeProc proc;
@@ -110,13 +110,13 @@ TEST(DescriptorWait, ForATimerfdThatIsNotSetIsEndedByWhoeverMaySetIt) {
 TEST(DescriptorWait, ForATimerfdThatMayExpireIsLive) {
   FakeProc proc;
   TreeProcess& process = proc.process(10);
-  process.open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kSet).thread(10).reads(3);
+  process.open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kArmedTimer).thread(10).reads(3);
   EXPECT_FALSE(judged(&proc).is_stuck(10));
   process.open(3, "anon_inode:[timerfd]", O_RDWR, kNotSet);
   EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it may come from outside";
   process.open(3, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kNotSet);
   EXPECT_TRUE(judged(&proc).is_stuck(10));
-  process.open(4, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kSet);
+  process.open(4, "anon_inode:[timerfd]", O_RDWR | O_CLOEXEC, kArmedTimer);
   EXPECT_FALSE(judged(&proc).is_stuck(10)) << "an epoll set does not show which of them it holds";
 }
 
