@@ -66,63 +66,45 @@ constexpr std::array kForms = {
     Form{kResume, 0, {150}},
 };
 
+/// Numbers of instructions.
+struct OpRange {
+  unsigned char first, last;
+};
+
 // Those that change neither an object nor where the thread is: stack and jumps, tests, exceptions that are caught,
 // loops over what is there, `with`.
-constexpr std::array<unsigned char, 58> kHarmless = {1,
-                                                     2,
-                                                     9,
-                                                     10,
-                                                     11,
-                                                     12,
-                                                     15,
-                                                     30,
-                                                     35,
-                                                     36,
-                                                     49,
-                                                     53,
-                                                     68,
-                                                     82,
-                                                     83,
-                                                     89,
-                                                     99,
-                                                     102,
-                                                     103,
-                                                     110,
-                                                     111,
-                                                     112,
-                                                     114,
-                                                     115,
-                                                     117,
-                                                     118,
-                                                     119,
-                                                     120,
-                                                     126,
-                                                     128,
-                                                     129,
-                                                     130,
-                                                     132,
-                                                     133,
-                                                     155,
-                                                     157,
-                                                     172,
-                                                     kForIter,
-                                                     kStoreName,
-                                                     kUnpackSequence,
-                                                     kLoadConst,
-                                                     kCompare,
-                                                     kBinary,
-                                                     kSubscript,
-                                                     kStoreFast,
-                                                     kJumpBackwardNoInterrupt,
-                                                     kJumpBackward,
-                                                     kExtendedArgument,
-                                                     kResume,
-                                                     kPrecall,
-                                                     kCall,
-                                                     173,
-                                                     174,
-                                                     175,
-                                                     176};
+constexpr std::array kHarmless = {
+    OpRange{1, 2},      // POP_TOP, PUSH_NULL
+    OpRange{9, 12},     // NOP, UNARY_POSITIVE, UNARY_NEGATIVE, UNARY_NOT
+    OpRange{15, 15},    // UNARY_INVERT
+    OpRange{25, 25},    // BINARY_SUBSCR
+    OpRange{30, 30},    // GET_LEN
+    OpRange{35, 36},    // PUSH_EXC_INFO, CHECK_EXC_MATCH
+    OpRange{49, 49},    // WITH_EXCEPT_START
+    OpRange{53, 53},    // BEFORE_WITH
+    OpRange{68, 68},    // GET_ITER
+    OpRange{82, 83},    // LIST_TO_TUPLE, RETURN_VALUE
+    OpRange{89, 89},    // POP_EXCEPT
+    OpRange{92, 93},    // UNPACK_SEQUENCE, FOR_ITER
+    OpRange{99, 99},    // SWAP
+    OpRange{102, 103},  // BUILD_TUPLE, BUILD_LIST
+    OpRange{107, 107},  // COMPARE_OP
+    OpRange{110, 112},  // JUMP_FORWARD, JUMP_IF_FALSE_OR_POP, JUMP_IF_TRUE_OR_POP
+    OpRange{114, 115},  // POP_JUMP_FORWARD_IF_FALSE, POP_JUMP_FORWARD_IF_TRUE
+    OpRange{117, 120},  // IS_OP, CONTAINS_OP, RERAISE, COPY
+    OpRange{122, 122},  // BINARY_OP
+    OpRange{125, 126},  // STORE_FAST, DELETE_FAST
+    OpRange{128, 130},  // POP_JUMP_FORWARD_IF_NOT_NONE, POP_JUMP_FORWARD_IF_NONE, RAISE_VARARGS
+    OpRange{132, 134},  // MAKE_FUNCTION, BUILD_SLICE, JUMP_BACKWARD_NO_INTERRUPT
+    OpRange{140, 140},  // JUMP_BACKWARD
+    OpRange{144, 144},  // EXTENDED_ARG
+    OpRange{151, 151},  // RESUME
+    OpRange{155, 155},  // FORMAT_VALUE
+    OpRange{157, 157},  // BUILD_STRING
+    OpRange{166, 166},  // PRECALL
+    OpRange{171, 176},  // CALL, KW_NAMES, POP_JUMP_BACKWARD_IF_NOT_NONE, POP_JUMP_BACKWARD_IF_NONE,
+                        // POP_JUMP_BACKWARD_IF_FALSE, POP_JUMP_BACKWARD_IF_TRUE
+};
 
 constexpr std::array<unsigned char, 256> make_plain_forms() {
   std::array<unsigned char, 256> plain{};
@@ -283,7 +265,8 @@ class LoopReader {
       case kStoreName:
         return frame_.is_module;
       default:
-        return std::find(kHarmless.begin(), kHarmless.end(), one.op) != kHarmless.end();
+        return std::any_of(kHarmless.begin(), kHarmless.end(),
+                           [&one](const OpRange& range) { return one.op >= range.first && one.op <= range.last; });
     }
   }
 
