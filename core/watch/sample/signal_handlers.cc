@@ -37,6 +37,9 @@ constexpr Signals kAllOfPhp = kOfPhp | signals({SIGPROF});
 constexpr const char* kPhp =
     "PHP's Zend/zend_signal.c: ends the process; the script's pcntl_signal() installs it again";
 constexpr const char* kPhpTimer = "the same for the limit of the script's time, which is set at the start: an error";
+/// Not SIGCHLD: socat goes on when a program that it has started ends.
+constexpr Signals kOfSocat =
+    signals({SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGTERM, SIGUSR1});
 constexpr const char* kLua = "lua.c: an error when the call has returned, as Ctrl-C raises in Python";
 constexpr std::array kTameHandlers = {
     TameHandler{"libtorch_python.so", signals({SIGTERM}), "",
@@ -83,7 +86,7 @@ constexpr std::array kTameHandlers = {
     TameHandler{"lua5.", signals({SIGINT}), "", kLua, 1},
     TameHandler{"libexpect.so", signals({SIGINT, SIGTERM}), "",
                 "Expect's exp_main_sub.c: ends, unless the script's trap installs it again", 1},
-    TameHandler{"socat", kAny, "", "socat.c: ends, or prints how far it is"},
+    TameHandler{"socat", kOfSocat, "", "socat.c: ends, or prints how far it is"},
     TameHandler{"bash", kAny, "termsig_sighandler", "GNU bash's sig.c: ends the shell"},
     TameHandler{"sort", kAny, "", "coreutils' src/sort.c: removes temporary files and ends"},
     TameHandler{"dd", kAny, "", "coreutils' src/dd.c: ends, or prints how far it is"},
