@@ -25,13 +25,15 @@ BLOCKED_STATES = {"still": "SDZ", "stopped": "SDZT", "moving": "SDZ", "spinning"
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Why each case did not hang as it should; "" where it did. All of them hang side by side."""
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Why each case that has a test did not hang as it should; "" where it did. All of them hang side by side."""
+    here = [item for item in request.session.items if item.module is request.module and hasattr(item, "callspec")]
+    cases = [item.callspec.params["case"] for item in here]
     old_limit = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, old_limit[1]))
     runner = harness.Runner(harness.MPRUN_BIN, tmp_path_factory.mktemp("plain"))
     try:
-        yield prove_all(runner)
+        yield prove_all(runner, cases)
     finally:
         resource.setrlimit(resource.RLIMIT_CORE, old_limit)
 
@@ -59,12 +61,12 @@ def watch(case: Case, running: Running) -> Stillness | Endless:
     )
 
 
-def prove_all(runner: harness.Runner) -> dict[str, str]:
-    """Starts all cases, looks at them until each is still, and ends them."""
+def prove_all(runner: harness.Runner, cases: list[Case]) -> dict[str, str]:
+    """Starts the cases, looks at them until each is still, and ends them."""
     outcomes = {}
     try:
         waiting = {}
-        for case in corpus.HERE:
+        for case in cases:
             waiting[case] = watch(case, start(runner, case))
         deadline = time.monotonic() + PATIENCE
         while waiting and time.monotonic() < deadline:
