@@ -3,13 +3,18 @@
 import asyncio
 import os
 
+PIPE = asyncio.subprocess.PIPE
+
 
 async def main() -> None:
     source, sink = os.pipe()
-    command = f"cat <&{source} & echo started"
-    child = await asyncio.create_subprocess_shell(command, stdout=asyncio.subprocess.PIPE, pass_fds=[source])
+    command = f"cat <&{source} & read line"
+    child = await asyncio.create_subprocess_shell(command, stdin=PIPE, stdout=PIPE, pass_fds=[source])
     os.close(source)
-    await child.wait()
+    wait = asyncio.ensure_future(child.wait())
+    await asyncio.sleep(0)  # it waits already when the child ends
+    child.stdin.close()
+    await wait
     os.close(sink)
 
 
