@@ -321,9 +321,9 @@ bool joins(const Hang& hang) {
 
 // Something is stuck that looks again and again for what only its own process could bring about.
 bool looks_for_own(const Proof& proof) {
-  const auto& polls = proof.snapshot->assumptions().own_polls;
   return std::any_of(proof.judgement.threads.begin(), proof.judgement.threads.end(), [&](const JudgedThread& thread) {
-    return polls.count(thread.sample->tid) != 0 && proof.judgement.stuck.count(thread.sample->pid) != 0;
+    return proof.judgement.stuck.count(thread.sample->pid) != 0 &&
+           proof.snapshot->assumptions().own_polls.count(thread.sample->tid) != 0;
   });
 }
 

@@ -7,6 +7,12 @@
 #include <csignal>
 #include <cstring>
 
+#ifdef __clang__
+#define WITHOUT_REDZONE __attribute__((no_sanitize("address")))  // which would change its size
+#else
+#define WITHOUT_REDZONE
+#endif
+
 namespace mprun {
 
 struct FakeSig {
@@ -16,8 +22,8 @@ struct FakeSig {
 };
 extern FakeSig fake_sig asm("runtime.sig");
 extern char fake_sched[128] asm("runtime.sched");
-FakeSig fake_sig = {};
-char fake_sched[128] = {};
+WITHOUT_REDZONE FakeSig fake_sig = {};
+WITHOUT_REDZONE char fake_sched[128] = {};
 
 namespace {
 
