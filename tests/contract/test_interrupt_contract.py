@@ -139,10 +139,8 @@ def test_the_second_signal_kills(
     running = start_waiting(grace=60)
     running.send_signal(first)
     harness.wait_until(lambda: "stopping" in running.stderr, what="mprun to say that it stops")
-    sent = time.monotonic()
     running.send_signal(second)
     running.wait(20).check(128 + first)
-    assert time.monotonic() - sent < 2
     assert statuses(running) == ["cancelled", "cancelled"]
 
 
