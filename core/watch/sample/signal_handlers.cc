@@ -22,7 +22,8 @@ constexpr Signals signals(std::initializer_list<int> numbers) {
   return set;
 }
 
-/// A handler whose source was read: it lets no waiting thread go on.
+/// A handler that lets no waiting thread go on: by its source, or (PHP, Guile's libgc, Lua, Expect, socat) by what the
+/// program does when the signal comes.
 struct TameHandler {
   std::string_view file;  ///< the name of a program's file, or a prefix of one up to ".so", or up to its version
   Signals signals;
@@ -98,7 +99,7 @@ constexpr std::array kTameHandlers = {
     TameHandler{"git", kAny, "", "tempfile.c and others: removes files and ends"},
 };
 
-/// Handlers of programs at work, which idle until no signal comes.
+/// Handlers that change how a program works, and are not meant to end its waits.
 constexpr std::array kTuningHandlers = {
     TameHandler{"xargs", signals({SIGUSR1, SIGUSR2}), "",
                 "findutils' xargs.c: more programs at the same time, or fewer"},

@@ -34,8 +34,8 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 [[nodiscard]] bool releases_no_thread(int signal, const SignalHandler& handler,
                                       const std::function<std::string(std::uint64_t)>& name);
 
-/// True for a handler that may let a thread go on, but by which nobody would end a wait: its program idles until no
-/// such signal comes.
+/// True for a handler that may let a thread go on, but is not meant to end a wait: it only changes how the program
+/// works (xargs starts more programs at the same time).
 [[nodiscard]] bool is_for_programs_at_work(int signal, const SignalHandler& handler);
 
 /// True for the handler by which a Java virtual machine begins to end: shutdown hooks, if the program has any, run then

@@ -1,4 +1,4 @@
-// Sends to a channel that nobody reads. Go does not find that itself, because another goroutine waits for a pipe.
+// Sends to a channel that no goroutine reads. Go does not find that itself, because another goroutine waits for a pipe.
 package main
 
 import "os"

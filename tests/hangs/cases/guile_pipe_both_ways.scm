@@ -1,4 +1,4 @@
-;; A pipe in both directions: sort answers at the end of its input, which nobody closes. Guile's garbage collector
+;; A pipe in both directions: sort answers at the end of its input, which stays open. Guile's garbage collector
 ;; handles two signals in every program.
 (use-modules (ice-9 popen) (ice-9 rdelim))
 (define sort-pipe (open-input-output-pipe "sort"))

@@ -1,3 +1,3 @@
--- Reads what a shell prints that opens a FIFO which nobody else opens. The interpreter handles SIGINT in every script.
+-- Reads what a shell prints that opens a FIFO which no other process opens. The interpreter handles SIGINT in every script.
 local shell = io.popen("folder=$(mktemp -d); mkfifo $folder/fifo; cat $folder/fifo")
 print(shell:read("a")) -- hangs here
