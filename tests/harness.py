@@ -76,7 +76,7 @@ def mark(name, text=""):
 
 def wait_for(name, lines=1, seconds=30):
     """Returns when the file has that many lines."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * float(os.environ.get("HARNESS_PATIENCE", "1"))
     pause = 0.005
     while True:
         try:
@@ -101,9 +101,10 @@ def marks(path: Path) -> list[str]:
 
 
 def library_settings(folder: Path) -> dict[str, str]:
-    """Variables for torch, Open MPI and Guile programs; `folder` is for files that they leave when killed."""
+    """Variables for torch, joblib, Open MPI and Guile programs; `folder` is for files that they leave when killed."""
     return {
         "TMPDIR": str(folder),
+        "JOBLIB_TEMP_FOLDER": str(folder),  # otherwise /dev/shm, which concurrent tests look into
         "OMPI_MCA_btl": "^tcp",  # no complaints about the network: ranks of one machine share memory
         "OMPI_MCA_btl_sm_backing_directory": str(folder),  # Open MPI 5
         "OMPI_MCA_btl_vader_backing_directory": str(folder),  # Open MPI 4

@@ -29,8 +29,8 @@ def test_children_work(run_mprun: RunCommand, tmp_path: Path, program: str) -> N
     """They can use Python's threads, imports and OpenMP; so can their parent afterwards."""
     name, *arguments = program.split()
     environment = {
+        **harness.library_settings(tmp_path),
         "MPRUN_QUIET_SECONDS": "0.2",  # busy threads are never quiet: no need to wait long
-        "JOBLIB_TEMP_FOLDER": str(tmp_path),  # concurrent tests look into /dev/shm
     }
     run = run_mprun(
         "--",

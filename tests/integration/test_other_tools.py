@@ -4,6 +4,7 @@ the other tool itself."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -66,7 +67,10 @@ def theirs(call: str, folder: Path) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "theirs.py"]
     for _ in range(3):
         try:
-            return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+            return subprocess.run(
+                words, cwd=folder, env={**os.environ, **harness.library_settings(folder)},
+                capture_output=True, text=True, timeout=60 * harness.PATIENCE, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             continue  # a Pool of CPython 3.11 hangs at its end now and then
     raise AssertionError(f"{call} hangs again and again")
