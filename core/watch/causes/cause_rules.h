@@ -5,6 +5,9 @@
 
 namespace mprun {
 
+inline constexpr std::string_view kPool = "/multiprocessing/pool.py";
+inline constexpr std::string_view kManagers = "/multiprocessing/managers.py";
+
 /// True if the thread and all others of its process are blocked for ever.
 [[nodiscard]] inline bool is_stuck(const Evidence& evidence, const JudgedThread& thread) {
   return evidence.judgement->stuck.count(thread.sample->pid) != 0 && thread.wait.kind != WaitKind::kEnded;
@@ -34,10 +37,26 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
           evidence.is_in(tid, "/trio/_core/_io_epoll.py", "EpollIOManager.get_events"));
 }
 
+/// True if the thread asks a manager of multiprocessing for a lock.
+[[nodiscard]] inline bool asks_manager_for_lock(const Evidence& evidence, const JudgedThread& thread) {
+  return evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.acquire") ||
+         evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.__enter__");
+}
+
+/// True if a thread with these frames runs code of the user's. In a forked child, only what was called since counts.
+[[nodiscard]] bool has_own_code(const std::vector<PythonFrame>& frames);
+/// The chain from the user to the hang: the main thread of the outermost stuck process, what it waits for, and so on. A
+/// wait for another process leads to its main thread, one for the own process to all its other threads.
+[[nodiscard]] std::vector<const JudgedThread*> chain_of(const Evidence& evidence);
 /// True if its parent may have had other threads at the fork: they may hold what this process waits for.
 [[nodiscard]] bool may_have_lost_threads(const Evidence& evidence, pid_t pid);
 /// The last child of a process that ended badly without having been asked to end; nullptr: none.
 [[nodiscard]] const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid);
+/// The last forked child of a stuck process that ended badly: stuck threads may wait for what it owed them. nullptr:
+/// none.
+[[nodiscard]] const RecordedDeath* find_dead_worker(const Evidence& evidence);
+/// "process 10 ended with signal 9".
+[[nodiscard]] std::string end_text(const RecordedDeath& death);
 /// "process 10"; "thread 11 of process 10" for a thread that is not its main thread.
 [[nodiscard]] std::string thread_text(const JudgedThread& thread);
 /// A cycle of waits, each for the next and the last for the first; empty: there is none.

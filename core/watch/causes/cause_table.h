@@ -80,10 +80,13 @@ Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pip
     pipe_kept_by_grandchild, queue_full, edge_missed, edge_missed_for_long, ruby_pipe_never_closed, server_asks_itself;
 // collective_causes.cc
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent, rpc_shutdown_left_out, rpc_in_rpc;
+// pool_causes.cc
+Rule pool_worker_died, executor_worker_died, pool_helper_lost, pool_task_gone, pool_lost_task, pool_lost_helper,
+    pool_callback_waits, pool_task_waits, task_waits_in_own_pool;
+// shared_lock_causes.cc
+Rule manager_lock_owner_died, semaphore_user_died, lock_owner_died, manager_lock_cycle, shared_lock_cycle;
 // wait_causes.cc
-Rule pool_worker_died, executor_worker_died, manager_lock_owner_died, semaphore_user_died, lock_owner_died,
-    connecting_child_died, pool_helper_lost, pool_task_gone, task_waits_in_own_pool, child_signal_missed, barrier_short,
-    exit_handler_waits, shared_lock_cycle, manager_lock_cycle, pool_task_waits, loop_not_woken, never_notified,
+Rule child_signal_missed, barrier_short, connecting_child_died, exit_handler_waits, loop_not_woken, never_notified,
     no_waker;
 // thread_causes.cc
 Rule threads_join_each_other, reader_is_joined, loop_waits_for_future, looks_for_own_in_vain;
@@ -92,9 +95,8 @@ Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, native_exit_wai
 // java_causes.cc
 Rule java_class_init, java_threads_left, java_never_notified;
 // stall_causes.cc
-Rule stopped_for_ever, pool_callback_waits, pool_lost_helper, pool_lost_task, grpc_left_behind, process_stopped,
-    respawn_loop, ignores_termination, external_wait, polls_in_vain, not_seen, not_proved, late_while_stopped,
-    late_for_outside, not_in_time;
+Rule stopped_for_ever, grpc_left_behind, process_stopped, respawn_loop, ignores_termination, external_wait,
+    polls_in_vain, not_seen, not_proved, late_while_stopped, late_for_outside, not_in_time;
 
 /// A line of the table.
 struct CauseRule {

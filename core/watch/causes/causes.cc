@@ -14,6 +14,44 @@ const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid) {
   return last == deaths.rend() ? nullptr : &*last;
 }
 
+const RecordedDeath* find_dead_worker(const Evidence& evidence) {
+  const RecordedDeath* dead = nullptr;
+  for (const RecordedDeath& death : evidence.history->deaths()) {
+    if (death.forked && is_violent(death) && evidence.judgement->stuck.count(death.parent) != 0) dead = &death;
+  }
+  return dead;
+}
+
+std::string end_text(const RecordedDeath& death) {
+  return "process " + std::to_string(death.pid) + " ended with " + to_string(death.end);
+}
+
+bool has_own_code(const std::vector<PythonFrame>& frames) {
+  for (const PythonFrame& frame : frames) {
+    if (!is_library_file(frame.file)) return true;
+    if (frame.function == "Popen._launch") return false;
+  }
+  return false;
+}
+
+std::vector<const JudgedThread*> chain_of(const Evidence& evidence) {
+  std::vector<const JudgedThread*> chain;
+  const auto add_threads_of = [&](pid_t pid, bool all) {
+    for (const JudgedThread& thread : evidence.judgement->threads) {
+      if (thread.sample->pid != pid || (!all && thread.sample->tid != pid) || !is_stuck(evidence, thread)) continue;
+      if (std::find(chain.begin(), chain.end(), &thread) == chain.end()) chain.push_back(&thread);
+    }
+  };
+  if (const JudgedThread* first = find_stuck(evidence, [](const JudgedThread&) { return true; })) {
+    add_threads_of(first->sample->pid, false);
+  }
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const JudgedThread& thread = *chain[i];
+    for (const Waker& waker : thread.wait.wakers) add_threads_of(waker.pid, waker.pid == thread.sample->pid);
+  }
+  return chain;
+}
+
 std::string thread_text(const JudgedThread& thread) {
   return thread.sample->tid == thread.sample->pid
              ? "process " + std::to_string(thread.sample->pid)

@@ -419,6 +419,13 @@ const PythonStacks& TreeSnapshot::python(pid_t pid) {
   return it->second;
 }
 
+const PythonThread* TreeSnapshot::python_thread(pid_t pid, pid_t tid) {
+  const auto& threads = python(pid).threads;
+  const auto found =
+      std::find_if(threads.begin(), threads.end(), [tid](const PythonThread& one) { return one.tid == tid; });
+  return found == threads.end() ? nullptr : &*found;
+}
+
 const Jvm* TreeSnapshot::jvm(pid_t pid) {
   const auto [it, is_new] = jvms_.try_emplace(pid);
   if (is_new) it->second = read_jvm(proc_, pid, maps(pid));

@@ -124,6 +124,8 @@ class TreeSnapshot {
   [[nodiscard]] const std::vector<FileLock>& file_locks();
   /// The Python stacks of a process; read if a thread seems to wait for a GIL, or in a library that polls.
   [[nodiscard]] const PythonStacks& python(pid_t pid);
+  /// nullptr: it is no thread of Python's, or was not read.
+  [[nodiscard]] const PythonThread* python_thread(pid_t pid, pid_t tid);
   /// The Java virtual machine of a process; nullptr: it has none, or that shows nothing.
   [[nodiscard]] const Jvm* jvm(pid_t pid);
   /// The runtime of a Go program; nullptr: it is none, or that shows nothing.

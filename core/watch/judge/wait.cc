@@ -17,16 +17,6 @@
 namespace mprun {
 namespace {
 
-Wait wait_for_child(pid_t child, const TreeSnapshot& snapshot, pid_t parent) {
-  Wait wait{WaitKind::kChild, "process " + std::to_string(child), {}, {}};
-  if (snapshot.process(child) == nullptr || snapshot.process(child)->parent != parent) {
-    return live_wait(WaitKind::kChild,
-                     "it waits for process " + std::to_string(child) + ", which is not its child here");
-  }
-  wait.wakers.push_back({child, 0});
-  return wait;
-}
-
 Wait wait_for_children(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   if (process.children.empty()) return live_wait(WaitKind::kChild, "it has no child that is alive");
   if (!snapshot->blind_spot().empty()) return live_wait(WaitKind::kChild, snapshot->blind_spot());
@@ -127,91 +117,6 @@ std::string why_held_up(const ThreadSample& thread, TreeSnapshot* snapshot) {
   return held_up ? "it is held up in " + function : "";
 }
 
-Wait decode_call(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
-  const auto& arguments = thread.call.arguments;
-  const auto descriptor = static_cast<std::int32_t>(arguments[0]);
-  switch (call_of(thread.call.number)) {
-    case Call::kFutex:
-      return decode_futex(thread, snapshot);
-    case Call::kRead:
-      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kRead, snapshot);
-    case Call::kWrite:
-      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kWrite, snapshot);
-    case Call::kPoll:
-    case Call::kRestart:
-    case Call::kPpoll:
-    case Call::kSelect:
-    case Call::kEpollWait:
-    case Call::kEpollWait2:
-      return decode_poll(thread, snapshot);
-    case Call::kWait4:
-      return decode_wait4(thread, process, snapshot);
-    case Call::kWaitid:
-      return decode_waitid(thread, process, snapshot);
-    case Call::kNewProcess:
-      return decode_new_process(process, snapshot);
-    case Call::kFlock:
-      return decode_file_lock(thread, snapshot);
-    case Call::kFcntl: {
-      const auto command = static_cast<std::int32_t>(arguments[1]);
-      if (command == F_SETLKW || command == F_OFD_SETLKW) return decode_file_lock(thread, snapshot);
-      return live_wait(WaitKind::kOther, "fcntl");
-    }
-    case Call::kAccept:
-      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kRead, snapshot);
-    case Call::kOpen:
-      return decode_open(thread, snapshot);
-    case Call::kSemaphore:
-      return decode_semaphore(thread, snapshot);
-    case Call::kMessageQueue:
-      return decode_message_queue(thread, snapshot);
-    case Call::kPosixQueue:
-      return decode_posix_queue(thread, snapshot);
-    case Call::kSleep:
-      return live_wait(WaitKind::kTimer, "it sleeps");
-    case Call::kSignal:
-      return wait_for_signal(thread, process, snapshot);
-    case Call::kOther:
-      break;
-  }
-  return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
-}
-
-const PythonThread* python_of(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  const auto& threads = snapshot->python(thread.pid).threads;
-  const auto python =
-      std::find_if(threads.begin(), threads.end(), [&](const PythonThread& one) { return one.tid == thread.tid; });
-  return python == threads.end() ? nullptr : &*python;
-}
-
-// A library that looks around now and then and waits for the same again: for ever, if nothing has happened.
-std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSnapshot::Process& process,
-                                        TreeSnapshot* snapshot) {
-  const auto endless = without_limit(thread);
-  if (!endless) return std::nullopt;
-  const PythonThread* python = python_of(thread, snapshot);
-  const LibraryPoll* poll = python == nullptr ? nullptr : find_library_poll(python->frames);
-  if (poll == nullptr) return std::nullopt;
-  if (poll->has_limit_of_caller &&
-      first_default_is_used(snapshot->proc(), thread.pid, thread.tid, poll->function) != true) {
-    return std::nullopt;
-  }
-  if (poll->longest != 0) {
-    const auto limit = first_number(snapshot->proc(), thread.pid, thread.tid, poll->function);
-    if (snapshot->assumptions().no_limit_from == 0 || limit != poll->longest) return std::nullopt;
-    snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
-                     " has no timer for the next day, and perhaps one for later");
-  }
-  Wait wait = decode_call(*endless, process, snapshot);
-  wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
-  if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";
-  if (poll->ends_with_parent) {
-    add_wakers({{process.parent, 0}}, &wait);
-    if (snapshot->process(process.parent) == nullptr) wait.why_live = "the parent of its process is not known";
-  }
-  return wait;
-}
-
 // Whatever comes through the pipe, no thread goes on but the one that reads it.
 void leave_out_receiver(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wait) {
   if (wait->kind != WaitKind::kPipeRead || thread.tid == thread.pid) return;
@@ -220,83 +125,6 @@ void leave_out_receiver(const ThreadSample& thread, TreeSnapshot* snapshot, Wait
   wait->object += ", messages that no thread waits for";
   wait->why_live.clear();
   wait->wakers = {{thread.pid, 0}};
-}
-
-// The monitor of Go's runtime, which wakes up after a minute. Every two minutes it has garbage collected: a finalizer
-// may close a file that the program has forgotten.
-std::optional<Wait> decode_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  if (snapshot->assumptions().no_limit_from == 0 || call_of(thread.call.number) != Call::kFutex) return std::nullopt;
-  const GoRuntime* go = snapshot->go(thread.pid);
-  if (go == nullptr || !go->is_own_wait(thread.call.arguments[0])) return std::nullopt;
-  snapshot->assume_idle_runtime("the runtime of Go in process " + std::to_string(thread.pid) +
-                                " wakes up by itself, and may collect garbage");
-  Wait wait{WaitKind::kFutex, "work for Go's monitor", {}, {}};
-  add_processes(snapshot->sharing_memory(thread.pid), &wait);
-  return wait;
-}
-
-// A wait with a time limit that may be judged as if it had none.
-std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
-                                           TreeSnapshot* snapshot) {
-  const auto endless = without_limit(thread);
-  if (!endless) return std::nullopt;
-  const std::string who = "thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid);
-  const Assumptions& assumptions = snapshot->assumptions();
-  const auto left = time_left(thread, 0, snapshot);
-  if (assumptions.no_limit_from != 0 && left && *left >= assumptions.no_limit_from) {
-    snapshot->assume_no_limit(who + " waits with a limit, at most " + std::to_string(*left / kNanosPerSecond) +
-                              " s longer");
-  } else if (assumptions.polls.count(thread.tid) != 0) {
-    snapshot->assume(who + " polls, and has found nothing that would let it go on");
-  } else {
-    return std::nullopt;
-  }
-  Wait wait = decode_call(*endless, process, snapshot);
-  wait.timed = true;
-  if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
-  // It polls nothing at all, until another thread gives it something to poll.
-  wait.why_live.clear();
-  add_processes(snapshot->sharing_memory(process.pid), &wait);
-  return wait;
-}
-
-// A loop that sleeps until a child has ended, as far as can be seen.
-std::optional<Wait> decode_child_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  const auto poll = snapshot->assumptions().child_polls.find(thread.tid);
-  if (poll == snapshot->assumptions().child_polls.end()) return std::nullopt;
-  // Whoever hands out work does this too, and looks meanwhile for something that comes from outside.
-  snapshot->assume_no_client("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
-                             " sleeps and looks whether process " + std::to_string(poll->second) +
-                             " has ended, and perhaps for more");
-  Wait wait = wait_for_child(poll->second, *snapshot, thread.pid);
-  wait.object += ", looking now and then whether it has ended";
-  return wait;
-}
-
-// A loop that sleeps until a future is done, or the like, which only threads of its process bring about.
-std::optional<Wait> decode_own_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  const auto poll = snapshot->assumptions().own_polls.find(thread.tid);
-  if (poll == snapshot->assumptions().own_polls.end()) return std::nullopt;
-  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
-                   " sleeps and looks again for " + poll->second);
-  Wait wait{WaitKind::kTimer, poll->second + ", looking for it between sleeps", {}, {}};
-  add_processes(snapshot->sharing_memory(thread.pid), &wait);
-  return wait;
-}
-
-// A library's loop that sleeps until it finds something, which any process may bring about.
-std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  if (auto wait = decode_child_poll(thread, snapshot)) return wait;
-  if (auto wait = decode_own_poll(thread, snapshot)) return wait;
-  if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
-  const PythonThread* python = python_of(thread, snapshot);
-  const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);
-  if (looks_at == nullptr) return std::nullopt;
-  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
-                   " sleeps and looks " + looks_at + ", which a process outside may bring about");
-  Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + looks_at, {}, {}};
-  add_processes(snapshot->everybody(), &wait);
-  return wait;
 }
 
 // For a thread that has run between the samples. One that waits for a GIL runs again and again, and yet gets nowhere
@@ -348,7 +176,7 @@ Wait decode_stop(const ThreadSample& thread, TreeSnapshot* snapshot) {
 std::optional<Wait> decode_mpi_helper(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (snapshot->assumptions().spins.empty()) return std::nullopt;
   const auto& maps = snapshot->maps(thread.pid);
-  const PythonThread* python = python_of(thread, snapshot);
+  const PythonThread* python = snapshot->python_thread(thread.pid, thread.tid);
   const bool is_of_library =
       may_spin(maps) && thread.tid != thread.pid && (python == nullptr || python->frames.empty());
   if (!is_of_library && !is_mpi_launcher(maps)) return std::nullopt;
@@ -440,6 +268,66 @@ void add_processes(const std::vector<pid_t>& processes, Wait* wait) {
   for (const pid_t pid : processes) add_wakers({{pid, 0}}, wait);
 }
 
+Wait wait_for_child(pid_t child, const TreeSnapshot& snapshot, pid_t parent) {
+  Wait wait{WaitKind::kChild, "process " + std::to_string(child), {}, {}};
+  if (snapshot.process(child) == nullptr || snapshot.process(child)->parent != parent) {
+    return live_wait(WaitKind::kChild,
+                     "it waits for process " + std::to_string(child) + ", which is not its child here");
+  }
+  wait.wakers.push_back({child, 0});
+  return wait;
+}
+
+Wait decode_call(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
+  const auto& arguments = thread.call.arguments;
+  const auto descriptor = static_cast<std::int32_t>(arguments[0]);
+  switch (call_of(thread.call.number)) {
+    case Call::kFutex:
+      return decode_futex(thread, snapshot);
+    case Call::kRead:
+      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kRead, snapshot);
+    case Call::kWrite:
+      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kWrite, snapshot);
+    case Call::kPoll:
+    case Call::kRestart:
+    case Call::kPpoll:
+    case Call::kSelect:
+    case Call::kEpollWait:
+    case Call::kEpollWait2:
+      return decode_poll(thread, snapshot);
+    case Call::kWait4:
+      return decode_wait4(thread, process, snapshot);
+    case Call::kWaitid:
+      return decode_waitid(thread, process, snapshot);
+    case Call::kNewProcess:
+      return decode_new_process(process, snapshot);
+    case Call::kFlock:
+      return decode_file_lock(thread, snapshot);
+    case Call::kFcntl: {
+      const auto command = static_cast<std::int32_t>(arguments[1]);
+      if (command == F_SETLKW || command == F_OFD_SETLKW) return decode_file_lock(thread, snapshot);
+      return live_wait(WaitKind::kOther, "fcntl");
+    }
+    case Call::kAccept:
+      return decode_descriptor(thread, descriptor, TreeSnapshot::End::kRead, snapshot);
+    case Call::kOpen:
+      return decode_open(thread, snapshot);
+    case Call::kSemaphore:
+      return decode_semaphore(thread, snapshot);
+    case Call::kMessageQueue:
+      return decode_message_queue(thread, snapshot);
+    case Call::kPosixQueue:
+      return decode_posix_queue(thread, snapshot);
+    case Call::kSleep:
+      return live_wait(WaitKind::kTimer, "it sleeps");
+    case Call::kSignal:
+      return wait_for_signal(thread, process, snapshot);
+    case Call::kOther:
+      break;
+  }
+  return live_wait(WaitKind::kOther, "system call " + std::to_string(thread.call.number));
+}
+
 Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (thread.state == 'Z') return {WaitKind::kEnded, {}, {}, {}};
   if (thread.state == 'T' || thread.state == 't') return decode_stop(thread, snapshot);
@@ -469,15 +357,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
               : is_pause(thread) ? wait_for_signal(thread, *process, snapshot)
                                  : decode_call(thread, *process, snapshot);
   if (wait.timed) {
-    if (is_idle_libev(thread)) {
-      wait = decode_call(*without_limit(thread), *process, snapshot);
-    } else if (auto polled = decode_library_poll(thread, *process, snapshot)) {
-      wait = std::move(*polled);
-    } else if (auto monitor = decode_go_monitor(thread, snapshot)) {
-      wait = std::move(*monitor);
-    } else if (auto assumed = decode_assumed_endless(thread, *process, snapshot)) {
-      wait = std::move(*assumed);
-    }
+    if (auto endless = decode_as_endless(thread, *process, snapshot)) wait = std::move(*endless);
   }
   leave_out_receiver(thread, snapshot, &wait);
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, snapshot);

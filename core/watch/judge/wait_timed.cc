@@ -1,0 +1,129 @@
+// Waits with a time limit, and loops that sleep, which are judged as if they had no limit: because of a library that
+// waits for the same again, or under assumptions.
+#include <algorithm>
+
+#include "watch/judge/library_waits.h"
+#include "watch/judge/spinning_calls.h"
+#include "watch/judge/time_limit.h"
+#include "watch/judge/wait.h"
+#include "watch/sample/syscall_table.h"
+
+namespace mprun {
+namespace {
+
+// A library that looks around now and then and waits for the same again: for ever, if nothing has happened.
+std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSnapshot::Process& process,
+                                        TreeSnapshot* snapshot) {
+  const auto endless = without_limit(thread);
+  if (!endless) return std::nullopt;
+  const PythonThread* python = snapshot->python_thread(thread.pid, thread.tid);
+  const LibraryPoll* poll = python == nullptr ? nullptr : find_library_poll(python->frames);
+  if (poll == nullptr) return std::nullopt;
+  if (poll->has_limit_of_caller &&
+      first_default_is_used(snapshot->proc(), thread.pid, thread.tid, poll->function) != true) {
+    return std::nullopt;
+  }
+  if (poll->longest != 0) {
+    const auto limit = first_number(snapshot->proc(), thread.pid, thread.tid, poll->function);
+    if (snapshot->assumptions().no_limit_from == 0 || limit != poll->longest) return std::nullopt;
+    snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                     " has no timer for the next day, and perhaps one for later");
+  }
+  Wait wait = decode_call(*endless, process, snapshot);
+  wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
+  if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";
+  if (poll->ends_with_parent) {
+    add_wakers({{process.parent, 0}}, &wait);
+    if (snapshot->process(process.parent) == nullptr) wait.why_live = "the parent of its process is not known";
+  }
+  return wait;
+}
+
+// The monitor of Go's runtime, which wakes up after a minute. Every two minutes it has garbage collected: a finalizer
+// may close a file that the program has forgotten.
+std::optional<Wait> decode_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (snapshot->assumptions().no_limit_from == 0 || call_of(thread.call.number) != Call::kFutex) return std::nullopt;
+  const GoRuntime* go = snapshot->go(thread.pid);
+  if (go == nullptr || !go->is_own_wait(thread.call.arguments[0])) return std::nullopt;
+  snapshot->assume_idle_runtime("the runtime of Go in process " + std::to_string(thread.pid) +
+                                " wakes up by itself, and may collect garbage");
+  Wait wait{WaitKind::kFutex, "work for Go's monitor", {}, {}};
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  return wait;
+}
+
+// A wait with a time limit that may be judged as if it had none.
+std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
+                                           TreeSnapshot* snapshot) {
+  const auto endless = without_limit(thread);
+  if (!endless) return std::nullopt;
+  const std::string who = "thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid);
+  const Assumptions& assumptions = snapshot->assumptions();
+  const auto left = time_left(thread, 0, snapshot);
+  if (assumptions.no_limit_from != 0 && left && *left >= assumptions.no_limit_from) {
+    snapshot->assume_no_limit(who + " waits with a limit, at most " + std::to_string(*left / kNanosPerSecond) +
+                              " s longer");
+  } else if (assumptions.polls.count(thread.tid) != 0) {
+    snapshot->assume(who + " polls, and has found nothing that would let it go on");
+  } else {
+    return std::nullopt;
+  }
+  Wait wait = decode_call(*endless, process, snapshot);
+  wait.timed = true;
+  if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
+  // It polls nothing at all, until another thread gives it something to poll.
+  wait.why_live.clear();
+  add_processes(snapshot->sharing_memory(process.pid), &wait);
+  return wait;
+}
+
+// A loop that sleeps until a child has ended, as far as can be seen.
+std::optional<Wait> decode_child_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto poll = snapshot->assumptions().child_polls.find(thread.tid);
+  if (poll == snapshot->assumptions().child_polls.end()) return std::nullopt;
+  // Whoever hands out work does this too, and looks meanwhile for something that comes from outside.
+  snapshot->assume_no_client("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                             " sleeps and looks whether process " + std::to_string(poll->second) +
+                             " has ended, and perhaps for more");
+  Wait wait = wait_for_child(poll->second, *snapshot, thread.pid);
+  wait.object += ", looking now and then whether it has ended";
+  return wait;
+}
+
+// A loop that sleeps until a future is done, or the like, which only threads of its process bring about.
+std::optional<Wait> decode_own_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto poll = snapshot->assumptions().own_polls.find(thread.tid);
+  if (poll == snapshot->assumptions().own_polls.end()) return std::nullopt;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                   " sleeps and looks again for " + poll->second);
+  Wait wait{WaitKind::kTimer, poll->second + ", looking for it between sleeps", {}, {}};
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  return wait;
+}
+
+}  // namespace
+
+// A library's loop that sleeps until it finds something, which any process may bring about.
+std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  if (auto wait = decode_child_poll(thread, snapshot)) return wait;
+  if (auto wait = decode_own_poll(thread, snapshot)) return wait;
+  if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
+  const PythonThread* python = snapshot->python_thread(thread.pid, thread.tid);
+  const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);
+  if (looks_at == nullptr) return std::nullopt;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                   " sleeps and looks " + looks_at + ", which a process outside may bring about");
+  Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + looks_at, {}, {}};
+  add_processes(snapshot->everybody(), &wait);
+  return wait;
+}
+
+std::optional<Wait> decode_as_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
+                                      TreeSnapshot* snapshot) {
+  if (is_idle_libev(thread)) return decode_call(*without_limit(thread), process, snapshot);
+  if (auto wait = decode_library_poll(thread, process, snapshot)) return wait;
+  if (auto wait = decode_go_monitor(thread, snapshot)) return wait;
+  return decode_assumed_endless(thread, process, snapshot);
+}
+
+}  // namespace mprun
