@@ -11,7 +11,7 @@ namespace {
   const Json trace = Json::parse(run_trace(run));
   std::vector<Json> spans;
   for (const Json& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "X") spans.push_back(event);
+    if (event.value("ph", "") == "X") spans.push_back(event);
   }
   return spans;
 }

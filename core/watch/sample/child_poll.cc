@@ -12,9 +12,10 @@ ChildPoll last_child_poll(ProcSource* proc, pid_t pid) {
     ProcessMemory memory(proc, pid, kMostOfTables);
     const auto child_at = variable_of(library, MPRUN_POLLED_CHILD_SYMBOL, &memory);
     const auto count_at = variable_of(library, MPRUN_CHILD_POLLS_SYMBOL, &memory);
-    const auto child = child_at ? memory.read<std::int32_t>(*child_at) : std::nullopt;
-    const auto count = count_at ? memory.read<std::uint64_t>(*count_at) : std::nullopt;
-    if (child && count && *child != 0) return {*child, *count};
+    if (!child_at || !count_at) continue;
+    const pid_t child = memory.read<std::int32_t>(*child_at).value_or(0);
+    const auto count = memory.read<std::uint64_t>(*count_at);
+    if (child != 0 && count) return {child, *count};
   }
   return {};
 }
