@@ -27,7 +27,7 @@ cd /root/mprun
 exec "$@"
 """
 # Words of tests/run.
-STAGES_OF_RUN = "--quick nightly format dev asan-ubsan tidy tidy-all release tsan clang".split()
+STAGES_OF_RUN = "--quick nightly format demo dev asan-ubsan tidy tidy-all release tsan clang".split()
 
 
 class Folder(NamedTuple):
