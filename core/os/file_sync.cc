@@ -48,6 +48,11 @@ void FileSync::start(std::vector<Fd> owned, int last) {
   next();
 }
 
+void FileSync::run(const std::vector<Fd>& owned, int last) {
+  for (const Fd& fd : owned) note(sync_now(fd.get()));
+  note(sync_now(last));
+}
+
 bool FileSync::idle() {
   if (current_ >= 0) take(0);
   return current_ < 0;

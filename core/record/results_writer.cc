@@ -174,8 +174,16 @@ void ResultsWriter::start_sync(bool now) {
   synced_ = monotonic_now();
   has_files_ = has_files_ || !files.empty();
   if (has_files_ && certain_) syncing_ = file_.written();
-  sync_.start(std::move(files), file_.fd());
+  sync_files(std::move(files), file_.fd(), now);
   if (now) finish_sync(now);
+}
+
+void ResultsWriter::sync_files(std::vector<Fd> files, int last, bool now) {
+  if (now) {
+    sync_.run(files, last);
+  } else {
+    sync_.start(std::move(files), last);
+  }
 }
 
 bool ResultsWriter::sync() {
@@ -191,7 +199,7 @@ bool ResultsWriter::finish_sync(bool now) {
     if (sync_.error_number() != 0) file_.fail(sync_.error_number());
     const std::uint64_t bytes = std::exchange(syncing_, 0);
     if (bytes == 0 || failure()) return true;
-    sync_.start({}, certain_(bytes));
+    sync_files({}, certain_(bytes), now);
   }
 }
 

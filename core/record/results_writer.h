@@ -79,6 +79,7 @@ class ResultsWriter : public Sink {
   bool write_out();
   void start_sync(bool now);
   bool finish_sync(bool now);
+  void sync_files(std::vector<Fd> files, int last, bool now);
   void append_task(const TaskEnded& ended);
   void append_line(const TaskEnded& ended);
   void remember(TaskId task, std::uint64_t offset);

@@ -334,5 +334,29 @@ TEST_F(RecordEarlierRunTest, FilesAreSyncedInTheBackground) {
   EXPECT_EQ(sync.error_number(), EBADF);
 }
 
+/// The memory of an AIO context, whose end takes tens of milliseconds.
+[[nodiscard]] bool has_aio() {
+  std::stringstream maps;
+  maps << std::ifstream("/proc/self/maps").rdbuf();
+  return maps.str().find("[aio]") != std::string::npos;
+}
+
+TEST_F(RecordEarlierRunTest, FilesAreSyncedAtOnceWithoutAio) {
+  put("a", "1");
+  FileSync sync;
+  std::vector<Fd> files;
+  files.emplace_back(open(path("a").c_str(), O_RDWR | O_CLOEXEC));
+  const int last = files.front().get();
+  sync.run(files, last);
+  EXPECT_TRUE(sync.idle());
+  EXPECT_EQ(sync.error_number(), 0);
+  EXPECT_FALSE(has_aio());
+  sync.start({}, last);
+  sync.wait();
+  EXPECT_TRUE(has_aio()) << "this test cannot see it";
+  sync.run({}, 1'000'000);
+  EXPECT_EQ(sync.error_number(), EBADF);
+}
+
 }  // namespace
 }  // namespace mprun
