@@ -22,9 +22,12 @@ inline constexpr double kShortTask = 50e-6;
 
 /// How often results are written out. `answers`: a program sends inputs by a pipe and reads results by another; it gets
 /// each at once, as it may wait for one before it sends the next input. `task_seconds`: what a task takes on average.
-[[nodiscard]] constexpr Nanos write_results_every(std::uint64_t shards, bool answers, double task_seconds) {
+/// `arrived`: the results that the last wait has brought; few of them, such as the first ones, are worth a write.
+[[nodiscard]] constexpr Nanos write_results_every(std::uint64_t shards, bool answers, double task_seconds,
+                                                  std::uint64_t arrived) {
+  constexpr std::uint64_t kMany = 16;
   if (answers) return 0;
-  return task_seconds < kShortTask ? kPulseEvery : fresh_results_every(shards);
+  return task_seconds < kShortTask && arrived >= kMany ? kPulseEvery : fresh_results_every(shards);
 }
 
 }  // namespace mprun

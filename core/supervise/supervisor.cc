@@ -113,7 +113,7 @@ void Supervisor::loop_until_over() {
     // of them. The workers have work queued for far longer than that.
     const double task_seconds = scheduler_->average_seconds();
     if (results_since_wait_ > 0 && task_seconds < kShortTask) nanosleep(&kBatchPause, nullptr);
-    const Nanos every = write_results_every(shards, answers, task_seconds);
+    const Nanos every = write_results_every(shards, answers, task_seconds, results_since_wait_);
     if (results_since_wait_ > 0 && monotonic_now() - last_pulse_ >= every) pulse();
     results_since_wait_ = 0;
   }
