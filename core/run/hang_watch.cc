@@ -196,7 +196,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
   // it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
-  const bool unreported = (is_idle_part(hang) && !in_job) || may_be_idle(proof, hang);
+  const bool unreported = (is_idle(hang) && !in_job) || may_be_idle(proof, hang);
   if (unreported) {
     log_unreported(hang);
     return std::nullopt;

@@ -1,5 +1,7 @@
 #include "watch/hang.h"
 
+#include <algorithm>
+
 namespace mprun {
 
 const char* to_string(HangVerdict verdict) {
@@ -25,8 +27,27 @@ bool is_proved(HangVerdict verdict) {
          verdict == HangVerdict::kOrphanedLock;
 }
 
-bool is_idle_part(const Hang& hang) { return hang.verdict == HangVerdict::kPartialDeadlock && hang.cause.looks_idle; }
+namespace {
 
-bool is_proved_hang(const Hang& hang) { return is_proved(hang.verdict) && !is_idle_part(hang); }
+// A main thread in Ruby's Kernel#sleep without a limit, as of a server that sleeps until SIGTERM raises an exception.
+// Ruby does not count it as a deadlock either (SLEEP_DEADLOCKABLE in thread.c).
+bool sleeps_in_ruby(const HungThread& thread) {
+  return std::any_of(thread.native.begin(), thread.native.end(),
+                     [](const std::string& frame) { return frame.starts_with("rb_thread_sleep_forever ("); });
+}
+
+}  // namespace
+
+bool is_idle(const Hang& hang) {
+  if (!hang.cause.looks_idle) return false;
+  if (hang.verdict == HangVerdict::kPartialDeadlock) return true;
+  return std::any_of(hang.processes.begin(), hang.processes.end(), [](const HungProcess& process) {
+    return std::any_of(process.threads.begin(), process.threads.end(), [&process](const HungThread& thread) {
+      return thread.tid == process.pid && sleeps_in_ruby(thread);
+    });
+  });
+}
+
+bool is_proved_hang(const Hang& hang) { return is_proved(hang.verdict) && !is_idle(hang); }
 
 }  // namespace mprun

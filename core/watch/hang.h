@@ -124,8 +124,9 @@ struct Hang {
   std::vector<StillRunning> still_running;  ///< if a part is proved stuck; empty: no process above can go on
 };
 
-/// A part of a tree that no process waits for and no rule knows: a wait for work looks the same, so it is no fault.
-[[nodiscard]] bool is_idle_part(const Hang& hang);
+/// No fault, as far as can be seen: a part of a tree that no process waits for and no rule knows, as a wait for work
+/// looks the same; or a program that sleeps until a signal comes.
+[[nodiscard]] bool is_idle(const Hang& hang);
 
 /// Something is proved stuck that should move.
 [[nodiscard]] bool is_proved_hang(const Hang& hang);

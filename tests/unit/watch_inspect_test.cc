@@ -169,6 +169,23 @@ TEST(Hang, IsProvedUnlessItMayIdle) {
   EXPECT_TRUE(is_proved_hang(hang)) << "nothing is left that could bring work";
 }
 
+TEST(Hang, IsNoSleepOfRubysMainThread) {
+  Hang hang;
+  HungThread main;
+  main.tid = 10;
+  main.native = {"pthread_cond_wait (libc.so.6)", "rb_thread_sleep_forever (libruby-3.3.so.3)"};
+  hang.processes.resize(1);
+  hang.processes[0].pid = 10;
+  hang.processes[0].threads = {main};
+  hang.cause.looks_idle = true;
+  EXPECT_FALSE(is_proved_hang(hang)) << "SIGTERM raises an exception, as a server may want to end";
+  hang.processes[0].threads[0].tid = 11;
+  EXPECT_TRUE(is_proved_hang(hang)) << "no signal raises one in another thread";
+  hang.processes[0].threads[0].tid = 10;
+  hang.cause.looks_idle = false;
+  EXPECT_TRUE(is_proved_hang(hang)) << "a rule knows why";
+}
+
 TEST(Inspect, LooksUntilAMovingTreeIsStuck) {
   if (kNeverRests) GTEST_SKIP() << "the thread sanitizer has a thread that never rests";
   int ends[2];

@@ -130,6 +130,18 @@ TEST_F(PythonCodeReading, CodeGivesFileFunctionAndLines) {
   EXPECT_EQ(reader_.read(0x4000), code);
 }
 
+TEST_F(PythonCodeReading, OfTheShimThatCallsInitIsNeverTraced) {
+  put_string<char>(0x1000, "__init__", true);
+  proc_.put<std::uint64_t>(0x3000 + 8, kBytesType);
+  proc_.put<std::uint64_t>(0x3000 + 16, 0);
+  put_code(0x4000, 0x1000, 0x1000, 0x3000);
+  proc_.put<std::uint64_t>(0x4000 + 16, 3);
+  proc_.put(0x4000 + layout_.code.first_traceable, 4);
+  const PythonCode* code = reader_.read(0x4000);
+  ASSERT_NE(code, nullptr);
+  EXPECT_GT(code->first_traceable, code->end);
+}
+
 TEST_F(PythonCodeReading, WhatIsNoCodeIsRefused) {
   put_string<char>(0x1000, "train.py", true);
   put_code(0x4000, 0x1000, 0x1000, 0x1000);  // a line table that is a str

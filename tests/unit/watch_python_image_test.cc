@@ -662,6 +662,15 @@ TEST_F(PythonImage, OfEndlessStacksIsCut) {
   EXPECT_FALSE(stacks.threads[0].whole);
 }
 
+TEST_F(PythonImage, TheShimThatCallsInitIsNoFrame) {
+  proc_.put<std::uint64_t>(kInnerCode + 16, 3);
+  proc_.put<std::int32_t>(kInnerCode + layout_.code.first_traceable, 4);
+  proc_.put(kInner + layout_.frame.instruction, kInnerCode + layout_.code.instructions);
+  const PythonThread thread = read().threads.at(0);
+  EXPECT_TRUE(thread.whole);
+  EXPECT_EQ(thread.frames.size(), 1U);
+}
+
 TEST_F(PythonImage, WhatDoesNotHoldTogetherIsLeftOut) {
   proc_.put<char>(kOuter + layout_.frame.owner, 17);
   EXPECT_THAT(frames(read().threads.at(0)), testing::ElementsAre("train.py:6 inner"));
