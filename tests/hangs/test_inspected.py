@@ -28,8 +28,8 @@ PATIENCE = 60  # seconds, on a slow machine; a hang ends the inspection
 SAME = {
     "lock_cycle-gcc": ("deadlock", "lock-cycle", ""),
     "tcp_both_read": ("deadlock", "pipe-cycle", ""),
-    "dataloader_lock_cycle": ("stalled", "lock-cycle", "catches signal 15"),
-    "dataloader_lock_at_fork": ("stalled", "never-notified", "catches signal 15"),
+    "dataloader_lock_cycle": ("stalled", "lock-cycle", "catches signal 1"),  # 15, or UCX's handler of 1
+    "dataloader_lock_at_fork": ("stalled", "never-notified", "catches signal 1"),
     "manager_event_never_set": ("stalled", "never-notified", "may connect"),
     "node_unread_output": ("stalled", "queue-not-drained", "catches signal"),
     "fifo_two_orders": ("stalled", "fifo-not-opened", "may open FIFO"),

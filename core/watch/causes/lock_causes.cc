@@ -32,11 +32,10 @@ const PythonFrame* call_within_itself(const std::vector<PythonFrame>& frames) {
 }
 
 // Where the standard library takes a lock and runs code of the user meanwhile: in logging that of a handler, or its
-// own; in functools, until Python 3.12, one for all objects with the same cached property.
+// own, in functions of many names; in functools, until Python 3.12, one for all objects with the same cached property.
 bool takes_lock_of_library(const PythonFrame& frame) {
   if (frame.file.ends_with("/functools.py")) return frame.function == "cached_property.__get__";
-  return frame.file.ends_with("/logging/__init__.py") &&
-         (frame.function == "Handler.acquire" || frame.function == "_acquireLock");
+  return frame.file.ends_with("/logging/__init__.py");
 }
 
 // Locks of Python do not record their holder: no thread is left in the process that could free this one. Code of

@@ -28,9 +28,15 @@ bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) 
          }) != nullptr;
 }
 
-// Functions that atexit.register() was given have no Python function above them.
+// Functions that atexit.register() was given have no Python function above them. Since 3.13 the function in C that
+// calls them has no name in a stripped Python, but they stand where otherwise the main module does.
 bool runs_handlers_of_atexit(const Evidence& evidence, pid_t tid) {
-  return evidence.python.count(tid) != 0 && evidence.is_in_native(tid, "Py_FinalizeEx (");
+  const auto frames = evidence.python.find(tid);
+  if (frames == evidence.python.end() || frames->second.empty()) return false;
+  if (evidence.is_in_native(tid, "Py_FinalizeEx (")) return true;
+  const PythonFrame& outermost = frames->second.back();
+  return outermost.function != "<module>" && outermost.file != "<frozen runpy>" &&
+         evidence.is_in_native(tid, "Py_RunMain (");
 }
 
 }  // namespace
