@@ -2,13 +2,13 @@
 #include <algorithm>
 
 #include "watch/causes/cause_rules.h"
+#include "watch/causes/joins.h"
 #include "watch/stacks/python_code.h"
 #include "watch/stalls/lost_result.h"
 
 namespace mprun {
 namespace {
 
-constexpr std::string_view kManagers = "/multiprocessing/managers.py";
 bool has_thread_in(const Evidence& evidence, const TreeSnapshot::Process& process, std::string_view file,
                    std::string_view function) {
   return std::any_of(process.threads.begin(), process.threads.end(),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "watch/causes/cause_rules.h"
+#include "watch/causes/joins.h"
 #include "watch/judge/library_waits.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/stacks/python_code.h"
