@@ -354,6 +354,22 @@ TEST(WaitCauses, PoolHelperLost) {
   EXPECT_EQ(evidence.of_hang().id, "never-notified");
 }
 
+// terminate() of another pool has ended workers too, and that it asked them to may not be known.
+TEST(WaitCauses, PoolHelperLostWhoeverDied) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent);
+  process.thread(kParent).waits_on(kAddress);
+  process.thread(kThird).waits_on(kAddress);
+  const std::string pool = kLibrary + "multiprocessing/pool.py";
+  evidence.python[kParent] = {kCondition, {pool, 768, "ApplyResult.get"}, kOwn};
+  evidence.python[kThird] = {{pool, 500, "Pool._handle_workers"}};
+  evidence.forked(kChild, kParent, 1);
+  evidence.ended(kChild, kParent, SIGTERM);
+  EXPECT_EQ(evidence.of_hang().id, "pool-helper-lost");
+  evidence.python[kThird].front().function = "Pool._handle_results";
+  EXPECT_EQ(evidence.of_hang().id, "worker-died");
+}
+
 // Of a tree that mprun has not watched no death is known, but no worker has what the pool waits for.
 TEST(WaitCauses, TaskOfAPoolThatNoWorkerHas) {
   CauseEvidence evidence;

@@ -33,6 +33,7 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, file_lock_cycle, kSameOrder},
     {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
     {kGilHeld, gil_held, "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"},
+    {kPoolHelperLost, pool_helper_lost, kUnpickle},
     {kWorkerDied, pool_worker_died, kUseExecutor},
     {kWorkerDied, executor_worker_died,
      "find out why it died; give tasks little data, or Python 3.12, which closes that pipe"},
@@ -52,7 +53,6 @@ constexpr CauseRule kStuckRules[] = {
     {kThreadLostAtFork, thread_left_behind_at_fork, "start threads in the child, or start it by exec (posix_spawn)"},
     {kLockHeldAtFork, lock_left_behind_at_fork,
      "fork before other threads start, or start the process by exec (posix_spawn)"},
-    {kPoolHelperLost, pool_helper_lost, kUnpickle},
     {kWorkerDied, pool_task_gone, kUseExecutor},
     {kRankMissing, rank_missing,
      "start as many processes as world_size says, and see why those that are missing ended or never came: all need the "
