@@ -24,8 +24,6 @@ namespace {
 
 /// When this program began: before all that it starts, and so before all that those processes make.
 const Nanos kBegun = wall_now();
-/// What ends sooner is not looked at: a look reads a line of /proc for every process of the machine.
-constexpr Nanos kFirstLook = 50 * kNanosPerMilli;
 
 }  // namespace
 
@@ -69,9 +67,7 @@ void HangWatch::add(WatchedTree::Options tree, const WatchedTree::AskBoundary& b
                                history_->violent_deaths_of_forked(parent, when)};
   };
   tree.stall = from_seconds(policy_.stall_seconds);
-  const auto [added, is_new] = watchers_.try_emplace(tree.root, proc_.get(), tree, boundary, deaths,
-                                                     [this](const Sample& sample) { take(sample); });
-  if (is_new) added->second.rest_until(monotonic_now() + kFirstLook);
+  watchers_.try_emplace(tree.root, proc_.get(), tree, boundary, deaths, [this](const Sample& sample) { take(sample); });
 }
 
 void HangWatch::forget(pid_t root) { watchers_.erase(root); }

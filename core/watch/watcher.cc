@@ -9,6 +9,8 @@ namespace mprun {
 namespace {
 
 constexpr Nanos kLookEvery = 200 * kNanosPerMilli;
+// A program that ends sooner is spared the first look, which reads a line of /proc for every process of the machine.
+constexpr Nanos kFirstLook = 50 * kNanosPerMilli;
 // Between samples of a tree that seems to stand still, and of one where only a part does.
 constexpr Nanos kSampleEvery = 40 * kNanosPerMilli;
 constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
@@ -30,7 +32,10 @@ constexpr int kMostTriesAtGil = 30;  // a millisecond each
 
 Watcher::Watcher(ProcSource* proc, WatchedTree::Options tree, WatchedTree::AskBoundary boundary,
                  WatchedTree::CountDeaths deaths, WatchedTree::TakeSample taken)
-    : tree_(proc, tree, std::move(boundary), std::move(deaths), std::move(taken)), orphaned_(proc), stalls_(&tree_) {}
+    : tree_(proc, tree, std::move(boundary), std::move(deaths), std::move(taken)),
+      orphaned_(proc),
+      stalls_(&tree_),
+      next_look_(monotonic_now() + kFirstLook) {}
 
 void Watcher::sample_again(Nanos now) {
   sample_ = tree_.sample();

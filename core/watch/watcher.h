@@ -23,8 +23,6 @@ class Watcher {
 
   /// When to look again, monotonic.
   [[nodiscard]] Nanos next_look() const { return next_look_; }
-  /// Does not look before that.
-  void rest_until(Nanos when) { next_look_ = when; }
   /// Looks. Returns a proof once, and again when it has changed, including when it has come to cover processes that
   /// could go on at first.
   [[nodiscard]] std::optional<Proof> look(Nanos now);

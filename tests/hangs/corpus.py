@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import platform
 import re
+import shutil
+import subprocess
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -93,8 +95,18 @@ def _numbers(version: str) -> tuple[int, ...]:
 DEADLOCK = ("deadlock",)
 PERHAPS_PARTIAL = ("deadlock", "partial-deadlock")
 STALLED = ("stalled",)
-# Ruby 3.3 sleeps in a futex, and is proved; the timer of older ones wakes up.
-RUBY_STUCK = ("stalled", "deadlock")
+
+
+def of_ruby() -> tuple[str, ...]:
+    """Threads of Ruby 3.3 and later wait in futexes, which proves a hang; a timer of older ones wakes up now and then."""
+    if shutil.which("ruby") is None:
+        return STALLED
+    ask = ["ruby", "-e", "print RUBY_VERSION"]
+    version = subprocess.run(ask, capture_output=True, text=True, timeout=60, check=True).stdout
+    return DEADLOCK if _numbers(version) >= (3, 3) else STALLED
+
+
+RUBY_STUCK = of_ruby()
 ORPHANED = ("orphaned-lock",)
 PROCESS_JOIN = ("Process.join",)
 SPAWN = ("spawn", "start_processes", "ProcessContext.join")

@@ -4,6 +4,7 @@ preload library records."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -24,12 +25,13 @@ NOT_KNOWN = "without mprun's preload library it is not known"
 NOT_PROVED = "not proved: "
 PATIENCE = 60  # seconds, on a slow machine; a hang ends the inspection
 
-# With a word of why a hang is only `stalled`. Who has a lock is not known if it was held at a fork.
+# With a pattern of why a hang is only `stalled`. Who has a lock is not known if it was held at a fork. The handlers of
+# torch's workers are for signal 15, those of UCX, which some builds of torch load, for 1.
 SAME = {
     "lock_cycle-gcc": ("deadlock", "lock-cycle", ""),
     "tcp_both_read": ("deadlock", "pipe-cycle", ""),
-    "dataloader_lock_cycle": ("stalled", "lock-cycle", "catches signal 1"),  # 15, or UCX's handler of 1
-    "dataloader_lock_at_fork": ("stalled", "never-notified", "catches signal 1"),
+    "dataloader_lock_cycle": ("stalled", "lock-cycle", r"catches signal (1|15)\b"),
+    "dataloader_lock_at_fork": ("stalled", "never-notified", r"catches signal (1|15)\b"),
     "manager_event_never_set": ("stalled", "never-notified", "may connect"),
     "node_unread_output": ("stalled", "queue-not-drained", "catches signal"),
     "fifo_two_orders": ("stalled", "fifo-not-opened", "may open FIFO"),
@@ -71,7 +73,7 @@ def test_is_found_in_a_plain_program(
     verdict, cause, why_not_proved = SAME[case.name]
     explanation = report["cause"]["explanation"]
     assert (report["verdict"], report["cause"]["id"]) == (verdict, cause), report
-    assert explanation.partition(NOT_PROVED)[2].find(why_not_proved) >= 0, explanation
+    assert re.search(why_not_proved, explanation.partition(NOT_PROVED)[2]), explanation
     assert (NOT_PROVED in explanation) == (verdict == "stalled")
     assert [note for note in report["notes"] if note.startswith(NOT_KNOWN)], report["notes"]
     text = run_mprun("inspect", "--wait", str(PATIENCE), str(running.pid))

@@ -268,13 +268,15 @@ def test_resize(screen: OpenScreen, tmp_path: Path, size: tuple[int, int]) -> No
     def fits() -> bool:
         """At least one picture was drawn since; the first may have been on its way in the older size."""
         shown.take(0.02)
-        return shown.raw[drawn:].count(b"\r") > 5 and max(map(len, table(shown.lines()))) < size[0]
+        last = [line for line in shown.lines() if line.startswith("job ")]
+        return shown.raw[drawn:].count(b"\r") > 5 and len(last) == 1 and len(last[0]) < size[0]
 
     harness.wait_until(fits, what="pictures of the new size")
     lines = shown.lines()
     rows = table(lines)
     assert len([line for line in lines if "0/4" in line or "1/4" in line]) == 1
     assert len(rows) == min(6, size[1] - 1)
+    assert max(map(len, rows)) < size[0]
     go(tmp_path, 4)
     end = shown.end()
     assert not [line for line in end if "busy" in line or line.startswith("worker  ")]

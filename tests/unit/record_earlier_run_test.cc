@@ -358,5 +358,15 @@ TEST_F(RecordEarlierRunTest, FilesAreSyncedAtOnceWithoutAio) {
   EXPECT_EQ(sync.error_number(), EBADF);
 }
 
+TEST_F(RecordEarlierRunTest, TheResultsOfAShortRunAreSyncedWithoutAio) {
+  auto writer = ResultsWriter::open({path(), Order::kInput, ""});
+  ASSERT_TRUE(writer) << writer.error().message;
+  TaskEnded ended;
+  ended.result = "7";
+  (*writer)->on_event(ended);
+  EXPECT_TRUE((*writer)->sync());
+  EXPECT_FALSE(has_aio());
+}
+
 }  // namespace
 }  // namespace mprun

@@ -340,34 +340,35 @@ TEST(WaitCauses, NeverNotifiedInALibraryAlone) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a thread of a pool that has nothing to do";
 }
 
-TEST(WaitCauses, PoolHelperLost) {
-  CauseEvidence evidence;
-  TreeProcess& process = evidence.proc.process(kParent);
+/// A pool that waits for a result, and has one thread of its own, in that function.
+void has_pool(CauseEvidence* evidence, const std::string& function) {
+  TreeProcess& process = evidence->proc.process(kParent);
   process.thread(kParent).waits_on(kAddress);
   process.thread(kThird).waits_on(kAddress);
   const std::string pool = kLibrary + "multiprocessing/pool.py";
-  evidence.python[kParent] = {kCondition, {pool, 768, "ApplyResult.get"}, kOwn};
-  evidence.python[kThird] = {kCondition, {pool, 500, "Pool._handle_workers"}};
+  evidence->python[kParent] = {kCondition, {pool, 768, "ApplyResult.get"}, kOwn};
+  evidence->python[kThird] = {kCondition, {pool, 500, function}};
+}
+
+TEST(WaitCauses, PoolHelperLost) {
+  CauseEvidence evidence;
+  has_pool(&evidence, "Pool._handle_workers");
   EXPECT_EQ(evidence.of_hang().id, "pool-helper-lost");
-  process.thread(kChild).waits_on(kAddress);
-  evidence.python[kChild] = {{pool, 579, "Pool._handle_results"}};
+  evidence.proc.processes[kParent].thread(kChild).waits_on(kAddress);
+  evidence.python[kChild] = {{kLibrary + "multiprocessing/pool.py", 579, "Pool._handle_results"}};
   EXPECT_EQ(evidence.of_hang().id, "never-notified");
 }
 
-// terminate() of another pool has ended workers too, and that it asked them to may not be known.
+// terminate() of another pool has ended workers too, and it may not be known that it sent the signal.
 TEST(WaitCauses, PoolHelperLostWhoeverDied) {
-  CauseEvidence evidence;
-  TreeProcess& process = evidence.proc.process(kParent);
-  process.thread(kParent).waits_on(kAddress);
-  process.thread(kThird).waits_on(kAddress);
-  const std::string pool = kLibrary + "multiprocessing/pool.py";
-  evidence.python[kParent] = {kCondition, {pool, 768, "ApplyResult.get"}, kOwn};
-  evidence.python[kThird] = {{pool, 500, "Pool._handle_workers"}};
-  evidence.forked(kChild, kParent, 1);
-  evidence.ended(kChild, kParent, SIGTERM);
-  EXPECT_EQ(evidence.of_hang().id, "pool-helper-lost");
-  evidence.python[kThird].front().function = "Pool._handle_results";
-  EXPECT_EQ(evidence.of_hang().id, "worker-died");
+  for (const auto& [function, cause] :
+       {std::pair{"Pool._handle_workers", "pool-helper-lost"}, std::pair{"Pool._handle_results", "worker-died"}}) {
+    CauseEvidence evidence;
+    has_pool(&evidence, function);
+    evidence.forked(kChild, kParent, 1);
+    evidence.ended(kChild, kParent, SIGTERM);
+    EXPECT_EQ(evidence.of_hang().id, cause);
+  }
 }
 
 // Of a tree that mprun has not watched no death is known, but no worker has what the pool waits for.

@@ -53,6 +53,15 @@ TEST(Watcher, ProvesWhatStandsStill) {
   EXPECT_TRUE(proof->judgement.is_deadlock());
 }
 
+TEST(Watcher, SparesShortProgramsItsFirstLook) {
+  FakeProc proc = stuck_tree();
+  const Nanos begun = monotonic_now();
+  const Watcher watcher(
+      &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
+  EXPECT_GE(watcher.next_look(), begun + 10 * kNanosPerMilli);
+  EXPECT_LE(watcher.next_look(), monotonic_now() + 100 * kNanosPerMilli) << "a hang is proved within a second";
+}
+
 TEST(Watcher, ReportsAProofOnce) {
   FakeProc proc = stuck_tree();
   Watcher watcher(

@@ -3,41 +3,11 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
-#include <csignal>
-#include <initializer_list>
 #include <iterator>
 #include <string_view>
 
-#include "watch/sample/signal_handlers.h"
-#include "watch/stacks/native_stack.h"
-
 namespace mprun {
 namespace {
-
-constexpr std::string_view kOfGo = "runtime.";  // so begin the names of functions of Go's runtime
-
-constexpr std::uint64_t bit_of(int signal) { return std::uint64_t{1} << (signal - 1); }
-
-// Signals whose handlers do not make a blocked process one that wakes up by itself: the end of a child, which counts as
-// a process that can wake it; faults; those of glibc (32, 33). A handler for a request to end is not among them: a
-// process that waits until asked to end is idle.
-constexpr std::uint64_t expected_signals() {
-  std::uint64_t set = bit_of(32) | bit_of(33);
-  for (const int signal : {SIGCHLD, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGPIPE}) {
-    set |= bit_of(signal);
-  }
-  return set;
-}
-
-int lowest_signal(std::uint64_t set) {
-  int signal = 1;
-  while ((set & 1) == 0) {
-    set >>= 1;
-    ++signal;
-  }
-  return signal;
-}
 
 bool has_end(std::uint64_t flags, TreeSnapshot::End end) {
   if ((flags & O_PATH) != 0) return false;  // it names the pipe, and keeps no end of it open
@@ -182,92 +152,6 @@ void TreeSnapshot::find_blind_spot() {
       }
     }
   }
-}
-
-// CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
-// nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
-bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
-  constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
-  if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
-  const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
-  const std::string name = program.substr(program.rfind('/') + 1);
-  constexpr std::array<const char*, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
-  if (std::find(kShells.begin(), kShells.end(), name) != kShells.end() || is_python_module(program)) return true;
-  const auto& mapped = maps(process.pid);
-  return std::any_of(mapped.begin(), mapped.end(),
-                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
-}
-
-// A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
-TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
-  Release release;
-  std::uint64_t unexpected = status.caught & ~expected_signals();
-  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
-  if (unexpected == 0) return release;
-  const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
-  const bool are_known =
-      std::any_of(handlers.begin(), handlers.end(), [](const auto& one) { return one.address != 0; });
-  if (!are_known && is_self_contained(proc_->link(std::to_string(process.speaker) + "/exe").value_or(""))) {
-    return release;
-  }
-  std::unique_ptr<NativeStacks> symbols;  // costs some milliseconds
-  const auto name = [&](std::uint64_t address) {
-    if (!symbols) symbols = std::make_unique<NativeStacks>(process.pid);
-    return symbols->function_at(address);
-  };
-  const GoRuntime* const runtime = go(process.pid);
-  for (; unexpected != 0; unexpected &= unexpected - 1) {
-    const int signal = lowest_signal(unexpected);
-    const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
-    if (releases_no_thread(signal, handler, name)) continue;
-    // Go's own handler: by default, such a signal ends the program, or lets goroutines take turns. With cgo, libc
-    // installs it.
-    const bool is_of_go =
-        runtime != nullptr && (handler.address == 0 || name(handler.address).compare(0, kOfGo.size(), kOfGo) == 0);
-    if (is_of_go && (runtime->awaited & bit_of(signal)) == 0) continue;
-    if (ends_jvm(signal, handler) && jvm_only_ends(proc_, process.speaker, maps(process.pid))) continue;
-    const bool at_work = is_for_programs_at_work(signal, handler);
-    if (at_work && !release.why.empty()) continue;
-    const std::string& module = handler.module;
-    release.why = "catches signal " + std::to_string(signal) +
-                  (module.empty() ? "" : " (by " + module.substr(module.rfind('/') + 1) + ")");
-    release.may_be_awaited = !at_work;
-    if (!at_work) break;
-  }
-  return release;
-}
-
-// Such a signal only interrupts a call, which begins again.
-bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& signals) {
-  const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
-  return std::all_of(signals.begin(), signals.end(), [&](int signal) {
-    const auto index = static_cast<std::size_t>(signal);
-    return index < handlers.size() &&
-           releases_no_thread(signal, handlers.at(index), [](std::uint64_t) { return std::string(); });
-  });
-}
-
-std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& status) {
-  if (status.tracer != 0) return "is traced by process " + std::to_string(status.tracer);
-  // Its numbers for threads and children mean other ones here.
-  if (status.namespaces > 1) return "is in a PID namespace of its own";
-  if (Release release = release_by_signals(*process, status); !release.why.empty()) {
-    if (!boundary_.assumptions.handlers_release_no_thread) return std::move(release.why);
-    assumes_no_signal_ = assumes_no_signal_ || release.may_be_awaited;
-    assume("process " + std::to_string(process->pid) + " " + release.why + ", whose handler may let it go on");
-  }
-  const auto timers = signals_of_timers(proc_, process->speaker);
-  if (!timers) return "may have a POSIX timer";
-  if (!timers->empty()) {
-    if (!boundary_.assumptions.handlers_release_no_thread || !are_tame(*process, *timers)) return "has a POSIX timer";
-    assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
-    ++tame_timers_;
-  }
-  for (const Descriptor& descriptor : process->descriptors) {
-    if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";
-    if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
-  }
-  return boundary_.why_alarm_may_come ? boundary_.why_alarm_may_come(process->pid, process->speaker) : "";
 }
 
 void TreeSnapshot::assume(std::string what) {

@@ -60,11 +60,12 @@ struct Wait {
 /// What its system call waits for, as decode_wait() returns it.
 [[nodiscard]] Wait decode_call(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                TreeSnapshot* snapshot);
+/// A wait for the end of that child of `parent`.
 [[nodiscard]] Wait wait_for_child(pid_t child, const TreeSnapshot& snapshot, pid_t parent);
-/// A wait with a time limit as one without, if it may be judged so, and a loop that sleeps as the wait that it is;
-/// nullopt: they wait for the time. wait_timed.cc.
+/// A wait with a time limit as one without, if it may be judged so; nullopt: its limit counts. wait_timed.cc.
 [[nodiscard]] std::optional<Wait> decode_as_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                                     TreeSnapshot* snapshot);
+/// A sleep between two looks at something, as a wait for that; nullopt: it only sleeps. wait_timed.cc.
 [[nodiscard]] std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// A futex wait, as decode_wait() returns it. wait_futex.cc.
 [[nodiscard]] Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot);

@@ -16,9 +16,9 @@ constexpr std::size_t kSizeOffset = 16;  ///< PyVarObject.ob_size
 constexpr std::size_t kTypeFlagsOffset = 168;
 constexpr std::uint64_t kStringSubclass = std::uint64_t{1} << 28U;  ///< Py_TPFLAGS_UNICODE_SUBCLASS
 constexpr std::uint64_t kInstructionSize = 2;
-/// The code between a call of a class and __init__, since 3.12, has fewer instructions than are not traced
-/// (_Py_InitCleanup in Python/specialize.c): its frame is no function's.
-constexpr std::uint64_t kUntracedOfShim = 2;
+/// Since 3.13, CPython puts a frame of its own between a call of a class and __init__. Its code (_Py_InitCleanup in
+/// Python/specialize.c) has three instructions, the first four of which count as not traced: one more than there are.
+constexpr std::uint64_t kUntracedBeyondEnd = 1;
 
 /// What lies `offset` bytes into a piece of memory.
 template <typename T>
@@ -122,7 +122,7 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
   code.begin = address + layout_.code.instructions;
   code.end = code.begin + size * kInstructionSize;
   const auto untraced = take<std::uint32_t>(object, layout_.code.first_traceable);
-  if (untraced > size + kUntracedOfShim) return std::nullopt;
+  if (untraced > size + kUntracedBeyondEnd) return std::nullopt;
   code.first_traceable = code.begin + untraced * kInstructionSize;
   code.first_line = take<std::int32_t>(object, layout_.code.first_line);
   code.argument_count = take<std::uint32_t>(object, layout_.code.argument_count);
