@@ -268,7 +268,7 @@ def test_resize(screen: OpenScreen, tmp_path: Path, size: tuple[int, int]) -> No
     def fits() -> bool:
         """At least one picture was drawn since; the first may have been on its way in the older size."""
         shown.take(0.02)
-        last = [line for line in shown.lines() if line.startswith("job ")]
+        last = [line for line in shown.lines() if "0/4" in line or "1/4" in line]
         return shown.raw[drawn:].count(b"\r") > 5 and len(last) == 1 and len(last[0]) < size[0]
 
     harness.wait_until(fits, what="pictures of the new size")
