@@ -109,12 +109,15 @@ SOON = {
 }
 
 
-@pytest.mark.parametrize("case", [case for case in corpus.HERE if case.program in SOON], ids=lambda case: case.name)
+SUSPECTED = [case for case in corpus.HERE if case.program in SOON and "stalled" in case.verdicts]
+
+
+@pytest.mark.parametrize("case", SUSPECTED, ids=lambda case: case.name)
 def test_what_cannot_be_idle_is_reported_soon(runner: Runner, tmp_path: Path, case: Case) -> None:
     """Within seconds, not after the five minutes of a stall."""
     running = runner.start("--on-hang", "kill", "--", *case.argv(tmp_path), output=False)
     harness.wait_until(lambda: "cure:" in running.stderr, timeout=30, what="the report")
-    assert ("mprun: stalled: " if "stalled" in case.verdicts else "mprun: hang proved ") in running.stderr
+    assert "mprun: stalled: " in running.stderr
     assert f"({SOON[case.program]})" in running.stderr
     assert running.process.poll() is None
     running.stop()
