@@ -249,6 +249,8 @@ ALL = [
     Control("ipc_server.c", outside.LateClient, ("semaphore",)),
     Control("ipc_server.c", outside.LateClient, ("queue",)),
     Control("ipc_server.c", outside.LateClient, ("posix-queue",)),
+    Control("ipc_server.c", outside.LateClient, ("named-semaphore",)),
+    Control("mutex_in_file.c", outside.MutexHolder),
 ]
 HERE = [control for control in ALL if not control.why_not_here()]
 each_control = pytest.mark.parametrize(

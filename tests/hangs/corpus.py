@@ -357,6 +357,8 @@ _VARIANTS = [
     Case("fortran_lock_left.f90", DEADLOCK, LOCK_CYCLE, compiler="gfortran"),
     Case("pthread_barrier_short.c", DEADLOCK, ("barrier-short",), ("pthread_join",), compiler="gcc"),
     Case("semaphore_never_posted.c", DEADLOCK, NEVER_NOTIFIED, ("waitpid",), compiler="gcc"),
+    Case("semaphores_in_file_crossed.c", STALLED, NEVER_NOTIFIED, compiler="gcc"),
+    Case("mutex_in_file_left.c", STALLED, OWNER_ENDED, compiler="gcc"),
     Case("static_pool_at_exit.cc", DEADLOCK, ("exit-handler-waits",), ("pthread_join",), compiler="g++"),
     Case("logging_handler_joins.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
     Case("atexit_joins_daemon.py", DEADLOCK, ("exit-handler-waits",), THREAD_JOIN),

@@ -7,13 +7,16 @@ printed a line that begins with "ready" and has been left alone for a while.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
+import mmap
 import os
 import pty
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 from multiprocessing.managers import BaseManager
 from pathlib import Path
 
@@ -233,6 +236,31 @@ class Poster(Outside):
 
     def act(self, running: Running) -> None:
         subprocess.run([*running.argv[-2:], "post"], check=True)
+
+
+class MutexHolder(Outside):
+    """We hold a mutex in a file for longer than the three seconds of an early report."""
+
+    acts = True
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        path = folder / "mutex"
+        path.write_bytes(bytes(64))  # pthread_mutex_t needs 40
+        self.argument = str(path)
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), 64)
+        self._mutex = ctypes.c_char.from_buffer(self._memory)
+        self._libc = ctypes.CDLL(None)
+        attributes = ctypes.create_string_buffer(64)
+        self._libc.pthread_mutexattr_init(attributes)
+        self._libc.pthread_mutexattr_setpshared(attributes, 1)  # PTHREAD_PROCESS_SHARED
+        self._libc.pthread_mutex_init(ctypes.byref(self._mutex), attributes)
+        self._libc.pthread_mutex_lock(ctypes.byref(self._mutex))
+
+    def act(self, running: Running) -> None:
+        time.sleep(2)
+        self._libc.pthread_mutex_unlock(ctypes.byref(self._mutex))
 
 
 class LateClient(Outside):

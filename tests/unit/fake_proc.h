@@ -83,7 +83,7 @@ class TreeProcess {
   std::string namespace_ids;  ///< of the line NSpid, if it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
-  std::string exe = "/usr/bin/program", cwd = "/", ipc_namespace = "ipc:[1]";
+  std::string exe = "/usr/bin/program", cwd = "/", ipc_namespace = "ipc:[1]", pid_namespace = "pid:[1]";
   std::optional<std::string> io = "rchar: 0\n";
   int memory_of = 0;                 ///< processes with the same number, not 0, have one address space
   std::map<int, Nanos> time_limits;  ///< of sockets that have one
@@ -350,11 +350,13 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
 
 inline std::optional<std::string> FakeProc::link(const std::string& path) {
   if (path == "self/ns/ipc") return "ipc:[1]";
+  if (path == "self/ns/pid") return "pid:[1]";
   const Place place = find(path);
   if (place.process == nullptr || !place.process->readable) return std::nullopt;
   if (place.rest == "exe") return place.process->exe;
   if (place.rest == "cwd") return place.process->cwd;
   if (place.rest == "ns/ipc") return place.process->ipc_namespace;
+  if (place.rest == "ns/pid") return place.process->pid_namespace;
   if (place.rest.rfind("fd/", 0) != 0) return std::nullopt;
   const int fd = std::stoi(place.rest.substr(3));
   const auto opened = place.process->descriptors.find(fd);
@@ -429,6 +431,13 @@ inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const 
 /// The tree below process 1.
 inline Judged judged(FakeProc* proc, const TreeBoundary& boundary = {}) {
   return judged(proc, process_tree(proc, 1, false), boundary);
+}
+
+/// What a judgement of a suspicion assumes: no process outside uses what it could.
+inline TreeBoundary none_outside_acts() {
+  TreeBoundary boundary;
+  boundary.assumptions.no_outside_peers = true;
+  return boundary;
 }
 
 }  // namespace mprun

@@ -17,7 +17,8 @@ namespace mprun {
 namespace {
 
 /// Who owns what `wait` waits for, once its thread waits as for a mutex.
-pid_t owner_while(const std::function<void()>& wait, const std::function<void()>& let_go) {
+pid_t owner_while(const std::function<void()>& wait, const std::function<void()>& let_go,
+                  MutexScope scope = MutexScope::kPrivate) {
   std::atomic<pid_t> tid = 0;
   std::thread waiter([&] {
     tid = gettid();
@@ -29,8 +30,8 @@ pid_t owner_while(const std::function<void()>& wait, const std::function<void()>
   pid_t owner = -1;
   for (int tries = 0; tries < 30'000 && owner < 0; ++tries) {
     sample.tid = tid;
-    if (sample.tid != 0 && sample_thread(proc.get(), &sample) && seems_to_wait_for_mutex(sample)) {
-      owner = owner_of_mutex(proc.get(), sample);
+    if (sample.tid != 0 && sample_thread(proc.get(), &sample) && seems_to_wait_for_mutex(sample, scope)) {
+      owner = owner_of_mutex(proc.get(), sample, scope);
     }
     usleep(1'000);
   }
@@ -51,6 +52,22 @@ TEST(GlibcMutex, NamesItsOwner) {
     };
     EXPECT_EQ(owner_while(wait, [&] { pthread_mutex_unlock(&mutex); }), gettid()) << &mutex - mutexes.data();
   }
+}
+
+TEST(GlibcMutex, NamesItsOwnerIfItIsShared) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_t mutex;
+  pthread_mutex_init(&mutex, &attributes);
+  pthread_mutex_lock(&mutex);
+  const auto wait = [&] {
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+  };
+  EXPECT_EQ(owner_while(
+                wait, [&] { pthread_mutex_unlock(&mutex); }, MutexScope::kShared),
+            gettid());
 }
 
 // Every word of it is that of a mutex, but it is waited for by a call of syscall().

@@ -8,6 +8,7 @@
 namespace mprun {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -249,6 +250,63 @@ TEST(SharedFutex, IsLiveIfAProcessOutsideMapsIt) {
   proc.process(50, 0).map("rw-s", 900, "/dev/shm/sem.x (deleted)").thread(50).sleeps();
   EXPECT_THAT(judged(&proc).waits.at(10).why_live, HasSubstr("outside"));
   EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+/// The same, if no process outside opens what it could; 11 waits for another lock in the same file.
+constexpr const char* kKnownPath = "/home/user/locks";
+const std::string kOpenedOutside = "a process outside may open the memory of the lock, /home/user/locks";
+
+FakeProc known_page() {
+  FakeProc proc = shared_page(kKnownPath);
+  proc.processes.erase(12);
+  proc.processes[11].threads[11].waits_on(kFutexWord + 0x40, false);
+  return proc;
+}
+
+TEST(KnownSharedFutex, IsOfTheTreeIfNoProcessOutsideOpensIt) {
+  FakeProc proc = known_page();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  const Judged all = judged(&proc, none_outside_acts());
+  EXPECT_THAT(all.waits.at(10).wakers, UnorderedElementsAre(Waker{10, 0}, Waker{11, 0}));
+  EXPECT_TRUE(all.is_stuck(10) && all.is_stuck(11));
+  EXPECT_THAT(all.assumed, ElementsAre(kOpenedOutside));
+  proc.process(12).thread(12).sleeps();  // it may open the file
+  EXPECT_FALSE(judged(&proc, none_outside_acts()).is_stuck(10));
+  proc.processes.erase(12);
+  proc.process(50, 0).map("rw-s", 900, kKnownPath).thread(50).sleeps();
+  EXPECT_THAT(judged(&proc, none_outside_acts()).waits.at(10).why_live, HasSubstr("outside has the lock"));
+}
+
+// Processes that all wait for the same semaphore, and those that wait for their ends, may be a server and its workers.
+TEST(KnownSharedFutex, IsUrgentIfTheTreeWaitsForTwo) {
+  const auto is_urgent = [](FakeProc proc) { return judged(&proc, none_outside_acts()).waits.at(10).urgent; };
+  EXPECT_TRUE(is_urgent(known_page()));
+  FakeProc same = known_page();
+  same.processes[11].threads[11].waits_on(kFutexWord, false);
+  EXPECT_FALSE(is_urgent(same));
+  FakeProc elsewhere = known_page();  // in memory that nothing outside can find, as that of a pool of workers
+  elsewhere.processes[11].maps.clear();
+  elsewhere.processes[11].map("rw-s", 901, "/dev/zero (deleted)");
+  EXPECT_FALSE(is_urgent(elsewhere));
+  FakeProc supervised = known_page();
+  supervised.processes[11].threads[11].waits_for_child(10);
+  EXPECT_FALSE(is_urgent(supervised));
+}
+
+// Whoever waits for a mutex is no server: some thread has locked it.
+TEST(KnownSharedFutex, OfAMutexNamesItsOwner) {
+  FakeProc proc = shared_page(kKnownPath);
+  proc.processes.erase(11);
+  proc.processes.erase(12);
+  constexpr std::int32_t kShared = 128;
+  proc.processes[10].waits_for_mutex(10, kFutexWord, 77, kShared);
+  proc.processes[10].threads[10].arguments[1] = FUTEX_WAIT;
+  const Wait wait = judged(&proc, none_outside_acts()).waits.at(10);
+  EXPECT_EQ(wait.owner, 77);
+  EXPECT_TRUE(wait.urgent);
+  EXPECT_THAT(wait.object, HasSubstr("a mutex of thread 77"));
+  proc.processes[10].pid_namespace = "pid:[2]";  // 77 is a number of another namespace
+  EXPECT_EQ(judged(&proc, none_outside_acts()).waits.at(10).owner, 0);
 }
 
 }  // namespace

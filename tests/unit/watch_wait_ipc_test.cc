@@ -67,12 +67,6 @@ FakeProc posix_queue_user(std::int64_t number, std::uint64_t partner, const std:
   return proc;
 }
 
-TreeBoundary none_outside_acts() {
-  TreeBoundary boundary;
-  boundary.assumptions.no_outside_peers = true;
-  return boundary;
-}
-
 /// Whether an idle server may look the same.
 bool may_serve(FakeProc* proc) {
   const Sample sample = take_sample(proc, process_tree(proc, 1, false));

@@ -252,9 +252,12 @@ std::optional<Explanation> import_cycle(const Evidence& evidence) {
 
 std::optional<Explanation> mutex_owner_ended(const Evidence& evidence) {
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const Wait& wait = thread.wait;
+    if (wait.kind == WaitKind::kSharedFutex) {
+      return wait.owner != 0 && !wait.of_sync && evidence.snapshot->process_of_thread(wait.owner) == 0;
+    }
     const auto& threads = evidence.snapshot->process(thread.sample->pid)->threads;
-    return thread.wait.kind == WaitKind::kMutex &&
-           std::find(threads.begin(), threads.end(), thread.wait.owner) == threads.end();
+    return wait.kind == WaitKind::kMutex && std::find(threads.begin(), threads.end(), wait.owner) == threads.end();
   });
   if (waits == nullptr) return std::nullopt;
   return Explanation{thread_text(*waits) + " waits for a mutex that thread " + std::to_string(waits->wait.owner) +

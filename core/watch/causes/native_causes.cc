@@ -184,7 +184,7 @@ std::optional<Explanation> native_never_notified(const Evidence& evidence) {
                          (notice == nullptr ? waits->wait.object : notice->object) +
                          "), and every thread that could do so waits itself, or has ended",
                      {},
-                     true};
+                     !waits->wait.urgent};
 }
 
 }  // namespace mprun

@@ -30,10 +30,11 @@ static_assert(offsetof(GlibcMutex, kind) == offsetof(__pthread_mutex_s, __kind))
 static_assert(offsetof(GlibcMutex, spins) == offsetof(__pthread_mutex_s, __spins));
 static_assert(offsetof(GlibcMutex, previous) == offsetof(__pthread_mutex_s, __list));
 
-// Locked, waited for, and of a kind whose owner unlocks it by the word: neither robust, nor shared between processes,
-// nor with inheritance or protection of priority, nor with elision, which records no owner.
-bool is_plausible(const GlibcMutex& mutex) {
-  enum Kind { kTimed, kRecursive, kErrorCheck, kAdaptive };
+// Locked, waited for, and of a kind whose owner unlocks it by the word: neither robust, nor with inheritance or
+// protection of priority, nor with elision, which records no owner.
+bool is_plausible(GlibcMutex mutex, MutexScope scope) {
+  enum Kind { kTimed, kRecursive, kErrorCheck, kAdaptive, kShared = 128 };
+  if (scope == MutexScope::kShared) mutex.kind ^= kShared;
   constexpr std::int32_t kMostThreads = 4 * 1024 * 1024;  // PID_MAX_LIMIT of the kernel
   constexpr std::uint32_t kMostUsers = 4096;              // the owner, and those that wait for a condition with it
   if (mutex.lock != 2 || mutex.owner <= 0 || mutex.owner > kMostThreads) return false;
@@ -56,18 +57,18 @@ bool is_code_of_mutex(ProcSource* proc, const ThreadSample& thread) {
 
 }  // namespace
 
-bool seems_to_wait_for_mutex(const ThreadSample& thread) {
+bool seems_to_wait_for_mutex(const ThreadSample& thread, MutexScope scope) {
   const auto& arguments = thread.call.arguments;
+  const std::uint64_t operation = FUTEX_WAIT | (scope == MutexScope::kPrivate ? FUTEX_PRIVATE_FLAG : 0);
   return thread.state == 'S' && !thread.call.running && call_of(thread.call.number) == Call::kFutex &&
-         arguments[1] == (FUTEX_WAIT | FUTEX_PRIVATE_FLAG) && static_cast<std::uint32_t>(arguments[2]) == 2 &&
-         arguments[3] == 0;
+         arguments[1] == operation && static_cast<std::uint32_t>(arguments[2]) == 2 && arguments[3] == 0;
 }
 
-pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread) {
+pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread, MutexScope scope) {
   GlibcMutex mutex{};
-  if (!seems_to_wait_for_mutex(thread) || !is_code_of_mutex(proc, thread)) return 0;
+  if (!seems_to_wait_for_mutex(thread, scope) || !is_code_of_mutex(proc, thread)) return 0;
   if (!proc->memory(thread.tid, thread.call.arguments[0], &mutex, sizeof mutex)) return 0;
-  return is_plausible(mutex) ? mutex.owner : 0;
+  return is_plausible(mutex, scope) ? mutex.owner : 0;
 }
 
 }  // namespace mprun

@@ -9,10 +9,13 @@
 
 namespace mprun {
 
+/// Whether a mutex is PTHREAD_PROCESS_PRIVATE or PTHREAD_PROCESS_SHARED.
+enum class MutexScope { kPrivate, kShared };
+
 /// True if the thread is blocked as glibc's pthread_mutex_lock() blocks; only then is the mutex worth reading.
-[[nodiscard]] bool seems_to_wait_for_mutex(const ThreadSample& thread);
+[[nodiscard]] bool seems_to_wait_for_mutex(const ThreadSample& thread, MutexScope scope);
 /// The owner of the mutex that `thread` waits for, as the mutex records it: the owner's own number. 0: it is no mutex,
 /// or no thread has it.
-[[nodiscard]] pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread);
+[[nodiscard]] pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread, MutexScope scope);
 
 }  // namespace mprun

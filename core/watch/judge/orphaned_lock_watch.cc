@@ -37,11 +37,12 @@ std::unique_ptr<Sample> marked(const Sample& before, std::unique_ptr<Sample> aft
 }  // namespace
 
 std::set<OrphanedLockWatch::Key> OrphanedLockWatch::suspects_of(const Sample& sample) const {
+  constexpr MutexScope kScope = MutexScope::kPrivate;
   std::map<pid_t, Key> waits;  // by thread
   std::map<pid_t, pid_t> process_of;
   for (const ThreadSample& thread : sample.threads) {
-    if (thread.moved || waits.size() >= kMostWaiters || !seems_to_wait_for_mutex(thread)) continue;
-    const pid_t owner = owner_of_mutex(proc_, thread);
+    if (thread.moved || waits.size() >= kMostWaiters || !seems_to_wait_for_mutex(thread, kScope)) continue;
+    const pid_t owner = owner_of_mutex(proc_, thread, kScope);
     if (owner == 0 || owner == thread.tid) continue;
     waits[thread.tid] = {thread.tid, thread.call.arguments[0], owner};
     process_of[thread.tid] = thread.pid;

@@ -61,7 +61,7 @@ std::set<std::uint64_t> inodes_held_by(ProcSource* proc, const std::vector<pid_t
 }
 
 TreeSnapshot::TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary boundary)
-    : proc_(proc), boundary_(std::move(boundary)) {
+    : proc_(proc), sample_(sample), boundary_(std::move(boundary)) {
   for (const ThreadSample& thread : sample->threads) {
     Process& process = processes_.try_emplace(thread.pid).first->second;
     process.pid = thread.pid;

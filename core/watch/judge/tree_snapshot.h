@@ -73,6 +73,8 @@ class TreeSnapshot {
   TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary boundary);
 
   [[nodiscard]] const std::map<pid_t, Process>& processes() const { return processes_; }
+  /// All threads of these processes, as they were sampled.
+  [[nodiscard]] const std::vector<ThreadSample>& threads() const { return sample_->threads; }
   /// nullptr: not of this tree.
   [[nodiscard]] const Process* process(pid_t pid) const;
   [[nodiscard]] const Descriptor* descriptor(pid_t pid, std::int64_t number) const;
@@ -94,7 +96,8 @@ class TreeSnapshot {
   [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
   struct Sharers {
     std::vector<pid_t> processes;  ///< of the tree: those that have the memory, or can get at it
-    std::string why_live;          ///< why others may, too; empty: no others
+    std::string why_live;          ///< why others have it, or why that is not known; empty: no others have it
+    std::string why_reachable;     ///< why others may yet open it; empty: they cannot
   };
   /// The sharers of a shared mapping of `pid`. tree_snapshot_outside.cc.
   [[nodiscard]] Sharers sharers_of(pid_t pid, const Mapping& mapping);
@@ -170,7 +173,7 @@ class TreeSnapshot {
   void find_blind_spot();
   [[nodiscard]] std::string why_tree_is_not_whole();
   void find_shared_memory();
-  [[nodiscard]] std::string why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name);
+  void find_sharers_outside(pid_t pid, const Mapping& mapping, bool* has_name, Sharers* sharers);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
@@ -183,6 +186,7 @@ class TreeSnapshot {
   [[nodiscard]] std::string why_it_acts_alone(Process* process, const StatusFile& status);
 
   ProcSource* proc_;
+  const Sample* sample_;
   TreeBoundary boundary_;
   std::vector<std::string> assumed_;
   bool assumes_no_signal_ = false, assumes_no_client_ = false, assumes_no_limit_ = false;

@@ -79,7 +79,7 @@ bool TreeSnapshot::lives_outside(pid_t pid) const {
 TreeSnapshot::Sharers TreeSnapshot::sharers_of(pid_t pid, const Mapping& mapping) {
   bool has_name = false;
   Sharers sharers;
-  sharers.why_live = why_shared_outside(pid, mapping, &has_name);
+  find_sharers_outside(pid, mapping, &has_name, &sharers);
   if (!sharers.why_live.empty()) return sharers;
   for (const auto& [other, process] : processes_) {
     const auto& mapped = maps(other);
@@ -121,35 +121,38 @@ pid_t TreeSnapshot::process_of_thread(pid_t tid) const {
   return 0;
 }
 
-std::string TreeSnapshot::why_shared_outside(pid_t pid, const Mapping& mapping, bool* has_name) {
+void TreeSnapshot::find_sharers_outside(pid_t pid, const Mapping& mapping, bool* has_name, Sharers* sharers) {
   if (!boundary_.closed && (!boundary_.shares_memory || boundary_.shares_memory(mapping))) {
-    return "others may share the memory of the lock";
+    sharers->why_live = "others may share the memory of the lock";
+  } else if (!blind_spot_.empty()) {
+    sharers->why_live = blind_spot_;
+  } else if (mapping.inode == 0) {
+    sharers->why_live = "the memory of the lock is of no file";
   }
-  if (!blind_spot_.empty()) return blind_spot_;
-  if (mapping.inode == 0) return "the memory of the lock is of no file";
   std::string_view path = mapping.path;
   const bool deleted = path.size() > kDeleted.size() && path.substr(path.size() - kDeleted.size()) == kDeleted;
   if (deleted) path.remove_suffix(kDeleted.size());
   // Memory without a file: no descriptor leads to it, so only fork() can share it.
-  if (deleted && path == "/dev/zero") return {};
+  if (!sharers->why_live.empty() || (deleted && path == "/dev/zero")) return;
+  if (is_mapped_outside(mapping)) sharers->why_live = "a process outside has the lock too";
   // For files elsewhere, memfds and System V memory, it is not known which others were given them, or know their names.
+  *has_name = true;
+  sharers->why_reachable = "others may know the memory of the lock";
   const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos || path.substr(0, slash) != kSharedMemory) {
-    return "others may know the memory of the lock";
-  }
+  if (slash == std::string_view::npos || path.substr(0, slash) != kSharedMemory) return;
   // "(deleted)" refers to the name by which it was mapped. sem_open() maps a new semaphore by a name that it removes
   // again, after it has given it the final one.
   const Process* owner = process(pid);
   const auto names =
       owner != nullptr ? proc_->names_of(owner->speaker, std::string(kSharedMemory), mapping.inode) : std::nullopt;
-  *has_name = !deleted || (names && !names->empty());
-  if (!names) return "the names of the lock are not known";
-  if (!std::all_of(names->begin(), names->end(), is_private_name) ||
-      (!deleted && !is_private_name(path.substr(slash + 1)))) {
-    return "the lock has a name that others may know";
+  if (!names) {
+    sharers->why_live = "the names of the lock are not known";
+    return;
   }
-  if (is_mapped_outside(mapping)) return "a process outside has the lock too";
-  return {};
+  *has_name = !deleted || !names->empty();
+  const bool is_private = std::all_of(names->begin(), names->end(), is_private_name) &&
+                          (deleted || is_private_name(path.substr(slash + 1)));
+  sharers->why_reachable = is_private ? "" : "the lock has a name that others may know";
 }
 
 // If /proc hides the processes of others, a thread's list of its children still names them. A process that loses its

@@ -50,7 +50,7 @@ struct Wait {
   std::vector<std::int64_t> polled = {};  ///< kPoll: the descriptors, by number
   bool timed = false;
   bool semaphore = false;  ///< kFutex, kSharedFutex: of glibc's sem_t, which the locks of Python are made of
-  bool urgent = false;     ///< kSemaphore, kMessageRead, kMessageWrite: an idle server does not wait like this
+  bool urgent = false;     ///< of what processes share by a name: an idle server does not wait like this
   pid_t last_user = 0;     ///< kSemaphore: the process that changed it last, perhaps ended since; 0: not known
   bool of_sync = false;    ///< kSharedFutex: of what a job shares by name, where dead processes leave nothing locked
 };

@@ -6,6 +6,7 @@
 #include "watch/judge/glibc_mutex.h"
 #include "watch/judge/wait.h"
 #include "watch/sample/architecture.h"
+#include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {
@@ -39,11 +40,41 @@ bool is_semaphore(const ThreadSample& thread, TreeSnapshot* snapshot) {
   return value && waiters && *value == 0 && *waiters > 0 && *waiters <= kMostThreads;
 }
 
-// Only processes that have the same memory could wake it.
+// Whether another process of the tree waits for something else in memory that processes outside could open as well:
+// the tree uses it for itself.
+bool has_partner(const ThreadSample& thread, const Mapping& mapping, TreeSnapshot* snapshot) {
+  const auto offset_of = [](const ThreadSample& one, const Mapping& memory) {
+    return one.call.arguments[0] - memory.begin + memory.offset;
+  };
+  return std::any_of(snapshot->threads().begin(), snapshot->threads().end(), [&](const ThreadSample& other) {
+    if (other.pid == thread.pid || other.call.running || call_of(other.call.number) != Call::kFutex) return false;
+    const Mapping* its = find_mapping(snapshot->maps(other.pid), other.call.arguments[0]);
+    if (its == nullptr || !its->shared || snapshot->sharers_of(other.pid, *its).why_reachable.empty()) return false;
+    return its->inode != mapping.inode || offset_of(other, *its) != offset_of(thread, mapping);
+  });
+}
+
+// A mutex records its owner by the number that it has in its own PID namespace.
+pid_t owner_of_shared_mutex(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  ProcSource* proc = snapshot->proc();
+  const bool is_ours = proc->link(std::to_string(thread.pid) + "/ns/pid") == proc->link("self/ns/pid");
+  return is_ours ? owner_of_mutex(proc, thread, MutexScope::kShared) : 0;
+}
+
+// Only processes that have the same memory could wake it. That no process outside opens it is an assumption where one
+// could: who waits for a semaphore there may be a server without clients, but who waits for a mutex is none.
 Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, int command, TreeSnapshot* snapshot) {
   const TreeSnapshot::Sharers sharers = snapshot->sharers_of(thread.pid, mapping);
   if (!sharers.why_live.empty()) return live_wait(WaitKind::kSharedFutex, sharers.why_live);
   Wait wait{WaitKind::kSharedFutex, "lock in shared memory, " + mapping.path, {}, {}};
+  wait.owner = owner_of_shared_mutex(thread, snapshot);
+  if (wait.owner != 0) wait.object += ", a mutex of thread " + std::to_string(wait.owner);
+  if (!sharers.why_reachable.empty()) {
+    if (!snapshot->assumptions().no_outside_peers) return live_wait(WaitKind::kSharedFutex, sharers.why_reachable);
+    const std::string assumed = "a process outside may open the memory of the lock, " + mapping.path;
+    wait.urgent = wait.owner != 0 || has_partner(thread, mapping, snapshot);
+    wait.urgent ? snapshot->assume(assumed) : snapshot->assume_no_client(assumed);
+  }
   wait.address = thread.call.arguments[0];
   wait.semaphore = command == FUTEX_WAIT_BITSET && is_semaphore(thread, snapshot);
   add_processes(sharers.processes, &wait);
@@ -76,7 +107,7 @@ Wait sync_wait(const ThreadSample& thread, const SyncWord& word, TreeSnapshot* s
 }
 
 void look_for_mutex(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wait) {
-  const pid_t owner = owner_of_mutex(snapshot->proc(), thread);
+  const pid_t owner = owner_of_mutex(snapshot->proc(), thread, MutexScope::kPrivate);
   if (owner == 0) return;
   wait->kind = WaitKind::kMutex;
   wait->owner = owner;

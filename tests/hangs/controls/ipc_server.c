@@ -2,6 +2,7 @@
    last argument, it is that client. The key, or the name, is made of the path in the first argument. */
 #include <fcntl.h>
 #include <mqueue.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/msg.h>
@@ -41,14 +42,26 @@ static int use_posix_queue(int asks, key_t key) {
   return received > 0 ? 0 : 1;
 }
 
+static int use_named_semaphore(int asks, key_t key) {
+  char name[64];
+  snprintf(name, sizeof name, "/mprun-test-server-%x", (unsigned)key);
+  sem_t* const semaphore = sem_open(name, O_CREAT, 0600, 0);
+  if (semaphore == SEM_FAILED) return 1;
+  if (asks) return sem_post(semaphore);
+  const int status = sem_wait(semaphore);
+  sem_unlink(name);
+  return status;
+}
+
 int main(int count, char** arguments) {
   if (count < 3) return 2;
   const int asks = strcmp(arguments[count - 1], "ask") == 0;
   const char* way = arguments[2];
   const key_t key = ftok(arguments[1], *way);
-  int (*use)(int, key_t) = strcmp(way, "queue") == 0       ? use_queue
-                           : strcmp(way, "semaphore") == 0 ? use_semaphore
-                                                           : use_posix_queue;
+  int (*use)(int, key_t) = strcmp(way, "queue") == 0             ? use_queue
+                           : strcmp(way, "semaphore") == 0       ? use_semaphore
+                           : strcmp(way, "named-semaphore") == 0 ? use_named_semaphore
+                                                                 : use_posix_queue;
   if (asks) return use(1, key);
   puts("ready");
   fflush(stdout);
