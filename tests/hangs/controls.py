@@ -203,6 +203,7 @@ ALL = [
     Control("ruby_until_sigterm.rb", outside.Terminator, ("sleep",), quiet=6),
     Control("child_polled.py", seconds=8, more=("slow",), stall=OUTSIDE_SECONDS),
     Control("child_polled.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
+    Control("supervisor_of_library.py", seconds=8, stall=OUTSIDE_SECONDS),
     Control("queue_polled.py", outside.Terminator, ("until",), quiet=8),
     Control("queue_polled.py", seconds=8, more=("late",), stall=OUTSIDE_SECONDS),
     Control("folder_dispatcher.py", outside.Creator, quiet=8),

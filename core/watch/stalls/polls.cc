@@ -6,6 +6,7 @@
 #include "watch/judge/time_limit.h"
 #include "watch/sample/signal_handlers.h"
 #include "watch/sample/syscall_table.h"
+#include "watch/stacks/python_code.h"
 #include "watch/stacks/python_stack.h"
 
 namespace mprun {
@@ -69,9 +70,11 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, {}};
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
   PythonLocals locals;
+  bool is_in_own_code = false;
   for (const PythonThread& one : python(thread.pid).threads) {
     if (one.tid != thread.tid) continue;
     locals = one.locals;
+    is_in_own_code = !one.frames.empty() && !is_library_file(one.frames.front().file);
     poll.awaited = one.awaited == nullptr ? "" : one.awaited;
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
@@ -82,7 +85,8 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   if (poll.sleeps) {
     const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
     const bool asks_child = before.child == poll.child.child && before.count < poll.child.count;
-    poll.stays = poll.stays && (asks_child || !poll.awaited.empty());
+    // A library's loop decides by what is not seen: billiard's gives up a lost worker after ten seconds.
+    poll.stays = poll.stays && ((asks_child && is_in_own_code) || !poll.awaited.empty());
   }
   poll.runs = thread.runs;
 }

@@ -24,8 +24,8 @@ class PollMeter {
   /// Threads that woke up several times at the same place with Python variables that they have had there before, none
   /// of which is a time that the loop could compare with the clock.
   [[nodiscard]] std::set<pid_t> polls() const;
-  /// The same for threads that sleep in between, each with the child of its process about which that has asked each
-  /// time (child_poll.h).
+  /// The same for threads that sleep in between, in the user's own code, each with the child of its process about which
+  /// that has asked each time (child_poll.h).
   [[nodiscard]] std::map<pid_t, pid_t> child_polls() const;
   /// Threads that woke up so, between sleeps too, and look at nothing but objects of their own process: for what each
   /// waits (python_loop.h).

@@ -1,0 +1,50 @@
+"""A library's thread sleeps, looks whether workers live, and gives a lost one up after a while, as Celery's pool does."""
+
+import multiprocessing
+import sys
+
+# What is compiled under this name counts as a library's code.
+LIBRARY = "/usr/lib/python3/dist-packages/pool_of_library.py"
+SOURCE = '''
+import threading
+import time
+
+
+class Supervisor(threading.Thread):
+    def __init__(self, worker, patience):
+        super().__init__(daemon=True)
+        self.worker, self.patience, self.lost_since, self.given_up = worker, patience, None, threading.Event()
+
+    def run(self):
+        while not self.given_up.is_set():
+            if self.lost_since is None and not self.worker.is_alive():
+                self.lost_since = time.monotonic()
+            if self.lost_since is not None and time.monotonic() > self.lost_since + self.patience:
+                self.given_up.set()
+            for process in multiprocessing.active_children():
+                process.is_alive()
+            time.sleep(0.1)
+'''
+
+
+def take(lock, ends: bool) -> None:
+    lock.acquire()
+    if ends:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    library = {"multiprocessing": multiprocessing, "__name__": "pool_of_library"}
+    exec(compile(SOURCE, LIBRARY, "exec"), library)
+    context = multiprocessing.get_context("fork")
+    lock = context.Lock()
+    lost = context.Process(target=take, args=(lock, True))
+    lost.start()
+    lost.join()
+    waits = context.Process(target=take, args=(lock, False), daemon=True)
+    waits.start()
+    supervisor = library["Supervisor"](lost, float(sys.argv[1]))
+    supervisor.start()
+    supervisor.given_up.wait()
+    waits.terminate()
+    print("done")
