@@ -42,6 +42,8 @@ bool is_of_ipc(const ThreadSample& thread) {
   return call == Call::kSemaphore || call == Call::kPosixQueue;
 }
 
+bool is_of_library_code(const PythonFrame& frame) { return is_library_file(frame.file); }
+
 Nanos age_of_process(ProcSource* proc, pid_t pid) {
   const auto text = proc->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
@@ -70,11 +72,11 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, {}};
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
   PythonLocals locals;
-  bool is_in_own_code = false;
+  std::vector<PythonFrame> frames;
   for (const PythonThread& one : python(thread.pid).threads) {
     if (one.tid != thread.tid) continue;
     locals = one.locals;
-    is_in_own_code = !one.frames.empty() && !is_library_file(one.frames.front().file);
+    frames = one.frames;
     poll.awaited = one.awaited == nullptr ? "" : one.awaited;
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
@@ -82,11 +84,13 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   if (poll.locals.size() >= kMostStatesOfLoop) poll.locals.clear();  // it counts
   poll.stays = !poll.locals.insert(locals.fingerprint).second && !may_end;
   poll.sleeps = call_of(thread.call.number) == Call::kSleep;
-  if (poll.sleeps) {
+  const bool is_of_library = std::all_of(frames.begin(), frames.end(), is_of_library_code);
+  if (poll.sleeps || is_of_library) {
     const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
-    const bool asks_child = before.child == poll.child.child && before.count < poll.child.count;
+    const bool asks = before.count < poll.child.count, asks_same = asks && before.child == poll.child.child;
     // A library's loop decides by what is not seen: billiard's gives up a lost worker after ten seconds.
-    poll.stays = poll.stays && ((asks_child && is_in_own_code) || !poll.awaited.empty());
+    const bool is_seen = asks_same && !frames.empty() && !is_of_library_code(frames.front());
+    poll.stays = poll.stays && (poll.sleeps ? is_seen || !poll.awaited.empty() : !asks);
   }
   poll.runs = thread.runs;
 }

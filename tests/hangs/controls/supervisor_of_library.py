@@ -1,4 +1,4 @@
-"""A library's thread sleeps, looks whether workers live, and gives a lost one up after a while, as Celery's pool does."""
+"""A library's thread looks now and then whether workers live, and gives a lost one up after a while, as Celery's does."""
 
 import multiprocessing
 import sys
@@ -11,9 +11,10 @@ import time
 
 
 class Supervisor(threading.Thread):
-    def __init__(self, worker, patience):
+    def __init__(self, worker, patience, way):
         super().__init__(daemon=True)
         self.worker, self.patience, self.lost_since, self.given_up = worker, patience, None, threading.Event()
+        self.pause = {"sleeps": time.sleep, "waits": self.given_up.wait}[way]
 
     def run(self):
         while not self.given_up.is_set():
@@ -23,7 +24,7 @@ class Supervisor(threading.Thread):
                 self.given_up.set()
             for process in multiprocessing.active_children():
                 process.is_alive()
-            time.sleep(0.1)
+            self.pause(0.1)
 '''
 
 
@@ -43,7 +44,7 @@ if __name__ == "__main__":
     lost.join()
     waits = context.Process(target=take, args=(lock, False), daemon=True)
     waits.start()
-    supervisor = library["Supervisor"](lost, float(sys.argv[1]))
+    supervisor = library["Supervisor"](lost, float(sys.argv[1]), sys.argv[2])
     supervisor.start()
     supervisor.given_up.wait()
     waits.terminate()
