@@ -319,6 +319,19 @@ bool joins(const Hang& hang) {
          call == "trio._core._run.run";
 }
 
+// A thread waits in a callback of its event loop, which runs no handler of a signal meanwhile: no program idles so.
+bool blocks_event_loop(const Hang& hang) {
+  const auto runs_callbacks = [](const PythonFrame& frame) {
+    return (frame.function == "Handle._run" && frame.file.ends_with("/asyncio/events.py")) ||
+           (frame.function == "ReactorBase.runUntilCurrent" && frame.file.ends_with("/twisted/internet/base.py"));
+  };
+  return std::any_of(hang.processes.begin(), hang.processes.end(), [&](const HungProcess& process) {
+    return std::any_of(process.threads.begin(), process.threads.end(), [&](const HungThread& thread) {
+      return std::any_of(thread.python.begin(), thread.python.end(), runs_callbacks);
+    });
+  });
+}
+
 // Something is stuck that looks again and again for what only its own process could bring about.
 bool looks_for_own(const Proof& proof) {
   return std::any_of(proof.judgement.threads.begin(), proof.judgement.threads.end(), [&](const JudgedThread& thread) {
@@ -336,6 +349,7 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
   const bool may_sleep = hang.cause.id == causes::kNeverNotified.name || hang.cause.id == causes::kNoWaker.name;
   if (proof.needs_only_timers && !may_sleep) return false;
   if (!is_like_waiting_for_signal(hang.cause) || waits_for_batch(hang)) return false;
+  if (blocks_event_loop(hang)) return false;
   if (!proof.needs_no_signal && waits_for_own_queue(hang)) return false;
   if (proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit) return true;
   return !joins(hang) && !looks_for_own(proof);

@@ -44,6 +44,9 @@ constexpr CauseRule kStuckRules[] = {
     {kWorkerDied, connecting_child_died,
      "find out why it died; accept with a limit of time, or wait for the end of the child at the same time"},
     {kWorkerDied, lock_owner_died, "find out why it died; do not kill a process that may hold a lock or use a queue"},
+    {kLockHeldAtFork, lock_held_by_forker,
+     "use an executor or a pool only in the process that made it, and make another in the worker; or start workers by "
+     "\"spawn\""},
     {kThreadLostAtFork, thread_lost_at_fork,
      "make executors, event loops and threads in the child, or start it by \"spawn\": "
      "multiprocessing.set_start_method(\"spawn\")"},

@@ -153,4 +153,25 @@ std::optional<Explanation> lock_held_at_fork(const Evidence& evidence) {
                      "threads, one of which held the lock at that time, unless this thread has locked it twice"};
 }
 
+// A worker that is forked in the midst of a function has its locks, locked, and the frames of it below those of its
+// own.
+std::optional<Explanation> lock_held_by_forker(const Evidence& evidence) {
+  const PythonFrame* function = nullptr;
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
+    const auto stack = evidence.python.find(thread.sample->tid);
+    if (!process->forked || thread.wait.kind != WaitKind::kFutex || !thread.wait.semaphore) return false;
+    if (stack == evidence.python.end() || stack->second.empty()) return false;
+    const std::vector<PythonFrame>& frames = stack->second;
+    function = &frames.front();
+    const auto inherited = frames.begin() + static_cast<std::ptrdiff_t>(own_frames(frames).size());
+    return std::any_of(inherited, frames.end(), [&](const PythonFrame& frame) {
+      return frame.function == function->function && frame.file == function->file;
+    });
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits for a lock in " + function->function +
+                     ", in which its parent was when it forked it: the copy of the lock stays locked"};
+}
+
 }  // namespace mprun

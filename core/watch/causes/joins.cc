@@ -22,6 +22,8 @@ constexpr std::array kJoinNames = {
     Name{"concurrent.futures.thread._python_exit", "the exit handler concurrent.futures.thread._python_exit"},
     Name{"concurrent.futures.process._python_exit", "the exit handler concurrent.futures.process._python_exit"},
     Name{"concurrent.futures._base.Executor.__exit__", "concurrent.futures.Executor.shutdown"},
+    Name{"concurrent.futures._base.Executor.map.<locals>.result_iterator", "concurrent.futures.Executor.map"},
+    Name{"concurrent.futures.process._chain_from_iterable_of_lists", "concurrent.futures.Executor.map"},
     Name{"concurrent.futures._base.", "concurrent.futures."},
     Name{"concurrent.futures.thread.", "concurrent.futures."},
     Name{"concurrent.futures.process.", "concurrent.futures."},
