@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -45,6 +46,21 @@ FOREIGN_VARIABLES = (
 PATIENCE = float(os.environ.get("HARNESS_PATIENCE", "1"))
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+
+def pythons() -> dict[tuple[int, int], str]:
+    """The Pythons of this machine by version, the old ones too; of each version one."""
+    names = [f"python3.{minor}" for minor in range(6, 16)]
+    found = [path for name in ("python2", *names) if (path := shutil.which(name))]
+    found += map(str, Path.home().glob(".pyenv/versions/[23].*/bin/python"))
+    usable = {}
+    for path in found:
+        code = "import sys; print('%d.%d' % sys.version_info[:2])"
+        done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            major, minor = done.stdout.split(".")
+            usable.setdefault((int(major), int(minor)), path)
+    return dict(sorted(usable.items()))
 
 
 def wait_until(

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -406,23 +405,6 @@ def test_interpreter_is_no_python(
     assert "impostor" in run.stderr, run
 
 
-def old_pythons() -> list[str]:
-    """Interpreters that are too old and that are here anyway."""
-    found = [
-        path
-        for name in ("python2", "python3.6", "python3.8", "python3.9", "python3.10")
-        if (path := shutil.which(name))
-    ]
-    found += map(str, Path.home().glob(".pyenv/versions/[23].*/bin/python"))
-    usable = {}
-    for path in found:
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
-        if done.returncode == 0 and tuple(map(int, done.stdout.split("."))) < (3, 11):
-            usable[done.stdout.strip()] = path
-    return [usable[version] for version in sorted(usable)]
-
-
 def test_interpreter_too_old(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
     """Reported by the first file that it runs; here by a Python with a false version."""
     python = make_program(
@@ -438,7 +420,7 @@ def test_interpreter_too_old(run_job: RunCommand, tmp_path: Path, start_method: 
 
 
 def test_real_interpreters_that_are_too_old(run_job: RunCommand) -> None:
-    pythons = old_pythons()
+    pythons = [path for version, path in harness.pythons().items() if version < (3, 11)]
     if not pythons:
         pytest.skip("no Python before 3.11 is installed")
     for python in pythons:

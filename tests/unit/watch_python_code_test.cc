@@ -30,6 +30,25 @@ TEST(PythonLine, FollowsTheLocationTable) {
   EXPECT_EQ(python_line(table, 10, lines.size() * 2), 0);
 }
 
+// def work():       4
+//     x = (1 +       5, four bytes of instructions
+//          f())      6, two bytes; and then 5 again, two
+//     return x       7
+TEST(PythonLine, FollowsTheTablesOfOldVersions) {
+  const std::string ranges("\x02\x80\x04\x01\x02\x01\x02\xff\x04\x02", 10);
+  const std::vector<int> lines = {0, 5, 5, 6, 5, 7, 7, 0};
+  for (std::size_t unit = 0; unit < lines.size(); ++unit) {
+    EXPECT_EQ(python_line(ranges, 4, unit * 2, PythonLineFormat::kRanges), lines[unit]) << unit;
+  }
+  const std::string steps("\x00\x01\x04\x01\x02\xff\x02\x02", 8);
+  const std::vector<int> more = {5, 5, 6, 5, 7, 7};
+  for (std::size_t unit = 0; unit < more.size(); ++unit) {
+    EXPECT_EQ(python_line(steps, 4, unit * 2, PythonLineFormat::kSteps), more[unit]) << unit;
+  }
+  EXPECT_EQ(python_line("\x02", 4, 0, PythonLineFormat::kRanges), 0);
+  EXPECT_EQ(python_line("\x02", 4, 0, PythonLineFormat::kSteps), 4);
+}
+
 TEST(PythonLine, SurvivesGarbage) {
   EXPECT_EQ(python_line("", 10, 0), 0);
   EXPECT_EQ(python_line("\x01", 10, 0), 0);                                 // begins in the middle of an entry

@@ -131,9 +131,15 @@ std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, TreeSna
   return std::max<Nanos>(limit->time - (now.tv_sec * kNanosPerSecond + now.tv_nsec), 0);
 }
 
+bool is_sleep(const ThreadSample& thread) {
+  const Call call = call_of(thread.call.number);
+  const auto& arguments = thread.call.arguments;
+  return call == Call::kSleep || (call == Call::kSelect && arguments[0] == 0 && arguments[4] != 0);
+}
+
 std::optional<ThreadSample> without_limit(const ThreadSample& thread) {
   const auto at = limit_argument(thread.call.number);
-  if (!at) return std::nullopt;
+  if (!at || is_sleep(thread)) return std::nullopt;
   ThreadSample endless = thread;
   std::uint64_t& argument = endless.call.arguments[at->index];
   const bool has_limit = at->in_milliseconds ? static_cast<std::int32_t>(argument) >= 0 : argument != 0;

@@ -10,6 +10,10 @@ namespace mprun {
 /// there. nullopt: no limit, or not known.
 [[nodiscard]] std::optional<Nanos> time_left(const ThreadSample& thread, Nanos waited, TreeSnapshot* snapshot);
 
+/// True if the thread only waits for time to pass: it sleeps, or selects from no descriptors, as Python does to sleep
+/// until 3.10.
+[[nodiscard]] bool is_sleep(const ThreadSample& thread);
+
 /// The same wait without its limit; nullopt: it has none, or its limit is not an argument that can be left out.
 [[nodiscard]] std::optional<ThreadSample> without_limit(const ThreadSample& thread);
 

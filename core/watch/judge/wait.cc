@@ -335,7 +335,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (auto spin = decode_spin(thread, snapshot)) return std::move(*spin);
   if (auto helper = decode_mpi_helper(thread, snapshot)) return std::move(*helper);
   if (thread.call.running) return live_wait(WaitKind::kRunning, "it runs");
-  if (call_of(thread.call.number) == Call::kSleep) {
+  if (is_sleep(thread)) {
     if (auto wait = decode_sleep_loop(thread, snapshot)) return std::move(*wait);
   }
   auto of_jvm = decode_jvm_thread(thread, snapshot);

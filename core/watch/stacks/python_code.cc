@@ -92,9 +92,35 @@ class LineTable {
   std::string_view left_;
 };
 
+int line_of_ranges(std::string_view table, int first_line, std::uint64_t offset) {
+  constexpr int kNoLine = -128;
+  std::uint64_t begin = 0;
+  int line = first_line;
+  for (std::size_t i = 0; i + 1 < table.size(); i += 2) {
+    begin += static_cast<unsigned char>(table[i]);
+    const int step = static_cast<signed char>(table[i + 1]);
+    if (step != kNoLine) line += step;
+    if (offset < begin) return step == kNoLine ? 0 : line;
+  }
+  return 0;
+}
+
+int line_of_steps(std::string_view table, int first_line, std::uint64_t offset) {
+  std::uint64_t begin = 0;
+  int line = first_line;
+  for (std::size_t i = 0; i + 1 < table.size(); i += 2) {
+    begin += static_cast<unsigned char>(table[i]);
+    if (offset < begin) break;
+    line += static_cast<signed char>(table[i + 1]);
+  }
+  return line;
+}
+
 }  // namespace
 
-int python_line(std::string_view table, int first_line, std::uint64_t offset) {
+int python_line(std::string_view table, int first_line, std::uint64_t offset, PythonLineFormat format) {
+  if (format == PythonLineFormat::kRanges) return line_of_ranges(table, first_line, offset);
+  if (format == PythonLineFormat::kSteps) return line_of_steps(table, first_line, offset);
   LineTable entries(table);
   std::int64_t line = first_line;
   std::uint64_t begin = 0;
@@ -114,14 +140,17 @@ const PythonCode* PythonCodeReader::read(std::uint64_t address) {
 
 std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
   std::array<char, kLargestPythonPiece> object{};
-  if (!memory_->read(address, object.data(), layout_.code.instructions)) return std::nullopt;
-  const auto size = take<std::uint64_t>(object, kSizeOffset);
+  const bool has_instructions = layout_.code.instructions != 0;
+  const std::size_t needed =
+      has_instructions ? layout_.code.instructions : layout_.code.line_table + sizeof(std::uint64_t);
+  if (!memory_->read(address, object.data(), needed)) return std::nullopt;
+  const auto size = has_instructions ? take<std::uint64_t>(object, kSizeOffset) : 0;
   if (take<std::uint64_t>(object, kTypeOffset) != types_.code || size > kMostInstructions) return std::nullopt;
 
   PythonCode code;
   code.begin = address + layout_.code.instructions;
   code.end = code.begin + size * kInstructionSize;
-  const auto untraced = take<std::uint32_t>(object, layout_.code.first_traceable);
+  const auto untraced = has_instructions ? take<std::uint32_t>(object, layout_.code.first_traceable) : 0;
   if (untraced > size + kUntracedBeyondEnd) return std::nullopt;
   code.first_traceable = code.begin + untraced * kInstructionSize;
   code.first_line = take<std::int32_t>(object, layout_.code.first_line);

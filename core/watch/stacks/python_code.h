@@ -2,6 +2,7 @@
 // line. Used by python_stack.cc. All it reads may be garbage.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string_view>
 
@@ -14,6 +15,9 @@ namespace mprun {
 struct PythonTypes {
   std::uint64_t code = 0, unicode = 0, bytes = 0;
   std::uint64_t floating = 0;  ///< 0: not known
+  /// Asked for until 3.10 alone (python_functions.h): functions; staticmethod, classmethod and property.
+  std::uint64_t function = 0;
+  std::array<std::uint64_t, 3> wrappers = {};
 };
 
 struct PythonCode {
@@ -26,8 +30,9 @@ struct PythonCode {
 };
 
 /// The line of the instruction at `offset` (bytes) of a code object; 0: it belongs to none. `table` is its co_linetable
-/// (Objects/locations.md of CPython 3.11 and later).
-[[nodiscard]] int python_line(std::string_view table, int first_line, std::uint64_t offset);
+/// (Objects/locations.md of CPython 3.11 and later; Objects/lnotab_notes.txt before), or its co_lnotab.
+[[nodiscard]] int python_line(std::string_view table, int first_line, std::uint64_t offset,
+                              PythonLineFormat format = PythonLineFormat::kLocations);
 
 /// True for the standard library and installed packages.
 [[nodiscard]] bool is_library_file(std::string_view file);

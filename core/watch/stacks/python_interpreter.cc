@@ -1,5 +1,7 @@
 #include "watch/stacks/python_interpreter.h"
 
+#include "procfs/text_scan.h"
+
 namespace mprun {
 namespace {
 
@@ -34,6 +36,36 @@ std::string version_text(std::uint64_t hex) {
          std::to_string((hex >> 8U) & 255U);
 }
 
+// N of a file named "python3.N" or "libpython3.N.so.1.0"; 0: it is no such file.
+unsigned minor_of_file(std::string_view path) {
+  std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.starts_with("lib")) name.remove_prefix(3);
+  constexpr std::string_view kPython = "python3.";
+  if (!name.starts_with(kPython)) return 0;
+  TextScan scan(name.substr(kPython.size()));
+  unsigned minor = 0;
+  return scan.number(&minor) ? minor : 0;
+}
+
+// Py_Version came with 3.11. Before that, only the name of the file shows the version.
+bool find_version(const std::string& program, const std::vector<Mapping>& mappings, std::vector<ElfImage>* images,
+                  ProcessMemory* memory, PythonInterpreter* python, std::string* reason) {
+  constexpr unsigned kOldest = 9, kFirstWithVersion = 11;
+  if (const auto version = memory->read<std::uint64_t>(address_of("Py_Version", images))) {
+    python->minor = (*version >> 16U) & 255U;
+    python->version = version_text(*version);
+    *reason = "Python " + python->version + " is not known to mprun";
+    return *version >> 24U == 3;
+  }
+  python->minor = minor_of_file(program);
+  for (const Mapping& mapping : mappings) {
+    if (python->minor == 0) python->minor = minor_of_file(mapping.path);
+  }
+  python->version = "3." + std::to_string(python->minor);
+  *reason = "a Python before 3.9 is not known to mprun";
+  return python->minor >= kOldest && python->minor < kFirstWithVersion;
+}
+
 std::optional<PythonLayout> find_layout(unsigned minor, const ElfSymbol& runtime, ProcessMemory* memory,
                                         std::string* reason) {
   const std::string name = "Python 3." + std::to_string(minor);
@@ -64,13 +96,8 @@ std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, const 
   *reason = images.empty() ? "its memory cannot be read" : "it is not a Python";
   if (python.runtime.address == 0) return std::nullopt;
 
-  *reason = "a Python before 3.11 is not known to mprun";  // Py_Version came with 3.11
-  const std::uint64_t version_address = address_of("Py_Version", &images);
-  const auto version = memory->read<std::uint64_t>(version_address);
-  if (!version) return std::nullopt;
-  *reason = "Python " + version_text(*version) + " is not known to mprun";
-  if (*version >> 24U != 3) return std::nullopt;
-  python.minor = (*version >> 16U) & 255U;
+  const std::string program = proc->link(std::to_string(pid) + "/exe").value_or("");
+  if (!find_version(program, mappings, &images, memory, &python, reason)) return std::nullopt;
   const auto layout = find_layout(python.minor, python.runtime, memory, reason);
   if (!layout) return std::nullopt;
 
@@ -79,7 +106,11 @@ std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, const 
                   address_of("PyBytes_Type", &images), address_of("PyFloat_Type", &images)};
   *reason = "its Python exports no types";
   if (python.types.code == 0 || python.types.unicode == 0 || python.types.bytes == 0) return std::nullopt;
-  python.version = version_text(*version);
+  if (python.layout.frame_is_object) {
+    python.types.function = address_of("PyFunction_Type", &images);
+    python.types.wrappers = {address_of("PyStaticMethod_Type", &images), address_of("PyClassMethod_Type", &images),
+                             address_of("PyProperty_Type", &images)};
+  }
   reason->clear();
   return python;
 }

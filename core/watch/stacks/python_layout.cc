@@ -6,6 +6,52 @@
 namespace mprun {
 namespace {
 
+// offsetof() of CPython 3.9.18's Include/internal and Include/cpython, and of 3.10.13's. The thread states have no
+// native id: that of a thread is found by its pthread_t.
+constexpr PythonLayout kPython39 = {
+    .runtime = {.finalizing = 16, .interpreters = 32, .gil = 352},
+    .interpreter = {.next = 0, .threads = 8, .gil = 0},
+    .gil_of_interpreter = false,
+    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32},
+    .thread = {.next = 8, .interpreter = 16, .pthread = 176, .native_id = 0, .frame = 24},
+    .frame_of_cframe = false,
+    .cframe_frame = 0,
+    .frame_is_object = true,
+    .frame = {.function = 0,
+              .globals = 48,
+              .code = 32,
+              .previous = 24,
+              .instruction = 104,
+              .stack_top = 16,
+              .owner = 0,
+              .locals = 360},
+    .code_tagged = false,
+    .stack_top_is_pointer = false,
+    .line_format = PythonLineFormat::kSteps,
+    .code = {.argument_count = 16,
+             .first_line = 40,
+             .local_count = 28,
+             .filename = 104,
+             .qualified_name = 112,
+             .line_table = 120,
+             .first_traceable = 0,
+             .instructions = 0},
+    .function = {.code = 16, .qualified_name = 104},
+    .function_defaults = 32,
+    .tuple_items = 24,
+    .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32},
+};
+
+constexpr PythonLayout kPython310 = [] {
+  PythonLayout layout = kPython39;
+  layout.frame.instruction = 96;
+  layout.frame.locals = 352;
+  layout.line_format = PythonLineFormat::kRanges;
+  layout.function = {.code = 48, .qualified_name = 40};
+  layout.function_defaults = 56;
+  return layout;
+}();
+
 // offsetof() of CPython 3.11.2's Include/internal and Include/cpython (3.11.7 has the same);
 // tests/unit/python_header_offsets.c reads the installed headers.
 constexpr PythonLayout kPython311 = {
@@ -16,6 +62,7 @@ constexpr PythonLayout kPython311 = {
     .thread = {.next = 8, .interpreter = 16, .pthread = 152, .native_id = 160, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 8,
+    .frame_is_object = false,
     .frame = {.function = 0,
               .globals = 8,
               .code = 32,
@@ -26,6 +73,7 @@ constexpr PythonLayout kPython311 = {
               .locals = 72},
     .code_tagged = false,
     .stack_top_is_pointer = false,
+    .line_format = PythonLineFormat::kLocations,
     .code = {.argument_count = 56,
              .first_line = 72,
              .local_count = 76,
@@ -34,6 +82,7 @@ constexpr PythonLayout kPython311 = {
              .line_table = 136,
              .first_traceable = 168,
              .instructions = 184},
+    .function = {},
     .function_defaults = 56,
     .tuple_items = 24,
     .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32},
@@ -48,6 +97,7 @@ constexpr PythonLayout kPython312 = {
     .thread = {.next = 8, .interpreter = 16, .pthread = 136, .native_id = 144, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 0,
+    .frame_is_object = false,
     .frame = {.function = 16,
               .globals = 24,
               .code = 0,
@@ -58,6 +108,7 @@ constexpr PythonLayout kPython312 = {
               .locals = 72},
     .code_tagged = false,
     .stack_top_is_pointer = false,
+    .line_format = PythonLineFormat::kLocations,
     .code = {.argument_count = 52,
              .first_line = 68,
              .local_count = 72,
@@ -66,6 +117,7 @@ constexpr PythonLayout kPython312 = {
              .line_table = 136,
              .first_traceable = 176,
              .instructions = 192},
+    .function = {},
     .function_defaults = 56,
     .tuple_items = 24,
     .text = {.length = 16, .state = 32, .ascii_data = 40, .compact_data = 56, .bytes_data = 32},
@@ -213,8 +265,18 @@ bool small_parts_are_small(const PythonLayout& layout) {
 }  // namespace
 
 const PythonLayout* known_python_layout(unsigned minor) {
-  if (minor == 11) return &kPython311;
-  return minor == 12 ? &kPython312 : nullptr;
+  switch (minor) {
+    case 9:
+      return &kPython39;
+    case 10:
+      return &kPython310;
+    case 11:
+      return &kPython311;
+    case 12:
+      return &kPython312;
+    default:
+      return nullptr;
+  }
 }
 
 std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description, bool* free_threaded) {

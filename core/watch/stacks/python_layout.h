@@ -9,6 +9,13 @@
 
 namespace mprun {
 
+/// How a code object says which of its instructions belong to which line.
+enum class PythonLineFormat {
+  kLocations,  ///< co_linetable since 3.11
+  kRanges,     ///< co_linetable of 3.10: pairs of a length and a step of lines, -128 for none
+  kSteps,      ///< co_lnotab until 3.9: pairs of two steps
+};
+
 struct PythonLayout {
   struct {  // _PyRuntimeState
     std::uint32_t finalizing, interpreters, gil;
@@ -25,15 +32,22 @@ struct PythonLayout {
   } thread;
   bool frame_of_cframe;        ///< `thread.frame` points to a _PyCFrame, and that to the frame
   std::uint32_t cframe_frame;  ///< in a _PyCFrame
-  struct {                     // _PyInterpreterFrame
+  /// Until 3.10: frames are PyFrameObjects. `frame.instruction` is the index of the last one, an int, `frame.stack_top`
+  /// the number of all values, unused ones among them, and there is no `function` nor `owner`.
+  bool frame_is_object;
+  struct {  // _PyInterpreterFrame
     std::uint32_t function, globals, code, previous, instruction, stack_top, owner, locals;
   } frame;
   bool code_tagged;           ///< the two lowest bits of `frame.code` are flags, as in all references
   bool stack_top_is_pointer;  ///< `frame.stack_top` is one; else it counts from `frame.locals`
-  struct {                    // PyCodeObject
+  PythonLineFormat line_format;
+  struct {  // PyCodeObject; until 3.10 `qualified_name` is the name alone, and the instructions lie elsewhere
     std::uint32_t argument_count, first_line, local_count, filename, qualified_name, line_table, first_traceable,
         instructions;
   } code;
+  struct {  // PyFunctionObject, until 3.10
+    std::uint32_t code, qualified_name;
+  } function;
   std::uint32_t function_defaults;  ///< PyFunctionObject.func_defaults, a tuple
   std::uint32_t tuple_items;        ///< PyTupleObject.ob_item
   struct {                          // PyUnicodeObject, PyBytesObject
@@ -44,7 +58,7 @@ struct PythonLayout {
 /// Every offset in a thread state, frame, code object or string is below this.
 inline constexpr std::size_t kLargestPythonPiece = 512;
 
-/// 3.11 and 3.12, by their headers; nullptr: another version. `minor` as in 3.MINOR.
+/// 3.9 to 3.12, by their headers; nullptr: another version. `minor` as in 3.MINOR.
 [[nodiscard]] const PythonLayout* known_python_layout(unsigned minor);
 
 /// How many bytes of _PyRuntime described_python_layout() needs.

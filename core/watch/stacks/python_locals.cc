@@ -4,16 +4,14 @@
 #include <array>
 #include <cstring>
 
+#include "watch/stacks/python_dict.h"
+
 namespace mprun {
 namespace {
 
 constexpr std::size_t kMostValues = 512, kMostFloats = 64;
 constexpr std::uint64_t kTags = 3;         ///< of a reference, since 3.14
 constexpr std::uint64_t kHeaderSize = 16;  ///< PyObject: the count of references, which changes by itself, and the type
-constexpr std::uint64_t kDictKeys = 32;    ///< PyDictObject.ma_keys, 3.11 to 3.15
-constexpr std::uint64_t kKeysHeader = 32;  ///< PyDictKeysObject.dk_indices
-constexpr unsigned char kGeneralKeys = 0;  ///< its dk_kind: entries have a hash
-constexpr unsigned kMostIndexBytesLog = 24;
 
 void mix(std::uint64_t word, std::uint64_t* fingerprint) {
   constexpr std::uint64_t kPrime = 0x100000001b3;  // FNV-1a, by words
@@ -32,30 +30,15 @@ void add_value(std::uint64_t reference, const PythonTypes& types, ProcessMemory*
   locals->floats.push_back(value);
 }
 
-void add_globals(std::uint64_t dictionary, const PythonTypes& types, ProcessMemory* memory, PythonLocals* locals) {
-  const auto keys = memory->read<std::uint64_t>(dictionary + kDictKeys);
-  std::array<unsigned char, kKeysHeader> header{};
-  if (!keys || !memory->read(*keys, header.data(), header.size())) return;
-  const unsigned index_bytes_log = header[9];
-  std::uint64_t count = 0;
-  std::memcpy(&count, &header[24], sizeof count);
-  if (index_bytes_log > kMostIndexBytesLog) return;
-  const std::size_t entry_words = header[10] == kGeneralKeys ? 3 : 2;
-  std::vector<std::uint64_t> entries(std::min<std::uint64_t>(count, kMostValues) * entry_words);
-  const std::uint64_t begin = *keys + kKeysHeader + (std::uint64_t{1} << index_bytes_log);
-  if (!memory->read(begin, entries.data(), entries.size() * sizeof entries[0])) return;
-  for (std::size_t i = entry_words - 1; i < entries.size(); i += entry_words) {
-    add_value(entries[i], types, memory, locals);
-  }
-}
-
 }  // namespace
 
 void add_locals(const PythonFrameWords& frame, const PythonCode& code, const PythonLayout& layout,
                 const PythonTypes& types, ProcessMemory* memory, PythonLocals* locals) {
   const std::uint64_t begin = frame.address + layout.frame.locals;
   std::uint64_t count = code.local_count;
-  if (layout.stack_top_is_pointer) {
+  if (layout.frame_is_object) {
+    count = frame.stack_top;
+  } else if (layout.stack_top_is_pointer) {
     if (frame.stack_top > begin) count = (frame.stack_top - begin) / sizeof(std::uint64_t);
   } else if (const auto top = static_cast<std::int32_t>(frame.stack_top); top > 0) {
     count = static_cast<std::uint32_t>(top);
@@ -63,7 +46,10 @@ void add_locals(const PythonFrameWords& frame, const PythonCode& code, const Pyt
   std::vector<std::uint64_t> values(std::min<std::uint64_t>(count, kMostValues));
   if (!values.empty() && !memory->read(begin, values.data(), values.size() * sizeof values[0])) return;
   for (const std::uint64_t value : values) add_value(value, types, memory, locals);
-  if (frame.is_module) add_globals(frame.globals, types, memory, locals);
+  if (!frame.is_module) return;
+  for (const std::uint64_t value : dictionary_values(frame.globals, kMostValues, layout, memory)) {
+    add_value(value, types, memory, locals);
+  }
 }
 
 }  // namespace mprun

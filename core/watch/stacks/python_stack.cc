@@ -7,6 +7,7 @@
 #include <set>
 
 #include "watch/sample/thread_ids.h"
+#include "watch/stacks/python_functions.h"
 #include "watch/stacks/python_interpreter.h"
 #include "watch/stacks/python_loop.h"
 
@@ -53,7 +54,8 @@ class StackReader {
         layout_(python_.layout),
         memory_(memory),
         ids_(proc, pid),
-        codes_(memory, layout_, python_.types) {}
+        codes_(memory, layout_, python_.types),
+        functions_(memory, layout_, python_.types, &codes_) {}
 
   PythonStacks read();
   void want_locals() { with_locals_ = true; }
@@ -75,6 +77,8 @@ class StackReader {
   void read_frames(std::uint64_t frame, PythonThread* thread);
   void read_gil(std::uint64_t interpreter);
   [[nodiscard]] std::optional<PythonFrame> decode(const Piece& fields, bool* skipped);
+  [[nodiscard]] std::optional<PythonFrame> decode_object(const Piece& fields);
+  [[nodiscard]] std::uint64_t function_of(const Piece& fields);
   [[nodiscard]] const PythonCode* code_of(const Piece& fields);
   [[nodiscard]] std::optional<std::uint64_t> first_values(std::uint64_t object);
   void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
@@ -85,6 +89,7 @@ class StackReader {
   ProcessMemory* memory_;
   ThreadIds ids_;
   PythonCodeReader codes_;
+  PythonFunctionFinder functions_;
   bool with_locals_ = false;
   struct {
     pid_t tid = 0;
@@ -134,7 +139,7 @@ void StackReader::read_threads(std::uint64_t interpreter) {
 
 void StackReader::read_thread(std::uint64_t state, const Piece& fields) {
   // In a child forked without Python's knowledge, the native id is still that of the parent's thread.
-  pid_t tid = ids_.of_own_id(fields.word(layout_.thread.native_id));
+  pid_t tid = layout_.thread.native_id == 0 ? 0 : ids_.of_own_id(fields.word(layout_.thread.native_id));
   if (tid == 0) tid = ids_.of_pthread(fields.word(layout_.thread.pthread), memory_);
   states_[state] = tid;
   if (tid == 0) return;  // its thread has ended, or was left behind by a fork
@@ -176,6 +181,7 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
 
 /// nullopt and `skipped`: the frame is not one of a Python function, or not yet.
 std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skipped) {
+  if (layout_.frame_is_object) return decode_object(fields);
   const unsigned char owner = fields.byte(layout_.frame.owner);
   *skipped = owner >= kFirstEntryOwner && owner < kFirstEntryOwner + 2;
   if (owner >= kFirstEntryOwner) return std::nullopt;
@@ -192,6 +198,28 @@ std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skippe
   return PythonFrame{code->file, line, code->function};
 }
 
+// A frame that has not started has the index -1.
+std::optional<PythonFrame> StackReader::decode_object(const Piece& fields) {
+  constexpr std::uint64_t kUnit = 2;  // since 3.10 they are counted, before that their bytes
+  const PythonCode* code = code_of(fields);
+  if (code == nullptr) return std::nullopt;
+  const auto index = static_cast<std::int32_t>(fields.word(layout_.frame.instruction));
+  const std::uint64_t offset =
+      static_cast<std::uint32_t>(index) * (layout_.line_format == PythonLineFormat::kRanges ? kUnit : 1);
+  const int line =
+      index < 0 ? code->first_line : python_line(code->lines, code->first_line, offset, layout_.line_format);
+  const PythonFunction* function = functions_.find(fields.word(layout_.frame.code), fields.word(layout_.frame.globals));
+  return PythonFrame{code->file, line, function == nullptr ? code->function : function->name};
+}
+
+// The address of the function object of a frame; 0: not known.
+std::uint64_t StackReader::function_of(const Piece& fields) {
+  constexpr std::uint64_t kFlags = 3;
+  if (!layout_.frame_is_object) return fields.word(layout_.frame.function) & ~kFlags;
+  const PythonFunction* function = functions_.find(fields.word(layout_.frame.code), fields.word(layout_.frame.globals));
+  return function == nullptr ? 0 : function->address;
+}
+
 const PythonCode* StackReader::code_of(const Piece& fields) {
   std::uint64_t address = fields.word(layout_.frame.code);
   if (layout_.code_tagged) address &= ~std::uint64_t{3};
@@ -202,7 +230,8 @@ const PythonCode* StackReader::code_of(const Piece& fields) {
 std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
   constexpr std::uint64_t kFlags = 3, kDefaultCount = 16, kMostArguments = 64;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address & ~kFlags); };
-  const auto defaults = word((fields.word(layout_.frame.function) & ~kFlags) + layout_.function_defaults);
+  const std::uint64_t function = function_of(fields);
+  const auto defaults = function == 0 ? std::nullopt : word(function + layout_.function_defaults);
   const auto default_count = defaults ? word(*defaults + kDefaultCount) : std::nullopt;
   const auto default_value = defaults ? word(*defaults + layout_.tuple_items) : std::nullopt;
   const std::uint64_t arguments = code_of(fields)->argument_count;
@@ -219,6 +248,11 @@ std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t fra
 std::optional<std::uint64_t> StackReader::first_values(std::uint64_t object) {
   constexpr std::uint64_t kWord = sizeof(std::uint64_t), kBasicSize = 32;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
+  if (python_.minor < 11) {
+    constexpr std::uint64_t kDictOffset = 288, kDictValues = 40;
+    const std::uint64_t values = word(word(object + word(word(object + kWord) + kDictOffset)) + kDictValues);
+    return values == 0 ? std::nullopt : std::optional(values);
+  }
   if (python_.minor == 11) {
     const std::uint64_t values = word(object - 4 * kWord);
     return values == 0 ? std::nullopt : std::optional(values);

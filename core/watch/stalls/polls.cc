@@ -23,17 +23,10 @@ bool is_time_of_loop(double value, double age_of_tree) {
   return is_near(to_seconds(monotonic_now())) || is_near(to_seconds(wall_now()));
 }
 
-// A poll of no descriptor only waits for time to pass; what the thread does in between may be anything.
-bool is_sleep(const ThreadSample& thread) {
-  switch (call_of(thread.call.number)) {
-    case Call::kPoll:
-    case Call::kPpoll:
-      return thread.call.arguments[1] == 0;
-    case Call::kSelect:
-      return thread.call.arguments[0] == 0;
-    default:
-      return false;
-  }
+// It only waits for time to pass; what the thread does in between may be anything.
+bool has_nothing_to_poll(const ThreadSample& thread) {
+  const Call call = call_of(thread.call.number);
+  return (call == Call::kPoll || call == Call::kPpoll) && thread.call.arguments[1] == 0;
 }
 
 // A process outside could act on it too, and a program without Python does not show what it decides between looks.
@@ -83,7 +76,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
   if (poll.locals.size() >= kMostStatesOfLoop) poll.locals.clear();  // it counts
   poll.stays = !poll.locals.insert(locals.fingerprint).second && !may_end;
-  poll.sleeps = call_of(thread.call.number) == Call::kSleep;
+  poll.sleeps = is_sleep(thread);
   const bool is_of_library = std::all_of(frames.begin(), frames.end(), is_of_library_code);
   if (poll.sleeps || is_of_library) {
     const ChildPoll before = std::exchange(poll.child, last_child_poll(proc_, thread.pid));
@@ -104,8 +97,9 @@ void PollMeter::take(const Sample& sample, Nanos now) {
   std::set<pid_t> there;
   for (const ThreadSample& thread : sample.threads) {
     if (thread.call.running || thread.hidden || thread.state == 'Z') continue;
-    const bool is_limited_wait = !is_sleep(thread) && !is_of_ipc(thread) && without_limit(thread).has_value();
-    if (!is_limited_wait && call_of(thread.call.number) != Call::kSleep) continue;
+    const bool is_limited_wait =
+        !has_nothing_to_poll(thread) && !is_of_ipc(thread) && without_limit(thread).has_value();
+    if (!is_limited_wait && !is_sleep(thread)) continue;
     there.insert(thread.tid);
     follow(thread, now - stall_.of_thread(thread.tid, now), now);
   }
