@@ -17,6 +17,7 @@ constexpr Nanos kMainRests = kNanosPerSecond;
 // So many workers that end badly within that time, while none is older, are no accident.
 constexpr std::size_t kManyDeadWorkers = 5;
 constexpr Nanos kDeadWorkersWithin = 10 * kNanosPerSecond;
+constexpr Nanos kWithoutResult = kNanosPerSecond;
 
 }  // namespace
 
@@ -24,12 +25,28 @@ LostResultWatch::LostResultWatch(const WatchedTree* tree)
     : tree_(tree),
       lost_helpers_([tree](pid_t pid) { return has_lost_helper(stack_reader(tree->proc()), pid); }),
       lost_tasks_([this](pid_t pid) { return has_lost_task(pid); }),
-      dying_workers_(
-          [this](pid_t pid) { return lacks_lasting_child(pid) && waits_for_pool(stack_reader(tree_->proc()), pid); }) {}
+      dying_workers_([this](pid_t pid) { return lacks_lasting_child(pid) && replaces_dying_workers(pid); }) {}
 
-// Its children end badly one after the other, and none of those that live is old.
+std::set<pid_t> LostResultWatch::with_many_deaths(Nanos now) const {
+  std::set<pid_t> found;
+  for (const auto& [tid, moved] : moves_) {
+    if (tree_->deaths(tid, now - kDeadWorkersWithin).all >= kManyDeadWorkers) found.insert(tid);
+  }
+  return found;
+}
+
+// Its main thread waits for a pool, to which no result has come for some time before the workers died. While workers
+// only end badly, each has brought a result just before.
+bool LostResultWatch::replaces_dying_workers(pid_t pid) const {
+  const pid_t receiver = receiver_of_pool(stack_reader(tree_->proc()), pid);
+  const auto moved = moves_.find(receiver);
+  if (moved == moves_.end()) return false;
+  const Nanos since = std::max(moved->second + kWithoutResult, monotonic_now() - kDeadWorkersWithin);
+  return tree_->deaths(pid, since).all >= kManyDeadWorkers;
+}
+
+// None of its children is old.
 bool LostResultWatch::lacks_lasting_child(pid_t pid) const {
-  if (tree_->deaths(pid, monotonic_now() - kDeadWorkersWithin).all < kManyDeadWorkers) return false;
   const auto below = process_tree(tree_->proc(), pid, false);
   return std::all_of(below.begin(), below.end(), [this](pid_t child) {
     const std::string folder = std::to_string(child);
@@ -88,7 +105,8 @@ std::optional<Proof> LostResultWatch::look(const ActivityMeter& activity, Nanos 
   last_look_ = now;
   const std::set<pid_t> beside_main = activity.run_beside_main_since(now - kMainRests);
   const pid_t helper = lost_helpers_.look(beside_main, now);
-  const pid_t dying = helper != 0 ? 0 : dying_workers_.look(beside_main, now);
+  moves_ = activity.last_moves();
+  const pid_t dying = helper != 0 ? 0 : dying_workers_.look(with_many_deaths(now), now);
   const pid_t task = helper != 0 || dying != 0 ? 0 : find_lost_task(activity, last_found, now);
   const pid_t found = helper != 0 ? helper : dying;
   if (found == 0 && task == 0) return std::nullopt;
@@ -98,7 +116,10 @@ std::optional<Proof> LostResultWatch::look(const ActivityMeter& activity, Nanos 
   proof.lost_task = task;
   // The next worker may find what the others lacked.
   proof.is_early = reported_early_.count(task) != 0 || (dying != 0 && tree_->options().stall > kEarlyStall);
-  proof.last_moved = found == 0 ? 0 : activity.last_moves()[found];  // of its main thread, which waits for the pool
+  // When its main thread began to wait for the pool, which wakes up whenever a worker dies in some versions of glibc:
+  // the last result that it could have got.
+  if (helper != 0) proof.last_moved = moves_[helper];
+  if (dying != 0) proof.last_moved = moves_[receiver_of_pool(stack_reader(tree_->proc()), dying)];
   return proof;
 }
 

@@ -24,6 +24,8 @@ class LostResultWatch {
 
  private:
   [[nodiscard]] bool lacks_lasting_child(pid_t pid) const;
+  [[nodiscard]] bool replaces_dying_workers(pid_t pid) const;
+  [[nodiscard]] std::set<pid_t> with_many_deaths(Nanos now) const;
   [[nodiscard]] bool has_lost_task(pid_t pid) const;
   [[nodiscard]] std::set<pid_t> may_have_lost_task(const ActivityMeter& activity, Nanos last_found, Nanos now) const;
   [[nodiscard]] pid_t find_lost_task(const ActivityMeter& activity, Nanos last_found, Nanos now);
@@ -31,6 +33,7 @@ class LostResultWatch {
   const WatchedTree* tree_;
   Suspects lost_helpers_, lost_tasks_, dying_workers_;
   Nanos last_look_ = 0;
+  std::map<pid_t, Nanos> moves_;    ///< of each thread, when it was last seen to have run
   std::set<pid_t> reported_early_;  ///< processes that have lost a task
 };
 

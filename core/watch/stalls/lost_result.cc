@@ -101,6 +101,14 @@ ReadStacks stack_reader(ProcSource* proc) {
   return [proc](pid_t pid) { return read_python_stacks(proc, pid); };
 }
 
+pid_t receiver_of_pool(const ReadStacks& read_stacks, pid_t pid) {
+  const PythonStacks stacks = read_stacks(pid);
+  const PythonThread* main = main_of(stacks, pid);
+  if (main == nullptr || !is_in_pool(*main, "")) return 0;
+  const auto receiver = std::find_if(stacks.threads.begin(), stacks.threads.end(), waits_for_result);
+  return receiver == stacks.threads.end() ? 0 : receiver->tid;
+}
+
 bool waits_for_pool(const ReadStacks& read_stacks, pid_t pid) {
   const PythonStacks stacks = read_stacks(pid);
   const PythonThread* main = main_of(stacks, pid);

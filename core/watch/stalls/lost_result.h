@@ -15,8 +15,10 @@ using ReadStacks = std::function<PythonStacks(pid_t)>;
 
 /// The main thread of the process waits for its pool.
 [[nodiscard]] bool waits_for_pool(const ReadStacks& read_stacks, pid_t pid);
-/// The same, and no thread takes the pool's results: the thread for them has ended (a result could not be unpickled, or
-/// a callback raised), or waits in a callback for another result of the pool.
+/// The thread of that process which waits for the results of its pool; 0: its main thread does not wait for a pool.
+[[nodiscard]] pid_t receiver_of_pool(const ReadStacks& read_stacks, pid_t pid);
+/// The main thread waits so, and no thread takes the pool's results: the thread for them has ended (a result could not
+/// be unpickled, or a callback raised), or waits in a callback for another result of the pool.
 [[nodiscard]] bool has_lost_helper(const ReadStacks& read_stacks, pid_t pid);
 /// True for a thread that has work to do: on a busy machine it may wait for a CPU for seconds.
 using IsRunning = std::function<bool(pid_t tid)>;

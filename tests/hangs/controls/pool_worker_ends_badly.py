@@ -19,10 +19,14 @@ if __name__ == "__main__":
     reporter = threading.Thread(target=report, args=[over], daemon=True)
     reporter.start()
     seconds = float(sys.argv[1])
-    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
-        for _ in pool.imap(work, inputs(seconds)):
-            pass
-        pool.map(work, [seconds])
+    at_once = int(sys.argv[2])
+    with multiprocessing.get_context("fork").Pool(at_once, maxtasksperchild=1) as pool:
+        if at_once == 2:
+            for _ in pool.imap(work, inputs(seconds)):
+                pass
+            pool.map(work, [seconds])
+        else:  # all of them end at about the same time
+            pool.map(work, [seconds] * 2 * at_once, chunksize=1)
     over.set()
     reporter.join()
     print("done", flush=True)
