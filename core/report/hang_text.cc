@@ -157,7 +157,8 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   if (hang.limit) return overdue_headline(hang);
   if (!is_proved(hang.verdict)) {
     const bool others_run = hang.seconds_since_progress < 0 || hang.cause.id == causes::kPoolHelperLost.name ||
-                            hang.cause.id == causes::kMessageNeverSent.name;
+                            hang.cause.id == causes::kMessageNeverSent.name ||
+                            hang.cause.id == causes::kRespawnLoop.name;
     Lines lines{others_run
                     ? fmt::format("mprun: {}: what is waited for does not come, though threads still run",
                                   to_string(hang.verdict))

@@ -147,6 +147,9 @@ TEST(ReportHang, StalledClaimsNoProof) {
             "cause: process 8 was stopped by a signal (SIGSTOP). (stopped)\n"
             "cure:  kill -CONT 8\n");
   EXPECT_THAT(text, Not(HasSubstr("never")));
+  Hang respawning = stalled_hang();
+  respawning.cause.id = "respawn-loop";
+  EXPECT_THAT(hang_text(respawning), HasSubstr("what is waited for does not come, though threads still run"));
 }
 
 TEST(ReportHang, APartialDeadlockOfACircle) {
