@@ -293,7 +293,7 @@ _VARIANTS = [
     Case("pty_without_input.py", STALLED, ("input-never-closed",), ("waitpid",)),
     Case("gevent_thread_pool_in_child.py", DEADLOCK, LOST_THREAD, PROCESS_JOIN),
     Case("gevent_child_input.py", DEADLOCK, PIPE_CYCLE),
-    Case("filelock_in_child.py", STALLED, (*NO_WAKER, *POLLS), PROCESS_JOIN, rest="moving"),  # with filelock 4
+    Case("filelock_in_child.py", STALLED, (*LOCK_CYCLE, *POLLS), PROCESS_JOIN, rest="moving"),
     Case("sigpipe_default.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),

@@ -31,6 +31,8 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, join_with_mutex, "wait for the end of no thread while you hold a lock that it needs"},
     {kLockCycle, own_file_lock, "open and lock the file once, or let go of the first lock before"},
     {kLockCycle, file_lock_cycle, kSameOrder},
+    {kLockCycle, polled_file_lock,
+     "let go of the lock before you wait for who needs it; the same FileLock object may be locked twice"},
     {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
     {kGilHeld, gil_held, "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"},
     {kPoolHelperLost, pool_helper_lost, kUnpickle},

@@ -3,6 +3,7 @@
 
 #include "watch/causes/cause_rules.h"
 #include "watch/causes/joins.h"
+#include "watch/judge/library_waits.h"
 #include "watch/sample/syscall_table.h"
 #include "watch/stacks/python_code.h"
 
@@ -159,6 +160,25 @@ std::optional<Explanation> file_lock_cycle(const Evidence& evidence) {
   const auto cycle = find_cycle(holder);
   if (cycle.empty()) return std::nullopt;
   return Explanation{"processes wait for each other's file locks: " + cycle_text(cycle)};
+}
+
+// filelock and the like sleep and try again: which file they try is not seen, but which one its holder has locked.
+std::optional<Explanation> polled_file_lock(const Evidence& evidence) {
+  const JudgedThread* sleeps = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto frames = evidence.python.find(thread.sample->tid);
+    const char* const looks = frames == evidence.python.end() ? nullptr : looks_between_sleeps(frames->second);
+    return looks != nullptr && std::string_view(looks) == kLooksForFileLock;
+  });
+  if (sleeps == nullptr) return std::nullopt;
+  for (const FileLock& lock : evidence.snapshot->file_locks()) {
+    const TreeSnapshot::Process* holder = evidence.snapshot->process(lock.holder);
+    if (lock.waiting || holder == nullptr || evidence.judgement->stuck.count(lock.holder) == 0) continue;
+    const std::string path = path_of(*holder, lock.inode);
+    if (path.empty()) continue;
+    return Explanation{thread_text(*sleeps) + " sleeps and looks whether a file's lock is free; process " +
+                       std::to_string(lock.holder) + " has locked " + path + ", and waits itself"};
+  }
+  return std::nullopt;
 }
 
 // SQLite does not wait for a lock: it sleeps and looks again (its busy handler).

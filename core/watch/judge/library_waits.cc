@@ -50,11 +50,11 @@ constexpr std::array kSleepLoops = {
               "whether other nodes have come"},
     SleepLoop{{"/torch/distributed/elastic/rendezvous/utils.py", "_delay"}, "whether other nodes have come"},
     // filelock 3: every 50 ms.
-    SleepLoop{{"/filelock/_api.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
-    SleepLoop{{"/filelock.py", "BaseFileLock.acquire"}, "whether a file's lock is free"},
+    SleepLoop{{"/filelock/_api.py", "BaseFileLock.acquire"}, kLooksForFileLock},
+    SleepLoop{{"/filelock.py", "BaseFileLock.acquire"}, kLooksForFileLock},
     // fasteners 0.18, portalocker 2.
-    SleepLoop{{"/fasteners/_utils.py", "retry"}, "whether a file's lock is free"},
-    SleepLoop{{"/portalocker/utils.py", "LockBase._timeout_generator"}, "whether a file's lock is free"},
+    SleepLoop{{"/fasteners/_utils.py", "retry"}, kLooksForFileLock},
+    SleepLoop{{"/portalocker/utils.py", "LockBase._timeout_generator"}, kLooksForFileLock},
     // joblib 1.3: every 10 ms.
     SleepLoop{{"/joblib/parallel.py", "Parallel._retrieve"}, "whether a result has come"},
 };
