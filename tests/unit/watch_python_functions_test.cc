@@ -108,7 +108,8 @@ TEST_F(PythonFunctions, OfGarbageAreNone) {
   const std::uint64_t function = put_function(code, "run");
   const std::uint64_t globals = put_dict({function, 0x77, put_class({0, function})});
   EXPECT_EQ(name_of(code, globals), "run");
-  EXPECT_EQ(name_of(code, 0x77), "");
+  EXPECT_EQ(name_of(put_code("other"), globals), "");
+  EXPECT_EQ(name_of(put_code("other"), 0x77), "");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct PythonFunction {
   std::uint64_t address = 0;  ///< of the function object; 0: it is made anew for each call of another one
 };
 
-/// Costs some reads of memory for each function and class of a module, once.
+/// Costs one read of memory for each function of a module and of its classes, once, and some for each that is found.
 class PythonFunctionFinder {
  public:
   PythonFunctionFinder(ProcessMemory* memory, const PythonLayout& layout, const PythonTypes& types,
@@ -28,11 +28,15 @@ class PythonFunctionFinder {
   [[nodiscard]] const PythonFunction* find(std::uint64_t code, std::uint64_t globals);
 
  private:
-  using Functions = std::map<std::uint64_t, PythonFunction>;  // by code object
-
-  void add_value(std::uint64_t value, Functions* functions);
-  void add_function(std::uint64_t function, Functions* functions);
-  void add_nested(std::uint64_t code, const std::string& name, int depth, Functions* functions);
+  struct Module {
+    std::map<std::uint64_t, std::uint64_t> functions;  ///< by code object
+    std::map<std::uint64_t, std::uint64_t> enclosing;  ///< the code object around another one, by that
+    bool knows_enclosing = false;
+  };
+  [[nodiscard]] Module* module_of(std::uint64_t globals);
+  [[nodiscard]] std::optional<PythonFunction> look_for(std::uint64_t code, Module* module, int depth);
+  void add_value(std::uint64_t value, Module* module);
+  void add_nested(std::uint64_t code, int depth, Module* module);
   [[nodiscard]] std::uint64_t word(std::uint64_t address);
   [[nodiscard]] std::vector<std::uint64_t> values_of(std::uint64_t dictionary);
 
@@ -40,7 +44,8 @@ class PythonFunctionFinder {
   const PythonLayout& layout_;
   PythonTypes types_;
   PythonCodeReader* codes_;
-  std::map<std::uint64_t, Functions> modules_;  ///< by the address of their globals
+  std::map<std::uint64_t, Module> modules_;                       ///< by the address of their globals
+  std::map<std::uint64_t, std::optional<PythonFunction>> found_;  ///< by code object
 };
 
 }  // namespace mprun
