@@ -307,6 +307,7 @@ TEST_F(PythonImage, CountsTheCallbacksOfAnEventLoop) {
   proc_.map(kLoop, 0x100);
   proc_.put(kLoop + 8, kLoopType);
   proc_.put(kLoopType + 32, kBasicSize);
+  proc_.put<std::uint64_t>(kLoopType + 168, 1U << 4U | 1U << 2U);  // its attributes are in the object
   proc_.put(kLoop + kBasicSize, std::array<std::uint8_t, 4>{30, 20, 1, 1});
   proc_.put(kLoop + kBasicSize + 8 + 24, kDeque);
   proc_.put(kDeque + 8, kDequeType);

@@ -74,6 +74,36 @@ TEST_F(PythonLocalsReading, OfTheSameValuesIsTheSame) {
   EXPECT_EQ(fingerprint(), before);
 }
 
+// Of 3.11: their values are where the fourth word before the object points to, with their number two bytes before.
+TEST_F(PythonLocalsReading, SeesAttributesOfAValue) {
+  constexpr std::uint64_t kObjectAt = 0x40100, kClass = 0x41000, kValuesAt = 0x42010;
+  proc_.map(kObjectAt - 0x20, 0x60);
+  proc_.put(kObjectAt + 8, kClass);
+  proc_.put(kObjectAt - 0x20, kValuesAt);
+  proc_.map(kClass, 0x200);
+  proc_.put<std::uint64_t>(kClass + 168, 1U << 4U);  // Py_TPFLAGS_MANAGED_DICT
+  proc_.map(kValuesAt - 0x10, 0x40);
+  proc_.put<std::uint8_t>(kValuesAt - 2, 2);
+  proc_.put(kValuesAt, kNumberAt);
+  put_slot(0, kObjectAt);
+  const std::uint64_t before = fingerprint();
+  EXPECT_THAT(read().floats, ElementsAre(2.5));  // the variable
+  proc_.put(kValuesAt, kOtherAt);
+  EXPECT_NE(fingerprint(), before);
+  proc_.put(kValuesAt + 8, kTimeAt);
+  EXPECT_THAT(read().floats, ElementsAre(2.5, 2.5));
+  const std::uint64_t with_time = fingerprint();
+  proc_.put<std::uint64_t>(kOtherAt + 16, 77);  // of an object that is no number
+  EXPECT_EQ(fingerprint(), with_time);
+  proc_.map(kIntClass, 0x200);
+  proc_.put<std::uint64_t>(kIntClass + 168, 1U << 24U);  // Py_TPFLAGS_LONG_SUBCLASS
+  const std::uint64_t as_number = fingerprint();
+  proc_.put<std::uint64_t>(kOtherAt + 24, 7);
+  EXPECT_NE(fingerprint(), as_number);
+  proc_.put<std::uint64_t>(kClass + 168, 0);  // a class without such attributes
+  EXPECT_THAT(read().floats, ElementsAre(2.5));
+}
+
 TEST_F(PythonLocalsReading, SeesAnotherValue) {
   const std::uint64_t before = fingerprint();
   put_slot(0, kOtherAt);

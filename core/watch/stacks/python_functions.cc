@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "watch/stacks/python_dict.h"
+#include "watch/stacks/python_object.h"
 
 namespace mprun {
 namespace {

@@ -9,6 +9,7 @@ namespace {
 // offsetof() of CPython 3.9.18's Include/internal and Include/cpython, and of 3.10.13's. The thread states have no
 // native id: that of a thread is found by its pthread_t.
 constexpr PythonLayout kPython39 = {
+    .minor = 9,
     .runtime = {.finalizing = 16, .interpreters = 32, .gil = 352},
     .interpreter = {.next = 0, .threads = 8, .gil = 0},
     .gil_of_interpreter = false,
@@ -44,6 +45,7 @@ constexpr PythonLayout kPython39 = {
 
 constexpr PythonLayout kPython310 = [] {
   PythonLayout layout = kPython39;
+  layout.minor = 10;
   layout.frame.instruction = 96;
   layout.frame.locals = 352;
   layout.line_format = PythonLineFormat::kRanges;
@@ -55,6 +57,7 @@ constexpr PythonLayout kPython310 = [] {
 // offsetof() of CPython 3.11.2's Include/internal and Include/cpython (3.11.7 has the same);
 // tests/unit/python_header_offsets.c reads the installed headers.
 constexpr PythonLayout kPython311 = {
+    .minor = 11,
     .runtime = {.finalizing = 24, .interpreters = 40, .gil = 360},
     .interpreter = {.next = 0, .threads = 16, .gil = 0},
     .gil_of_interpreter = false,
@@ -90,6 +93,7 @@ constexpr PythonLayout kPython311 = {
 
 // The same of CPython 3.12.1.
 constexpr PythonLayout kPython312 = {
+    .minor = 12,
     .runtime = {.finalizing = 24, .interpreters = 40, .gil = 0},
     .interpreter = {.next = 0, .threads = 72, .gil = 384},
     .gil_of_interpreter = true,
@@ -288,6 +292,7 @@ std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_
   if (*free_threaded) return std::nullopt;
 
   PythonLayout layout{};
+  layout.minor = minor;
   read_runtime(&words, &layout);
   read_interpreter(minor, &words, &layout);
   read_thread(minor, &words, &layout);

@@ -17,7 +17,8 @@ enum class PythonLineFormat {
 };
 
 struct PythonLayout {
-  struct {  // _PyRuntimeState
+  unsigned minor;  ///< of Python 3.MINOR
+  struct {         // _PyRuntimeState
     std::uint32_t finalizing, interpreters, gil;
   } runtime;
   struct {  // PyInterpreterState

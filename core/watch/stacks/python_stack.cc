@@ -10,6 +10,7 @@
 #include "watch/stacks/python_functions.h"
 #include "watch/stacks/python_interpreter.h"
 #include "watch/stacks/python_loop.h"
+#include "watch/stacks/python_object.h"
 
 namespace mprun {
 namespace {
@@ -80,7 +81,6 @@ class StackReader {
   [[nodiscard]] std::optional<PythonFrame> decode_object(const Piece& fields);
   [[nodiscard]] std::uint64_t function_of(const Piece& fields);
   [[nodiscard]] const PythonCode* code_of(const Piece& fields);
-  [[nodiscard]] std::optional<std::uint64_t> first_values(std::uint64_t object);
   void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
   [[nodiscard]] pid_t tid_of(std::uint64_t state) const;
 
@@ -243,30 +243,6 @@ std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t fra
   return (*value & ~kFlags) == *default_value ? 1 : 0;
 }
 
-// The address of the values of an object's attributes, in the order in which they were first set; nullopt: they are in
-// a dictionary of its own. Include/internal/pycore_object.h and pycore_dict.h of each version.
-std::optional<std::uint64_t> StackReader::first_values(std::uint64_t object) {
-  constexpr std::uint64_t kWord = sizeof(std::uint64_t), kBasicSize = 32;
-  const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
-  if (python_.minor < 11) {
-    constexpr std::uint64_t kDictOffset = 288, kDictValues = 40;
-    const std::uint64_t values = word(word(object + word(word(object + kWord) + kDictOffset)) + kDictValues);
-    return values == 0 ? std::nullopt : std::optional(values);
-  }
-  if (python_.minor == 11) {
-    const std::uint64_t values = word(object - 4 * kWord);
-    return values == 0 ? std::nullopt : std::optional(values);
-  }
-  if (python_.minor == 12) {
-    const std::uint64_t tagged = word(object - 3 * kWord);
-    return (tagged & 1) == 0 ? std::nullopt : std::optional(tagged + 1);
-  }
-  const std::uint64_t values = object + word(word(object + kWord) + kBasicSize);
-  const bool is_valid =
-      memory_->read<std::array<std::uint8_t, 4>>(values).value_or(std::array<std::uint8_t, 4>{})[3] == 1;
-  return is_valid ? std::optional(values + kWord) : std::nullopt;
-}
-
 // BaseEventLoop.__init__ sets `_ready`, the only deque of a loop, among the first of its attributes.
 std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, const Piece& /*fields*/) {
   constexpr std::uint64_t kFlags = 3, kWord = sizeof(std::uint64_t), kSize = 16, kTypeName = 24;
@@ -274,7 +250,7 @@ std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, c
   constexpr std::string_view kDeque("collections.deque", sizeof "collections.deque");
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
   const std::uint64_t loop = word(frame + layout_.frame.locals) & ~kFlags;
-  const auto values = first_values(loop);
+  const auto values = attributes_at(loop, layout_, memory_);
   for (std::size_t i = 0; values && i < kFirst; ++i) {
     const std::uint64_t value = word(*values + i * kWord);
     std::array<char, kDeque.size()> name{};

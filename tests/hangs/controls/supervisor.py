@@ -1,10 +1,10 @@
-"""A library's thread looks now and then whether workers live, and gives a lost one up after a while, as Celery's does."""
+"""A thread looks now and then whether workers live, and gives a lost one up after a while, as that of Celery does."""
 
 import multiprocessing
 import sys
 
-# What is compiled under this name counts as a library's code.
-LIBRARY = "/usr/lib/python3/dist-packages/pool_of_library.py"
+# What is compiled under the first name counts as a library's code.
+FILES = {"library": "/usr/lib/python3/dist-packages/pool_of_library.py", "own": "pool_of_its_own.py"}
 SOURCE = '''
 import threading
 import time
@@ -35,8 +35,8 @@ def take(lock, ends: bool) -> None:
 
 
 if __name__ == "__main__":
-    library = {"multiprocessing": multiprocessing, "__name__": "pool_of_library"}
-    exec(compile(SOURCE, LIBRARY, "exec"), library)
+    library = {"multiprocessing": multiprocessing, "__name__": "pool"}
+    exec(compile(SOURCE, FILES[sys.argv[2]], "exec"), library)
     context = multiprocessing.get_context("fork")
     lock = context.Lock()
     lost = context.Process(target=take, args=(lock, True))
@@ -44,7 +44,7 @@ if __name__ == "__main__":
     lost.join()
     waits = context.Process(target=take, args=(lock, False), daemon=True)
     waits.start()
-    supervisor = library["Supervisor"](lost, float(sys.argv[1]), sys.argv[2])
+    supervisor = library["Supervisor"](lost, float(sys.argv[1]), sys.argv[3])
     supervisor.start()
     supervisor.given_up.wait()
     waits.terminate()

@@ -1,0 +1,124 @@
+#include "watch/stacks/python_object.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace mprun {
+namespace {
+
+constexpr std::uint64_t kDictValues = 40;     ///< PyDictObject.ma_values
+constexpr std::uint64_t kDictKeys = 32;       ///< PyDictObject.ma_keys, 3.8 to 3.15
+constexpr std::uint64_t kKeysHeader = 32;     ///< PyDictKeysObject.dk_indices, 3.11 to 3.15
+constexpr std::uint64_t kOldKeysHeader = 40;  ///< the same, 3.8 to 3.10
+constexpr unsigned char kGeneralKeys = 0;     ///< its dk_kind: entries have a hash
+constexpr unsigned kMostIndexBytesLog = 24;
+
+struct Keys {
+  std::uint64_t count = 0, entries_at = 0;
+  std::size_t entry_words = 3;  ///< the last is the value
+};
+
+// Objects/dict-common.h: the size of the table of indices, and five words before it, the last the count of entries.
+std::optional<Keys> read_old_keys(std::uint64_t address, ProcessMemory* memory) {
+  std::array<std::uint64_t, kOldKeysHeader / sizeof(std::uint64_t)> header{};
+  if (!memory->read(address, header.data(), sizeof header)) return std::nullopt;
+  const std::uint64_t size = header[1];
+  if (!std::has_single_bit(size) || size > (std::uint64_t{1} << kMostIndexBytesLog)) return std::nullopt;
+  const std::uint64_t index_size = size <= 0xff ? 1 : size <= 0xffff ? 2 : 4;
+  return Keys{header[4], address + kOldKeysHeader + size * index_size, 3};
+}
+
+std::optional<Keys> read_keys(std::uint64_t address, ProcessMemory* memory) {
+  std::array<unsigned char, kKeysHeader> header{};
+  if (!memory->read(address, header.data(), header.size())) return std::nullopt;
+  const unsigned index_bytes_log = header[9];
+  if (index_bytes_log > kMostIndexBytesLog) return std::nullopt;
+  Keys keys{0, address + kKeysHeader + (std::uint64_t{1} << index_bytes_log), header[10] == kGeneralKeys ? 3U : 2U};
+  std::memcpy(&keys.count, &header[24], sizeof keys.count);
+  return keys;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> dictionary_values(std::uint64_t dictionary, std::size_t most, const PythonLayout& layout,
+                                             ProcessMemory* memory) {
+  const auto address = memory->read<std::uint64_t>(dictionary + kDictKeys);
+  if (!address) return {};
+  const auto keys = layout.frame_is_object ? read_old_keys(*address, memory) : read_keys(*address, memory);
+  if (!keys) return {};
+  std::vector<std::uint64_t> entries(std::min<std::uint64_t>(keys->count, most) * keys->entry_words);
+  if (!memory->read(keys->entries_at, entries.data(), entries.size() * sizeof entries[0])) return {};
+  std::vector<std::uint64_t> values;
+  for (std::size_t i = keys->entry_words - 1; i < entries.size(); i += keys->entry_words) values.push_back(entries[i]);
+  return values;
+}
+
+// Include/internal/pycore_object.h and pycore_dict.h of each version.
+std::optional<std::uint64_t> attributes_at(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t), kBasicSize = 32, kTypeFlags = 168, kDictOffset = 288;
+  constexpr std::uint64_t kManagedDict = 1U << 4U, kInlineValues = 1U << 2U;  // Py_TPFLAGS_*
+  const auto word = [memory](std::uint64_t address) { return memory->read<std::uint64_t>(address).value_or(0); };
+  const auto if_set = [](std::uint64_t values) { return values == 0 ? std::nullopt : std::optional(values); };
+  const std::uint64_t type = word(object + kWord);
+  if (type == 0) return std::nullopt;
+  if (layout.minor < 11) {
+    const std::uint64_t offset = word(type + kDictOffset);
+    if (offset == 0 || static_cast<std::int64_t>(offset) < 0) return std::nullopt;
+    return if_set(word(word(object + offset) + kDictValues));
+  }
+  if ((word(type + kTypeFlags) & kManagedDict) == 0) return std::nullopt;
+  if (layout.minor == 11) return if_set(word(object - 4 * kWord));
+  if (layout.minor == 12) {
+    const std::uint64_t tagged = word(object - 3 * kWord);
+    return (tagged & 1) == 0 ? std::nullopt : std::optional(tagged + 1);
+  }
+  if ((word(type + kTypeFlags) & kInlineValues) == 0) return std::nullopt;
+  const std::uint64_t values = object + word(type + kBasicSize);
+  const bool is_valid =
+      memory->read<std::array<std::uint8_t, 4>>(values).value_or(std::array<std::uint8_t, 4>{})[3] == 1;
+  return is_valid ? std::optional(values + kWord) : std::nullopt;
+}
+
+namespace {
+
+// The dictionary of an object whose attributes have no place of their own; 0: it has none.
+std::uint64_t dictionary_of(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t), kTypeFlags = 168, kDictOffset = 288;
+  constexpr std::uint64_t kManagedDict = 1U << 4U;
+  const auto word = [memory](std::uint64_t address) { return memory->read<std::uint64_t>(address).value_or(0); };
+  const std::uint64_t type = word(object + kWord);
+  if (type == 0) return 0;
+  if (layout.minor >= 11 && (word(type + kTypeFlags) & kManagedDict) != 0) return word(object - 3 * kWord) & ~kWord;
+  const std::uint64_t offset = word(type + kDictOffset);
+  return offset == 0 || static_cast<std::int64_t>(offset) < 0 ? 0 : word(object + offset);
+}
+
+// How many of the values are in use.
+std::size_t count_of_attributes(std::uint64_t object, std::uint64_t values, const PythonLayout& layout,
+                                ProcessMemory* memory) {
+  if (layout.minor >= 13) {  // struct _dictvalues: capacity, size, embedded, valid, and the values
+    return memory->read<std::array<std::uint8_t, 2>>(values - 8).value_or(std::array<std::uint8_t, 2>{})[1];
+  }
+  if (layout.minor >= 11) return memory->read<std::uint8_t>(values - 2).value_or(0);
+  const auto keys = memory->read<std::uint64_t>(dictionary_of(object, layout, memory) + kDictKeys);
+  const auto found = keys ? read_old_keys(*keys, memory) : std::nullopt;
+  return found ? found->count : 0;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> attribute_values(std::uint64_t object, std::size_t most, const PythonLayout& layout,
+                                            ProcessMemory* memory) {
+  if (const auto begin = attributes_at(object, layout, memory)) {
+    std::vector<std::uint64_t> values(std::min(count_of_attributes(object, *begin, layout, memory), most));
+    if (!memory->read(*begin, values.data(), values.size() * sizeof(std::uint64_t))) values.clear();
+    return values;
+  }
+  const std::uint64_t dictionary = dictionary_of(object, layout, memory);
+  if (dictionary == 0) return {};
+  return dictionary_values(dictionary, most, layout, memory);
+}
+
+}  // namespace mprun
