@@ -81,7 +81,7 @@ TEST_F(PythonLocalsReading, SeesAttributesOfAValue) {
   proc_.put(kObjectAt + 8, kClass);
   proc_.put(kObjectAt - 0x20, kValuesAt);
   proc_.map(kClass, 0x200);
-  proc_.put<std::uint64_t>(kClass + 168, 1U << 4U);  // Py_TPFLAGS_MANAGED_DICT
+  proc_.put<std::uint64_t>(kClass + 168, 1U << 9U | 1U << 4U);  // Py_TPFLAGS_HEAPTYPE, _MANAGED_DICT
   proc_.map(kValuesAt - 0x10, 0x40);
   proc_.put<std::uint8_t>(kValuesAt - 2, 2);
   proc_.put(kValuesAt, kNumberAt);
@@ -100,7 +100,7 @@ TEST_F(PythonLocalsReading, SeesAttributesOfAValue) {
   const std::uint64_t as_number = fingerprint();
   proc_.put<std::uint64_t>(kOtherAt + 24, 7);
   EXPECT_NE(fingerprint(), as_number);
-  proc_.put<std::uint64_t>(kClass + 168, 0);  // a class without such attributes
+  proc_.put<std::uint64_t>(kClass + 168, 1U << 4U);  // a type in C
   EXPECT_THAT(read().floats, ElementsAre(2.5));
 }
 

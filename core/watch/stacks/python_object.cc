@@ -55,70 +55,90 @@ std::vector<std::uint64_t> dictionary_values(std::uint64_t dictionary, std::size
   return values;
 }
 
-// Include/internal/pycore_object.h and pycore_dict.h of each version.
-std::optional<std::uint64_t> attributes_at(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
-  constexpr std::uint64_t kWord = sizeof(std::uint64_t), kBasicSize = 32, kTypeFlags = 168, kDictOffset = 288;
-  constexpr std::uint64_t kManagedDict = 1U << 4U, kInlineValues = 1U << 2U;  // Py_TPFLAGS_*
-  const auto word = [memory](std::uint64_t address) { return memory->read<std::uint64_t>(address).value_or(0); };
-  const auto if_set = [](std::uint64_t values) { return values == 0 ? std::nullopt : std::optional(values); };
-  const std::uint64_t type = word(object + kWord);
-  if (type == 0) return std::nullopt;
-  if (layout.minor < 11) {
-    const std::uint64_t offset = word(type + kDictOffset);
-    if (offset == 0 || static_cast<std::int64_t>(offset) < 0) return std::nullopt;
-    return if_set(word(word(object + offset) + kDictValues));
-  }
-  if ((word(type + kTypeFlags) & kManagedDict) == 0) return std::nullopt;
-  if (layout.minor == 11) return if_set(word(object - 4 * kWord));
-  if (layout.minor == 12) {
-    const std::uint64_t tagged = word(object - 3 * kWord);
-    return (tagged & 1) == 0 ? std::nullopt : std::optional(tagged + 1);
-  }
-  if ((word(type + kTypeFlags) & kInlineValues) == 0) return std::nullopt;
-  const std::uint64_t values = object + word(type + kBasicSize);
-  const bool is_valid =
-      memory->read<std::array<std::uint8_t, 4>>(values).value_or(std::array<std::uint8_t, 4>{})[3] == 1;
-  return is_valid ? std::optional(values + kWord) : std::nullopt;
-}
-
 namespace {
 
-// The dictionary of an object whose attributes have no place of their own; 0: it has none.
-std::uint64_t dictionary_of(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
-  constexpr std::uint64_t kWord = sizeof(std::uint64_t), kTypeFlags = 168, kDictOffset = 288;
-  constexpr std::uint64_t kManagedDict = 1U << 4U;
-  const auto word = [memory](std::uint64_t address) { return memory->read<std::uint64_t>(address).value_or(0); };
-  const std::uint64_t type = word(object + kWord);
-  if (type == 0) return 0;
-  if (layout.minor >= 11 && (word(type + kTypeFlags) & kManagedDict) != 0) return word(object - 3 * kWord) & ~kWord;
-  const std::uint64_t offset = word(type + kDictOffset);
-  return offset == 0 || static_cast<std::int64_t>(offset) < 0 ? 0 : word(object + offset);
+constexpr std::uint64_t kPointer = sizeof(std::uint64_t);
+// Py_TPFLAGS_*
+constexpr std::uint64_t kHasInlineValues = 1U << 2U, kHasManagedDict = 1U << 4U, kIsHeapType = 1U << 9U,
+                        kIsClass = std::uint64_t{1} << 31U;
+
+struct ClassOfObject {
+  std::uint64_t basic_size = 0, flags = 0, dict_offset = 0;  ///< PyTypeObject.tp_basicsize, tp_flags, tp_dictoffset
+};
+
+std::optional<ClassOfObject> class_of(std::uint64_t object, ProcessMemory* memory) {
+  constexpr std::uint64_t kBasicSizeAt = 32, kFlagsAt = 168, kDictOffsetAt = 288;
+  const auto type = memory->read<std::uint64_t>(object + kPointer);
+  const auto basic_size = type ? memory->read<std::uint64_t>(*type + kBasicSizeAt) : std::nullopt;
+  const auto flags = type ? memory->read<std::uint64_t>(*type + kFlagsAt) : std::nullopt;
+  if (!basic_size || !flags) return std::nullopt;
+  return ClassOfObject{*basic_size, *flags, memory->read<std::uint64_t>(*type + kDictOffsetAt).value_or(0)};
+}
+
+std::uint64_t pointer_at(std::uint64_t address, ProcessMemory* memory) {
+  return memory->read<std::uint64_t>(address).value_or(0);
+}
+
+// The dictionary of an object, unless 3.12 and later have its attributes elsewhere; 0: it has none.
+std::uint64_t dictionary_of(std::uint64_t object, const ClassOfObject& its_class, ProcessMemory* memory) {
+  if ((its_class.flags & kHasManagedDict) != 0) return pointer_at(object - 3 * kPointer, memory);
+  const bool has_dict = its_class.dict_offset != 0 && static_cast<std::int64_t>(its_class.dict_offset) > 0;
+  return has_dict ? pointer_at(object + its_class.dict_offset, memory) : 0;
+}
+
+// Include/internal/pycore_object.h and pycore_dict.h of each version.
+std::optional<std::uint64_t> attributes_at(std::uint64_t object, const ClassOfObject& its_class,
+                                           const PythonLayout& layout, ProcessMemory* memory) {
+  const auto if_set = [](std::uint64_t values) { return values == 0 ? std::nullopt : std::optional(values); };
+  if (layout.minor < 11) {
+    const std::uint64_t dictionary = dictionary_of(object, its_class, memory);
+    return dictionary == 0 ? std::nullopt : if_set(pointer_at(dictionary + kDictValues, memory));
+  }
+  if ((its_class.flags & kHasManagedDict) == 0) return std::nullopt;
+  if (layout.minor == 11) return if_set(pointer_at(object - 4 * kPointer, memory));
+  if (layout.minor == 12) {
+    const std::uint64_t tagged = pointer_at(object - 3 * kPointer, memory);
+    return (tagged & 1) == 0 ? std::nullopt : std::optional(tagged + 1);
+  }
+  if ((its_class.flags & kHasInlineValues) == 0) return std::nullopt;
+  const std::uint64_t values = object + its_class.basic_size;
+  const bool is_valid =
+      memory->read<std::array<std::uint8_t, 4>>(values).value_or(std::array<std::uint8_t, 4>{})[3] == 1;
+  return is_valid ? std::optional(values + kPointer) : std::nullopt;
 }
 
 // How many of the values are in use.
-std::size_t count_of_attributes(std::uint64_t object, std::uint64_t values, const PythonLayout& layout,
-                                ProcessMemory* memory) {
+std::size_t count_of_attributes(std::uint64_t object, const ClassOfObject& its_class, std::uint64_t values,
+                                const PythonLayout& layout, ProcessMemory* memory) {
   if (layout.minor >= 13) {  // struct _dictvalues: capacity, size, embedded, valid, and the values
-    return memory->read<std::array<std::uint8_t, 2>>(values - 8).value_or(std::array<std::uint8_t, 2>{})[1];
+    return memory->read<std::array<std::uint8_t, 2>>(values - kPointer).value_or(std::array<std::uint8_t, 2>{})[1];
   }
   if (layout.minor >= 11) return memory->read<std::uint8_t>(values - 2).value_or(0);
-  const auto keys = memory->read<std::uint64_t>(dictionary_of(object, layout, memory) + kDictKeys);
+  const auto keys = memory->read<std::uint64_t>(dictionary_of(object, its_class, memory) + kDictKeys);
   const auto found = keys ? read_old_keys(*keys, memory) : std::nullopt;
   return found ? found->count : 0;
 }
 
 }  // namespace
 
+std::optional<std::uint64_t> attributes_at(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
+  const auto its_class = class_of(object, memory);
+  return its_class ? attributes_at(object, *its_class, layout, memory) : std::nullopt;
+}
+
 std::vector<std::uint64_t> attribute_values(std::uint64_t object, std::size_t most, const PythonLayout& layout,
                                             ProcessMemory* memory) {
-  if (const auto begin = attributes_at(object, layout, memory)) {
-    std::vector<std::uint64_t> values(std::min(count_of_attributes(object, *begin, layout, memory), most));
-    if (!memory->read(*begin, values.data(), values.size() * sizeof(std::uint64_t))) values.clear();
-    return values;
+  // Not a module, a class or a function, whose attributes are much that does not change, nor an object of a type in C.
+  const auto its_class = class_of(object, memory);
+  if (!its_class || (its_class->flags & kIsHeapType) == 0 || (its_class->flags & kIsClass) != 0) return {};
+  const auto begin = attributes_at(object, *its_class, layout, memory);
+  if (!begin) {
+    const std::uint64_t dictionary = dictionary_of(object, *its_class, memory);
+    return dictionary == 0 ? std::vector<std::uint64_t>() : dictionary_values(dictionary, most, layout, memory);
   }
-  const std::uint64_t dictionary = dictionary_of(object, layout, memory);
-  if (dictionary == 0) return {};
-  return dictionary_values(dictionary, most, layout, memory);
+  std::vector<std::uint64_t> values(std::min(count_of_attributes(object, *its_class, *begin, layout, memory), most));
+  if (!memory->read(*begin, values.data(), values.size() * sizeof(std::uint64_t))) values.clear();
+  return values;
 }
 
 }  // namespace mprun
