@@ -92,13 +92,18 @@ class LineTable {
   std::string_view left_;
 };
 
+int signed_byte(char c) {
+  const int byte = static_cast<unsigned char>(c);
+  return byte < 128 ? byte : byte - 256;
+}
+
 int line_of_ranges(std::string_view table, int first_line, std::uint64_t offset) {
   constexpr int kNoLine = -128;
   std::uint64_t begin = 0;
   int line = first_line;
   for (std::size_t i = 0; i + 1 < table.size(); i += 2) {
     begin += static_cast<unsigned char>(table[i]);
-    const int step = static_cast<signed char>(table[i + 1]);
+    const int step = signed_byte(table[i + 1]);
     if (step != kNoLine) line += step;
     if (offset < begin) return step == kNoLine ? 0 : line;
   }
@@ -111,7 +116,7 @@ int line_of_steps(std::string_view table, int first_line, std::uint64_t offset) 
   for (std::size_t i = 0; i + 1 < table.size(); i += 2) {
     begin += static_cast<unsigned char>(table[i]);
     if (offset < begin) break;
-    line += static_cast<signed char>(table[i + 1]);
+    line += signed_byte(table[i + 1]);
   }
   return line;
 }
