@@ -322,8 +322,10 @@ bool joins(const Hang& hang) {
 // A thread waits in a callback of its event loop, which runs no handler of a signal meanwhile: no program idles so.
 bool blocks_event_loop(const Hang& hang) {
   const auto runs_callbacks = [](const PythonFrame& frame) {
+    const bool of_reactor = frame.file.ends_with("/twisted/internet/base.py");
     return (frame.function == "Handle._run" && frame.file.ends_with("/asyncio/events.py")) ||
-           (frame.function == "ReactorBase.runUntilCurrent" && frame.file.ends_with("/twisted/internet/base.py"));
+           (of_reactor && (frame.function == "ReactorBase.runUntilCurrent" ||
+                           frame.function == "ReactorBase.fireSystemEvent"));  // of callWhenRunning()
   };
   return std::any_of(hang.processes.begin(), hang.processes.end(), [&](const HungProcess& process) {
     return std::any_of(process.threads.begin(), process.threads.end(), [&](const HungThread& thread) {
