@@ -259,7 +259,7 @@ class MutexHolder(Outside):
         self._libc.pthread_mutex_lock(ctypes.byref(self._mutex))
 
     def act(self, running: Running) -> None:
-        time.sleep(2)
+        time.sleep(2)  # the program has waited for 2.5 s: together they are more than three
         self._libc.pthread_mutex_unlock(ctypes.byref(self._mutex))
 
 

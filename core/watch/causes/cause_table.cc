@@ -32,7 +32,7 @@ constexpr CauseRule kStuckRules[] = {
     {kLockCycle, own_file_lock, "open and lock the file once, or let go of the first lock before"},
     {kLockCycle, file_lock_cycle, kSameOrder},
     {kLockCycle, polled_file_lock,
-     "let go of the lock before you wait for who needs it; the same FileLock object may be locked twice"},
+     "release the lock before you wait for a thread or process that needs it; one FileLock object may be locked twice"},
     {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
     {kGilHeld, gil_held, "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"},
     {kPoolHelperLost, pool_helper_lost, kUnpickle},

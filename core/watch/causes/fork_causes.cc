@@ -153,8 +153,8 @@ std::optional<Explanation> lock_held_at_fork(const Evidence& evidence) {
                      "threads, one of which held the lock at that time, unless this thread has locked it twice"};
 }
 
-// A worker that is forked in the midst of a function has its locks, locked, and the frames of it below those of its
-// own.
+// A worker that is forked while a function holds a lock inherits the lock, locked, and has the frames of that function
+// below its own.
 std::optional<Explanation> lock_held_by_forker(const Evidence& evidence) {
   const PythonFrame* function = nullptr;
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
@@ -171,7 +171,7 @@ std::optional<Explanation> lock_held_by_forker(const Evidence& evidence) {
   });
   if (waits == nullptr) return std::nullopt;
   return Explanation{thread_text(*waits) + " waits for a lock in " + function->function +
-                     ", in which its parent was when it forked it: the copy of the lock stays locked"};
+                     ", which its parent was running when it forked this process: its copy of the lock stays locked"};
 }
 
 }  // namespace mprun

@@ -62,7 +62,7 @@ pid_t owner_of_shared_mutex(const ThreadSample& thread, TreeSnapshot* snapshot) 
 }
 
 // Only processes that have the same memory could wake it. That no process outside opens it is an assumption where one
-// could: who waits for a semaphore there may be a server without clients, but who waits for a mutex is none.
+// could: a thread that waits for a semaphore there may be a server's, but one that waits for a mutex is not.
 Wait shared_futex(const ThreadSample& thread, const Mapping& mapping, int command, TreeSnapshot* snapshot) {
   const TreeSnapshot::Sharers sharers = snapshot->sharers_of(thread.pid, mapping);
   if (!sharers.why_live.empty()) return live_wait(WaitKind::kSharedFutex, sharers.why_live);

@@ -62,7 +62,7 @@ bool find_version(const std::string& program, const std::vector<Mapping>& mappin
     if (python->minor == 0) python->minor = minor_of_file(mapping.path);
   }
   python->version = "3." + std::to_string(python->minor);
-  *reason = "a Python before 3.9 is not known to mprun";
+  *reason = "a Python before 3.9, or whose version its file does not show, is not known to mprun";
   return python->minor >= kOldest && python->minor < kFirstWithVersion;
 }
 

@@ -24,7 +24,7 @@ class Supervisor(threading.Thread):
                 self.given_up.set()
             for process in multiprocessing.active_children():
                 process.is_alive()
-            self.pause(0.1)
+            self.pause(0.1)  # between its looks, which is what the control is about
 '''
 
 
