@@ -452,6 +452,14 @@ TEST(WaitCauses, AFunctionGivenToAtexitWaits) {
   }
 }
 
+TEST(WaitCauses, AGreenletIsNoFunctionGivenToAtexit) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
+  evidence.python[kParent] = {{kLibrary + "site-packages/gevent/hub.py", 647, "Hub.run"}};
+  evidence.native[kParent] = {"ev_run (libev.so.4)", "PyEval_EvalCode (python3.11)", "Py_RunMain (python3.11)"};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the main module runs below it";
+}
+
 TEST(WaitCauses, NeverNotifiedNamesWhereItWaits) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).waits_on(kAddress);
