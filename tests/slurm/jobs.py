@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,27 @@ def summary(run_dir: Path) -> dict[str, Any]:
     path = run_dir / "summary.json"
     harness.wait_until(path.exists, 60, f"{path}")
     return json.loads(path.read_text())
+
+
+def wait_until_stopped(run_dir: Path, exit_code: int) -> None:
+    """Waits until no mprun works in the directory; if it wrote a summary, that has this code.
+
+    It may have had no time for one: srun in the batch script gets SIGTERM as well, and then kills its tasks at once.
+    """
+
+    def is_free() -> bool:
+        descriptor = os.open(run_dir, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    harness.wait_until(is_free, 60, f"the end of mprun in {run_dir}")
+    written = run_dir / "summary.json"
+    assert not written.exists() or json.loads(written.read_text())["exit_code"] == exit_code
 
 
 def wrapped(*words: str | Path) -> str:

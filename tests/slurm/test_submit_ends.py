@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cluster import Cluster, find
 from harness import RunCommand, StartCommand, marks, wait_until
-from jobs import PATIENT, results, squares, summary, write_job
+from jobs import PATIENT, results, squares, wait_until_stopped, write_job
 from terminal import COLUMNS, Terminal
 
 pytestmark = pytest.mark.xdist_group("slurm")  # one cluster at a time
@@ -69,7 +69,7 @@ def test_ctrl_c_can_cancel_the_job(
     cluster.wait_for_end(number)
     assert cluster.states(number) == {"CANCELLED"}
     for shard in "12":
-        assert summary(tmp_path / "out/shards" / shard)["exit_code"] == 128 + 15
+        wait_until_stopped(tmp_path / "out/shards" / shard, 128 + 15)
     (tmp_path / "go").write_text("\n")
     again = ["submit", "--wait", "--nodes", "2", "--output", "out", tmp_path / "job.json"]
     run_mprun(*again, env=cluster.environment).check()
@@ -115,11 +115,8 @@ def test_submit_goes_on_waiting_for_a_job_that_restarts(
     else:
         cluster.cut_power("n2")
         cluster.command("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
-    # The shard of the node that was not hit returns its work, too.
-    stopped = tmp_path / "out/shards/1/summary.json"
-    wait_until(stopped.exists, 30, "the first shard to put its work back")
-    assert summary(stopped.parent)["exit_code"] == 128 + 15
-    assert how == "requeue" or not (tmp_path / "out/shards/2/summary.json").exists()
+    # The shard of the node that was not hit begins anew, too.
+    wait_until(lambda: {2} == {marks(tmp_path / "began").count(task) for task in "45"}, 60, "both shards to work again")
     (tmp_path / "go").write_text("\n")
     waiting.wait().check()
     hosts = {line.split("\t")[1] for line in (tmp_path / "out/joblog.tsv").read_text().splitlines()[1:]}
