@@ -13,12 +13,14 @@ constexpr Nanos kLookEvery = 200 * kNanosPerMilli;
 constexpr Nanos kFirstLook = 50 * kNanosPerMilli;
 // Between samples of a tree that seems to stand still, and of one where only a part does.
 constexpr Nanos kSampleEvery = 40 * kNanosPerMilli;
-constexpr Nanos kPartSampleEvery = 250 * kNanosPerMilli;
-// How long a process must rest while others run, before it is worth a judgement; and the time between such judgements.
-constexpr Nanos kRest = kNanosPerSecond;
-constexpr Nanos kPartEvery = 2 * kNanosPerSecond;
-// While a tree is busy, the samples that find its new threads take only this share of the time.
-constexpr Nanos kSampleShare = 1000, kLatestBusySample = 15 * kNanosPerSecond;
+constexpr Nanos kPartSampleEvery = 100 * kNanosPerMilli;
+// How long a process must rest while others run, before it is worth a judgement.
+constexpr Nanos kRest = 300 * kNanosPerMilli;
+// While a tree is busy, judgements of parts, and samples that find its new threads, take only these shares of the time.
+constexpr Nanos kPartShare = 500, kSampleShare = 1000;
+constexpr Nanos kLatestPart = 2 * kNanosPerSecond, kLatestBusySample = 15 * kNanosPerSecond;
+// A part that is stuck is judged again after this time.
+constexpr Nanos kPartAgain = 2 * kNanosPerSecond;
 // How long all must rest but those that wait for a GIL; and how many looks at that before their interval doubles.
 constexpr Nanos kRestAtGil = 400 * kNanosPerMilli;
 constexpr int kManyLooksAtGil = 10, kMostDoublingsAtGil = 7;
@@ -76,7 +78,7 @@ void Watcher::wait_for_rest(Nanos now) {
     judged_resting_ = activity_.resting_since(now - kRestAtGil);
     part = true;
     last_part_ = now;
-  } else if (moved && !at_gil_ && look_at_all && now - last_part_ >= kPartEvery) {
+  } else if (moved && !at_gil_ && look_at_all && now - last_part_ >= part_every_) {
     std::set<pid_t> resting = activity_.resting_since(now - kRest);
     part = (part_again_ != 0 && now >= part_again_) ||
            !std::includes(judged_resting_.begin(), judged_resting_.end(), resting.begin(), resting.end());
@@ -87,7 +89,7 @@ void Watcher::wait_for_rest(Nanos now) {
   if (moved && !part && !activity_.knows_none() && now - last_sample_ < busy_sample_every_) return;
   sample_again(now);
   last_sample_ = now;
-  busy_sample_every_ = std::clamp((monotonic_now() - now) * kSampleShare, kPartEvery, kLatestBusySample);
+  busy_sample_every_ = std::clamp((monotonic_now() - now) * kSampleShare, kRest, kLatestBusySample);
   if (sample_->threads.empty() || (moved && !part)) return;
   of_part_ = part;
   phase_ = Phase::kFirst;
@@ -115,6 +117,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     return std::nullopt;
   }
   auto proof = tree_.judge_part(*before, *sample_);
+  part_every_ = std::clamp((monotonic_now() - now) * kPartShare, kRest, kLatestPart);
   if (of_part_ && lacks_process(*sample_, tree_.processes())) proof.reset();
   const bool is_first = phase_ == Phase::kFirst;
   phase_ = Phase::kResting;
@@ -135,7 +138,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     judged_resting_.clear();
     return std::nullopt;
   }
-  part_again_ = other.is_deadlock() ? 0 : now + std::max(kPartEvery, busy_sample_every_);
+  part_again_ = other.is_deadlock() ? 0 : now + std::max(kPartAgain, busy_sample_every_);
   find_who_cannot_return(&*proof, now);
   if (other.stuck == reported_ && std::includes(reported_cannot_return_.begin(), reported_cannot_return_.end(),
                                                 other.cannot_return.begin(), other.cannot_return.end())) {

@@ -51,6 +51,7 @@ class Watcher {
   bool at_gil_ = false;             ///< they only ask for a GIL
   int gil_looks_ = 0;               ///< looks in a row at which the thread that had run only wanted a GIL
   Nanos busy_sample_every_ = 0;     ///< as the cost of a sample allows
+  Nanos part_every_ = 0;            ///< as the cost of a judgement allows
   Nanos next_gil_look_ = 0;         ///< when to ask for that again
   bool judged_still_ = false;       ///< no thread has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged

@@ -8,7 +8,7 @@
 namespace mprun {
 namespace {
 
-constexpr Nanos kBetween = kNanosPerSecond;
+constexpr Nanos kBetween = 300 * kNanosPerMilli;
 // What was judged but not proved is judged again after this time.
 constexpr Nanos kAgain = 30 * kNanosPerSecond;
 // What was reported is proved again after this time: more processes may have come to wait for it.

@@ -1,5 +1,5 @@
 // OrphanedLockWatch: decides when to look for orphaned locks in a tree of which others run, and when they are proved. A
-// proof takes three samples, a second apart, between which the threads concerned did not run, and two judgements that
+// proof takes three samples, 0.3 s apart, between which the threads concerned did not run, and two judgements that
 // agree on the mutex and its owner. Lives in the watcher, which passes it every sample that it takes anyway. Costs
 // nothing while no thread waits for a mutex, and one read of memory for each that does.
 #pragma once
