@@ -334,7 +334,7 @@ bool blocks_event_loop(const Hang& hang) {
   });
 }
 
-// Something is stuck that looks again and again for what only its own process could bring about.
+// Something is stuck that looks again and again for what only the tree itself could bring about.
 bool looks_for_own(const Proof& proof) {
   return std::any_of(proof.judgement.threads.begin(), proof.judgement.threads.end(), [&](const JudgedThread& thread) {
     return proof.judgement.stuck.count(thread.sample->pid) != 0 &&

@@ -18,7 +18,7 @@ class PollWatch {
   [[nodiscard]] bool any_runs() const;
   /// PollMeter::child_polls() and own_polls() of the last look.
   [[nodiscard]] std::map<pid_t, pid_t> child_polls() const { return polls_.child_polls(); }
-  [[nodiscard]] std::map<pid_t, std::string> own_polls() const { return polls_.own_polls(); }
+  [[nodiscard]] std::map<pid_t, OwnPoll> own_polls() const { return polls_.own_polls(); }
   /// A process that polls for what no thread receives (stalls/lost_poller.h), as one look shows; 0: none.
   [[nodiscard]] pid_t find_lost_poller_now(const Sample& sample) const;
 
@@ -27,7 +27,7 @@ class PollWatch {
     Nanos since = 0;  ///< all threads are where they are
     std::set<pid_t> polls;
     std::map<pid_t, pid_t> child_polls;
-    std::map<pid_t, std::string> own_polls;
+    std::map<pid_t, OwnPoll> own_polls;
     std::set<pid_t> ran;  ///< between the last two samples, and it was no poll
     bool operator==(const State&) const = default;
     [[nodiscard]] bool is_like(State other) const {

@@ -179,6 +179,8 @@ ALL = [
     Control("loop_asks_own.py", seconds=8, more=("thread",), stall=OUTSIDE_SECONDS),
     Control("loop_asks_own.py", seconds=8, more=("item",), stall=OUTSIDE_SECONDS),
     Control("loop_asks_own.py", seconds=8, more=("file",), stall=OUTSIDE_SECONDS),
+    Control("loop_asks_own.py", seconds=8, more=("length",), stall=OUTSIDE_SECONDS),
+    Control("loop_asks_own.py", seconds=8, more=("shared",), stall=OUTSIDE_SECONDS),
     Control("loop_asks_own.py", seconds=8, more=("time",), stall=OUTSIDE_SECONDS),
     Control("loop_asks_own.py", seconds=8, more=("count",), stall=OUTSIDE_SECONDS),
     Control("epoll_edge_later.py"),

@@ -116,7 +116,7 @@ TEST(Assumptions, OfASleepBetweenLooksAtOwnObjectsAreThatOnlyItsProcessEndsIt) {
   for (const bool is_assumed : {false, true}) {
     const Sample sample = take_sample(&proc, {10});
     TreeBoundary boundary;
-    if (is_assumed) boundary.assumptions.own_polls[10] = "a future";
+    if (is_assumed) boundary.assumptions.own_polls[10] = {"a future", false};
     TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
     EXPECT_EQ(judge(sample, &snapshot).is_deadlock(), is_assumed);
     EXPECT_EQ(snapshot.assumed().size(), is_assumed ? 1U : 0U);
@@ -125,7 +125,7 @@ TEST(Assumptions, OfASleepBetweenLooksAtOwnObjectsAreThatOnlyItsProcessEndsIt) {
   proc.processes[10].thread(13).sleeps();
   const Sample sample = take_sample(&proc, {10});
   TreeBoundary boundary;
-  boundary.assumptions.own_polls[10] = "a future";
+  boundary.assumptions.own_polls[10] = {"a future", false};
   TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
   EXPECT_FALSE(judge(sample, &snapshot).is_deadlock()) << "a thread may set the future once it has slept";
 }

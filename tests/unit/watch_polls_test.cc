@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "fake_proc.h"
+#include "procfs/proc_source.h"
+#include "python_program.h"
 
 namespace mprun {
 namespace {
@@ -152,6 +154,36 @@ TEST(PollMeter, ShowsSinceWhenAllAreWhereTheyAre) {
   runs.call.running = true;
   meter.take({{polling_thread(20), runs}}, 400);
   EXPECT_EQ(meter.since(500), 0);
+}
+
+// A process may count and end: who sleeps meanwhile will find that at the next look.
+TEST(PollMeter, OfMemoryKnowsThoseThatHaveLookedSinceAnotherEnded) {
+  PythonProgram program("counting");
+  const pid_t waits = program.report().at("waits");
+  const auto proc = live_proc();
+  if (!read_python_stacks(proc.get(), program.pid()).version.starts_with("3.11.")) GTEST_SKIP() << "only 3.11 is read";
+  PollMeter meter(proc.get());
+  ThreadSample other = polling_thread(7, 5'000'001);
+  other.call.arguments[3] = 0;
+  bool is_there = true;
+  Nanos now = 0;
+  const auto knows_poll = [&] {
+    Sample sample = take_sample(proc.get(), {program.pid()});
+    if (is_there) sample.threads.push_back(other);
+    meter.take(sample, now += kNanosPerMilli);
+    return meter.own_polls().count(waits) != 0;
+  };
+  EXPECT_TRUE(eventually(knows_poll));
+  is_there = false;
+  EXPECT_FALSE(knows_poll());
+  EXPECT_TRUE(eventually(knows_poll));
+  is_there = true;
+  EXPECT_FALSE(knows_poll()) << "it may be a child of that process";
+  EXPECT_TRUE(eventually(knows_poll));
+  ++other.runs;
+  EXPECT_FALSE(knows_poll());
+  EXPECT_TRUE(eventually(knows_poll));
+  EXPECT_TRUE(meter.own_polls().at(waits).is_shared);
 }
 
 }  // namespace

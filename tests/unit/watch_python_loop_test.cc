@@ -13,7 +13,7 @@
 namespace mprun {
 namespace {
 
-TEST(PythonLoop, WaitsForFuturesAndItemsUnlessItLooksAtMore) {
+TEST(PythonLoop, WaitsForFuturesItemsAndCountersUnlessItLooksAtMore) {
   PythonProgram program("loops");
   const Json awaited = program.report().at("awaited");
   const auto proc = live_proc();
@@ -28,9 +28,10 @@ TEST(PythonLoop, WaitsForFuturesAndItemsUnlessItLooksAtMore) {
   EXPECT_TRUE(eventually([&] {
     for (const PythonThread& thread : read_python_progress(proc.get(), program.pid()).threads) {
       const std::string tid = std::to_string(thread.tid);
-      if (thread.awaited == nullptr || !awaited.contains(tid)) continue;
-      found[tid] = thread.awaited;
-      EXPECT_EQ(thread.awaited, awaited.at(tid).at(1)) << awaited.at(tid).at(0);
+      if (!thread.awaited || !awaited.contains(tid)) continue;
+      found[tid] = thread.awaited->what;
+      EXPECT_EQ(thread.awaited->what, awaited.at(tid).at(1)) << awaited.at(tid).at(0);
+      EXPECT_EQ(thread.awaited->is_shared, found[tid].ends_with("shared memory"));
     }
     return ++rounds >= 50 && found == expected;
   })) << found.size()

@@ -121,6 +121,10 @@ TEST(WaitCauses, PipeCycle) {
   const HangCause cause = evidence.of_hang();
   EXPECT_EQ(cause.id, "pipe-cycle");
   EXPECT_TRUE(cause.looks_idle) << "a server and its idle client look the same";
+  evidence.python[kChild] = {{kLibrary + "multiprocessing/queues.py", 364, "SimpleQueue.get"},
+                             {kLibrary + "multiprocessing/pool.py", 114, "worker"}};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "a worker of a pool that waits for a task";
+  evidence.python.clear();
   child.thread(kChild).waits_on(kAddress);
   EXPECT_EQ(evidence.of_hang().id, "no-waker");
 }

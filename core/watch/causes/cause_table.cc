@@ -130,7 +130,7 @@ constexpr CauseRule kStuckRules[] = {
     {kNeverNotified, native_never_notified, kNotifyAlways},
     {kPollsInVain, looks_for_own_in_vain,
      "give the loop a limit of time, or wait by future.result(), thread.join() or queue.get(); and see that every path "
-     "sets the future or puts an item, also after an error"},
+     "sets the future, puts the item or counts, also after an error"},
     {kNoWaker, no_waker, "change one of them so that it does not wait, or waits with a limit of time"},
 };
 

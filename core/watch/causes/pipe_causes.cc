@@ -26,11 +26,24 @@ bool polls_eventfd(const Evidence& evidence, const JudgedThread& thread) {
          });
 }
 
+// A worker of a multiprocessing.Pool that waits for its next task. Innermost first, what waits is called by worker().
+bool is_idle_in_pool(const Evidence& evidence, const JudgedThread& thread) {
+  const auto it = evidence.python.find(thread.sample->tid);
+  if (it == evidence.python.end()) return false;
+  const auto frames = own_frames(it->second);
+  const auto waits = std::find_if(frames.begin(), frames.end(), [](const PythonFrame& frame) {
+    return frame.function == "SimpleQueue.get" && frame.file.ends_with(kQueues);
+  });
+  return waits != frames.end() && waits + 1 != frames.end() && (waits + 1)->function == "worker" &&
+         (waits + 1)->file.ends_with("/multiprocessing/pool.py");
+}
+
 bool talks(const Evidence& evidence, const JudgedThread& thread) {
   const WaitKind kind = thread.wait.kind;
   // Who accepts connections waits for all.
   if (call_of(thread.sample->call.number) == Call::kAccept) return false;
   if (evidence.is_in(thread.sample->tid, "/multiprocessing/resource_sharer.py", "")) return false;
+  if (is_idle_in_pool(evidence, thread)) return false;
   return kind == WaitKind::kPipeRead || kind == WaitKind::kPipeWrite || kind == WaitKind::kSocket ||
          kind == WaitKind::kPoll;
 }

@@ -64,10 +64,10 @@ PythonStacks stacks_of(const Evidence& evidence, pid_t pid) {
   if (process == nullptr) return stacks;
   for (const pid_t tid : process->threads) {
     if (const auto frames = evidence.python.find(tid); frames != evidence.python.end()) {
-      stacks.threads.push_back({tid, frames->second, true, {}});
+      stacks.threads.push_back({tid, frames->second, true, {}, {}});
     }
   }
-  if (stacks.threads.empty()) stacks.threads.push_back({pid, {}, false, {}});
+  if (stacks.threads.empty()) stacks.threads.push_back({pid, {}, false, {}, {}});
   return stacks;
 }
 

@@ -76,14 +76,14 @@ std::optional<Explanation> loop_waits_for_future(const Evidence& evidence) {
                      "), and the loop runs nothing meanwhile; every thread that could set the future waits, too"};
 }
 
-// A loop that sleeps between looks at a future, a thread or a queue.
+// A loop that sleeps between looks at a future, a thread, a queue or a variable.
 std::optional<Explanation> looks_for_own_in_vain(const Evidence& evidence) {
   const auto& polls = evidence.snapshot->assumptions().own_polls;
   const JudgedThread* looks =
       find_stuck(evidence, [&](const JudgedThread& thread) { return polls.count(thread.sample->tid) != 0; });
   if (looks == nullptr) return std::nullopt;
   return Explanation{thread_text(*looks) + " looks again and again" + place_text(evidence, *looks) + " for " +
-                     polls.at(looks->sample->tid) +
+                     polls.at(looks->sample->tid).awaited +
                      ", and every thread that could bring that about waits itself, or has ended"};
 }
 

@@ -12,6 +12,12 @@
 
 namespace mprun {
 
+struct OwnPoll {
+  std::string awaited;     ///< what the thread looks for: "a future"
+  bool is_shared = false;  ///< other processes of the tree may bring it about, not only its own
+  bool operator==(const OwnPoll&) const = default;
+};
+
 struct Assumptions {
   bool handlers_release_no_thread = false;  ///< no signal handler lets a thread go on
   /// No process outside connects to a rank of torch.distributed, or uses a FIFO or an IPC object of the tree.
@@ -20,8 +26,7 @@ struct Assumptions {
   Nanos no_limit_from = 0;            ///< a wait that ends by itself after this time or later is endless; 0: none is
   std::set<pid_t> polls;  ///< threads whose waits count as endless, although they end again and again (polls.h)
   std::map<pid_t, pid_t> child_polls;  ///< threads that sleep and look whether that child has ended (polls.h)
-  /// Threads that sleep or wait between looks at objects of their own process, and for what (polls.h).
-  std::map<pid_t, std::string> own_polls;
+  std::map<pid_t, OwnPoll> own_polls;  ///< threads that sleep or wait between looks at objects in memory (polls.h)
   std::map<pid_t, std::string> spins;  ///< threads that run but only wait, with the call that waits (spins.h)
 };
 

@@ -90,14 +90,15 @@ std::optional<Wait> decode_child_poll(const ThreadSample& thread, TreeSnapshot* 
   return wait;
 }
 
-// A loop that sleeps until a future is done, or the like, which only threads of its process bring about.
+// A loop that sleeps until a future is done, or the like, which only threads of its process bring about, or of the
+// tree.
 std::optional<Wait> decode_own_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto poll = snapshot->assumptions().own_polls.find(thread.tid);
   if (poll == snapshot->assumptions().own_polls.end()) return std::nullopt;
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
-                   " sleeps and looks again for " + poll->second);
-  Wait wait{WaitKind::kTimer, poll->second + ", looking for it between sleeps", {}, {}};
-  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+                   " sleeps and looks again for " + poll->second.awaited);
+  Wait wait{WaitKind::kTimer, poll->second.awaited + ", looking for it between sleeps", {}, {}};
+  add_processes(poll->second.is_shared ? snapshot->everybody() : snapshot->sharing_memory(thread.pid), &wait);
   return wait;
 }
 

@@ -131,7 +131,8 @@ struct Instruction {
 
 struct Passive {
   std::string_view module, type;
-  const char* name;  ///< for what a loop waits that asks it; nullptr: an idle loop may ask it too
+  const char* name;        ///< for what a loop waits that asks it; nullptr: an idle loop may ask it too
+  bool is_shared = false;  ///< with other processes
 };
 constexpr std::array kPassive = {
     Passive{"concurrent.futures._base", "Future", "a future"},
@@ -144,12 +145,22 @@ constexpr std::array kPassive = {
     Passive{"threading", "Event", nullptr},
     Passive{"threading", "Condition", nullptr},
     Passive{"threading", "Semaphore", nullptr},
+    Passive{"multiprocessing.sharedctypes", "Synchronized", nullptr, true},
+    Passive{"multiprocessing.sharedctypes", "SynchronizedArray", nullptr, true},
+    Passive{"multiprocessing.synchronize", "Lock", nullptr},
+    Passive{"multiprocessing.synchronize", "RLock", nullptr},
+    Passive{"ctypes", "c_bool", nullptr, true},
+    Passive{"ctypes", "c_int", nullptr, true},
+    Passive{"ctypes", "c_long", nullptr, true},
+    Passive{"ctypes", "c_double", nullptr, true},
 };
 constexpr std::array<std::string_view, 9> kPlainTypes = {"NoneType", "bool", "int",   "float",       "str",
                                                          "bytes",    "list", "tuple", "_thread.lock"};
-constexpr std::array<std::string_view, 19> kMethods = {
-    "done", "running", "cancelled", "result", "exception", "ready", "successful", "get",     "get_nowait", "empty",
-    "full", "qsize",   "is_alive",  "join",   "is_set",    "wait",  "locked",     "acquire", "append"};
+constexpr std::array<std::string_view, 5> kCollections = {"list", "tuple", "dict", "set", "collections.deque"};
+constexpr std::array<std::string_view, 21> kMethods = {
+    "done",   "running",    "cancelled", "result",  "exception", "ready",    "successful",
+    "get",    "get_nowait", "empty",     "full",    "qsize",     "is_alive", "join",
+    "is_set", "wait",       "locked",    "acquire", "append",    "value",    "get_lock"};
 constexpr std::array<std::string_view, 6> kFunctions = {"sleep", "all", "any", "len", "isinstance", "print"};
 
 template <std::size_t kCount>
@@ -179,15 +190,20 @@ class LoopReader {
     address_ = code.begin - layout.code.instructions;
   }
 
-  const char* awaited() {
-    if (!read_instructions()) return nullptr;
+  std::optional<AwaitedInLoop> awaited() {
+    if (!read_instructions()) return std::nullopt;
     const auto [begin, end] = loop();
-    if (begin == end) return nullptr;
+    if (begin == end) return std::nullopt;
     for (const Instruction& one : instructions_) {
       if (one.at < begin || one.at >= end) continue;
-      if (!check(one)) return nullptr;
+      if (!check(one)) return std::nullopt;
     }
-    return pending_ == 0 ? awaited_ : nullptr;
+    if (pending_ != 0) return std::nullopt;
+    if (awaited_ != nullptr) return AwaitedInLoop{awaited_, false};
+    if (compares_ && reads_shared_) return AwaitedInLoop{"another value in shared memory", true};
+    if (compares_ && asks_length_) return AwaitedInLoop{"another length of a list, a dict or the like", false};
+    if (compares_ && reads_number_) return AwaitedInLoop{"another value of a variable", false};
+    return std::nullopt;
   }
 
  private:
@@ -247,20 +263,28 @@ class LoopReader {
   bool check(const Instruction& one) {
     const bool takes_attribute = one.op == kLoadMethod || one.op == kLoadAttribute;
     if (pending_ != 0 && !takes_attribute) return false;
+    if (std::exchange(is_sized_, false) && (one.op != kPrecall || one.argument != 1)) return false;
     switch (one.op) {
+      case kPrecall:
+        is_for_length_ = false;
+        return true;
+      case kCompare:
+        compares_ = compares_ || is_order(one.argument);
+        return true;
       case kLoadFast:
         return check_value(slot(one.argument));
       case kLoadDeref:
       case kLoadClosure:
-        return check_value(word(slot(one.argument) + kCellContent));
+        return check_variable(word(slot(one.argument) + kCellContent));
       case kLoadGlobal:
-        return check_value(global(name_at(address_, one.argument >> 1U)));
+        return check_variable(global(name_at(address_, one.argument >> 1U)));
       case kLoadName:
-        return check_value(global(name_at(address_, one.argument)));
+        return check_variable(global(name_at(address_, one.argument)));
       case kLoadMethod:
       case kLoadAttribute:
         return check_attribute(name_at(address_, one.argument));
       case kLoadConst:
+        is_for_length_ = false;
         return check_constant(one.argument);
       case kStoreName:
         return frame_.is_module;
@@ -320,11 +344,13 @@ class LoopReader {
     const std::uint64_t type = word(value + kTypeOf), flags = word(type + kTypeFlags);
     if (const Passive* known = passive_type(type)) {
       if (known->name != nullptr) awaited_ = known->name;
+      reads_shared_ = reads_shared_ || known->is_shared;
       return true;
     }
     const std::string name = c_text(word(type + kTypeName));
     if (name == "builtin_function_or_method") {
-      return is_among(kFunctions, c_text(word(word(value + kMethodDefinition))));
+      return std::any_of(kFunctions.begin(), kFunctions.end(),
+                         [&](std::string_view function) { return is_called(value, function); });
     }
     if (name == "type") return (word(value + kTypeFlags) & kExceptionType) != 0;
     if (!is_among(kPlainTypes, name) || ((flags & kHeapType) != 0 && name.find('.') == std::string::npos)) return false;
@@ -338,10 +364,32 @@ class LoopReader {
     return true;
   }
 
-  // One that is neither passive nor a module may have an attribute that is.
+  // One that is neither passive nor a module may have an attribute that is. Of what len() is given, the length alone
+  // is asked.
   bool check_value(std::uint64_t value) {
-    pending_ = is_passive(value) ? 0 : value;
+    const std::string type = c_text(word(word(value + kTypeOf) + kTypeName));
+    is_sized_ = is_for_length_ && is_among(kCollections, type);
+    asks_length_ = asks_length_ || is_sized_;
+    pending_ = is_sized_ || is_passive(value) ? 0 : value;
+    is_for_length_ =
+        (is_for_length_ && pending_ != 0) || (type == "builtin_function_or_method" && is_called(value, "len"));
     return true;
+  }
+
+  // Another thread may set it.
+  bool check_variable(std::uint64_t value) {
+    reads_number_ = reads_number_ || c_text(word(word(value + kTypeOf) + kTypeName)) == "int";
+    return check_value(value);
+  }
+
+  bool is_called(std::uint64_t function, std::string_view name) const {
+    return c_text(word(word(function + kMethodDefinition))) == name;
+  }
+
+  // Flags are tested or compared for equality: an idle program may wait so until a handler of a signal sets one.
+  static bool is_order(unsigned comparison) {
+    constexpr unsigned kLess = 0, kLessOrEqual = 1, kGreater = 4, kGreaterOrEqual = 5;
+    return comparison == kLess || comparison == kLessOrEqual || comparison == kGreater || comparison == kGreaterOrEqual;
   }
 
   bool check_attribute(const std::string& name) {
@@ -349,7 +397,7 @@ class LoopReader {
     if (other == 0) return is_among(kMethods, name);
     const bool is_module = c_text(word(word(other + kTypeOf) + kTypeName)) == "module";
     const std::uint64_t value = is_module ? entry_of(word(other + kModuleDict), name) : attribute_of(other, name);
-    return value != 0 && check_value(value);
+    return value != 0 && check_variable(value);
   }
 
   // The code of `done() for one in futures` asks what the loop itself has loaded.
@@ -372,14 +420,19 @@ class LoopReader {
   ProcessMemory* memory_;
   std::uint64_t address_ = 0;  ///< of the code object
   std::vector<Instruction> instructions_;
-  std::uint64_t pending_ = 0;  ///< an object that was loaded, of which only an attribute may be used
+  std::uint64_t pending_ = 0;   ///< an object that was loaded, of which only an attribute may be used
+  bool is_for_length_ = false;  ///< the function len was loaded, and what comes next is given to it
+  bool is_sized_ = false;       ///< a collection was loaded for it
   const char* awaited_ = nullptr;
+  bool reads_shared_ = false, asks_length_ = false, reads_number_ = false;
+  bool compares_ = false;  ///< by order
 };
 
 }  // namespace
 
-const char* awaited_in_loop(const PythonFrameWords& frame, const PythonCode& code, const PythonLayout& layout,
-                            PythonCodeReader* codes, ProcessMemory* memory) {
+std::optional<AwaitedInLoop> awaited_in_loop(const PythonFrameWords& frame, const PythonCode& code,
+                                             const PythonLayout& layout, PythonCodeReader* codes,
+                                             ProcessMemory* memory) {
   return LoopReader(frame, code, layout, codes, memory).awaited();
 }
 

@@ -149,7 +149,7 @@ void StackReader::read_thread(std::uint64_t state, const Piece& fields) {
   const auto same = [tid](const PythonThread& thread) { return thread.tid == tid; };
   auto thread = std::find_if(stacks_.threads.begin(), stacks_.threads.end(), same);
   if (thread == stacks_.threads.end()) {
-    stacks_.threads.push_back({tid, {}, true, {}, nullptr});
+    stacks_.threads.push_back({tid, {}, true, {}, {}});
     thread = stacks_.threads.end() - 1;
   }
   read_frames(frame, &*thread);

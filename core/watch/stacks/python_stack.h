@@ -7,7 +7,7 @@
 
 #include "procfs/process_facts.h"
 #include "watch/hang.h"
-#include "watch/stacks/python_locals.h"
+#include "watch/stacks/python_loop.h"
 
 namespace mprun {
 
@@ -16,8 +16,8 @@ struct PythonThread {
   std::vector<PythonFrame> frames;  ///< innermost first; none: it executes no Python
   bool whole = true;                ///< no frame is missing at the end
   PythonLocals locals;              ///< of frames of the user's own code; only read_python_progress() fills it
-  /// What the innermost of these waits for in a loop that ends only by that (python_loop.h); nullptr: not known.
-  const char* awaited = nullptr;
+  /// What the innermost of these waits for in a loop that ends only by that (python_loop.h); nullopt: not known.
+  std::optional<AwaitedInLoop> awaited;
 };
 
 /// The innermost of these frames, down to where multiprocessing has forked the process: the rest is what the parent's

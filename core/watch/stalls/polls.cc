@@ -62,7 +62,7 @@ const PythonStacks& PollMeter::python(pid_t pid) {
 
 void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
-  if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, {}};
+  if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, thread.runs, {}};
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
   PythonLocals locals;
   std::vector<PythonFrame> frames;
@@ -70,7 +70,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
     if (one.tid != thread.tid) continue;
     locals = one.locals;
     frames = one.frames;
-    poll.awaited = one.awaited == nullptr ? "" : one.awaited;
+    poll.own = one.awaited ? OwnPoll{one.awaited->what, one.awaited->is_shared} : OwnPoll{};
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });
@@ -83,7 +83,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
     const bool asks = before.count < poll.child.count, asks_same = asks && before.child == poll.child.child;
     // A library's loop decides by what is not seen: billiard's gives up a lost worker after ten seconds.
     const bool is_seen = asks_same && !frames.empty() && !is_of_library_code(frames.front());
-    poll.stays = poll.stays && (poll.sleeps ? is_seen || !poll.awaited.empty() : !asks);
+    poll.stays = poll.stays && (poll.sleeps ? is_seen || !poll.own.awaited.empty() : !asks);
   }
   poll.runs = thread.runs;
 }
@@ -104,6 +104,25 @@ void PollMeter::take(const Sample& sample, Nanos now) {
     follow(thread, now - stall_.of_thread(thread.tid, now), now);
   }
   std::erase_if(polls_, [&](const auto& poll) { return there.count(poll.first) == 0; });
+  note_changes(sample);
+}
+
+// The last that moved may have brought about what a poll looks for next.
+void PollMeter::note_changes(const Sample& sample) {
+  std::map<pid_t, std::uint64_t> runs;
+  for (const ThreadSample& thread : sample.threads) {
+    if (thread.state != 'Z') runs.emplace(thread.tid, thread.runs);
+  }
+  const bool has_changed =
+      runs.size() != runs_.size() || std::any_of(runs.begin(), runs.end(), [&](const auto& thread) {
+        const auto poll = polls_.find(thread.first);
+        const auto before = runs_.find(thread.first);
+        const bool only_polls = poll != polls_.end() && poll->second.stays;
+        return before == runs_.end() || (before->second != thread.second && !only_polls);
+      });
+  runs_ = std::move(runs);
+  if (!has_changed) return;
+  for (auto& [tid, poll] : polls_) poll.runs_at_change = runs_.at(tid);
 }
 
 Nanos PollMeter::since(Nanos now) const {
@@ -122,15 +141,16 @@ std::set<pid_t> PollMeter::polls() const {
 std::map<pid_t, pid_t> PollMeter::child_polls() const {
   std::map<pid_t, pid_t> found;
   for (const auto& [tid, poll] : polls_) {
-    if (poll.stays && poll.sleeps && poll.awaited.empty()) found.emplace(tid, poll.child.child);
+    if (poll.stays && poll.sleeps && poll.own.awaited.empty()) found.emplace(tid, poll.child.child);
   }
   return found;
 }
 
-std::map<pid_t, std::string> PollMeter::own_polls() const {
-  std::map<pid_t, std::string> found;
+std::map<pid_t, OwnPoll> PollMeter::own_polls() const {
+  std::map<pid_t, OwnPoll> found;
   for (const auto& [tid, poll] : polls_) {
-    if (poll.stays && !poll.awaited.empty()) found.emplace(tid, poll.awaited);
+    const bool has_looked = runs_.at(tid) >= poll.runs_at_change + kManyRuns;
+    if (poll.stays && has_looked && !poll.own.awaited.empty()) found.emplace(tid, poll.own);
   }
   return found;
 }

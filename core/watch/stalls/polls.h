@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "watch/judge/assumptions.h"
 #include "watch/sample/child_poll.h"
 #include "watch/stacks/python_stack.h"
 #include "watch/stalls/stall.h"
@@ -27,9 +28,9 @@ class PollMeter {
   /// The same for threads that sleep in between, in the user's own code, each with the child of its process about which
   /// that has asked each time (child_poll.h).
   [[nodiscard]] std::map<pid_t, pid_t> child_polls() const;
-  /// Threads that woke up so, between sleeps too, and look at nothing but objects of their own process: for what each
-  /// waits (python_loop.h).
-  [[nodiscard]] std::map<pid_t, std::string> own_polls() const;
+  /// Threads that woke up so, between sleeps too, and look at nothing but objects in memory: for what each waits
+  /// (python_loop.h). Each has looked since the last of the other threads moved or ended.
+  [[nodiscard]] std::map<pid_t, OwnPoll> own_polls() const;
 
  private:
   struct Poll {
@@ -39,10 +40,12 @@ class PollMeter {
     std::set<std::uint64_t> locals;  ///< fingerprints since then; a loop may come back to the same
     bool sleeps = false;
     ChildPoll child;
-    std::string awaited;  ///< see own_polls(); empty: not known
+    std::uint64_t runs_at_change = 0;  ///< when another thread was last seen to have moved or ended
+    OwnPoll own;                       ///< see own_polls(); nothing awaited: not known
   };
   void follow(const ThreadSample& thread, Nanos since, Nanos now);
   [[nodiscard]] const PythonStacks& python(pid_t pid);
+  void note_changes(const Sample& sample);
   /// Only in a process with Python can it be seen that a loop counts nothing.
   [[nodiscard]] bool shows_variables(pid_t pid);
 
@@ -50,6 +53,7 @@ class PollMeter {
   Nanos age_of_tree_ = 0;
   StallMeter stall_;
   std::map<pid_t, Poll> polls_;           ///< by thread
+  std::map<pid_t, std::uint64_t> runs_;   ///< of every thread, as of the last sample
   std::map<pid_t, PythonStacks> python_;  ///< by process, as of the last sample
   std::map<pid_t, bool> has_python_;      ///< the same
 };

@@ -1,5 +1,6 @@
-"""Loops that ask futures, threads and queues, and go on: another thread acts after some seconds, or a file appears."""
+"""Loops that ask futures, threads, queues and variables, and go on: another thread or process acts after some seconds."""
 
+import multiprocessing
 import os
 import queue
 import sys
@@ -55,6 +56,34 @@ class Counter:
                 future.set_result(None)
 
 
+def wait_for_children() -> None:
+    """Seldom looks at what the children have counted, who end at once: at the last look but one they still run."""
+    context = multiprocessing.get_context("fork")
+    done = context.Value("i", 0)
+    for _ in range(2):
+        context.Process(target=count, args=(done,)).start()
+    while done.value < 2:
+        time.sleep(seconds / 3.5)
+
+
+def count(done) -> None:
+    time.sleep(seconds)
+    with done.get_lock():
+        done.value += 1
+
+
+def wait_for_thread() -> None:
+    results: list[int] = []
+
+    def append() -> None:
+        time.sleep(seconds)
+        results.append(1)
+
+    threading.Thread(target=append).start()
+    while len(results) < 1:
+        time.sleep(seconds / 3.5)
+
+
 def wait_for_item() -> None:
     while True:
         try:
@@ -79,6 +108,10 @@ elif what == "file":
     wait_for_file()
 elif what == "time":
     wait_for_time()
+elif what == "shared":
+    wait_for_children()
+elif what == "length":
+    wait_for_thread()
 else:
     Counter().wait()
 print("done")

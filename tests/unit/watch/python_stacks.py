@@ -285,12 +285,19 @@ future: Future = Future()
 futures = [future, Future()]
 items: queue.Queue = queue.Queue()
 event = threading.Event()
+results: list[object] = [object()]
+finished = 0
+counter = multiprocessing.Value("i", 0)
+unlocked = multiprocessing.Value("i", 0, lock=False)
+parts = multiprocessing.Array("i", 4)
 
 
 class Holder:
     def __init__(self) -> None:
         self.future = future
         self.looks = 0
+        self.by_name: dict[str, object] = {}
+        self.finished = 0
 
     @property
     def computed(self) -> Future:
@@ -298,6 +305,14 @@ class Holder:
 
     def a_future_of_its_own(self) -> None:
         while not self.future.done():
+            time.sleep(MOMENT)
+
+    def a_dict_of_its_own(self) -> None:
+        while len(self.by_name) < 2:
+            time.sleep(MOMENT)
+
+    def a_number_of_its_own(self) -> None:
+        while not self.finished >= 2:
             time.sleep(MOMENT)
 
     def nothing_it_counts(self) -> None:
@@ -330,6 +345,49 @@ def an_item() -> None:
             got.append(items.get(timeout=MOMENT))
         except queue.Empty:
             continue
+
+
+def more_results() -> None:
+    while len(results) <= 2:
+        sleep(MOMENT)
+
+
+def a_number_of_a_module() -> None:
+    while finished < 2:
+        time.sleep(MOMENT)
+
+
+def a_counter() -> None:
+    while counter.value < 2:
+        time.sleep(MOMENT)
+
+
+def a_counter_without_lock() -> None:
+    while 2 > unlocked.value:
+        time.sleep(MOMENT)
+
+
+def a_counter_under_its_lock() -> None:
+    while True:
+        with counter.get_lock():
+            if counter.value > 2:
+                break
+        time.sleep(MOMENT)
+
+
+def one_of_an_array() -> None:
+    while parts[1] < 2:
+        time.sleep(MOMENT)
+
+
+def nothing_but_a_flag() -> None:
+    while counter.value != 1 and not finished:
+        time.sleep(MOMENT)
+
+
+def nothing_of_an_unknown_object() -> None:
+    while len(str(results[0])) < 2:
+        time.sleep(MOMENT)
 
 
 def nothing_but_an_event() -> None:
@@ -368,12 +426,20 @@ def nothing_that_ends() -> None:
         time.sleep(MOMENT)
 
 
+LENGTH = "another length of a list, a dict or the like"
+NUMBER = "another value of a variable"
+SHARED = "another value in shared memory"
+
+
 def loops() -> None:
     """Starts loops, each named after what it waits for, and reports them once their instructions are specialised."""
     holder = Holder()
     wanted = {a_future_of_a_module: "a future", a_future_among_some: "a future", holder.a_future_of_its_own: "a future",
-              an_item: "an item of a queue"}
-    others = (nothing_but_an_event, nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
+              an_item: "an item of a queue", more_results: LENGTH, holder.a_dict_of_its_own: LENGTH,
+              a_number_of_a_module: NUMBER, holder.a_number_of_its_own: NUMBER, a_counter: SHARED,
+              a_counter_without_lock: SHARED, a_counter_under_its_lock: SHARED, one_of_an_array: SHARED}
+    others = (nothing_but_a_flag, nothing_of_an_unknown_object,
+              nothing_but_an_event, nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
               holder.nothing_it_counts, holder.nothing_computed)
     awaited = {}
     for function in (*wanted, *others):
@@ -383,8 +449,14 @@ def loops() -> None:
     park()
 
 
+def counting() -> None:
+    """Starts a thread that waits for a counter of shared memory, and reports it."""
+    print(json.dumps({"pid": os.getpid(), "waits": start(a_counter).native_id}), flush=True)
+    park()
+
+
 if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
-        pool_without_results, pool_with_results, subinterpreter, loops)}[sys.argv[1]]()
+        pool_without_results, pool_with_results, subinterpreter, loops, counting)}[sys.argv[1]]()

@@ -1,0 +1,19 @@
+"""Waits until the callbacks of a pool have appended as many results as there are tasks; one task fails."""
+
+import time
+from multiprocessing.pool import Pool
+
+results: list[float] = []
+
+
+def divide(number: int) -> float:
+    return 1 / number
+
+
+if __name__ == "__main__":
+    with Pool(2) as pool:
+        for number in range(4):
+            pool.apply_async(divide, (number,), callback=results.append)
+        while len(results) < 4:
+            time.sleep(0.5)
+    print("done")
