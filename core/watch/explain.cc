@@ -316,7 +316,7 @@ bool joins(const Hang& hang) {
   const std::string_view call = hang.join->call;
   return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
          call == "pthread_join" || call.ends_with(".Context.term") ||  // of ZeroMQ
-         call == "trio._core._run.run";
+         call == "trio._core._run.run" || call == "eventlet.hubs.hub.BaseHub.run";
 }
 
 // A thread waits in a callback of its event loop, which runs no handler of a signal meanwhile: no program idles so.

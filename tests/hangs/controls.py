@@ -162,6 +162,7 @@ ALL = [
     Control("receive_timeout.py"),
     Control("select_timeout.py", seconds=4),
     Control("asyncio_idle.py"),
+    Control("eventlet_sleeps.py"),
     Control("trio_sleeps.py"),
     Control("asyncio_set_by_thread.py", more=("safely",)),
     Control("asyncio_set_by_thread.py", more=("beside",)),

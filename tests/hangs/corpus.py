@@ -257,6 +257,7 @@ _VARIANTS = [
     Case("server_close_keeps_connection.py", DEADLOCK, ("input-never-closed",), ("server_close",)),
     Case("asyncio_result_in_loop.py", DEADLOCK, ("task-waits-in-own-pool",), ("Future.result",)),
     Case("asyncio_grandchild_keeps_pipe.py", DEADLOCK, ("pipe-kept-by-grandchild",), ("asyncio.runners.run",)),
+    Case("eventlet_queue_without_producer.py", STALLED, NO_WAKER, ("eventlet.hubs.hub.BaseHub.run",)),
     Case("trio_channel_not_closed.py", STALLED, NEVER_NOTIFIED, ("trio._core._run.run",)),
     Case("cached_property_lock.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN, mended=("Python", "3.12")),
     Case("import_waits_for_thread.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),

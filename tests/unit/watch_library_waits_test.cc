@@ -33,6 +33,11 @@ TEST(LibraryWaits, KnowsLoopsWithoutATimerByTheTimeForWhichTheyWait) {
   const PythonFrame trio{packages + "trio/_core/_io_epoll.py", 229, "EpollIOManager.get_events"};
   ASSERT_NE(find_library_poll({trio}), nullptr);
   EXPECT_EQ(find_library_poll({trio})->longest, 86400);
+  for (const auto& [file, function] : {std::pair{"poll.py", "Hub.wait"}, std::pair{"epolls.py", "Hub.do_poll"}}) {
+    const PythonFrame eventlet{packages + "eventlet/hubs/" + file, 77, function};
+    ASSERT_NE(find_library_poll({eventlet}), nullptr) << file;
+    EXPECT_EQ(find_library_poll({eventlet})->longest, 60);
+  }
 }
 
 // A worker's task may wait with limits of its own.

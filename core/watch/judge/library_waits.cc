@@ -26,6 +26,9 @@ constexpr std::array kPolls = {
     // trio 0.22: _MAX_TIMEOUT of _run.py, an int; the time until a timer that is due before is a float.
     LibraryPoll{"/trio/_core/_io_epoll.py", "EpollIOManager.get_events", "whether a timer is due", false, false, false,
                 86400},
+    // eventlet 0.33: default_sleep() of hubs/hub.py. Without a descriptor to poll, its loop sleeps for so long.
+    LibraryPoll{"/eventlet/hubs/epolls.py", "Hub.do_poll", "whether a timer is due", false, false, false, 60},
+    LibraryPoll{"/eventlet/hubs/poll.py", "Hub.wait", "whether a timer is due", false, false, false, 60},
 };
 
 // The files whose functions a poll consists of.

@@ -11,6 +11,17 @@
 namespace mprun {
 namespace {
 
+// Whether an event loop waits for as long as it ever does, and may be taken for one without timers.
+bool assumes_no_timer(const ThreadSample& thread, const LibraryPoll& poll, TreeSnapshot* snapshot) {
+  if (snapshot->assumptions().no_limit_from == 0) return false;
+  const auto limit = first_number(snapshot->proc(), thread.pid, thread.tid, poll.function);
+  if (limit != poll.longest) return false;
+  snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                   " has no timer for the next " + std::to_string(static_cast<int>(poll.longest)) +
+                   " s, and perhaps one for later");
+  return true;
+}
+
 // A library that looks around now and then and waits for the same again: for ever, if nothing has happened.
 std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                         TreeSnapshot* snapshot) {
@@ -24,10 +35,7 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSn
     return std::nullopt;
   }
   if (poll->longest != 0) {
-    const auto limit = first_number(snapshot->proc(), thread.pid, thread.tid, poll->function);
-    if (snapshot->assumptions().no_limit_from == 0 || limit != poll->longest) return std::nullopt;
-    snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
-                     " has no timer for the next day, and perhaps one for later");
+    if (!assumes_no_timer(thread, *poll, snapshot)) return std::nullopt;
   }
   Wait wait = decode_call(*endless, process, snapshot);
   wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
@@ -102,6 +110,15 @@ std::optional<Wait> decode_own_poll(const ThreadSample& thread, TreeSnapshot* sn
   return wait;
 }
 
+// An event loop with nothing to poll, which sleeps for as long as it ever does.
+std::optional<Wait> decode_idle_loop(const ThreadSample& thread, const PythonThread& python, TreeSnapshot* snapshot) {
+  const LibraryPoll* poll = find_library_poll(python.frames);
+  if (poll == nullptr || poll->longest == 0 || !assumes_no_timer(thread, *poll, snapshot)) return std::nullopt;
+  Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + poll->looks_at, {}, {}};
+  add_processes(snapshot->sharing_memory(thread.pid), &wait);
+  return wait;
+}
+
 }  // namespace
 
 // A library's loop that sleeps until it finds something, which any process may bring about.
@@ -110,7 +127,9 @@ std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* 
   if (auto wait = decode_own_poll(thread, snapshot)) return wait;
   if (snapshot->assumptions().no_limit_from == 0) return std::nullopt;
   const PythonThread* python = snapshot->python_thread(thread.pid, thread.tid);
-  const char* const looks_at = python == nullptr ? nullptr : looks_between_sleeps(python->frames);
+  if (python == nullptr) return std::nullopt;
+  if (auto wait = decode_idle_loop(thread, *python, snapshot)) return wait;
+  const char* const looks_at = looks_between_sleeps(python->frames);
   if (looks_at == nullptr) return std::nullopt;
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
                    " sleeps and looks " + looks_at + ", which a process outside may bring about");
