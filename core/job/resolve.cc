@@ -315,9 +315,10 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
     return std::move(done).error();
   if (Result<void> done = job::resolve_program(job); !done) return std::move(done).error();
   resolve_plain(job);
+  if (Result<void> done = job::restore_redacted(job); !done) return std::move(done).error();
+  if (Result<void> done = job::resolve_device(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_processors(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_allocator(job); !done) return std::move(done).error();
-  if (Result<void> done = job::restore_redacted(job); !done) return std::move(done).error();
   if (Result<void> done = resolve_padding(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_inputs(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_shared(job); !done) return std::move(done).error();
@@ -328,7 +329,6 @@ Result<Resolved> resolve_complete(const std::vector<Document>& documents, const 
   resolved.spec.watch.on_hang = OnHang::kRetry;
   if (Result<void> done = resolve_watch(*layers, here, &resolved.spec.watch); !done) return std::move(done).error();
   if (Result<void> done = resolve_directories(job); !done) return std::move(done).error();
-  if (Result<void> done = job::resolve_device(job); !done) return std::move(done).error();
   if (Result<void> done = job::resolve_python(job); !done) return std::move(done).error();
   resolved.spec.name = job_name(documents, resolved.spec);
   if (Result<void> done = job::resolve_shard(job); !done) return std::move(done).error();

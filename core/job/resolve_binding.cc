@@ -80,6 +80,17 @@ Result<std::optional<Room>> room_for_needs(Resolving& job) {
                                                    job.around.memory_source + "): no task could ever run");
     }
   }
+  if (needs->contains("gpus")) {
+    Device& device = job.spec.device;
+    device.each = (*needs)["gpus"].get<int>();
+    const auto usable = static_cast<int>(device.indices.size());
+    take_least(&room, static_cast<std::uint64_t>(usable / device.each), "usable devices / needs.gpus");
+    if (usable < device.each) {
+      return job.layers.error("/needs/gpus", "found " + std::to_string(device.each) + ", but there are only " +
+                                                 std::to_string(usable) + " (" + job.text("/device") +
+                                                 "): no task could ever run");
+    }
+  }
   return std::optional(room);
 }
 

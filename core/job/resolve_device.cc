@@ -73,41 +73,58 @@ std::vector<int> usable_devices(const Resolving& job, const DeviceFamily& family
   return usable;
 }
 
-Error absent(const Resolving& job, const DeviceFamily& family, const std::string& found, const std::string& what) {
-  std::string words = "found " + in_quotes(found) + ", but " + what;
+/// The field that asks for a device.
+struct Wish {
+  std::string pointer, found;  ///< and its value, for messages
+};
+
+Error absent(const Resolving& job, const DeviceFamily& family, const Wish& wish, const std::string& what) {
+  std::string words = "found " + wish.found + ", but " + what;
   if (const std::string* visible = job.variable(family.variable)) {
     words += std::string(" (") + family.variable + "=" + clip(*visible) + ")";
   }
-  return job.layers.error("/device", words + "\n  to compute on the CPU: \"device\": \"cpu\"");
+  const bool by_needs = wish.pointer != "/device";
+  return job.layers.error(wish.pointer,
+                          words + "\n  to compute on the CPU: " + (by_needs ? "leave it out" : "\"device\": \"cpu\""));
 }
 
 }  // namespace
 
 Result<void> resolve_device(Resolving& job) {
+  const Json* const gpus = job.layers.find("/needs/gpus");
+  Wish wish{"/device", in_quotes(job.text("/device"))};
+  if (job.text("/device") == "cpu") {
+    if (gpus == nullptr) return {};
+    wish = {"/needs/gpus", preview(*gpus)};
+    if (job.layers.is_set("/device")) {
+      return job.layers.error(
+          wish.pointer, "found " + wish.found + ", but \"device\" is \"cpu\"\n  leave \"device\" out for CUDA devices");
+    }
+    job.layers.put("/device", "cuda");
+  }
   const std::string found = job.text("/device");
-  if (found == "cpu") return {};
   const DeviceFamily& family = found == "ascend" ? kAscend : kCuda;
   const bool python = job.spec.kind == JobKind::kFunction || job.spec.script_is_python;
   if (python && job.spec.start_method == StartMethod::kFork) {
-    return job.layers.error("/device", "found " + in_quotes(found) +
-                                           ", which does not go with start_method fork: CUDA and Ascend cannot be "
-                                           "re-initialised in a forked child\n"
-                                           "  use --start-method spawn (or forkserver), in the spec "
-                                           "\"start_method\": \"spawn\"");
+    return job.layers.error(wish.pointer, "found " + wish.found +
+                                              ", which does not go with start_method fork: CUDA and Ascend cannot be "
+                                              "re-initialised in a forked child\n"
+                                              "  use --start-method spawn (or forkserver), in the spec "
+                                              "\"start_method\": \"spawn\"");
   }
   std::vector<int> usable = usable_devices(job, family);
-  if (usable.empty()) return absent(job, family, found, std::string("no ") + family.name + " device is usable here");
+  if (usable.empty()) return absent(job, family, wish, std::string("no ") + family.name + " device is usable here");
   const std::size_t colon = found.find(':');
   if (colon != std::string::npos) {
     const std::optional<int> index = to_index(std::string_view(found).substr(colon + 1));
     if (!index || std::find(usable.begin(), usable.end(), *index) == usable.end()) {
       std::string list;
       for (const int other : usable) list += (list.empty() ? "" : ", ") + std::to_string(other);
-      return absent(job, family, found, "the usable devices are " + list);
+      return absent(job, family, wish, "the usable devices are " + list);
     }
     usable.assign(1, *index);
   }
-  job.spec.device = Device{family.kind, std::move(usable)};
+  job.spec.device = Device{family.kind, std::move(usable), 1};
   return {};
 }
 

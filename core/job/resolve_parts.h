@@ -45,7 +45,8 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_program(Resolving& job);
 /// retries. For ranks only what a document sets counts, as for torchrun: without it they do not start again.
 [[nodiscard]] Result<void> resolve_retries(Resolving& job);
-/// hyperthreads, needs, processes, threads_per_worker, binding, membind and interleave. Needs the plain fields.
+/// hyperthreads, needs, processes, threads_per_worker, binding, membind and interleave. Needs the plain fields and the
+/// device.
 [[nodiscard]] Result<void> resolve_processors(Resolving& job);
 /// allocator: the path of its library.
 [[nodiscard]] Result<void> resolve_allocator(Resolving& job);
@@ -59,7 +60,7 @@ struct Resolving {
 [[nodiscard]] Result<void> resolve_shared(Resolving& job);
 /// A human-readable description of the shared tensors: names, dtypes, shapes, size.
 [[nodiscard]] std::string describe_shared(const std::vector<SharedTensor>& tensors);
-/// device: the indices that exist; needs start_method.
+/// device: the indices that exist; needs start_method. Where the job needs GPUs and names no device, CUDA's.
 [[nodiscard]] Result<void> resolve_device(Resolving& job);
 /// shard: the requested one, else the one that the batch system or MPI launcher assigns; its run directory. Needs the
 /// name.

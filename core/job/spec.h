@@ -50,7 +50,8 @@ enum class ViewMode { kSummary, kWorkers };  ///< of progress on a terminal
 
 struct Device {
   DeviceKind kind = DeviceKind::kCpu;
-  std::vector<int> indices;  ///< the device of worker k is indices[k % size]; empty for cpu
+  std::vector<int> indices;  ///< empty for cpu
+  int each = 1;              ///< worker k has as many as this from indices[k * each % size] on
 };
 
 struct RetryPolicy {

@@ -102,11 +102,17 @@ Environment slot_environment(const JobSpec& spec, int slot) {
   Environment result{{"MPRUN_WORKER", std::to_string(slot)}};
   if (const CpuList cpus = cpus_of(spec, slot); !cpus.empty()) result["MPRUN_CPUS"] = to_string(cpus);
   if (spec.device.kind == DeviceKind::kCpu || spec.device.indices.empty()) return result;
-  const int index = spec.device.indices[static_cast<std::size_t>(slot) % spec.device.indices.size()];
-  const bool cuda = spec.device.kind == DeviceKind::kCuda;
-  result["MPRUN_DEVICE"] = (cuda ? "cuda:" : "ascend:") + std::to_string(index);
-  result["MPRUN_DEVICE_INDEX"] = std::to_string(index);
-  result[cuda ? "CUDA_VISIBLE_DEVICES" : "ASCEND_RT_VISIBLE_DEVICES"] = std::to_string(index);
+  const Device& device = spec.device;
+  const auto each = static_cast<std::size_t>(device.each);
+  std::string indices;
+  for (std::size_t i = 0; i < each; ++i) {
+    const int index = device.indices[(static_cast<std::size_t>(slot) * each + i) % device.indices.size()];
+    indices += (indices.empty() ? "" : ",") + std::to_string(index);
+  }
+  const bool cuda = device.kind == DeviceKind::kCuda;
+  result["MPRUN_DEVICE"] = (cuda ? "cuda:" : "ascend:") + indices;
+  result["MPRUN_DEVICE_INDEX"] = indices;
+  result[cuda ? "CUDA_VISIBLE_DEVICES" : "ASCEND_RT_VISIBLE_DEVICES"] = indices;
   return result;
 }
 

@@ -34,8 +34,9 @@ struct AdapterFiles {
 /// MPRUN_DEADLINES, MPRUN_SYNC, and `off` ("libgomp", ...) as MPRUN_ADAPTERS.
 void add_adapters(Environment* environment, const AdapterFiles& files, const std::vector<std::string>& off);
 
-/// A slot's variables: MPRUN_WORKER, MPRUN_CPUS where it is bound ("0-3,8"), and its device (MPRUN_DEVICE,
-/// MPRUN_DEVICE_INDEX and the variable that hides all others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES).
+/// A slot's variables: MPRUN_WORKER, MPRUN_CPUS where it is bound ("0-3,8"), and its devices (MPRUN_DEVICE,
+/// MPRUN_DEVICE_INDEX and the variable that hides all others, CUDA_VISIBLE_DEVICES or ASCEND_RT_VISIBLE_DEVICES:
+/// "2,3").
 [[nodiscard]] Environment slot_environment(const JobSpec& spec, int slot);
 
 /// Adds what ranks need unless it is set. USE_LIBUV=0: since version 2.4 the store of torch.distributed asks for libuv

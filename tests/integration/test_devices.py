@@ -95,6 +95,19 @@ def test_devices_are_assigned_in_turn(run_job: RunCommand, tmp_path: Path, start
     assert devices_of(run) == [[n, None, f"cuda:{n}", n] for n in ("0", "1", "10", "0")]
 
 
+def test_several_devices_for_each(run_job: RunCommand, tmp_path: Path) -> None:
+    """No more workers than devices suffice for; the rule of sharing them in turn is for jobs without needs."""
+    around = make_devices(tmp_path / "dev", "nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4")
+    spec = {**job("cuda", "spawn", 2), "needs": {"gpus": 2}, "processes": 7}
+    run = run_job(spec, scripts=FILES, env=around)
+    assert devices_of(run) == [[n, None, f"cuda:{n}", n] for n in ("0,1", "2,3")]
+    shared = {"command": ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"], "needs": {"gpus": 5}, "inputs": {"range": 3}}
+    run_job(shared, env=around).check()
+    spec["needs"] = {"gpus": 6}
+    refused = run_job(spec, scripts=FILES, env=around).check(2)
+    assert re.search(r"job\.json:\d+: /needs/gpus: found 6, but there are only 5 \(cuda\)", refused.stderr)
+
+
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
 def test_one_device_for_all(run_job: RunCommand, tmp_path: Path, start_method: str) -> None:
     around = make_devices(tmp_path / "dev", "nvidia0", "nvidia1")

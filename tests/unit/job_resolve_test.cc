@@ -634,6 +634,29 @@ TEST_F(JobResolve, FindsTheDevices) {
   EXPECT_THAT(refusal(device("cuda")), HasSubstr("no CUDA device is usable"));
 }
 
+TEST_F(JobResolve, RunsNoMoreWorkersThanDevicesAllow) {
+  const auto needs = [&](const std::string& more) { return with("\"start_method\": \"spawn\", " + more); };
+  EXPECT_THAT(refusal(needs(R"("needs": {"gpus": 1})")),
+              AllOf(HasSubstr("/needs/gpus: found 1, but no CUDA device is usable"), HasSubstr("leave it out")));
+  for (const char* name : {"nvidia0", "nvidia2", "nvidia3", "nvidia10", "nvidia11", "davinci1"}) {
+    write(std::string("dev/") + name, 0644);
+  }
+  const JobSpec pairs = good(needs(R"("needs": {"gpus": 2})")).spec;
+  EXPECT_EQ(pairs.device.kind, DeviceKind::kCuda);
+  EXPECT_EQ(pairs.processes, 2);
+  EXPECT_EQ(pairs.device.each, 2);
+  EXPECT_EQ(good(needs(R"("needs": {"gpus": 1})")).spec.processes, 5);
+  EXPECT_EQ(good(needs(R"("needs": {"gpus": 1, "cpus": 4})")).spec.processes, 2);
+  EXPECT_EQ(good(needs(R"("needs": {"gpus": 1}, "device": "cuda:2", "processes": 9)")).spec.processes, 1);
+  EXPECT_EQ(good(needs(R"("needs": {"gpus": 1}, "device": "ascend")")).spec.device.kind, DeviceKind::kAscend);
+  EXPECT_THAT(refusal(needs(R"("needs": {"gpus": 6})")), HasSubstr("found 6, but there are only 5 (cuda): no task"));
+  EXPECT_THAT(refusal(needs(R"("needs": {"gpus": 1}, "device": "cpu")")), HasSubstr("leave \"device\" out"));
+  EXPECT_THAT(refusal(with(R"("needs": {"gpus": 1})")),
+              AllOf(HasSubstr("/needs/gpus: found 1"), HasSubstr("--start-method spawn")));
+  const Resolved job = good(needs(R"("needs": {"gpus": 2})"));
+  EXPECT_EQ(job.merged.at("device"), "cuda");
+}
+
 TEST_F(JobResolve, ChecksDirectories) {
   EXPECT_THAT(refusal(with("\"working_directory\": \"none\"")),
               HasSubstr("no such directory: " + directory_ + "/spec/none"));
