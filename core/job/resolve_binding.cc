@@ -83,7 +83,7 @@ Result<std::optional<Room>> room_for_needs(Resolving& job) {
   if (needs->contains("gpus")) {
     Device& device = job.spec.device;
     device.each = (*needs)["gpus"].get<int>();
-    const auto usable = static_cast<int>(device.indices.size());
+    const auto usable = static_cast<int>(device.names.size());
     take_least(&room, static_cast<std::uint64_t>(usable / device.each), "usable devices / needs.gpus");
     if (usable < device.each) {
       return job.layers.error("/needs/gpus", "found " + std::to_string(device.each) + ", but there are only " +

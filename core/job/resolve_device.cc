@@ -42,34 +42,39 @@ std::vector<int> present_devices(const std::string& root, const DeviceFamily& fa
   return indices;
 }
 
-/// The list of a variable such as CUDA_VISIBLE_DEVICES, which ends at the first negative index as CUDA reads it;
-/// nullopt if it is not set or names devices otherwise (GPU-uuid).
-std::optional<std::vector<int>> visible_devices(const std::string* variable) {
-  if (variable == nullptr) return std::nullopt;
-  std::vector<int> indices;
-  std::string_view rest = *variable;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view item = rest.substr(0, comma);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    const std::optional<int> index = to_index(item);
-    if (!index) return std::nullopt;
-    if (*index < 0) break;
-    indices.push_back(*index);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
+/// Whether a word of CUDA_VISIBLE_DEVICES names a device, or a part of one, by its UUID.
+bool is_uuid(std::string_view word) { return word.starts_with("GPU-") || word.starts_with("MIG-"); }
+
+/// The words of a variable such as CUDA_VISIBLE_DEVICES, up to the first that names no device, where CUDA ends the
+/// list.
+std::vector<std::string> listed_devices(std::string_view list) {
+  std::vector<std::string> names;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    std::string_view word = list.substr(0, comma);
+    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
+    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
+    if (!is_uuid(word) && to_index(word).value_or(-1) < 0) break;
+    names.emplace_back(word);
+    list.remove_prefix(std::min(comma + 1, list.size()));
   }
-  return indices;
+  return names;
 }
 
-std::vector<int> usable_devices(const Resolving& job, const DeviceFamily& family) {
-  std::vector<int> present = present_devices(job.around.device_root, family);
-  const auto visible = visible_devices(job.variable(family.variable));
-  if (!visible) return present;
-  std::vector<int> usable;
-  for (const int index : *visible) {
-    if (std::find(present.begin(), present.end(), index) != present.end()) usable.push_back(index);
+std::vector<std::string> usable_devices(const Resolving& job, const DeviceFamily& family) {
+  const std::vector<int> present = present_devices(job.around.device_root, family);
+  std::vector<std::string> usable;
+  if (const std::string* variable = job.variable(family.variable)) {
+    for (std::string& name : listed_devices(*variable)) {
+      // Which of them a UUID means is the driver's to know.
+      const bool is_present =
+          is_uuid(name) ? !present.empty() : std::count(present.begin(), present.end(), to_index(name)) != 0;
+      if (is_present) usable.push_back(std::move(name));
+    }
+    return usable;
   }
+  std::transform(present.begin(), present.end(), std::back_inserter(usable),
+                 [](int index) { return std::to_string(index); });
   return usable;
 }
 
@@ -112,17 +117,17 @@ Result<void> resolve_device(Resolving& job) {
                                               "  use --start-method spawn (or forkserver), in the spec "
                                               "\"start_method\": \"spawn\"");
   }
-  std::vector<int> usable = usable_devices(job, family);
+  std::vector<std::string> usable = usable_devices(job, family);
   if (usable.empty()) return absent(job, family, wish, std::string("no ") + family.name + " device is usable here");
   const std::size_t colon = found.find(':');
   if (colon != std::string::npos) {
-    const std::optional<int> index = to_index(std::string_view(found).substr(colon + 1));
-    if (!index || std::find(usable.begin(), usable.end(), *index) == usable.end()) {
+    const std::string index = std::to_string(to_index(std::string_view(found).substr(colon + 1)).value_or(-1));
+    if (std::find(usable.begin(), usable.end(), index) == usable.end()) {
       std::string list;
-      for (const int other : usable) list += (list.empty() ? "" : ", ") + std::to_string(other);
+      for (const std::string& other : usable) list += (list.empty() ? "" : ", ") + other;
       return absent(job, family, wish, "the usable devices are " + list);
     }
-    usable.assign(1, *index);
+    usable.assign(1, index);
   }
   job.spec.device = Device{family.kind, std::move(usable), 1};
   return {};

@@ -50,8 +50,8 @@ enum class ViewMode { kSummary, kWorkers };  ///< of progress on a terminal
 
 struct Device {
   DeviceKind kind = DeviceKind::kCpu;
-  std::vector<int> indices;  ///< empty for cpu
-  int each = 1;              ///< worker k has as many as this from indices[k * each % size] on
+  std::vector<std::string> names;  ///< as CUDA_VISIBLE_DEVICES has them: "0", "GPU-1234"; empty for cpu
+  int each = 1;                    ///< worker k has as many as this from names[k * each % size] on
 };
 
 struct RetryPolicy {

@@ -101,18 +101,18 @@ void add_adapters(Environment* environment, const AdapterFiles& files, const std
 Environment slot_environment(const JobSpec& spec, int slot) {
   Environment result{{"MPRUN_WORKER", std::to_string(slot)}};
   if (const CpuList cpus = cpus_of(spec, slot); !cpus.empty()) result["MPRUN_CPUS"] = to_string(cpus);
-  if (spec.device.kind == DeviceKind::kCpu || spec.device.indices.empty()) return result;
+  if (spec.device.kind == DeviceKind::kCpu || spec.device.names.empty()) return result;
   const Device& device = spec.device;
   const auto each = static_cast<std::size_t>(device.each);
-  std::string indices;
+  std::string names;
   for (std::size_t i = 0; i < each; ++i) {
-    const int index = device.indices[(static_cast<std::size_t>(slot) * each + i) % device.indices.size()];
-    indices += (indices.empty() ? "" : ",") + std::to_string(index);
+    const std::string& name = device.names[(static_cast<std::size_t>(slot) * each + i) % device.names.size()];
+    names += (names.empty() ? "" : ",") + name;
   }
   const bool cuda = device.kind == DeviceKind::kCuda;
-  result["MPRUN_DEVICE"] = (cuda ? "cuda:" : "ascend:") + indices;
-  result["MPRUN_DEVICE_INDEX"] = indices;
-  result[cuda ? "CUDA_VISIBLE_DEVICES" : "ASCEND_RT_VISIBLE_DEVICES"] = indices;
+  result["MPRUN_DEVICE"] = (cuda ? "cuda:" : "ascend:") + names;
+  result["MPRUN_DEVICE_INDEX"] = names;
+  result[cuda ? "CUDA_VISIBLE_DEVICES" : "ASCEND_RT_VISIBLE_DEVICES"] = names;
   return result;
 }
 

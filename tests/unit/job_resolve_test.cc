@@ -618,18 +618,19 @@ TEST_F(JobResolve, FindsTheDevices) {
        {"nvidia0", "nvidia2", "nvidia10", "nvidiactl", "nvidia-uvm", "davinci1", "davinci_manager"}) {
     write(std::string("dev/") + name, 0644);
   }
-  EXPECT_THAT(good(device("cuda")).spec.device.indices, ElementsAre(0, 2, 10));
-  EXPECT_THAT(good(device("cuda:2")).spec.device.indices, ElementsAre(2));
-  EXPECT_THAT(good(device("ascend")).spec.device.indices, ElementsAre(1));
+  EXPECT_THAT(good(device("cuda")).spec.device.names, ElementsAre("0", "2", "10"));
+  EXPECT_THAT(good(device("cuda:2")).spec.device.names, ElementsAre("2"));
+  EXPECT_THAT(good(device("ascend")).spec.device.names, ElementsAre("1"));
   EXPECT_EQ(good(device("ascend")).spec.device.kind, DeviceKind::kAscend);
   EXPECT_THAT(refusal(device("cuda:1")), HasSubstr("the usable devices are 0, 2, 10"));
   EXPECT_THAT(refusal(with("\"device\": \"cuda\"")),
               AllOf(HasSubstr("--start-method spawn"), HasSubstr("cannot be re-initialised in a forked child")));
   around_.env["CUDA_VISIBLE_DEVICES"] = "10, 7,0,-1,2";
-  EXPECT_THAT(good(device("cuda")).spec.device.indices, ElementsAre(10, 0));
+  EXPECT_THAT(good(device("cuda")).spec.device.names, ElementsAre("10", "0"));
   EXPECT_THAT(refusal(device("cuda:2")), HasSubstr("CUDA_VISIBLE_DEVICES=10, 7,0,-1,2"));
-  around_.env["CUDA_VISIBLE_DEVICES"] = "GPU-1234";
-  EXPECT_THAT(good(device("cuda")).spec.device.indices, ElementsAre(0, 2, 10));
+  around_.env["CUDA_VISIBLE_DEVICES"] = "GPU-1234, MIG-99,none,2";
+  EXPECT_THAT(good(device("cuda")).spec.device.names, ElementsAre("GPU-1234", "MIG-99")) << "what the user may use";
+  EXPECT_THAT(refusal(device("cuda:2")), HasSubstr("the usable devices are GPU-1234, MIG-99"));
   around_.env["CUDA_VISIBLE_DEVICES"] = "";
   EXPECT_THAT(refusal(device("cuda")), HasSubstr("no CUDA device is usable"));
 }

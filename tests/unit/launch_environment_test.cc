@@ -77,15 +77,15 @@ TEST(Environment, FreeMemoryIsKeptUnlessTheUserTunesMalloc) {
 
 TEST(Environment, DevicesGoRoundAndHideTheOthers) {
   JobSpec spec;
-  spec.device = {DeviceKind::kCuda, {0, 2}};
+  spec.device = {DeviceKind::kCuda, {"0", "2"}};
   EXPECT_EQ(slot_environment(spec, 0)["CUDA_VISIBLE_DEVICES"], "0");
   EXPECT_EQ(slot_environment(spec, 1)["CUDA_VISIBLE_DEVICES"], "2");
   EXPECT_EQ(slot_environment(spec, 2)["MPRUN_DEVICE"], "cuda:0");
   EXPECT_EQ(slot_environment(spec, 3)["MPRUN_DEVICE_INDEX"], "2");
-  spec.device = {DeviceKind::kCuda, {0, 2, 3, 7, 8}, 2};
+  spec.device = {DeviceKind::kCuda, {"0", "2", "3", "7", "8"}, 2};
   EXPECT_EQ(slot_environment(spec, 1)["CUDA_VISIBLE_DEVICES"], "3,7");
   EXPECT_EQ(slot_environment(spec, 1)["MPRUN_DEVICE"], "cuda:3,7");
-  spec.device = {DeviceKind::kAscend, {5}};
+  spec.device = {DeviceKind::kAscend, {"5"}};
   EXPECT_EQ(slot_environment(spec, 9)["ASCEND_RT_VISIBLE_DEVICES"], "5");
   spec.device = {};
   EXPECT_THAT(slot_environment(spec, 0), Not(Contains(Pair("CUDA_VISIBLE_DEVICES", testing::_))));
