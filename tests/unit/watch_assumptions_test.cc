@@ -130,6 +130,20 @@ TEST(Assumptions, OfASleepBetweenLooksAtOwnObjectsAreThatOnlyItsProcessEndsIt) {
   EXPECT_FALSE(judge(sample, &snapshot).is_deadlock()) << "a thread may set the future once it has slept";
 }
 
+TEST(Assumptions, OfASleepBetweenLooksAtSharedMemoryAreThatOnlyTheTreeEndsIt) {
+  FakeProc proc;
+  proc.process(10).thread(10).sleeps();
+  proc.process(20, 10).thread(20).sleeps();
+  for (const bool is_shared : {false, true}) {
+    const Sample sample = take_sample(&proc, {10, 20});
+    TreeBoundary boundary;
+    boundary.assumptions.own_polls[10] = {"another value in shared memory", is_shared};
+    TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+    EXPECT_EQ(judge(sample, &snapshot).stuck.count(10), is_shared ? 0U : 1U)
+        << "the child may set it once it has slept";
+  }
+}
+
 TEST(Assumptions, OfHandlersAreThatTheyReleaseNoThread) {
   FakeProc proc;
   proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);

@@ -444,6 +444,42 @@ class Resting {
   std::uint64_t runs_ = 0;
 };
 
+/// A real process that runs whenever it is asked to.
+class Running {
+ public:
+  Running() {
+    auto asked = make_pipe();
+    auto answered = make_pipe();
+    EXPECT_TRUE(asked && answered);
+    pid_ = fork();
+    if (pid_ == 0) {
+      char byte = 0;
+      asked->write.reset();
+      while (read(asked->read.get(), &byte, 1) == 1 && write(answered->write.get(), &byte, 1) == 1) {
+      }
+      _exit(0);
+    }
+    ask_ = std::move(asked->write);
+    answer_ = std::move(answered->read);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    ask_.reset();
+    waitpid(pid_, nullptr, 0);
+  }
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void run() {
+    char byte = 0;
+    EXPECT_EQ(write(ask_.get(), &byte, 1), 1);
+    EXPECT_EQ(read(answer_.get(), &byte, 1), 1);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  Fd ask_, answer_;
+};
+
 // mprun wakes those that wait for a lock whenever a process ends. The meter of activity sees no move that is older than
 // the last sample.
 TEST(Watcher, JudgesAgainAfterAMoveBetweenTwoJudgements) {
@@ -468,20 +504,23 @@ TEST(Watcher, JudgesAgainAfterAMoveBetweenTwoJudgements) {
 /// One waits forever, while another runs all the time and has started a third since the sample, or not. What is proved
 /// until `end`; samples cost nothing.
 std::optional<HangVerdict> verdict_of_part(bool starts_another, Nanos end = 60 * kNanosPerSecond) {
-  constexpr pid_t kRunner = 5'000'020, kNew = 5'000'021;
+  constexpr pid_t kNew = 5'000'021;
   const Resting stuck;
+  Running runner;
   FakeProc proc;
   proc.process(stuck.pid()).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
-  proc.process(kRunner).thread(kRunner).running = true;
+  TreeThread& runs = proc.process(runner.pid()).thread(runner.pid());
+  runs.running = true;
   const auto boundary = [&] {  // called after the sample
-    if (starts_another) proc.process(kNew, kRunner).thread(kNew).waits_on(0x6000);
+    if (starts_another) proc.process(kNew, runner.pid()).thread(kNew).waits_on(0x6000);
     return TreeBoundary();
   };
   Watcher watcher(&proc, {1, false, 0}, boundary, no_deaths);
   const Nanos begin = monotonic_now();
   for (Nanos now = begin + kNanosPerSecond; now < begin + end; now = watcher.next_look()) {
     proc.processes.erase(kNew);
-    proc.processes[kRunner].threads[kRunner].runs_once();
+    runner.run();
+    runs.runs_once();
     if (const auto proof = watcher.look(now)) return proof->verdict;
   }
   return std::nullopt;
