@@ -142,8 +142,17 @@ class Inspector {
     Assumptions assumptions = assumptions_before(kInspectedStall);
     assumptions.no_limit_from = 1;  // what waits with a limit may poll
     assumptions.stopped_stay_stopped = true;
-    auto stall = judge_assuming(proc_, std::make_unique<Sample>(*found.sample), boundary_(tree_), assumptions);
+    // Loops that look again and again at what may not change, which a watch finds out.
+    for (const pid_t pid : tree_) {
+      for (const PythonThread& thread : read_python_progress(proc_, pid).threads) {
+        if (thread.awaited) assumptions.own_polls[thread.tid] = {thread.awaited->what, thread.awaited->is_shared};
+      }
+    }
+    const bool any_looks = !assumptions.own_polls.empty();
+    auto stall =
+        judge_assuming(proc_, std::make_unique<Sample>(*found.sample), boundary_(tree_), std::move(assumptions));
     if (!stall) return false;
+    if (any_looks) return true;
     stall->is_early = true;
     return !may_be_idle(*stall, describe(&*stall, proc_, history, monotonic_now()));
   }

@@ -40,6 +40,8 @@ SAME = {
     "coprocess": ("deadlock", "pipe-cycle", ""),
     "make_reads_fifo": ("stalled", "fifo-not-opened", "may open FIFO"),
     "manager_lock_holder_killed": ("stalled", "lock-cycle", "may connect"),
+    "item_of_dead_thread": ("stalled", "never-notified", "polls"),
+    "results_counted_forever": ("stalled", "polls-in-vain", "looks again"),
     "queue_polled_forever": ("stalled", "input-never-closed", "polls"),
     "pool_worker_killed": ("deadlock", "worker-died", ""),
 }
