@@ -66,7 +66,7 @@ std::vector<std::string> usable_devices(const Resolving& job, const DeviceFamily
   std::vector<std::string> usable;
   if (const std::string* variable = job.variable(family.variable)) {
     for (std::string& name : listed_devices(*variable)) {
-      // Which of them a UUID means is the driver's to know.
+      // Only the driver knows which device a UUID means.
       const bool is_present =
           is_uuid(name) ? !present.empty() : std::count(present.begin(), present.end(), to_index(name)) != 0;
       if (is_present) usable.push_back(std::move(name));

@@ -101,8 +101,8 @@ def test_several_devices_for_each(run_job: RunCommand, tmp_path: Path) -> None:
     spec = {**job("cuda", "spawn", 2), "needs": {"gpus": 2}, "processes": 7}
     run = run_job(spec, scripts=FILES, env=around)
     assert devices_of(run) == [[n, None, f"cuda:{n}", n] for n in ("0,1", "2,3")]
-    shared = {"command": ["sh", "-c", "echo $CUDA_VISIBLE_DEVICES"], "needs": {"gpus": 5}, "inputs": {"range": 3}}
-    run_job(shared, env=around).check()
+    command = ["sh", "-c", 'test "$CUDA_VISIBLE_DEVICES" = 0,1,2,3,4']
+    run_job({"command": command, "needs": {"gpus": 5}, "inputs": {"range": 3}}, env=around).check()
     spec["needs"] = {"gpus": 6}
     refused = run_job(spec, scripts=FILES, env=around).check(2)
     assert re.search(r"job\.json:\d+: /needs/gpus: found 6, but there are only 5 \(cuda\)", refused.stderr)

@@ -26,7 +26,7 @@ bool polls_eventfd(const Evidence& evidence, const JudgedThread& thread) {
          });
 }
 
-// A worker of a multiprocessing.Pool that waits for its next task. Innermost first, what waits is called by worker().
+// A worker of a multiprocessing.Pool that waits for its next task: worker() itself calls what waits.
 bool is_idle_in_pool(const Evidence& evidence, const JudgedThread& thread) {
   const auto it = evidence.python.find(thread.sample->tid);
   if (it == evidence.python.end()) return false;

@@ -199,7 +199,7 @@ class LoopReader {
       if (!check(one)) return std::nullopt;
     }
     if (pending_ != 0) return std::nullopt;
-    if (awaited_ != nullptr) return AwaitedInLoop{awaited_, false};
+    if (awaited_ != nullptr) return AwaitedInLoop{awaited_, reads_shared_};
     if (compares_ && reads_shared_) return AwaitedInLoop{"another value in shared memory", true};
     if (compares_ && asks_length_) return AwaitedInLoop{"another length of a list, a dict or the like", false};
     if (compares_ && reads_number_) return AwaitedInLoop{"another value of a variable", false};

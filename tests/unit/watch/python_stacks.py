@@ -380,6 +380,11 @@ def one_of_an_array() -> None:
         time.sleep(MOMENT)
 
 
+def a_future_or_a_shared_flag() -> None:
+    while not future.done() and not counter.value:
+        time.sleep(MOMENT)
+
+
 def nothing_but_a_flag() -> None:
     while counter.value != 1 and not finished:
         time.sleep(MOMENT)
@@ -437,7 +442,8 @@ def loops() -> None:
     wanted = {a_future_of_a_module: "a future", a_future_among_some: "a future", holder.a_future_of_its_own: "a future",
               an_item: "an item of a queue", more_results: LENGTH, holder.a_dict_of_its_own: LENGTH,
               a_number_of_a_module: NUMBER, holder.a_number_of_its_own: NUMBER, a_counter: SHARED,
-              a_counter_without_lock: SHARED, a_counter_under_its_lock: SHARED, one_of_an_array: SHARED}
+              a_counter_without_lock: SHARED, a_counter_under_its_lock: SHARED, one_of_an_array: SHARED,
+              a_future_or_a_shared_flag: "a future"}
     others = (nothing_but_a_flag, nothing_of_an_unknown_object,
               nothing_but_an_event, nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
               holder.nothing_it_counts, holder.nothing_computed)
