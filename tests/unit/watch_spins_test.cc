@@ -59,7 +59,12 @@ TEST(Spins, AreOfProcessesWithTheLibrary) {
 struct SpinningRanks {
   FakeProc proc;
   std::map<pid_t, std::string> calls{{11, "MPI_Recv"}, {12, "MPI_Recv"}};
-  SpinMeter meter{&proc, [this](const ThreadSample& thread) { return calls.at(thread.tid); }};
+  int unreadable = 0;  ///< how many stacks can not be read, before one can
+  SpinMeter meter{&proc, [this, failed = 0](const ThreadSample& thread) mutable -> std::optional<std::string> {
+                    if (failed++ < unreadable) return std::nullopt;
+                    failed = 0;
+                    return calls.at(thread.tid);
+                  }};
   Nanos now = 100 * kNanosPerSecond;
   bool have_cpus = true;
 
@@ -139,6 +144,14 @@ TEST(SpinMeter, IsSilentWhereOneComputes) {
   ranks.calls[11] = "MPI_Recv";
   EXPECT_EQ(ranks.since_after(2), -1);
   EXPECT_EQ(ranks.since_after(1), 5);
+}
+
+TEST(SpinMeter, ReadsAStackAgainThatItCouldNotRead) {
+  SpinningRanks ranks;
+  ranks.unreadable = 4;
+  EXPECT_EQ(ranks.since_after(4), 0);
+  ranks.unreadable = 5;
+  EXPECT_EQ(ranks.since_after(1), -1) << "it may compute";
 }
 
 TEST(SpinMeter, IsSilentWhereMessagesCannotBeSeen) {

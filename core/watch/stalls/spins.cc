@@ -65,11 +65,23 @@ bool sleeps(const ThreadSample& thread) {
 
 SpinMeter::SpinMeter(ProcSource* proc, CallOf call_of) : proc_(proc), call_of_(std::move(call_of)) {
   if (call_of_) return;
-  call_of_ = [proc](const ThreadSample& thread) {
+  call_of_ = [proc](const ThreadSample& thread) -> std::optional<std::string> {
     NativeStacks stacks(thread.pid);
-    return thread.call.running ? call_that_spins(stacks.of_running(thread.tid).frames)
-                               : call_between_sleeps(proc, thread, &stacks);
+    if (!thread.call.running) return call_between_sleeps(proc, thread, &stacks);
+    const NativeStack stack = stacks.of_running(thread.tid);
+    std::string call = call_that_spins(stack.frames);
+    if (call.empty() && stack.approximate) return std::nullopt;
+    return call;
   };
+}
+
+// Nothing is known of the callers of some functions in assembly, such as those by which Open MPI reads the clock.
+std::string SpinMeter::call_that_spins_of(const ThreadSample& thread) const {
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    if (std::optional<std::string> call = call_of_(thread)) return *call;
+  }
+  return {};
 }
 
 // What a thread is in now; its call is empty if it is in none that spins.
@@ -79,7 +91,7 @@ SpinMeter::Spin SpinMeter::look(const ThreadSample& thread, Nanos now) const {
   if (!may_spin(maps)) return {};
   Spin spin;
   spin.since = now;
-  spin.call = call_of_(thread);
+  spin.call = call_that_spins_of(thread);
   if (spin.call.empty()) return {};
   const auto messages = fingerprint_of_messages(proc_, thread.pid, maps);
   if (!messages) return {};

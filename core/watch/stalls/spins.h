@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -16,13 +17,14 @@ namespace mprun {
 
 class SpinMeter {
  public:
-  /// The call that a running thread is in: call_that_spins() of its stack.
-  using CallOf = std::function<std::string(const ThreadSample&)>;
+  /// The call that a running thread is in: call_that_spins() of its stack. nullopt: the stack cannot be read where the
+  /// thread is now.
+  using CallOf = std::function<std::optional<std::string>(const ThreadSample&)>;
 
   /// `proc` must outlive it. `call_of`: by default, reads the stack of the running thread; tests pass their own.
   explicit SpinMeter(ProcSource* proc, CallOf call_of = {});
 
-  /// Stops each running thread of a process with such a library for some 100 us.
+  /// Stops each running thread of a process with such a library for some 100 us, five times at most.
   void take(const Sample& sample, Nanos now);
   /// Since when each running thread has been in one call that only waits, while its Python variables, and the memory
   /// that it shares with others, stayed the same at three looks or more; 0: one was elsewhere, or none runs. On a
@@ -44,6 +46,7 @@ class SpinMeter {
     }
   };
 
+  [[nodiscard]] std::string call_that_spins_of(const ThreadSample& thread) const;
   [[nodiscard]] Spin look(const ThreadSample& thread, Nanos now) const;
 
   ProcSource* proc_;
