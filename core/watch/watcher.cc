@@ -16,9 +16,10 @@ constexpr Nanos kSampleEvery = 40 * kNanosPerMilli;
 constexpr Nanos kPartSampleEvery = 100 * kNanosPerMilli;
 // How long a process must rest while others run, before it is worth a judgement.
 constexpr Nanos kRest = 300 * kNanosPerMilli;
-// While a tree is busy, judgements of parts, and samples that find its new threads, take only these shares of the time.
-constexpr Nanos kPartShare = 500, kSampleShare = 1000;
-constexpr Nanos kLatestPart = 2 * kNanosPerSecond, kLatestBusySample = 15 * kNanosPerSecond;
+// While a tree is busy, judgements of parts, and samples that find its new threads, take only a share of the time. The
+// first of them do not wait, so that a hang that begins with new processes is found as soon as any other.
+constexpr TimeShare::Limits kParts{500, 2 * kNanosPerSecond, 2 * kNanosPerSecond};
+constexpr TimeShare::Limits kBusySamples{1000, 5 * kNanosPerSecond, 15 * kNanosPerSecond};
 // A part that is stuck is judged again after this time.
 constexpr Nanos kPartAgain = 2 * kNanosPerSecond;
 // How long all must rest but those that wait for a GIL; and how many looks at that before their interval doubles.
@@ -37,6 +38,8 @@ Watcher::Watcher(ProcSource* proc, WatchedTree::Options tree, WatchedTree::AskBo
     : tree_(proc, tree, std::move(boundary), std::move(deaths), std::move(taken)),
       orphaned_(proc),
       stalls_(&tree_),
+      parts_(kParts),
+      busy_samples_(kBusySamples),
       next_look_(monotonic_now() + kFirstLook) {}
 
 void Watcher::sample_again(Nanos now) {
@@ -53,7 +56,7 @@ void Watcher::catch_waiters_for_gil() {
 
 // Starts to take samples if it is worth it: when no thread moves, or a process has rested for long while others run.
 void Watcher::wait_for_rest(Nanos now) {
-  const bool look_at_all = now - last_part_ >= kRest;
+  const bool look_at_all = now - last_part_ >= kRest && parts_.allows(now);
   const bool ask = now >= next_gil_look_;
   const bool moved = activity_.has_moved(now, look_at_all, ask);
   if (ask && moved) {
@@ -78,7 +81,7 @@ void Watcher::wait_for_rest(Nanos now) {
     judged_resting_ = activity_.resting_since(now - kRestAtGil);
     part = true;
     last_part_ = now;
-  } else if (moved && !at_gil_ && look_at_all && now - last_part_ >= part_every_) {
+  } else if (moved && !at_gil_ && look_at_all) {
     std::set<pid_t> resting = activity_.resting_since(now - kRest);
     part = (part_again_ != 0 && now >= part_again_) ||
            !std::includes(judged_resting_.begin(), judged_resting_.end(), resting.begin(), resting.end());
@@ -86,10 +89,9 @@ void Watcher::wait_for_rest(Nanos now) {
     last_part_ = now;
   }
   // Unknown threads were started by known ones, and those have moved.
-  if (moved && !part && !activity_.knows_none() && now - last_sample_ < busy_sample_every_) return;
+  if (moved && !part && !activity_.knows_none() && !busy_samples_.allows(now)) return;
   sample_again(now);
-  last_sample_ = now;
-  busy_sample_every_ = std::clamp((monotonic_now() - now) * kSampleShare, kRest, kLatestBusySample);
+  busy_samples_.spend(now, monotonic_now() - now);
   if (sample_->threads.empty() || (moved && !part)) return;
   of_part_ = part;
   phase_ = Phase::kFirst;
@@ -117,7 +119,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     return std::nullopt;
   }
   auto proof = tree_.judge_part(*before, *sample_);
-  part_every_ = std::clamp((monotonic_now() - now) * kPartShare, kRest, kLatestPart);
+  parts_.spend(now, monotonic_now() - now);
   if (of_part_ && lacks_process(*sample_, tree_.processes())) proof.reset();
   const bool is_first = phase_ == Phase::kFirst;
   phase_ = Phase::kResting;
@@ -138,7 +140,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     judged_resting_.clear();
     return std::nullopt;
   }
-  part_again_ = other.is_deadlock() ? 0 : now + std::max(kPartAgain, busy_sample_every_);
+  part_again_ = other.is_deadlock() ? 0 : std::max(now + kPartAgain, busy_samples_.next());
   find_who_cannot_return(&*proof, now);
   if (other.stuck == reported_ && std::includes(reported_cannot_return_.begin(), reported_cannot_return_.end(),
                                                 other.cannot_return.begin(), other.cannot_return.end())) {

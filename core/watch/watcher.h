@@ -9,6 +9,7 @@
 #include "watch/judge/orphaned_lock_watch.h"
 #include "watch/sample/activity.h"
 #include "watch/stall_watch.h"
+#include "watch/time_share.h"
 #include "watch/watched_tree.h"
 
 namespace mprun {
@@ -46,12 +47,11 @@ class Watcher {
   ActivityMeter activity_;
   OrphanedLockWatch orphaned_;
   StallWatch stalls_;
+  TimeShare parts_, busy_samples_;
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile
   bool at_gil_ = false;             ///< they only ask for a GIL
   int gil_looks_ = 0;               ///< looks in a row at which the thread that had run only wanted a GIL
-  Nanos busy_sample_every_ = 0;     ///< as the cost of a sample allows
-  Nanos part_every_ = 0;            ///< as the cost of a judgement allows
   Nanos next_gil_look_ = 0;         ///< when to ask for that again
   bool judged_still_ = false;       ///< no thread has moved since the last judgement
   std::set<pid_t> judged_resting_;  ///< processes that rested when a part was judged
@@ -61,7 +61,7 @@ class Watcher {
   Nanos part_again_ = 0;  ///< when a stuck part is judged again, for processes that wait for it; 0: none is stuck
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something
   Nanos helpers_until_ = 0;        ///< they have time until then; 0: no longer
-  Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0, last_sample_ = 0;
+  Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0;
   Nanos last_found_ = 0;  ///< when anything but a lost task was last reported
   Nanos patience_ = 0;    ///< how long no thread must have moved before samples are taken
 };
