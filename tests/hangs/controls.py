@@ -142,6 +142,7 @@ ALL = [
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),
     Control("dataloader_timeout.py"),
+    Control("dataloader_worker_exits.py"),
     Control("openblas_fork.py"),
     Control("manager_idle.py"),
     Control("forkserver_idle.py"),

@@ -578,8 +578,9 @@ class LoaderImage : public RankImage {
   }
 
   /// What thread kTid waits for.
-  Wait wait_of_loader() {
+  Wait wait_of_loader(std::vector<pid_t> ended = {}) {
     Sample sample{{waiting_thread(5), waiting_thread(5)}};
+    sample.ended = std::move(ended);
     sample.threads[0].tid = kPid;
     for (ThreadSample& thread : sample.threads) {
       thread.call.stack_pointer = 0x7ffc00001000;
@@ -597,6 +598,58 @@ TEST_F(LoaderImage, PollsWithTheLimitOfItsOwn) {
   EXPECT_EQ(wait.kind, WaitKind::kFutex);
   EXPECT_THAT(wait.object, testing::HasSubstr("looking now and then whether its workers live"));
   EXPECT_THAT(wait.wakers, testing::ElementsAre(Waker{kPid, 0}));
+}
+
+// While the process that has ended is none of the loader's workers, the next look finds nothing.
+TEST_F(LoaderImage, IsLiveIfAWorkerHasEnded) {
+  constexpr pid_t kWorker = 91, kOther = 92;
+  constexpr std::uint64_t kTypes = 0x570000, kLoader = 0x580000, kWorkers = 0x581000, kItems = 0x582000,
+                          kProcess = 0x583000, kPopen = 0x584000, kNumber = 0x585000;
+  std::uint64_t next_type = kTypes;
+  const auto put_object = [&](std::uint64_t at, const std::string& type, bool has_attributes) {
+    const std::uint64_t type_at = next_type, name_at = type_at + 0x400;
+    next_type += 0x1000;
+    proc_.map(at, 0x100);
+    proc_.map(type_at, 0x800);
+    proc_.put(at + 8, type_at);
+    proc_.put(type_at + 24, name_at);
+    proc_.put_bytes(name_at, std::string_view(type.c_str(), type.size() + 1));
+    if (!has_attributes) return;
+    constexpr std::uint64_t kBasicSize = 0x20;
+    proc_.put(type_at + 32, kBasicSize);
+    proc_.put<std::uint64_t>(type_at + 168, 1U << 2U | 1U << 4U | 1U << 9U);
+    proc_.put(at + kBasicSize, std::array<std::uint8_t, 4>{30, 1, 1, 1});  // one attribute
+  };
+  const auto set_attribute = [&](std::uint64_t at, std::uint64_t value) { proc_.put(at + 0x20 + 8, value); };
+  put_object(kLoader, "_MultiProcessingDataLoaderIter", true);
+  put_object(kWorkers, "list", false);
+  put_object(kProcess, "ForkProcess", true);
+  put_object(kPopen, "Popen", true);
+  put_object(kNumber, "int", false);
+  proc_.map(kItems, 0x100);
+  put_argument(0, kLoader);
+  put_argument(1, kValue);
+  set_attribute(kLoader, kWorkers);
+  proc_.put(kWorkers + 16, std::uint64_t{1});
+  proc_.put(kWorkers + 24, kItems);
+  proc_.put(kItems, kProcess);
+  set_attribute(kProcess, kPopen);
+  set_attribute(kPopen, kNumber);
+  proc_.put<std::uint64_t>(kNumber + 16, layout_.minor < 12 ? 1 : 1U << 3U);
+  proc_.put<std::uint32_t>(kNumber + 24, kWorker);
+
+  EXPECT_THAT(numbers_of_own_processes(&proc_, kPid, kTid, "_MultiProcessingDataLoaderIter._try_get_data"),
+              testing::Optional(testing::ElementsAre(kWorker)));
+  const auto why_live_after = [&](pid_t ended) {
+    std::string stat = std::to_string(ended) + " (python3) Z " + std::to_string(kPid);
+    for (int field = 5; field <= 52; ++field) stat += " 0";
+    proc_.files[std::to_string(ended) + "/stat"] = stat + "\n";
+    return wait_of_loader({ended}).why_live;
+  };
+  EXPECT_EQ(why_live_after(kOther), "");
+  EXPECT_EQ(why_live_after(kWorker), "a child of its process has ended");
+  proc_.put(kItems, kNumber);
+  EXPECT_EQ(why_live_after(kOther), "a child of its process has ended") << "its workers cannot be read";
 }
 
 // DataLoader(timeout=N): it then raises.

@@ -330,6 +330,21 @@ TEST(WaitCauses, SharedLockTakenInALibrary) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it waits for its turn";
 }
 
+// Two workers get items of one queue: one reads the pipe, the other waits for the lock that the first has meanwhile.
+TEST(WaitCauses, TurnToReadFromAQueueIsNoCycle) {
+  CauseEvidence evidence;
+  evidence.proc.process(kParent).pipe(4, 70, O_WRONLY).thread(kParent).waits_for_child(kChild);
+  evidence.proc.process(kChild, kParent).thread(kChild).waits_on(kAddress);
+  evidence.waits[kChild] = {WaitKind::kSharedFutex, "lock in shared memory", {}, {{kThird, 0}}};
+  const PythonFrame gets{kLibrary + "multiprocessing/queues.py", 102, "Queue.get"};
+  evidence.python[kChild] = {{kLibrary + "multiprocessing/synchronize.py", 95, "SemLock.__enter__"}, gets, kOwn};
+  evidence.proc.process(kThird, kParent).pipe(3, 70, O_RDONLY).thread(kThird).reads(3);
+  evidence.python[kThird] = {{kLibrary + "multiprocessing/connection.py", 378, "Connection._recv"}, gets, kOwn};
+  EXPECT_NE(evidence.of_hang().id, "lock-cycle");
+  evidence.python[kThird] = {{kLibrary + "socket.py", 706, "SocketIO.readinto"}, kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "lock-cycle") << "it reads something else";
+}
+
 TEST(WaitCauses, NeverNotifiedInALibraryAlone) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent);

@@ -96,6 +96,7 @@ std::optional<Explanation> shared_lock_cycle(const Evidence& evidence) {
     const auto frames = evidence.python.find(thread->sample->tid);
     if (thread->wait.kind != WaitKind::kSharedFutex || thread->wait.of_sync) continue;
     if (frames == evidence.python.end() || !has_own_code(frames->second)) continue;
+    if (waits_for_turn_to_read(evidence, *thread)) continue;
     if (takes_shared_lock(frames->second.front())) waiting.push_back(thread);
   }
   if (waiting.empty()) return std::nullopt;

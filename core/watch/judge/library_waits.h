@@ -15,7 +15,7 @@ struct LibraryPoll {
   std::string_view file;      ///< the end of its path
   std::string_view function;  ///< which waits only by calls of the standard library
   const char* looks_at;       ///< human-readable: "whether its workers live"
-  bool ends_with_child;       ///< it stops waiting if a child of its process has ended
+  bool ends_with_child;       ///< it stops waiting if a process that its object has started has ended
   bool ends_with_parent;      ///< the same for its process's parent
   bool has_limit_of_caller;   ///< its caller's limit ends it, unless its first argument with a default has that default
   /// Its first argument is exactly this, in seconds, if no timer is due before; 0: it always waits for the same.

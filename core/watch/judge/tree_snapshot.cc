@@ -81,7 +81,7 @@ TreeSnapshot::TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary 
     const auto text = proc_->read(std::to_string(ended) + "/stat");
     const auto stat = text ? parse_stat(*text) : std::nullopt;
     const auto parent = stat ? processes_.find(stat->parent) : processes_.end();
-    if (parent != processes_.end()) parent->second.has_ended_child = true;
+    if (parent != processes_.end()) parent->second.ended_children.push_back(ended);
   }
   find_blind_spot();
 }

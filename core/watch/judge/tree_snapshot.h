@@ -62,7 +62,7 @@ class TreeSnapshot {
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
     std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
-    bool has_ended_child = false;         ///< which it has not reaped yet
+    std::vector<pid_t> ended_children;    ///< which it has not reaped yet
     std::vector<Descriptor> descriptors;  ///< sorted by number
     /// Why nothing can be proved about it ("catches signal 10"); empty: something can.
     std::string acts_alone;

@@ -68,7 +68,7 @@ bool handles_no_other_signal(const TreeSnapshot::Process& process) {
 // Signals come from outside, except that of a child's end, for which shells and others suspend themselves.
 Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   Wait other = live_wait(WaitKind::kSignal, kOnlyASignal);
-  const bool is_for_children = (process.caught_signals & bit_of_signal(SIGCHLD)) != 0 && !process.has_ended_child;
+  const bool is_for_children = (process.caught_signals & bit_of_signal(SIGCHLD)) != 0 && process.ended_children.empty();
   if (thread.call.number == SYS_rt_sigtimedwait || !is_for_children || !snapshot->blind_spot().empty()) return other;
   const bool has_child = !process.children.empty();
   Wait wait{has_child ? WaitKind::kChild : WaitKind::kSignal, "the signal of a child's end", {}, {}};

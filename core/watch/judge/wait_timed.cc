@@ -22,6 +22,21 @@ bool assumes_no_timer(const ThreadSample& thread, const LibraryPoll& poll, TreeS
   return true;
 }
 
+// Whether a child that matters to a poll has ended, and the next look may find it: one of the processes that its object
+// has started. After three looks in vain, none does.
+bool has_lost_child(const ThreadSample& thread, const LibraryPoll& poll, const TreeSnapshot::Process& process,
+                    TreeSnapshot* snapshot) {
+  if (!poll.ends_with_child || process.ended_children.empty()) return false;
+  if (snapshot->assumptions().polls.count(thread.tid) != 0) {
+    snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
+                     " polls, and has found nothing that would let it go on");
+    return false;
+  }
+  const auto own = numbers_of_own_processes(snapshot->proc(), thread.pid, thread.tid, poll.function);
+  const auto& ended = process.ended_children;
+  return !own || std::any_of(ended.begin(), ended.end(), [&](pid_t child) { return own->count(child) != 0; });
+}
+
 // A library that looks around now and then and waits for the same again: for ever, if nothing has happened.
 std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                         TreeSnapshot* snapshot) {
@@ -39,7 +54,7 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSn
   }
   Wait wait = decode_call(*endless, process, snapshot);
   wait.object += std::string(wait.object.empty() ? "" : ", ") + "looking now and then " + poll->looks_at;
-  if (poll->ends_with_child && process.has_ended_child) wait.why_live = "a child of its process has ended";
+  if (has_lost_child(thread, *poll, process, snapshot)) wait.why_live = "a child of its process has ended";
   if (poll->ends_with_parent) {
     add_wakers({{process.parent, 0}}, &wait);
     if (snapshot->process(process.parent) == nullptr) wait.why_live = "the parent of its process is not known";

@@ -11,6 +11,7 @@
 #include "watch/stacks/python_interpreter.h"
 #include "watch/stacks/python_loop.h"
 #include "watch/stacks/python_object.h"
+#include "watch/stacks/python_processes.h"
 
 namespace mprun {
 namespace {
@@ -69,6 +70,9 @@ class StackReader {
   }
   [[nodiscard]] std::optional<std::uint64_t> compare_with_default(std::uint64_t frame, const Piece& fields);
   [[nodiscard]] std::optional<std::uint64_t> count_callbacks(std::uint64_t frame, const Piece& fields);
+  /// How many numbers own_processes() then has.
+  [[nodiscard]] std::optional<std::uint64_t> read_processes(std::uint64_t frame, const Piece& fields);
+  [[nodiscard]] const std::optional<std::set<pid_t>>& own_processes() const { return own_processes_; }
   /// A double, by its bits.
   [[nodiscard]] std::optional<std::uint64_t> read_first_number(std::uint64_t frame, const Piece& fields);
 
@@ -97,6 +101,7 @@ class StackReader {
     Question question = nullptr;
     std::optional<std::uint64_t> answer;
   } asked_;
+  std::optional<std::set<pid_t>> own_processes_;
   std::map<std::uint64_t, pid_t> states_;  ///< tid of every thread state
   std::set<std::uint64_t> gils_;           ///< seen
   PythonStacks stacks_;
@@ -261,6 +266,13 @@ std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, c
 }
 
 // Include/cpython/longintrepr.h: until 3.11 the count of digits of 30 bits, since then with the sign below it.
+std::optional<std::uint64_t> StackReader::read_processes(std::uint64_t frame, const Piece& /*fields*/) {
+  constexpr std::uint64_t kFlags = 3;
+  const std::uint64_t self = memory_->read<std::uint64_t>(frame + layout_.frame.locals).value_or(0) & ~kFlags;
+  own_processes_ = numbers_of_processes(self, layout_, memory_);
+  return own_processes_ ? std::optional(own_processes_->size()) : std::nullopt;
+}
+
 std::optional<std::uint64_t> StackReader::read_first_number(std::uint64_t frame, const Piece& /*fields*/) {
   constexpr std::uint64_t kFlags = 3, kTypeOf = 8, kNameOf = 24, kDigits = 16, kFirstDigit = 24;
   constexpr std::string_view kInt("int", sizeof "int");
@@ -321,13 +333,21 @@ PythonStacks read_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>
   return reader.read();
 }
 
-std::optional<std::uint64_t> ask_python(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function,
-                                        StackReader::Question question) {
+// What `ask` answers, if the process has a Python that can be read.
+template <typename Ask>
+auto ask_reader(ProcSource* proc, pid_t pid, const Ask& ask) -> decltype(ask(std::declval<StackReader*>())) {
   ProcessMemory memory(proc, pid, kMostMemory);
   std::string reason;
   const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
   auto python = find_python(proc, pid, mappings, &memory, &reason);
-  return python ? StackReader(proc, pid, std::move(*python), &memory).ask(tid, function, question) : std::nullopt;
+  if (!python) return std::nullopt;
+  StackReader reader(proc, pid, std::move(*python), &memory);
+  return ask(&reader);
+}
+
+std::optional<std::uint64_t> ask_python(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function,
+                                        StackReader::Question question) {
+  return ask_reader(proc, pid, [&](StackReader* reader) { return reader->ask(tid, function, question); });
 }
 
 }  // namespace
@@ -352,6 +372,14 @@ std::optional<double> first_number(ProcSource* proc, pid_t pid, pid_t tid, std::
 
 std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid) {
   return ask_python(proc, pid, tid, "BaseEventLoop._run_once", &StackReader::count_callbacks);
+}
+
+std::optional<std::set<pid_t>> numbers_of_own_processes(ProcSource* proc, pid_t pid, pid_t tid,
+                                                        std::string_view function) {
+  return ask_reader(proc, pid, [&](StackReader* reader) {
+    (void)reader->ask(tid, function, &StackReader::read_processes);
+    return reader->own_processes();
+  });
 }
 
 PythonStacks read_python_progress(ProcSource* proc, pid_t pid) {

@@ -3,6 +3,7 @@
 // are left out. CPython 3.9 to 3.15 (with a GIL); for any other, `reason` is set.
 #pragma once
 
+#include <set>
 #include <span>
 
 #include "procfs/process_facts.h"
@@ -56,6 +57,10 @@ struct PythonStacks {
 /// The number that the first argument after `self` is, in the innermost frame of `function` on a thread's stack;
 /// nullopt: not known, or it is none.
 [[nodiscard]] std::optional<double> first_number(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function);
+/// The pids of the multiprocessing.Process objects in lists of `self`, and perhaps other numbers, in the innermost
+/// frame of `function` on a thread's stack; nullopt: there are none, or not all can be read.
+[[nodiscard]] std::optional<std::set<pid_t>> numbers_of_own_processes(ProcSource* proc, pid_t pid, pid_t tid,
+                                                                      std::string_view function);
 /// How many callbacks the event loop of asyncio that runs on a thread has ready; nullopt: not known.
 [[nodiscard]] std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid);
 
