@@ -230,6 +230,7 @@ _VARIANTS = [
     Case("dataloader_unpicklable_batch.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     Case("dataloader_inner_pool.py", DEADLOCK, LOST_THREAD, DATALOADER),
     Case("dataloader_queue_without_producer.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
+    Case("dataloader_worker_finished.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     # Sometimes its other thread waits instead of spinning.
     Case("pool_callback_raises.py", STALLED + DEADLOCK, ("pool-helper-lost",), POOL_JOIN, rest="spinning"),
     Case("grpc_in_forked_child.py", STALLED, LOST_THREAD, POOL_MAP),

@@ -604,7 +604,8 @@ TEST_F(LoaderImage, PollsWithTheLimitOfItsOwn) {
 TEST_F(LoaderImage, IsLiveIfAWorkerHasEnded) {
   constexpr pid_t kWorker = 91, kOther = 92;
   constexpr std::uint64_t kTypes = 0x570000, kLoader = 0x580000, kWorkers = 0x581000, kItems = 0x582000,
-                          kProcess = 0x583000, kPopen = 0x584000, kNumber = 0x585000;
+                          kProcess = 0x583000, kPopen = 0x584000, kNumber = 0x585000, kFlags = 0x586000,
+                          kFlag = 0x587000, kFlagItems = 0x588000;
   std::uint64_t next_type = kTypes;
   const auto put_object = [&](std::uint64_t at, const std::string& type, bool has_attributes) {
     const std::uint64_t type_at = next_type, name_at = type_at + 0x400;
@@ -647,6 +648,16 @@ TEST_F(LoaderImage, IsLiveIfAWorkerHasEnded) {
     return wait_of_loader({ended}).why_live;
   };
   EXPECT_EQ(why_live_after(kOther), "");
+  EXPECT_EQ(why_live_after(kWorker), "a child of its process has ended");
+  put_object(kFlags, "list", false);
+  put_object(kFlag, "bool", false);
+  proc_.map(kFlagItems, 0x100);
+  proc_.put(kLoader + 0x20, std::array<std::uint8_t, 4>{30, 2, 1, 1});
+  proc_.put(kLoader + 0x20 + 16, kFlags);
+  proc_.put(kFlags + 16, std::uint64_t{1});
+  proc_.put(kFlags + 24, kFlagItems);
+  proc_.put(kFlagItems, kFlag);
+  proc_.put(kFlag + 24, std::uint32_t{1});
   EXPECT_EQ(why_live_after(kWorker), "a child of its process has ended");
   proc_.put(kItems, kNumber);
   EXPECT_EQ(why_live_after(kOther), "a child of its process has ended") << "its workers cannot be read";

@@ -35,6 +35,10 @@ class PythonObjects {
     if (!is_a(object, "int") || word(object + kDigitsOf) != (layout_.minor < 12 ? 1 : 1U << 3U)) return std::nullopt;
     return memory_->read<pid_t>(object + kFirstDigitOf);
   }
+  // For a bool.
+  [[nodiscard]] bool is_true(std::uint64_t object) const {
+    return memory_->read<std::uint32_t>(object + kFirstDigitOf).value_or(1) != 0;
+  }
 
  private:
   static constexpr std::uint64_t kTypeOf = 8, kNameOf = 24, kSize = 16, kItemsOf = 24, kDigitsOf = 16,
@@ -62,21 +66,43 @@ bool add_numbers(std::uint64_t process, const PythonObjects& objects, std::set<p
   return found;
 }
 
+// The only list of booleans that is as long as `list`; nullptr: there is none, or more than one.
+const std::vector<std::uint64_t>* flags_for(const std::vector<std::uint64_t>& list,
+                                            const std::vector<std::vector<std::uint64_t>>& lists,
+                                            const PythonObjects& objects) {
+  const std::vector<std::uint64_t>* flags = nullptr;
+  for (const std::vector<std::uint64_t>& other : lists) {
+    const auto is_flag = [&](std::uint64_t item) { return objects.is_a(item, "bool"); };
+    if (other.size() != list.size() || !std::all_of(other.begin(), other.end(), is_flag)) continue;
+    if (flags != nullptr) return nullptr;
+    flags = &other;
+  }
+  return flags;
+}
+
 }  // namespace
 
 std::optional<std::set<pid_t>> numbers_of_processes(std::uint64_t object, const PythonLayout& layout,
                                                     ProcessMemory* memory) {
   const PythonObjects objects(layout, memory);
-  std::set<pid_t> numbers;
+  std::vector<std::vector<std::uint64_t>> lists;
   for (const std::uint64_t attribute : objects.attributes_of(object)) {
     if (!objects.is_a(attribute, "list")) continue;
-    const auto items = objects.items_of(attribute);
+    auto items = objects.items_of(attribute);
     if (!items) return std::nullopt;
-    std::set<pid_t> of_list;
-    const auto is_process = [&](std::uint64_t item) { return add_numbers(item, objects, &of_list); };
-    const auto count = static_cast<std::size_t>(std::count_if(items->begin(), items->end(), is_process));
-    if (count != 0 && count != items->size()) return std::nullopt;
-    numbers.merge(of_list);
+    lists.push_back(std::move(*items));
+  }
+  std::set<pid_t> numbers;
+  for (const std::vector<std::uint64_t>& list : lists) {
+    const std::vector<std::uint64_t>* flags = flags_for(list, lists, objects);
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      std::set<pid_t> of_process;
+      if (!add_numbers(list[i], objects, &of_process)) continue;
+      ++found;
+      if (flags == nullptr || objects.is_true((*flags)[i])) numbers.merge(of_process);
+    }
+    if (found != 0 && found != list.size()) return std::nullopt;
   }
   return numbers.empty() ? std::nullopt : std::optional(numbers);
 }

@@ -13,7 +13,8 @@
 namespace mprun {
 
 /// The numbers that the multiprocessing.Process objects in lists of an object keep of their processes: pids, and some
-/// more, such as exit codes. nullopt: it has no such list, or one that cannot be read in full.
+/// more, such as exit codes. Not of those that the only list of booleans of the same length has False for: so a
+/// DataLoader marks workers that have finished (_workers_status). nullopt: there are none, or some cannot be read.
 [[nodiscard]] std::optional<std::set<pid_t>> numbers_of_processes(std::uint64_t object, const PythonLayout& layout,
                                                                   ProcessMemory* memory);
 
