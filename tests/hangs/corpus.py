@@ -391,6 +391,7 @@ _VARIANTS = [
     Case("go_pipe_not_read.go", STALLED, ("queue-not-drained",), compiler="go"),
     Case("go_channel_without_reader.go", STALLED, NO_WAKER, compiler="go"),
     Case("critical_held_at_fork.c", PERHAPS_PARTIAL, (*AT_FORK, *OPENMP), ("waitpid",), None, "gcc"),
+    Case("openmp_barrier_in_branch.c", DEADLOCK, ("barrier-short",), ("futex",), compiler="gcc"),
 ]
 
 

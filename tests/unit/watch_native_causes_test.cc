@@ -123,6 +123,26 @@ TEST_F(NativeCauses, ALockOfOpenmp) {
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "a barrier";
 }
 
+TEST_F(NativeCauses, ABarrierOfOpenmp) {
+  constexpr std::uint64_t kContended = 0xffffffff;
+  const std::vector<std::string> frames{"libgomp.so.1+0x1f823", "main (a)"};
+  process_.maps += "7f0000000000-7f0000001000 r-xp 00000000 08:01 5 /usr/lib/libgomp.so.1\n";
+  waits_in(kParent, frames);
+  waits_in(kChild, frames);
+  const HangCause cause = evidence_.of_hang();
+  EXPECT_EQ(cause.id, "barrier-short");
+  EXPECT_NE(cause.explanation.find("all 2 threads"), std::string::npos) << cause.explanation;
+  waits_in(kChild, frames, kContended);
+  EXPECT_EQ(evidence_.of_hang().id, "lock-cycle") << "one of them needs a lock to get there";
+}
+
+TEST_F(NativeCauses, AnAtomic) {
+  waits_for_end(&process_, kParent, kChild);
+  waits_in(kChild, {"syscall (libc.so.6)", "void std::__detail::__platform_wait<int>(int const*, int) (a)",
+                    "std::__detail::__waiter_pool::_M_do_wait(int const*, int) (a)", "work (a)"});
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified");
+}
+
 TEST_F(NativeCauses, AFunctionThatRunsAtExit) {
   waits_for_end(&process_, kParent, kChild);
   waits_in(kChild, {"pthread_cond_wait (libc.so.6)", "work (a)"});

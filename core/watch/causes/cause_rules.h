@@ -50,6 +50,8 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
 [[nodiscard]] std::vector<const JudgedThread*> chain_of(const Evidence& evidence);
 /// True if its parent may have had other threads at the fork: they may hold what this process waits for.
 [[nodiscard]] bool may_have_lost_threads(const Evidence& evidence, pid_t pid);
+/// True for a thread that waits in GNU's OpenMP: for a lock, at a barrier, or for its next region.
+[[nodiscard]] bool waits_in_libgomp(const Evidence& evidence, const JudgedThread& thread);
 /// The last child of a process that ended badly without having been asked to end; nullptr: none.
 [[nodiscard]] const RecordedDeath* last_death_below(const Evidence& evidence, pid_t pid);
 /// The last forked child of a stuck process that ended badly: stuck threads may wait for what it owed them. nullptr:

@@ -127,6 +127,8 @@ constexpr CauseRule kStuckRules[] = {
     {kEdgeMissed, edge_missed, kReadAll},
     {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
     {kBarrierShort, native_barrier_short, "give the barrier as many parties as will wait at it"},
+    {kBarrierShort, openmp_barrier_short,
+     "let all threads of a team come to the same barriers: none in a branch that only some take"},
     {kNeverNotified, native_never_notified, kNotifyAlways},
     {kPollsInVain, looks_for_own_in_vain,
      "give the loop a limit of time, or wait by future.result(), thread.join() or queue.get(); and see that every path "

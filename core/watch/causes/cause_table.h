@@ -91,7 +91,8 @@ Rule child_signal_missed, barrier_short, connecting_child_died, exit_handler_wai
 // thread_causes.cc
 Rule threads_join_each_other, reader_is_joined, loop_waits_for_future, looks_for_own_in_vain;
 // native_causes.cc
-Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, native_exit_waits, native_never_notified;
+Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, openmp_barrier_short, native_exit_waits,
+    native_never_notified;
 // java_causes.cc
 Rule java_class_init, java_threads_left, java_never_notified;
 // stall_causes.cc

@@ -70,6 +70,8 @@ std::string origin_text(const Evidence& evidence, const JudgedThread& thread) {
          " threads, and fork() takes along only the one that calls it";
 }
 
+}  // namespace
+
 // libgomp makes the call itself on x86-64, and by syscall() of libc elsewhere.
 bool waits_in_libgomp(const Evidence& evidence, const JudgedThread& thread) {
   constexpr std::string_view kLibrary = "libgomp";
@@ -80,8 +82,6 @@ bool waits_in_libgomp(const Evidence& evidence, const JudgedThread& thread) {
                        native->second[1].find(kLibrary) != std::string::npos;
   return by_libc || evidence.code_file(thread).find(kLibrary) != std::string::npos;
 }
-
-}  // namespace
 
 // A forked child waits for a team of OpenMP threads that fork() did not take along.
 std::optional<Explanation> openmp_after_fork(const Evidence& evidence) {

@@ -41,6 +41,7 @@ constexpr std::array kNotices = {
     NativeWait{"std::__tree_barrier", "a std::barrier", ""},
     NativeWait{"std::__atomic_futex_unsigned_base", "a std::future", ""},
     NativeWait{"std::__atomic_wait_address", "a std::atomic or std::counting_semaphore", ""},
+    NativeWait{"std::__detail::__platform_wait", "a std::atomic, std::latch, std::barrier or semaphore", ""},
     NativeWait{"6Thread4park", "a channel of Rust, or thread::park()", ""},
     NativeWait{"std::thread::park", "a channel of Rust, or thread::park()", ""},
     NativeWait{"6thread9functions4park", "a channel of Rust, or thread::park()", ""},
@@ -110,10 +111,17 @@ Explanation circle_text(const Evidence& evidence, const std::vector<const Judged
 // libgomp's locks and critical sections, as it waits for one that others wait for too (config/linux/mutex.c).
 bool waits_for_openmp_lock(const Evidence& evidence, const JudgedThread& thread) {
   constexpr auto kContended = static_cast<std::uint32_t>(-1);
-  return thread.wait.kind == WaitKind::kFutex &&
-         static_cast<std::uint32_t>(thread.sample->call.arguments[2]) == kContended &&
-         evidence.code_file(thread).find("/libgomp") != std::string::npos &&
-         !may_have_lost_threads(evidence, thread.sample->pid);
+  return waits_in_libgomp(evidence, thread) && !may_have_lost_threads(evidence, thread.sample->pid) &&
+         static_cast<std::uint32_t>(thread.sample->call.arguments[2]) == kContended;
+}
+
+// A barrier of OpenMP, that at the end of a region among them: where threads that share work wait in libgomp for
+// anything else than a lock (config/linux/bar.c), and in libomp.
+bool waits_at_openmp_barrier(const Evidence& evidence, const JudgedThread& thread) {
+  if (may_have_lost_threads(evidence, thread.sample->pid)) return false;
+  if (waits_in_libgomp(evidence, thread)) return !waits_for_openmp_lock(evidence, thread);
+  const pid_t tid = thread.sample->tid;
+  return evidence.is_in_native(tid, "__kmpc_barrier (") || evidence.is_in_native(tid, "__kmpc_fork_call (");
 }
 
 // What the main thread of the outermost stuck process waits for in the end, if that is one thread after the other.
@@ -158,6 +166,19 @@ std::optional<Explanation> native_barrier_short(const Evidence& evidence) {
     return std::nullopt;
   }
   return Explanation{thread_text(*waits) + " waits at a barrier that not all parties reach"};
+}
+
+// All threads of a team have come to a barrier, but not to the same one.
+std::optional<Explanation> openmp_barrier_short(const Evidence& evidence) {
+  const JudgedThread* waits = end_of_joins(evidence);
+  if (waits == nullptr || !waits_at_openmp_barrier(evidence, *waits)) return std::nullopt;
+  const auto threads = threads_of(evidence, waits->sample->pid);
+  const bool all_wait = std::all_of(threads.begin(), threads.end(), [&](const JudgedThread* one) {
+    return is_stuck(evidence, *one) && waits_at_openmp_barrier(evidence, *one);
+  });
+  if (!all_wait || threads.size() < 2) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits at a barrier of OpenMP, as all " + std::to_string(threads.size()) +
+                     " threads of its process do, but not at the same one: the end of a region is one too"};
 }
 
 // exit() runs handlers, and destroys static objects: such as a pool of threads, whose destructor joins them.
