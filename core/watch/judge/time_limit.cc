@@ -148,4 +148,9 @@ std::optional<ThreadSample> without_limit(const ThreadSample& thread) {
   return endless;
 }
 
+bool is_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const GoRuntime* go = call_of(thread.call.number) == Call::kFutex ? snapshot->go(thread.pid) : nullptr;
+  return go != nullptr && go->is_own_wait(thread.call.arguments[0]);
+}
+
 }  // namespace mprun

@@ -17,4 +17,8 @@ namespace mprun {
 /// The same wait without its limit; nullopt: it has none, or its limit is not an argument that can be left out.
 [[nodiscard]] std::optional<ThreadSample> without_limit(const ThreadSample& thread);
 
+/// True for the monitor thread of a Go runtime that sleeps: it wakes up after a minute to look around. Timers of the
+/// program wake another thread.
+[[nodiscard]] bool is_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot);
+
 }  // namespace mprun

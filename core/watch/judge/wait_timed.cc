@@ -65,9 +65,7 @@ std::optional<Wait> decode_library_poll(const ThreadSample& thread, const TreeSn
 // The monitor of Go's runtime, which wakes up after a minute. Every two minutes it has garbage collected: a finalizer
 // may close a file that the program has forgotten.
 std::optional<Wait> decode_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  if (snapshot->assumptions().no_limit_from == 0 || call_of(thread.call.number) != Call::kFutex) return std::nullopt;
-  const GoRuntime* go = snapshot->go(thread.pid);
-  if (go == nullptr || !go->is_own_wait(thread.call.arguments[0])) return std::nullopt;
+  if (snapshot->assumptions().no_limit_from == 0 || !is_go_monitor(thread, snapshot)) return std::nullopt;
   snapshot->assume_idle_runtime("the runtime of Go in process " + std::to_string(thread.pid) +
                                 " wakes up by itself, and may collect garbage");
   Wait wait{WaitKind::kFutex, "work for Go's monitor", {}, {}};
