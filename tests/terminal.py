@@ -23,14 +23,15 @@ class Terminal:
     """A program as the leader of a session on a terminal of its own, as under a shell."""
 
     def __init__(self, argv: list[str], cwd: Path, env: Mapping[str, str], columns: int) -> None:
+        size = struct.pack("HHHH", ROWS, columns, 0, 0)
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, size)  # here, as the program may draw at once
                 os.chdir(cwd)
                 os.execve(argv[0], argv, dict(env))
             finally:
                 os._exit(127)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, columns, 0, 0))
         self.output = ""
         self.code: int | None = None
 
