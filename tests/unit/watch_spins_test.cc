@@ -35,12 +35,22 @@ TEST(Spins, AreCallsOfMpi) {
   EXPECT_EQ(call("MPI_Barrier (libmpi.so.40)"), "MPI_Barrier");
   EXPECT_EQ(call("ompi_mpi_finalize (libmpi.so.40)"), "MPI_Finalize");
   EXPECT_EQ(call("PMPI_Init_thread (libmpi.so.40)"), "MPI_Init_thread");
-  for (const char* looks : {"PMPI_Test", "MPI_Testall", "PMPI_Iprobe", "MPI_Improbe", "MPI_Irecv", "PMPI_Ibarrier"}) {
+  for (const char* looks : {"PMPI_Test", "MPI_Testall", "PMPI_Iprobe", "MPI_Improbe", "MPI_Irecv", "PMPI_Ibarrier",
+                            "MPI_Wtime", "MPI_Reduce_local", "MPI_Initialized", "MPI_Send_init"}) {
     EXPECT_EQ(call(looks + std::string(" (libmpi.so.40)")), "") << looks;
   }
   EXPECT_EQ(call("MPI_Recv (libother.so)"), "");
   EXPECT_EQ(call_that_spins(inner), "") << "what the program called is not known";
   EXPECT_EQ(call_that_spins({}), "");
+}
+
+TEST(Spins, MayBeHiddenWhereTheStackCannotBeRead) {
+  EXPECT_TRUE(may_hide_call({"libopen-pal.so.40+0x878b5", "ld-linux-x86-64.so.2+0x262618d2b8"}));
+  EXPECT_TRUE(may_hide_call({"opal_timer_linux_get_cycles_sys_timer (libopen-pal.so.40)"}));
+  EXPECT_TRUE(may_hide_call({"mca_btl_vader.so+0x4f33"}));
+  EXPECT_FALSE(may_hide_call({"dgemm_kernel (libopenblas.so.0)", "libopen-pal.so.40+0x878b5"})) << "it computes";
+  EXPECT_FALSE(may_hide_call({"program+0x1234"}));
+  EXPECT_FALSE(may_hide_call({}));
 }
 
 // A callback of the program that a collective calls is on its way back to it.

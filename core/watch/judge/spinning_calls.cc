@@ -17,8 +17,68 @@ constexpr std::array kLibraries = {
     SpinningLibrary{"libmpi.so", "MPI_", "Open MPI: opal_progress() until a request is complete"},
     SpinningLibrary{"libmpich.so", "MPI_", "MPICH: MPID_Progress_wait()"},
 };
-// Calls that only look whether there is something: the program goes on if there is nothing.
-constexpr std::array<std::string_view, 4> kOnlyLooks{"Test", "Iprobe", "Improbe", "I"};
+// The calls of MPI that wait for what other ranks do. All others go on by themselves: MPI_Test, MPI_Irecv, MPI_Wtime.
+constexpr std::array<std::string_view, 58> kWaitingCalls{"Allgather",
+                                                         "Allgatherv",
+                                                         "Allreduce",
+                                                         "Alltoall",
+                                                         "Alltoallv",
+                                                         "Alltoallw",
+                                                         "Barrier",
+                                                         "Bcast",
+                                                         "Cart_create",
+                                                         "Comm_accept",
+                                                         "Comm_connect",
+                                                         "Comm_create",
+                                                         "Comm_create_group",
+                                                         "Comm_disconnect",
+                                                         "Comm_dup",
+                                                         "Comm_dup_with_info",
+                                                         "Comm_free",
+                                                         "Comm_spawn",
+                                                         "Comm_spawn_multiple",
+                                                         "Comm_split",
+                                                         "Comm_split_type",
+                                                         "Dist_graph_create",
+                                                         "Exscan",
+                                                         "Finalize",
+                                                         "Gather",
+                                                         "Gatherv",
+                                                         "Graph_create",
+                                                         "Init",
+                                                         "Init_thread",
+                                                         "Intercomm_create",
+                                                         "Intercomm_merge",
+                                                         "Mprobe",
+                                                         "Mrecv",
+                                                         "Neighbor_allgather",
+                                                         "Neighbor_allgatherv",
+                                                         "Neighbor_alltoall",
+                                                         "Neighbor_alltoallv",
+                                                         "Neighbor_alltoallw",
+                                                         "Probe",
+                                                         "Recv",
+                                                         "Reduce",
+                                                         "Reduce_scatter",
+                                                         "Reduce_scatter_block",
+                                                         "Rsend",
+                                                         "Scan",
+                                                         "Scatter",
+                                                         "Scatterv",
+                                                         "Send",
+                                                         "Sendrecv",
+                                                         "Sendrecv_replace",
+                                                         "Ssend",
+                                                         "Wait",
+                                                         "Waitall",
+                                                         "Waitany",
+                                                         "Waitsome",
+                                                         "Win_create",
+                                                         "Win_fence",
+                                                         "Win_free"};
+// What Open MPI's and MPICH's own libraries and plug-ins are called.
+constexpr std::array<std::string_view, 5> kInnerLibraries{"libmpi.so", "libmpich.so", "libopen-pal.so",
+                                                          "libopen-rte.so", "mca_"};
 
 bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
   return std::any_of(maps.begin(), maps.end(), [file](const Mapping& mapping) {
@@ -39,10 +99,8 @@ std::string call_in(std::string_view frame) {
     if (function.starts_with('P')) function.remove_prefix(1);
     if (!function.starts_with(library.prefix)) continue;
     const std::string_view verb = function.substr(library.prefix.size());
-    const auto looks = [&](std::string_view name) {
-      return verb.starts_with(name) && (name != "I" || (verb != "Init" && verb != "Init_thread"));
-    };
-    return std::any_of(kOnlyLooks.begin(), kOnlyLooks.end(), looks) ? "" : std::string(function);
+    const bool waits = std::find(kWaitingCalls.begin(), kWaitingCalls.end(), verb) != kWaitingCalls.end();
+    return waits ? std::string(function) : "";
   }
   return {};
 }
@@ -57,6 +115,13 @@ std::string call_that_spins(const std::vector<std::string>& frames) {
     if (is_of_library) return call_in(*frame);
   }
   return {};
+}
+
+bool may_hide_call(const std::vector<std::string>& frames) {
+  return !frames.empty() && std::any_of(kInnerLibraries.begin(), kInnerLibraries.end(), [&](std::string_view library) {
+    const std::string& inner = frames.front();
+    return inner.starts_with(library) || inner.find(" (" + std::string(library)) != inner.npos;
+  });
 }
 
 bool may_spin(const std::vector<Mapping>& maps) {
