@@ -12,8 +12,8 @@ namespace mprun {
 
 /// The library call in which a thread only waits; "": there is none. `frames` as NativeStack has them.
 [[nodiscard]] std::string call_that_spins(const std::vector<std::string>& frames);
-/// Whether a thread is in such a library, in a function whose callers may not be known, as in those in assembly by
-/// which Open MPI reads the clock.
+/// Whether a thread is in such a library, or in what that calls, where a stack may end before its outermost frames: in
+/// Open MPI's functions in assembly that read the clock, in libevent.
 [[nodiscard]] bool may_hide_call(const std::vector<std::string>& frames);
 /// Whether a process may have such calls.
 [[nodiscard]] bool may_spin(const std::vector<Mapping>& maps);
