@@ -76,10 +76,6 @@ constexpr std::array<std::string_view, 58> kWaitingCalls{"Allgather",
                                                          "Win_create",
                                                          "Win_fence",
                                                          "Win_free"};
-// What Open MPI's and MPICH's own libraries and plug-ins are called, and libevent, by which Open MPI polls.
-constexpr std::array<std::string_view, 6> kInnerLibraries{"libevent",       "libmpi.so",      "libmpich.so",
-                                                          "libopen-pal.so", "libopen-rte.so", "mca_"};
-
 bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
   return std::any_of(maps.begin(), maps.end(), [file](const Mapping& mapping) {
     return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(file);
@@ -115,16 +111,6 @@ std::string call_that_spins(const std::vector<std::string>& frames) {
     if (is_of_library) return call_in(*frame);
   }
   return {};
-}
-
-bool may_hide_call(const std::vector<std::string>& frames) {
-  const auto is_of = [](const std::string& frame, std::string_view library) {
-    return frame.starts_with(library) || frame.find(" (" + std::string(library)) != frame.npos;
-  };
-  const auto inner =
-      std::find_if_not(frames.begin(), frames.end(), [&](const std::string& frame) { return is_of(frame, "libc.so"); });
-  return inner != frames.end() && std::any_of(kInnerLibraries.begin(), kInnerLibraries.end(),
-                                              [&](std::string_view library) { return is_of(*inner, library); });
 }
 
 bool may_spin(const std::vector<Mapping>& maps) {

@@ -12,9 +12,6 @@ namespace mprun {
 
 /// The library call in which a thread only waits; "": there is none. `frames` as NativeStack has them.
 [[nodiscard]] std::string call_that_spins(const std::vector<std::string>& frames);
-/// Whether a thread is in such a library, or in what that calls, where a stack may end before its outermost frames: in
-/// Open MPI's functions in assembly that read the clock, in libevent.
-[[nodiscard]] bool may_hide_call(const std::vector<std::string>& frames);
 /// Whether a process may have such calls.
 [[nodiscard]] bool may_spin(const std::vector<Mapping>& maps);
 /// True for a thread of a library that looks for messages all the time, and does nothing by itself.
