@@ -136,6 +136,15 @@ TEST_F(NativeCauses, ABarrierOfOpenmp) {
   EXPECT_EQ(evidence_.of_hang().id, "lock-cycle") << "one of them needs a lock to get there";
 }
 
+TEST_F(NativeCauses, ABarrierOfLlvmsOpenmp) {
+  const std::vector<std::string> at_barrier{"pthread_cond_wait (libc.so.6)", "libomp.so.5+0x9a210", "work (a)"};
+  waits_in(kParent, at_barrier);
+  waits_in(kChild, at_barrier);
+  EXPECT_EQ(evidence_.of_hang().id, "barrier-short");
+  waits_in(kChild, {"pthread_cond_wait (libc.so.6)", "work (a)", "__kmpc_fork_call (libomp.so.5)"});
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified") << "the region's own code waits";
+}
+
 TEST_F(NativeCauses, AnAtomic) {
   waits_for_end(&process_, kParent, kChild);
   waits_in(kChild, {"syscall (libc.so.6)", "void std::__detail::__platform_wait<int>(int const*, int) (a)",

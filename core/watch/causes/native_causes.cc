@@ -115,13 +115,22 @@ bool waits_for_openmp_lock(const Evidence& evidence, const JudgedThread& thread)
          static_cast<std::uint32_t>(thread.sample->call.arguments[2]) == kContended;
 }
 
-// A barrier of OpenMP, that at the end of a region among them: where threads that share work wait in libgomp for
-// anything else than a lock (config/linux/bar.c), and in libomp.
+// LLVM's OpenMP itself waits, not code that a region has called. It spins for locks, and blocks at barriers.
+bool waits_in_libomp(const Evidence& evidence, const JudgedThread& thread) {
+  const auto native = evidence.native.find(thread.sample->tid);
+  if (thread.wait.kind != WaitKind::kFutex || native == evidence.native.end()) return false;
+  const auto caller = std::find_if(native->second.begin(), native->second.end(), [](const std::string& frame) {
+    return frame.find("libc.so.6") == std::string::npos;
+  });
+  return caller != native->second.end() && caller->find("libomp.so") != std::string::npos;
+}
+
+// A barrier of OpenMP; the end of a region is one, too. Threads of libgomp wait there (config/linux/bar.c) and for
+// locks.
 bool waits_at_openmp_barrier(const Evidence& evidence, const JudgedThread& thread) {
   if (may_have_lost_threads(evidence, thread.sample->pid)) return false;
   if (waits_in_libgomp(evidence, thread)) return !waits_for_openmp_lock(evidence, thread);
-  const pid_t tid = thread.sample->tid;
-  return evidence.is_in_native(tid, "__kmpc_barrier (") || evidence.is_in_native(tid, "__kmpc_fork_call (");
+  return waits_in_libomp(evidence, thread);
 }
 
 // What the main thread of the outermost stuck process waits for in the end, if that is one thread after the other.
