@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string_view>
 
 namespace mprun {
@@ -19,64 +18,14 @@ constexpr std::array kLibraries = {
     SpinningLibrary{"libmpich.so", "MPI_", "MPICH: MPID_Progress_wait()"},
 };
 // The calls of MPI that wait for what other ranks do. All others go on by themselves: MPI_Test, MPI_Irecv, MPI_Wtime.
-constexpr std::string_view kWaitingCalls[] = {"Allgather",
-                                              "Allgatherv",
-                                              "Allreduce",
-                                              "Alltoall",
-                                              "Alltoallv",
-                                              "Alltoallw",
-                                              "Barrier",
-                                              "Bcast",
-                                              "Cart_create",
-                                              "Comm_accept",
-                                              "Comm_connect",
-                                              "Comm_create",
-                                              "Comm_create_group",
-                                              "Comm_disconnect",
-                                              "Comm_dup",
-                                              "Comm_dup_with_info",
-                                              "Comm_free",
-                                              "Comm_spawn",
-                                              "Comm_spawn_multiple",
-                                              "Comm_split",
-                                              "Comm_split_type",
-                                              "Dist_graph_create",
-                                              "Exscan",
-                                              "Finalize",
-                                              "Gather",
-                                              "Gatherv",
-                                              "Graph_create",
-                                              "Init",
-                                              "Init_thread",
-                                              "Intercomm_create",
-                                              "Intercomm_merge",
-                                              "Mprobe",
-                                              "Mrecv",
-                                              "Neighbor_allgather",
-                                              "Neighbor_allgatherv",
-                                              "Neighbor_alltoall",
-                                              "Neighbor_alltoallv",
-                                              "Neighbor_alltoallw",
-                                              "Probe",
-                                              "Recv",
-                                              "Reduce",
-                                              "Reduce_scatter",
-                                              "Reduce_scatter_block",
-                                              "Rsend",
-                                              "Scan",
-                                              "Scatter",
-                                              "Scatterv",
-                                              "Send",
-                                              "Sendrecv",
-                                              "Sendrecv_replace",
-                                              "Ssend",
-                                              "Wait",
-                                              "Waitall",
-                                              "Waitany",
-                                              "Waitsome",
-                                              "Win_create",
-                                              "Win_fence",
-                                              "Win_free"};
+constexpr std::string_view kWaitingCalls =
+    " Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoallw Barrier Bcast Cart_create Comm_accept"
+    " Comm_connect Comm_create Comm_create_group Comm_disconnect Comm_dup Comm_dup_with_info Comm_free Comm_spawn"
+    " Comm_spawn_multiple Comm_split Comm_split_type Dist_graph_create Exscan Finalize Gather Gatherv Graph_create"
+    " Init Init_thread Intercomm_create Intercomm_merge Mprobe Mrecv Neighbor_allgather Neighbor_allgatherv"
+    " Neighbor_alltoall Neighbor_alltoallv Neighbor_alltoallw Probe Recv Reduce Reduce_scatter"
+    " Reduce_scatter_block Rsend Scan Scatter Scatterv Send Sendrecv Sendrecv_replace Ssend Wait Waitall Waitany"
+    " Waitsome Win_create Win_fence Win_free ";
 
 bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
   return std::any_of(maps.begin(), maps.end(), [file](const Mapping& mapping) {
@@ -97,7 +46,7 @@ std::string call_in(std::string_view frame) {
     if (function.starts_with('P')) function.remove_prefix(1);
     if (!function.starts_with(library.prefix)) continue;
     const std::string_view verb = function.substr(library.prefix.size());
-    const bool waits = std::find(std::begin(kWaitingCalls), std::end(kWaitingCalls), verb) != std::end(kWaitingCalls);
+    const bool waits = kWaitingCalls.find(' ' + std::string(verb) + ' ') != kWaitingCalls.npos;
     return waits ? std::string(function) : "";
   }
   return {};
