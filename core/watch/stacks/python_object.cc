@@ -58,6 +58,7 @@ std::vector<std::uint64_t> dictionary_values(std::uint64_t dictionary, std::size
 namespace {
 
 constexpr std::uint64_t kPointer = sizeof(std::uint64_t);
+constexpr std::uint64_t kFirstDigitAt = 24;  ///< PyLongObject.ob_digit
 // Py_TPFLAGS_*
 constexpr std::uint64_t kHasInlineValues = 1U << 2U, kHasManagedDict = 1U << 4U, kIsHeapType = 1U << 9U,
                         kIsClass = std::uint64_t{1} << 31U;
@@ -139,6 +140,44 @@ std::vector<std::uint64_t> attribute_values(std::uint64_t object, std::size_t mo
   std::vector<std::uint64_t> values(std::min(count_of_attributes(object, *its_class, *begin, layout, memory), most));
   if (!memory->read(*begin, values.data(), values.size() * sizeof(std::uint64_t))) values.clear();
   return values;
+}
+
+std::uint64_t PythonObjects::word(std::uint64_t address) const { return pointer_at(address, memory_); }
+
+bool PythonObjects::is_a(std::uint64_t object, std::string_view type) const {
+  std::array<char, 32> name{};
+  const std::size_t size = type.size() + 1;  // with the zero at its end
+  constexpr std::uint64_t kNameOfType = 24;
+  const std::uint64_t name_at = object == 0 ? 0 : word(word(object + kPointer) + kNameOfType);
+  if (name_at == 0 || size > name.size() || !memory_->read(name_at, name.data(), size)) return false;
+  return name[type.size()] == 0 && std::string_view(name.data(), type.size()) == type;
+}
+
+std::vector<std::uint64_t> PythonObjects::attributes_of(std::uint64_t object) const {
+  constexpr std::size_t kMostAttributes = 64;
+  return attribute_values(object, kMostAttributes, layout_, memory_);
+}
+
+std::optional<std::vector<std::uint64_t>> PythonObjects::items_of(std::uint64_t list) const {
+  constexpr std::size_t kMostItems = 4096;
+  constexpr std::uint64_t kSizeAt = 16, kItemsAt = 24;
+  const std::uint64_t size = word(list + kSizeAt);
+  if (size == 0) return std::vector<std::uint64_t>();
+  if (size > kMostItems) return std::nullopt;
+  std::vector<std::uint64_t> items(size);
+  if (!memory_->read(word(list + kItemsAt), items.data(), size * sizeof(std::uint64_t))) return std::nullopt;
+  return items;
+}
+
+std::optional<std::uint32_t> PythonObjects::number_of(std::uint64_t object) const {
+  constexpr std::uint64_t kDigitCountAt = 16;
+  const std::uint64_t one_digit = layout_.minor < 12 ? 1 : 1U << 3U;  // and not negative
+  if (!is_a(object, "int") || word(object + kDigitCountAt) != one_digit) return std::nullopt;
+  return memory_->read<std::uint32_t>(object + kFirstDigitAt);
+}
+
+bool PythonObjects::is_true(std::uint64_t object) const {
+  return memory_->read<std::uint32_t>(object + kFirstDigitAt).value_or(1) != 0;
 }
 
 }  // namespace mprun

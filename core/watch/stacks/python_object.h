@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "procfs/process_memory.h"
@@ -24,5 +25,29 @@ namespace mprun {
 /// 0 for what is not set.
 [[nodiscard]] std::vector<std::uint64_t> attribute_values(std::uint64_t object, std::size_t most,
                                                           const PythonLayout& layout, ProcessMemory* memory);
+
+/// Reads objects of a few types. What is not of that type, or cannot be read, is none.
+class PythonObjects {
+ public:
+  /// Both must outlive it.
+  PythonObjects(const PythonLayout& layout, ProcessMemory* memory) : layout_(layout), memory_(memory) {}
+
+  /// `type`: its name, as tp_name has it ("list", "collections.deque"), up to 31 bytes.
+  [[nodiscard]] bool is_a(std::uint64_t object, std::string_view type) const;
+  /// The attributes that attribute_values() finds, at most 64.
+  [[nodiscard]] std::vector<std::uint64_t> attributes_of(std::uint64_t object) const;
+  /// The items of a list; nullopt: more than 4096, or it cannot be read.
+  [[nodiscard]] std::optional<std::vector<std::uint64_t>> items_of(std::uint64_t list) const;
+  /// The value of an int between 1 and 2**30 - 1.
+  [[nodiscard]] std::optional<std::uint32_t> number_of(std::uint64_t object) const;
+  /// The value of a bool; true if it cannot be read.
+  [[nodiscard]] bool is_true(std::uint64_t object) const;
+
+ private:
+  [[nodiscard]] std::uint64_t word(std::uint64_t address) const;
+
+  const PythonLayout& layout_;
+  ProcessMemory* memory_;
+};
 
 }  // namespace mprun

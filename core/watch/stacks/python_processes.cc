@@ -1,56 +1,12 @@
 #include "watch/stacks/python_processes.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
+#include <vector>
 
 #include "watch/stacks/python_object.h"
 
 namespace mprun {
 namespace {
-
-class PythonObjects {
- public:
-  PythonObjects(const PythonLayout& layout, ProcessMemory* memory) : layout_(layout), memory_(memory) {}
-
-  [[nodiscard]] std::vector<std::uint64_t> attributes_of(std::uint64_t object) const {
-    return attribute_values(object, kMostAttributes, layout_, memory_);
-  }
-  [[nodiscard]] bool is_a(std::uint64_t object, std::string_view type) const {
-    std::array<char, 16> name{};
-    const std::uint64_t name_at = object == 0 ? 0 : word(word(object + kTypeOf) + kNameOf);
-    return name_at != 0 && memory_->read(name_at, name.data(), type.size() + 1) &&
-           std::string_view(name.data(), type.size() + 1) == std::string_view(type.data(), type.size() + 1);
-  }
-  // nullopt: it is too long.
-  [[nodiscard]] std::optional<std::vector<std::uint64_t>> items_of(std::uint64_t list) const {
-    const std::uint64_t size = word(list + kSize);
-    if (size > kMostItems) return std::nullopt;
-    std::vector<std::uint64_t> items(size);
-    if (!memory_->read(word(list + kItemsOf), items.data(), size * sizeof items[0])) return std::nullopt;
-    return items;
-  }
-  // A number of one digit, not negative.
-  [[nodiscard]] std::optional<pid_t> number_of(std::uint64_t object) const {
-    if (!is_a(object, "int") || word(object + kDigitsOf) != (layout_.minor < 12 ? 1 : 1U << 3U)) return std::nullopt;
-    return memory_->read<pid_t>(object + kFirstDigitOf);
-  }
-  // For a bool.
-  [[nodiscard]] bool is_true(std::uint64_t object) const {
-    return memory_->read<std::uint32_t>(object + kFirstDigitOf).value_or(1) != 0;
-  }
-
- private:
-  static constexpr std::uint64_t kTypeOf = 8, kNameOf = 24, kSize = 16, kItemsOf = 24, kDigitsOf = 16,
-                                 kFirstDigitOf = 24;
-  static constexpr std::size_t kMostAttributes = 64, kMostItems = 4096;
-
-  [[nodiscard]] std::uint64_t word(std::uint64_t address) const {
-    return memory_->read<std::uint64_t>(address).value_or(0);
-  }
-  const PythonLayout& layout_;
-  ProcessMemory* memory_;
-};
 
 // Process._popen is a Popen of popen_fork.py, popen_spawn_posix.py or popen_forkserver.py; its `pid` is a number.
 bool add_numbers(std::uint64_t process, const PythonObjects& objects, std::set<pid_t>* numbers) {
@@ -59,7 +15,7 @@ bool add_numbers(std::uint64_t process, const PythonObjects& objects, std::set<p
     if (!objects.is_a(attribute, "Popen")) continue;
     for (const std::uint64_t value : objects.attributes_of(attribute)) {
       const auto number = objects.number_of(value);
-      if (number) numbers->insert(*number);
+      if (number) numbers->insert(static_cast<pid_t>(*number));
       found = found || number;
     }
   }

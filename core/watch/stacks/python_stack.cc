@@ -250,22 +250,17 @@ std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t fra
 
 // BaseEventLoop.__init__ sets `_ready`, the only deque of a loop, among the first of its attributes.
 std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, const Piece& /*fields*/) {
-  constexpr std::uint64_t kFlags = 3, kWord = sizeof(std::uint64_t), kSize = 16, kTypeName = 24;
+  constexpr std::uint64_t kFlags = 3, kWord = sizeof(std::uint64_t), kSize = 16;
   constexpr std::size_t kFirst = 8;
-  constexpr std::string_view kDeque("collections.deque", sizeof "collections.deque");
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
-  const std::uint64_t loop = word(frame + layout_.frame.locals) & ~kFlags;
-  const auto values = attributes_at(loop, layout_, memory_);
+  const auto values = attributes_at(word(frame + layout_.frame.locals) & ~kFlags, layout_, memory_);
   for (std::size_t i = 0; values && i < kFirst; ++i) {
     const std::uint64_t value = word(*values + i * kWord);
-    std::array<char, kDeque.size()> name{};
-    if (value == 0 || !memory_->read(word(word(value + kWord) + kTypeName), name.data(), name.size())) continue;
-    if (std::string_view(name.data(), name.size()) == kDeque) return word(value + kSize);
+    if (PythonObjects(layout_, memory_).is_a(value, "collections.deque")) return word(value + kSize);
   }
   return std::nullopt;
 }
 
-// Include/cpython/longintrepr.h: until 3.11 the count of digits of 30 bits, since then with the sign below it.
 std::optional<std::uint64_t> StackReader::read_processes(std::uint64_t frame, const Piece& /*fields*/) {
   constexpr std::uint64_t kFlags = 3;
   const std::uint64_t self = memory_->read<std::uint64_t>(frame + layout_.frame.locals).value_or(0) & ~kFlags;
@@ -274,19 +269,13 @@ std::optional<std::uint64_t> StackReader::read_processes(std::uint64_t frame, co
 }
 
 std::optional<std::uint64_t> StackReader::read_first_number(std::uint64_t frame, const Piece& /*fields*/) {
-  constexpr std::uint64_t kFlags = 3, kTypeOf = 8, kNameOf = 24, kDigits = 16, kFirstDigit = 24;
-  constexpr std::string_view kInt("int", sizeof "int");
+  constexpr std::uint64_t kFlags = 3, kTypeOf = 8, kValueOf = 16;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
   const std::uint64_t value = word(frame + layout_.frame.locals + sizeof(std::uint64_t)) & ~kFlags;
   const std::uint64_t type = word(value + kTypeOf);
-  if (type == 0) return std::nullopt;
-  if (type == python_.types.floating) return memory_->read<std::uint64_t>(value + kDigits);
-  std::array<char, kInt.size()> name{};
-  if (!memory_->read(word(type + kNameOf), name.data(), name.size())) return std::nullopt;
-  if (std::string_view(name.data(), name.size()) != kInt) return std::nullopt;
-  if (word(value + kDigits) != (python_.minor < 12 ? 1 : 1U << 3U)) return std::nullopt;  // one digit, not negative
-  const auto digit = memory_->read<std::uint32_t>(value + kFirstDigit);
-  return digit ? std::optional(std::bit_cast<std::uint64_t>(static_cast<double>(*digit))) : std::nullopt;
+  if (type != 0 && type == python_.types.floating) return memory_->read<std::uint64_t>(value + kValueOf);
+  const auto number = PythonObjects(layout_, memory_).number_of(value);
+  return number ? std::optional(std::bit_cast<std::uint64_t>(static_cast<double>(*number))) : std::nullopt;
 }
 
 // Skips libraries: they make new frames each time they are called to wait.
