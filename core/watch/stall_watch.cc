@@ -70,8 +70,8 @@ pid_t StallWatch::find_respawner(Nanos now) const {
 }
 
 // How long until the threads have woken up that wait for the first time at their places, and not for long. Those of
-// libev, of Go and of a Java virtual machine wake up to look around, even if nothing is to happen, and so do the
-// threads that libraries start in a process with Python.
+// libev and eventlet, of Go and of a Java virtual machine wake up to look around, even if nothing is to happen, and so
+// do the threads that libraries start in a process with Python.
 Nanos StallWatch::time_of_timers(Nanos now) const {
   TreeSnapshot snapshot(tree_->proc(), sample_.get(), {});
   Nanos longest = 0;
@@ -79,7 +79,7 @@ Nanos StallWatch::time_of_timers(Nanos now) const {
     if (thread.state != 'S' || stall_.has_woken(thread.tid) || is_idle_libev(thread)) continue;
     const Nanos left = time_left(thread, stall_.of_thread(thread.tid, now), &snapshot).value_or(0);
     if (left <= longest || left >= kLongTimer || snapshot.jvm(thread.pid) != nullptr) continue;
-    if (is_go_monitor(thread, &snapshot)) continue;
+    if (is_go_monitor(thread, &snapshot) || is_idle_event_loop(thread, &snapshot)) continue;
     if (!is_of_library(tree_->proc(), thread)) longest = left;
   }
   return longest;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "watch/judge/library_waits.h"
 #include "watch/sample/syscall_numbers.h"
 #include "watch/sample/syscall_table.h"
 
@@ -151,6 +152,13 @@ std::optional<ThreadSample> without_limit(const ThreadSample& thread) {
 bool is_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const GoRuntime* go = call_of(thread.call.number) == Call::kFutex ? snapshot->go(thread.pid) : nullptr;
   return go != nullptr && go->is_own_wait(thread.call.arguments[0]);
+}
+
+bool is_idle_event_loop(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const PythonThread* python = snapshot->python_thread(thread.pid, thread.tid);
+  const LibraryPoll* poll = python == nullptr ? nullptr : find_library_poll(python->frames);
+  return poll != nullptr && poll->longest != 0 &&
+         first_number(snapshot->proc(), thread.pid, thread.tid, poll->function) == poll->longest;
 }
 
 }  // namespace mprun

@@ -21,4 +21,8 @@ namespace mprun {
 /// program wake another thread.
 [[nodiscard]] bool is_go_monitor(const ThreadSample& thread, TreeSnapshot* snapshot);
 
+/// True for an event loop of a library that waits for as long as it ever does (LibraryPoll::longest): no timer is due
+/// before.
+[[nodiscard]] bool is_idle_event_loop(const ThreadSample& thread, TreeSnapshot* snapshot);
+
 }  // namespace mprun

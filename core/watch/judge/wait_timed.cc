@@ -13,9 +13,7 @@ namespace {
 
 // Whether an event loop waits for as long as it ever does, and may be taken for one without timers.
 bool assumes_no_timer(const ThreadSample& thread, const LibraryPoll& poll, TreeSnapshot* snapshot) {
-  if (snapshot->assumptions().no_limit_from == 0) return false;
-  const auto limit = first_number(snapshot->proc(), thread.pid, thread.tid, poll.function);
-  if (limit != poll.longest) return false;
+  if (snapshot->assumptions().no_limit_from == 0 || !is_idle_event_loop(thread, snapshot)) return false;
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
                    " has no timer for the next " + std::to_string(static_cast<int>(poll.longest)) +
                    " s, and perhaps one for later");
