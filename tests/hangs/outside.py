@@ -180,6 +180,12 @@ class Terminator(Signaller):
     number = signal.SIGTERM
 
 
+class Interrupter(Signaller):
+    """With SIGINT, as Ctrl-C ends a program."""
+
+    number = signal.SIGINT
+
+
 class Continuer(Signaller):
     """With SIGCONT."""
 

@@ -9,6 +9,7 @@
 #include "watch/judge/tree_snapshot.h"
 #include "watch/sample/signal_handlers.h"
 #include "watch/stacks/native_stack.h"
+#include "watch/stacks/python_signals.h"
 
 namespace mprun {
 namespace {
@@ -40,7 +41,8 @@ int lowest_signal(std::uint64_t set) {
 }  // namespace
 
 // CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
-// nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
+// nothing about them, unless a program in Python has a handler of its own. CPython is known by its image, or by the
+// signals that it ignores from the start.
 bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
   constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
   if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
@@ -57,7 +59,10 @@ bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& s
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
-  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
+  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status) &&
+      !handles_interrupt_itself(proc_, process.speaker, maps(process.pid))) {
+    unexpected &= ~bit_of(SIGINT);
+  }
   if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   const bool are_known =

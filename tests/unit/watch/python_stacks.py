@@ -14,6 +14,7 @@ import json
 import multiprocessing.pool
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -455,6 +456,36 @@ def loops() -> None:
     park()
 
 
+def interrupt_raises() -> None:
+    """As in every program."""
+    report_and_park()
+
+
+def interrupt_cancels() -> None:
+    """asyncio's handler cancels the main task."""
+
+    async def main() -> None:
+        report_and_park()
+
+    asyncio.run(main())
+
+
+def interrupt_handled() -> None:
+    """By a function of the program."""
+    signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    report_and_park()
+
+
+def interrupt_wakes_loop() -> None:
+    """A function of the program runs in an event loop."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, park)
+        report_and_park()
+
+    asyncio.run(main())
+
+
 def counting() -> None:
     """Starts a thread that waits for a counter of shared memory, and reports it."""
     print(json.dumps({"pid": os.getpid(), "waits": start(a_counter).native_id}), flush=True)
@@ -465,4 +496,5 @@ if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
-        pool_without_results, pool_with_results, subinterpreter, loops, counting)}[sys.argv[1]]()
+        pool_without_results, pool_with_results, subinterpreter, loops, counting, interrupt_raises,
+        interrupt_cancels, interrupt_handled, interrupt_wakes_loop)}[sys.argv[1]]()

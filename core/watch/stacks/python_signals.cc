@@ -1,0 +1,115 @@
+#include "watch/stacks/python_signals.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <span>
+
+#include "watch/stacks/python_interpreter.h"
+#include "watch/stacks/python_object.h"
+
+namespace mprun {
+namespace {
+
+constexpr std::size_t kMostOfImage = std::size_t{4} << 20U;  // bytes of CPython's variables that are looked at
+
+// Handlers of Modules/signalmodule.c; since 3.12 in _PyRuntime. By signal, what is to run: an int (SIG_DFL or SIG_IGN),
+// a function, or None (C has installed a handler). Nothing handles SIGKILL and SIGSTOP.
+struct Handler {
+  std::uint64_t is_due, function;
+};
+constexpr std::size_t kHandlers = 65;
+
+bool is_table(std::span<const Handler, kHandlers> table) {
+  return table[0].function == 0 &&
+         std::all_of(table.begin(), table.end(), [](const Handler& one) { return one.is_due <= 1; }) &&
+         std::all_of(table.begin() + 1, table.end(), [](const Handler& one) { return one.function != 0; });
+}
+
+// The function for SIGINT in the variables of CPython's image; 0: the table is not among them.
+std::uint64_t function_for_interrupt(const std::vector<std::uint64_t>& words) {
+  constexpr std::size_t kTableWords = kHandlers * sizeof(Handler) / sizeof(std::uint64_t);
+  const auto function_at = [](int signal) { return static_cast<std::size_t>(2 * signal + 1); };
+  for (std::size_t at = 0; at + kTableWords <= words.size(); ++at) {
+    const std::uint64_t untouched = words[at + function_at(SIGKILL)];
+    if (untouched == 0 || untouched != words[at + function_at(SIGSTOP)]) continue;
+    std::array<Handler, kHandlers> table{};
+    std::memcpy(table.data(), &words[at], sizeof table);
+    if (is_table(table)) return table[SIGINT].function;
+  }
+  return 0;
+}
+
+// The writable mappings around an address, one after the other: the initialised variables of an image and the others.
+std::vector<std::uint64_t> variables_around(std::uint64_t address, const std::vector<Mapping>& mappings,
+                                            ProcessMemory* memory) {
+  const Mapping* const found = find_mapping(mappings, address);
+  if (found == nullptr) return {};
+  const auto follows = [](const Mapping& one, const Mapping& next) {
+    return one.writable && next.writable && one.end == next.begin && !next.path.starts_with('[');
+  };
+  const Mapping *first = found, *last = found;
+  while (first != mappings.data() && follows(first[-1], *first)) --first;
+  while (last != &mappings.back() && follows(*last, last[1])) ++last;
+  std::vector<std::uint64_t> words(std::min<std::uint64_t>(last->end - first->begin, kMostOfImage) /
+                                   sizeof(std::uint64_t));
+  if (!memory->read(first->begin, words.data(), words.size() * sizeof(std::uint64_t))) return {};
+  return words;
+}
+
+class HandlerReader {
+ public:
+  HandlerReader(const PythonInterpreter& python, ProcessMemory* memory)
+      : objects_(python.layout, memory), codes_(memory, python.layout, python.types), memory_(memory) {}
+
+  // Whether it raises KeyboardInterrupt in the main thread, or cancels the task that runs there.
+  bool only_interrupts(std::uint64_t function) {
+    if (objects_.is_a(function, "builtin_function_or_method"))
+      return name_of_builtin(function) == "default_int_handler";
+    if (objects_.is_a(function, "functools.partial")) function = word(function + kFirstField);
+    if (objects_.is_a(function, "method")) function = word(function + kFirstField);
+    const PythonCode* const code = objects_.is_a(function, "function") ? code_of(function) : nullptr;
+    return code != nullptr && ((code->file.ends_with("/asyncio/runners.py") && code->function == "Runner._on_sigint") ||
+                               code->file.ends_with("/trio/_core/_ki.py"));
+  }
+
+ private:
+  static constexpr std::uint64_t kFirstField = 2 * sizeof(std::uint64_t);  // of partial, method, function, builtin
+
+  std::uint64_t word(std::uint64_t address) const { return memory_->read<std::uint64_t>(address).value_or(0); }
+
+  std::string name_of_builtin(std::uint64_t function) const {
+    std::array<char, 32> name{};
+    const std::uint64_t definition = word(function + kFirstField);
+    if (!memory_->read(word(definition), name.data(), name.size() - 1)) return "";
+    return name.data();
+  }
+
+  // PyFunctionObject: the first field until 3.9, a later one since.
+  const PythonCode* code_of(std::uint64_t function) {
+    constexpr std::uint64_t kFields = 5;
+    for (std::uint64_t i = 0; i < kFields; ++i) {
+      if (const PythonCode* code = codes_.read(word(function + kFirstField + i * sizeof(std::uint64_t)))) return code;
+    }
+    return nullptr;
+  }
+
+  PythonObjects objects_;
+  PythonCodeReader codes_;
+  ProcessMemory* memory_;
+};
+
+}  // namespace
+
+bool handles_interrupt_itself(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
+  constexpr std::size_t kMostOfObjects = std::size_t{1} << 20U;
+  ProcessMemory memory(proc, pid, kMostOfImage + kMostOfObjects);
+  std::string reason;
+  const auto python = find_python(proc, pid, mappings, &memory, &reason);
+  if (!python) return false;
+  const std::uint64_t function = function_for_interrupt(variables_around(python->runtime.address, mappings, &memory));
+  return function != 0 && !HandlerReader(*python, &memory).only_interrupts(function);
+}
+
+}  // namespace mprun
