@@ -243,6 +243,7 @@ ALL = [
     Control("until_interrupted.py", outside.Interrupter, ("asyncio",), quiet=6),
     Control("until_interrupted.py", outside.Interrupter, ("polls",), quiet=6),
     Control("until_interrupted.py", outside.Interrupter, ("joins",), quiet=6),
+    Control("until_interrupted.py", outside.Interrupter, ("library",), quiet=6),
     Control("handler_after_program.py", outside.Signaller),
     Control("node_until_sigterm.js", outside.Terminator),
     Control("signal_pause.py", outside.Signaller),

@@ -41,28 +41,28 @@ int lowest_signal(std::uint64_t set) {
 }  // namespace
 
 // CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
-// nothing about them, unless a program in Python has a handler of its own. CPython is known by its image, or by the
-// signals that it ignores from the start.
+// nothing about them, unless the program has a handler of its own. CPython is known by its image, or by the signals
+// that it ignores from the start.
 bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
-  constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
-  if ((status.ignored & kIgnoredByPython) == kIgnoredByPython) return true;
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
   const std::string name = program.substr(program.rfind('/') + 1);
   constexpr std::array<const char*, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
-  if (std::find(kShells.begin(), kShells.end(), name) != kShells.end() || is_python_module(program)) return true;
+  if (std::find(kShells.begin(), kShells.end(), name) != kShells.end()) return true;
   const auto& mapped = maps(process.pid);
-  return std::any_of(mapped.begin(), mapped.end(),
-                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
+  constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
+  const bool is_python = (status.ignored & kIgnoredByPython) == kIgnoredByPython || is_python_module(program) ||
+                         std::any_of(mapped.begin(), mapped.end(),
+                                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
+  if (!is_python || handles_interrupt_itself(proc_, process.speaker, mapped)) return false;
+  const SignalHandler handler = signal_handlers(proc_, process.speaker, mapped).at(SIGINT);
+  return handler.address == 0 || is_python_module(handler.module);  // not of another library
 }
 
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
-  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status) &&
-      !handles_interrupt_itself(proc_, process.speaker, maps(process.pid))) {
-    unexpected &= ~bit_of(SIGINT);
-  }
+  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   const bool are_known =

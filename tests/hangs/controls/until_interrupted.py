@@ -1,6 +1,7 @@
-"""Idle until SIGINT, which a handler of the program's own answers; last argument: how it waits."""
+"""Idle until SIGINT, which a handler of its own answers; last argument: how it waits, or who installs the handler."""
 
 import asyncio
+import ctypes
 import os
 import signal
 import sys
@@ -27,10 +28,16 @@ if __name__ == "__main__":
     if how == "asyncio":
         asyncio.run(serve())
     else:
-        signal.signal(signal.SIGINT, lambda _number, _frame: stopped.set())
+        stop = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _number: stopped.set())
+        if how == "library":
+            ctypes.CDLL(None).signal(signal.SIGINT, stop)
+        else:
+            signal.signal(signal.SIGINT, lambda _number, _frame: stopped.set())
         print("ready", os.getpid(), flush=True)
         if how == "polls":
             wait_for_flag()
+        elif how == "library":
+            stopped.wait()
         else:
             worker = threading.Thread(target=stopped.wait)
             worker.start()
