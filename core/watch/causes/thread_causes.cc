@@ -82,9 +82,11 @@ std::optional<Explanation> looks_for_own_in_vain(const Evidence& evidence) {
   const JudgedThread* looks =
       find_stuck(evidence, [&](const JudgedThread& thread) { return polls.count(thread.sample->tid) != 0; });
   if (looks == nullptr) return std::nullopt;
+  const OwnPoll& poll = polls.at(looks->sample->tid);
   return Explanation{thread_text(*looks) + " looks again and again" + place_text(evidence, *looks) + " for " +
-                     polls.at(looks->sample->tid).awaited +
-                     ", and every thread that could bring that about waits itself, or has ended"};
+                         poll.awaited + ", and every thread that could bring that about waits itself, or has ended",
+                     {},
+                     poll.is_flag};
 }
 
 }  // namespace mprun

@@ -15,6 +15,7 @@ namespace mprun {
 struct OwnPoll {
   std::string awaited;     ///< what the thread looks for: "a future"
   bool is_shared = false;  ///< other processes of the tree may bring it about, not only its own
+  bool is_flag = false;    ///< a handler of a signal may bring it about, in a program that idles until then
   bool operator==(const OwnPoll&) const = default;
 };
 

@@ -7,127 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "watch/stacks/python_instructions.h"
+
 namespace mprun {
 namespace {
-
-// Include/opcode.h and Include/internal/pycore_opcode.h of CPython 3.11. In memory, an instruction may have the number
-// of one of its specialised forms.
-enum Op : unsigned char {
-  kCache = 0,
-  kStoreSubscript = 60,
-  kForIter = 93,
-  kStoreName = 90,
-  kUnpackSequence = 92,
-  kStoreAttribute = 95,
-  kLoadConst = 100,
-  kLoadName = 101,
-  kLoadAttribute = 106,
-  kCompare = 107,
-  kLoadGlobal = 116,
-  kBinary = 122,
-  kSubscript = 25,
-  kLoadFast = 124,
-  kStoreFast = 125,
-  kJumpBackwardNoInterrupt = 134,
-  kLoadClosure = 136,
-  kLoadDeref = 137,
-  kJumpBackward = 140,
-  kExtendedArgument = 144,
-  kResume = 151,
-  kLoadMethod = 160,
-  kPrecall = 166,
-  kCall = 171,
-  kFirstConditionalJumpBackward = 173,
-  kLastConditionalJumpBackward = 176,
-};
-
-struct Form {
-  Op op;
-  unsigned caches;  ///< units that follow it
-  std::array<unsigned char, 17> specialised;
-};
-constexpr std::array kForms = {
-    Form{kLoadFast, 0, {45, 46}},
-    Form{kLoadConst, 0, {44}},
-    Form{kStoreFast, 0, {161, 167}},
-    Form{kLoadGlobal, 5, {47, 48, 55}},
-    Form{kLoadAttribute, 4, {39, 40, 41, 42, 43}},
-    Form{kLoadMethod, 10, {56, 57, 58, 59, 62, 63}},
-    Form{kCall, 4, {22, 23, 24}},
-    Form{kPrecall, 1, {64, 65, 66, 67, 72, 73, 76, 77, 78, 79, 80, 81, 113, 121, 127, 141, 143}},
-    Form{kCompare, 2, {26, 27, 28, 29}},
-    Form{kBinary, 1, {3, 4, 5, 6, 7, 8, 13, 14, 16}},
-    Form{kSubscript, 4, {17, 18, 19, 20, 21}},
-    Form{kUnpackSequence, 1, {177, 178, 179, 180}},
-    Form{kStoreAttribute, 4, {153, 154, 158, 159}},
-    Form{kStoreSubscript, 1, {168, 169, 170}},
-    Form{kExtendedArgument, 0, {34}},
-    Form{kJumpBackward, 0, {38}},
-    Form{kResume, 0, {150}},
-};
-
-/// Numbers of instructions.
-struct OpRange {
-  unsigned char first, last;
-};
-
-// Those that change neither an object nor where the thread is: stack and jumps, tests, exceptions that are caught,
-// loops over what is there, `with`.
-constexpr std::array kHarmless = {
-    OpRange{1, 2},      // POP_TOP, PUSH_NULL
-    OpRange{9, 12},     // NOP, UNARY_POSITIVE, UNARY_NEGATIVE, UNARY_NOT
-    OpRange{15, 15},    // UNARY_INVERT
-    OpRange{25, 25},    // BINARY_SUBSCR
-    OpRange{30, 30},    // GET_LEN
-    OpRange{35, 36},    // PUSH_EXC_INFO, CHECK_EXC_MATCH
-    OpRange{49, 49},    // WITH_EXCEPT_START
-    OpRange{53, 53},    // BEFORE_WITH
-    OpRange{68, 68},    // GET_ITER
-    OpRange{82, 83},    // LIST_TO_TUPLE, RETURN_VALUE
-    OpRange{89, 89},    // POP_EXCEPT
-    OpRange{92, 93},    // UNPACK_SEQUENCE, FOR_ITER
-    OpRange{99, 99},    // SWAP
-    OpRange{102, 103},  // BUILD_TUPLE, BUILD_LIST
-    OpRange{107, 107},  // COMPARE_OP
-    OpRange{110, 112},  // JUMP_FORWARD, JUMP_IF_FALSE_OR_POP, JUMP_IF_TRUE_OR_POP
-    OpRange{114, 115},  // POP_JUMP_FORWARD_IF_FALSE, POP_JUMP_FORWARD_IF_TRUE
-    OpRange{117, 120},  // IS_OP, CONTAINS_OP, RERAISE, COPY
-    OpRange{122, 122},  // BINARY_OP
-    OpRange{125, 126},  // STORE_FAST, DELETE_FAST
-    OpRange{128, 130},  // POP_JUMP_FORWARD_IF_NOT_NONE, POP_JUMP_FORWARD_IF_NONE, RAISE_VARARGS
-    OpRange{132, 134},  // MAKE_FUNCTION, BUILD_SLICE, JUMP_BACKWARD_NO_INTERRUPT
-    OpRange{140, 140},  // JUMP_BACKWARD
-    OpRange{144, 144},  // EXTENDED_ARG
-    OpRange{151, 151},  // RESUME
-    OpRange{155, 155},  // FORMAT_VALUE
-    OpRange{157, 157},  // BUILD_STRING
-    OpRange{166, 166},  // PRECALL
-    OpRange{171, 176},  // CALL, KW_NAMES, POP_JUMP_BACKWARD_IF_NOT_NONE, POP_JUMP_BACKWARD_IF_NONE,
-                        // POP_JUMP_BACKWARD_IF_FALSE, POP_JUMP_BACKWARD_IF_TRUE
-};
-
-constexpr std::array<unsigned char, 256> make_plain_forms() {
-  std::array<unsigned char, 256> plain{};
-  for (unsigned i = 0; i < plain.size(); ++i) plain[i] = static_cast<unsigned char>(i);
-  for (const Form& form : kForms) {
-    for (const unsigned char special : form.specialised) {
-      if (special != 0) plain[special] = form.op;
-    }
-  }
-  return plain;
-}
-constexpr std::array<unsigned char, 256> kPlainForms = make_plain_forms();
-
-unsigned caches_of(unsigned char op) {
-  const auto form = std::find_if(kForms.begin(), kForms.end(), [op](const Form& one) { return one.op == op; });
-  return form == kForms.end() ? 0 : form->caches;
-}
-
-struct Instruction {
-  std::size_t at = 0;
-  unsigned char op = kCache;
-  unsigned argument = 0;
-};
 
 struct Passive {
   std::string_view module, type;
@@ -145,10 +28,14 @@ constexpr std::array kPassive = {
     Passive{"threading", "Event", nullptr},
     Passive{"threading", "Condition", nullptr},
     Passive{"threading", "Semaphore", nullptr},
+    Passive{"multiprocessing.queues", "Queue", "an item of a queue", true},
+    Passive{"multiprocessing.queues", "JoinableQueue", "an item of a queue", true},
+    Passive{"multiprocessing.queues", "SimpleQueue", "an item of a queue", true},
+    Passive{"multiprocessing.synchronize", "Event", nullptr, true},
     Passive{"multiprocessing.sharedctypes", "Synchronized", nullptr, true},
     Passive{"multiprocessing.sharedctypes", "SynchronizedArray", nullptr, true},
-    Passive{"multiprocessing.synchronize", "Lock", nullptr},
-    Passive{"multiprocessing.synchronize", "RLock", nullptr},
+    Passive{"multiprocessing.synchronize", "Lock", nullptr, true},
+    Passive{"multiprocessing.synchronize", "RLock", nullptr, true},
     Passive{"ctypes", "c_bool", nullptr, true},
     Passive{"ctypes", "c_int", nullptr, true},
     Passive{"ctypes", "c_long", nullptr, true},
@@ -194,15 +81,19 @@ class LoopReader {
     if (!read_instructions()) return std::nullopt;
     const auto [begin, end] = loop();
     if (begin == end) return std::nullopt;
-    for (const Instruction& one : instructions_) {
+    for (std::size_t i = 0; i + 1 < instructions_.size(); ++i) {
+      const PythonInstruction& one = instructions_[i];
       if (one.at < begin || one.at >= end) continue;
-      if (!check(one)) return std::nullopt;
+      if (!check(one, instructions_[i + 1])) return std::nullopt;
+      note_test(one, end);
     }
     if (pending_ != 0) return std::nullopt;
     if (awaited_ != nullptr) return AwaitedInLoop{awaited_, reads_shared_};
-    if (compares_ && reads_shared_) return AwaitedInLoop{"another value in shared memory", true};
-    if (compares_ && asks_length_) return AwaitedInLoop{"another length of a list, a dict or the like", false};
-    if (compares_ && reads_number_) return AwaitedInLoop{"another value of a variable", false};
+    if (!has_exit_) return std::nullopt;
+    const bool is_flag = !compares_ && !tested_.length;
+    if (tested_.shared) return AwaitedInLoop{"another value in shared memory", true, is_flag};
+    if (tested_.length) return AwaitedInLoop{"another length of a list, a dict or the like", false};
+    if (tested_.variable) return AwaitedInLoop{"another value of a variable", false, is_flag};
     return std::nullopt;
   }
 
@@ -223,32 +114,20 @@ class LoopReader {
     const std::uint64_t size = code_.end - code_.begin;
     const auto bytes = size / 2 > kMostUnits ? std::nullopt : memory_->bytes(code_.begin, size);
     if (!bytes) return false;
-    unsigned extended = 0;
-    for (std::size_t i = 0; i < size / 2;) {
-      const auto number = static_cast<unsigned char>((*bytes)[2 * i]);
-      const auto low = static_cast<unsigned char>((*bytes)[2 * i + 1]);
-      const Instruction one{i, kPlainForms[number], extended << 8U | low};
-      extended = one.op == kExtendedArgument ? one.argument : 0;
-      instructions_.push_back(one);
-      i += 1 + caches_of(one.op);
-    }
+    instructions_ = decode_instructions(*bytes);
     return true;
   }
 
-  static bool jumps_back(unsigned char op) {
-    return op == kJumpBackward || op == kJumpBackwardNoInterrupt ||
-           (op >= kFirstConditionalJumpBackward && op <= kLastConditionalJumpBackward);
-  }
   bool is_for(std::size_t at) const {
     return std::any_of(instructions_.begin(), instructions_.end(),
-                       [at](const Instruction& one) { return one.at == at && one.op == kForIter; });
+                       [at](const PythonInstruction& one) { return one.at == at && one.op == kForIter; });
   }
 
   // The units of the innermost loop that has no end of its own: from where it begins to past the last jump there.
   std::pair<std::size_t, std::size_t> loop() const {
     const std::size_t now = (word(frame_.address + layout_.frame.instruction) - code_.begin) / 2;
     std::map<std::size_t, std::size_t> ends;  // by where the loop begins
-    for (const Instruction& one : instructions_) {
+    for (const PythonInstruction& one : instructions_) {
       if (!jumps_back(one.op) || one.argument > one.at + 1) continue;
       std::size_t& end = ends[one.at + 1 - one.argument];
       end = std::max(end, one.at + 1);
@@ -260,10 +139,30 @@ class LoopReader {
                                     : std::pair<std::size_t, std::size_t>(*innermost);
   }
 
-  bool check(const Instruction& one) {
+  // What was loaded since the last statement counts if a jump depends on it.
+  void note_test(const PythonInstruction& one, std::size_t end) {
+    const bool forward = jumps_on_condition_forward(one.op), backward = jumps_on_condition_backward(one.op);
+    has_exit_ = has_exit_ || one.op == kReturn || one.op == kRaise || (backward && one.at + 1 == end) ||
+                ((forward || one.op == kJumpForward) && one.at + 1 + one.argument >= end);
+    if (forward || backward) {
+      tested_.shared |= loaded_.shared;
+      tested_.length |= loaded_.length;
+      tested_.variable |= loaded_.variable;
+    }
+    const bool ends_statement = one.op == kPopTop || one.op == kStoreFast || one.op == kStoreName;
+    if (forward || backward || ends_statement || one.op == kForIter) loaded_ = {};
+  }
+
+  // Whether an instruction takes a collection for its length, for whether it is empty, or to look for something in it.
+  bool asks_collection(const PythonInstruction& one) const {
+    if (is_for_length_) return one.op == kPrecall && one.argument == 1;
+    return one.op == kNot || one.op == kContains || jumps_on_condition(one.op);
+  }
+
+  bool check(const PythonInstruction& one, const PythonInstruction& next) {
     const bool takes_attribute = one.op == kLoadMethod || one.op == kLoadAttribute;
     if (pending_ != 0 && !takes_attribute) return false;
-    if (std::exchange(is_sized_, false) && (one.op != kPrecall || one.argument != 1)) return false;
+    next_ = &next;
     switch (one.op) {
       case kPrecall:
         is_for_length_ = false;
@@ -289,8 +188,7 @@ class LoopReader {
       case kStoreName:
         return frame_.is_module;
       default:
-        return std::any_of(kHarmless.begin(), kHarmless.end(),
-                           [&one](const OpRange& range) { return one.op >= range.first && one.op <= range.last; });
+        return is_harmless(one.op);
     }
   }
 
@@ -345,6 +243,8 @@ class LoopReader {
     if (const Passive* known = passive_type(type)) {
       if (known->name != nullptr) awaited_ = known->name;
       reads_shared_ = reads_shared_ || known->is_shared;
+      loaded_.shared |= known->is_shared;
+      loaded_.variable = true;
       return true;
     }
     const std::string name = c_text(word(type + kTypeName));
@@ -365,12 +265,12 @@ class LoopReader {
   }
 
   // One that is neither passive nor a module may have an attribute that is. Of what len() is given, the length alone
-  // is asked.
+  // is asked; of other collections, whether they are empty, or have something.
   bool check_value(std::uint64_t value) {
     const std::string type = c_text(word(word(value + kTypeOf) + kTypeName));
-    is_sized_ = is_for_length_ && is_among(kCollections, type);
-    asks_length_ = asks_length_ || is_sized_;
-    pending_ = is_sized_ || is_passive(value) ? 0 : value;
+    const bool is_asked = is_among(kCollections, type) && asks_collection(*next_);
+    loaded_.length |= is_asked;
+    pending_ = is_asked || is_passive(value) ? 0 : value;
     is_for_length_ =
         (is_for_length_ && pending_ != 0) || (type == "builtin_function_or_method" && is_called(value, "len"));
     return true;
@@ -378,7 +278,7 @@ class LoopReader {
 
   // Another thread may set it.
   bool check_variable(std::uint64_t value) {
-    reads_number_ = reads_number_ || c_text(word(word(value + kTypeOf) + kTypeName)) == "int";
+    loaded_.variable |= is_among(kPlainTypes, c_text(word(word(value + kTypeOf) + kTypeName)));
     return check_value(value);
   }
 
@@ -386,7 +286,6 @@ class LoopReader {
     return c_text(word(word(function + kMethodDefinition))) == name;
   }
 
-  // Flags are tested or compared for equality: an idle program may wait so until a handler of a signal sets one.
   static bool is_order(unsigned comparison) {
     constexpr unsigned kLess = 0, kLessOrEqual = 1, kGreater = 4, kGreaterOrEqual = 5;
     return comparison == kLess || comparison == kLessOrEqual || comparison == kGreater || comparison == kGreaterOrEqual;
@@ -419,13 +318,17 @@ class LoopReader {
   PythonCodeReader* codes_;
   ProcessMemory* memory_;
   std::uint64_t address_ = 0;  ///< of the code object
-  std::vector<Instruction> instructions_;
-  std::uint64_t pending_ = 0;   ///< an object that was loaded, of which only an attribute may be used
-  bool is_for_length_ = false;  ///< the function len was loaded, and what comes next is given to it
-  bool is_sized_ = false;       ///< a collection was loaded for it
+  std::vector<PythonInstruction> instructions_;
+  std::uint64_t pending_ = 0;                ///< an object that was loaded, of which only an attribute may be used
+  bool is_for_length_ = false;               ///< the function len was loaded, and what comes next is given to it
+  const PythonInstruction* next_ = nullptr;  ///< after the one that is checked
   const char* awaited_ = nullptr;
-  bool reads_shared_ = false, asks_length_ = false, reads_number_ = false;
+  bool reads_shared_ = false, has_exit_ = false;
   bool compares_ = false;  ///< by order
+  struct Read {
+    bool shared = false, length = false, variable = false;
+  };
+  Read loaded_, tested_;  ///< since the last statement; all on which a jump depends
 };
 
 }  // namespace

@@ -14,11 +14,12 @@ namespace mprun {
 struct AwaitedInLoop {
   const char* what = nullptr;  ///< "a future"
   bool is_shared = false;      ///< other processes may bring it about too
+  bool is_flag = false;  ///< a variable of any kind: idle programs look so whether a handler of a signal has set it
 };
 
 /// What the innermost loop around the instruction that the frame executes waits for, if it has no end of its own and
 /// neither calls anything but methods of such objects and a sleep, nor changes anything but variables. nullopt: it may
-/// look at more, or waits for nothing of that kind, such as one that tests a flag: idle programs do.
+/// look at more, or ends by nothing of that kind.
 [[nodiscard]] std::optional<AwaitedInLoop> awaited_in_loop(const PythonFrameWords& frame, const PythonCode& code,
                                                            const PythonLayout& layout, PythonCodeReader* codes,
                                                            ProcessMemory* memory);

@@ -70,7 +70,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
     if (one.tid != thread.tid) continue;
     locals = one.locals;
     frames = one.frames;
-    poll.own = one.awaited ? OwnPoll{one.awaited->what, one.awaited->is_shared} : OwnPoll{};
+    poll.own = one.awaited ? OwnPoll{one.awaited->what, one.awaited->is_shared, one.awaited->is_flag} : OwnPoll{};
   }
   const bool may_end = std::any_of(locals.floats.begin(), locals.floats.end(),
                                    [this](double value) { return is_time_of_loop(value, to_seconds(age_of_tree_)); });

@@ -84,6 +84,49 @@ def wait_for_thread() -> None:
         time.sleep(seconds / 3.5)
 
 
+def wait_for_event() -> None:
+    event = multiprocessing.get_context("fork").Event()
+    timer = threading.Timer(seconds, event.set)
+    timer.start()
+    while not event.is_set():
+        time.sleep(seconds / 3.5)
+
+
+class Flag:
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def set(self) -> None:
+        time.sleep(seconds)
+        self.is_set = True
+
+    def wait(self) -> None:
+        threading.Thread(target=self.set).start()
+        while not self.is_set:
+            time.sleep(seconds / 3.5)
+
+
+def wait_for_process() -> None:
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    context.Process(target=put, args=(results,)).start()
+    while results.empty():
+        time.sleep(seconds / 3.5)
+    results.get()
+
+
+def put(results) -> None:
+    time.sleep(seconds)
+    results.put(1)
+
+
+def wait_for_key() -> None:
+    by_name: dict[str, int] = {}
+    threading.Thread(target=lambda: (time.sleep(seconds), by_name.update(last=1))).start()
+    while "last" not in by_name:
+        time.sleep(seconds / 3.5)
+
+
 def wait_for_item() -> None:
     while True:
         try:
@@ -112,6 +155,14 @@ elif what == "shared":
     wait_for_children()
 elif what == "length":
     wait_for_thread()
+elif what == "event":
+    wait_for_event()
+elif what == "attribute":
+    Flag().wait()
+elif what == "process":
+    wait_for_process()
+elif what == "key":
+    wait_for_key()
 else:
     Counter().wait()
 print("done")

@@ -291,6 +291,10 @@ finished = 0
 counter = multiprocessing.Value("i", 0)
 unlocked = multiprocessing.Value("i", 0, lock=False)
 parts = multiprocessing.Array("i", 4)
+shared_event = multiprocessing.Event()
+shared_items = multiprocessing.Queue()
+by_name: dict[str, int] = {}
+nothing_yet: list = []
 
 
 class Holder:
@@ -299,6 +303,7 @@ class Holder:
         self.looks = 0
         self.by_name: dict[str, object] = {}
         self.finished = 0
+        self.is_over = False
 
     @property
     def computed(self) -> Future:
@@ -314,6 +319,10 @@ class Holder:
 
     def a_number_of_its_own(self) -> None:
         while not self.finished >= 2:
+            time.sleep(MOMENT)
+
+    def a_flag_of_its_own(self) -> None:
+        while not self.is_over:
             time.sleep(MOMENT)
 
     def nothing_it_counts(self) -> None:
@@ -386,8 +395,51 @@ def a_future_or_a_shared_flag() -> None:
         time.sleep(MOMENT)
 
 
-def nothing_but_a_flag() -> None:
+def a_flag() -> None:
+    while finished != 3:
+        time.sleep(MOMENT)
+
+
+def a_flag_of_an_event() -> None:
+    while not event.is_set():
+        time.sleep(MOMENT)
+
+
+def a_shared_flag() -> None:
     while counter.value != 1 and not finished:
+        time.sleep(MOMENT)
+
+
+def an_event_of_processes() -> None:
+    while not shared_event.is_set():
+        time.sleep(MOMENT)
+
+
+def an_item_of_processes() -> None:
+    while shared_items.empty():
+        time.sleep(MOMENT)
+
+
+def a_name_in_a_dict() -> None:
+    while "last" not in by_name:
+        time.sleep(MOMENT)
+
+
+def a_list_with_something() -> None:
+    while not nothing_yet:
+        time.sleep(MOMENT)
+
+
+def nothing_without_an_exit() -> None:
+    while True:
+        if finished:
+            time.sleep(MOMENT)
+        time.sleep(MOMENT)
+
+
+def nothing_but_its_own_flag() -> None:
+    running = True
+    while running:
         time.sleep(MOMENT)
 
 
@@ -396,7 +448,7 @@ def nothing_of_an_unknown_object() -> None:
         time.sleep(MOMENT)
 
 
-def nothing_but_an_event() -> None:
+def an_event() -> None:
     while not event.wait(MOMENT):
         pass
 
@@ -444,9 +496,11 @@ def loops() -> None:
               an_item: "an item of a queue", more_results: LENGTH, holder.a_dict_of_its_own: LENGTH,
               a_number_of_a_module: NUMBER, holder.a_number_of_its_own: NUMBER, a_counter: SHARED,
               a_counter_without_lock: SHARED, a_counter_under_its_lock: SHARED, one_of_an_array: SHARED,
-              a_future_or_a_shared_flag: "a future"}
-    others = (nothing_but_a_flag, nothing_of_an_unknown_object,
-              nothing_but_an_event, nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
+              a_future_or_a_shared_flag: "a future", a_flag: NUMBER, a_flag_of_an_event: NUMBER, an_event: NUMBER,
+              holder.a_flag_of_its_own: NUMBER, a_shared_flag: SHARED, an_event_of_processes: SHARED,
+              an_item_of_processes: "an item of a queue", a_name_in_a_dict: LENGTH, a_list_with_something: LENGTH}
+    others = (nothing_without_an_exit, nothing_but_its_own_flag, nothing_of_an_unknown_object,
+              nothing_with_a_time, nothing_with_a_file, nothing_of_the_user, nothing_that_ends,
               holder.nothing_it_counts, holder.nothing_computed)
     awaited = {}
     for function in (*wanted, *others):
