@@ -79,6 +79,9 @@ constexpr CauseRule kStuckRules[] = {
     {kPipeNeverClosed, pipe_never_closed, kCloseOwnEnd},
     {kPipeNeverClosed, ruby_pipe_never_closed, kCloseOwnEnd},
     {kBarrierShort, barrier_short, "give the barrier as many parties as will wait at it, or wait(timeout=...)"},
+    {kLockHeldAtFork, python_lock_inherited,
+     "hold no lock while you start a process by fork, or start it by \"spawn\": "
+     "multiprocessing.set_start_method(\"spawn\")"},
     {kLockCycle, python_lock_taken_twice,
      "do not lock it twice (a threading.RLock may be), and free it in any case: `with lock:`"},
     {kLockCycle, python_lock_cycle,

@@ -72,7 +72,8 @@ Rule openmp_after_fork, mutex_held_at_fork, thread_lost_at_fork, lock_held_at_fo
     thread_left_behind_at_fork, lock_left_behind_at_fork;
 // lock_causes.cc
 Rule mutex_locked_twice, mutex_cycle, join_with_mutex, own_file_lock, file_lock_cycle, polled_file_lock, gil_held,
-    python_lock_taken_twice, python_lock_cycle, import_cycle, mutex_owner_ended, own_database_lock;
+    python_lock_inherited, python_lock_taken_twice, python_lock_cycle, import_cycle, mutex_owner_ended,
+    own_database_lock;
 // orphan_causes.cc: for threads that are stuck in a process that runs (Judgement::orphaned)
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc

@@ -217,6 +217,25 @@ std::optional<Explanation> gil_held(const Evidence& evidence) {
                      "); all other Python threads wait for it"};
 }
 
+// The thread that forked held the lock, and goes on as the child's only one. The lock, with the allocator's word before
+// it, is at the same place in the parent, and locked there too.
+std::optional<Explanation> python_lock_inherited(const Evidence& evidence) {
+  TreeSnapshot* const snapshot = evidence.snapshot;
+  const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
+    if (!waits_for_python_lock(evidence, thread)) return false;
+    const TreeSnapshot::Process* process = snapshot->process(thread.sample->pid);
+    if (!process->forked || process->threads.size() != 1 || snapshot->process(process->parent) == nullptr) return false;
+    const std::uint64_t lock = thread.sample->call.arguments[0], before = lock - sizeof lock;
+    const auto size = snapshot->word<std::uint64_t>(process->pid, before);
+    return size && *size != 0 && size == snapshot->word<std::uint64_t>(process->parent, before) &&
+           snapshot->word<std::uint32_t>(process->parent, lock) == 0U;
+  });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) +
+                     " waits for a lock that no thread here can free: its parent has it locked too, and held it when "
+                     "it forked this process, unless this thread has locked it twice"};
+}
+
 std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
   const JudgedThread* waits =
       find_stuck(evidence, [&](const auto& thread) { return waits_for_python_lock(evidence, thread); });

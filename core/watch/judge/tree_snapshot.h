@@ -12,6 +12,7 @@
 #include "sync/sync_segment.h"
 #include "watch/judge/assumptions.h"
 #include "watch/sample/sample.h"
+#include "watch/sample/signal_handlers.h"
 #include "watch/stacks/go_runtime.h"
 #include "watch/stacks/jvm.h"
 #include "watch/stacks/python_stack.h"
@@ -177,6 +178,8 @@ class TreeSnapshot {
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
+  [[nodiscard]] std::uint64_t interpreters_own(const Process& process, const StatusFile& status,
+                                               const SignalHandlers& handlers);
   struct Release {
     std::string why;              ///< a signal may let a thread go on; empty: none may
     bool may_be_awaited = false;  ///< by a program that idles until it comes

@@ -41,8 +41,7 @@ int lowest_signal(std::uint64_t set) {
 }  // namespace
 
 // CPython catches SIGINT in every program, to raise KeyboardInterrupt, and a shell does while a command runs: it says
-// nothing about them, unless the program has a handler of its own. CPython is known by its image, or by the signals
-// that it ignores from the start.
+// nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
 bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
   const std::string name = program.substr(program.rfind('/') + 1);
@@ -50,21 +49,36 @@ bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& s
   if (std::find(kShells.begin(), kShells.end(), name) != kShells.end()) return true;
   const auto& mapped = maps(process.pid);
   constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
-  const bool is_python = (status.ignored & kIgnoredByPython) == kIgnoredByPython || is_python_module(program) ||
-                         std::any_of(mapped.begin(), mapped.end(),
-                                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
-  if (!is_python || handles_interrupt_itself(proc_, process.speaker, mapped)) return false;
-  const SignalHandler handler = signal_handlers(proc_, process.speaker, mapped).at(SIGINT);
-  return handler.address == 0 || is_python_module(handler.module);  // not of another library
+  return (status.ignored & kIgnoredByPython) == kIgnoredByPython || is_python_module(program) ||
+         std::any_of(mapped.begin(), mapped.end(),
+                     [](const Mapping& mapping) { return is_python_module(mapping.path); });
+}
+
+// The signals whose handlers are an interpreter's own: no function in Python runs. Besides SIGINT's, CPython itself has
+// only those of faulthandler, which print stacks.
+std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const StatusFile& status,
+                                             const SignalHandlers& handlers) {
+  const auto in_python = signals_handled_in_python(proc_, process.speaker, maps(process.pid));
+  std::uint64_t own = 0;
+  for (std::uint64_t rest = status.caught & ~in_python.value_or(0); rest != 0; rest &= rest - 1) {
+    const int signal = lowest_signal(rest);
+    const SignalHandler& handler = handlers.at(static_cast<std::size_t>(signal));
+    const bool is_of_python = in_python && is_python_module(handler.module);
+    const bool may_be = !in_python || handler.address == 0;  // not another library's
+    const bool is_interrupt = signal == SIGINT && (is_of_python || may_be) && expects_interrupt(process, status);
+    if (is_of_python || is_interrupt) own |= bit_of(signal);
+  }
+  return own;
 }
 
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
-  if ((unexpected & bit_of(SIGINT)) != 0 && expects_interrupt(process, status)) unexpected &= ~bit_of(SIGINT);
   if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
+  unexpected &= ~interpreters_own(process, status, handlers);
+  if (unexpected == 0) return release;
   const bool are_known =
       std::any_of(handlers.begin(), handlers.end(), [](const auto& one) { return one.address != 0; });
   if (!are_known && is_self_contained(proc_->link(std::to_string(process.speaker) + "/exe").value_or(""))) {

@@ -27,18 +27,20 @@ bool is_table(std::span<const Handler, kHandlers> table) {
          std::all_of(table.begin() + 1, table.end(), [](const Handler& one) { return one.function != 0; });
 }
 
-// The function for SIGINT in the variables of CPython's image; 0: the table is not among them.
-std::uint64_t function_for_interrupt(const std::vector<std::uint64_t>& words) {
+using HandlerTable = std::array<Handler, kHandlers>;
+
+// In the variables of CPython's image.
+std::optional<HandlerTable> find_table(const std::vector<std::uint64_t>& words) {
   constexpr std::size_t kTableWords = kHandlers * sizeof(Handler) / sizeof(std::uint64_t);
   const auto function_at = [](int signal) { return static_cast<std::size_t>(2 * signal + 1); };
   for (std::size_t at = 0; at + kTableWords <= words.size(); ++at) {
     const std::uint64_t untouched = words[at + function_at(SIGKILL)];
     if (untouched == 0 || untouched != words[at + function_at(SIGSTOP)]) continue;
-    std::array<Handler, kHandlers> table{};
+    HandlerTable table{};
     std::memcpy(table.data(), &words[at], sizeof table);
-    if (is_table(table)) return table[SIGINT].function;
+    if (is_table(table)) return table;
   }
-  return 0;
+  return std::nullopt;
 }
 
 // The writable mappings around an address, one after the other: the initialised variables of an image and the others.
@@ -62,6 +64,11 @@ class HandlerReader {
  public:
   HandlerReader(const PythonInterpreter& python, ProcessMemory* memory)
       : objects_(python.layout, memory), codes_(memory, python.layout, python.types), memory_(memory) {}
+
+  // Whether something runs in Python, instead of a handler in C or none.
+  bool is_function(std::uint64_t handler) const {
+    return !objects_.is_a(handler, "int") && !objects_.is_a(handler, "NoneType");
+  }
 
   // Whether it raises KeyboardInterrupt in the main thread, or cancels the task that runs there.
   bool only_interrupts(std::uint64_t function) {
@@ -102,14 +109,24 @@ class HandlerReader {
 
 }  // namespace
 
-bool handles_interrupt_itself(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
+std::optional<std::uint64_t> signals_handled_in_python(ProcSource* proc, pid_t pid,
+                                                       const std::vector<Mapping>& mappings) {
   constexpr std::size_t kMostOfObjects = std::size_t{1} << 20U;
   ProcessMemory memory(proc, pid, kMostOfImage + kMostOfObjects);
   std::string reason;
   const auto python = find_python(proc, pid, mappings, &memory, &reason);
-  if (!python) return false;
-  const std::uint64_t function = function_for_interrupt(variables_around(python->runtime.address, mappings, &memory));
-  return function != 0 && !HandlerReader(*python, &memory).only_interrupts(function);
+  if (!python) return std::nullopt;
+  const auto table = find_table(variables_around(python->runtime.address, mappings, &memory));
+  if (!table) return std::nullopt;
+  HandlerReader handlers(*python, &memory);
+  std::uint64_t handled = 0;
+  for (std::size_t signal = 1; signal < kHandlers; ++signal) {
+    const std::uint64_t function = table->at(signal).function;
+    if (function == table->at(SIGKILL).function || !handlers.is_function(function)) continue;
+    if (signal == SIGINT && handlers.only_interrupts(function)) continue;
+    handled |= std::uint64_t{1} << (signal - 1);
+  }
+  return handled;
 }
 
 }  // namespace mprun

@@ -1,13 +1,17 @@
-// What CPython does when SIGINT comes: as a rule it raises KeyboardInterrupt. All that is read may be garbage.
+// Which signals a program in Python handles itself. All that is read may be garbage.
 #pragma once
+
+#include <optional>
+#include <vector>
 
 #include "procfs/process_facts.h"
 
 namespace mprun {
 
-/// True for a program that has a handler of its own for SIGINT, by signal.signal() or an event loop's
-/// add_signal_handler(). False for those that end what the main thread does, CPython's, asyncio's and trio's; also if
-/// there is no Python, or its table of handlers is not found. CPython 3.9 and later.
-[[nodiscard]] bool handles_interrupt_itself(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
+/// Bit N-1: a function in Python runs for signal N, given to signal.signal() or to an event loop's
+/// add_signal_handler(). Not those for SIGINT that end what the main thread does: CPython's, asyncio's and trio's.
+/// nullopt: there is no Python, or its table of handlers is not found. CPython 3.9 and later.
+[[nodiscard]] std::optional<std::uint64_t> signals_handled_in_python(ProcSource* proc, pid_t pid,
+                                                                     const std::vector<Mapping>& mappings);
 
 }  // namespace mprun

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import ctypes
+import faulthandler
 import json
 import multiprocessing.pool
 import os
@@ -524,13 +525,19 @@ def interrupt_cancels() -> None:
     asyncio.run(main())
 
 
-def interrupt_handled() -> None:
-    """By a function of the program."""
+def signals_handled() -> None:
+    """By functions of the program."""
     signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    signal.signal(signal.SIGUSR1, lambda _number, _frame: None)
     report_and_park()
 
 
-def interrupt_wakes_loop() -> None:
+def signal_prints_stacks() -> None:
+    faulthandler.register(signal.SIGUSR1)
+    report_and_park()
+
+
+def signal_wakes_loop() -> None:
     """A function of the program runs in an event loop."""
 
     async def main() -> None:
@@ -551,4 +558,4 @@ if __name__ == "__main__":
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
         pool_without_results, pool_with_results, subinterpreter, loops, counting, interrupt_raises,
-        interrupt_cancels, interrupt_handled, interrupt_wakes_loop)}[sys.argv[1]]()
+        interrupt_cancels, signals_handled, signal_prints_stacks, signal_wakes_loop)}[sys.argv[1]]()
