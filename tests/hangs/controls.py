@@ -221,6 +221,7 @@ ALL = [
     Control("queue_polled.py", outside.Terminator, ("until",), quiet=8),
     Control("queue_polled.py", seconds=8, more=("late",), stall=OUTSIDE_SECONDS),
     Control("folder_dispatcher.py", outside.Creator, quiet=8),
+    Control("terminal_offered.py", outside.TerminalUser, quiet=6),
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("polls_until_sigterm.py", outside.Terminator, ("sleeps",), quiet=8),
     Control("gloo_slow_rank.py", seconds=4.5),

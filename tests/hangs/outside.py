@@ -83,6 +83,17 @@ class Terminal(Outside):
         os.close(self._terminal)
 
 
+class TerminalUser(Outside):
+    """We write to the terminal whose number the program announces."""
+
+    acts = True
+
+    def act(self, running: Running) -> None:
+        terminal = os.open(f"/dev/pts/{number_announced(running)}", os.O_WRONLY | os.O_NOCTTY)
+        os.write(terminal, b"go\n")
+        os.close(terminal)
+
+
 class Server(Outside):
     """We are a server that accepts slowly."""
 

@@ -419,8 +419,10 @@ struct Judged {
   [[nodiscard]] bool is_stuck(pid_t pid) const { return stuck.count(pid) != 0; }
 };
 
-inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const TreeBoundary& boundary) {
-  const Sample sample = take_sample(proc, processes);
+inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const TreeBoundary& boundary,
+                     std::vector<pid_t> ended = {}) {
+  Sample sample = take_sample(proc, processes);
+  sample.ended = std::move(ended);
   TreeSnapshot snapshot(proc, &sample, boundary);
   Judgement judgement = judge(sample, &snapshot);
   Judged all{{}, judgement.stuck, judgement.live, judgement.is_deadlock(), snapshot.assumed()};
@@ -430,7 +432,9 @@ inline Judged judged(FakeProc* proc, const std::vector<pid_t>& processes, const 
 
 /// The tree below process 1.
 inline Judged judged(FakeProc* proc, const TreeBoundary& boundary = {}) {
-  return judged(proc, process_tree(proc, 1, false), boundary);
+  std::vector<pid_t> ended;
+  const auto processes = process_tree(proc, 1, false, &ended);
+  return judged(proc, processes, boundary, std::move(ended));
 }
 
 /// What a judgement of a suspicion assumes: no process outside uses what it could.

@@ -65,6 +65,14 @@ TEST(TerminalWait, AtTheMasterIsEndedByTheSameOnes) {
   EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kPipeWrite);
 }
 
+TEST(TerminalWait, IsLiveIfAProcessOffersBothSides) {
+  FakeProc proc;
+  proc.process(10).terminal_master(3, 5).terminal_slave(4, 5).thread(10).reads(3);
+  EXPECT_EQ(judged(&proc).waits.at(10).why_live, "a process outside may open /dev/pts/5");
+  proc.process(11, 10).thread(11).state = 'Z';
+  EXPECT_TRUE(judged(&proc).is_deadlock) << "it was for the child";
+}
+
 TEST(TerminalWait, IsLiveIfOneSideIsOutside) {
   FakeProc proc = terminal_between();
   EXPECT_EQ(judged(&proc, somebody_has_master(5)).waits.at(11).why_live, "/dev/pts/5");

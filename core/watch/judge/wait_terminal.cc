@@ -1,4 +1,6 @@
 // Pseudo-terminals: waits at one side, for a process to read or write at the other.
+#include <algorithm>
+
 #include "procfs/text_scan.h"
 #include "watch/judge/wait.h"
 
@@ -15,6 +17,15 @@ std::vector<pid_t> holders_of_slave(std::uint32_t terminal, const TreeSnapshot& 
     }
   }
   return holders;
+}
+
+// A process that has both sides of a terminal to itself, and no child that has used it: others are to open it, as a
+// serial port, by its name.
+bool is_offered(const std::vector<pid_t>& masters, const std::vector<pid_t>& slaves, const TreeSnapshot& snapshot) {
+  const pid_t owner = masters.front();
+  const auto is_owner = [owner](pid_t pid) { return pid == owner; };
+  return std::all_of(masters.begin(), masters.end(), is_owner) && std::all_of(slaves.begin(), slaves.end(), is_owner) &&
+         snapshot.process(owner)->ended_children.empty();
 }
 
 }  // namespace
@@ -34,10 +45,14 @@ std::optional<Wait> decode_terminal(const Descriptor& descriptor, TreeSnapshot::
   const auto masters = snapshot->terminal_masters(terminal);
   const auto slaves = holders_of_slave(terminal, *snapshot);
   if (masters.empty() || slaves.empty()) return std::nullopt;
-  Wait wait{end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite,
-            std::string(kSlaves) + std::to_string(terminal),
-            {},
-            {}};
+  const WaitKind kind = end == TreeSnapshot::End::kRead ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
+  const std::string name = std::string(kSlaves) + std::to_string(terminal);
+  if (is_offered(masters, slaves, *snapshot)) {
+    const std::string why = "a process outside may open " + name;
+    if (!snapshot->assumptions().no_outside_peers) return live_wait(kind, why);
+    snapshot->assume_no_client(why);
+  }
+  Wait wait{kind, name, {}, {}};
   add_processes(masters, &wait);
   add_processes(slaves, &wait);  // they may flush it
   return wait;
