@@ -120,6 +120,10 @@ std::optional<Proof> StallWatch::find_late(const ActivityMeter& activity, const 
   const Nanos stood = stall_.of_all(now);
   const pid_t respawner = find_respawner(now);
   const bool stalled = stood >= stall || respawner != 0;
+  if (!first_ || first_at_ < now - stood) {
+    first_ = std::make_unique<Sample>(*sample_);
+    first_at_ = now;
+  }
   if (!stalled || reported_ || !before) {
     reported_ = stalled && reported_;
     return std::nullopt;
@@ -133,7 +137,9 @@ std::optional<Proof> StallWatch::find_late(const ActivityMeter& activity, const 
   if (!proof) return std::nullopt;
   reported_ = true;
   proof->verdict = HangVerdict::kStalled;
-  proof->wakeups = wakeups_between(*before, *sample_, apart);
+  const bool is_longer = now - first_at_ > apart;
+  proof->wakeups =
+      is_longer ? wakeups_between(*first_, *sample_, now - first_at_) : wakeups_between(*before, *sample_, apart);
   proof->respawner = respawner;
   proof->last_moved = now - std::max(stood, stall);
   return proof;

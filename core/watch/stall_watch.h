@@ -42,6 +42,8 @@ class StallWatch {
   LostResultWatch lost_results_;
   StallMeter stall_;
   std::unique_ptr<Sample> sample_;  ///< the last that `stall_` was given
+  std::unique_ptr<Sample> first_;   ///< the first since anything has moved, taken at `first_at_`
+  Nanos first_at_ = 0;
   bool reported_ = false;
   Nanos last_look_ = 0;
   Nanos not_before_ = 0;    ///< threads wait for timers until then

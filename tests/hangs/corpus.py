@@ -300,7 +300,8 @@ _VARIANTS = [
     Case("sigpipe_default.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
     Case("preexec_lock.py", DEADLOCK, AT_FORK, ("subprocess.run",)),
     Case("polite_worker.py", STALLED, AT_FORK, PROCESS_JOIN),
-    Case("stacks_on_signal.py", DEADLOCK, AT_FORK, PROCESS_JOIN),
+    # Since Python 3.13, threads wait for a lock elsewhere than in the lock: not seen whether the parent has it, too.
+    Case("stacks_on_signal.py", DEADLOCK, (*AT_FORK, *LOCK_CYCLE), PROCESS_JOIN),
     Case("child_locks_twice.py", DEADLOCK, LOCK_CYCLE, PROCESS_JOIN),
     Case("jit_fork_in_child.py", DEADLOCK, LOST_THREAD, ("waitpid",)),
     Case("executor_worker_killed.py", DEADLOCK, DIED, ("Executor.shutdown",), mended=("Python", "3.13")),

@@ -355,6 +355,21 @@ TEST(Watcher, ReportsNoStallOfAThreadThatWillWakeUpBeforeLong) {
   EXPECT_TRUE(is_reported(50, true)) << "it has woken up and waits again";
 }
 
+TEST(Watcher, CountsWakeUpsOverTheWholeStall) {
+  constexpr Nanos kStall = 3 * kNanosPerSecond, kLastWakeUp = 2 * kNanosPerSecond;
+  FakeProc proc;
+  proc.process(kParent).thread(kParent).sleeps();
+  Watcher watcher(
+      &proc, {1, false, kStall}, [] { return TreeBoundary(); }, no_deaths);
+  std::optional<Proof> proof;
+  for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond && !proof; now = watcher.next_look()) {
+    if (now < kLastWakeUp) wake_often(&proc, kParent);
+    proof = watcher.look(now);
+  }
+  ASSERT_TRUE(proof);
+  EXPECT_GT(proof->wakeups.at(kParent), 0);
+}
+
 // A stopped mprun finds its tree unchanged, and perhaps the tree was stopped with it.
 TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
   constexpr Nanos kStall = 10 * kNanosPerSecond;

@@ -248,9 +248,11 @@ std::optional<Explanation> python_lock_taken_twice(const Evidence& evidence) {
                        "do not let a handler, finalizer or callback call " + again->function +
                            " while it runs: leave the work to another thread, or to later"};
   }
+  const bool forked = evidence.snapshot->process(waits->sample->pid)->forked;
   Explanation found{thread_text(*waits) +
                     " waits for a lock that no other thread can release: the process has only this one, which has "
-                    "locked it before, or a thread that has ended did"};
+                    "locked it before, or a thread that has ended did" +
+                    (forked ? ", or its parent had it locked at the fork" : "")};
   if (evidence.is_in_native(tid, "libev") || evidence.is_in_native(tid, "/greenlet/")) {
     found.text += "; while it waits, no other greenlet runs";
     found.cure = "let greenlets share locks of gevent: call gevent.monkey.patch_all() before anything else is imported";

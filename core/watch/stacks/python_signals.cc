@@ -32,7 +32,7 @@ using HandlerTable = std::array<Handler, kHandlers>;
 // In the variables of CPython's image.
 std::optional<HandlerTable> find_table(const std::vector<std::uint64_t>& words) {
   constexpr std::size_t kTableWords = kHandlers * sizeof(Handler) / sizeof(std::uint64_t);
-  const auto function_at = [](int signal) { return static_cast<std::size_t>(2 * signal + 1); };
+  const auto function_at = [](int signal) { return 2 * static_cast<std::size_t>(signal) + 1; };
   for (std::size_t at = 0; at + kTableWords <= words.size(); ++at) {
     const std::uint64_t untouched = words[at + function_at(SIGKILL)];
     if (untouched == 0 || untouched != words[at + function_at(SIGSTOP)]) continue;
