@@ -22,8 +22,7 @@ constexpr Signals signals(std::initializer_list<int> numbers) {
   return set;
 }
 
-/// A handler that lets no waiting thread go on: by its source, or (PHP, Guile's libgc, Lua, Expect, socat) by what the
-/// program does when the signal comes.
+/// A handler that lets no waiting thread go on, by its source.
 struct TameHandler {
   std::string_view file;  ///< the name of a program's file, or a prefix of one up to ".so", or up to its version
   Signals signals;
