@@ -72,13 +72,13 @@ pid_t StallWatch::find_respawner(Nanos now) const {
 // How long until the threads have woken up that wait for the first time at their places, and not for long. Those of
 // libev and eventlet, of Go and of a Java virtual machine wake up to look around, even if nothing is to happen, and so
 // do the threads that libraries start in a process with Python.
-Nanos StallWatch::time_of_timers(Nanos now) const {
+std::optional<Nanos> StallWatch::time_of_timers(Nanos now) const {
   TreeSnapshot snapshot(tree_->proc(), sample_.get(), {});
-  Nanos longest = 0;
+  std::optional<Nanos> longest;
   for (const ThreadSample& thread : sample_->threads) {
     if (thread.state != 'S' || stall_.has_woken(thread.tid) || is_idle_libev(thread)) continue;
-    const Nanos left = time_left(thread, stall_.of_thread(thread.tid, now), &snapshot).value_or(0);
-    if (left <= longest || left >= kLongTimer || snapshot.jvm(thread.pid) != nullptr) continue;
+    const auto left = time_left(thread, stall_.of_thread(thread.tid, now), &snapshot);
+    if (!left || left <= longest || *left >= kLongTimer || snapshot.jvm(thread.pid) != nullptr) continue;
     if (is_go_monitor(thread, &snapshot) || is_idle_event_loop(thread, &snapshot)) continue;
     if (!is_of_library(tree_->proc(), thread)) longest = left;
   }
@@ -123,14 +123,17 @@ std::optional<Proof> StallWatch::find_late(const ActivityMeter& activity, const 
   if (!first_ || first_at_ < now - stood) {
     first_ = std::make_unique<Sample>(*sample_);
     first_at_ = now;
+    timers_were_late_ = false;
   }
   if (!stalled || reported_ || !before) {
     reported_ = stalled && reported_;
     return std::nullopt;
   }
   if (respawner == 0 && now < not_before_) return std::nullopt;
-  if (const Nanos left = respawner != 0 ? 0 : time_of_timers(now); left != 0) {
-    not_before_ = now + left + kLateWakeUp;
+  // A thread whose time is up may not have had a CPU yet.
+  const auto left = respawner != 0 ? std::nullopt : time_of_timers(now);
+  if (left && (*left != 0 || !std::exchange(timers_were_late_, true))) {
+    not_before_ = now + *left + kLateWakeUp;
     return std::nullopt;
   }
   auto proof = judge_late(*before, lost_results_.find_lost_task_now(activity, standing.last_found, now));

@@ -34,7 +34,7 @@ class StallWatch {
   [[nodiscard]] std::optional<Proof> judge_late(const Sample& before, pid_t lost_task) const;
   [[nodiscard]] bool are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const;
   [[nodiscard]] pid_t find_respawner(Nanos now) const;
-  [[nodiscard]] Nanos time_of_timers(Nanos now) const;
+  [[nodiscard]] std::optional<Nanos> time_of_timers(Nanos now) const;
 
   const WatchedTree* tree_;
   PollWatch polls_;
@@ -44,6 +44,7 @@ class StallWatch {
   std::unique_ptr<Sample> sample_;  ///< the last that `stall_` was given
   std::unique_ptr<Sample> first_;   ///< the first since anything has moved, taken at `first_at_`
   Nanos first_at_ = 0;
+  bool timers_were_late_ = false;  ///< since `first_at_`, a thread has not woken up when its time was up
   bool reported_ = false;
   Nanos last_look_ = 0;
   Nanos not_before_ = 0;    ///< threads wait for timers until then

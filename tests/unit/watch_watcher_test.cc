@@ -370,6 +370,22 @@ TEST(Watcher, CountsWakeUpsOverTheWholeStall) {
   EXPECT_GT(proof->wakeups.at(kParent), 0);
 }
 
+TEST(Watcher, ReportsNoStallOfAThreadWhoseTimeIsUpJustNow) {
+  constexpr Nanos kWakesUp = 2 * kNanosPerSecond + kNanosPerSecond / 2;
+  FakeProc proc;
+  proc.process(kParent).put(kTimeLimit, timespec{1, 0});
+  proc.processes[kParent].thread(kParent).call(SYS_clock_nanosleep, {0, 0, kTimeLimit});
+  Watcher watcher(
+      &proc, {1, false, kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+  Nanos now = kNanosPerSecond;
+  for (; now < kWakesUp; now = watcher.next_look()) EXPECT_FALSE(watcher.look(now)) << now;
+  bool is_reported = false;
+  for (; now < 9 * kNanosPerSecond && !is_reported; now = watcher.next_look()) {
+    is_reported = watcher.look(now).has_value();
+  }
+  EXPECT_TRUE(is_reported) << "it does not wake up";
+}
+
 // A stopped mprun finds its tree unchanged, and perhaps the tree was stopped with it.
 TEST(Watcher, CountsNoStallWhileItIsStoppedItself) {
   constexpr Nanos kStall = 10 * kNanosPerSecond;

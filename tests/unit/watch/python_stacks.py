@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import ctypes
 import faulthandler
+import gc
 import json
 import multiprocessing.pool
 import os
@@ -22,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from time import sleep
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 
 lock = threading.Lock()
 
@@ -44,10 +45,18 @@ def parked(frame: FrameType) -> bool:
     return code in (park.__code__, nap.__code__, acquire.__code__) and frame.f_lineno == code.co_firstlineno + 1
 
 
+def qualified_name(code: CodeType) -> str:
+    """Before Python 3.11, that of the function."""
+    if sys.version_info >= (3, 11):
+        return code.co_qualname
+    functions = (user for user in gc.get_referrers(code) if isinstance(user, FunctionType))
+    return next((function.__qualname__ for function in functions), code.co_name)
+
+
 def stack_of(frame: FrameType | None) -> list[list]:
     frames = []
     while frame is not None:
-        frames.append([frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_qualname])
+        frames.append([frame.f_code.co_filename, frame.f_lineno or 0, qualified_name(frame.f_code)])
         frame = frame.f_back
     return frames
 
