@@ -46,11 +46,12 @@ def parked(frame: FrameType) -> bool:
 
 
 def qualified_name(code: CodeType) -> str:
-    """Before Python 3.11, that of the function."""
+    """Before Python 3.11 that of the function, which mprun does not find in classes within classes."""
     if sys.version_info >= (3, 11):
         return code.co_qualname
     functions = (user for user in gc.get_referrers(code) if isinstance(user, FunctionType))
-    return next((function.__qualname__ for function in functions), code.co_name)
+    name = next((function.__qualname__ for function in functions), code.co_name)
+    return code.co_name if name.count(".") > 1 and "<locals>" not in name else name
 
 
 def stack_of(frame: FrameType | None) -> list[list]:
@@ -106,7 +107,7 @@ def more_numbers() -> Iterator[int]:
 
 
 def generators() -> None:
-    list(zip(numbers(), numbers(), strict=True))
+    list(enumerate(numbers()))
 
 
 def sort_key() -> None:
