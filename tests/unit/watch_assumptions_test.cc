@@ -144,6 +144,24 @@ TEST(Assumptions, OfASleepBetweenLooksAtSharedMemoryAreThatOnlyTheTreeEndsIt) {
   }
 }
 
+TEST(Assumptions, OfASleepBetweenLooksAtSharedMemoryAreNoneIfTheOutsideHasItToo) {
+  FakeProc proc;
+  proc.process(10).thread(10).sleeps();
+  proc.processes[10].maps = "1000-2000 rw-s 00000000 00:01 7 /dev/zero (deleted)\n";
+  const auto is_deadlock = [&](bool closed, bool has_memory) {
+    const Sample sample = take_sample(&proc, {10});
+    TreeBoundary boundary;
+    boundary.closed = closed;
+    boundary.shares_memory = [has_memory](const Mapping&) { return has_memory; };
+    boundary.assumptions.own_polls[10] = {"another value in shared memory", true};
+    TreeSnapshot snapshot(&proc, &sample, std::move(boundary));
+    return judge(sample, &snapshot).is_deadlock();
+  };
+  EXPECT_TRUE(is_deadlock(true, true)) << "mprun has started the tree";
+  EXPECT_TRUE(is_deadlock(false, false));
+  EXPECT_FALSE(is_deadlock(false, true));
+}
+
 TEST(Assumptions, OfHandlersAreThatTheyReleaseNoThread) {
   FakeProc proc;
   proc.process(10).catches(SIGUSR1).thread(10).waits_on(0x5000);

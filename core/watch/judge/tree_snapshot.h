@@ -102,6 +102,9 @@ class TreeSnapshot {
   };
   /// The sharers of a shared mapping of `pid`. tree_snapshot_outside.cc.
   [[nodiscard]] Sharers sharers_of(pid_t pid, const Mapping& mapping);
+  /// Whether a process outside may have memory or a pipe in common with this one, besides its standard streams.
+  /// tree_snapshot_outside.cc.
+  [[nodiscard]] bool may_share_with_outside(pid_t pid);
   /// The named object of a job that is waited for at the address; nullopt: there is none. tree_snapshot_outside.cc.
   [[nodiscard]] std::optional<SyncWord> sync_word(const Mapping& mapping, std::uint64_t address) const;
   /// The processes that could change such a word, unless it is a lock's. tree_snapshot_outside.cc.

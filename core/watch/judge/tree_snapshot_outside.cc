@@ -1,5 +1,7 @@
 // The part of TreeSnapshot that looks at processes outside the tree. It reads the mappings of all processes that may be
 // read: once per TreeSnapshot, and only on demand.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 
@@ -94,6 +96,21 @@ TreeSnapshot::Sharers TreeSnapshot::sharers_of(pid_t pid, const Mapping& mapping
     if (has_name || maps_it || has_it_open) sharers.processes.push_back(other);
   }
   return sharers;
+}
+
+bool TreeSnapshot::may_share_with_outside(pid_t pid) {
+  if (boundary_.closed) return false;
+  const Process* const one = process(pid);
+  if (one == nullptr || !boundary_.shares_memory) return true;
+  const auto& mapped = maps(pid);
+  return std::any_of(mapped.begin(), mapped.end(),
+                     [&](const Mapping& mapping) {
+                       return mapping.shared && mapping.writable && boundary_.shares_memory(mapping);
+                     }) ||
+         std::any_of(one->descriptors.begin(), one->descriptors.end(), [&](const Descriptor& descriptor) {
+           return descriptor.number > STDERR_FILENO && descriptor.kind == Descriptor::Kind::kPipe &&
+                  is_foreign(descriptor);
+         });
 }
 
 std::optional<SyncWord> TreeSnapshot::sync_word(const Mapping& mapping, std::uint64_t address) const {

@@ -114,6 +114,7 @@ std::optional<Wait> decode_child_poll(const ThreadSample& thread, TreeSnapshot* 
 std::optional<Wait> decode_own_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const auto poll = snapshot->assumptions().own_polls.find(thread.tid);
   if (poll == snapshot->assumptions().own_polls.end()) return std::nullopt;
+  if (poll->second.is_shared && snapshot->may_share_with_outside(thread.pid)) return std::nullopt;
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
                    " sleeps and looks again for " + poll->second.awaited);
   Wait wait{WaitKind::kTimer, poll->second.awaited + ", looking for it between sleeps", {}, {}};
