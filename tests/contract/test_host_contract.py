@@ -13,11 +13,11 @@ import harness
 from harness import RunCommand, Running, StartCommand
 
 
-def host_of(running: Running) -> int | None:
-    """The first child of the supervisor, or None."""
+def host_of(running: Running, old: set[int]) -> int | None:
+    """The first child of the supervisor without those in `old`, some of which may still be dying; or None."""
     supervisors = {p.pid for p in running.children() if p.ppid == running.pid}
     hosts = [p.pid for p in running.children() if p.ppid in supervisors and p.alive]
-    return min(hosts, default=None)
+    return min(set(hosts) - old, default=None)
 
 
 @pytest.mark.parametrize("start_method", ["fork", "forkserver"])
@@ -51,11 +51,16 @@ def run(number):
         scripts={"job.py": script, "events.py": harness.EVENTS},
     )
     seen = 0
+    old: set[int] = set()
     for _ in range(4):
         harness.wait_until(
             lambda seen=seen: len(harness.marks(tmp_path / "done")) > seen + 20, what="tasks"
         )
-        host = harness.wait_until(lambda: host_of(running), what="a host")
+        harness.wait_until(
+            lambda: set(map(int, harness.marks(tmp_path / "loaded"))) - old, what="a loaded script"
+        )
+        host = harness.wait_until(lambda: host_of(running, old), what="a host")
+        old |= {process.pid for process in running.children()}
         os.kill(host, signal.SIGKILL)
         seen = len(harness.marks(tmp_path / "done"))
         with (tmp_path / "killed").open("a") as killed:
