@@ -12,18 +12,17 @@ namespace {
 // A loop takes other ways through the interpreter now and then. Polls that were seen elsewhere for less than this time
 // are those that were reported.
 constexpr Nanos kElsewhere = 10 * kNanosPerSecond;
-// A tree that polls is looked at this often, less if a look is expensive.
-constexpr Nanos kPollLookEvery = kNanosPerSecond, kLatestPollLook = 15 * kNanosPerSecond, kPollLookShare = 200;
+// A tree that polls is looked at this often, less if looks are expensive; the first few looks need not wait for that.
+constexpr Nanos kPollLookEvery = kNanosPerSecond;
+constexpr TimeShare::Limits kPollLooks{200, 60 * kNanosPerSecond, 15 * kNanosPerSecond};
 
-// When to look again after work that began at `began` on our CPU clock. A crowded machine makes it no more expensive.
-Nanos pause_after_polls(Nanos began) {
-  return std::clamp((read_clock(CLOCK_THREAD_CPUTIME_ID) - began) * kPollLookShare, kPollLookEvery, kLatestPollLook);
-}
+Nanos cpu_time() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }  // a crowded machine makes a look no more expensive
 
 }  // namespace
 
 PollWatch::PollWatch(const WatchedTree* tree)
     : tree_(tree),
+      looks_(kPollLooks),
       polls_(tree->proc()),
       lost_pollers_([tree](pid_t pid) { return waits_for_grpc(tree->proc(), pid); }) {}
 
@@ -68,12 +67,14 @@ bool PollWatch::is_news(const State& state, Nanos since) {
 }
 
 std::optional<Proof> PollWatch::look(Nanos now) {
-  if (now < next_look_) return std::nullopt;
-  const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
+  if (now - last_look_ < kPollLookEvery || !looks_.allows(now)) return std::nullopt;
+  last_look_ = now;
+  const Nanos began = cpu_time();
   auto sample = tree_->sample_at_rest();
   polls_.take(*sample, now);
   const Nanos since = polls_.since(now);
-  next_look_ = now + pause_after_polls(began);
+  const Nanos looked = cpu_time();
+  looks_.spend(now, looked - began);
   if (auto proof = find_lost_poller(*sample, now)) return proof;
   const auto part = still_part(std::exchange(sample_, *sample), *sample);
   const bool is_early = tree_->options().stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
@@ -87,7 +88,7 @@ std::optional<Proof> PollWatch::look(Nanos now) {
   assumptions.child_polls = std::move(state.child_polls);
   assumptions.own_polls = std::move(state.own_polls);
   auto proof = tree_->judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
-  next_look_ = now + pause_after_polls(began);
+  looks_.spend(now, cpu_time() - looked);
   if (!proof) return std::nullopt;
   reported_ = judged_;
   proof->is_early = true;

@@ -4,6 +4,7 @@
 
 #include "watch/stalls/polls.h"
 #include "watch/stalls/suspects.h"
+#include "watch/time_share.h"
 #include "watch/watched_tree.h"
 
 namespace mprun {
@@ -40,9 +41,10 @@ class PollWatch {
   [[nodiscard]] std::optional<Proof> find_lost_poller(const Sample& sample, Nanos now);
 
   const WatchedTree* tree_;
+  TimeShare looks_;
   PollMeter polls_;
   Suspects lost_pollers_;
-  Nanos next_look_ = 0;
+  Nanos last_look_ = 0;
   Sample sample_;  ///< the last that `polls_` was given
   State judged_, reported_;
   Nanos went_on_ = 0;  ///< when what was reported was last seen

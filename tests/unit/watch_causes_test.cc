@@ -550,6 +550,17 @@ TEST_F(LonelyChild, LostAThreadIfItsEventLoopWaits) {
   EXPECT_EQ(evidence_.of_hang().id, "never-notified") << "it has another thread";
 }
 
+TEST_F(LonelyChild, LostAThreadIfItsLoopOfUvloopWaits) {
+  polls_itself(~std::uint64_t{0});
+  waits_in("asyncio/runners.py", "Runner.run");
+  evidence_.native[pid_] = {"epoll_pwait (libc.so.6)", "uv_run (libuv.so.1)"};
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork");
+  evidence_.native[pid_] = {"epoll_pwait (libc.so.6)", "loop.cpython-311-x86_64-linux-gnu.so+0x12345"};
+  EXPECT_EQ(evidence_.of_hang().id, "thread-lost-at-fork") << "a wheel has libuv built in";
+  evidence_.native[pid_] = {"epoll_pwait (libc.so.6)", "run (libmine.so)"};
+  EXPECT_EQ(evidence_.of_hang().id, "no-waker");
+}
+
 TEST_F(LonelyChild, LostAThreadIfTheHubOfGeventWaits) {
   constexpr std::uint64_t kLongestBlock = 59743;
   polls_itself(kLongestBlock);

@@ -184,5 +184,12 @@ TEST(LibraryWaits, ShowsWhatARankDoes) {
   EXPECT_EQ(rank_phase({node}), RankPhase::kMeets);
 }
 
+TEST(LibraryWaits, KnowsWaitsForWorkOfRanks) {
+  EXPECT_TRUE(is_wait_for_work_of_ranks("c10d::ProcessGroupGloo::RecvWork::wait(std::chrono::duration<...>)"));
+  EXPECT_TRUE(is_wait_for_work_of_ranks("c10d::Work::wait(std::chrono::duration<long, std::ratio<1l, 1000l> >)"));
+  EXPECT_FALSE(is_wait_for_work_of_ranks("c10d::ProcessGroupGloo::runLoop(int) (libtorch_cpu.so)"));
+  EXPECT_FALSE(is_wait_for_work_of_ranks("my::Work::wait() (program)"));
+}
+
 }  // namespace
 }  // namespace mprun

@@ -57,6 +57,15 @@ TEST_F(NativeCauses, AMutexOfRustThatAThreadLocksTwice) {
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "a thread that was lost at the fork may have it";
 }
 
+TEST_F(NativeCauses, LocksAndNoticesOfQt) {
+  waits_in(kParent, {"QBasicMutex::lockInternal() (libQt5Core.so.5)", "main (a)"});
+  const HangCause lock = evidence_.of_hang();
+  EXPECT_EQ(lock.id, "lock-cycle");
+  EXPECT_NE(lock.explanation.find("a QMutex of Qt"), std::string::npos) << lock.explanation;
+  waits_in(kParent, {"QSemaphore::acquire(int) (libQt6Core.so.6)", "main (a)"});
+  EXPECT_EQ(evidence_.of_hang().id, "never-notified");
+}
+
 TEST_F(NativeCauses, ALockWhoseHolderWaitsForAMutexOfAThreadThatHasEnded) {
   constexpr pid_t kHolder = 4'194'001, kEnded = 4'194'002;  // a mutex names no greater number
   waits_in(kParent, {"libc.so.6+0x85e96", "pthread_rwlock_rdlock (libc.so.6)", "main (a)"});

@@ -29,12 +29,15 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
                      [&](const JudgedThread& thread) { return is_stuck(evidence, thread) && matches(thread); });
 }
 
-/// True if the thread is in an event loop of asyncio or trio that has nothing to do.
+/// True if the thread is in an event loop of asyncio, uvloop or trio that has nothing to do. uvloop is compiled, and
+/// calls libuv, which its wheels have built in.
 [[nodiscard]] inline bool is_in_event_loop(const Evidence& evidence, const JudgedThread& thread) {
   const pid_t tid = thread.sample->tid;
   return thread.wait.kind == WaitKind::kPoll &&
          (evidence.is_in(tid, "/asyncio/base_events.py", "BaseEventLoop._run_once") ||
-          evidence.is_in(tid, "/trio/_core/_io_epoll.py", "EpollIOManager.get_events"));
+          evidence.is_in(tid, "/trio/_core/_io_epoll.py", "EpollIOManager.get_events") ||
+          (evidence.python.count(tid) != 0 &&
+           (evidence.is_in_native(tid, "uv_run (") || evidence.is_in_native(tid, "loop.cpython-"))));
 }
 
 /// True if the thread asks a manager of multiprocessing for a lock.

@@ -1,5 +1,6 @@
 // Ranks of torch.distributed that wait for each other: rules of the table.
 #include <algorithm>
+#include <array>
 
 #include "watch/causes/cause_rules.h"
 #include "watch/causes/joins.h"
@@ -14,6 +15,7 @@ constexpr std::string_view kParallel = "/torch/nn/parallel/distributed.py";
 constexpr std::string_view kRendezvous = "init_process_group", kTorchrun = "torchrun";
 constexpr std::string_view kRpc = "/torch/distributed/rpc/api.py", kRpcTask = "/torch/distributed/rpc/internal.py";
 constexpr std::string_view kRpcShutdown = "rpc.shutdown";
+constexpr std::string_view kAsyncCollective = "a collective with async_op=True";
 constexpr std::size_t kMostRanksListed = 8;
 
 bool is_of_torch(const PythonFrame& frame) { return frame.file.find("/torch/") != std::string::npos; }
@@ -32,6 +34,15 @@ std::string collective_of(const std::vector<PythonFrame>& frames) {
     if (outermost != frames.rend()) return outermost->function;
   }
   return "";
+}
+
+// What a thread waits for that has called wait() of what a function of torch.distributed returned.
+std::string work_of(const std::vector<std::string>& native) {
+  const auto wait = std::find_if(native.begin(), native.end(),
+                                 [](const std::string& function) { return is_wait_for_work_of_ranks(function); });
+  if (wait == native.end()) return "";
+  if (wait->find("SendWork") != std::string::npos) return "isend";
+  return wait->find("RecvWork") == std::string::npos ? std::string(kAsyncCollective) : "irecv";
 }
 
 // The user's line, as in " at train.py:12".
@@ -57,6 +68,8 @@ std::vector<Rank> ranks_of(const Evidence& evidence) {
       const auto frames = evidence.python.find(tid);
       if (frames == evidence.python.end() || !rank.collective.empty()) continue;
       rank.collective = collective_of(frames->second);
+      const auto native = evidence.native.find(tid);
+      if (rank.collective.empty() && native != evidence.native.end()) rank.collective = work_of(native->second);
       if (tid == pid || !rank.collective.empty()) rank.place = place_of(frames->second);
     }
     if (!rank.collective.empty()) parents.insert(rank.parent);
@@ -74,8 +87,9 @@ bool all_are_in(std::string_view function, const std::vector<Rank>& ranks) {
 }
 
 bool all_send_or_receive(const std::vector<Rank>& ranks) {
-  return std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) {
-    return rank.collective == "send" || rank.collective == "recv" || rank.collective == "batch_isend_irecv";
+  constexpr std::array<std::string_view, 5> kCalls = {"send", "recv", "isend", "irecv", "batch_isend_irecv"};
+  return std::all_of(ranks.begin(), ranks.end(), [&](const Rank& rank) {
+    return std::find(kCalls.begin(), kCalls.end(), rank.collective) != kCalls.end();
   });
 }
 
@@ -162,6 +176,10 @@ std::optional<Explanation> collective_mismatch(const Evidence& evidence) {
     return Explanation{"ranks send and receive what does not match (by rank, tag or number): " + text_of(ranks),
                        "match each recv with a send of the same rank and tag, and let one of two ranks that exchange "
                        "data receive first"};
+  }
+  if (all_are_in(kAsyncCollective, ranks)) {
+    return Explanation{"ranks wait in collectives that do not match, by call, order, arguments or group: " +
+                       text_of(ranks)};
   }
   if (all_call_the_same(ranks)) {
     return Explanation{

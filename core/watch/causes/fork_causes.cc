@@ -43,7 +43,7 @@ const JudgedThread* find_lonely(const Evidence& evidence, bool for_lock) {
         thread.wait.kind == WaitKind::kFutex || is_in_event_loop(evidence, thread) || is_idle_libev(*thread.sample);
     return is_own_wait && process->forked && fork != nullptr && fork->threads > 1 && frames != evidence.python.end() &&
            is_alone(evidence, *process, thread.sample->tid) && !is_library_helper(frames->second) &&
-           waits_for_notice(thread, frames->second) != for_lock;
+           (is_in_event_loop(evidence, thread) || waits_for_notice(thread, frames->second)) != for_lock;
   });
 }
 

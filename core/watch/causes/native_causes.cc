@@ -20,7 +20,8 @@ struct NativeWait {
   const char* object;
   const char* cure;  // empty: the table's
 };
-// In the native stacks of glibc, libstdc++ and Rust's std 1.63 to 1.95, whose names are mangled in either way.
+// In the native stacks of glibc, libstdc++, Qt 5 and 6, and Rust's std 1.63 to 1.95, whose names are mangled in either
+// way.
 constexpr std::array kLocks = {
     NativeWait{"pthread_rwlock_rdlock (", "a read-write lock, to read", ""},
     NativeWait{"pthread_rwlock_wrlock (", "a read-write lock, to write", ""},
@@ -32,11 +33,16 @@ constexpr std::array kLocks = {
     NativeWait{"Mutex::lock_contended", "a Mutex of Rust", kDropGuard},
     NativeWait{"4once5futex", "a Once, OnceLock or LazyLock of Rust", kOnceOutside},
     NativeWait{"once::futex::Once", "a Once, OnceLock or LazyLock of Rust", kOnceOutside},
+    NativeWait{"QBasicMutex::lockInternal", "a QMutex of Qt", ""},
+    NativeWait{"QRecursiveMutex::", "a QRecursiveMutex of Qt", ""},
+    NativeWait{"QReadWriteLock::", "a QReadWriteLock of Qt", ""},
     NativeWait{"__cxa_guard_acquire (", "the initialiser of a static variable", kOnceOutside},
 };
 constexpr NativeWait kOnce{"", "the function of a std::call_once or pthread_once", kOnceOutside};
 constexpr std::array kNotices = {
     NativeWait{"pthread_cond_wait (", "a condition variable", ""},
+    NativeWait{"QSemaphore::", "a QSemaphore of Qt", ""},
+    NativeWait{"QWaitCondition::wait", "a QWaitCondition of Qt", ""},
     NativeWait{"std::latch::wait", "a std::latch", ""},
     NativeWait{"std::__tree_barrier", "a std::barrier", ""},
     NativeWait{"std::__atomic_futex_unsigned_base", "a std::future", ""},

@@ -144,6 +144,11 @@ RankPhase rank_phase(const std::vector<PythonThread>& threads) {
   return phase;
 }
 
+// PyTorch's torch/csrc/distributed/c10d: Work::wait() and its overrides, such as ProcessGroupGloo::RecvWork::wait().
+bool is_wait_for_work_of_ranks(std::string_view function) {
+  return function.starts_with("c10d::") && function.find("Work::wait(") != std::string_view::npos;
+}
+
 bool meets_other_nodes(const std::vector<PythonFrame>& frames) { return is_in_any(kRendezvousOfNodes, frames); }
 
 bool asks_whether_all_have_come(const std::vector<PythonThread>& threads) {

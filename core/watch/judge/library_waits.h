@@ -47,6 +47,10 @@ enum class RankPhase {
 };
 [[nodiscard]] RankPhase rank_phase(const std::vector<PythonThread>& threads);
 
+/// True for a function on a native stack in which a thread waits for what `isend`, `irecv` or a collective with
+/// `async_op=True` has returned. No function of torch.distributed is on its Python stack.
+[[nodiscard]] bool is_wait_for_work_of_ranks(std::string_view function);
+
 /// True for torchrun while it waits for torchrun on other machines.
 [[nodiscard]] bool meets_other_nodes(const std::vector<PythonFrame>& frames);
 

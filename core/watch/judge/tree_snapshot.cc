@@ -6,6 +6,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "watch/sample/syscall_table.h"
+#include "watch/stacks/native_stack.h"
+
 namespace mprun {
 namespace {
 
@@ -308,6 +311,30 @@ const PythonThread* TreeSnapshot::python_thread(pid_t pid, pid_t tid) {
   const auto found =
       std::find_if(threads.begin(), threads.end(), [tid](const PythonThread& one) { return one.tid == tid; });
   return found == threads.end() ? nullptr : &*found;
+}
+
+bool TreeSnapshot::waits_for_work_of_ranks(pid_t pid) {
+  const auto& mapped = maps(pid);
+  const bool has_torch = std::any_of(mapped.begin(), mapped.end(), [](const Mapping& mapping) {
+    return mapping.path.find("/libtorch_cpu.so") != std::string::npos;
+  });
+  if (!has_torch) return false;
+  NativeStacks stacks(pid);  // costs some milliseconds
+  return std::any_of(sample_->threads.begin(), sample_->threads.end(), [&](const ThreadSample& thread) {
+    if (thread.pid != pid || thread.call.running || call_of(thread.call.number) != Call::kFutex) return false;
+    if (python_thread(pid, thread.tid) == nullptr) return false;
+    const auto frames = stacks.of_thread(thread.tid, thread.call.stack_pointer, thread.call.program_counter).frames;
+    return std::any_of(frames.begin(), frames.end(),
+                       [](const std::string& frame) { return is_wait_for_work_of_ranks(frame); });
+  });
+}
+
+RankPhase TreeSnapshot::rank_phase(pid_t pid) {
+  const auto [it, is_new] = rank_phases_.try_emplace(pid, RankPhase::kNone);
+  if (!is_new) return it->second;
+  RankPhase phase = mprun::rank_phase(python(pid).threads);
+  if (phase == RankPhase::kNone && waits_for_work_of_ranks(pid)) phase = RankPhase::kMet;
+  return it->second = phase;
 }
 
 const Jvm* TreeSnapshot::jvm(pid_t pid) {

@@ -11,6 +11,7 @@
 
 #include "sync/sync_segment.h"
 #include "watch/judge/assumptions.h"
+#include "watch/judge/library_waits.h"
 #include "watch/sample/sample.h"
 #include "watch/sample/signal_handlers.h"
 #include "watch/stacks/go_runtime.h"
@@ -133,6 +134,8 @@ class TreeSnapshot {
   [[nodiscard]] const PythonStacks& python(pid_t pid);
   /// nullptr: it is no thread of Python's, or was not read.
   [[nodiscard]] const PythonThread* python_thread(pid_t pid, pid_t tid);
+  /// What a process does in torch.distributed.
+  [[nodiscard]] RankPhase rank_phase(pid_t pid);
   /// The Java virtual machine of a process; nullptr: it has none, or that shows nothing.
   [[nodiscard]] const Jvm* jvm(pid_t pid);
   /// The runtime of a Go program; nullptr: it is none, or that shows nothing.
@@ -178,6 +181,7 @@ class TreeSnapshot {
   [[nodiscard]] std::string why_tree_is_not_whole();
   void find_shared_memory();
   void find_sharers_outside(pid_t pid, const Mapping& mapping, bool* has_name, Sharers* sharers);
+  [[nodiscard]] bool waits_for_work_of_ranks(pid_t pid);
   [[nodiscard]] bool is_mapped_outside(const Mapping& mapping);
   [[nodiscard]] bool has_own_descriptors(const Process& process, pid_t tid) const;
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
@@ -209,6 +213,7 @@ class TreeSnapshot {
   std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace
   std::optional<std::vector<FileLock>> locks_;
   std::map<pid_t, PythonStacks> python_;
+  std::map<pid_t, RankPhase> rank_phases_;
   std::map<pid_t, std::optional<Jvm>> jvms_;
   std::map<pid_t, std::optional<GoRuntime>> go_;
   std::map<pid_t, std::vector<PythonGil>> gils_;

@@ -150,7 +150,7 @@ std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot
 bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Call call = call_of(thread.call.number);
   if (!snapshot->assumptions().no_outside_peers || (call != Call::kPoll && call != Call::kRead)) return false;
-  const RankPhase phase = rank_phase(snapshot->python(thread.pid).threads);
+  const RankPhase phase = snapshot->rank_phase(thread.pid);
   if (phase != RankPhase::kMet) return phase == RankPhase::kMeets;
   const auto& processes = snapshot->processes();
   return std::any_of(processes.begin(), processes.end(), [&](const auto& process) {

@@ -79,14 +79,13 @@ bool has_client(pid_t pid, std::string_view port, TreeSnapshot* snapshot, const 
 // whatever its Python does meanwhile.
 bool serves_rank(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
   return has_torch(pid, snapshot) && has_client(pid, port, snapshot, [&](pid_t client) {
-           return client != pid && rank_phase(snapshot->python(client).threads) == RankPhase::kMet;
+           return client != pid && snapshot->rank_phase(client) == RankPhase::kMet;
          });
 }
 
 bool rank_listens_at(std::string_view port, TreeSnapshot* snapshot) {
   return std::any_of(snapshot->processes().begin(), snapshot->processes().end(), [&](const auto& process) {
-    return listens_at(process.first, port, snapshot) &&
-           rank_phase(snapshot->python(process.first).threads) == RankPhase::kMet;
+    return listens_at(process.first, port, snapshot) && snapshot->rank_phase(process.first) == RankPhase::kMet;
   });
 }
 
@@ -115,7 +114,7 @@ bool polls_ranks_too(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapsho
 // address that no other machine could use.
 bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
-  RankPhase phase = rank_phase(snapshot->python(pid).threads);
+  RankPhase phase = snapshot->rank_phase(pid);
   if (phase == RankPhase::kNone && (serves_store(pid, port, snapshot) || serves_rank(pid, port, snapshot) ||
                                     polls_ranks_too(pid, listener, snapshot))) {
     phase = RankPhase::kMet;
