@@ -225,6 +225,7 @@ ALL = [
     Control("terminal_offered.py", outside.TerminalUser, quiet=6),
     Control("polls_until_sigterm.py", outside.Terminator),
     Control("polls_until_sigterm.py", outside.Terminator, ("sleeps",), quiet=8),
+    Control("recv_of_closed_socket.py", seconds=4.5),
     Control("gloo_slow_rank.py", seconds=4.5),
     Control("irecv_late_sender.py", seconds=4.5),
     Control("store_slow_key.py", seconds=4.5),

@@ -46,6 +46,22 @@ TEST(ThreadCauses, LockOfCachedProperty) {
   EXPECT_NE(evidence.of_hang().id, "lock-cycle");
 }
 
+TEST(ThreadCauses, ClosedWhileWaiting) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent).pipe(4, 70, O_WRONLY);
+  process.thread(kParent).waits_on(kLockWord);
+  process.thread(kThird).reads(3);
+  evidence.python[kParent] = {kJoin, kUser};
+  evidence.python[kThird] = {{"/home/anna/run.py", 9, "serve"}};
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "what it waits for cannot be seen";
+  evidence.boundary.assumptions.no_outside_peers = true;
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "closed-while-waiting");
+  EXPECT_THAT(cause.explanation, HasSubstr("waits at /home/anna/run.py:9 for descriptor 3"));
+  process.pipe(3, 70, O_RDONLY);
+  EXPECT_NE(evidence.of_hang().id, "closed-while-waiting");
+}
+
 TEST(ThreadCauses, ReaderIsJoined) {
   CauseEvidence evidence;
   TreeProcess& process = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);

@@ -72,6 +72,9 @@ constexpr CauseRule kStuckRules[] = {
      "two that send each other much use Sendrecv, or Isend"},
     {kFifoNotOpened, fifo_not_opened,
      "open FIFOs in the same order on both sides, and see that who is to open the other end has not ended"},
+    {kClosedWhileWaiting, closed_while_waiting,
+     "before you close a socket, call shutdown(SHUT_RDWR), which ends accept() and recv(); close the other end of a "
+     "pipe, or let the thread poll a second pipe by which you wake it"},
     {kQueueNotDrained, queue_not_drained, "get all results before you join: queue.get() first, then process.join()"},
     {kQueueNotDrained, output_not_read, "read all of the output before you wait for the process that writes it"},
     {kChildSignalMissed, child_signal_missed,

@@ -45,6 +45,7 @@ inline constexpr CauseId kThreadLostAtFork{"thread-lost-at-fork", CauseKind::kPr
 inline constexpr CauseId kWorkerDied{"worker-died", CauseKind::kProof};
 
 inline constexpr CauseId kChildSignalMissed{"child-signal-missed", CauseKind::kStall};
+inline constexpr CauseId kClosedWhileWaiting{"closed-while-waiting", CauseKind::kStall};
 inline constexpr CauseId kCollectiveMismatch{"collective-mismatch", CauseKind::kStall};
 inline constexpr CauseId kExternalWait{"external-wait", CauseKind::kStall};
 inline constexpr CauseId kIgnoresTermination{"ignores-termination", CauseKind::kStall};
@@ -90,7 +91,7 @@ Rule manager_lock_owner_died, semaphore_user_died, lock_owner_died, manager_lock
 Rule child_signal_missed, barrier_short, connecting_child_died, exit_handler_waits, loop_not_woken, never_notified,
     no_waker;
 // thread_causes.cc
-Rule threads_join_each_other, reader_is_joined, loop_waits_for_future, looks_for_own_in_vain;
+Rule closed_while_waiting, threads_join_each_other, reader_is_joined, loop_waits_for_future, looks_for_own_in_vain;
 // native_causes.cc
 Rule native_lock_cycle, openmp_lock_cycle, native_barrier_short, openmp_barrier_short, native_exit_waits,
     native_never_notified;

@@ -27,6 +27,15 @@ bool reads_from_itself(const JudgedThread& thread) {
 
 }  // namespace
 
+std::optional<Explanation> closed_while_waiting(const Evidence& evidence) {
+  const JudgedThread* waits = find_stuck(evidence, [](const JudgedThread& thread) { return thread.wait.closed; });
+  if (waits == nullptr) return std::nullopt;
+  return Explanation{thread_text(*waits) + " waits" + place_text(evidence, *waits) + " for " + waits->wait.object +
+                         ": another thread has closed it, and close() ends no wait that has begun",
+                     {},
+                     true};
+}
+
 // Every thread of a process waits for the end of another one of it, so that some wait for each other.
 std::optional<Explanation> threads_join_each_other(const Evidence& evidence) {
   const JudgedThread* first =

@@ -49,6 +49,7 @@ struct Wait {
   std::uint64_t address = 0;              ///< of the futex
   std::vector<std::int64_t> polled = {};  ///< kPoll: the descriptors, by number
   bool timed = false;
+  bool closed = false;     ///< of a descriptor that its process has closed since the wait began
   bool semaphore = false;  ///< kFutex, kSharedFutex: of glibc's sem_t, which the locks of Python are made of
   bool urgent = false;     ///< of what processes share by a name: an idle server does not wait like this
   pid_t last_user = 0;     ///< kSemaphore: the process that changed it last, perhaps ended since; 0: not known

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "watch/judge/library_waits.h"
 #include "watch/judge/wait.h"
@@ -14,9 +15,20 @@ namespace {
 
 std::string name_of(const char* kind, std::uint64_t number) { return kind + (" " + std::to_string(number)); }
 
-// A close() by another thread ends no wait that has begun.
-std::string closed_descriptor(std::int64_t number) {
-  return name_of("descriptor", static_cast<std::uint64_t>(number)) + ", which its process does not have any more";
+// A close() by another thread ends no wait that has begun, and does not show what that waits for: processes of the tree
+// may still have the other end, and so may others.
+Wait decode_closed(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot) {
+  const std::string descriptor = name_of("descriptor", static_cast<std::uint64_t>(number));
+  Wait wait{WaitKind::kOther, descriptor + ", which its process does not have any more", {}, {}};
+  wait.closed = true;
+  if (snapshot->assumptions().no_outside_peers) {
+    snapshot->assume("a process outside may use what " + descriptor + " of process " + std::to_string(thread.pid) +
+                     " was");
+    add_processes(snapshot->everybody(), &wait);
+  } else {
+    wait.why_live = std::exchange(wait.object, "");
+  }
+  return wait;
 }
 
 // `end`: what the waiter does with the pipe; the other end can end the wait.
@@ -362,7 +374,7 @@ bool serves_store(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
 // SO_RCVTIMEO and SO_SNDTIMEO limit these calls, but no poll. TCP_USER_TIMEOUT may limit them too.
 Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
-  if (descriptor == nullptr) return live_wait(WaitKind::kOther, closed_descriptor(number));
+  if (descriptor == nullptr) return decode_closed(thread, number, snapshot);
   Wait wait = decode_known(thread.pid, *descriptor, end, snapshot);
   if (wait.kind == WaitKind::kPipeRead && slave_of_terminal(*descriptor))
     limit_read_of_terminal(thread, snapshot, &wait);
@@ -381,7 +393,7 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnap
 // A poll always reports a hang-up too: so the far ends of all that this descriptor can do count.
 Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
-  if (descriptor == nullptr) return live_wait(WaitKind::kOther, closed_descriptor(number));
+  if (descriptor == nullptr) return decode_closed(thread, number, snapshot);
   const auto mode = descriptor->flags & O_ACCMODE;
   if (descriptor->kind != Descriptor::Kind::kPipe || mode == O_RDONLY) {
     return decode_known(thread.pid, *descriptor, TreeSnapshot::End::kRead, snapshot);
