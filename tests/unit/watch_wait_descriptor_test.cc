@@ -42,6 +42,11 @@ TEST(PipeWait, IsLiveOnceItsDescriptorHasBeenClosed) {
   FakeProc proc = pipe_between();
   proc.processes[10].descriptors.clear();
   EXPECT_EQ(judged(&proc).waits.at(10).why_live, "descriptor 3, which its process does not have any more");
+  TreeBoundary nobody_outside;
+  nobody_outside.assumptions.no_outside_peers = true;
+  EXPECT_TRUE(judged(&proc, nobody_outside).is_stuck(10));
+  proc.processes[10].thread(12).waits_on(0x5000).own_descriptors = true;
+  EXPECT_FALSE(judged(&proc, nobody_outside).is_stuck(10)) << "it may be a descriptor of the other thread";
 }
 
 TEST(PipeWait, ToWriteIsEndedByReaders) {

@@ -21,7 +21,7 @@ Wait decode_closed(const ThreadSample& thread, std::int64_t number, TreeSnapshot
   const std::string descriptor = name_of("descriptor", static_cast<std::uint64_t>(number));
   Wait wait{WaitKind::kOther, descriptor + ", which its process does not have any more", {}, {}};
   wait.closed = true;
-  if (snapshot->assumptions().no_outside_peers) {
+  if (snapshot->assumptions().no_outside_peers && snapshot->blind_spot().empty()) {
     snapshot->assume("a process outside may use what " + descriptor + " of process " + std::to_string(thread.pid) +
                      " was");
     add_processes(snapshot->everybody(), &wait);
