@@ -150,12 +150,12 @@ std::optional<Wait> decode_wait_for_gil(const ThreadSample& thread, TreeSnapshot
 bool serves_rendezvous(const ThreadSample& thread, TreeSnapshot* snapshot) {
   const Call call = call_of(thread.call.number);
   if (!snapshot->assumptions().no_outside_peers || (call != Call::kPoll && call != Call::kRead)) return false;
-  const RankPhase phase = snapshot->rank_phase(thread.pid);
-  if (phase != RankPhase::kMet) return phase == RankPhase::kMeets;
+  if (rank_phase(snapshot->python(thread.pid).threads) == RankPhase::kMeets) return true;
   const auto& processes = snapshot->processes();
-  return std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
+  const bool one_asks = std::any_of(processes.begin(), processes.end(), [&](const auto& process) {
     return asks_whether_all_have_come(snapshot->python(process.first).threads);
   });
+  return one_asks && snapshot->rank_phase(thread.pid) == RankPhase::kMet;
 }
 
 // Any process may continue it, and one outside perhaps soon.
