@@ -47,7 +47,8 @@ class PollWatch {
   Nanos last_look_ = 0;
   Sample sample_;  ///< the last that `polls_` was given
   State judged_, reported_;
-  Nanos went_on_ = 0;  ///< when what was reported was last seen
+  int judgements_ = 0;  ///< of the state `judged_`
+  Nanos went_on_ = 0;   ///< when what was reported was last seen
 };
 
 }  // namespace mprun

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "fake_proc.h"
 
 namespace mprun {
@@ -78,6 +80,29 @@ TEST(Assumptions, OfAPollSayNothingOfASleepOrOfTheOutside) {
   proc.processes[10].put(0x9000, std::array<std::int32_t, 2>{3, 1});  // pollfd: for input
   thread.call(SYS_poll, {0x9000, 1, 100});
   EXPECT_FALSE(wait_of_ten(&proc, polled_by(10), true).wait.why_live.empty());
+}
+
+// A poll whose array is not there any more when it is read for the first time.
+struct ExpiringPoll : FakeProc {
+  bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override {
+    if (!FakeProc::memory(pid, address, to, size)) return false;
+    constexpr std::array<std::int32_t, 2> kGarbage{-1, 0};
+    if (address == kArray && !std::exchange(was_read, true)) std::memcpy(to, kGarbage.data(), sizeof kGarbage);
+    return true;
+  }
+  static constexpr std::uint64_t kArray = 0x9000;
+  bool was_read = false;
+};
+
+TEST(Assumptions, OfAPollAreNoneIfItExpiresMeanwhile) {
+  ExpiringPoll proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).put(ExpiringPoll::kArray, std::array<std::int32_t, 2>{3, 1});
+  proc.processes[10].thread(10).call(SYS_poll, {ExpiringPoll::kArray, 1, 100});
+  proc.process(11, 10).pipe(4, 77, O_WRONLY).thread(11).waits_on(0x5000);
+  EXPECT_EQ(wait_of_ten(&proc, polled_by(10)).wait.why_live, "a wait with a time limit");
+  const Wait later = wait_of_ten(&proc, polled_by(10)).wait;
+  EXPECT_THAT(later.why_live, IsEmpty());
+  EXPECT_THAT(later.wakers, ElementsAre(Waker{11, 0}));
 }
 
 TEST(Assumptions, OfFarLimitsMakeThemNone) {

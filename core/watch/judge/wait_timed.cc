@@ -71,6 +71,16 @@ std::optional<Wait> decode_go_monitor(const ThreadSample& thread, TreeSnapshot* 
   return wait;
 }
 
+// True if the thread still waits for the descriptors of `wait`. A poll that expires goes on from its array in memory,
+// which may then hold anything, between the sample and the look at it.
+bool still_polls(const ThreadSample& thread, const ThreadSample& endless, const TreeSnapshot::Process& process,
+                 const Wait& wait, TreeSnapshot* snapshot) {
+  const auto line =
+      snapshot->proc()->read(std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/syscall");
+  const auto call = line ? parse_syscall(*line) : std::nullopt;
+  return call && *call == thread.call && decode_call(endless, process, snapshot).polled == wait.polled;
+}
+
 // A wait with a time limit that may be judged as if it had none.
 std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                            TreeSnapshot* snapshot) {
@@ -89,7 +99,9 @@ std::optional<Wait> decode_assumed_endless(const ThreadSample& thread, const Tre
   }
   Wait wait = decode_call(*endless, process, snapshot);
   wait.timed = true;
-  if (wait.kind != WaitKind::kPoll || wait.why_live != kOnlyASignal) return wait;
+  if (wait.kind != WaitKind::kPoll) return wait;
+  if (!still_polls(thread, *endless, process, wait, snapshot)) return std::nullopt;
+  if (wait.why_live != kOnlyASignal) return wait;
   // It polls nothing at all, until another thread gives it something to poll.
   wait.why_live.clear();
   add_processes(snapshot->sharing_memory(process.pid), &wait);
