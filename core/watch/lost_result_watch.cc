@@ -77,10 +77,11 @@ bool LostResultWatch::has_lost_task(pid_t pid) const {
 std::set<pid_t> LostResultWatch::may_have_lost_task(const ActivityMeter& activity, Nanos last_found, Nanos now) const {
   const auto moves = activity.last_moves();
   std::set<pid_t> found = activity.with_resting_main_since(now - kMainRests);
-  const auto may_all_die = with_many_deaths(now);  // their workers: then that says more, if it goes on
+  // If all workers die as soon as they start, that is the cause, not the loss of one task.
+  const auto many_died = with_many_deaths(now);
   std::erase_if(found, [&](pid_t pid) {
     if (moves.at(pid) <= last_found || tree_->deaths(pid, 0).all == 0) return true;
-    return may_all_die.count(pid) != 0 && lacks_lasting_child(pid);
+    return many_died.count(pid) != 0 && lacks_lasting_child(pid);
   });
   return found;
 }

@@ -16,7 +16,7 @@ constexpr Nanos kElsewhere = 10 * kNanosPerSecond;
 constexpr Nanos kPollLookEvery = kNanosPerSecond;
 constexpr TimeShare::Limits kPollLooks{200, 60 * kNanosPerSecond, 15 * kNanosPerSecond};
 
-// The same polls are judged so often: one that expires meanwhile does not show what it waits for.
+// How often the same polls are judged: one that expires during a judgement does not show what it waits for.
 constexpr int kMostJudgements = 3;
 
 Nanos cpu_time() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }  // a crowded machine makes a look no more expensive
@@ -60,7 +60,7 @@ PollWatch::State PollWatch::state_of(const Sample& part, Nanos since) const {
   return state;
 }
 
-// Not judged often before, and not what was reported.
+// Not judged kMostJudgements times before, and not what was reported.
 bool PollWatch::is_news(const State& state, Nanos since) {
   if (!(state == judged_)) judgements_ = 0;
   if (++judgements_ > kMostJudgements) return false;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "watch/judge/library_waits.h"
 #include "watch/judge/wait.h"
@@ -15,19 +14,21 @@ namespace {
 
 std::string name_of(const char* kind, std::uint64_t number) { return kind + (" " + std::to_string(number)); }
 
-// A close() by another thread ends no wait that has begun, and does not show what that waits for: processes of the tree
-// may still have the other end, and so may others.
+std::string closed_descriptor(std::int64_t number) {
+  return name_of("descriptor", static_cast<std::uint64_t>(number)) + ", which its process does not have any more";
+}
+
+// A close() by another thread ends no wait that has begun. What that waits for cannot be seen any more: any process of
+// the tree may have the other end, and so may one outside.
 Wait decode_closed(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot) {
-  const std::string descriptor = name_of("descriptor", static_cast<std::uint64_t>(number));
-  Wait wait{WaitKind::kOther, descriptor + ", which its process does not have any more", {}, {}};
-  wait.closed = true;
-  if (snapshot->assumptions().no_outside_peers && snapshot->blind_spot().empty()) {
-    snapshot->assume("a process outside may use what " + descriptor + " of process " + std::to_string(thread.pid) +
-                     " was");
-    add_processes(snapshot->everybody(), &wait);
-  } else {
-    wait.why_live = std::exchange(wait.object, "");
+  if (!snapshot->assumptions().no_outside_peers || !snapshot->blind_spot().empty()) {
+    return live_wait(WaitKind::kOther, closed_descriptor(number));
   }
+  snapshot->assume("a process outside may use what descriptor " + std::to_string(number) + " of process " +
+                   std::to_string(thread.pid) + " stood for");
+  Wait wait{WaitKind::kOther, closed_descriptor(number), {}, {}};
+  wait.closed = true;
+  add_processes(snapshot->everybody(), &wait);
   return wait;
 }
 
@@ -390,10 +391,11 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnap
   return wait;
 }
 
-// A poll always reports a hang-up too: so the far ends of all that this descriptor can do count.
+// A poll always reports a hang-up too: so the far ends of all that this descriptor can do count. The number comes from
+// memory of the process, which may have changed since: one that is not open proves nothing.
 Wait decode_polled(const ThreadSample& thread, std::int64_t number, TreeSnapshot* snapshot) {
   const Descriptor* descriptor = snapshot->descriptor(thread.pid, number);
-  if (descriptor == nullptr) return decode_closed(thread, number, snapshot);
+  if (descriptor == nullptr) return live_wait(WaitKind::kOther, closed_descriptor(number));
   const auto mode = descriptor->flags & O_ACCMODE;
   if (descriptor->kind != Descriptor::Kind::kPipe || mode == O_RDONLY) {
     return decode_known(thread.pid, *descriptor, TreeSnapshot::End::kRead, snapshot);

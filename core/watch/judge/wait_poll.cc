@@ -124,7 +124,6 @@ void add_all_eventfds(const ThreadSample& thread, Polled number, TreeSnapshot* s
 void add(const Wait& part, Wait* wait) {
   constexpr std::size_t kEnough = 160;  // of its text
   if (wait->why_live.empty()) wait->why_live = part.why_live;
-  wait->closed = wait->closed || part.closed;
   add_wakers(part.wakers, wait);
   if (part.object.empty() || wait->object.size() > kEnough) return;
   wait->object += (wait->object.empty() ? "" : ", ") + part.object;

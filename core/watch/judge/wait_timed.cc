@@ -71,8 +71,8 @@ std::optional<Wait> decode_go_monitor(const ThreadSample& thread, TreeSnapshot* 
   return wait;
 }
 
-// True if the thread still waits for the descriptors of `wait`. A poll that expires goes on from its array in memory,
-// which may then hold anything, between the sample and the look at it.
+// True if the thread still waits for the descriptors of `wait`. Their array is read later than the sample was taken: if
+// the poll has expired meanwhile, that memory may hold anything.
 bool still_polls(const ThreadSample& thread, const ThreadSample& endless, const TreeSnapshot::Process& process,
                  const Wait& wait, TreeSnapshot* snapshot) {
   const auto line =

@@ -17,7 +17,7 @@ if __name__ == "__main__":
     thread = threading.Thread(target=serve, args=(server,))
     thread.start()
     while Path(f"/proc/self/task/{thread.native_id}/syscall").read_text().split()[0] != ACCEPT4:
-        pass
+        pass  # only the kernel knows that the call has begun
     server.close()
     thread.join()  # hangs here
     print("done")

@@ -16,7 +16,7 @@ def run(rank: int, port: int, seconds: float) -> None:
         distributed.irecv(message, src=1).wait()
         distributed.irecv(message, src=1).wait()
         return
-    time.sleep(seconds)
+    time.sleep(seconds)  # the other rank waits for longer than a hang needs to be reported
     distributed.isend(message, dst=0).wait()
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -18,13 +18,13 @@ def read() -> None:
 if __name__ == "__main__":
     ours, theirs = socket.socketpair()
     if os.fork() == 0:
-        time.sleep(float(sys.argv[1]))
+        time.sleep(float(sys.argv[1]))  # longer than a hang needs to be reported
         theirs.send(b"1")
         os._exit(0)
     thread = threading.Thread(target=read)
     thread.start()
     while Path(f"/proc/self/task/{thread.native_id}/syscall").read_text().split()[0] != RECVFROM:
-        pass
+        pass  # only the kernel knows that the call has begun
     ours.close()
     thread.join()
     os.wait()
