@@ -974,6 +974,7 @@ def test_a_worker_has_no_socket_of_its_host(run_job: RunCommand, start_method: s
     """What a worker writes there would count as the host's, and every worker would die with the host."""
     script = """
 import os
+import time
 
 
 def sockets(pid):
@@ -982,6 +983,9 @@ def sockets(pid):
 
 
 def run(number):
+    deadline = time.monotonic() + 10
+    while sockets("self") & sockets(os.getppid()) and time.monotonic() < deadline:
+        time.sleep(0.01)  # the host closes this worker's end of the channel after it has forked the worker
     return [len(sockets("self")), len(sockets("self") & sockets(os.getppid()))]
 """
     run = run_job(
