@@ -6,6 +6,7 @@
 #include "watch/judge/library_waits.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
+#include "watch/sample/signal_handlers.h"
 #include "watch/stalls/lost_result.h"
 #include "watch/stalls/progress.h"
 
@@ -53,9 +54,11 @@ Sample without_reactors(ProcSource* proc, Sample sample) {
 
 StallWatch::StallWatch(const WatchedTree* tree) : tree_(tree), polls_(tree), spins_(tree), lost_results_(tree) {}
 
-// A shell may run a program that fails again and again until it succeeds: its children are no workers.
+// A shell may run a program or a part of its script that fails again and again until it succeeds: its children are no
+// workers.
 bool StallWatch::are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const {
-  if (dead.forked >= kManyDeaths) return true;
+  const std::string program = tree_->proc()->link(std::to_string(parent) + "/exe").value_or("");
+  if (dead.forked >= kManyDeaths && !is_shell(program)) return true;
   return dead.all >= kManyDeaths && waits_for_pool(stack_reader(tree_->proc()), parent);
 }
 

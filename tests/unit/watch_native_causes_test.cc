@@ -57,6 +57,17 @@ TEST_F(NativeCauses, AMutexOfRustThatAThreadLocksTwice) {
   EXPECT_EQ(evidence_.of_hang().id, "no-waker") << "a thread that was lost at the fork may have it";
 }
 
+TEST_F(NativeCauses, ACondvarOfRust) {
+  for (const char* const wait : {"std::sys::unix::locks::futex::Condvar::wait::h5f917b05b5a5d56c (a)",
+                                 "std::sys::sync::condvar::futex::Condvar::wait (a)",
+                                 "_RNvMNtNtNtNtCs_3std3sys4sync7condvar5futexNtB2_7Condvar4wait (a)"}) {
+    waits_in(kParent, {"syscall (libc.so.6)", "std::sys::unix::futex::futex_wait::hef1e4b99 (a)", wait});
+    const HangCause cause = evidence_.of_hang();
+    EXPECT_EQ(cause.id, "never-notified") << wait;
+    EXPECT_NE(cause.explanation.find("a Condvar of Rust"), std::string::npos) << cause.explanation;
+  }
+}
+
 TEST_F(NativeCauses, LocksAndNoticesOfQt) {
   waits_in(kParent, {"QBasicMutex::lockInternal() (libQt5Core.so.5)", "main (a)"});
   const HangCause lock = evidence_.of_hang();

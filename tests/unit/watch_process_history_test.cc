@@ -27,7 +27,8 @@ class Child {
   // `number`: the pid it must have; 0: any.
   explicit Child(int code = 0, pid_t number = 0) {
     auto pipe = make_pipe();
-    if (!pipe) return;
+    auto executed = make_pipe();
+    if (!pipe || !executed) return;
     clone_args arguments{};
     arguments.exit_signal = SIGCHLD;
     if (number != 0) {
@@ -36,13 +37,20 @@ class Child {
     }
     pid_ = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
     if (pid_ == 0) {
+      constexpr int kExecuted = STDIN_FILENO + 1;
       dup2(pipe->read.get(), STDIN_FILENO);
-      close_range(STDIN_FILENO + 1, ~0U, 0);  // the other children's ends too
+      dup3(executed->write.get(), kExecuted, O_CLOEXEC);
+      close_range(kExecuted + 1, ~0U, 0);  // the other children's ends too
       char byte = 0;
-      while (read(STDIN_FILENO, &byte, 1) < 0) continue;
+      ssize_t size = 0;
+      do {
+        size = read(STDIN_FILENO, &byte, 1);
+      } while (size < 0);
+      if (size > 0) execlp("sleep", "sleep", "600", nullptr);
       _exit(code);
     }
     release_ = std::move(pipe->write);
+    executed_ = std::move(executed->read);
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -52,6 +60,12 @@ class Child {
   }
 
   [[nodiscard]] pid_t pid() const { return pid_; }
+  // Returns when it runs another program.
+  void execute() {
+    char byte = 0;
+    ASSERT_EQ(write(release_.get(), &byte, 1), 1);
+    ASSERT_EQ(read(executed_.get(), &byte, 1), 0);
+  }
   // Returns when it is a zombie.
   void end(int number = 0) {
     ASSERT_GT(pid_, 0) << "could not be started";
@@ -73,7 +87,7 @@ class Child {
   }
 
   pid_t pid_ = -1;
-  Fd release_;
+  Fd release_, executed_;
 };
 
 class ProcessHistoryTest : public testing::Test {
@@ -231,6 +245,31 @@ TEST_F(ProcessHistoryTest, SeesWhetherOneThatItMeetsWasForked) {
   Child child;
   history_.meet(child.pid());
   child.end(SIGKILL);
+  take_ends();
+  ASSERT_EQ(history_.deaths().size(), 1U);
+  EXPECT_TRUE(history_.deaths()[0].forked);
+}
+
+// A shell has started a command, which the watch met before it was executed.
+TEST_F(ProcessHistoryTest, SeesWhetherOneThatItMetHasExecutedAnotherProgram) {
+  for (const bool meets_again : {false, true}) {
+    Child child;
+    history_.meet(child.pid());
+    child.execute();
+    if (meets_again) history_.meet(child.pid());
+    child.end(SIGKILL);
+    if (meets_again) child.reap();
+    take_ends();
+    EXPECT_FALSE(history_.deaths().back().forked) << meets_again;
+  }
+}
+
+TEST_F(ProcessHistoryTest, TakesOneThatItMetTwiceForForked) {
+  Child child;
+  history_.meet(child.pid());
+  history_.meet(child.pid());
+  child.end(SIGKILL);
+  child.reap();
   take_ends();
   ASSERT_EQ(history_.deaths().size(), 1U);
   EXPECT_TRUE(history_.deaths()[0].forked);

@@ -181,6 +181,40 @@ TEST(WaitCauses, ServerAsksItself) {
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it has inherited the listener";
 }
 
+// A server's thread waits for the client's greeting, and the client, in the same process, for the server's.
+TEST(WaitCauses, TwoThreadsReadFromTheEndsOfOneConnection) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent).socket(3, 70).socket(4, 71);
+  process.thread(kParent).call(SYS_recvfrom, {3});
+  process.thread(kThird).call(SYS_read, {4});
+  for (const bool by_tcp : {false, true}) {
+    evidence.proc.sockets.clear();
+    if (by_tcp) {
+      evidence.proc.tcp = tcp_line(kClient, kServer, kEstablished, 70) + tcp_line(kServer, kClient, kEstablished, 71);
+    } else {
+      evidence.proc.sockets = {{70, 71, false, ""}, {71, 70, false, ""}};
+    }
+    const HangCause cause = evidence.of_hang();
+    EXPECT_EQ(cause.id, "pipe-cycle") << by_tcp;
+    EXPECT_THAT(cause.explanation, HasSubstr("two threads wait for each other: process 5000010 waits to read from "
+                                             "socket 70, and thread 5000030 of process 5000010 from the other end"));
+  }
+  process.thread(kThird).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "it does not read";
+}
+
+TEST(WaitCauses, OutputThatOnlyItsOwnProcessCouldRead) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
+  process.thread(kParent).writes(4);
+  const HangCause cause = evidence.of_hang();
+  EXPECT_EQ(cause.id, "queue-not-drained");
+  EXPECT_THAT(cause.explanation, HasSubstr("process 5000010 writes to pipe 70, which is full"));
+  EXPECT_THAT(cause.fix, HasSubstr("64 KiB"));
+  evidence.proc.process(kChild, kParent).pipe(3, 70, O_RDONLY).thread(kChild).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "another process could read it, too";
+}
+
 TEST(WaitCauses, PipeNeverClosedInRuby) {
   CauseEvidence evidence;
   TreeProcess& reader = evidence.proc.process(kParent).pipe(3, 70, O_RDONLY).pipe(4, 70, O_WRONLY);
@@ -645,6 +679,18 @@ TEST(WaitCauses, AreNotFoundBesideTheChain) {
   evidence.python[kThird] = {kCondition, kOwn};
   evidence.proc.process(kChild, kParent).pipe(3, 71, O_RDONLY).pipe(4, 70, O_WRONLY).thread(kChild).reads(3);
   EXPECT_EQ(evidence.of_hang().id, "pipe-cycle");
+}
+
+TEST(WaitCauses, NeverNotifiedByACounterOrAFutureOfTorch) {
+  CauseEvidence evidence;
+  TreeProcess& process = evidence.proc.process(kParent).eventfd(5, 9);
+  process.thread(kParent).reads(5);
+  evidence.python[kParent] = {kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "never-notified");
+  process.thread(kParent).waits_on(kAddress);
+  EXPECT_EQ(evidence.of_hang().id, "no-waker") << "whatever it waits for";
+  evidence.python[kParent] = {{kTorch + "futures/__init__.py", 76, "Future.wait"}, kOwn};
+  EXPECT_EQ(evidence.of_hang().id, "never-notified");
 }
 
 TEST(WaitCauses, TheLastRuleNamesWhatCouldAct) {

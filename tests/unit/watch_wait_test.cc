@@ -121,6 +121,25 @@ TEST(Wait, ForTheSignalOfAChildEndsWithAChild) {
   }
 }
 
+TEST(Wait, BySigwaitForTheEndOfAChildAlone) {
+  constexpr std::uint64_t kChildsEnd = std::uint64_t{1} << (SIGCHLD - 1),
+                          kTermination = std::uint64_t{1} << (SIGTERM - 1);
+  FakeProc proc = waits_for_signal(SYS_rt_sigtimedwait);
+  proc.processes[10].caught = 0;  // sigwait() needs no handler
+  proc.processes[10].threads[10].arguments = {0x1000, 0, 0, 8};
+  proc.processes[10].put(0x1000, kChildsEnd);
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kChild);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[11].threads[11].sleeps();
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+  proc.processes[11].threads[11].waits_on(0x5000);
+  proc.processes[10].put(0x1000, kChildsEnd | kTermination);
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "that may come from outside";
+  proc.processes[10].put(0x1000, kChildsEnd);
+  proc.processes[10].threads[10].arguments[2] = 0x2000;
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "it has a limit of time";
+}
+
 TEST(Wait, ForAnyOtherSignalIsLive) {
   FakeProc without_handler = waits_for_signal();
   without_handler.processes[10].caught = 0;

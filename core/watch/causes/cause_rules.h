@@ -40,6 +40,8 @@ const JudgedThread* find_stuck(const Evidence& evidence, const Matches& matches)
            (evidence.is_in_native(tid, "uv_run (") || evidence.is_in_native(tid, "loop.cpython-"))));
 }
 
+/// True if the thread reads from a connection to a listener of its own process, which that has not inherited.
+[[nodiscard]] bool asks_itself(const Evidence& evidence, const JudgedThread& thread);
 /// True if the thread asks a manager of multiprocessing for a lock.
 [[nodiscard]] inline bool asks_manager_for_lock(const Evidence& evidence, const JudgedThread& thread) {
   return evidence.is_in(thread.sample->tid, kManagers, "AcquirerProxy.acquire") ||

@@ -10,6 +10,7 @@ constexpr char kUnlockAlways[] =
 constexpr char kNotifyAlways[] = "make sure that set, notify or put is called on every path, also after an error";
 constexpr char kForkFirst[] = "fork before other threads start, or start the process by spawn or exec";
 constexpr char kCloseOwnEnd[] = "close the writing end in the process that reads";
+constexpr char kWriteFirst[] = "let one side write first; flush what it has written, and close what it does not use";
 constexpr char kReadAll[] =
     "with EPOLLET, make the descriptor non-blocking, and read after each event until EAGAIN; or leave EPOLLET out";
 constexpr char kUseExecutor[] =
@@ -130,8 +131,11 @@ constexpr CauseRule kStuckRules[] = {
     {kNeverNotified, pool_task_waits, "look at what the task waits for in that line, or give its wait a limit of time"},
     {kNeverNotified, never_notified, kNotifyAlways},
     {kQueueNotDrained, queue_full, "take items out while others are put, or give the queue no maxsize"},
+    {kQueueNotDrained, own_output_not_read,
+     "let another thread read while this one writes, or write no more than the pipe holds (64 KiB as a rule)"},
     {kEdgeMissed, edge_missed, kReadAll},
-    {kPipeCycle, pipe_cycle, "let one side write first; flush what it has written, and close what it does not use"},
+    {kPipeCycle, pipe_cycle, kWriteFirst},
+    {kPipeCycle, threads_read_from_each_other, kWriteFirst},
     {kBarrierShort, native_barrier_short, "give the barrier as many parties as will wait at it"},
     {kBarrierShort, openmp_barrier_short,
      "let all threads of a team come to the same barriers: none in a branch that only some take"},

@@ -79,7 +79,8 @@ Rule mutex_locked_twice, mutex_cycle, join_with_mutex, own_file_lock, file_lock_
 Rule orphaned_mutex_cycle, orphaned_mutex_held_at_fork, orphaned_mutex_owner_ended, orphaned_mutex;
 // pipe_causes.cc
 Rule fifo_not_opened, queue_not_drained, output_not_read, pipe_never_closed, pipe_cycle, input_never_closed,
-    pipe_kept_by_grandchild, queue_full, edge_missed, edge_missed_for_long, ruby_pipe_never_closed, server_asks_itself;
+    pipe_kept_by_grandchild, queue_full, edge_missed, edge_missed_for_long, ruby_pipe_never_closed, server_asks_itself,
+    own_output_not_read, threads_read_from_each_other;
 // collective_causes.cc
 Rule rank_missing, collective_mismatch, store_key_missing, message_never_sent, rpc_shutdown_left_out, rpc_in_rpc;
 // pool_causes.cc

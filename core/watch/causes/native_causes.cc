@@ -52,7 +52,7 @@ constexpr std::array kNotices = {
     NativeWait{"std::thread::park", "a channel of Rust, or thread::park()", ""},
     NativeWait{"6thread9functions4park", "a channel of Rust, or thread::park()", ""},
     NativeWait{"7condvar5futex", "a Condvar of Rust", ""},
-    NativeWait{"condvar::futex::Condvar", "a Condvar of Rust", ""},
+    NativeWait{"futex::Condvar", "a Condvar of Rust", ""},
     NativeWait{"futex_condvar", "a Condvar of Rust", ""},
 };
 constexpr NativeWait kSemaphore{"", "a semaphore", ""};

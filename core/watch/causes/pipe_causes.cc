@@ -146,70 +146,6 @@ const JudgedThread* find_unread_writer(const Evidence& evidence) {
 
 }  // namespace
 
-std::uint64_t unread_bytes(const Evidence& evidence, pid_t pid, const Descriptor& descriptor) {
-  if (const UnixSocket* socket = evidence.snapshot->unix_socket(descriptor.inode)) return socket->unread;
-  for (const TcpSocket& socket : evidence.snapshot->tcp_sockets(pid)) {
-    if (socket.inode == descriptor.inode) return socket.unread;
-  }
-  return 0;
-}
-
-// A wait for new data, while there is data that makes no event any more.
-std::optional<Explanation> missed_edge_of(const Evidence& evidence, const JudgedThread& thread) {
-  const Call call = call_of(thread.sample->call.number);
-  if (call != Call::kEpollWait && call != Call::kEpollWait2) return std::nullopt;
-  const pid_t pid = thread.sample->pid;
-  const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
-  const Descriptor* epoll = evidence.snapshot->descriptor(pid, number);
-  if (epoll == nullptr) return std::nullopt;
-  for (const int watched : epoll->edge_triggered) {
-    const Descriptor* socket = evidence.snapshot->descriptor(pid, watched);
-    if (socket == nullptr || socket->kind != Descriptor::Kind::kSocket) continue;
-    const std::uint64_t unread = unread_bytes(evidence, pid, *socket);
-    if (unread == 0) continue;
-    return Explanation{thread_text(thread) + " waits in epoll for new data on descriptor " + std::to_string(watched) +
-                           ", and " + std::to_string(unread) +
-                           " bytes are there that it has not read: added with EPOLLET, they were reported once",
-                       {},
-                       true};
-  }
-  return std::nullopt;
-}
-
-// The listener at which a connection waits to be accepted; 0: it was accepted, or is none.
-std::uint64_t awaited_listener(const Evidence& evidence, pid_t pid, std::uint64_t connection) {
-  if (const UnixSocket* socket = evidence.snapshot->unix_socket(connection)) {
-    const UnixSocket* peer = evidence.snapshot->unix_socket(socket->peer);
-    return peer != nullptr && peer->listening ? peer->inode : 0;
-  }
-  const auto& sockets = evidence.snapshot->tcp_sockets(pid);
-  const auto find = [&](const auto& matches) { return std::find_if(sockets.begin(), sockets.end(), matches); };
-  const auto own = find([&](const TcpSocket& socket) { return socket.inode == connection; });
-  if (own == sockets.end()) return 0;
-  const auto peer = find([&](const TcpSocket& socket) {
-    return socket.inode == 0 && socket.local == own->remote && socket.remote == own->local;
-  });
-  if (peer == sockets.end()) return 0;
-  const auto port = peer->local.substr(peer->local.find(':'));
-  const auto listener = find([&](const TcpSocket& socket) {
-    return socket.state == TcpSocket::State::kListening && socket.local.ends_with(port);
-  });
-  return listener == sockets.end() ? 0 : listener->inode;
-}
-
-// A process reads from a connection to a listener of its own, which it has not inherited.
-bool asks_itself(const Evidence& evidence, const JudgedThread& thread) {
-  const pid_t pid = thread.sample->pid;
-  const auto number = static_cast<std::int32_t>(thread.sample->call.arguments[0]);
-  const Descriptor* connection = evidence.snapshot->descriptor(pid, number);
-  if (thread.wait.kind != WaitKind::kSocket || !waits_to_read(evidence, thread) || connection == nullptr) return false;
-  const std::uint64_t listener = awaited_listener(evidence, pid, connection->inode);
-  if (listener == 0) return false;
-  const auto holders = evidence.snapshot->socket_holders(listener);
-  const auto has_it = [&](pid_t one) { return std::find(holders.begin(), holders.end(), one) != holders.end(); };
-  return has_it(pid) && !has_it(evidence.snapshot->process(pid)->parent);
-}
-
 // FIFOs that are opened at one end only.
 std::optional<Explanation> fifo_not_opened(const Evidence& evidence) {
   std::string text;
@@ -241,6 +177,19 @@ std::optional<Explanation> queue_full(const Evidence& evidence) {
   if (puts == nullptr) return std::nullopt;
   return Explanation{thread_text(*puts) +
                      " waits in Queue.put: the queue is full, and every process that could take an item out waits"};
+}
+
+// A process fills a pipe or a connection that no other process has open.
+std::optional<Explanation> own_output_not_read(const Evidence& evidence) {
+  const JudgedThread* writer = find_stuck(evidence, [&](const JudgedThread& thread) {
+    const auto& readers = thread.wait.wakers;
+    return thread.wait.kind != WaitKind::kPoll && waits_to_write(evidence, thread) && !readers.empty() &&
+           std::all_of(readers.begin(), readers.end(),
+                       [&](const Waker& reader) { return reader.pid == thread.sample->pid; });
+  });
+  if (writer == nullptr) return std::nullopt;
+  return Explanation{thread_text(*writer) + " writes to " + writer->wait.object +
+                     ", which is full, and only its own process could read it: all of its threads wait"};
 }
 
 // The pipe is one of a multiprocessing.Queue.
@@ -349,30 +298,6 @@ std::optional<Explanation> input_never_closed(const Evidence& evidence) {
   }
   return Explanation{thread_text(*reader) + " reads " + reader->wait.object + ", which process " + parent +
                      " has open for writing, and that waits for the end of the reader"};
-}
-
-std::optional<Explanation> edge_missed(const Evidence& evidence) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (!is_stuck(evidence, thread)) continue;
-    if (auto missed = missed_edge_of(evidence, thread)) return missed;
-  }
-  return std::nullopt;
-}
-
-// The same where nothing is proved: what a connection of TCP has received may be reported any moment.
-std::optional<Explanation> edge_missed_for_long(const Evidence& evidence) {
-  for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (auto missed = missed_edge_of(evidence, thread)) return missed;
-  }
-  return std::nullopt;
-}
-
-std::optional<Explanation> server_asks_itself(const Evidence& evidence) {
-  const JudgedThread* asks =
-      find_stuck(evidence, [&](const JudgedThread& thread) { return asks_itself(evidence, thread); });
-  if (asks == nullptr) return std::nullopt;
-  return Explanation{thread_text(*asks) + " waits for an answer on a connection (" + asks->wait.object +
-                     ") to a server of its own process, of which no thread is left to accept it"};
 }
 
 // The thread's process has neither started the other one, nor is it the same.

@@ -122,16 +122,21 @@ RecordedDeath* ProcessHistory::death_of_one_met(pid_t pid, pid_t parent) {
 
 void ProcessHistory::meet(pid_t pid) {
   bury_if_ended(pid);
-  if (members_.count(pid) != 0) return;
+  const auto known = members_.find(pid);
+  if (known != members_.end() && known->second.met_again) return;
   const auto text = proc_->read(std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   if (!stat) return;
+  if (known != members_.end()) {
+    known->second.forked = stat->forked;
+    known->second.met_again = true;
+    return;
+  }
   const bool buried =
       std::any_of(deaths_.begin(), deaths_.end(), [pid](const auto& death) { return death.pid == pid; });
   if (stat->state == 'Z' && buried) return;
   Member member;
   member.parent = stat->parent;
-  member.forked = stat->forked;
   (void)follow(pid, std::move(member));
 }
 
@@ -192,7 +197,9 @@ void ProcessHistory::record_end(pid_t pid, pid_t parent, std::optional<ProcessEn
   death.end_known = end.has_value();
   death.was_asked_to = was_sent_sigterm(pid);
   if (const auto member = members_.find(pid); member != members_.end()) {
-    death.forked = member->second.forked;
+    const auto text = proc_->read(std::to_string(pid) + "/stat");
+    const auto stat = text ? parse_stat(*text) : std::nullopt;
+    death.forked = stat && stat->state == 'Z' ? stat->forked : member->second.forked;
     death.by_mprun = member->second.by_mprun;
     if (silent_dead_.size() >= kMostDeaths) silent_dead_.clear();
     if (!member->second.fork) silent_dead_.insert(pid);

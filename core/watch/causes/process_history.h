@@ -59,7 +59,8 @@ class ProcessHistory {
     ProcessRef process;
     pid_t parent = 0;
     std::optional<ForkRecord> fork;
-    bool forked = false;    ///< it runs what its parent ran
+    bool forked = false;  ///< it runs what its parent ran; one just forked may be about to execute another program
+    bool met_again = false;
     bool by_mprun = false;  ///< expect_end()
   };
   ProcessHistory(Fd epoll, ProcSource* proc, std::size_t most_members)

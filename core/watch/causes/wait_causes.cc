@@ -116,7 +116,7 @@ std::optional<Explanation> loop_not_woken(const Evidence& evidence) {
                      " ready to run: another thread has set a future or an event, which does not wake the loop"};
 }
 
-// A thread waits for an event, a condition or an item of a queue.
+// A thread waits for an event, a condition, a future of torch, or an item of a queue.
 std::optional<Explanation> never_notified(const Evidence& evidence) {
   const auto is_own = [&](const JudgedThread* thread) {
     const auto frames = evidence.python.find(thread->sample->tid);
@@ -127,13 +127,14 @@ std::optional<Explanation> never_notified(const Evidence& evidence) {
     if (asks_manager_to_wait(evidence, *thread)) return true;
     const bool in_loop = is_in_event_loop(evidence, *thread);
     const bool in_lock = thread->wait.kind == WaitKind::kFutex || thread->wait.kind == WaitKind::kSharedFutex;
-    if (!in_loop && !in_lock) return false;
+    const bool of_counter = thread->wait.kind == WaitKind::kEventfd;
+    if (!in_loop && !in_lock && !of_counter) return false;
     if (frames == evidence.python.end() || frames->second.empty() || helps_pool(frames->second)) return false;
-    if (in_loop) return true;
+    if (in_loop || of_counter) return true;
     const PythonFrame& inner = frames->second.front();
     const bool of_queue = thread->wait.of_sync && thread->wait.owner == 0;
     return of_queue || inner.function == "Condition.wait" || inner.function == "Event.wait" ||
-           inner.file.ends_with("/queue.py");
+           inner.file.ends_with("/queue.py") || inner.file.ends_with("/torch/futures/__init__.py");
   };
   const auto chain = chain_of(evidence);
   auto found = std::find_if(chain.begin(), chain.end(),

@@ -1,6 +1,5 @@
 // What may let a process go on without any thread of its tree: a signal that it catches, a timer, a tracer.
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <initializer_list>
 #include <memory>
@@ -44,9 +43,7 @@ int lowest_signal(std::uint64_t set) {
 // nothing about them. CPython is known by its image, or by the signals that it ignores from the start.
 bool TreeSnapshot::expects_interrupt(const Process& process, const StatusFile& status) {
   const std::string program = proc_->link(std::to_string(process.speaker) + "/exe").value_or("");
-  const std::string name = program.substr(program.rfind('/') + 1);
-  constexpr std::array<const char*, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
-  if (std::find(kShells.begin(), kShells.end(), name) != kShells.end()) return true;
+  if (is_shell(program)) return true;
   const auto& mapped = maps(process.pid);
   constexpr std::uint64_t kIgnoredByPython = bit_of(SIGPIPE) | bit_of(SIGXFSZ);
   return (status.ignored & kIgnoredByPython) == kIgnoredByPython || is_python_module(program) ||
@@ -71,10 +68,23 @@ std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const Statu
   return own;
 }
 
+// No handler runs for these: a thread in one blocks its signal as a rule, and does not get any further.
+std::uint64_t TreeSnapshot::blocked_by_all_threads(const Process& process) {
+  std::uint64_t blocked = ~std::uint64_t{0};
+  for (const pid_t tid : process.threads) {
+    const auto text = proc_->read(std::to_string(process.pid) + "/task/" + std::to_string(tid) + "/status");
+    const auto status = text ? parse_status(*text) : std::nullopt;
+    blocked &= status ? status->blocked : 0;
+  }
+  return blocked;
+}
+
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
+  if (unexpected == 0) return release;
+  unexpected &= ~blocked_by_all_threads(process);
   if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   unexpected &= ~interpreters_own(process, status, handlers);

@@ -65,11 +65,21 @@ bool handles_no_other_signal(const TreeSnapshot::Process& process) {
   return others == 0;
 }
 
+// sigwait() for the end of a child and for nothing else.
+bool awaits_children_alone(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const auto& arguments = thread.call.arguments;  // the signals, what is told of one, the limit, the size of the set
+  return arguments[2] == 0 && arguments[3] == sizeof(std::uint64_t) &&
+         snapshot->word<std::uint64_t>(thread.pid, arguments[0]) == bit_of_signal(SIGCHLD);
+}
+
 // Signals come from outside, except that of a child's end, for which shells and others suspend themselves.
 Wait wait_for_signal(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   Wait other = live_wait(WaitKind::kSignal, kOnlyASignal);
-  const bool is_for_children = (process.caught_signals & bit_of_signal(SIGCHLD)) != 0 && process.ended_children.empty();
-  if (thread.call.number == SYS_rt_sigtimedwait || !is_for_children || !snapshot->blind_spot().empty()) return other;
+  const bool has_handler = (process.caught_signals & bit_of_signal(SIGCHLD)) != 0;
+  const bool is_for_children = thread.call.number == SYS_rt_sigtimedwait
+                                   ? awaits_children_alone(thread, snapshot)
+                                   : has_handler && process.ended_children.empty();
+  if (!is_for_children || !snapshot->blind_spot().empty()) return other;
   const bool has_child = !process.children.empty();
   Wait wait{has_child ? WaitKind::kChild : WaitKind::kSignal, "the signal of a child's end", {}, {}};
   add_processes(process.children, &wait);

@@ -181,4 +181,9 @@ bool is_python_module(std::string_view path) {
   return name.substr(0, 6) == "python" || name.substr(0, 10) == "libpython3";
 }
 
+bool is_shell(std::string_view program) {
+  constexpr std::array<std::string_view, 5> kShells{"bash", "dash", "sh", "zsh", "ksh"};
+  return std::find(kShells.begin(), kShells.end(), name_of(program)) != kShells.end();
+}
+
 }  // namespace mprun

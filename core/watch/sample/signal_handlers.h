@@ -45,4 +45,7 @@ using SignalHandlers = std::array<SignalHandler, MPRUN_SIGNALS>;
 /// True for CPython's own image: its program, or libpython.
 [[nodiscard]] bool is_python_module(std::string_view path);
 
+/// True for the program of a shell.
+[[nodiscard]] bool is_shell(std::string_view program);
+
 }  // namespace mprun
