@@ -41,6 +41,7 @@ void Summary::on_event(const JobEvent& event) {
 void Summary::go_on(const Counts& counts, const EarlierSessions& sessions) {
   counts_.ok += counts.ok;
   counts_.failed += counts.failed;
+  counts_.earlier = counts.ok + counts.failed;
   started_ = sessions.started;
   sessions_ = sessions.sessions + 1;
   earlier_seconds_ = sessions.seconds;

@@ -22,10 +22,11 @@ namespace mprun {
 /// Warnings and errors that summary.json repeats.
 inline constexpr std::size_t kMostNotices = 1000;
 
-/// Counts of ended tasks; `retried` counts attempts that were tried again.
+/// Counts of ended tasks; `retried` counts attempts that were tried again, `earlier` those of `ok` and `failed` that
+/// earlier sessions did.
 struct TaskCounts {
   std::optional<std::uint64_t> total;
-  std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
+  std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0, earlier = 0;
 
   [[nodiscard]] std::uint64_t done() const { return ok + failed + cancelled; }
   /// Tasks that never began; nullopt if it is unknown how many there are.

@@ -211,8 +211,9 @@ std::string TextReport::summary_line(const FinalSummary& summary) const {
   if (summary.cancelled != 0) text += fmt::format(", {} cancelled", summary.cancelled);
   if (summary.not_run.value_or(0) != 0) text += fmt::format(", {} not run", *summary.not_run);
   if (summary.retried != 0) text += fmt::format(", {} retried", summary.retried);
+  if (summary.earlier != 0) text += fmt::format(", {} of them earlier,", summary.earlier);
   text += " in " + elapsed_text(summary.seconds);
-  const auto ended = static_cast<double>(summary.ok + summary.failed);
+  const auto ended = static_cast<double>(summary.ok + summary.failed - summary.earlier);
   if (summary.seconds > 0 && ended > 0) text += fmt::format(" ({})", format_rate(ended / summary.seconds));
   return text;
 }

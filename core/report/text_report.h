@@ -43,8 +43,9 @@ struct TextOptions {
 /// The outcome of a job.
 struct FinalSummary {
   std::uint64_t ok = 0, failed = 0, cancelled = 0, retried = 0;
+  std::uint64_t earlier = 0;             ///< of `ok` and `failed`: what earlier sessions did
   std::optional<std::uint64_t> not_run;  ///< nullopt: unknown
-  double seconds = 0;
+  double seconds = 0;                    ///< of this session
   int exit_code = 0;
   std::string results;  ///< where they are: a path as a user would type it
 };

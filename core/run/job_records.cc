@@ -200,8 +200,9 @@ int close_records(const JobRecords& records, const JobOutcome& outcome, const Ru
     }
   }
   const TaskCounts& counts = records.summary->counts();
-  records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.not_run(), outcome.seconds,
-                          code, records.streams_results ? "" : shown_path(directory.file("results.jsonl"))});
+  records.report->finish({counts.ok, counts.failed, counts.cancelled, counts.retried, counts.earlier, counts.not_run(),
+                          outcome.seconds, code,
+                          records.streams_results ? "" : shown_path(directory.file("results.jsonl"))});
   records.log->write(LogComponent::kRecord, LogLevel::kInfo,
                      "ends with exit code " + std::to_string(code) + ": " + std::to_string(counts.ok) + " ok, " +
                          std::to_string(counts.failed) + " failed, " + std::to_string(counts.cancelled) +

@@ -88,7 +88,8 @@ def test_a_killed_run_is_finished(
     run_dir = kill_mprun(job(start_method))
     ended = {str(json.loads(line)["task"]) for line in (run_dir / "results.jsonl").open()}
     (tmp_path / "ran").unlink()
-    run_mprun("resume", run_dir).check(1)
+    resumed = run_mprun("resume", run_dir).check(1)
+    assert f", {len(ended)} of them earlier, in " in resumed.stderr
     again = harness.marks(tmp_path / "ran")
     assert len(again) == len(set(again)) and not ended & set(again)
     assert ended | set(again) == {str(number) for number in range(40)}
@@ -161,7 +162,8 @@ def test_failed_tasks_are_tried_again_when_asked(
     assert not (tmp_path / "ran").exists()
     script = tmp_path / "job.py"
     script.write_text(script.read_text(encoding="utf-8").replace("== 7", "== -7"), encoding="utf-8")
-    run_mprun("resume", "--retry-failed", "--accept-changes", run_dir).check()
+    resumed = run_mprun("resume", "--retry-failed", "--accept-changes", run_dir).check()
+    assert "40 ok, 39 of them earlier, in " in resumed.stderr
     assert harness.marks(tmp_path / "ran") == ["7"]
     assert [line["value"] for line in stable(run_dir)] == [number**2 for number in range(40)]
 

@@ -30,7 +30,7 @@ MODULES = ("", ".util", ".executor", ".test_process_pool", ".test_init", ".test_
 def load() -> dict[str, Any]:
     """What CPython's test modules define."""
     name, found = "test.test_concurrent_futures", {}
-    pytest.importorskip(name, reason="CPython's tests are not installed (libpython3-testsuite)")
+    pytest.importorskip(name, reason="CPython's tests are not installed (libpython3.N-testsuite)")
     for module in MODULES:
         try:
             found.update(vars(importlib.import_module(name + module)))

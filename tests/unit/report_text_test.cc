@@ -246,6 +246,17 @@ TEST(ReportTextTest, TheFinalLinesGroupFailures) {
                              "exit code 1: at least one task failed after its retries\n"));
 }
 
+TEST(ReportTextTest, TheFinalLineCountsNoTimeForWhatWasDoneEarlier) {
+  const std::string text = printed({}, [](TextReport& report) {
+    FinalSummary summary;
+    summary.ok = 60;
+    summary.earlier = 59;
+    summary.seconds = 0.5;
+    report.finish(summary);
+  });
+  EXPECT_THAT(text, EndsWith("digits: 60 ok, 59 of them earlier, in 0.50s (2.0/s)\n"));
+}
+
 TEST(ReportTextTest, QuietSaysNothingOfSuccess) {
   TextOptions options;
   options.quiet = true;

@@ -14,6 +14,7 @@ def run(rank: int, port: int, seconds: float) -> None:
     if rank == 1:
         time.sleep(seconds)
     distributed.all_reduce(torch.ones(4))
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -15,13 +15,14 @@ def run(rank: int, port: int, seconds: float) -> None:
     if rank == 0:
         distributed.irecv(message, src=1).wait()
         distributed.irecv(message, src=1).wait()
-        return
-    time.sleep(seconds)  # the other rank waits for longer than a hang needs to be reported
-    distributed.isend(message, dst=0).wait()
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        sum(range(10_000))
-    distributed.isend(message, dst=0).wait()
+    else:
+        time.sleep(seconds)  # the other rank waits for longer than a hang needs to be reported
+        distributed.isend(message, dst=0).wait()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            sum(range(10_000))
+        distributed.isend(message, dst=0).wait()
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ def run(rank: int, port: int, seconds: float) -> None:
         sum(range(10_000))
     distributed.new_group([0, 1])
     distributed.barrier()
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
