@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,6 +122,15 @@ std::optional<Nanos> time_limit_of(int socket, int option) {
   return time.tv_sec * kNanosPerSecond + time.tv_usec * kNanosPerMicro;
 }
 
+// How long a read waits for its first byte: VTIME, in tenths of a second, where VMIN is 0.
+std::optional<Nanos> limit_of_terminal(int terminal) {
+  termios settings{};
+  if (tcgetattr(terminal, &settings) != 0) return std::nullopt;
+  if ((settings.c_lflag & ICANON) != 0 || settings.c_cc[VMIN] != 0) return 0;
+  const Nanos limit = settings.c_cc[VTIME] * (kNanosPerSecond / 10);
+  return limit == 0 ? std::nullopt : std::optional(limit);  // no read would wait
+}
+
 // After which time a connection of TCP gives up what its peer does not take; 0: never, or it is none.
 Nanos user_timeout_of(int socket) {
   unsigned milliseconds = 0;
@@ -222,14 +232,16 @@ class LiveProc : public ProcSource {
     }
   }
 
-  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override {
-    // Closing a copy of what is no socket can do things (flush a file of a network file system): look first.
+  std::optional<Nanos> time_limit(pid_t pid, int fd) override {
+    // Closing a copy of another file can do things (flush a file of a network file system): look first.
     const auto target = link(std::to_string(pid) + "/fd/" + std::to_string(fd));
-    if (!target || target->rfind("socket:[", 0) != 0) return std::nullopt;
+    const bool is_terminal = target && target->starts_with("/dev/pts/");
+    if (!is_terminal && (!target || !target->starts_with("socket:["))) return std::nullopt;
     const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!process) return std::nullopt;
     const Fd copy(static_cast<int>(syscall(__NR_pidfd_getfd, process.get(), fd, 0)));  // CLOEXEC, as pidfds are
     if (!copy) return std::nullopt;
+    if (is_terminal) return limit_of_terminal(copy.get());
     const auto receive = time_limit_of(copy.get(), SO_RCVTIMEO);
     const auto send = time_limit_of(copy.get(), SO_SNDTIMEO);
     if (!receive || !send) return std::nullopt;

@@ -60,9 +60,7 @@ class RecordedProc : public ProcSource {
   std::optional<std::vector<UnixSocket>> unix_sockets() override {
     return ask<std::vector<UnixSocket>>(kSocketsQuestion);
   }
-  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override {
-    return ask<bool>(pair_question("timeout", pid, fd));
-  }
+  std::optional<Nanos> time_limit(pid_t pid, int fd) override { return ask<bool>(pair_question("timeout", pid, fd)); }
   std::optional<bool> same_memory(pid_t one, pid_t other) override {
     return ask<bool>(pair_question("same-memory", one, other));
   }
@@ -141,8 +139,8 @@ std::optional<std::vector<UnixSocket>> ProcRecorder::unix_sockets() {
   return answer;
 }
 
-std::optional<Nanos> ProcRecorder::socket_time_limit(pid_t pid, int fd) {
-  const auto answer = impl_->asked->socket_time_limit(pid, fd);
+std::optional<Nanos> ProcRecorder::time_limit(pid_t pid, int fd) {
+  const auto answer = impl_->asked->time_limit(pid, fd);
   impl_->keep(pair_question("timeout", pid, fd), to_answer(answer ? std::optional(*answer != 0) : std::nullopt));
   return answer;
 }

@@ -50,9 +50,10 @@ class ProcSource {
   /// All sockets of AF_UNIX in our network namespace; nullopt where the kernel does not list them.
   [[nodiscard]] virtual std::optional<std::vector<UnixSocket>> unix_sockets() = 0;
   /// After which time reading or writing this socket ends by itself (the shortest of SO_RCVTIMEO, SO_SNDTIMEO and
-  /// TCP_USER_TIMEOUT); 0: never; nullopt: not known. Holds a copy of the descriptor (pidfd_getfd) during the call. A
-  /// recording only says whether there is a limit: its answer is 1.
-  [[nodiscard]] virtual std::optional<Nanos> socket_time_limit(pid_t pid, int fd) = 0;
+  /// TCP_USER_TIMEOUT), or reading this slave of a pseudo-terminal (VTIME of termios(3)); 0: never; nullopt: not known,
+  /// or it is neither. Holds a copy of the descriptor (pidfd_getfd) during the call. A recording only says whether
+  /// there is a limit: its answer is 1.
+  [[nodiscard]] virtual std::optional<Nanos> time_limit(pid_t pid, int fd) = 0;
   /// Whether two processes have one address space (kcmp, address_spaces.h); nullopt: not known.
   [[nodiscard]] virtual std::optional<bool> same_memory(pid_t one, pid_t other) = 0;
   /// Whether two threads have one table of descriptors (kcmp); nullopt: not known.
@@ -88,7 +89,7 @@ class ProcRecorder : public ProcSource {
   std::optional<std::vector<std::string>> list(const std::string& path) override;
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
   std::optional<std::vector<UnixSocket>> unix_sockets() override;
-  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override;
+  std::optional<Nanos> time_limit(pid_t pid, int fd) override;
   std::optional<bool> same_memory(pid_t one, pid_t other) override;
   std::optional<bool> same_files(pid_t one, pid_t other) override;
   std::optional<std::vector<std::string>> names_of(pid_t pid, const std::string& folder, std::uint64_t inode) override;

@@ -30,7 +30,7 @@ class FuzzMemory : public ProcSource {
     return true;
   }
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return std::nullopt; }
-  std::optional<Nanos> socket_time_limit(pid_t /*pid*/, int /*fd*/) override { return std::nullopt; }
+  std::optional<Nanos> time_limit(pid_t /*pid*/, int /*fd*/) override { return std::nullopt; }
   std::optional<bool> same_memory(pid_t /*one*/, pid_t /*other*/) override { return std::nullopt; }
 
  private:

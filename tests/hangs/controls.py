@@ -104,6 +104,7 @@ ALL = [
     Control("descriptor_in_flight.py"),
     Control("fifo_slow_partner.py", seconds=2),
     Control("pty_slow_master.py", seconds=2),
+    Control("pty_read_with_limit.py"),
     Control("shell_retries.sh", seconds=8),
     Control("shell_retries.sh", seconds=8, more=("part",)),
     Control("shell_waits.sh", seconds=2),

@@ -49,7 +49,7 @@ class FakeProcess : public ProcSource {
   std::optional<bool> is_private_folder(pid_t, const std::string& folder) override {
     return private_folders.count(folder) != 0;
   }
-  std::optional<Nanos> socket_time_limit(pid_t, int) override { return std::nullopt; }
+  std::optional<Nanos> time_limit(pid_t, int) override { return std::nullopt; }
   std::optional<bool> same_memory(pid_t, pid_t) override { return std::nullopt; }
 
  private:

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,7 +123,7 @@ TEST(LiveProc, SaysNothingOfAProcessThatIsGone) {
   EXPECT_FALSE(proc->link(path + "exe"));
   EXPECT_FALSE(proc->list(path + "fd"));
   EXPECT_FALSE(proc->memory(pid, reinterpret_cast<std::uint64_t>(&word), &word, sizeof word));
-  EXPECT_FALSE(proc->socket_time_limit(pid, 0));
+  EXPECT_FALSE(proc->time_limit(pid, 0));
   EXPECT_FALSE(proc->same_memory(pid, getpid()));
   EXPECT_FALSE(read_descriptors(proc.get(), pid));
   EXPECT_FALSE(signals_of_timers(proc.get(), pid));
@@ -300,19 +301,41 @@ TEST(LiveProc, KnowsTheTimeLimitsOfSockets) {
   ASSERT_TRUE(pair && pipe);
   const WaitingChild child;
   const int fd = pair->ours.get();
-  EXPECT_EQ(proc->socket_time_limit(child.pid(), fd), 0);
+  EXPECT_EQ(proc->time_limit(child.pid(), fd), 0);
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     timeval time{2, 0};
     ASSERT_EQ(setsockopt(fd, SOL_SOCKET, option, &time, sizeof time), 0);
-    EXPECT_EQ(proc->socket_time_limit(child.pid(), fd), 2 * kNanosPerSecond);
+    EXPECT_EQ(proc->time_limit(child.pid(), fd), 2 * kNanosPerSecond);
     time = {};
     ASSERT_EQ(setsockopt(fd, SOL_SOCKET, option, &time, sizeof time), 0);
   }
   const auto before = proc->list("self/fd");
-  EXPECT_EQ(proc->socket_time_limit(child.pid(), fd), 0);
-  EXPECT_EQ(proc->socket_time_limit(child.pid(), pipe->read.get()), std::nullopt);
-  EXPECT_EQ(proc->socket_time_limit(child.pid(), 12345), std::nullopt);
+  EXPECT_EQ(proc->time_limit(child.pid(), fd), 0);
+  EXPECT_EQ(proc->time_limit(child.pid(), pipe->read.get()), std::nullopt);
+  EXPECT_EQ(proc->time_limit(child.pid(), 12345), std::nullopt);
   EXPECT_EQ(proc->list("self/fd"), before);  // nothing is kept open
+}
+
+TEST(LiveProc, KnowsTheTimeLimitsOfTerminals) {
+  const auto proc = live_proc();
+  const Fd master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(master && unlockpt(master.get()) == 0);
+  const Fd slave(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(slave);
+  const WaitingChild child;
+  EXPECT_EQ(proc->time_limit(child.pid(), slave.get()), 0) << "it reads lines";
+  termios settings{};
+  ASSERT_EQ(tcgetattr(slave.get(), &settings), 0);
+  cfmakeraw(&settings);
+  const auto limit_with = [&](cc_t least, cc_t tenths) {
+    settings.c_cc[VMIN] = least;
+    settings.c_cc[VTIME] = tenths;
+    EXPECT_EQ(tcsetattr(slave.get(), TCSANOW, &settings), 0);
+    return proc->time_limit(child.pid(), slave.get());
+  };
+  EXPECT_EQ(limit_with(1, 20), 0) << "that is for the bytes after the first";
+  EXPECT_EQ(limit_with(0, 20), 2 * kNanosPerSecond);
+  EXPECT_EQ(limit_with(0, 0), std::nullopt);
 }
 
 TEST(LiveProc, KnowsWhenAConnectionGivesUpWhatItsPeerDoesNotTake) {
@@ -322,10 +345,10 @@ TEST(LiveProc, KnowsWhenAConnectionGivesUpWhatItsPeerDoesNotTake) {
   const unsigned milliseconds = 3000;
   ASSERT_EQ(setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds), 0);
   const WaitingChild child;
-  EXPECT_EQ(proc->socket_time_limit(child.pid(), socket.get()), 3 * kNanosPerSecond);
+  EXPECT_EQ(proc->time_limit(child.pid(), socket.get()), 3 * kNanosPerSecond);
   timeval time{2, 0};
   ASSERT_EQ(setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time), 0);
-  EXPECT_EQ(proc->socket_time_limit(child.pid(), socket.get()), 2 * kNanosPerSecond);
+  EXPECT_EQ(proc->time_limit(child.pid(), socket.get()), 2 * kNanosPerSecond);
 }
 
 TEST(LiveProc, KnowsWhichProcessesShareMemory) {

@@ -24,7 +24,7 @@ class ScriptedProc : public ProcSource {
     return bytes.has_value();
   }
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return sockets; }
-  std::optional<Nanos> socket_time_limit(pid_t, int fd) override {
+  std::optional<Nanos> time_limit(pid_t, int fd) override {
     return fd < 0 ? std::nullopt : std::optional<Nanos>(fd == 0 ? 1 : 0);
   }
   std::optional<bool> same_memory(pid_t one, pid_t other) override { return one == other; }
@@ -87,8 +87,8 @@ TEST(Recording, IsTextForPeople) {
   (void)recorder.memory(12, 0x7ffc0010, bytes.data(), bytes.size());
   (void)recorder.list("12/a: b");
   (void)recorder.unix_sockets();
-  (void)recorder.socket_time_limit(12, 0);
-  (void)recorder.socket_time_limit(12, -1);
+  (void)recorder.time_limit(12, 0);
+  (void)recorder.time_limit(12, -1);
   (void)recorder.same_memory(12, 13);
   (void)recorder.same_files(12, 13);
   (void)recorder.names_of(12, "/dev/shm", 4711);
@@ -109,8 +109,8 @@ TEST(Recording, IsTextForPeople) {
   const auto proc = replay(recorder.recording());
   EXPECT_EQ(proc->list("12/a: b"), asked.names);
   EXPECT_EQ(proc->unix_sockets(), asked.sockets);
-  EXPECT_EQ(proc->socket_time_limit(12, 0), 1);
-  EXPECT_EQ(proc->socket_time_limit(12, -1), std::nullopt);
+  EXPECT_EQ(proc->time_limit(12, 0), 1);
+  EXPECT_EQ(proc->time_limit(12, -1), std::nullopt);
   EXPECT_EQ(proc->same_memory(12, 13), false);
   EXPECT_EQ(proc->same_memory(13, 12), std::nullopt);
   EXPECT_EQ(proc->same_files(12, 13), true);

@@ -180,7 +180,7 @@ class LyingProc : public ProcSource {
     return true;
   }
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return std::nullopt; }
-  std::optional<Nanos> socket_time_limit(pid_t, int) override { return std::nullopt; }
+  std::optional<Nanos> time_limit(pid_t, int) override { return std::nullopt; }
   std::optional<bool> same_memory(pid_t, pid_t) override { return std::nullopt; }
 
  private:

@@ -88,8 +88,10 @@ TEST(TerminalWait, IsLiveIfOneSideIsOutside) {
 TEST(TerminalWait, ToReadTheSlaveMayHaveALimit) {
   FakeProc proc = terminal_between();
   proc.processes[11].threads[11].reads(0);
+  EXPECT_EQ(judged(&proc).waits.at(11).kind, WaitKind::kPipeRead);
+  EXPECT_TRUE(judged(&proc).is_deadlock) << "it has none";
+  proc.processes[11].time_limits[0] = kNanosPerSecond;
   const Judged all = judged(&proc);
-  EXPECT_EQ(all.waits.at(11).kind, WaitKind::kPipeRead);
   EXPECT_EQ(all.waits.at(11).why_live, kMayBeLimited);
   EXPECT_THAT(all.assumed, IsEmpty());
   const Judged assumed = judged(&proc, no_limits());

@@ -232,7 +232,7 @@ Wait decode_tcp(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end, 
     return live_wait(WaitKind::kSocket, "a network connection that has data to read");
   }
   // With TCP_USER_TIMEOUT the connection ends if the peer does not take what was sent, which any wait notices.
-  if (own->unsent > 0 && snapshot->proc()->socket_time_limit(pid, descriptor.number) != 0) {
+  if (own->unsent > 0 && snapshot->proc()->time_limit(pid, descriptor.number) != 0) {
     return live_wait(WaitKind::kSocket, "a network connection with a time limit");
   }
   const auto port = peer->local.substr(peer->local.find(':'));
@@ -354,8 +354,9 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end
   }
 }
 
-// VTIME of termios(3) may limit the read, which cannot be seen.
-void limit_read_of_terminal(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wait) {
+// VTIME of termios(3) may limit the read.
+void limit_read_of_terminal(const ThreadSample& thread, std::int32_t number, TreeSnapshot* snapshot, Wait* wait) {
+  if (snapshot->proc()->time_limit(thread.pid, number) == 0) return;
   const char* const why = "a terminal, which may limit the time that a read takes";
   if (snapshot->assumptions().no_limit_from == 0) {
     wait->why_live = why;
@@ -378,9 +379,9 @@ Wait decode_descriptor(const ThreadSample& thread, std::int64_t number, TreeSnap
   if (descriptor == nullptr) return decode_closed(thread, number, snapshot);
   Wait wait = decode_known(thread.pid, *descriptor, end, snapshot);
   if (wait.kind == WaitKind::kPipeRead && slave_of_terminal(*descriptor))
-    limit_read_of_terminal(thread, snapshot, &wait);
+    limit_read_of_terminal(thread, descriptor->number, snapshot, &wait);
   if (wait.kind != WaitKind::kSocket || !wait.why_live.empty()) return wait;
-  const auto limit = snapshot->proc()->socket_time_limit(thread.pid, descriptor->number);
+  const auto limit = snapshot->proc()->time_limit(thread.pid, descriptor->number);
   const Nanos no_limit_from = snapshot->assumptions().no_limit_from;
   if (limit && no_limit_from != 0 && *limit >= no_limit_from) {
     snapshot->assume(name_of("thread", thread.tid) + " reads or writes with a limit of " +

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <map>
 
 #include "watch/stacks/python_object.h"
@@ -81,7 +80,7 @@ std::size_t LocalsReader::words_of_value(std::uint64_t type) {
 }
 
 void LocalsReader::add_float(std::uint64_t bits) {
-  if (locals_->floats.size() < kMostFloats) locals_->floats.push_back(std::bit_cast<double>(bits));
+  if (locals_->floats.size() < kMostFloats) locals_->floats.push_back(double_of_bits(bits));
 }
 
 }  // namespace

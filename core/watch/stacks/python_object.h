@@ -2,6 +2,7 @@
 // reads may be garbage.
 #pragma once
 
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,18 @@
 #include "watch/stacks/python_layout.h"
 
 namespace mprun {
+
+/// As std::bit_cast, which the libstdc++ of the portable build (10) lacks.
+[[nodiscard]] inline double double_of_bits(std::uint64_t bits) {
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+[[nodiscard]] inline std::uint64_t bits_of_double(double value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
 
 /// The values of a dict, at most `most` of them, in the order in which they came into it; 0 for what was removed. None
 /// of a dict that shares its keys with others, as instances of a class do.

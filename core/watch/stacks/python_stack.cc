@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <set>
 
@@ -275,7 +274,7 @@ std::optional<std::uint64_t> StackReader::read_first_number(std::uint64_t frame,
   const std::uint64_t type = word(value + kTypeOf);
   if (type != 0 && type == python_.types.floating) return memory_->read<std::uint64_t>(value + kValueOf);
   const auto number = PythonObjects(layout_, memory_).number_of(value);
-  return number ? std::optional(std::bit_cast<std::uint64_t>(static_cast<double>(*number))) : std::nullopt;
+  return number ? std::optional(bits_of_double(static_cast<double>(*number))) : std::nullopt;
 }
 
 // Skips libraries: they make new frames each time they are called to wait.
@@ -356,7 +355,7 @@ std::optional<bool> first_default_is_used(ProcSource* proc, pid_t pid, pid_t tid
 
 std::optional<double> first_number(ProcSource* proc, pid_t pid, pid_t tid, std::string_view function) {
   const auto bits = ask_python(proc, pid, tid, function, &StackReader::read_first_number);
-  return bits ? std::optional(std::bit_cast<double>(*bits)) : std::nullopt;
+  return bits ? std::optional(double_of_bits(*bits)) : std::nullopt;
 }
 
 std::optional<std::size_t> callbacks_of_loop(ProcSource* proc, pid_t pid, pid_t tid) {

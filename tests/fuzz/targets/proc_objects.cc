@@ -45,7 +45,7 @@ class OneText : public ProcSource {
   }
   bool memory(pid_t, std::uint64_t, void*, std::size_t) override { return false; }
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return std::nullopt; }
-  std::optional<Nanos> socket_time_limit(pid_t, int) override { return std::nullopt; }
+  std::optional<Nanos> time_limit(pid_t, int) override { return std::nullopt; }
   std::optional<bool> same_memory(pid_t, pid_t) override { return std::nullopt; }
 
  private:

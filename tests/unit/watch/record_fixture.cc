@@ -43,7 +43,7 @@ class TreeAlone : public ProcSource {
     });
     return sockets;
   }
-  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override { return live_->socket_time_limit(pid, fd); }
+  std::optional<Nanos> time_limit(pid_t pid, int fd) override { return live_->time_limit(pid, fd); }
   std::optional<bool> same_memory(pid_t one, pid_t other) override { return live_->same_memory(one, other); }
   std::optional<bool> same_files(pid_t one, pid_t other) override { return live_->same_files(one, other); }
 
