@@ -241,7 +241,6 @@ _VARIANTS = [
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
     Case("threads_read_from_each_other.py", DEADLOCK, PIPE_CYCLE),
     Case("output_captured_by_pipe.py", DEADLOCK, ("queue-not-drained",)),
-    Case("handler_waits_for_semaphore.c", DEADLOCK, NEVER_NOTIFIED, compiler="gcc"),
     Case("sigwait_for_reader.c", DEADLOCK, ("input-never-closed",), compiler="gcc"),
     Case("rust_condvar_never_notified.rs", DEADLOCK, NEVER_NOTIFIED, ("pthread_join",), compiler="rustc"),
     Case("torch_future_never_set.py", DEADLOCK, NEVER_NOTIFIED, ("Future.wait",)),

@@ -28,19 +28,6 @@ TEST(TreeSnapshot, LetsAProcessWithAHandlerForASignalActAlone) {
   }
 }
 
-// As the signal of a handler is that a thread is in, unless it was installed with SA_NODEFER.
-TEST(TreeSnapshot, KnowsThatNoHandlerRunsWhoseSignalAllThreadsBlock) {
-  FakeProc proc = stuck_process();
-  proc.processes[10].catches(SIGALRM).thread(10).blocks(SIGALRM);
-  EXPECT_TRUE(judged(&proc).is_deadlock);
-  proc.processes[10].thread(11).waits_on(0x5000);
-  EXPECT_FALSE(judged(&proc).is_deadlock);
-  proc.processes[10].threads[11].blocks(SIGALRM);
-  EXPECT_TRUE(judged(&proc).is_deadlock);
-  proc.processes[10].catches(SIGUSR1);
-  EXPECT_FALSE(judged(&proc).is_deadlock);
-}
-
 TEST(TreeSnapshot, ExpectsHandlersOfFaultsAndOfGlibc) {
   FakeProc proc = stuck_process();
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE, SIGCHLD, 32, 33}) {

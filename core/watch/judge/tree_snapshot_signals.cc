@@ -68,23 +68,10 @@ std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const Statu
   return own;
 }
 
-// No handler runs for these: a thread in one blocks its signal as a rule, and does not get any further.
-std::uint64_t TreeSnapshot::blocked_by_all_threads(const Process& process) {
-  std::uint64_t blocked = ~std::uint64_t{0};
-  for (const pid_t tid : process.threads) {
-    const auto text = proc_->read(std::to_string(process.pid) + "/task/" + std::to_string(tid) + "/status");
-    const auto status = text ? parse_status(*text) : std::nullopt;
-    blocked &= status ? status->blocked : 0;
-  }
-  return blocked;
-}
-
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
-  if (unexpected == 0) return release;
-  unexpected &= ~blocked_by_all_threads(process);
   if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   unexpected &= ~interpreters_own(process, status, handlers);
