@@ -196,12 +196,12 @@ def test_stop_and_continue(start_waiting: StartWaiting, tmp_path: Path) -> None:
 
 
 def test_limits_do_not_count_stopped_time(start_waiting: StartWaiting, tmp_path: Path) -> None:
-    running = start_waiting(task_seconds=1.5, job_seconds=1.9)
+    running = start_waiting(task_seconds=4.5, job_seconds=4.9)
     running.send_signal(signal.SIGTSTP)
     harness.wait_until(
         lambda: harness.list_processes()[running.pid].state == "T", what="mprun to stop"
     )
-    time.sleep(2)  # longer than the limit, as the test needs
+    time.sleep(5)  # longer than the limit, as the test needs
     running.send_signal(signal.SIGCONT)
     (tmp_path / "go").write_text("\n")
     run = running.wait(20).check()
