@@ -206,7 +206,7 @@ class FakeProc : public ProcSource {
   std::optional<std::vector<std::string>> list(const std::string& path) override;
   bool memory(pid_t pid, std::uint64_t address, void* to, std::size_t size) override;
   std::optional<std::vector<UnixSocket>> unix_sockets() override { return sockets; }
-  std::optional<Nanos> socket_time_limit(pid_t pid, int fd) override {
+  std::optional<Nanos> time_limit(pid_t pid, int fd) override {
     const auto& limits = processes.at(pid).time_limits;
     const auto limit = limits.find(fd);
     return limit == limits.end() ? 0 : limit->second;
