@@ -57,9 +57,10 @@ StallWatch::StallWatch(const WatchedTree* tree) : tree_(tree), polls_(tree), spi
 // A shell may run a program or a part of its script that fails again and again until it succeeds: its children are no
 // workers.
 bool StallWatch::are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const {
-  const std::string program = tree_->proc()->link(std::to_string(parent) + "/exe").value_or("");
-  if (dead.forked >= kManyDeaths && !is_shell(program)) return true;
-  return dead.all >= kManyDeaths && waits_for_pool(stack_reader(tree_->proc()), parent);
+  if (dead.all < kManyDeaths) return false;
+  const auto program = tree_->proc()->link(std::to_string(parent) + "/exe");
+  const bool are_of_program = dead.forked >= kManyDeaths && !is_shell(program.value_or(""));
+  return are_of_program || waits_for_pool(stack_reader(tree_->proc()), parent);
 }
 
 // A process whose first thread gets nowhere while its children die one after the other; 0: there is none.

@@ -9,7 +9,7 @@ SIZE = 100_000
 
 
 def capture(reader: int) -> None:
-    time.sleep(float(sys.argv[1]))
+    time.sleep(float(sys.argv[1]))  # longer than a hang needs to be proved
     rest = SIZE
     while rest > 0:
         rest -= len(os.read(reader, rest))

@@ -16,7 +16,7 @@ if __name__ == "__main__":
     server, client = socket.socketpair()
     if os.fork() == 0:
         server.close()
-        time.sleep(float(sys.argv[1]))
+        time.sleep(float(sys.argv[1]))  # longer than a hang needs to be proved
         client.sendall(b"hello")
         os._exit(0)
     thread = threading.Thread(target=serve, args=(server,))
