@@ -22,6 +22,8 @@ constexpr Nanos kSoonestStallLook = 300 * kNanosPerMilli, kLatestStallLook = 30 
 constexpr Nanos kLongTimer = 60 * kNanosPerSecond, kLateWakeUp = kNanosPerSecond;
 // A poll that is caught while it looks around does not show what it waits for.
 constexpr int kTriesToName = 4;
+// A tree that stands still is judged again with assumptions, as the outside may have changed.
+constexpr Nanos kEarlyAgain = 10 * kNanosPerSecond;
 // So many children that end badly within the time of a stall are no accident.
 constexpr std::size_t kManyDeaths = 5;
 
@@ -162,10 +164,12 @@ std::optional<Proof> StallWatch::find_early(const ActivityMeter& activity, const
     return only_polls && !polls_.any_runs() ? std::nullopt : spins_.look(now);
   }
   const bool is_early = tree_->options().stall > kEarlyStall && now - standing.last_moved >= kEarlyStall;
-  if (!is_early || judged_early_ == standing.last_moved) return std::nullopt;
-  judged_early_ = standing.last_moved;
+  const bool is_due = judged_early_ <= standing.last_moved || now - judged_early_ >= kEarlyAgain;
+  if (!is_early || !is_due || reported_early_ == standing.last_moved) return std::nullopt;
+  judged_early_ = now;
   auto proof = tree_->judge_assuming(tree_->sample(), tree_->early_assumptions());
   if (!proof) return std::nullopt;
+  reported_early_ = standing.last_moved;
   proof->is_early = true;
   proof->last_moved = standing.last_moved;
   return proof;

@@ -47,8 +47,9 @@ class StallWatch {
   bool timers_were_late_ = false;  ///< since `first_at_`, a thread has not woken up when its time was up
   bool reported_ = false;
   Nanos last_look_ = 0;
-  Nanos not_before_ = 0;    ///< threads wait for timers until then
-  Nanos judged_early_ = 0;  ///< the last move before the last judgement of a tree that stands still
+  Nanos not_before_ = 0;      ///< threads wait for timers until then
+  Nanos judged_early_ = 0;    ///< when a tree that stands still was last judged
+  Nanos reported_early_ = 0;  ///< the last move before the last report of one
 };
 
 }  // namespace mprun

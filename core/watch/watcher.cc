@@ -1,6 +1,7 @@
 #include "watch/watcher.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "watch/judge/main_threads.h"
@@ -20,8 +21,10 @@ constexpr Nanos kRest = 300 * kNanosPerMilli;
 // first of them do not wait, so that a hang that begins with new processes is found as soon as any other.
 constexpr TimeShare::Limits kParts{500, 2 * kNanosPerSecond, 2 * kNanosPerSecond};
 constexpr TimeShare::Limits kBusySamples{1000, 5 * kNanosPerSecond, 15 * kNanosPerSecond};
-// A part that is stuck is judged again after this time.
-constexpr Nanos kPartAgain = 2 * kNanosPerSecond;
+// What rests may get stuck without a move of its own: an alarm's time passes, a process outside ends, one that runs
+// closes a pipe. So it is judged again after this time at the soonest, and that takes only a share of the time.
+constexpr Nanos kAgainAfter = kNanosPerSecond;
+constexpr TimeShare::Limits kAgain{250, 5 * kNanosPerSecond, 8 * kNanosPerSecond};
 // How long all must rest but those that wait for a GIL; and how many looks at that before their interval doubles.
 constexpr Nanos kRestAtGil = 400 * kNanosPerMilli;
 constexpr int kManyLooksAtGil = 10, kMostDoublingsAtGil = 7;
@@ -40,6 +43,7 @@ Watcher::Watcher(ProcSource* proc, WatchedTree::Options tree, WatchedTree::AskBo
       stalls_(&tree_),
       parts_(kParts),
       busy_samples_(kBusySamples),
+      again_(kAgain),
       next_look_(monotonic_now() + kFirstLook) {}
 
 void Watcher::sample_again(Nanos now) {
@@ -52,6 +56,13 @@ void Watcher::sample_again(Nanos now) {
 void Watcher::catch_waiters_for_gil() {
   tree_.catch_at_rest(sample_.get(), kMostTriesAtGil,
                       [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
+}
+
+// True if one of these processes was not judged since it began to rest.
+bool Watcher::is_one_unjudged(const std::set<pid_t>& resting) const {
+  const std::set<pid_t> rested = activity_.resting_since(judged_at_);
+  return std::any_of(resting.begin(), resting.end(),
+                     [&](pid_t pid) { return judged_resting_.count(pid) == 0 || rested.count(pid) == 0; });
 }
 
 // Starts to take samples if it is worth it: when no thread moves, or a process has rested for long while others run.
@@ -72,7 +83,9 @@ void Watcher::wait_for_rest(Nanos now) {
   if (moved) last_moved_ = now;
   const bool no_thread_moves = !moved && !activity_.knows_none();
   const bool helpers_late = helpers_until_ != 0 && now >= helpers_until_;
-  if (no_thread_moves && ((judged_still_ && !helpers_late) || now - last_moved_ < patience_)) return;
+  const bool again = again_.allows(now) && now - judged_at_ >= kAgainAfter;
+  const bool is_known = judged_still_ && !helpers_late && !again;
+  if (no_thread_moves && (is_known || now - last_moved_ < patience_)) return;
   judged_still_ = false;
   // No thread moves but to ask for a GIL.
   at_gil_ = moved && activity_.all_rest_since(now - kRestAtGil);
@@ -83,9 +96,8 @@ void Watcher::wait_for_rest(Nanos now) {
     last_part_ = now;
   } else if (moved && !at_gil_ && look_at_all) {
     std::set<pid_t> resting = activity_.resting_since(now - kRest);
-    part = (part_again_ != 0 && now >= part_again_) ||
-           !std::includes(judged_resting_.begin(), judged_resting_.end(), resting.begin(), resting.end());
-    judged_resting_ = std::move(resting);
+    part = is_one_unjudged(resting) || (again && !resting.empty());
+    if (part) judged_resting_ = std::move(resting);
     last_part_ = now;
   }
   // Unknown threads were started by known ones, and those have moved.
@@ -93,6 +105,7 @@ void Watcher::wait_for_rest(Nanos now) {
   sample_again(now);
   busy_samples_.spend(now, monotonic_now() - now);
   if (sample_->threads.empty() || (moved && !part)) return;
+  judged_at_ = now;
   of_part_ = part;
   phase_ = Phase::kFirst;
   next_look_ = now + sample_every();
@@ -107,6 +120,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     wait_for_rest(now);
     return std::nullopt;
   }
+  const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
   const auto before = std::move(sample_);
   sample_again(now);
   if (of_part_) catch_waiters_for_gil();
@@ -120,13 +134,14 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   }
   auto proof = tree_.judge_part(*before, *sample_);
   parts_.spend(now, monotonic_now() - now);
+  again_.spend(now, read_clock(CLOCK_THREAD_CPUTIME_ID) - began);
   if (of_part_ && lacks_process(*sample_, tree_.processes())) proof.reset();
   const bool is_first = phase_ == Phase::kFirst;
   phase_ = Phase::kResting;
   const auto agreed = std::exchange(pending_, std::nullopt);
   judged_still_ = !of_part_ && proof;
   if (!proof) judged_resting_.clear();  // there was no judgement: try again
-  if (proof && proof->judgement.stuck.empty()) part_again_ = helpers_until_ = 0;
+  if (proof && proof->judgement.stuck.empty()) helpers_until_ = 0;
   if (!proof || proof->judgement.stuck.empty()) return std::nullopt;
   if (is_first) {
     pending_ = std::move(proof);
@@ -140,7 +155,6 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     judged_resting_.clear();
     return std::nullopt;
   }
-  part_again_ = other.is_deadlock() ? 0 : std::max(now + kPartAgain, busy_samples_.next());
   find_who_cannot_return(&*proof, now);
   if (other.stuck == reported_ && std::includes(reported_cannot_return_.begin(), reported_cannot_return_.end(),
                                                 other.cannot_return.begin(), other.cannot_return.end())) {

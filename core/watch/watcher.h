@@ -34,6 +34,7 @@ class Watcher {
     kFirst,    ///< one sample taken
     kSecond,   ///< two that agree; what they prove is in pending_
   };
+  [[nodiscard]] bool is_one_unjudged(const std::set<pid_t>& resting) const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
   void catch_waiters_for_gil();
@@ -47,7 +48,7 @@ class Watcher {
   ActivityMeter activity_;
   OrphanedLockWatch orphaned_;
   StallWatch stalls_;
-  TimeShare parts_, busy_samples_;
+  TimeShare parts_, busy_samples_, again_;
   Phase phase_ = Phase::kResting;
   bool of_part_ = false;            ///< others run meanwhile
   bool at_gil_ = false;             ///< they only ask for a GIL
@@ -58,7 +59,8 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::optional<Proof> pending_;
   std::set<pid_t> reported_, reported_cannot_return_;  ///< the processes of the last reported proof
-  Nanos part_again_ = 0;  ///< when a stuck part is judged again, for processes that wait for it; 0: none is stuck
+  Nanos judged_at_ = 0;                                ///< when the first sample of the last judgement was taken
+  Nanos again_at_ = 0, again_in_ = 0;                  ///< when the same is judged again; how long after the last time
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something
   Nanos helpers_until_ = 0;        ///< they have time until then; 0: no longer
   Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0;

@@ -564,6 +564,70 @@ TEST(Watcher, ProvesAPartWithinASecondWhileOthersRun) {
 // What the running process passed to the new one could wake the one that seems stuck.
 TEST(Watcher, ProvesNoPartWhileProcessesAreStarted) { EXPECT_EQ(verdict_of_part(true), std::nullopt); }
 
+/// What is found of a process that rests for ever, for which an alarm may come for five seconds, and how often the
+/// watcher asked about that. `beside`: another one runs all the time. `signal`: it has a handler for this one; 0: none.
+struct FoundLater {
+  std::optional<Proof> proof;
+  int judgements = 0;
+};
+FoundLater found_without_a_move(Running* beside, int signal = 0, Nanos alarm = 5 * kNanosPerSecond) {
+  const Resting stuck;
+  FakeProc proc;
+  TreeProcess& process = proc.process(stuck.pid());
+  process.thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
+  if (signal != 0) process.catches(signal);
+  if (beside != nullptr) proc.process(beside->pid()).thread(beside->pid()).running = true;
+  const Nanos begin = monotonic_now();
+  Nanos now = begin;
+  FoundLater found;
+  const auto boundary = [&] {
+    ++found.judgements;
+    TreeBoundary facts;
+    facts.why_alarm_may_come = [may_come = now < begin + alarm](pid_t, pid_t) { return may_come ? "an alarm" : ""; };
+    return facts;
+  };
+  Watcher watcher(&proc, {1, false, 300 * kNanosPerSecond}, boundary, no_deaths);
+  for (; now < begin + 60 * kNanosPerSecond && !found.proof; now = watcher.next_look()) {
+    if (beside != nullptr) {
+      beside->run();
+      proc.processes[beside->pid()].threads[beside->pid()].runs_once();
+    }
+    found.proof = watcher.look(now);
+  }
+  return found;
+}
+
+// A process outside that could have ended a wait may end, and the time of an alarm may pass, without a move in the
+// tree.
+TEST(Watcher, JudgesAgainWhatStandsStill) {
+  const FoundLater found = found_without_a_move(nullptr);
+  ASSERT_TRUE(found.proof);
+  EXPECT_EQ(found.proof->verdict, HangVerdict::kDeadlock);
+}
+
+TEST(Watcher, JudgesAPartAgainThatStandsStill) {
+  Running runner;
+  const FoundLater found = found_without_a_move(&runner);
+  ASSERT_TRUE(found.proof);
+  EXPECT_EQ(found.proof->verdict, HangVerdict::kPartialDeadlock);
+}
+
+TEST(Watcher, LooksAgainForAnEarlyStallOfWhatStandsStill) {
+  const FoundLater found = found_without_a_move(nullptr, SIGUSR1);
+  ASSERT_TRUE(found.proof);
+  EXPECT_TRUE(found.proof->is_early);
+}
+
+TEST(Watcher, JudgesAgainAtMostOnceASecondWhatStandsStill) {
+  Running runner;
+  for (Running* const beside : {static_cast<Running*>(nullptr), &runner}) {
+    const FoundLater found = found_without_a_move(beside, 0, 300 * kNanosPerSecond);
+    EXPECT_FALSE(found.proof);
+    EXPECT_GE(found.judgements, 2);
+    EXPECT_LE(found.judgements, 70) << "in a minute, some of them for early stalls";
+  }
+}
+
 /// A process whose first thread runs between all samples, and whose other thread waits for a mutex of `owner`.
 FakeProc orphan(pid_t owner) {
   FakeProc proc;
@@ -589,18 +653,30 @@ std::vector<std::set<pid_t>> which_cannot_return(FakeProc* proc, const Action& b
 }
 
 TEST(Watcher, ReportsAgainWhenAProcessThatCopedIsStuckToo) {
-  FakeProc proc = stuck_tree();
-  TreeThread& main = proc.processes[kParent].thread(kParent).sleeps();
+  const Resting stuck;
+  Running runner;
+  FakeProc proc;
+  proc.process(stuck.pid()).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
+  TreeThread& main = proc.process(runner.pid()).thread(runner.pid()).sleeps();
+  proc.processes[stuck.pid()].parent = runner.pid();
   const auto reported = which_cannot_return(&proc, [&](Nanos now) {
-    if (now < 8 * kNanosPerSecond || main.number == SYS_wait4) return;
-    main.waits_for_child(kChild).runs_once();
+    if (now < 8 * kNanosPerSecond) {
+      runner.run();
+      main.runs_once();
+    } else {
+      main.waits_for_child(stuck.pid());
+    }
   });
-  EXPECT_THAT(reported, ElementsAre(UnorderedElementsAre(kChild), UnorderedElementsAre(kParent, kChild)));
+  EXPECT_THAT(reported,
+              ElementsAre(UnorderedElementsAre(stuck.pid()), UnorderedElementsAre(runner.pid(), stuck.pid())));
 }
 
 TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
-  FakeProc proc = stuck_tree();
+  const Resting stuck;
+  FakeProc proc;
+  proc.process(kParent).thread(kParent).waits_for_child(stuck.pid());
   proc.processes[kParent].thread(kParent + 100).sleeps();
+  proc.process(stuck.pid(), kParent).thread(stuck.pid()).waits_on(0x5000).runs = stuck.runs();
   std::vector<Nanos> when;
   Watcher watcher(
       &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
