@@ -40,6 +40,7 @@ class TreeThread {
   char state = 'S';
   std::int64_t number = SYS_pause;
   std::array<std::uint64_t, 6> arguments{};
+  std::uint64_t blocked = 0;  ///< signals; bit N-1: signal N
   bool running = false, own_descriptors = false;
   bool garbled = false;  ///< what /proc says of its call makes no sense
   pid_t tracer = 0;
@@ -55,6 +56,10 @@ class TreeThread {
   }
   TreeThread& reads(std::uint64_t fd) { return call(SYS_read, {fd, 0x1000, 1}); }
   TreeThread& writes(std::uint64_t fd) { return call(SYS_write, {fd, 0x1000, 1}); }
+  TreeThread& blocks(int signal) {
+    blocked |= std::uint64_t{1} << (signal - 1);
+    return *this;
+  }
   TreeThread& sleeps() { return call(SYS_clock_nanosleep, {0, 0, 0x1000}); }
   TreeThread& waits_for_child(std::int64_t pid) { return call(SYS_wait4, {static_cast<std::uint64_t>(pid)}); }
   /// A Python lock, a condition, a semaphore.
@@ -290,12 +295,12 @@ inline std::string status_text(const TreeProcess& process, const TreeThread& thr
   std::array<char, 512> text{};
   std::snprintf(text.data(), text.size(),
                 "Name:\tx\n%sState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
-                "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t0000000000000000\n"
+                "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t%016llx\n"
                 "SigIgn:\t%016llx\nSigCgt:\t%016llx\n"
                 "voluntary_ctxt_switches:\t%llu\nnonvoluntary_ctxt_switches:\t0\n",
                 process.namespace_ids.c_str(), thread.state, thread.tracer, process.threads.size(),
-                static_cast<unsigned long long>(process.ignored), static_cast<unsigned long long>(process.caught),
-                static_cast<unsigned long long>(thread.runs));
+                static_cast<unsigned long long>(thread.blocked), static_cast<unsigned long long>(process.ignored),
+                static_cast<unsigned long long>(process.caught), static_cast<unsigned long long>(thread.runs));
   return text.data();
 }
 

@@ -28,6 +28,19 @@ TEST(TreeSnapshot, LetsAProcessWithAHandlerForASignalActAlone) {
   }
 }
 
+// As the signal of a handler is that a thread is in, unless it was installed with SA_NODEFER.
+TEST(TreeSnapshot, KnowsThatNoHandlerRunsWhoseSignalAllThreadsBlock) {
+  FakeProc proc = stuck_process();
+  proc.processes[10].catches(SIGALRM).thread(10).blocks(SIGALRM);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].thread(11).waits_on(0x5000);
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+  proc.processes[10].threads[11].blocks(SIGALRM);
+  EXPECT_TRUE(judged(&proc).is_deadlock);
+  proc.processes[10].catches(SIGUSR1);
+  EXPECT_FALSE(judged(&proc).is_deadlock);
+}
+
 TEST(TreeSnapshot, ExpectsHandlersOfFaultsAndOfGlibc) {
   FakeProc proc = stuck_process();
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGPIPE, SIGCHLD, 32, 33}) {
@@ -77,6 +90,27 @@ TEST(TreeSnapshot, LetsAProcessWithATimerActAlone) {
   EXPECT_THAT(all.waits.at(10).why_live, HasSubstr("has asked for an alarm"));
   alarmed = 11;
   EXPECT_TRUE(judged(&alarm, boundary).is_deadlock);
+}
+
+TEST(TreeSnapshot, KnowsThatTimersDoNothingWhoseSignalIsIgnoredOrBlocked) {
+  TreeBoundary alarm;
+  alarm.why_alarm_may_come = [](pid_t, pid_t) { return "has asked for an alarm"; };
+  for (const bool ignores : {true, false}) {
+    FakeProc proc = stuck_process();
+    TreeProcess& process = proc.processes[10];
+    if (ignores) {
+      process.ignored = std::uint64_t{1} << (SIGALRM - 1);
+    } else {
+      process.thread(10).blocks(SIGALRM);
+    }
+    EXPECT_TRUE(judged(&proc, alarm).is_deadlock);
+    process.timers = "ID: 0\nsignal: 14/0000000000000000\n";
+    EXPECT_TRUE(judged(&proc, alarm).is_deadlock);
+    process.timers = "ID: 0\nsignal: 10/0000000000000000\n";
+    EXPECT_FALSE(judged(&proc, alarm).is_deadlock);
+    process.timers = "ID: 0\nsignal: 0/0000000000000000\n";
+    EXPECT_FALSE(judged(&proc).is_deadlock);
+  }
 }
 
 TEST(TreeSnapshot, LetsAProcessActAloneThatIsTraced) {

@@ -187,6 +187,7 @@ class TreeSnapshot {
   [[nodiscard]] bool expects_interrupt(const Process& process, const StatusFile& status);
   [[nodiscard]] std::uint64_t interpreters_own(const Process& process, const StatusFile& status,
                                                const SignalHandlers& handlers);
+  [[nodiscard]] std::uint64_t without_effect(const Process& process);
   struct Release {
     std::string why;              ///< a signal may let a thread go on; empty: none may
     bool may_be_awaited = false;  ///< by a program that idles until it comes

@@ -68,10 +68,24 @@ std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const Statu
   return own;
 }
 
+// The signals that do nothing to it: those that it ignores, and those that all its threads block. A thread that is in a
+// handler blocks its signal as a rule. A thread that waits for a blocked signal is live by its own wait.
+std::uint64_t TreeSnapshot::without_effect(const Process& process) {
+  std::uint64_t blocked = ~std::uint64_t{0};
+  for (const pid_t tid : process.threads) {
+    const auto text = proc_->read(std::to_string(process.pid) + "/task/" + std::to_string(tid) + "/status");
+    const auto status = text ? parse_status(*text) : std::nullopt;
+    blocked &= status ? status->blocked : 0;
+  }
+  return process.ignored_signals | blocked;
+}
+
 // A signal from outside may come at any time: what counts is whether its handler could let a thread go on.
 TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, const StatusFile& status) {
   Release release;
   std::uint64_t unexpected = status.caught & ~expected_signals();
+  if (unexpected == 0) return release;
+  unexpected &= ~without_effect(process);
   if (unexpected == 0) return release;
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));
   unexpected &= ~interpreters_own(process, status, handlers);
@@ -127,8 +141,14 @@ std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& 
     assumes_no_signal_ = assumes_no_signal_ || release.may_be_awaited;
     assume("process " + std::to_string(process->pid) + " " + release.why + ", whose handler may let it go on");
   }
-  const auto timers = signals_of_timers(proc_, process->speaker);
+  auto timers = signals_of_timers(proc_, process->speaker);
   if (!timers) return "may have a POSIX timer";
+  std::string alarm = boundary_.why_alarm_may_come ? boundary_.why_alarm_may_come(process->pid, process->speaker) : "";
+  if (!timers->empty() || !alarm.empty()) {
+    const std::uint64_t idle = without_effect(*process);
+    std::erase_if(*timers, [idle](int signal) { return signal > 0 && (idle & bit_of(signal)) != 0; });
+    if ((idle & bit_of(SIGALRM)) != 0) alarm.clear();
+  }
   if (!timers->empty()) {
     if (!boundary_.assumptions.handlers_release_no_thread || !are_tame(*process, *timers)) return "has a POSIX timer";
     assume("process " + std::to_string(process->pid) + " has a POSIX timer, which may let it go on");
@@ -138,7 +158,7 @@ std::string TreeSnapshot::why_it_acts_alone(Process* process, const StatusFile& 
     if (descriptor.kind == Descriptor::Kind::kIoUring && descriptor.armed) return "uses io_uring";
     if (descriptor.kind == Descriptor::Kind::kUserfaultfd) return "uses userfaultfd";
   }
-  return boundary_.why_alarm_may_come ? boundary_.why_alarm_may_come(process->pid, process->speaker) : "";
+  return alarm;
 }
 
 }  // namespace mprun
