@@ -104,6 +104,21 @@ TEST(Progress, IsSeenByTheBytesThatAThreadReadsAndWrites) {
   EXPECT_NE(fingerprint("rchar: 10\nwchar: 21\nsyscr: 3\nsyscw: 5\n"), sleeps);
 }
 
+// asyncio sleeps in one call, whichever of its timers is next.
+TEST(Progress, IsSeenByAMuchLongerLimit) {
+  IoProc proc;
+  proc.io = "rchar: 10\nwchar: 20\nsyscr: 3\nsyscw: 4\n";
+  ThreadSample thread = at_place(10, 11);
+  thread.call.number = SYS_epoll_wait;
+  const auto fingerprint = [&](int milliseconds) {
+    thread.call.arguments[3] = static_cast<std::uint32_t>(milliseconds);
+    return Progress(&proc).of(thread);
+  };
+  EXPECT_EQ(fingerprint(100), fingerprint(70));
+  EXPECT_NE(fingerprint(100), fingerprint(1350));
+  EXPECT_NE(fingerprint(1350), fingerprint(60'000));
+}
+
 TEST(Stall, EndsWithAnyStep) {
   for (const int what : {0, 1, 2, 3, 4}) {
     StallMeter meter;

@@ -138,14 +138,21 @@ bool is_sleep(const ThreadSample& thread) {
   return call == Call::kSleep || (call == Call::kSelect && arguments[0] == 0 && arguments[4] != 0);
 }
 
+std::optional<std::uint32_t> limit_in_milliseconds(const ThreadSample& thread) {
+  const auto at = limit_argument(thread.call.number);
+  if (!at || !at->in_milliseconds) return std::nullopt;
+  const auto limit = static_cast<std::int32_t>(thread.call.arguments[at->index]);
+  return limit < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(limit));
+}
+
 std::optional<ThreadSample> without_limit(const ThreadSample& thread) {
   const auto at = limit_argument(thread.call.number);
   if (!at || is_sleep(thread)) return std::nullopt;
-  ThreadSample endless = thread;
-  std::uint64_t& argument = endless.call.arguments[at->index];
-  const bool has_limit = at->in_milliseconds ? static_cast<std::int32_t>(argument) >= 0 : argument != 0;
+  const bool has_limit =
+      at->in_milliseconds ? limit_in_milliseconds(thread).has_value() : thread.call.arguments[at->index] != 0;
   if (!has_limit) return std::nullopt;
-  argument = at->in_milliseconds ? ~std::uint64_t{0} : 0;
+  ThreadSample endless = thread;
+  endless.call.arguments[at->index] = at->in_milliseconds ? ~std::uint64_t{0} : 0;
   return endless;
 }
 

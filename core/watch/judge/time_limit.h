@@ -14,6 +14,9 @@ namespace mprun {
 /// until 3.10.
 [[nodiscard]] bool is_sleep(const ThreadSample& thread);
 
+/// The limit of a wait whose system call takes it in milliseconds; nullopt: it takes another one, or has none.
+[[nodiscard]] std::optional<std::uint32_t> limit_in_milliseconds(const ThreadSample& thread);
+
 /// The same wait without its limit; nullopt: it has none, or its limit is not an argument that can be left out.
 [[nodiscard]] std::optional<ThreadSample> without_limit(const ThreadSample& thread);
 

@@ -1,6 +1,7 @@
 #include "watch/stalls/progress.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/xxhash.h"
 #include "procfs/process_facts.h"
@@ -21,6 +22,12 @@ bool wakes_by_itself(const ThreadSample& thread) {
   return call_of(thread.call.number) == Call::kSleep || without_limit(thread).has_value();
 }
 
+// An event loop waits until its next timer is due: it has come to another one if that takes much longer.
+std::uint64_t magnitude_of_limit(const ThreadSample& thread) {
+  constexpr int kBits = 4;  // times 16
+  return static_cast<std::uint64_t>(std::bit_width(limit_in_milliseconds(thread).value_or(0)) / kBits);
+}
+
 }  // namespace
 
 bool Progress::has_sqlite(pid_t pid) {
@@ -38,8 +45,9 @@ std::uint64_t Progress::of(const ThreadSample& thread) {
   const std::string io = proc_->read(folder + "/io").value_or("");
   const bool sleeps = !thread.hidden && wakes_by_itself(thread);
   const std::string_view bytes = bytes_of(io, !sleeps || !has_sqlite(thread.pid));
-  const std::uint64_t fingerprint = XXH3_64bits(bytes.data(), bytes.size());
+  std::uint64_t fingerprint = XXH3_64bits(bytes.data(), bytes.size());
   if (!sleeps) return fingerprint;
+  fingerprint += magnitude_of_limit(thread);
   const auto [python, is_new] = python_.try_emplace(thread.pid);
   if (is_new) python->second = read_python_progress(proc_, thread.pid);
   for (const PythonThread& one : python->second.threads) {

@@ -15,8 +15,8 @@ class Progress {
   explicit Progress(ProcSource* proc) : proc_(proc) {}
 
   /// A fingerprint of how much the thread has read and written so far (not by calls of sockets) and, if it wakes up by
-  /// itself, of the variables of the user's own Python. With SQLite, what it has read does not count: while that waits
-  /// for a lock, it reads its file again and again.
+  /// itself, of the variables of the user's own Python and the magnitude of its limit in milliseconds. With SQLite,
+  /// what it has read does not count: while that waits for a lock, it reads its file again and again.
   [[nodiscard]] std::uint64_t of(const ThreadSample& thread);
 
  private:
