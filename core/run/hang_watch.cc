@@ -189,10 +189,11 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   if (!found) return look_at_deadlines(now);
   auto& [proof, root] = *found;
   const Hang hang = explain(&proof, proc_.get(), *history_, now);
-  // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported. In a job
-  // it is: a worker has a task.
+  // A stuck part of a program that looks idle may be meant to wait until it is killed, so it is not reported, or only
+  // later, as a stall. In a job it is: a worker has a task.
   const bool in_job = !run_dir_.empty();
-  const bool unreported = (is_idle(hang) && !in_job) || may_be_idle(proof, hang);
+  const bool was_reported = proof.was_proved && (in_job || !hang.cause.looks_idle);
+  const bool unreported = (is_idle(hang) && !in_job) || was_reported || may_be_idle(proof, hang);
   if (unreported) {
     log_unreported(hang);
     return std::nullopt;

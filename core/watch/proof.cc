@@ -9,16 +9,6 @@ namespace {
 constexpr Nanos kAnyLimit = 1, kFarLimit = 60 * kNanosPerSecond;
 constexpr std::size_t kMostAssumedListed = 2;
 
-// A main thread waits for the end of stuck processes.
-bool is_waited_for(const Judgement& judgement) {
-  return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
-    const auto& wakers = thread.wait.wakers;
-    return thread.wait.kind == WaitKind::kChild && !thread.live && thread.sample->tid == thread.sample->pid &&
-           std::all_of(wakers.begin(), wakers.end(),
-                       [&](const Waker& one) { return judgement.stuck.count(one.pid) != 0; });
-  });
-}
-
 std::string list_some(const std::vector<std::string>& assumed) {
   std::string list;
   for (std::size_t i = 0; i < std::min(assumed.size(), kMostAssumedListed); ++i) {
@@ -28,6 +18,15 @@ std::string list_some(const std::vector<std::string>& assumed) {
 }
 
 }  // namespace
+
+bool is_waited_for(const Judgement& judgement) {
+  return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
+    const auto& wakers = thread.wait.wakers;
+    return thread.wait.kind == WaitKind::kChild && !thread.live && thread.sample->tid == thread.sample->pid &&
+           std::all_of(wakers.begin(), wakers.end(),
+                       [&](const Waker& one) { return judgement.stuck.count(one.pid) != 0; });
+  });
+}
 
 Proof judge_sample(ProcSource* proc, std::unique_ptr<Sample> sample, TreeBoundary boundary) {
   Proof proof;

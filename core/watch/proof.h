@@ -25,6 +25,7 @@ struct Proof {
   bool needs_only_timers = false;         ///< the same, only that timers whose handlers do nothing release no thread
   bool needs_only_idle_runtimes = false;  ///< the same, only that runtimes that wake up by themselves do nothing
   bool is_early = false;                  ///< for a stall: long before the limit, and only reported
+  bool was_proved = false;                ///< the same, of what was proved but perhaps not reported, as it may be idle
   std::map<pid_t, double> wakeups;        ///< for a stall: how often a second each thread gets a CPU
   pid_t lost_helper = 0;  ///< for a stall: the process whose pool no longer takes results (lost_result.h)
   pid_t lost_task = 0;    ///< the same, whose pool has lost a task
@@ -34,6 +35,9 @@ struct Proof {
 
 /// Judges a sample. `boundary`: as it is while the threads of the sample stand still.
 [[nodiscard]] Proof judge_sample(ProcSource* proc, std::unique_ptr<Sample> sample, TreeBoundary boundary);
+
+/// True if a main thread waits for the end of stuck processes.
+[[nodiscard]] bool is_waited_for(const Judgement& judgement);
 
 /// After this time, mprun reports what would be a deadlock but for a few assumptions.
 inline constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;

@@ -175,6 +175,27 @@ std::optional<Proof> StallWatch::find_early(const ActivityMeter& activity, const
   return proof;
 }
 
+std::optional<Proof> StallWatch::look_at_part(const Sample& sample, Nanos now) {
+  const Nanos stall = tree_->options().stall;
+  if (stall == 0 || (part_.sample && now - part_.taken < std::min(stall, kEarlyStall))) return std::nullopt;
+  const Nanos since = std::exchange(part_.taken, now);
+  const auto before = std::exchange(part_.sample, std::make_unique<Sample>(sample));
+  auto still = before ? still_part(*before, sample) : std::nullopt;
+  if (!still) return std::nullopt;
+  auto proof = tree_->judge_assuming(std::make_unique<Sample>(std::move(*still)), tree_->early_assumptions());
+  const std::set<pid_t> stuck = proof ? proof->judgement.stuck : std::set<pid_t>();
+  if (std::exchange(part_.stuck, stuck) != stuck) {
+    part_.since = since;
+    part_.reports = 0;
+  }
+  const bool is_early = now - part_.since < stall;
+  if (!proof || part_.reports >= (is_early ? 1 : 2)) return std::nullopt;
+  part_.reports = is_early ? 1 : 2;
+  proof->is_early = is_early;
+  proof->last_moved = 0;  // others run
+  return proof;
+}
+
 std::optional<Proof> StallWatch::look(const ActivityMeter& activity, const Standing& standing, Nanos now) {
   if (tree_->options().stall == 0) return std::nullopt;
   auto proof = find_early(activity, standing, now);

@@ -24,6 +24,9 @@ class StallWatch {
   explicit StallWatch(const WatchedTree* tree);
 
   [[nodiscard]] std::optional<Proof> look(const ActivityMeter& activity, const Standing& standing, Nanos now);
+  /// The same for a part of which nothing was proved in this sample, while others run: stuck for a few seconds but for
+  /// some assumptions, and a main thread waits for its end.
+  [[nodiscard]] std::optional<Proof> look_at_part(const Sample& sample, Nanos now);
   /// Counts anew from now, for how long no thread has got anywhere.
   void start_again() { stall_ = {}; }
 
@@ -47,9 +50,17 @@ class StallWatch {
   bool timers_were_late_ = false;  ///< since `first_at_`, a thread has not woken up when its time was up
   bool reported_ = false;
   Nanos last_look_ = 0;
-  Nanos not_before_ = 0;      ///< threads wait for timers until then
-  Nanos judged_early_ = 0;    ///< when a tree that stands still was last judged
-  Nanos reported_early_ = 0;  ///< the last move before the last report of one
+  Nanos not_before_ = 0;             ///< threads wait for timers until then
+  Nanos judged_early_ = 0;           ///< when a tree that stands still was last judged
+  Nanos reported_early_ = 0;         ///< the last move before the last report of one
+  struct Part {                      ///< for look_at_part()
+    std::unique_ptr<Sample> sample;  ///< the last one, of `taken`
+    Nanos taken = 0;
+    std::set<pid_t> stuck;  ///< the processes that were stuck in it, and since when
+    Nanos since = 0;
+    int reports = 0;  ///< how often they were reported
+  };
+  Part part_;
 };
 
 }  // namespace mprun

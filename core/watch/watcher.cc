@@ -142,7 +142,10 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   judged_still_ = !of_part_ && proof;
   if (!proof) judged_resting_.clear();  // there was no judgement: try again
   if (proof && proof->judgement.stuck.empty()) helpers_until_ = 0;
-  if (!proof || proof->judgement.stuck.empty()) return std::nullopt;
+  if (!proof) return std::nullopt;
+  if (proof->judgement.stuck.empty()) {
+    return of_part_ && reported_.empty() ? stalls_.look_at_part(*sample_, now) : std::nullopt;
+  }
   if (is_first) {
     pending_ = std::move(proof);
     phase_ = Phase::kSecond;
@@ -156,14 +159,37 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     return std::nullopt;
   }
   find_who_cannot_return(&*proof, now);
-  if (other.stuck == reported_ && std::includes(reported_cannot_return_.begin(), reported_cannot_return_.end(),
-                                                other.cannot_return.begin(), other.cannot_return.end())) {
-    return std::nullopt;
-  }
+  if (is_reported(other)) return find_lasting(std::move(proof), now);
   reported_ = other.stuck;
   reported_cannot_return_ = other.cannot_return;
+  reported_at_ = now;
   proof->verdict = other.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
   proof->last_moved = last_moved_;
+  return proof;
+}
+
+bool Watcher::is_reported(const Judgement& judgement) const {
+  const std::set<pid_t>& cannot = judgement.cannot_return;
+  return judgement.stuck == reported_ &&
+         std::includes(reported_cannot_return_.begin(), reported_cannot_return_.end(), cannot.begin(), cannot.end());
+}
+
+// What looks idle may be meant to wait until it is ended. But if a main thread waits for that, or if it is the program
+// itself, and none of those that run has done it for long, it may be stuck.
+std::optional<Proof> Watcher::find_lasting(std::optional<Proof> proof, Nanos now) {
+  if (reported_at_ == 0 || now - reported_at_ < kHelpersMayAct) return std::nullopt;
+  const auto is_program = [&](pid_t pid) {
+    const auto* process = proof->snapshot->process(pid);
+    return process != nullptr && (tree_.options().with_root ? pid : process->parent) == tree_.options().root;
+  };
+  const std::set<pid_t>& stuck = proof->judgement.stuck;
+  const bool matters = is_waited_for(proof->judgement) || std::any_of(stuck.begin(), stuck.end(), is_program);
+  if (proof->judgement.is_deadlock() || !matters) return std::nullopt;
+  reported_at_ = 0;
+  proof->verdict = HangVerdict::kStalled;
+  proof->last_moved = 0;  // others run
+  proof->but_for = "a process that still runs may end those that wait";
+  proof->is_early = proof->was_proved = true;
   return proof;
 }
 

@@ -42,6 +42,8 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_any(Nanos now);
   [[nodiscard]] std::optional<Proof> find_proof(Nanos now);
   void find_who_cannot_return(Proof* proof, Nanos now);
+  [[nodiscard]] bool is_reported(const Judgement& judgement) const;
+  [[nodiscard]] std::optional<Proof> find_lasting(std::optional<Proof> proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
 
   WatchedTree tree_;
@@ -59,6 +61,7 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::optional<Proof> pending_;
   std::set<pid_t> reported_, reported_cannot_return_;  ///< the processes of the last reported proof
+  Nanos reported_at_ = 0;                              ///< when; 0: it was reported again as a stall, or there is none
   Nanos judged_at_ = 0;                                ///< when the first sample of the last judgement was taken
   Nanos again_at_ = 0, again_in_ = 0;                  ///< when the same is judged again; how long after the last time
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something

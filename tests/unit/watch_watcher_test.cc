@@ -624,8 +624,66 @@ TEST(Watcher, JudgesAgainAtMostOnceASecondWhatStandsStill) {
     const FoundLater found = found_without_a_move(beside, 0, 300 * kNanosPerSecond);
     EXPECT_FALSE(found.proof);
     EXPECT_GE(found.judgements, 2);
-    EXPECT_LE(found.judgements, 70) << "in a minute, some of them for early stalls";
+    EXPECT_LE(found.judgements, 90) << "in a minute, some of them for early stalls";
   }
+}
+
+/// All that is found in a minute of a process that waits for its child, which waits for ever, while another one runs.
+/// `change` may change the two.
+template <typename Change>
+std::vector<Proof> found_beside_runner(const Change& change) {
+  const Resting parent, child;
+  Running runner;
+  FakeProc proc;
+  TreeProcess& waits = proc.process(parent.pid());
+  waits.thread(parent.pid()).waits_for_child(child.pid()).runs = parent.runs();
+  TreeProcess& stuck = proc.process(child.pid(), parent.pid());
+  stuck.thread(child.pid()).waits_on(0x5000).runs = child.runs();
+  proc.process(runner.pid(), parent.pid()).thread(runner.pid()).running = true;
+  change(&waits, &stuck);
+  Watcher watcher(
+      &proc, {1, false, 300 * kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+  std::vector<Proof> found;
+  const Nanos begin = monotonic_now();
+  for (Nanos now = begin; now < begin + 60 * kNanosPerSecond; now = watcher.next_look()) {
+    runner.run();
+    proc.processes[runner.pid()].threads[runner.pid()].runs_once();
+    if (auto proof = watcher.look(now)) found.push_back(std::move(*proof));
+  }
+  return found;
+}
+
+TEST(Watcher, ReportsAPartThatWouldBeProvedButForAHandler) {
+  const auto found = found_beside_runner([](TreeProcess*, TreeProcess* child) { child->catches(SIGUSR1); });
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].verdict, HangVerdict::kStalled);
+  EXPECT_TRUE(found[0].is_early);
+  EXPECT_FALSE(found[0].was_proved);
+  EXPECT_EQ(found[0].judgement.stuck.size(), 2U);
+  EXPECT_THAT(found[0].but_for, HasSubstr("catches signal 10"));
+  const auto nobody_waits = found_beside_runner([](TreeProcess* parent, TreeProcess* child) {
+    child->catches(SIGUSR1);
+    parent->threads.begin()->second.waits_for_child(-1);
+  });
+  EXPECT_TRUE(nobody_waits.empty()) << "the one that runs may end";
+}
+
+TEST(Watcher, ReportsAgainAPartWhoseEndIsWaitedForLong) {
+  const auto found = found_beside_runner([](TreeProcess*, TreeProcess*) {});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].verdict, HangVerdict::kPartialDeadlock);
+  EXPECT_FALSE(found[0].was_proved);
+  EXPECT_EQ(found[1].verdict, HangVerdict::kStalled);
+  EXPECT_TRUE(found[1].was_proved);
+  EXPECT_TRUE(found[1].is_early);
+  const auto nobody_waits = found_beside_runner(
+      [](TreeProcess* parent, TreeProcess*) { parent->threads.begin()->second.waits_for_child(-1); });
+  EXPECT_EQ(nobody_waits.size(), 1U);
+  const auto is_program = found_beside_runner([](TreeProcess* parent, TreeProcess* child) {
+    parent->threads.begin()->second.sleeps();
+    child->parent = 1;  // the watcher's root
+  });
+  EXPECT_EQ(is_program.size(), 2U);
 }
 
 /// A process whose first thread runs between all samples, and whose other thread waits for a mutex of `owner`.
@@ -647,7 +705,8 @@ std::vector<std::set<pid_t>> which_cannot_return(FakeProc* proc, const Action& b
   std::vector<std::set<pid_t>> reported;
   for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
     before_look(now);
-    if (const auto proof = watcher.look(now)) reported.push_back(proof->judgement.cannot_return);
+    const auto proof = watcher.look(now);
+    if (proof && !proof->was_proved) reported.push_back(proof->judgement.cannot_return);
   }
   return reported;
 }
@@ -682,7 +741,7 @@ TEST(Watcher, GivesTimeToThreadsThatMayDoSomething) {
       &proc, {1, false, 0}, [] { return TreeBoundary(); }, no_deaths);
   for (Nanos now = kNanosPerSecond; now < 31 * kNanosPerSecond; now = watcher.next_look()) {
     const auto proof = watcher.look(now);
-    if (!proof) continue;
+    if (!proof || proof->was_proved) continue;
     when.push_back(now);
     EXPECT_EQ(proof->judgement.cannot_return.count(kParent), when.size() - 1);
   }
