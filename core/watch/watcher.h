@@ -63,7 +63,6 @@ class Watcher {
   std::set<pid_t> reported_, reported_cannot_return_;  ///< the processes of the last reported proof
   Nanos reported_at_ = 0;                              ///< when; 0: it was reported again as a stall, or there is none
   Nanos judged_at_ = 0;                                ///< when the first sample of the last judgement was taken
-  Nanos again_at_ = 0, again_in_ = 0;                  ///< when the same is judged again; how long after the last time
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something
   Nanos helpers_until_ = 0;        ///< they have time until then; 0: no longer
   Nanos next_look_ = 0, last_moved_ = 0, last_part_ = 0;
