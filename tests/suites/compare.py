@@ -32,7 +32,8 @@ def command(suite: str, junit: Path) -> list[str]:
         return [*PYTEST, f"--junit-xml={junit}", "-k", SKLEARN_TESTS, "--pyargs", "sklearn"]
     if suite == "zmq":
         return [*PYTEST, f"--junit-xml={junit}", "--pyargs", "zmq.tests"]
-    return [PYTHON, "-m", "test", "-v", "--timeout", "600", "--junit-xml", str(junit), suite]
+    resources = ["-u", "network"] if suite == "test_socketserver" else []  # of this machine alone
+    return [PYTHON, "-m", "test", "-v", *resources, "--timeout", "600", "--junit-xml", str(junit), suite]
 
 
 @dataclass
