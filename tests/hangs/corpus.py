@@ -240,6 +240,7 @@ _VARIANTS = [
     Case("tcp_both_read.py", DEADLOCK, PIPE_CYCLE),
     Case("tcp_both_write.py", DEADLOCK, PIPE_CYCLE),
     Case("threads_read_from_each_other.py", DEADLOCK, PIPE_CYCLE),
+    Case("dataloader_beside_service.py", PERHAPS_PARTIAL, AT_FORK, DATALOADER, rest="moving"),
     Case("handler_beside_worker.py", STALLED, LOCK_CYCLE, PROCESS_JOIN, rest="moving"),
     Case("busy_closes_pipe.py", PERHAPS_PARTIAL, ("pipe-never-closed",), PROCESS_JOIN, rest="moving"),
     Case("mutex_twice_before_alarm.c", DEADLOCK, LOCK_CYCLE, compiler="gcc"),

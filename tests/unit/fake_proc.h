@@ -84,6 +84,7 @@ class TreeProcess {
   std::map<std::uint64_t, char> bytes;
   std::uint64_t caught = 0, ignored = 0;
   bool readable = true, hidden_descriptors = false, forked = false;
+  std::optional<std::string> command;
   bool of_another = false;    ///< belongs to another user: see FakeProc::hides_others
   std::string namespace_ids;  ///< of the line NSpid, if it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
@@ -344,6 +345,7 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (thread.state == 'Z') return "";  // its memory and descriptors no longer exist
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;
+  if (place.rest == "cmdline") return process.command;
   if (place.rest == "io") return process.io;
   if (place.rest == "environ") return process.environ;
   if (place.rest.rfind("fdinfo/", 0) == 0) {

@@ -60,6 +60,8 @@ TEST(LibraryWaits, KnowsWhoListensForItsOwnTree) {
     return all;
   };
   EXPECT_TRUE(listens_for_own_tree(threads({started})));
+  EXPECT_TRUE(listens_for_relatives(threads({kSelecting, passes_on})));
+  EXPECT_FALSE(listens_for_relatives(threads({started})));
   EXPECT_TRUE(listens_for_own_tree(threads({kSelecting, passes_on})));
   EXPECT_TRUE(
       listens_for_own_tree(threads({kSelecting, {"/usr/lib/python3.11/multiprocessing/forkserver.py", 236, "main"}})));

@@ -7,6 +7,7 @@
 namespace mprun {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -90,6 +91,22 @@ TEST(TreeSnapshot, LetsAProcessWithATimerActAlone) {
   EXPECT_THAT(all.waits.at(10).why_live, HasSubstr("has asked for an alarm"));
   alarmed = 11;
   EXPECT_TRUE(judged(&alarm, boundary).is_deadlock);
+}
+
+TEST(TreeSnapshot, KnowsWhichProcessesAreOfOneProgram) {
+  FakeProc proc;
+  for (const auto& [pid, parent] : {std::pair(10, 1), {11, 10}, {12, 11}, {13, 10}, {14, 13}, {15, 9}}) {
+    proc.process(pid, parent).thread(pid).sleeps();
+    proc.processes[pid].command = "program";
+  }
+  proc.processes[11].forked = proc.processes[12].forked = proc.processes[14].forked = true;
+  proc.processes[15].forked = true;  // from one that has ended
+  const Sample sample = take_sample(&proc, {10, 11, 12, 13, 14, 15});
+  const TreeSnapshot snapshot(&proc, &sample, {});
+  EXPECT_THAT(snapshot.relatives_of(12), ElementsAre(10, 11, 12, 15));
+  EXPECT_THAT(snapshot.relatives_of(14), ElementsAre(13, 14, 15));
+  proc.processes[13].command = "python -c from multiprocessing.spawn import spawn_main";
+  EXPECT_THAT(snapshot.relatives_of(12), ElementsAre(10, 11, 12, 13, 14, 15));
 }
 
 TEST(TreeSnapshot, KnowsThatTimersDoNothingWhoseSignalIsIgnoredOrBlocked) {

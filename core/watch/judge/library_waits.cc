@@ -78,10 +78,12 @@ constexpr std::array kMessageReceivers = {Function{"/execnet/gateway_base.py", "
 constexpr std::array kMessageWorkers = {Function{"/execnet/gateway_base.py", "WorkerGateway.serve"}};
 constexpr std::array<std::string_view, 2> kMessagePackages = {"/execnet/", "/xdist/"};
 
-constexpr std::array kOwnListeners = {
+constexpr std::array kListenersForRelatives = {
+    Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
+};
+constexpr std::array kListenersForTree = {
     Function{"/multiprocessing/forkserver.py", "main"},
     Function{"/multiprocessing/managers.py", "BaseManager._run_server"},
-    Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
 };
 
 template <std::size_t kCount>
@@ -91,6 +93,12 @@ bool is_in_any(const std::array<Function, kCount>& functions, const std::vector<
       return frame.function == one.name && frame.file.ends_with(one.file);
     });
   });
+}
+
+template <std::size_t kCount>
+bool is_any_in(const std::array<Function, kCount>& functions, const std::vector<PythonThread>& threads) {
+  return std::any_of(threads.begin(), threads.end(),
+                     [&](const PythonThread& thread) { return is_in_any(functions, thread.frames); });
 }
 
 bool is_of_waiting_file(const PythonFrame& frame) {
@@ -175,8 +183,11 @@ bool receives_for_nobody(pid_t receiver, const std::vector<PythonThread>& thread
 bool is_library_helper(const std::vector<PythonFrame>& frames) { return is_in_any(kHelpers, frames); }
 
 bool listens_for_own_tree(const std::vector<PythonThread>& threads) {
-  return std::any_of(threads.begin(), threads.end(),
-                     [](const PythonThread& thread) { return is_in_any(kOwnListeners, thread.frames); });
+  return is_any_in(kListenersForTree, threads) || is_any_in(kListenersForRelatives, threads);
+}
+
+bool listens_for_relatives(const std::vector<PythonThread>& threads) {
+  return is_any_in(kListenersForRelatives, threads) && !is_any_in(kListenersForTree, threads);
 }
 
 }  // namespace mprun

@@ -39,6 +39,10 @@ inline constexpr const char* kLooksForFileLock = "whether a file's lock is free"
 /// that start() made, or what passes on descriptors. The address of another listener was made to be given away.
 [[nodiscard]] bool listens_for_own_tree(const std::vector<PythonThread>& threads);
 
+/// True if it only passes on descriptors: that needs a key which only workers of the same program have. The key of a
+/// manager may be given to any program.
+[[nodiscard]] bool listens_for_relatives(const std::vector<PythonThread>& threads);
+
 /// What a process does in torch.distributed.
 enum class RankPhase {
   kNone,

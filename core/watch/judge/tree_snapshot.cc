@@ -235,6 +235,30 @@ std::vector<pid_t> TreeSnapshot::everybody() const {
   return all;
 }
 
+// Forked, or started by multiprocessing: python -c "from multiprocessing.spawn import ...".
+bool TreeSnapshot::may_be_worker(const Process& process) const {
+  if (process.forked) return true;
+  const auto command = proc_->read(std::to_string(process.speaker) + "/cmdline");
+  return !command || command->find("multiprocessing") != std::string::npos;
+}
+
+// The first process of its program; 0: not known, as one above it has ended.
+pid_t TreeSnapshot::program_of(pid_t pid) const {
+  const Process* found = process(pid);
+  while (found != nullptr && may_be_worker(*found)) found = process(found->parent);
+  return found == nullptr ? 0 : found->pid;
+}
+
+std::vector<pid_t> TreeSnapshot::relatives_of(pid_t pid) const {
+  const pid_t own = program_of(pid);
+  std::vector<pid_t> relatives;
+  for (const pid_t other : everybody()) {
+    const pid_t program = program_of(other);
+    if (own == 0 || program == 0 || program == own) relatives.push_back(other);
+  }
+  return relatives;
+}
+
 const UnixSocket* TreeSnapshot::unix_socket(std::uint64_t inode) {
   if (!sockets_) {
     sockets_.emplace();

@@ -88,6 +88,10 @@ class TreeSnapshot {
   /// Processes of the tree that hold the master of /dev/pts/N; none if a process outside holds it too.
   [[nodiscard]] std::vector<pid_t> terminal_masters(std::uint32_t terminal) const;
   [[nodiscard]] std::vector<pid_t> everybody() const;
+  /// The processes of the same program: forked from it, or its workers of multiprocessing, or which may be that.
+  [[nodiscard]] std::vector<pid_t> relatives_of(pid_t pid) const;
+  /// The children whose end may let threads of the process go on, by its handler for that. tree_snapshot_signals.cc.
+  [[nodiscard]] std::vector<pid_t> children_that_signal(const Process& process);
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }
   [[nodiscard]] bool is_foreign(std::uint64_t identity) const { return boundary_.foreign.count(identity) != 0; }
   [[nodiscard]] bool is_closed() const { return boundary_.closed; }
@@ -188,6 +192,8 @@ class TreeSnapshot {
   [[nodiscard]] std::uint64_t interpreters_own(const Process& process, const StatusFile& status,
                                                const SignalHandlers& handlers);
   [[nodiscard]] std::uint64_t without_effect(const Process& process);
+  [[nodiscard]] bool may_be_worker(const Process& process) const;
+  [[nodiscard]] pid_t program_of(pid_t pid) const;
   struct Release {
     std::string why;              ///< a signal may let a thread go on; empty: none may
     bool may_be_awaited = false;  ///< by a program that idles until it comes

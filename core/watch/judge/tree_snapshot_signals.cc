@@ -122,6 +122,17 @@ TreeSnapshot::Release TreeSnapshot::release_by_signals(const Process& process, c
   return release;
 }
 
+std::vector<pid_t> TreeSnapshot::children_that_signal(const Process& process) {
+  if ((process.caught_signals & bit_of(SIGCHLD)) == 0) return {};
+  std::vector<pid_t> workers;
+  for (const pid_t child : process.children) {
+    const Process* const known = this->process(child);
+    if (known == nullptr || may_be_worker(*known)) workers.push_back(child);
+  }
+  if (workers.size() == process.children.size()) return workers;
+  return only_watches_workers_of_torch(proc_, process.speaker, maps(process.pid)) ? workers : process.children;
+}
+
 // Such a signal only interrupts a call, which begins again.
 bool TreeSnapshot::are_tame(const Process& process, const std::vector<int>& signals) {
   const SignalHandlers handlers = signal_handlers(proc_, process.speaker, maps(process.pid));

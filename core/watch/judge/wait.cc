@@ -374,7 +374,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
   // A handler for the end of a child runs in any thread of the process, and may wake the others.
-  if ((process->caught_signals & bit_of_signal(SIGCHLD)) != 0) add_processes(process->children, &wait);
+  add_processes(snapshot->children_that_signal(*process), &wait);
   return wait;
 }
 

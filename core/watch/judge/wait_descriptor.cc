@@ -203,7 +203,8 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
     return wait_for_connections(pid, "a process outside", snapshot);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
-  add_processes(snapshot->everybody(), &wait);
+  const bool for_relatives = listens_for_relatives(snapshot->python(pid).threads);
+  add_processes(for_relatives ? snapshot->relatives_of(pid) : snapshot->everybody(), &wait);
   return wait;
 }
 

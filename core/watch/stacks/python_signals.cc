@@ -81,10 +81,33 @@ class HandlerReader {
                                code->file.ends_with("/trio/_core/_ki.py"));
   }
 
+  // It calls the handler that was there before, if there was one: its only variable of the function around it.
+  bool is_torchs_for_workers(std::uint64_t function) {
+    const PythonCode* const code = objects_.is_a(function, "function") ? code_of(function) : nullptr;
+    if (code == nullptr || !code->file.ends_with("/torch/utils/data/_utils/signal_handling.py")) return false;
+    constexpr std::uint64_t kFields = 10;
+    for (std::uint64_t i = 0; i < kFields; ++i) {
+      const auto variable = first_enclosed(word(function + kFirstField + i * sizeof(std::uint64_t)));
+      if (variable) return objects_.is_a(*variable, "NoneType");
+    }
+    return false;
+  }
+
  private:
   static constexpr std::uint64_t kFirstField = 2 * sizeof(std::uint64_t);  // of partial, method, function, builtin
 
   std::uint64_t word(std::uint64_t address) const { return memory_->read<std::uint64_t>(address).value_or(0); }
+
+  // The value of the first variable in a closure, a tuple of cells, which has a hash before its items since 3.14;
+  // nullopt: this is none.
+  std::optional<std::uint64_t> first_enclosed(std::uint64_t closure) const {
+    if (!objects_.is_a(closure, "tuple")) return std::nullopt;
+    for (const std::uint64_t items : {kFirstField + sizeof(std::uint64_t), kFirstField + 2 * sizeof(std::uint64_t)}) {
+      const std::uint64_t cell = word(closure + items);
+      if (objects_.is_a(cell, "cell")) return word(cell + kFirstField);
+    }
+    return std::nullopt;
+  }
 
   std::string name_of_builtin(std::uint64_t function) const {
     std::array<char, 32> name{};
@@ -107,26 +130,44 @@ class HandlerReader {
   ProcessMemory* memory_;
 };
 
+// What handles the signals of a program.
+struct Handlers {
+  PythonInterpreter python;
+  HandlerTable table;
+};
+
+constexpr std::size_t kMostOfObjects = std::size_t{1} << 20U;
+
+std::optional<Handlers> find_handlers(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings,
+                                      ProcessMemory* memory) {
+  std::string reason;
+  auto python = find_python(proc, pid, mappings, memory, &reason);
+  const auto table = python ? find_table(variables_around(python->runtime.address, mappings, memory)) : std::nullopt;
+  return table ? std::optional(Handlers{std::move(*python), *table}) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> signals_handled_in_python(ProcSource* proc, pid_t pid,
                                                        const std::vector<Mapping>& mappings) {
-  constexpr std::size_t kMostOfObjects = std::size_t{1} << 20U;
   ProcessMemory memory(proc, pid, kMostOfImage + kMostOfObjects);
-  std::string reason;
-  const auto python = find_python(proc, pid, mappings, &memory, &reason);
-  if (!python) return std::nullopt;
-  const auto table = find_table(variables_around(python->runtime.address, mappings, &memory));
-  if (!table) return std::nullopt;
-  HandlerReader handlers(*python, &memory);
+  const auto found = find_handlers(proc, pid, mappings, &memory);
+  if (!found) return std::nullopt;
+  HandlerReader handlers(found->python, &memory);
   std::uint64_t handled = 0;
   for (std::size_t signal = 1; signal < kHandlers; ++signal) {
-    const std::uint64_t function = table->at(signal).function;
-    if (function == table->at(SIGKILL).function || !handlers.is_function(function)) continue;
+    const std::uint64_t function = found->table.at(signal).function;
+    if (function == found->table.at(SIGKILL).function || !handlers.is_function(function)) continue;
     if (signal == SIGINT && handlers.only_interrupts(function)) continue;
     handled |= std::uint64_t{1} << (signal - 1);
   }
   return handled;
+}
+
+bool only_watches_workers_of_torch(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings) {
+  ProcessMemory memory(proc, pid, kMostOfImage + kMostOfObjects);
+  const auto found = find_handlers(proc, pid, mappings, &memory);
+  return found && HandlerReader(found->python, &memory).is_torchs_for_workers(found->table.at(SIGCHLD).function);
 }
 
 }  // namespace mprun

@@ -14,4 +14,9 @@ namespace mprun {
 [[nodiscard]] std::optional<std::uint64_t> signals_handled_in_python(ProcSource* proc, pid_t pid,
                                                                      const std::vector<Mapping>& mappings);
 
+/// True if the program's function for SIGCHLD is that of torch's DataLoaders
+/// (torch/utils/data/_utils/signal_handling.py), which raises an error if one of their workers has failed, and does
+/// nothing about other children.
+[[nodiscard]] bool only_watches_workers_of_torch(ProcSource* proc, pid_t pid, const std::vector<Mapping>& mappings);
+
 }  // namespace mprun

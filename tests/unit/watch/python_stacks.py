@@ -557,6 +557,29 @@ def signal_wakes_loop() -> None:
     asyncio.run(main())
 
 
+# As torch has it, whose file is known by its name.
+WATCH_WORKERS = """
+def watch_workers(previous):
+    def handler(number, frame):
+        if previous is not None:
+            previous(number, frame)
+    signal.signal(signal.SIGCHLD, handler)
+"""
+
+
+def workers_watched(previous: Callable[..., None] | None = None) -> None:
+    """As by a DataLoader of torch."""
+    functions = {"signal": signal}
+    exec(compile(WATCH_WORKERS, "/usr/torch/utils/data/_utils/signal_handling.py", "exec"), functions)  # noqa: S102
+    functions["watch_workers"](previous)
+    report_and_park()
+
+
+def workers_watched_too() -> None:
+    """The same in a program that has a handler of its own."""
+    workers_watched(lambda _number, _frame: None)
+
+
 def counting() -> None:
     """Starts a thread that waits for a counter of shared memory, and reports it."""
     print(json.dumps({"pid": os.getpid(), "waits": start(a_counter).native_id}), flush=True)
@@ -568,4 +591,5 @@ if __name__ == "__main__":
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
         pool_without_results, pool_with_results, subinterpreter, loops, counting, interrupt_raises,
-        interrupt_cancels, signals_handled, signal_prints_stacks, signal_wakes_loop)}[sys.argv[1]]()
+        interrupt_cancels, signals_handled, signal_prints_stacks, signal_wakes_loop, workers_watched,
+        workers_watched_too)}[sys.argv[1]]()
