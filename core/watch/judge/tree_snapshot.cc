@@ -242,11 +242,15 @@ bool TreeSnapshot::may_be_worker(const Process& process) const {
   return !command || command->find("multiprocessing") != std::string::npos;
 }
 
-// The first process of its program; 0: not known, as one above it has ended.
+// The first process of its program; 0: not known, as one above it has ended. Parents are read one after the other, so
+// they could lead in a circle.
 pid_t TreeSnapshot::program_of(pid_t pid) const {
   const Process* found = process(pid);
-  while (found != nullptr && may_be_worker(*found)) found = process(found->parent);
-  return found == nullptr ? 0 : found->pid;
+  for (std::size_t steps = 0; steps < processes_.size() && found != nullptr; ++steps) {
+    if (!may_be_worker(*found)) return found->pid;
+    found = process(found->parent);
+  }
+  return 0;
 }
 
 std::vector<pid_t> TreeSnapshot::relatives_of(pid_t pid) const {

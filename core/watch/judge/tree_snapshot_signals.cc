@@ -68,8 +68,8 @@ std::uint64_t TreeSnapshot::interpreters_own(const Process& process, const Statu
   return own;
 }
 
-// The signals that do nothing to it: those that it ignores, and those that all its threads block. A thread that is in a
-// handler blocks its signal as a rule. A thread that waits for a blocked signal is live by its own wait.
+// The signals that do nothing to a process: those it ignores, and those that all its threads block. A thread that is in
+// a handler blocks its signal as a rule. A thread that waits for a blocked signal is live by its own wait.
 std::uint64_t TreeSnapshot::without_effect(const Process& process) {
   std::uint64_t blocked = ~std::uint64_t{0};
   for (const pid_t tid : process.threads) {
