@@ -57,11 +57,11 @@ Sample without_reactors(ProcSource* proc, Sample sample) {
 StallWatch::StallWatch(const WatchedTree* tree) : tree_(tree), polls_(tree), spins_(tree), lost_results_(tree) {}
 
 // A shell may run a program or a part of its script that fails again and again until it succeeds: its children are no
-// workers.
+// workers. What a process that has just ended ran is not known.
 bool StallWatch::are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const {
   if (dead.all < kManyDeaths) return false;
   const auto program = tree_->proc()->link(std::to_string(parent) + "/exe");
-  const bool are_of_program = dead.forked >= kManyDeaths && !is_shell(program.value_or(""));
+  const bool are_of_program = dead.forked >= kManyDeaths && program && !is_shell(*program);
   return are_of_program || waits_for_pool(stack_reader(tree_->proc()), parent);
 }
 

@@ -87,6 +87,18 @@ def build(
     return program
 
 
+def libraries_for(program: str, folder: Path) -> list[str]:
+    """What this program takes as its first argument, made in `folder`; of most, nothing."""
+    if program == "two_libgomps.c":
+        return [str(copy_libgomp(folder))]
+    if program.startswith("cuda_"):
+        driver = folder / "libcuda.so.580.1"
+        source = CASES.parent / "cuda_driver.c"
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-pthread", "-o", str(driver), str(source)], check=True)
+        return [str(driver)]
+    return []
+
+
 def copy_libgomp(folder: Path) -> Path:
     """A second libgomp under a file name and soname of its own, as wheels bundle it."""
     found = subprocess.run(

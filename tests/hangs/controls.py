@@ -13,7 +13,15 @@ import pytest
 
 import harness
 import outside
-from compiled import COMPILERS, CONTROLS, INTERPRETERS, build, why_not_importable, why_not_installed
+from compiled import (
+    COMPILERS,
+    CONTROLS,
+    INTERPRETERS,
+    build,
+    libraries_for,
+    why_not_importable,
+    why_not_installed,
+)
 from outside import Outside
 
 QUIET_SECONDS = 2.5  # well above the second within which a hang is proved
@@ -55,7 +63,7 @@ class Control:
         if source.suffix in COMPILERS:
             command = [str(build(source, folder, compiler=self.compiler or COMPILERS[source.suffix]))]
         else:
-            command = [INTERPRETERS[source.suffix], str(source)]
+            command = [INTERPRETERS[source.suffix], str(source), *libraries_for(self.program, folder)]
         if argument is not None:
             command.append(argument)
         if self.seconds is not None and not self.other.acts:
@@ -77,6 +85,9 @@ ALL = [
     Control("gil_contention.py"),
     Control("gil_held_for_long.py"),
     Control("lock_handed_over.py"),
+    Control("cuda_wait.py", seconds=8, more=("main",), stall=10),
+    Control("cuda_wait.py", seconds=8, more=("thread",), stall=10),
+    Control("cuda_wait.py", seconds=8, more=("callback",), stall=10),
     Control("ping_pong.py"),
     Control("eventfd.py"),
     Control("aio.c"),

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from compiled import CASES, INTERPRETERS, build, copy_libgomp, why_not_importable, why_not_installed
+from compiled import CASES, INTERPRETERS, build, libraries_for, why_not_importable, why_not_installed
 
 HANGS_HERE = "hangs here"
 BLOCKS_HERE = "blocks here"
@@ -74,12 +74,10 @@ class Case:
 
     def argv(self, folder: Path) -> list[str]:
         """The command; builds it in `folder` first if need be."""
+        libraries = libraries_for(self.program, folder)
         if self.compiler is None:
-            return [INTERPRETERS[self.source.suffix], str(self.source)]
-        program = build(self.program, folder, compiler=self.compiler)
-        if self.program == "two_libgomps.c":
-            return [str(program), str(copy_libgomp(folder))]
-        return [str(program)]
+            return [INTERPRETERS[self.source.suffix], str(self.source), *libraries]
+        return [str(build(self.program, folder, compiler=self.compiler)), *libraries]
 
     def environment(self, folder: Path) -> dict[str, str]:
         """`folder` is for temporary files that it would leave when it is killed."""
@@ -277,6 +275,7 @@ _VARIANTS = [
     Case("cached_property_lock.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN, mended=("Python", "3.12")),
     Case("import_waits_for_thread.py", DEADLOCK, LOCK_CYCLE, THREAD_JOIN),
     Case("handler_takes_lock.py", STALLED, LOCK_CYCLE),
+    Case("cuda_lock.py", STALLED, LOCK_CYCLE, rest="moving"),
     Case("handler_locks_mutex.c", DEADLOCK, LOCK_CYCLE, compiler="gcc"),
     Case("handler_of_library.py", DEADLOCK, LOCK_CYCLE, ()),
     Case("io_uring_idle.c", DEADLOCK, NO_WAKER),

@@ -46,7 +46,7 @@ class TreeThread {
   pid_t tracer = 0;
   Nanos cpu = 1;  ///< the time that it has had a CPU
   std::uint64_t runs = 5, stack_pointer = 0x7ffc00001000, program_counter = kProgramCounter;
-  std::string wchan = "0";
+  std::string wchan = "0", name = "x";
 
   TreeThread& call(std::int64_t call_number, std::initializer_list<std::uint64_t> values) {
     number = call_number;
@@ -295,11 +295,11 @@ inline std::optional<std::string> FakeProc::children_text(pid_t parent) const {
 inline std::string status_text(const TreeProcess& process, const TreeThread& thread) {
   std::array<char, 512> text{};
   std::snprintf(text.data(), text.size(),
-                "Name:\tx\n%sState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
+                "Name:\t%s\n%sState:\t%c (x)\nTracerPid:\t%d\nUid:\t0\t0\t0\t0\nThreads:\t%zu\n"
                 "SigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\nSigBlk:\t%016llx\n"
                 "SigIgn:\t%016llx\nSigCgt:\t%016llx\n"
                 "voluntary_ctxt_switches:\t%llu\nnonvoluntary_ctxt_switches:\t0\n",
-                process.namespace_ids.c_str(), thread.state, thread.tracer, process.threads.size(),
+                thread.name.c_str(), process.namespace_ids.c_str(), thread.state, thread.tracer, process.threads.size(),
                 static_cast<unsigned long long>(thread.blocked), static_cast<unsigned long long>(process.ignored),
                 static_cast<unsigned long long>(process.caught), static_cast<unsigned long long>(thread.runs));
   return text.data();
@@ -342,6 +342,7 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (!process.readable) return std::nullopt;  // any process may read what is above
   if (place.rest == "syscall") return syscall_text(thread);
   if (place.rest == "wchan") return thread.wchan;
+  if (place.rest == "comm") return thread.name + '\n';
   if (thread.state == 'Z') return "";  // its memory and descriptors no longer exist
   if (place.rest == "maps") return process.maps;
   if (place.rest == "timers") return process.timers;

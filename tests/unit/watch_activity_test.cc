@@ -60,6 +60,32 @@ TEST_F(ActivityTest, SeesWhichThreadsHaveRun) {
   }
 }
 
+TEST_F(ActivityTest, SeesNoMoveInAThreadThatOnlyTicks) {
+  ActivityMeter meter(root_.string());
+  Sample ticking = sample();
+  ticking.threads[1].ticks = true;
+  meter.set_threads(ticking, 1);
+  EXPECT_FALSE(meter.has_moved(kNanosPerSecond, true));
+  ran(11, 6);
+  EXPECT_FALSE(meter.has_moved(2 * kNanosPerSecond, true));
+  ticking.threads[1].ticks = false;  // seen while it was awake
+  ticking.threads[1].runs = 7;
+  meter.set_threads(ticking, 2 * kNanosPerSecond + 1);
+  EXPECT_EQ(meter.last_moves().at(11), 1);
+  ran(10, 6);
+  EXPECT_TRUE(meter.has_moved(3 * kNanosPerSecond, true));
+}
+
+TEST_F(ActivityTest, SeesAMoveInAThreadThatTicksAndWorks) {
+  ActivityMeter meter(root_.string());
+  Sample ticking = sample();
+  ticking.threads[1].ticks = true;
+  meter.set_threads(ticking, 1);
+  EXPECT_FALSE(meter.has_moved(kNanosPerSecond, true));
+  std::ofstream(root_ / "10/task/11/schedstat") << kNanosPerSecond / 2 << " 2 9\n";
+  EXPECT_TRUE(meter.has_moved(2 * kNanosPerSecond, true));
+}
+
 TEST_F(ActivityTest, KnowsWhenEachHasRun) {
   ActivityMeter meter(root_.string());
   meter.set_threads(sample(), 1);

@@ -1,4 +1,5 @@
 // Native stacks of child processes, forked or started for the test, whose threads block in known calls.
+#include <alloca.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,6 +66,21 @@ int echo_from = -1, echo_to = -1;
   while (read(echo_from, &byte, 1) == 1 && write(echo_to, &byte, 1) == 1) {
   }
   return nullptr;
+}
+
+// Its frame is of a size that only the frame pointer tells.
+[[gnu::noinline]] void* hung_in_sized_frame(void* unused) {
+  volatile std::size_t size = 512;
+  auto* const space = static_cast<volatile char*>(alloca(size));
+  space[0] = 0;
+  hung_in_read(unused);
+  space[1] = space[0];
+  return nullptr;
+}
+
+[[gnu::noinline]] void* hung_around_sized_frame(void* unused) {
+  hung_in_sized_frame(unused);
+  return &echo_to;
 }
 
 [[gnu::noinline]] int hung_comparison(const void* /*one*/, const void* /*other*/) {
@@ -231,6 +247,19 @@ TEST(WatchNativeStack, NamesTheCallAndItsCallers) {
     EXPECT_THAT(stack.frames.front(), HasSubstr("lib")) << "the call itself is in a library";
   }
 }
+
+#if defined(__x86_64__)
+TEST(WatchNativeStack, FindsTheFramePointerInTheStack) {
+  SKIP_WITH_THREAD_SANITIZER();
+  const ThreadedChild child(hung_around_sized_frame);
+  const Blocked blocked = wait_until_blocked(child.pid(), child.tid(), {SYS_read});
+  const NativeStack stack =
+      NativeStacks(child.pid()).of_thread(child.tid(), blocked.stack_pointer, blocked.program_counter);
+  EXPECT_TRUE(in_order(stack, {"read", "hung_in_read", "hung_in_sized_frame", "hung_around_sized_frame"}))
+      << text_of(stack);
+  EXPECT_TRUE(stack.approximate) << "it may be a remainder of an earlier call";
+}
+#endif
 
 TEST(WatchNativeStack, PtraceCompletesItAndTheThreadGoesOn) {
   SKIP_WITH_THREAD_SANITIZER();

@@ -72,6 +72,27 @@ TEST(Sample, DiffersAfterAnyMovement) {
   expect_movement("a process less", [](FakeProc* proc) { proc->processes.erase(11); });
 }
 
+// Of CUDA's driver: it wakes up every 100 ms.
+TEST(Sample, AgreesWithTheNextWhereAThreadOnlyTicks) {
+  FakeProc proc = two_processes();
+  TreeThread& handler = proc.processes[11].threads[12].call(SYS_poll, {0x9000, 11, 100});
+  const auto agrees = [&] {
+    const Sample before = sample_of(&proc);
+    handler.runs_once();
+    const Sample after = sample_of(&proc);
+    EXPECT_EQ(still_part(before, after)->threads[2].moved, !stood_still(before, after));
+    return stood_still(before, after);
+  };
+  EXPECT_FALSE(agrees());
+  handler.name = "cuda-EvtHandlr";
+  EXPECT_TRUE(agrees());
+  handler.arguments[2] = 99;
+  EXPECT_FALSE(agrees());
+  handler.arguments[2] = 100;
+  const Sample before = sample_of(&proc);
+  handler.arguments[1] = 12;
+  EXPECT_FALSE(stood_still(before, sample_of(&proc))) << "it waits for something else";
+}
 TEST(Sample, OfRunningThreadsProvesNothingEvenIfTwoAgree) {
   FakeProc proc = two_processes();
   proc.processes[11].threads[12].running = true;

@@ -337,6 +337,35 @@ TEST(Watcher, ReportsAStallBesideABusyReactor) {
   }
 }
 
+/// A process whose program cannot be read, as it has just ended, if its name is empty.
+class EndingProc : public FakeProc {
+ public:
+  std::optional<std::string> link(const std::string& path) override {
+    auto target = FakeProc::link(path);
+    return target == "" ? std::nullopt : target;
+  }
+};
+
+// Its children end badly, one after the other.
+TEST(Watcher, ReportsAProgramWhoseWorkersDieAndNoShell) {
+  const auto is_reported = [](const char* program) {
+    EndingProc proc;
+    proc.process(kParent).thread(kParent).sleeps();
+    proc.processes[kParent].exe = program;
+    proc.process(kChild, kParent).thread(kChild).running = true;
+    Watcher watcher(
+        &proc, {1, false, kNanosPerSecond}, [] { return TreeBoundary(); },
+        [](pid_t parent, Nanos) { return parent == kParent ? WatchedTree::Deaths{9, 9} : WatchedTree::Deaths(); });
+    for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
+      if (watcher.look(now)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(is_reported("/usr/bin/program"));
+  EXPECT_FALSE(is_reported("/usr/bin/dash"));
+  EXPECT_FALSE(is_reported(""));
+}
+
 TEST(Watcher, ReportsNoStallOfAThreadThatWillWakeUpBeforeLong) {
   const auto is_reported = [](std::int64_t seconds, bool wakes) {
     FakeProc proc;

@@ -20,7 +20,7 @@ struct OwnPoll {
 };
 
 struct Assumptions {
-  bool handlers_release_no_thread = false;  ///< no signal handler lets a thread go on
+  bool handlers_release_no_thread = false;  ///< no signal handler, nor a function that CUDA calls, lets a thread go on
   /// No process outside connects to a rank of torch.distributed, or uses a FIFO or an IPC object of the tree.
   bool no_outside_peers = false;
   bool stopped_stay_stopped = false;  ///< no process continues what was stopped below another one of the tree

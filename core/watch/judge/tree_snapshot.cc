@@ -70,6 +70,7 @@ TreeSnapshot::TreeSnapshot(ProcSource* proc, const Sample* sample, TreeBoundary 
     process.pid = thread.pid;
     if (thread.state == 'Z') continue;
     process.threads.push_back(thread.tid);
+    process.uses_cuda = process.uses_cuda || thread.ticks;
     process.moved = process.moved || thread.moved;
     if (process.speaker == 0 || thread.tid == thread.pid) process.speaker = thread.tid;
     if (thread.tracer != 0) process.acts_alone = "is traced by process " + std::to_string(thread.tracer);
@@ -341,17 +342,22 @@ const PythonThread* TreeSnapshot::python_thread(pid_t pid, pid_t tid) {
   return found == threads.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> TreeSnapshot::native_frames(const ThreadSample& thread) {
+  auto& stacks = native_[thread.pid];
+  if (!stacks) stacks = std::make_shared<NativeStacks>(thread.pid);
+  return stacks->of_thread(thread.tid, thread.call.stack_pointer, thread.call.program_counter).frames;
+}
+
 bool TreeSnapshot::waits_for_work_of_ranks(pid_t pid) {
   const auto& mapped = maps(pid);
   const bool has_torch = std::any_of(mapped.begin(), mapped.end(), [](const Mapping& mapping) {
     return mapping.path.find("/libtorch_cpu.so") != std::string::npos;
   });
   if (!has_torch) return false;
-  NativeStacks stacks(pid);  // costs some milliseconds
   return std::any_of(sample_->threads.begin(), sample_->threads.end(), [&](const ThreadSample& thread) {
     if (thread.pid != pid || thread.call.running || call_of(thread.call.number) != Call::kFutex) return false;
     if (python_thread(pid, thread.tid) == nullptr) return false;
-    const auto frames = stacks.of_thread(thread.tid, thread.call.stack_pointer, thread.call.program_counter).frames;
+    const auto frames = native_frames(thread);
     return std::any_of(frames.begin(), frames.end(),
                        [](const std::string& frame) { return is_wait_for_work_of_ranks(frame); });
   });

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <unordered_map>
 
@@ -19,6 +20,8 @@
 #include "watch/stacks/python_stack.h"
 
 namespace mprun {
+
+class NativeStacks;
 
 /// What a tree of processes shares with those outside it.
 struct TreeBoundary {
@@ -62,6 +65,7 @@ class TreeSnapshot {
     bool moved = false;                                     ///< one of its threads has run between the samples
     bool hidden = false;                                    ///< mprun may not look at it
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
+    bool uses_cuda = false;                                 ///< it has the event handler of CUDA's driver
     std::uint64_t caught_signals = 0, ignored_signals = 0;  ///< bit N-1: signal N
     std::vector<pid_t> threads, children;
     std::vector<pid_t> ended_children;    ///< which it has not reaped yet
@@ -138,6 +142,9 @@ class TreeSnapshot {
   [[nodiscard]] const PythonStacks& python(pid_t pid);
   /// nullptr: it is no thread of Python's, or was not read.
   [[nodiscard]] const PythonThread* python_thread(pid_t pid, pid_t tid);
+  /// The C stack of a blocked thread, innermost first (NativeStack); the first one of a process costs some
+  /// milliseconds.
+  [[nodiscard]] std::vector<std::string> native_frames(const ThreadSample& thread);
   /// What a process does in torch.distributed.
   [[nodiscard]] RankPhase rank_phase(pid_t pid);
   /// The Java virtual machine of a process; nullptr: it has none, or that shows nothing.
@@ -220,6 +227,7 @@ class TreeSnapshot {
   std::map<std::string, std::vector<TcpSocket>> tcp_;  ///< by network namespace
   std::optional<std::vector<FileLock>> locks_;
   std::map<pid_t, PythonStacks> python_;
+  std::map<pid_t, std::shared_ptr<NativeStacks>> native_;
   std::map<pid_t, RankPhase> rank_phases_;
   std::map<pid_t, std::optional<Jvm>> jvms_;
   std::map<pid_t, std::optional<GoRuntime>> go_;

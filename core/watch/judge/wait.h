@@ -98,6 +98,10 @@ struct Wait {
 /// A thread that waits for the monitor of a Java object, or that the Java virtual machine runs for itself, under
 /// assumptions; nullopt: it is none. wait_jvm.cc.
 [[nodiscard]] std::optional<Wait> decode_jvm_thread(const ThreadSample& thread, TreeSnapshot* snapshot);
+/// A thread of the CUDA driver that polls its devices; nullopt: it is none. wait_cuda.cc.
+[[nodiscard]] std::optional<Wait> decode_cuda_helper(const ThreadSample& thread, TreeSnapshot* snapshot);
+/// True if `thread`, which is no such helper, waits in the CUDA driver, or may: the GPU could end that. wait_cuda.cc.
+[[nodiscard]] bool may_wait_for_gpu(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// The prefix of the object of a wait in a call that spins; the call's name follows.
 inline constexpr std::string_view kMessagesOf = "messages, in ";
 /// Why a wait for no descriptor at all is live.

@@ -22,6 +22,8 @@ namespace {
 constexpr std::size_t kMostGilWaiters = 64;
 // The share of a CPU that asking 200 times a second may take.
 constexpr double kMostLoadAtGil = 0.05;
+// The same for waking up ten times a second.
+constexpr double kMostLoadOfTicks = 0.05;
 
 std::optional<std::string> read_small(const std::string& path) {
   const Fd file = open_fd(path, O_RDONLY);
@@ -50,8 +52,10 @@ void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
     const auto same = known.find(sampled.tid);
     if (same != known.end() && same->second.pid == sampled.pid) {
       threads_.push_back(std::move(same->second));
-      if (threads_.back().runs != sampled.runs) threads_.back().moved = now;
-      threads_.back().runs = sampled.runs;
+      Watched& thread = threads_.back();
+      thread.ticks = thread.ticks || sampled.ticks;
+      if (thread.runs != sampled.runs && !thread.ticks) thread.moved = now;
+      thread.runs = sampled.runs;
       continue;
     }
     Watched thread;
@@ -59,6 +63,7 @@ void ActivityMeter::set_threads(const Sample& sample, Nanos now) {
     thread.tid = sampled.tid;
     thread.folder = root_ + "/" + std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/";
     thread.runs = sampled.runs;
+    thread.ticks = sampled.ticks;
     thread.moved = now;
     if (threads_.size() < most_open_) {
       thread.schedstat = open_fd(thread.folder + "schedstat", O_RDONLY);
@@ -109,7 +114,8 @@ bool ActivityMeter::has_moved(Watched* thread, Nanos now) {
     thread->looked = now;
   }
   thread->ended = !runs;
-  const bool moved = !runs || *runs != thread->runs;
+  const bool only_ticks = thread->ticks && thread->load < kMostLoadOfTicks;
+  const bool moved = !runs || (*runs != thread->runs && !only_ticks);
   if (moved) thread->moved = now;
   if (runs) thread->runs = *runs;
   return moved;

@@ -21,7 +21,8 @@ class ActivityMeter {
 
   /// From now on, looks at the threads of `sample`. Opens and closes only what has changed.
   void set_threads(const Sample& sample, Nanos now);
-  /// True if a thread has run since its last look, or has ended; an ended thread is forgotten. If the thread that ran
+  /// True if a thread has run since its last look, or has ended; an ended thread is forgotten. One that only ticks does
+  /// not count. If the thread that ran
   /// last time has run again and `all` is false, stops there; with `ask`, not if it only wants a GIL.
   [[nodiscard]] bool has_moved(Nanos now, bool all, bool ask = false);
   /// True if the last look asked, and the thread that had run only wanted a GIL. Other waits look the same.
@@ -50,6 +51,7 @@ class ActivityMeter {
     std::uint64_t runs = 0;
     Nanos cpu = 0, looked = 0;  ///< time on a CPU; when it was last looked at
     double load = 0;            ///< of a CPU, between the last two looks
+    bool ticks = false;         ///< as ThreadSample's
     bool at_gil = false;        ///< seen waiting for a GIL, and nowhere else since
     Nanos moved = 0;
     bool ended = false;

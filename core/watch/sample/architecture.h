@@ -43,7 +43,7 @@ inline constexpr std::array kDwarfRegisters = {
     offsetof(user_regs_struct, r9),  offsetof(user_regs_struct, r10), offsetof(user_regs_struct, r11),
     offsetof(user_regs_struct, r12), offsetof(user_regs_struct, r13), offsetof(user_regs_struct, r14),
     offsetof(user_regs_struct, r15), offsetof(user_regs_struct, rip)};
-inline constexpr int kStackPointer = 7;
+inline constexpr int kStackPointer = 7, kFramePointer = 6;
 
 #elif defined(__aarch64__)
 
@@ -69,7 +69,7 @@ inline constexpr auto kDwarfRegisters = [] {
 }();
 static_assert(offsetof(user_regs_struct, sp) == kDwarfRegisters[31] &&
               offsetof(user_regs_struct, pc) == kDwarfRegisters[32]);
-inline constexpr int kStackPointer = 31;
+inline constexpr int kStackPointer = 31, kFramePointer = 29;
 
 #else
 
@@ -80,7 +80,7 @@ inline constexpr std::size_t kLockWaitSize = 0;
 inline constexpr std::array<std::string_view, 0> kSetPrivateWait;
 inline constexpr PthreadLayout kPthread{};
 inline constexpr std::array<std::size_t, 1> kDwarfRegisters{};
-inline constexpr int kStackPointer = 0;
+inline constexpr int kStackPointer = 0, kFramePointer = 0;
 
 #endif
 

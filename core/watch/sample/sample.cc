@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "procfs/text_scan.h"
+#include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {
@@ -14,6 +15,23 @@ bool is_hidden(ProcSource* proc, const std::string& folder) {
   const auto status = proc->read(folder + "status");  // it may have ended meanwhile
   const auto parsed = status ? parse_status(*status) : std::nullopt;
   return parsed && parsed->state != 'Z' && parsed->state != 'X';
+}
+
+// NVIDIA's driver 580: poll(descriptors, count, 100) again and again, in every process that uses CUDA. Whom it may wake
+// is decided by wait_cuda.cc.
+bool is_event_handler(std::string_view status, const SyscallLine& call) {
+  constexpr std::uint64_t kLimit = 100;  // ms
+  return status.starts_with("Name:\tcuda-EvtHandlr\n") && call_of(call.number) == Call::kPoll &&
+         call.arguments[2] == kLimit;
+}
+
+bool rests_as_before(const ThreadSample& before, ThreadSample after) {
+  if (before.ticks && after.ticks) {
+    after.runs = before.runs;
+    after.voluntary_switches = before.voluntary_switches;
+    after.involuntary_switches = before.involuntary_switches;
+  }
+  return before == after;
 }
 
 }  // namespace
@@ -41,6 +59,7 @@ bool sample_thread(ProcSource* proc, ThreadSample* thread) {
   const auto line = call ? parse_syscall(*call) : std::nullopt;
   if (!line) return false;
   thread->call = *line;
+  thread->ticks = !line->running && is_event_handler(*status, *line);
   return true;
 }
 
@@ -86,7 +105,7 @@ std::optional<Sample> still_part(const Sample& before, const Sample& after) {
     const bool is_new = same == earlier.end() || same->second->pid != thread.pid;
     if (is_new) changed.insert(thread.pid);
     if (!is_new) --counts[thread.pid];
-    if (is_new || *same->second != thread) thread.moved = true;
+    if (is_new || !rests_as_before(*same->second, thread)) thread.moved = true;
   }
   for (const auto& [pid, gone] : counts) {
     if (gone > 0) changed.insert(pid);
@@ -96,7 +115,10 @@ std::optional<Sample> still_part(const Sample& before, const Sample& after) {
 }
 
 bool stood_still(const Sample& before, const Sample& after) {
-  if (!before.whole || !after.whole || before.threads != after.threads) return false;
+  if (!before.whole || !after.whole) return false;
+  const bool same = std::equal(before.threads.begin(), before.threads.end(), after.threads.begin(), after.threads.end(),
+                               rests_as_before);
+  if (!same) return false;
   for (const ThreadSample& thread : after.threads) {
     if (thread.state != 'Z' && thread.call.running) return false;
   }

@@ -22,6 +22,7 @@ struct ThreadSample {
   pid_t tracer = 0;        ///< its tracer, which may stop it and let it go on; 0: none
   bool moved = false;      ///< still_part(): it has run meanwhile
   bool hidden = false;     ///< mprun may not see what it does: `call` says nothing
+  bool ticks = false;      ///< the event handler of CUDA, which wakes up every 100 ms; how often it runs says nothing
   bool operator==(const ThreadSample&) const = default;
 };
 
@@ -39,11 +40,11 @@ struct Sample {
 [[nodiscard]] bool lacks_process(const Sample& sample, const std::vector<pid_t>& tree);
 
 /// Returns `after`. A thread counts as running if it was not blocked since it was read for `before`, or if a thread of
-/// its process came or went. The rest stood still together, as by stood_still(). nullopt: a sample is not whole.
+/// its process came or went; not if it only ticks. The rest stood still together, as by stood_still(). nullopt: a sample is not whole.
 [[nodiscard]] std::optional<Sample> still_part(const Sample& before, const Sample& after);
 
-/// True: every thread was blocked from the time it was read for `before` until it was read for `after`, and no other
-/// thread came or went. So one instant exists at which all of them were blocked together. This holds for hidden threads
+/// True: every thread but those that tick was blocked from the time it was read for `before` until it was read for
+/// `after`, and no other thread came or went. So one instant exists at which all of them were blocked together. This holds for hidden threads
 /// too, because every user may see whether a thread runs.
 [[nodiscard]] bool stood_still(const Sample& before, const Sample& after);
 

@@ -18,6 +18,7 @@
 #include "os/uninterrupted.h"
 #include "procfs/live_memory.h"
 #include "procfs/process_facts.h"
+#include "watch/stacks/frame_pointer.h"
 #include "watch/stacks/process_image.h"
 #include "watch/stacks/traced_registers.h"
 
@@ -26,7 +27,8 @@ namespace mprun {
 // What is known of a thread's registers when unwinding begins.
 struct StartingPoint {
   DwarfRegisters registers{};
-  bool has_all = true;  ///< false: only the stack pointer and the program counter are known
+  bool has_all = true;             ///< false: only the stack pointer and the program counter are known
+  bool has_frame_pointer = false;  ///< but that one too
 };
 
 namespace {
@@ -182,6 +184,7 @@ bool set_initial_registers(Dwfl_Thread* thread, void* argument) {
   };
   dwfl_thread_state_register_pc(thread, from->registers[architecture::kProgramCounter]);
   if (from->has_all) return set(0, from->registers.size());
+  if (from->has_frame_pointer && !set(architecture::kFramePointer, 1)) return false;
   return set(architecture::kStackPointer, 1) && set(architecture::kProgramCounter, 1);
 }
 
@@ -252,7 +255,15 @@ NativeStack NativeStacks::of_thread(pid_t tid, std::uint64_t stack_pointer, std:
   StartingPoint from{.has_all = false};
   from.registers[architecture::kStackPointer] = stack_pointer;
   from.registers[architecture::kProgramCounter] = program_counter;
-  return session_->unwind(tid, from);
+  NativeStack stack = session_->unwind(tid, from);
+  if (!stack.approximate || !session_->attached) return stack;
+  const auto frame_pointer = find_frame_pointer(session_->dwfl, session_->pid, stack_pointer, program_counter);
+  if (!frame_pointer) return stack;
+  from.registers[architecture::kFramePointer] = *frame_pointer;
+  from.has_frame_pointer = true;
+  NativeStack longer = session_->unwind(tid, from);
+  longer.approximate = true;  // what was found in the stack may be a remainder
+  return longer.frames.size() > stack.frames.size() ? longer : stack;
 }
 
 NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {

@@ -3,8 +3,8 @@
 //
 // of_thread() neither stops the process nor writes to it: the stack pointer and program counter of a blocked thread
 // come from /proc, its memory from process_vm_readv(2). If the caller of a frame can be found only by a register that
-// is not known (rbp in libffi and libgomp; the link register of arm64 in leaf functions), the stack ends there and is
-// approximate.
+// is not known (rbp, unless frame_pointer.h finds it; the link register of arm64 in leaf functions), the stack ends
+// there and is approximate.
 #pragma once
 
 #include <sys/types.h>
