@@ -27,6 +27,7 @@ INTERPRETERS = {
 COMPILERS = {".c": "cc", ".cc": "g++", ".go": "go"}  # of the controls; a case names its own
 # What is not everywhere, by the program that shows that it is there. To run a source, java needs the compiler.
 OPTIONAL = {
+    ".js": "node",
     ".rb": "ruby",
     ".java": "javac",
     ".rs": "rustc",
@@ -35,7 +36,17 @@ OPTIONAL = {
     ".scm": "guile",
     ".lua": "lua5.4",
 }
-OPTIONAL_PACKAGES = ("filelock", "gevent", "mpi4py", "numpy", "torch", "zmq", "grpc")  # emulated machines have few
+OPTIONAL_PACKAGES = (  # emulated machines have few
+    "eventlet",
+    "filelock",
+    "gevent",
+    "grpc",
+    "mpi4py",
+    "numpy",
+    "torch",
+    "trio",
+    "zmq",
+)
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 

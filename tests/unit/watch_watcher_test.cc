@@ -355,7 +355,9 @@ TEST(Watcher, ReportsAProgramWhoseWorkersDieAndNoShell) {
     proc.process(kChild, kParent).thread(kChild).running = true;
     Watcher watcher(
         &proc, {1, false, kNanosPerSecond}, [] { return TreeBoundary(); },
-        [](pid_t parent, Nanos) { return parent == kParent ? WatchedTree::Deaths{9, 9} : WatchedTree::Deaths(); });
+        [](pid_t parent, Nanos) {
+          return parent == kParent ? WatchedTree::Deaths{9, 9} : WatchedTree::Deaths();
+        });
     for (Nanos now = kNanosPerSecond; now < 9 * kNanosPerSecond; now = watcher.next_look()) {
       if (watcher.look(now)) return true;
     }
