@@ -1,5 +1,8 @@
 #include "watch/explain.h"
 
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
 
 #include "procfs/process_table.h"
@@ -22,6 +25,28 @@ constexpr Limits kOfHang{64, 64, 4096};
 constexpr Limits kOfAll{1024, 1024, 4096};
 
 enum class Scope { kStuck, kAll };
+
+// Whether the call goes on as if nothing had happened after ptrace has stopped its thread. A write returns what it has
+// written so far, and so does a read that waits for all bytes; signal(7) names those that fail with EINTR.
+bool goes_on_after_stop(const SyscallLine& call) {
+  switch (mprun::call_of(call.number)) {
+    case Call::kFutex:
+    case Call::kWait4:
+    case Call::kWaitid:
+    case Call::kAccept:
+    case Call::kFlock:
+    case Call::kOpen:
+      return true;
+    case Call::kRead: {
+      const std::uint64_t flags = call.number == SYS_recvfrom  ? call.arguments[3]
+                                  : call.number == SYS_recvmsg ? call.arguments[2]
+                                                               : 0;
+      return (flags & MSG_WAITALL) == 0;
+    }
+    default:
+      return false;
+  }
+}
 
 class Explainer {
  public:
@@ -153,7 +178,8 @@ class Explainer {
     if (runs || thread.wait.kind == WaitKind::kEnded || sample.hidden) return described;
     NativeStack native = native_->of_thread(sample.tid, sample.call.stack_pointer, sample.call.program_counter);
     // Only a thread that is blocked for ever is stopped for this; it goes on waiting.
-    if (native.approximate && scope_ == Scope::kStuck && !is_stall() && !thread.live) {
+    const bool is_stuck = scope_ == Scope::kStuck && !is_stall() && !thread.live;
+    if (native.approximate && is_stuck && goes_on_after_stop(sample.call)) {
       native = native_->complete_with_ptrace(sample.tid, std::move(native));
     }
     evidence_.native[sample.tid] = native.frames;

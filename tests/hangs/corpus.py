@@ -306,6 +306,7 @@ _VARIANTS = [
     Case("java_latch_short.java", STALLED, NEVER_NOTIFIED, rest="moving"),
     Case("java_executor_left.java", STALLED, ("exit-handler-waits",), rest="moving"),
     Case("java_child_output.java", STALLED, ("queue-not-drained",), rest="moving"),
+    Case("unread_output.c", DEADLOCK, ("queue-not-drained",), ("waitpid",), compiler="gcc"),
     Case("pty_unread_output.py", DEADLOCK, ("queue-not-drained",), ("waitpid",)),
     Case("pty_without_input.py", DEADLOCK, ("input-never-closed",), ("waitpid",)),
     Case("pty_both_read.py", DEADLOCK, PIPE_CYCLE),

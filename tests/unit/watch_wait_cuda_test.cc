@@ -58,8 +58,10 @@ TEST(CudaWait, OfOtherThreadsIsLive) {
     for (const pid_t tid : {11, 12}) EXPECT_NE(judged(&proc, none_calls_back()).waits.at(tid).why_live, "") << driver;
   }
   FakeProc proc = user_of_cuda();
-  proc.processes[10].threads[11].name = "x";
-  EXPECT_NE(judged(&proc, none_calls_back()).waits.at(11).why_live, "");
+  for (const char* name : {"x", "cuda-prefetch", "cuda0000140000", "cudax0001400006"}) {
+    proc.processes[10].threads[11].name = name;
+    EXPECT_NE(judged(&proc, none_calls_back()).waits.at(11).why_live, "") << name;
+  }
 }
 
 TEST(CudaWait, IsOfNoInterestInAForkedChild) {

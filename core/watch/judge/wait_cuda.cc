@@ -28,6 +28,14 @@ bool uses_cuda(const ThreadSample& thread, const TreeSnapshot& snapshot) {
   return process != nullptr && process->uses_cuda;
 }
 
+// "cuda00001400006\n": no name that a program would give to a thread of its own.
+bool is_name_of_poller(std::string_view comm) {
+  constexpr std::string_view kBegin = "cuda", kDigits = "0123456789abcdef";
+  constexpr std::size_t kLength = 16;
+  return comm.size() == kLength && comm.starts_with(kBegin) && comm.back() == '\n' &&
+         comm.find_first_not_of(kDigits, kBegin.size()) == kLength - 1;
+}
+
 // "libc.so.6" of "sem_wait (libc.so.6)" and of "libc.so.6+0x98e51"; "": of no file.
 std::string_view library_of(std::string_view frame) {
   const std::size_t file = frame.rfind(" (");
@@ -41,12 +49,18 @@ bool is_for_others(std::string_view library) {
   return std::any_of(kFiles.begin(), kFiles.end(), [&](std::string_view file) { return library.starts_with(file); });
 }
 
+// The driver, and libraries of NVIDIA's that may wait for it on their own: for video, pictures and files.
+bool is_of_driver(std::string_view library) {
+  constexpr std::array<std::string_view, 3> kFiles{kDriver, "libcufile.so", "libnv"};
+  return std::any_of(kFiles.begin(), kFiles.end(), [&](std::string_view file) { return library.starts_with(file); });
+}
+
 }  // namespace
 
 std::optional<Wait> decode_cuda_helper(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (call_of(thread.call.number) != Call::kPoll || !uses_cuda(thread, *snapshot)) return std::nullopt;
   const std::string path = std::to_string(thread.pid) + "/task/" + std::to_string(thread.tid) + "/comm";
-  if (!thread.ticks && !snapshot->proc()->read(path).value_or("").starts_with("cuda")) return std::nullopt;
+  if (!thread.ticks && !is_name_of_poller(snapshot->proc()->read(path).value_or(""))) return std::nullopt;
   if (!snapshot->assumptions().handlers_release_no_thread || !has_driver(snapshot->maps(thread.pid))) {
     return std::nullopt;
   }
@@ -60,7 +74,7 @@ bool may_wait_for_gpu(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (!uses_cuda(thread, *snapshot)) return false;
   for (const std::string& frame : snapshot->native_frames(thread)) {
     const std::string_view library = library_of(frame);
-    if (!is_for_others(library)) return library.empty() || library.starts_with(kDriver);
+    if (!is_for_others(library)) return library.empty() || is_of_driver(library);
   }
   return true;
 }

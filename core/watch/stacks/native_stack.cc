@@ -272,8 +272,7 @@ NativeStack NativeStacks::complete_with_ptrace(pid_t tid, NativeStack known) {
   const auto registers = registers_by_ptrace(tid);
   if (!registers) return known;
   NativeStack complete = session_->unwind(tid, {*registers});
-  const bool better = complete.frames.size() > known.frames.size() ||
-                      (complete.frames.size() == known.frames.size() && !complete.approximate);
+  const bool better = !complete.approximate || complete.frames.size() > known.frames.size();
   return better ? complete : known;
 }
 

@@ -38,9 +38,9 @@ class NativeStacks {
   [[nodiscard]] NativeStack of_thread(pid_t tid, std::uint64_t stack_pointer, std::uint64_t program_counter);
 
   /// The stack again, with all registers, if `known` is approximate: stops the thread while it reads them (some 100 us)
-  /// and lets it go. Waits in futex, read, recv and waitpid go on as before; epoll_wait, sigwait, semop and timed
-  /// sleeps are disturbed. The caller decides, and calls this only after a proof. Returns `known` if the thread may not
-  /// be stopped, is not in an interruptible wait, or if nothing is gained.
+  /// and lets it go. Waits in futex, read, recv and waitpid go on as before; writes, epoll_wait, sigwait, semop and
+  /// timed sleeps are disturbed. The caller decides, and calls this only after a proof. Returns `known` if the thread
+  /// may not be stopped, is not in an interruptible wait, or if nothing is gained.
   [[nodiscard]] NativeStack complete_with_ptrace(pid_t tid, NativeStack known);
 
   /// The stack of a running thread: stops it while its registers are read (some 100 us) and lets it go. No frames if it
