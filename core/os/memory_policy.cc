@@ -1,7 +1,6 @@
 #include "os/memory_policy.h"
 
 #include <linux/mempolicy.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -9,7 +8,7 @@
 #include <limits>
 #include <tuple>
 
-#include "os/fd.h"
+#include "os/shared_memory.h"
 
 namespace mprun {
 namespace {
@@ -33,12 +32,10 @@ bool bind_memory(const NodeMask& nodes) { return syscall(SYS_set_mempolicy, MPOL
 Result<void> interleave_file(int fd, std::size_t bytes, const std::vector<int>& nodes) {
   const NodeMask mask = node_mask(nodes);
   // The kernel keeps the policy with the file, not with this mapping.
-  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (mapped == MAP_FAILED) return system_error("cannot map memory to interleave it", errno);
-  const bool done = syscall(SYS_mbind, mapped, bytes, MPOL_INTERLEAVE, mask.data(), kMaxNode, 0) == 0;
-  const int failure = errno;
-  munmap(mapped, bytes);
-  if (!done) return system_error("cannot interleave memory (\"interleave\")", failure);
+  const MemoryMapping mapped(fd, bytes);
+  if (mapped.data() == nullptr) return system_error("cannot map memory to interleave it", errno);
+  const bool done = syscall(SYS_mbind, mapped.data(), bytes, MPOL_INTERLEAVE, mask.data(), kMaxNode, 0) == 0;
+  if (!done) return system_error("cannot interleave memory (\"interleave\")", errno);
   return {};
 }
 

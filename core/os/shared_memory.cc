@@ -31,6 +31,17 @@ Result<Fd> create_memory_file(const char* name, std::size_t bytes) {
 
 std::string path_of_descriptor(int fd) { return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd); }
 
+MemoryMapping::MemoryMapping(int fd, std::size_t bytes) : bytes_(bytes) {
+  void* const mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return;
+  data_ = static_cast<char*>(mapped);
+  madvise(mapped, bytes, MADV_HUGEPAGE);  // a kernel without huge pages refuses, which changes nothing
+}
+
+MemoryMapping::~MemoryMapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
 Result<SharedMemory> SharedMemory::create(const char* name, std::size_t bytes) {
   auto file = create_memory_file(name, bytes);
   if (!file) return file.error();

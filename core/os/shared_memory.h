@@ -17,6 +17,23 @@ namespace mprun {
 /// The path by which any process that may trace us can open a descriptor of ours, as long as it is open.
 [[nodiscard]] std::string path_of_descriptor(int fd);
 
+/// A memory file, mapped for reading and writing as long as this lives. Its pages are huge ones where the kernel offers
+/// them for shared memory (transparent_hugepage/shmem_enabled), and become so when they are first touched.
+class MemoryMapping {
+ public:
+  MemoryMapping(int fd, std::size_t bytes);
+  ~MemoryMapping();
+  MemoryMapping(const MemoryMapping&) = delete;
+  MemoryMapping& operator=(const MemoryMapping&) = delete;
+
+  /// nullptr: it could not be mapped; after the constructor, errno says why.
+  [[nodiscard]] char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+  std::size_t bytes_;
+};
+
 class SharedMemory {
  public:
   /// `name` as in create_memory_file().

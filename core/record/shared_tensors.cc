@@ -102,6 +102,18 @@ std::string header_of(const SharedTensor& tensor) {
   return NpyText{tensor.dtype, tensor.fortran_order, tensor.shape}.aligned();
 }
 
+// Reads the initial value of a tensor into its memory. The pages come as they are touched, huge ones too.
+Result<void> fill(const SharedTensor& tensor, char* memory) {
+  if (tensor.path.empty() || tensor.bytes == 0) return {};
+  const Fd file = open_fd(tensor.path, O_RDONLY | O_NONBLOCK);
+  if (!file) return usage_error("/shared/" + tensor.name + ": " + tensor.path + ": " + std::strerror(errno));
+  const ssize_t got = pread_all(file.get(), memory, tensor.bytes, tensor.path_offset);
+  if (got == static_cast<ssize_t>(tensor.bytes)) return {};
+  const int failed = errno == EFAULT ? ENOMEM : errno;  // there was no page for what was read
+  return usage_error("/shared/" + tensor.name + ": cannot read " + tensor.path +
+                     " into memory: " + (got >= 0 ? "it has become shorter" : std::strerror(failed)));
+}
+
 }  // namespace
 
 Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& tensors, const std::vector<int>& nodes,
@@ -121,20 +133,12 @@ Result<SharedTensors> SharedTensors::create(const std::vector<SharedTensor>& ten
     return usage_error("/shared: there are more shared tensors than one variable can list (" +
                        std::to_string(tensors.size()) + ", at most some hundred)\n  put small ones together in one");
   }
+  const MemoryMapping mapped(shared.memory_.get(), memory_bytes(tensors));
+  if (mapped.data() == nullptr) return system_error("cannot map the shared tensors", errno);
   for (const SharedTensor& tensor : tensors) {
-    if (auto filled = shared.fill(tensor); !filled) return filled.error();
+    if (auto filled = fill(tensor, mapped.data() + tensor.offset); !filled) return filled.error();
   }
   return shared;
-}
-
-Result<void> SharedTensors::fill(const SharedTensor& tensor) const {
-  if (tensor.path.empty() || tensor.bytes == 0) return {};
-  const Fd file = open_fd(tensor.path, O_RDONLY | O_NONBLOCK);
-  if (!file) return usage_error("/shared/" + tensor.name + ": " + tensor.path + ": " + std::strerror(errno));
-  const int failed = copy_bytes({file.get(), tensor.path_offset}, {memory_.get(), tensor.offset}, tensor.bytes);
-  if (failed == 0) return {};
-  return usage_error("/shared/" + tensor.name + ": cannot read " + tensor.path +
-                     " into memory: " + (failed == kSourceEnded ? "it has become shorter" : std::strerror(failed)));
 }
 
 std::string SharedTensors::variable() const {

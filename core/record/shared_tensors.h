@@ -1,6 +1,6 @@
 // SharedTensors: the tensors that all processes of a job share, and how they are saved. Made by cli/ before anything is
-// launched; owns one sealed memory file that holds all of them. mprun never maps it: what the processes do to it cannot
-// harm mprun. They find it by MPRUN_SHARED, through /proc.
+// launched; owns one sealed memory file that holds all of them. mprun maps it only to fill it: what the processes do to
+// it cannot harm mprun. They find it by MPRUN_SHARED, through /proc.
 #pragma once
 
 #include <string>
@@ -35,7 +35,6 @@ class SharedTensors {
 
  private:
   SharedTensors() = default;
-  [[nodiscard]] Result<void> fill(const SharedTensor& tensor) const;
   [[nodiscard]] int save_one(const SharedTensor& tensor, int folder, const std::string& file, OnDisk when) const;
 
   std::vector<SharedTensor> tensors_;

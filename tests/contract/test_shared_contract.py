@@ -56,6 +56,40 @@ if __name__ == "__main__":
 """
 
 
+# The kernel's settings for huge pages; not every kernel has them.
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
+# What the kernel says about the mapping of the tensors: its flags, and the kB of it that are in huge pages.
+MAPPING = """
+import re
+
+import mprun
+
+
+def look(_):
+    table = mprun.shared["table"]
+    sums = [int(table.sum()), int(mprun.shared["zeros"].sum())]
+    with open("/proc/self/smaps") as maps:
+        parts = re.split("^(?=[0-9a-f]+-[0-9a-f]+ )", maps.read(), flags=re.M)
+    mapping = next(part for part in parts if "/memfd:mprun-shared" in part.partition("\\n")[0])
+    flags = re.search(r"^VmFlags: (.*)", mapping, re.M).group(1).split()
+    return [sums, "hg" in flags, int(re.search(r"^ShmemPmdMapped: +([0-9]+)", mapping, re.M).group(1))]
+"""
+
+
+@pytest.mark.skipif(not HUGE_PAGES.exists(), reason="this kernel has no huge pages")
+def test_huge_pages_are_used_where_the_kernel_offers_them(run_job: RunCommand, tmp_path: Path) -> None:
+    """Most kernels offer none for shared memory unless root asks for it."""
+    table = numpy.ones(8 << 20, dtype="u1")
+    numpy.save(tmp_path / "table.npy", table)
+    shared = {"table": {"npy": "table.npy"}, "zeros": {"shape": [1 << 20], "dtype": "float64"}}
+    spec = {"script": "job.py:look", "processes": 1, "shared": shared, "inputs": {"range": 1}}
+    [[sums, asked, kilobytes]] = run_job(spec, scripts={"job.py": MAPPING}).check().values()
+    assert sums == [table.size, 0]
+    assert asked
+    states = (HUGE_PAGES / "shmem_enabled").read_text()
+    assert (kilobytes == 0) == ("[never]" in states or "[deny]" in states)
+
+
 @pytest.mark.parametrize("kind", ["tasks", "ranks"])
 def test_all_write_their_rows(
     run_job: RunCommand, tmp_path: Path, start_method: str, kind: str

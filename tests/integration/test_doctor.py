@@ -134,7 +134,7 @@ def test_the_machine(run_mprun: RunCommand) -> None:
     assert machine["kernel"]["value"] == release
     assert {"pidfd_open", "close_range", "process_vm_readv", "memfd_create"} < set(machine)
     assert {"/proc/self/syscall", "ptrace_scope", "child subreaper"} < set(machine)
-    assert {"open files", "libomp", "CPUs", "memory", "/dev/shm", "processes"} < set(machine)
+    assert {"open files", "libomp", "CPUs", "memory", "/dev/shm", "huge pages", "processes"} < set(machine)
 
 
 def test_the_open_files_are_those_of_the_shell(mprun: Path, tmp_path: Path) -> None:

@@ -62,10 +62,15 @@ def _map(path: str) -> Any:
 
     try:
         with open(path, "r+b", buffering=0) as file:
-            return mmap.mmap(file.fileno(), 0)
+            memory = mmap.mmap(file.fileno(), 0)
     except OSError as error:
         message = f"cannot map the job's shared tensors: {error}; mprun has ended, or runs as another user or elsewhere"
         raise OSError(error.errno, message) from error
+    try:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:  # the kernel has no huge pages
+        pass
+    return memory
 
 
 def _view(entry: dict[str, Any], memory: Any) -> Any:
