@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 from pathlib import Path
@@ -89,13 +90,13 @@ OPENMP = """
 import ctypes
 import os
 
-libgomp = ctypes.CDLL("libgomp.so.1")
+openmp = ctypes.CDLL(os.environ.get("OPENMP", "libgomp.so.1"))  # libomp has GOMP_parallel, too
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def masks():
     found = []
-    libgomp.GOMP_parallel(FUNCTION(lambda _: found.append(sorted(os.sched_getaffinity(0)))), None, 2, 0)
+    openmp.GOMP_parallel(FUNCTION(lambda _: found.append(sorted(os.sched_getaffinity(0)))), None, 2, 0)
     return found
 
 
@@ -107,19 +108,45 @@ def run(_):
 """
 
 
-@pytest.mark.parametrize("method", START_METHODS)
-def test_openmp_stays_within_the_binding(run_job: RunCommand, method: str) -> None:
+def has_libomp() -> bool:
+    try:
+        ctypes.CDLL("libomp.so.5")
+    except OSError:
+        return False
+    return True
+
+
+LIBOMP = "libomp.so.5"
+needs_libomp = pytest.mark.skipif(not has_libomp(), reason="libomp is not installed")
+USERS = [(method, "libgomp.so.1") for method in START_METHODS]
+# A forked process that has used libomp leaves a file in /dev/shm, with mprun or without.
+USERS.append(pytest.param("spawn", LIBOMP, marks=needs_libomp))
+
+
+@pytest.mark.parametrize(("method", "library"), USERS)
+def test_openmp_stays_within_the_binding(run_job: RunCommand, method: str, library: str) -> None:
     """Also where the host has used it before it forks."""
-    binding = [str(HERE[0]), str(HERE[1])]
-    found = run_two(run_job, OPENMP, setup="masks", start_method=method, binding=binding)
+    job = {"binding": [str(HERE[0]), str(HERE[1])], "env": {"OPENMP": library}}
+    found = run_two(run_job, OPENMP, setup="masks", start_method=method, **job)
     assert found == {slot: [[HERE[slot]]] * 3 for slot in (0, 1)}
 
 
-def test_openmp_pins_its_threads_within_the_binding(run_job: RunCommand) -> None:
+@pytest.mark.parametrize(
+    ("library", "variables"),
+    [
+        ("libgomp.so.1", {"OMP_PROC_BIND": "close"}),
+        ("libgomp.so.1", {"OMP_PLACES": "cores"}),
+        pytest.param(LIBOMP, {"OMP_PROC_BIND": "close"}, marks=needs_libomp),
+        pytest.param(LIBOMP, {"KMP_AFFINITY": "granularity=thread,compact"}, marks=needs_libomp),
+    ],
+)
+def test_openmp_pins_its_threads_within_the_binding(
+    run_job: RunCommand, library: str, variables: dict[str, str]
+) -> None:
     """Where the user asks for that, in workers that load it themselves."""
-    both = {"binding": [f"{HERE[0]},{HERE[1]}"], "env": {"OMP_PROC_BIND": "close"}}
+    both = {"binding": [f"{HERE[0]},{HERE[1]}"], "env": {"OPENMP": library, **variables}}
     for own, *threads in run_two(run_job, OPENMP, start_method="spawn", **both).values():
-        assert own == threads[0] or own == threads[1]
+        assert own in (threads if library != LIBOMP else [HERE[:2]])  # which pins the first thread later
         assert sorted(threads) == [[HERE[0]], [HERE[1]]]
 
 
