@@ -40,12 +40,13 @@ struct Sample {
 [[nodiscard]] bool lacks_process(const Sample& sample, const std::vector<pid_t>& tree);
 
 /// Returns `after`. A thread counts as running if it was not blocked since it was read for `before`, or if a thread of
-/// its process came or went; not if it only ticks. The rest stood still together, as by stood_still(). nullopt: a sample is not whole.
+/// its process came or went; not if it only ticks. The rest stood still together, as by stood_still(). nullopt: a
+/// sample is not whole.
 [[nodiscard]] std::optional<Sample> still_part(const Sample& before, const Sample& after);
 
 /// True: every thread but those that tick was blocked from the time it was read for `before` until it was read for
-/// `after`, and no other thread came or went. So one instant exists at which all of them were blocked together. This holds for hidden threads
-/// too, because every user may see whether a thread runs.
+/// `after`, and no other thread came or went. So one instant exists at which all of them were blocked together. This
+/// holds for hidden threads too, because every user may see whether a thread runs.
 [[nodiscard]] bool stood_still(const Sample& before, const Sample& after);
 
 }  // namespace mprun

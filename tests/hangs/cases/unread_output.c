@@ -1,5 +1,5 @@
-/* A child writes more than its pipe holds, and its parent waits for its end. If the write is interrupted, it returns what
-   it has written so far; the stack of its caller cannot be read without the frame pointer. */
+/* A child writes more than its pipe holds, and its parent waits for its end. If the write is interrupted, it returns
+   what it has written so far; the stack of its caller cannot be read without the frame pointer. */
 #include <alloca.h>
 #include <stdio.h>
 #include <string.h>
