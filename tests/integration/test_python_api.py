@@ -436,7 +436,7 @@ def test_a_notebook(own_folder: Path) -> None:
     text = {name: "".join("".join(part["text"]) for part in outputs[2] if part.get("name") == name)
             for name in ("stdout", "stderr")}  # fmt: skip
     assert sorted(text["stdout"].splitlines()) == [f"task {x}" for x in range(4)]
-    assert "mprun: 1 of 4 tasks" in text["stderr"] and text["stderr"].endswith("mprun: 4 of 4 tasks\n")
+    assert text["stderr"].endswith("mprun: 4 of 4 tasks\n")  # nbconvert may have replaced what stood in the line before
     assert ["".join(part["data"]["text/plain"]) for part in outputs[2] if "data" in part] == [
         "[0, 2, 4, 6]"
     ]
