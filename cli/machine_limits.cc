@@ -94,7 +94,7 @@ MachineFeature shared_memory() {
   return feature;
 }
 
-/// The state of a file that lists all of them: "always within_size [advise] never".
+/// The word in brackets of a setting in /sys such as "always within_size [advise] never".
 std::string chosen_state(const std::string& text) {
   const std::size_t begin = text.find('['), end = text.find(']');
   return begin != text.npos && end != text.npos && begin < end ? text.substr(begin + 1, end - begin - 1) : "not known";
@@ -103,9 +103,13 @@ std::string chosen_state(const std::string& text) {
 MachineFeature huge_pages() {
   constexpr const char* kFile = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
   MachineFeature feature{"huge pages", true, false, chosen_state(file_contents(kFile)), "", ""};
-  const bool offered = feature.value != "never" && feature.value != "deny" && feature.value != "not known";
-  feature.use = offered ? "shared tensors are in pages of 2 MiB: fewer faults, faster access"
-                        : std::string("for shared tensors, if root allows them: echo advise > ") + kFile;
+  if (feature.value == "not known") {
+    feature.use = "this kernel offers none for shared memory";
+  } else if (feature.value == "never" || feature.value == "deny") {
+    feature.use = std::string("for shared tensors, if root allows them: echo advise > ") + kFile;
+  } else {
+    feature.use = "shared tensors are in pages of 2 MiB: fewer faults, faster access";
+  }
   return feature;
 }
 

@@ -28,4 +28,4 @@ import os
 os.environ.update(NCCL_HOSTID="host-" + os.environ["RANK"], NCCL_IB_DISABLE="1", NCCL_SOCKET_IFNAME="lo")
 """
 
-is_needed = pytest.mark.skipif("not __import__('gpu').is_usable()", reason="there is no GPU that torch can use")
+is_needed = pytest.mark.skipif(not is_usable(), reason="there is no GPU that torch can use")

@@ -17,8 +17,8 @@ namespace mprun {
 /// The path by which any process that may trace us can open a descriptor of ours, as long as it is open.
 [[nodiscard]] std::string path_of_descriptor(int fd);
 
-/// A memory file, mapped for reading and writing as long as this lives. Its pages are huge ones where the kernel offers
-/// them for shared memory (transparent_hugepage/shmem_enabled), and become so when they are first touched.
+/// A memory file, mapped for reading and writing as long as this lives. Where the kernel offers huge pages for shared
+/// memory (transparent_hugepage/shmem_enabled), pages that are first touched by this mapping are huge.
 class MemoryMapping {
  public:
   MemoryMapping(int fd, std::size_t bytes);

@@ -211,6 +211,34 @@ def test_a_pool_that_lost_a_task(run_mprun: RunCommand, start_victim: Any, tmp_p
     assert {edge["to"] for edge in report["edges"]} >= {pid}
 
 
+# A library whose frames are described by the frame pointer, as all are on Ubuntu, and a program that waits in it.
+FRAMED_LIBRARY = "#include <unistd.h>\nint wait_in_library(int from) { char c; return read(from, &c, 1) == 1; }\n"
+ITS_CALLER = """
+#include <unistd.h>
+int wait_in_library(int from);
+int main(void) { int ends[2]; return pipe(ends) != 0 || wait_in_library(ends[0]); }
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="frame pointers are found on x86-64 only")
+@pytest.mark.parametrize("call", ["-fplt", "-fno-plt"])
+def test_the_callers_of_a_library_with_frame_pointers(
+    run_mprun: RunCommand, start_victim: Any, tmp_path: Path, call: str
+) -> None:
+    """Which is called by the table of linked functions, or by an address in memory."""
+    library, program = tmp_path / "libframed.so", tmp_path / "caller"
+    for result, text, options in (
+        (library, FRAMED_LIBRARY, ["-fno-omit-frame-pointer", "-shared", "-fPIC"]),
+        (program, ITS_CALLER, ["-fomit-frame-pointer", call, f"-L{tmp_path}", "-lframed", f"-Wl,-rpath,{tmp_path}"]),
+    ):
+        source = result.with_suffix(".c")
+        source.write_text(text)
+        subprocess.run(["cc", "-O1", str(source), *options, "-o", str(result)], check=True)
+    victim = start_victim(program)
+    report = inspect_until(run_mprun, victim.pid, r"wait_in_library \(libframed.so\)").stdout
+    assert re.search(r"wait_in_library \(libframed.so\)\n +main \(caller\)", report), report
+
+
 def test_a_sleeping_program_is_live(run_mprun: RunCommand, start_victim: Any) -> None:
     pid = start_victim(*python("import time; time.sleep(1000)")).pid
     text = inspect_until(run_mprun, pid, "it may go on: it sleeps").stdout

@@ -134,19 +134,6 @@ TEST(DescriptorInfo, CountsTheCompletionsThatAnIoUringHolds) {
   EXPECT_FALSE(ring_with("CqHead:\t3", "CqHead:\t1").armed);
 }
 
-// As Linux 6.18 shows the ring of libuv, with which it adds descriptors to its epoll set.
-TEST(DescriptorInfo, ReadsAnIoUringOfANewerKernel) {
-  Descriptor descriptor = parse_descriptor(8, "anon_inode:[io_uring]");
-  parse_descriptor_info(
-      "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t16572\nSqMask:\t0xff\nSqHead:\t35\nSqTail:\t35\n"
-      "CachedSqHead:\t35\nCqMask:\t0x1ff\nCqHead:\t35\nCqTail:\t35\nCachedCqTail:\t35\nSQEs:\t0\nCQEs:\t0\n"
-      "SqThread:\t-1\nSqThreadCpu:\t-1\nSqTotalTime:\t0\nSqWorkTime:\t0\nUserFiles:\t0\nUserBufs:\t0\n"
-      "PollList:\nCqOverflowList:\nNAPI:\tdisabled\n",
-      &descriptor);
-  EXPECT_FALSE(descriptor.armed);
-  EXPECT_EQ(descriptor.completed, 0U);
-}
-
 TEST(DescriptorInfo, HoldsTheProcessOfAPidfd) {
   Descriptor descriptor = parse_descriptor(12, "anon_inode:[pidfd]");
   parse_descriptor_info("flags:\t02000002\nino:\t646929\nPid:\t30858\nNSpid:\t30858\n", &descriptor);

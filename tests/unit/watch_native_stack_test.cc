@@ -83,6 +83,17 @@ int echo_from = -1, echo_to = -1;
   return &echo_to;
 }
 
+// An optimised build jumps from it to the other.
+[[gnu::noinline]] void* hung_in_tail_call(void* unused) {
+  asm volatile("");
+  return hung_in_sized_frame(unused);
+}
+
+[[gnu::noinline]] void* hung_around_tail_call(void* unused) {
+  hung_in_tail_call(unused);
+  return &echo_to;
+}
+
 [[gnu::noinline]] int hung_comparison(const void* /*one*/, const void* /*other*/) {
   hung_in_read(nullptr);
   return 0;
@@ -251,13 +262,18 @@ TEST(WatchNativeStack, NamesTheCallAndItsCallers) {
 #if defined(__x86_64__)
 TEST(WatchNativeStack, FindsTheFramePointerInTheStack) {
   SKIP_WITH_THREAD_SANITIZER();
-  const ThreadedChild child(hung_around_sized_frame);
-  const Blocked blocked = wait_until_blocked(child.pid(), child.tid(), {SYS_read});
-  const NativeStack stack =
-      NativeStacks(child.pid()).of_thread(child.tid(), blocked.stack_pointer, blocked.program_counter);
-  EXPECT_TRUE(in_order(stack, {"read", "hung_in_read", "hung_in_sized_frame", "hung_around_sized_frame"}))
-      << text_of(stack);
-  EXPECT_TRUE(stack.approximate) << "it may be a remainder of an earlier call";
+  const std::pair<void* (*)(void*), std::vector<std::string>> cases[] = {
+      {hung_around_sized_frame, {"hung_in_sized_frame", "hung_around_sized_frame"}},
+      {hung_around_tail_call, {"hung_in_sized_frame", "hung_around_tail_call"}},
+  };
+  for (const auto& [function, names] : cases) {
+    const ThreadedChild child(function);
+    const Blocked blocked = wait_until_blocked(child.pid(), child.tid(), {SYS_read});
+    const NativeStack stack =
+        NativeStacks(child.pid()).of_thread(child.tid(), blocked.stack_pointer, blocked.program_counter);
+    EXPECT_TRUE(in_order(stack, {"read", "hung_in_read"}) && in_order(stack, names)) << text_of(stack);
+    EXPECT_TRUE(stack.approximate) << "it may be a remainder of an earlier call";
+  }
 }
 #endif
 

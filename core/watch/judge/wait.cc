@@ -350,10 +350,10 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   }
   auto of_runtime = decode_jvm_thread(thread, snapshot);
   if (!of_runtime) of_runtime = decode_cuda_helper(thread, snapshot);
-  const bool is_of_program = !of_runtime;
+  const bool is_runtimes = of_runtime.has_value();
   if (thread.moved) {
     if (auto wait = decode_wait_for_gil(thread, snapshot)) return std::move(*wait);
-    const bool polls = !is_of_program || snapshot->assumptions().polls.count(thread.tid) != 0;
+    const bool polls = is_runtimes || snapshot->assumptions().polls.count(thread.tid) != 0;
     if (!polls && !serves_rendezvous(thread, snapshot)) return live_wait(WaitKind::kRunning, "it runs");
   }
   const TreeSnapshot::Process* process = snapshot->process(thread.pid);
@@ -365,7 +365,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (std::string why = why_not_of_64_bits(thread, snapshot); !why.empty()) {
     return live_wait(WaitKind::kOther, std::move(why));
   }
-  Wait wait = !is_of_program     ? std::move(*of_runtime)
+  Wait wait = is_runtimes        ? std::move(*of_runtime)
               : is_pause(thread) ? wait_for_signal(thread, *process, snapshot)
                                  : decode_call(thread, *process, snapshot);
   if (wait.timed) {
@@ -373,7 +373,7 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   }
   leave_out_receiver(thread, snapshot, &wait);
   if (wait.why_live.empty()) wait.why_live = why_held_up(thread, snapshot);
-  const bool may_be_at_gpu = wait.why_live.empty() && is_of_program && may_wait_for_gpu(thread, snapshot);
+  const bool may_be_at_gpu = wait.why_live.empty() && !is_runtimes && may_wait_for_gpu(thread, snapshot);
   if (may_be_at_gpu) wait.why_live = "it may wait for the GPU";
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";

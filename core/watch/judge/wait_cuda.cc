@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kDriver = "libcuda.so";
 
-// Any program may call a thread of its own the same.
+// The name of a thread alone proves nothing: any program may use it.
 bool has_driver(const std::vector<Mapping>& maps) {
   return std::any_of(maps.begin(), maps.end(), [](const Mapping& mapping) {
     return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(kDriver);
@@ -43,9 +43,10 @@ std::string_view library_of(std::string_view frame) {
   return frame.substr(0, std::min(frame.rfind("+0x"), frame.starts_with("0x") ? 0 : frame.npos));
 }
 
-// What a thread waits in on behalf of its caller.
+// Libraries that wait only because another one has called them; mprun's own is between some calls and libc.
 bool is_for_others(std::string_view library) {
-  constexpr std::array<std::string_view, 4> kFiles{"libc.so", "libpthread.so", "libstdc++.so", "[vdso]"};
+  constexpr std::array<std::string_view, 5> kFiles{"libc.so", "libpthread.so", "libstdc++.so", "libmprun_preload.so",
+                                                   "[vdso]"};
   return std::any_of(kFiles.begin(), kFiles.end(), [&](std::string_view file) { return library.starts_with(file); });
 }
 

@@ -22,8 +22,8 @@ class ActivityMeter {
   /// From now on, looks at the threads of `sample`. Opens and closes only what has changed.
   void set_threads(const Sample& sample, Nanos now);
   /// True if a thread has run since its last look, or has ended; an ended thread is forgotten. One that only ticks does
-  /// not count. If the thread that ran
-  /// last time has run again and `all` is false, stops there; with `ask`, not if it only wants a GIL.
+  /// not count. If the thread that ran last time has run again and `all` is false, stops there; with `ask`, not if it
+  /// only wants a GIL.
   [[nodiscard]] bool has_moved(Nanos now, bool all, bool ask = false);
   /// True if the last look asked, and the thread that had run only wanted a GIL. Other waits look the same.
   [[nodiscard]] bool mover_wants_gil() const { return mover_wants_gil_; }

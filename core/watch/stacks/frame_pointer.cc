@@ -21,9 +21,9 @@ namespace mprun {
 
 namespace {
 
-constexpr int kMostWithout = 8;               // without frame pointers, before the first that has one
+constexpr int kMostWithout = 8;               // frames without a frame pointer, before the first one with it
 constexpr std::size_t kMostInFrame = 4096;    // bytes between the stack pointer and the frame pointer
-constexpr std::int64_t kSavedAndReturn = 16;  // bytes from the frame pointer to the end of the frame
+constexpr std::int64_t kSavedAndReturn = 16;  // bytes from the frame pointer to the canonical frame address
 
 using CodeBytes = std::array<unsigned char, 16>;
 
@@ -38,13 +38,13 @@ bool has_code(const CodeBytes& bytes, std::size_t at, std::string_view code) {
   return std::memcmp(bytes.data() + at, code.data(), code.size()) == 0;
 }
 
-/// Where a frame ends, from a register; `by_frame_pointer`: from that one, else from the stack pointer.
-struct FrameEnd {
+/// The rule for the canonical frame address (CFA): an offset from the frame pointer or the stack pointer.
+struct CfaRule {
   bool by_frame_pointer = false;
   std::int64_t offset = 0;
 };
 
-std::optional<FrameEnd> end_of_frame(Dwfl_Module* module, Dwarf_Addr address) {
+std::optional<CfaRule> cfa_rule_at(Dwfl_Module* module, Dwarf_Addr address) {
   Dwarf_Addr bias = 0;
   Dwarf_CFI* rules = dwfl_module_eh_cfi(module, &bias);
   Dwarf_Frame* found = nullptr;
@@ -56,7 +56,7 @@ std::optional<FrameEnd> end_of_frame(Dwfl_Module* module, Dwarf_Addr address) {
   if (dwarf_frame_cfa(found, &steps, &count) != 0 || count != 1 || steps->atom != DW_OP_bregx) return std::nullopt;
   const bool by_frame_pointer = steps->number == architecture::kFramePointer;
   if (!by_frame_pointer && steps->number != architecture::kStackPointer) return std::nullopt;
-  return FrameEnd{by_frame_pointer, static_cast<std::int64_t>(steps->number2)};
+  return CfaRule{by_frame_pointer, static_cast<std::int64_t>(steps->number2)};
 }
 
 // The start of the function at `address`, by the table that exceptions use: the last entry that is not above it.
@@ -91,43 +91,46 @@ std::optional<Dwarf_Addr> start_of_function(Dwfl_Module* module, Dwarf_Addr addr
   return std::nullopt;
 }
 
-// Where "jmp *displacement(%rip)" at `address` goes, an entry of a PLT; 0: it is none.
-Dwarf_Addr target_of_plt(pid_t pid, Dwarf_Addr address) {
+// Where the entry of a PLT at `address` goes, a "jmp *displacement(%rip)"; `address` itself: it is none.
+Dwarf_Addr past_plt(pid_t pid, Dwarf_Addr address) {
   CodeBytes code{};
-  if (!read_live_memory(pid, address, code.data(), code.size())) return 0;
+  if (!read_live_memory(pid, address, code.data(), code.size())) return address;
   std::size_t at = has_code(code, 0, "\xf3\x0f\x1e\xfa") ? 4 : 0;  // endbr64
   if (code[at] == 0xf2) ++at;                                      // bnd
-  if (!has_code(code, at, "\xff\x25")) return 0;
+  if (!has_code(code, at, "\xff\x25")) return address;
   Dwarf_Addr target = 0;
   const Dwarf_Addr next = address + at + 6;
   const Dwarf_Addr entry = next + static_cast<Dwarf_Addr>(std::int64_t{number_at<std::int32_t>(code, at + 2)});
-  return read_live_memory(pid, entry, &target, sizeof target) ? target : 0;
+  return read_live_memory(pid, entry, &target, sizeof target) ? target : address;
 }
 
-// Whether the function at `address` is short and goes on in the other one.
+// Whether the function at `address` is short and ends with a jump to the other one (a tail call).
 bool ends_in(pid_t pid, Dwarf_Addr address, Dwarf_Addr function) {
   CodeBytes code{};
   if (!read_live_memory(pid, address, code.data(), code.size())) return false;
-  constexpr std::size_t kJump = 5;
-  for (std::size_t at = 0; at + kJump <= code.size(); ++at) {
-    const std::int64_t distance = number_at<std::int32_t>(code, at + 1);
-    if (code[at] == 0xe9 && address + at + kJump + static_cast<Dwarf_Addr>(distance) == function) return true;
+  const auto jumps = [&](std::size_t at, std::size_t length, std::int64_t distance) {
+    return address + at + length + static_cast<Dwarf_Addr>(distance) == function;
+  };
+  for (std::size_t at = 0; at + 5 <= code.size(); ++at) {
+    if (code[at] == 0xe9 && jumps(at, 5, number_at<std::int32_t>(code, at + 1))) return true;
+    if (code[at] == 0xeb && jumps(at, 2, number_at<std::int8_t>(code, at + 1))) return true;
   }
   return false;
 }
 
-// Whether the instruction before `after` calls the function: directly, by its PLT or by its address in memory.
+// Whether the instruction before `after` calls the function: directly, by a PLT or by its address in memory, perhaps by
+// way of a function that ends in it.
 bool is_call_of(pid_t pid, Dwarf_Addr after, Dwarf_Addr function) {
   constexpr Dwarf_Addr kLongest = 6;
   CodeBytes code{};
   if (after < kLongest || !read_live_memory(pid, after - kLongest, code.data(), kLongest)) return false;
-  const Dwarf_Addr target = after + static_cast<Dwarf_Addr>(std::int64_t{number_at<std::int32_t>(code, 2)});
+  Dwarf_Addr target = after + static_cast<Dwarf_Addr>(std::int64_t{number_at<std::int32_t>(code, 2)});
   if (code[1] == 0xe8) {
-    return target == function || target_of_plt(pid, target) == function || ends_in(pid, target, function);
+    target = past_plt(pid, target);
+  } else if (!has_code(code, 0, "\xff\x15") || !read_live_memory(pid, target, &target, sizeof target)) {
+    return false;
   }
-  Dwarf_Addr pointed = 0;
-  return has_code(code, 0, "\xff\x15") && read_live_memory(pid, target, &pointed, sizeof pointed) &&
-         pointed == function;
+  return target == function || ends_in(pid, target, function);
 }
 
 }  // namespace
@@ -137,17 +140,17 @@ std::optional<std::uint64_t> find_frame_pointer(Dwfl* dwfl, pid_t pid, std::uint
   for (int depth = 0; depth < kMostWithout; ++depth) {
     const Dwarf_Addr address = depth == 0 ? program_counter : program_counter - 1;
     Dwfl_Module* module = dwfl_addrmodule(dwfl, address);
-    const auto end = module != nullptr ? end_of_frame(module, address) : std::nullopt;
-    if (!end) return std::nullopt;
-    if (!end->by_frame_pointer) {
-      stack_pointer += static_cast<std::uint64_t>(end->offset);
+    const auto cfa = module != nullptr ? cfa_rule_at(module, address) : std::nullopt;
+    if (!cfa) return std::nullopt;
+    if (!cfa->by_frame_pointer) {
+      stack_pointer += static_cast<std::uint64_t>(cfa->offset);
       if (!read_live_memory(pid, stack_pointer - sizeof program_counter, &program_counter, sizeof program_counter)) {
         return std::nullopt;
       }
       continue;
     }
     const auto function = start_of_function(module, address);
-    if (!function || end->offset != kSavedAndReturn) return std::nullopt;
+    if (!function || cfa->offset != kSavedAndReturn) return std::nullopt;
     std::vector<std::uint64_t> words(kMostInFrame / sizeof(std::uint64_t));
     while (!read_live_memory(pid, stack_pointer, words.data(), words.size() * sizeof words[0])) {
       if (words.size() < 4) return std::nullopt;

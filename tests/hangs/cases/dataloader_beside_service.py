@@ -11,7 +11,7 @@ import threading
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-SERVE = "import time\nwhile True: time.sleep(0.5)"
+SERVE = "import time\nwhile True: time.sleep(0.5)"  # wakes up now and then, for nothing that the program waits for
 
 lock = threading.Lock()
 locked, forked = threading.Event(), threading.Event()

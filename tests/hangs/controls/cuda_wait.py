@@ -15,7 +15,9 @@ elif how == "callback":
     finished = threading.Event()
     function = ctypes.CFUNCTYPE(None)(finished.set)
     driver.call_when_finished(function)
-    finished.wait()
+    waiter = threading.Thread(target=finished.wait)
+    waiter.start()
+    waiter.join()
 else:
     driver.wait_for_gpu()
 print("done")
