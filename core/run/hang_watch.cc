@@ -195,6 +195,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   const bool was_reported = proof.was_proved && (in_job || !hang.cause.looks_idle);
   const bool unreported = (is_idle(hang) && !in_job) || was_reported || may_be_idle(proof, hang);
   if (unreported) {
+    if (is_proved(hang.verdict)) watchers_.at(root).note_idle();
     log_unreported(hang);
     return std::nullopt;
   }

@@ -219,10 +219,19 @@ class Explainer {
     }
   }
 
-  // The call of the outermost process that has one in Python; else what the outermost process waits for.
+  // The call of the outermost process that has one in Python; else what the outermost process waits for. A shell waits
+  // for whatever it runs.
   std::optional<WaitingJoin> find_join() const {
+    const std::set<pid_t>& stuck = proof_.judgement.stuck;
+    std::set<pid_t> left_out;
+    for (const JudgedThread& thread : proof_.judgement.threads) {
+      const pid_t pid = thread.sample->pid;
+      const bool runs = is_stall() && !stuck.empty() && stuck.count(pid) == 0;
+      if (runs || thread.wait.of_command) left_out.insert(pid);
+    }
     std::optional<WaitingJoin> join;
     for (const HungProcess& process : hang_.processes) {
+      if (left_out.count(process.pid) != 0) continue;
       for (const HungThread& thread : process.threads) {
         // The call that a user waits for is in the first thread.
         if (thread.tid != process.pid || (thread.state != "blocked for ever" && !is_stall())) continue;
@@ -336,12 +345,14 @@ bool waits_for_own_queue(const Hang& hang) {
   return hang.cause.id == causes::kPipeNeverClosed.name && hang.join && hang.join->call == "multiprocessing.Queue.get";
 }
 
-// A thread waits for the end of something. A program that idles until a signal ends it does not do that.
+// A thread waits for the end of something, or for results. A program that idles until a signal ends it does not do
+// that.
 bool joins(const Hang& hang) {
   if (!hang.join) return false;
   const std::string_view call = hang.join->call;
   return call.ends_with(".join") || call.find("torch.multiprocessing.s") != call.npos || call == "waitpid" ||
-         call == "pthread_join" || call.ends_with(".Context.term") ||  // of ZeroMQ
+         call == "pthread_join" || call.starts_with("multiprocessing.pool.") ||
+         call.starts_with("concurrent.futures.") || call.ends_with(".Context.term") ||  // of ZeroMQ
          call == "trio._core._run.run" || call == "eventlet.hubs.hub.BaseHub.run";
 }
 
@@ -368,9 +379,32 @@ bool looks_for_own(const Proof& proof) {
   });
 }
 
+// The first process of the tree, or of a command of a shell, and another one wait to hear from each other. To idle, a
+// program would wait for a signal or for anybody.
+bool waits_for_partner(const Proof& proof, const Hang& hang) {
+  if (hang.cause.id != causes::kPipeCycle.name) return false;
+  const std::set<pid_t> commands = commands_of_shells(proof.judgement);
+  const auto is_of_first = [&](const JudgedThread& thread) {
+    const TreeSnapshot::Process* process = proof.snapshot->process(thread.sample->pid);
+    return process != nullptr &&
+           (proof.snapshot->process(process->parent) == nullptr || commands.count(process->pid) != 0);
+  };
+  return std::any_of(proof.judgement.threads.begin(), proof.judgement.threads.end(), [&](const JudgedThread& thread) {
+    const auto& wakers = thread.wait.wakers;
+    return thread.sample->tid == thread.sample->pid && !thread.live && is_of_first(thread) &&
+           std::any_of(wakers.begin(), wakers.end(),
+                       [&](const Waker& waker) { return waker.pid != thread.sample->pid; });
+  });
+}
+
 }  // namespace
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
+  const bool is_stalled = proof.verdict == HangVerdict::kStalled && !proof.was_proved;
+  if (is_stalled && is_loose_part(proof.judgement)) {
+    const bool tells_nothing = is_like_waiting_for_signal(hang.cause) || hang.cause.id == causes::kUnknown.name;
+    return tells_nothing && !waits_for_batch(hang) && !blocks_event_loop(hang);
+  }
   // No signal that the program asked for, and nothing from outside, can end any wait in it.
   if (!proof.is_early || proof.needs_only_idle_runtimes) return false;
   // Main threads of Ruby sleep for ever while others work; no program reads or opens a pipe for that.
@@ -380,7 +414,7 @@ bool may_be_idle(const Proof& proof, const Hang& hang) {
   if (blocks_event_loop(hang)) return false;
   if (!proof.needs_no_signal && waits_for_own_queue(hang)) return false;
   if (proof.needs_no_signal || proof.needs_no_client || proof.needs_no_limit) return true;
-  return !joins(hang) && !looks_for_own(proof);
+  return !joins(hang) && !looks_for_own(proof) && !waits_for_partner(proof, hang);
 }
 
 Hang explain(Proof* proof, ProcSource* proc, const ProcessHistory& history, Nanos now) {

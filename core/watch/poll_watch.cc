@@ -53,9 +53,7 @@ std::optional<Proof> PollWatch::find_lost_poller(const Sample& sample, Nanos now
 PollWatch::State PollWatch::state_of(const Sample& part, Nanos since) const {
   State state{since, polls_.polls(), polls_.child_polls(), polls_.own_polls(), {}};
   for (const ThreadSample& thread : part.threads) {
-    const bool polls = state.polls.count(thread.tid) != 0 || state.child_polls.count(thread.tid) != 0 ||
-                       state.own_polls.count(thread.tid) != 0;
-    if (thread.moved && !polls) state.ran.insert(thread.tid);
+    if (thread.moved && !state.is_poll(thread.tid)) state.ran.insert(thread.tid);
   }
   return state;
 }
@@ -70,32 +68,70 @@ bool PollWatch::is_news(const State& state, Nanos since) {
   return false;
 }
 
-std::optional<Proof> PollWatch::look(Nanos now) {
+std::optional<Proof> PollWatch::judge(const Sample& part, const State& state) const {
+  Assumptions assumptions = tree_->early_assumptions();
+  assumptions.polls = state.polls;
+  assumptions.child_polls = state.child_polls;
+  assumptions.own_polls = state.own_polls;
+  auto proof = tree_->judge_assuming(std::make_unique<Sample>(part), std::move(assumptions));
+  if (proof) proof->is_early = true;
+  return proof;
+}
+
+// The processes that have long been where they are, while others run. What is stuck without a poll is found by the
+// watcher itself.
+std::optional<Proof> PollWatch::look_at_part(Sample part, Nanos now) {
+  const Nanos stall = tree_->options().stall;
+  const std::set<pid_t> resting = polls_.resting(std::min(kEarlyStall, stall), now);
+  State state = state_of(part, 0);
+  state.is_late = resting == polls_.resting(stall, now);
+  for (ThreadSample& thread : part.threads) {
+    if (resting.count(thread.pid) != 0) continue;
+    thread.moved = true;
+    state.leave_out(thread.tid);
+  }
+  if (!state.any_polls() || !is_news(state, now)) return std::nullopt;
+  auto proof = judge(part, state);
+  if (!proof) return std::nullopt;
+  const Judgement& judgement = proof->judgement;
+  const bool any_poll = std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& one) {
+    return judgement.stuck.count(one.sample->pid) != 0 && state.is_poll(one.sample->tid);
+  });
+  if (!any_poll || !loose_.is_news(judgement)) return std::nullopt;
+  const std::pair report{judgement.stuck, state.is_late};
+  if (!is_loose_part(judgement) && std::exchange(reported_part_, report) == report) return std::nullopt;
+  proof->is_early = !state.is_late;
+  proof->last_moved = 0;  // others run
+  return proof;
+}
+
+std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
   if (now - last_look_ < kPollLookEvery || !looks_.allows(now)) return std::nullopt;
   last_look_ = now;
   const Nanos began = cpu_time();
-  auto sample = tree_->sample_at_rest();
+  auto sample = busy ? tree_->sample() : tree_->sample_at_rest();
   polls_.take(*sample, now);
   const Nanos since = polls_.since(now);
   const Nanos looked = cpu_time();
   looks_.spend(now, looked - began);
   if (auto proof = find_lost_poller(*sample, now)) return proof;
   const auto part = still_part(std::exchange(sample_, *sample), *sample);
-  const bool is_early = tree_->options().stall > kEarlyStall && since != 0 && now - since >= kEarlyStall;
-  if (since != 0 && since == reported_.since) went_on_ = now;
-  if (!is_early || !part || since == reported_.since) return std::nullopt;
-  State state = state_of(*part, since);
+  if (!part) return std::nullopt;
+  if (since == 0) {
+    auto proof = look_at_part(*part, now);
+    looks_.spend(now, cpu_time() - looked);
+    return proof;
+  }
+  if (since == reported_.since) went_on_ = now;
+  const bool is_early = tree_->options().stall > kEarlyStall && now - since >= kEarlyStall;
+  if (!is_early || since == reported_.since) return std::nullopt;
+  const State state = state_of(*part, since);
   if (!is_news(state, since)) return std::nullopt;
   if (find_lost_poller_now(*sample) != 0) return std::nullopt;  // which is reported soon
-  Assumptions assumptions = tree_->early_assumptions();
-  assumptions.polls = std::move(state.polls);
-  assumptions.child_polls = std::move(state.child_polls);
-  assumptions.own_polls = std::move(state.own_polls);
-  auto proof = tree_->judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
+  auto proof = judge(*part, state);
   looks_.spend(now, cpu_time() - looked);
-  if (!proof) return std::nullopt;
-  reported_ = judged_;
-  proof->is_early = true;
+  if (!proof || !loose_.is_news(proof->judgement)) return std::nullopt;
+  if (!is_loose_part(proof->judgement)) reported_ = judged_;
   proof->last_moved = since;
   return proof;
 }

@@ -1,7 +1,9 @@
 // PollWatch: reports early that all threads that still run do so to look around and wait again, if all that they could
-// find must come from stuck threads. Lives in the watcher.
+// find must come from stuck threads. While other processes run, it says the same of those that do not. Lives in the
+// watcher.
 #pragma once
 
+#include "watch/loose_parts.h"
 #include "watch/stalls/polls.h"
 #include "watch/stalls/suspects.h"
 #include "watch/time_share.h"
@@ -14,7 +16,8 @@ class PollWatch {
   /// `tree` must outlive it.
   explicit PollWatch(const WatchedTree* tree);
 
-  [[nodiscard]] std::optional<Proof> look(Nanos now);
+  /// `busy`: more runs than polls do.
+  [[nodiscard]] std::optional<Proof> look(Nanos now, bool busy);
   /// A thread ran when it last looked.
   [[nodiscard]] bool any_runs() const;
   /// PollMeter::child_polls() and own_polls() of the last look.
@@ -25,12 +28,23 @@ class PollWatch {
 
  private:
   struct State {
-    Nanos since = 0;  ///< all threads are where they are
+    Nanos since = 0;  ///< all threads are where they are; 0: of a part that is where it is
     std::set<pid_t> polls;
     std::map<pid_t, pid_t> child_polls;
     std::map<pid_t, OwnPoll> own_polls;
-    std::set<pid_t> ran;  ///< between the last two samples, and it was no poll
+    std::set<pid_t> ran;   ///< between the last two samples, and it was no poll
+    bool is_late = false;  ///< it has been there for as long as counts as a stall
     bool operator==(const State&) const = default;
+    [[nodiscard]] bool any_polls() const { return !polls.empty() || !child_polls.empty() || !own_polls.empty(); }
+    [[nodiscard]] bool is_poll(pid_t tid) const {
+      return polls.count(tid) != 0 || child_polls.count(tid) != 0 || own_polls.count(tid) != 0;
+    }
+    void leave_out(pid_t tid) {
+      polls.erase(tid);
+      child_polls.erase(tid);
+      own_polls.erase(tid);
+      ran.erase(tid);
+    }
     [[nodiscard]] bool is_like(State other) const {
       other.since = since;
       return *this == other;
@@ -38,6 +52,8 @@ class PollWatch {
   };
   [[nodiscard]] State state_of(const Sample& part, Nanos since) const;
   [[nodiscard]] bool is_news(const State& state, Nanos since);
+  [[nodiscard]] std::optional<Proof> judge(const Sample& part, const State& state) const;
+  [[nodiscard]] std::optional<Proof> look_at_part(Sample part, Nanos now);
   [[nodiscard]] std::optional<Proof> find_lost_poller(const Sample& sample, Nanos now);
 
   const WatchedTree* tree_;
@@ -47,8 +63,10 @@ class PollWatch {
   Nanos last_look_ = 0;
   Sample sample_;  ///< the last that `polls_` was given
   State judged_, reported_;
-  int judgements_ = 0;  ///< of the state `judged_`
-  Nanos went_on_ = 0;   ///< when what was reported was last seen
+  LooseParts loose_;
+  std::pair<std::set<pid_t>, bool> reported_part_;  ///< the stuck processes of the last one, and whether it was late
+  int judgements_ = 0;                              ///< of the state `judged_`
+  Nanos went_on_ = 0;                               ///< when what was reported was last seen
 };
 
 }  // namespace mprun

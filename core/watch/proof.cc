@@ -19,13 +19,27 @@ std::string list_some(const std::vector<std::string>& assumed) {
 
 }  // namespace
 
+std::set<pid_t> commands_of_shells(const Judgement& judgement) {
+  std::set<pid_t> commands;
+  for (const JudgedThread& thread : judgement.threads) {
+    if (!thread.wait.of_command) continue;
+    for (const Waker& waker : thread.wait.wakers) commands.insert(waker.pid);
+  }
+  return commands;
+}
+
 bool is_waited_for(const Judgement& judgement) {
   return std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& thread) {
     const auto& wakers = thread.wait.wakers;
-    return thread.wait.kind == WaitKind::kChild && !thread.live && thread.sample->tid == thread.sample->pid &&
-           std::all_of(wakers.begin(), wakers.end(),
-                       [&](const Waker& one) { return judgement.stuck.count(one.pid) != 0; });
+    return thread.wait.kind == WaitKind::kChild && !thread.wait.of_command && !thread.live &&
+           thread.sample->tid == thread.sample->pid && std::all_of(wakers.begin(), wakers.end(), [&](const Waker& one) {
+             return judgement.stuck.count(one.pid) != 0;
+           });
   });
+}
+
+bool is_loose_part(const Judgement& judgement) {
+  return !judgement.stuck.empty() && !judgement.is_deadlock() && !is_waited_for(judgement);
 }
 
 Proof judge_sample(ProcSource* proc, std::unique_ptr<Sample> sample, TreeBoundary boundary) {
@@ -55,8 +69,7 @@ std::optional<Proof> judge_assuming(ProcSource* proc, std::unique_ptr<Sample> sa
   boundary.assumptions = std::move(assumptions);
   Proof proof = judge_sample(proc, std::move(sample), std::move(boundary));
   const auto& assumed = proof.snapshot->assumed();
-  const bool is_stuck = proof.judgement.is_deadlock() || is_waited_for(proof.judgement);
-  if (!proof.sample->whole || !is_stuck || assumed.empty()) return std::nullopt;
+  if (!proof.sample->whole || proof.judgement.stuck.empty() || assumed.empty()) return std::nullopt;
   proof.verdict = HangVerdict::kStalled;
   proof.but_for = list_some(assumed);
   proof.needs_no_signal = proof.snapshot->assumes_no_signal();

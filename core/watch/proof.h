@@ -36,8 +36,14 @@ struct Proof {
 /// Judges a sample. `boundary`: as it is while the threads of the sample stand still.
 [[nodiscard]] Proof judge_sample(ProcSource* proc, std::unique_ptr<Sample> sample, TreeBoundary boundary);
 
-/// True if a main thread waits for the end of stuck processes.
+/// The processes that shells run as their commands, where it is known which of their children these are.
+[[nodiscard]] std::set<pid_t> commands_of_shells(const Judgement& judgement);
+
+/// True if a main thread waits for the end of stuck processes. That a shell does says nothing: any command may be idle.
 [[nodiscard]] bool is_waited_for(const Judgement& judgement);
+
+/// True if only some processes are stuck, and no main thread waits for their end: they may be meant to wait.
+[[nodiscard]] bool is_loose_part(const Judgement& judgement);
 
 /// After this time, mprun reports what would be a deadlock but for a few assumptions.
 inline constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
@@ -46,8 +52,8 @@ inline constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
 [[nodiscard]] Assumptions assumptions_before(Nanos stall);
 [[nodiscard]] Assumptions assumptions_after_stall();
 
-/// The stall that the sample shows if the assumptions hold; nullopt: it shows none, or needs none of them. One sample
-/// is enough, as nothing is proved.
+/// The stall that the sample shows if the assumptions hold, perhaps a loose part; nullopt: it shows none, or needs none
+/// of them. One sample is enough, as nothing is proved.
 [[nodiscard]] std::optional<Proof> judge_assuming(ProcSource* proc, std::unique_ptr<Sample> sample,
                                                   TreeBoundary boundary, Assumptions assumptions);
 

@@ -107,10 +107,12 @@ std::optional<Proof> StallWatch::judge_late(const Sample& before, pid_t lost_tas
   Assumptions assumptions = assumptions_after_stall();
   assumptions.child_polls = polls_.child_polls();
   assumptions.own_polls = polls_.own_polls();
-  auto named = tree_->judge_assuming(std::make_unique<Sample>(*sample_), assumptions);
-  for (int i = 0; i < kTriesToName && !named; ++i) {
-    named = tree_->judge_assuming(tree_->sample_at_rest(), assumptions);
-  }
+  const auto name = [&](std::unique_ptr<Sample> sample) {
+    auto found = tree_->judge_assuming(std::move(sample), assumptions);
+    return found && is_loose_part(found->judgement) ? std::nullopt : std::move(found);
+  };
+  auto named = name(std::make_unique<Sample>(*sample_));
+  for (int i = 0; i < kTriesToName && !named; ++i) named = name(tree_->sample_at_rest());
   const pid_t lost_poller = polls_.find_lost_poller_now(*sample_);
   if (named && lost_task == 0 && lost_poller == 0) proof = std::move(named);  // else they say more
   proof->lost_task = lost_task;
@@ -158,8 +160,7 @@ std::optional<Proof> StallWatch::find_early(const ActivityMeter& activity, const
   if (!standing.proved_nothing) return std::nullopt;
   if (!standing.judged_still) {
     const bool only_polls = activity.load() <= kMostLoadOfPolls;
-    auto polling = only_polls ? polls_.look(now) : std::nullopt;
-    if (polling) return polling;
+    if (auto polling = polls_.look(now, !only_polls)) return polling;
     // On a crowded machine, a thread that spins gets no more of a CPU than others need to poll.
     return only_polls && !polls_.any_runs() ? std::nullopt : spins_.look(now);
   }
@@ -168,14 +169,14 @@ std::optional<Proof> StallWatch::find_early(const ActivityMeter& activity, const
   if (!is_early || !is_due || reported_early_ == standing.last_moved) return std::nullopt;
   judged_early_ = now;
   auto proof = tree_->judge_assuming(tree_->sample(), tree_->early_assumptions());
-  if (!proof) return std::nullopt;
-  reported_early_ = standing.last_moved;
+  if (!proof || proof->judgement.stuck == standing.proved || !loose_.is_news(proof->judgement)) return std::nullopt;
+  if (!is_loose_part(proof->judgement)) reported_early_ = standing.last_moved;
   proof->is_early = true;
   proof->last_moved = standing.last_moved;
   return proof;
 }
 
-std::optional<Proof> StallWatch::look_at_part(const Sample& sample, Nanos now) {
+std::optional<Proof> StallWatch::look_at_part(const Sample& sample, const std::set<pid_t>& proved, Nanos now) {
   const Nanos stall = tree_->options().stall;
   if (stall == 0 || (part_.sample && now - part_.taken < std::min(stall, kEarlyStall))) return std::nullopt;
   const Nanos since = std::exchange(part_.taken, now);
@@ -189,8 +190,10 @@ std::optional<Proof> StallWatch::look_at_part(const Sample& sample, Nanos now) {
     part_.reports = 0;
   }
   const bool is_early = now - part_.since < stall;
-  if (!proof || part_.reports >= (is_early ? 1 : 2)) return std::nullopt;
-  part_.reports = is_early ? 1 : 2;
+  if (!proof || stuck == proved || part_.reports >= (is_early ? 1 : 2)) return std::nullopt;
+  const bool is_loose = is_loose_part(proof->judgement);
+  if (is_loose && (!is_early || !loose_.is_news(proof->judgement))) return std::nullopt;
+  if (!is_loose) part_.reports = is_early ? 1 : 2;
   proof->is_early = is_early;
   proof->last_moved = 0;  // others run
   return proof;

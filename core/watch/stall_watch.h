@@ -3,6 +3,7 @@
 // watcher, which asks it when it has found no proof.
 #pragma once
 
+#include "watch/loose_parts.h"
 #include "watch/lost_result_watch.h"
 #include "watch/poll_watch.h"
 #include "watch/spin_watch.h"
@@ -14,8 +15,9 @@ class StallWatch {
  public:
   /// What the watcher knows of the tree.
   struct Standing {
-    bool proved_nothing = false;  ///< and takes no samples for a proof just now
-    bool judged_still = false;    ///< no thread has moved since the tree was judged
+    bool proved_nothing = false;    ///< but what may be idle, and takes no samples for a proof just now
+    bool judged_still = false;      ///< no thread has moved since the tree was judged
+    const std::set<pid_t>& proved;  ///< the processes that are proved stuck, and may be idle
     Nanos last_moved = 0;
     Nanos last_found = 0;  ///< when anything but a lost task was last reported
   };
@@ -24,9 +26,9 @@ class StallWatch {
   explicit StallWatch(const WatchedTree* tree);
 
   [[nodiscard]] std::optional<Proof> look(const ActivityMeter& activity, const Standing& standing, Nanos now);
-  /// The same for a part of which nothing was proved in this sample, while others run: stuck for a few seconds but for
-  /// some assumptions, and a main thread waits for its end.
-  [[nodiscard]] std::optional<Proof> look_at_part(const Sample& sample, Nanos now);
+  /// The same for a part of which nothing was proved in this sample but for the processes `proved`, while others run:
+  /// stuck for a few seconds but for some assumptions.
+  [[nodiscard]] std::optional<Proof> look_at_part(const Sample& sample, const std::set<pid_t>& proved, Nanos now);
   /// Counts anew from now, for how long no thread has got anywhere.
   void start_again() { stall_ = {}; }
 
@@ -61,6 +63,7 @@ class StallWatch {
     int reports = 0;  ///< how often they were reported
   };
   Part part_;
+  LooseParts loose_;
 };
 
 }  // namespace mprun

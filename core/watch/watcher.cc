@@ -144,7 +144,7 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   if (proof && proof->judgement.stuck.empty()) helpers_until_ = 0;
   if (!proof) return std::nullopt;
   if (proof->judgement.stuck.empty()) {
-    return of_part_ && reported_.empty() ? stalls_.look_at_part(*sample_, now) : std::nullopt;
+    return of_part_ && reported_nothing() ? stalls_.look_at_part(*sample_, {}, now) : std::nullopt;
   }
   if (is_first) {
     pending_ = std::move(proof);
@@ -159,9 +159,14 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
     return std::nullopt;
   }
   find_who_cannot_return(&*proof, now);
-  if (is_reported(other)) return find_lasting(std::move(proof), now);
+  if (is_reported(other)) {
+    auto lasting = find_lasting(std::move(proof), now);
+    if (lasting || !of_part_ || !reported_nothing()) return lasting;
+    return stalls_.look_at_part(*sample_, reported_, now);
+  }
   reported_ = other.stuck;
   reported_cannot_return_ = other.cannot_return;
+  idle_.clear();
   reported_at_ = now;
   proof->verdict = other.is_deadlock() ? HangVerdict::kDeadlock : HangVerdict::kPartialDeadlock;
   proof->last_moved = last_moved_;
@@ -175,12 +180,14 @@ bool Watcher::is_reported(const Judgement& judgement) const {
 }
 
 // What looks idle may be meant to wait until it is ended. But if a main thread waits for that, or if it is the program
-// itself, and none of those that run has done it for long, it may be stuck.
+// itself or the command of a shell, and none of those that run has done it for long, it may be stuck.
 std::optional<Proof> Watcher::find_lasting(std::optional<Proof> proof, Nanos now) {
   if (reported_at_ == 0 || now - reported_at_ < kHelpersMayAct) return std::nullopt;
+  const std::set<pid_t> commands = commands_of_shells(proof->judgement);
   const auto is_program = [&](pid_t pid) {
     const auto* process = proof->snapshot->process(pid);
-    return process != nullptr && (tree_.options().with_root ? pid : process->parent) == tree_.options().root;
+    if (process == nullptr || commands.count(pid) != 0) return process != nullptr;
+    return (tree_.options().with_root ? pid : process->parent) == tree_.options().root;
   };
   const std::set<pid_t>& stuck = proof->judgement.stuck;
   const bool matters = is_waited_for(proof->judgement) || std::any_of(stuck.begin(), stuck.end(), is_program);
@@ -250,8 +257,8 @@ std::optional<Proof> Watcher::find_any(Nanos now) {
   auto proof = find_proof(now);
   if (!proof) proof = find_orphaned_lock(now);
   if (proof) return proof;
-  const bool proved_nothing = phase_ == Phase::kResting && reported_.empty();
-  return stalls_.look(activity_, {proved_nothing, judged_still_, last_moved_, last_found_}, now);
+  const bool proved_nothing = phase_ == Phase::kResting && reported_nothing();
+  return stalls_.look(activity_, {proved_nothing, judged_still_, reported_, last_moved_, last_found_}, now);
 }
 
 }  // namespace mprun

@@ -27,6 +27,8 @@ class Watcher {
   /// Looks. Returns a proof once, and again when it has changed, including when it has come to cover processes that
   /// could go on at first.
   [[nodiscard]] std::optional<Proof> look(Nanos now);
+  /// What look() returned may be idle, so nothing was said of it: other things may yet be found.
+  void note_idle() { idle_ = reported_; }
 
  private:
   enum class Phase {
@@ -43,6 +45,7 @@ class Watcher {
   [[nodiscard]] std::optional<Proof> find_proof(Nanos now);
   void find_who_cannot_return(Proof* proof, Nanos now);
   [[nodiscard]] bool is_reported(const Judgement& judgement) const;
+  [[nodiscard]] bool reported_nothing() const { return reported_ == idle_; }
   [[nodiscard]] std::optional<Proof> find_lasting(std::optional<Proof> proof, Nanos now);
   [[nodiscard]] std::optional<Proof> find_orphaned_lock(Nanos now);
 
@@ -61,6 +64,7 @@ class Watcher {
   std::unique_ptr<Sample> sample_;
   std::optional<Proof> pending_;
   std::set<pid_t> reported_, reported_cannot_return_;  ///< the processes of the last reported proof
+  std::set<pid_t> idle_;                               ///< `reported_`, if it may be idle
   Nanos reported_at_ = 0;                              ///< when; 0: it was reported again as a stall, or there is none
   Nanos judged_at_ = 0;                                ///< when the first sample of the last judgement was taken
   std::set<pid_t> up_to_helpers_;  ///< processes that cannot return unless their other threads do something

@@ -85,8 +85,9 @@ class TreeProcess {
   std::uint64_t caught = 0, ignored = 0;
   bool readable = true, hidden_descriptors = false, forked = false;
   std::optional<std::string> command;
-  bool of_another = false;    ///< belongs to another user: see FakeProc::hides_others
-  std::string namespace_ids;  ///< of the line NSpid, if it has one
+  std::uint64_t group = 0, started = 0;  ///< its process group; when it started, in clock ticks
+  bool of_another = false;               ///< belongs to another user: see FakeProc::hides_others
+  std::string namespace_ids;             ///< of the line NSpid, if it has one
   std::string maps = "7ffc00000000-7ffc00010000 rw-p 00000000 00:00 0 [stack]\n", timers, statm = "100 5 1 1 0 1 0",
               environ;
   std::string exe = "/usr/bin/program", cwd = "/", ipc_namespace = "ipc:[1]", pid_namespace = "pid:[1]";
@@ -329,8 +330,11 @@ inline std::optional<std::string> FakeProc::read(const std::string& path) {
   if (place.rest == "stat") {
     std::string text =
         std::to_string(process.pid) + " (program) " + thread.state + ' ' + std::to_string(process.parent);
-    constexpr int kFlags = 9;
-    for (int field = 5; field <= 52; ++field) text += field == kFlags && process.forked ? " 64" : " 0";
+    const std::map<int, std::uint64_t> fields{{5, process.group}, {9, process.forked ? 64 : 0}, {22, process.started}};
+    for (int field = 5; field <= 52; ++field) {
+      const auto set = fields.find(field);
+      text += ' ' + std::to_string(set == fields.end() ? 0 : set->second);
+    }
     return text + '\n';
   }
   if (place.rest == "status") return status_text(process, thread);

@@ -140,6 +140,25 @@ TEST(EarlyStall, IsNotIdleIfItWaitsForAQueueThatNoOtherProcessHas) {
   EXPECT_TRUE(may_be_idle(proof, hang)) << "a handler may put an item";
 }
 
+TEST(EarlyStall, OfALoosePartNeedsACauseThatNothingIdleHas) {
+  Proof proof;
+  proof.verdict = HangVerdict::kStalled;
+  proof.is_early = true;
+  proof.judgement.stuck = {10};
+  proof.judgement.live = {11};
+  Hang hang;
+  hang.join.emplace().call = "multiprocessing.Process.join";
+  EXPECT_TRUE(may_be_idle(proof, hang)) << "the cause is not known";
+  hang.cause.id = "pipe-never-closed";
+  EXPECT_TRUE(may_be_idle(proof, hang));
+  hang.cause.id = "collective-mismatch";
+  EXPECT_FALSE(may_be_idle(proof, hang));
+  hang.cause.looks_idle = true;
+  EXPECT_TRUE(may_be_idle(proof, hang));
+  hang.join->call = "torch.utils.data.dataloader._BaseDataLoaderIter.__next__";
+  EXPECT_FALSE(may_be_idle(proof, hang));
+}
+
 TEST(EarlyStall, IsNotIdleForATimerOfRuby) {
   Proof proof;
   proof.is_early = proof.needs_only_timers = true;

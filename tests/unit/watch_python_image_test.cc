@@ -441,7 +441,7 @@ TEST_F(RankImage, ListensForItsOwnTree) {
   EXPECT_THAT(assumed_, testing::IsEmpty());
   EXPECT_EQ(wait("Server.accepter", "", false).why_live, "any process may connect");
   EXPECT_EQ(wait("Server.accepter", "", true).why_live, "");
-  EXPECT_THAT(assumed_, testing::ElementsAre("a process outside may connect to process 70"));
+  EXPECT_THAT(assumed_, testing::ElementsAre("a process of another program may connect to process 70"));
 }
 
 // In a tree that mprun has not started, that is assumed.
@@ -452,7 +452,7 @@ TEST_F(RankImage, ListensForATreeOfOthers) {
   EXPECT_EQ(wait("BaseManager._run_server", "", false, false).why_live, "any process may connect");
   EXPECT_EQ(wait("Server.accepter", "", true, false).why_live, "any process may connect");
   EXPECT_EQ(wait("BaseManager._run_server", "", true, false).why_live, "");
-  EXPECT_THAT(assumed_, testing::ElementsAre("a process outside may connect to process 70"));
+  EXPECT_THAT(assumed_, testing::ElementsAre("a process of another program may connect to process 70"));
 }
 
 TEST_F(RankImage, IsReachedByOthersOfWhichOneHasConnected) {

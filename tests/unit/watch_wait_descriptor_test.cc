@@ -227,9 +227,11 @@ TEST(ListenerWait, IsEndedByTheTreeIfThatIsAssumed) {
   boundary.assumptions.no_outside_peers = true;
   const Judged all = judged(&proc, boundary);
   EXPECT_TRUE(all.is_deadlock);
-  EXPECT_THAT(all.assumed, ElementsAre("a process outside may connect to process 10"));
+  EXPECT_THAT(all.assumed, ElementsAre("a process of another program may connect to process 10"));
   proc.processes[11].threads[11].sleeps();
-  EXPECT_FALSE(judged(&proc, boundary).is_stuck(10));
+  EXPECT_TRUE(judged(&proc, boundary).is_stuck(10));
+  proc.process(11, 10).forked = true;
+  EXPECT_FALSE(judged(&proc, boundary).is_stuck(10)) << "it is of the same program";
 }
 
 TEST(ListenerWait, IsLiveIfOthersMayConnect) {
@@ -347,6 +349,30 @@ TEST(TcpWait, ForPeersOfZeroMqIsForThoseOfTheTree) {
   FakeProc unused = proc;
   unused.tcp = tcp_line("00000000:1F90", "00000000:0000", kListening, 72);
   EXPECT_FALSE(judged(&unused, boundary).is_deadlock) << "a server may be idle";
+}
+
+// A program that runs beside the ranks is none of them; but what is young may yet become one, and a shell may start
+// one.
+TEST(TcpWait, ForRanksIsNotForAProgramBesideThem) {
+  TreeBoundary boundary;
+  boundary.assumptions.no_outside_peers = true;
+  const auto is_stuck = [&](const auto& change) {
+    FakeProc proc = store_of_ranks(true);
+    proc.processes[11].command = "rank";
+    proc.process(12).command = "monitor";
+    proc.processes[12].thread(12).sleeps();
+    change(&proc);
+    return judged(&proc, boundary).is_stuck(11);
+  };
+  EXPECT_TRUE(is_stuck([](FakeProc*) {}));
+  EXPECT_FALSE(is_stuck([](FakeProc* proc) { proc->processes[12].map("r-xp", 9, "/usr/lib/libtorch_cpu.so"); }));
+  EXPECT_FALSE(is_stuck([](FakeProc* proc) { proc->processes[12].exe = "/usr/bin/bash"; }));
+  EXPECT_FALSE(is_stuck([](FakeProc* proc) { proc->processes[11].parent = 12; })) << "it may have started it";
+  EXPECT_FALSE(is_stuck([](FakeProc* proc) {
+    timespec since_boot{};
+    clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    proc->processes[12].started = static_cast<std::uint64_t>(since_boot.tv_sec * sysconf(_SC_CLK_TCK));
+  })) << "it has just been started";
 }
 
 /// 10 waits for the answer of 11, which polls the listener at a path where 10 has connected, and the connection.

@@ -2,6 +2,7 @@
 // reads the real /proc, knows none of them, and samples are taken at every look.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,7 +127,7 @@ TEST(Watcher, ReportsAStallThatWouldBeProvedButForAHandler) {
 }
 
 /// The early report on `proc` within half a minute, with a minute as the limit of a stall. It starts now, for the
-/// time limits of the threads.
+/// time limits of the threads. Loose parts are left out.
 template <typename Action>
 std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look, bool stops_last = false) {
   Watcher watcher(
@@ -134,7 +135,7 @@ std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look, bool
   const Nanos end = monotonic_now() + 30 * kNanosPerSecond;
   for (Nanos now = monotonic_now(); now < end; now = watcher.next_look()) {
     before_look();
-    if (auto proof = watcher.look(now)) return proof;
+    if (auto proof = watcher.look(now); proof && !is_loose_part(proof->judgement)) return proof;
   }
   return std::nullopt;
 }
@@ -219,6 +220,31 @@ TEST(Watcher, SaysNothingEarlyOfAPartThatNoThreadWaitsFor) {
     proc->processes[kParent].thread(kParent).waits_for_child(-1);
     proc->process(kChild + 1, kParent).thread(kChild + 1).sleeps();
   })) << "another child may end";
+}
+
+TEST(Watcher, ReportsAPollEarlyBesideAProcessThatRuns) {
+  const auto find = [](const auto& before_look) {
+    FakeProc proc = tree_with_polling_child();
+    proc.processes[kParent].threads.erase(kParent + 100);
+    TreeThread& runner = proc.process(kFirst, kParent).thread(kFirst);
+    runner.running = true;
+    return early_stall(&proc, [&] {
+      runner.runs_once();
+      wake_often(&proc, kChild);
+      before_look(&proc);
+    });
+  };
+  const auto proof = find([](FakeProc*) {});
+  ASSERT_TRUE(proof);
+  EXPECT_THAT(proof->judgement.stuck, UnorderedElementsAre(kParent, kChild));
+  EXPECT_THAT(proof->judgement.live, UnorderedElementsAre(kFirst));
+  EXPECT_FALSE(find([](FakeProc* proc) { ++proc->processes[kChild].thread(kChild).stack_pointer; })) << "it moves";
+  EXPECT_FALSE(find([](FakeProc* proc) {
+    proc->processes[kChild].put(kTimeLimit, timespec{0, 100'000'000}).is_python();
+    proc->processes[kChild].pipe(3, 70, O_RDONLY).thread(kChild).call(SYS_poll, {kTimeLimit + 64, 1, 100});
+    proc->processes[kChild].put(kTimeLimit + 64, pollfd{3, POLLIN, 0});
+    proc->processes[kFirst].pipe(4, 70, O_WRONLY);
+  })) << "the one that runs may write";
 }
 
 TEST(Watcher, SaysNothingEarlyOfAPollWhileATimeLimitIsNear) {
@@ -696,7 +722,38 @@ TEST(Watcher, ReportsAPartThatWouldBeProvedButForAHandler) {
     child->catches(SIGUSR1);
     parent->threads.begin()->second.waits_for_child(-1);
   });
-  EXPECT_TRUE(nobody_waits.empty()) << "the one that runs may end";
+  ASSERT_EQ(nobody_waits.size(), 1U) << "once";
+  EXPECT_TRUE(is_loose_part(nobody_waits[0].judgement)) << "the one that runs may end";
+}
+
+// A worker that waits for its next task is proved stuck too.
+TEST(Watcher, ReportsAPartBesideOneThatIsIdle) {
+  const auto found = [](bool is_idle) {
+    const Resting idle, parent, child;
+    Running runner;
+    FakeProc proc;
+    proc.process(idle.pid(), runner.pid()).thread(idle.pid()).waits_on(0x5000).runs = idle.runs();
+    proc.process(parent.pid()).thread(parent.pid()).waits_for_child(child.pid()).runs = parent.runs();
+    TreeProcess& stuck = proc.process(child.pid(), parent.pid());
+    stuck.catches(SIGUSR1).thread(child.pid()).waits_on(0x5000).runs = child.runs();
+    TreeThread& runs = proc.process(runner.pid()).thread(runner.pid());
+    runs.running = true;
+    Watcher watcher(
+        &proc, {1, false, 300 * kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
+    std::vector<std::set<pid_t>> stalled;
+    const Nanos begin = monotonic_now();
+    for (Nanos now = begin; now < begin + 60 * kNanosPerSecond; now = watcher.next_look()) {
+      runner.run();
+      runs.runs_once();
+      const auto proof = watcher.look(now);
+      if (!proof) continue;
+      if (proof->verdict == HangVerdict::kStalled) stalled.push_back(proof->judgement.stuck);
+      if (is_proved(proof->verdict) && is_idle) watcher.note_idle();
+    }
+    return stalled.size();
+  };
+  EXPECT_EQ(found(false), 0U) << "a hang was reported";
+  EXPECT_EQ(found(true), 1U);
 }
 
 TEST(Watcher, ReportsAgainAPartWhoseEndIsWaitedForLong) {

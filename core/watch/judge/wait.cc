@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "watch/judge/library_waits.h"
+#include "watch/judge/partners.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
 #include "watch/sample/architecture.h"
@@ -28,7 +29,13 @@ Wait wait_for_children(const TreeSnapshot::Process& process, TreeSnapshot* snaps
 
 Wait decode_wait4(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   const auto pid = static_cast<std::int32_t>(thread.call.arguments[0]);
-  return pid > 0 ? wait_for_child(pid, *snapshot, thread.pid) : wait_for_children(process, snapshot);
+  if (pid > 0) return wait_for_child(pid, *snapshot, thread.pid);
+  Wait wait = wait_for_children(process, snapshot);
+  const auto command = pid == -1 && wait.why_live.empty() ? command_of_shell(thread, process, snapshot) : std::nullopt;
+  if (!command) return wait;
+  wait = wait_for_child(*command, *snapshot, thread.pid);
+  wait.of_command = true;
+  return wait;
 }
 
 Wait decode_waitid(const ThreadSample& thread, const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
@@ -191,7 +198,7 @@ std::optional<Wait> decode_mpi_helper(const ThreadSample& thread, TreeSnapshot* 
       may_spin(maps) && thread.tid != thread.pid && (python == nullptr || python->frames.empty());
   if (!is_of_library && !is_mpi_launcher(maps)) return std::nullopt;
   Wait wait{WaitKind::kPoll, "news of ranks", {}, {}};
-  add_processes(snapshot->everybody(), &wait);
+  add_processes(possible_partners(thread.pid, may_spin, snapshot), &wait);
   return wait;
 }
 
@@ -203,7 +210,7 @@ std::optional<Wait> decode_spin(const ThreadSample& thread, TreeSnapshot* snapsh
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) + " runs in " +
                    spin->second + " and may find what it waits for");
   Wait wait{WaitKind::kPoll, std::string(kMessagesOf) + spin->second, {}, {}};
-  add_processes(snapshot->everybody(), &wait);
+  add_processes(possible_partners(thread.pid, may_spin, snapshot), &wait);
   return wait;
 }
 
@@ -377,8 +384,10 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (may_be_at_gpu) wait.why_live = "it may wait for the GPU";
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
-  // A handler for the end of a child runs in any thread of the process, and may wake the others.
-  add_processes(snapshot->children_that_signal(*process), &wait);
+  // A handler for the end of a child runs in any thread of the process, and may wake the others. A shell that waits for
+  // a child waits on.
+  const bool waits_on = wait.kind == WaitKind::kChild && is_known_shell(*process, snapshot);
+  if (!waits_on) add_processes(snapshot->children_that_signal(*process), &wait);
   return wait;
 }
 

@@ -49,11 +49,12 @@ struct Wait {
   std::uint64_t address = 0;              ///< of the futex
   std::vector<std::int64_t> polled = {};  ///< kPoll: the descriptors, by number
   bool timed = false;
-  bool closed = false;     ///< of a descriptor that its process has closed since the wait began
-  bool semaphore = false;  ///< kFutex, kSharedFutex: of glibc's sem_t, which the locks of Python are made of
-  bool urgent = false;     ///< of what processes share by a name: an idle server does not wait like this
-  pid_t last_user = 0;     ///< kSemaphore: the process that changed it last, perhaps ended since; 0: not known
-  bool of_sync = false;    ///< kSharedFutex: of what a job shares by name, where dead processes leave nothing locked
+  bool closed = false;      ///< of a descriptor that its process has closed since the wait began
+  bool semaphore = false;   ///< kFutex, kSharedFutex: of glibc's sem_t, which the locks of Python are made of
+  bool urgent = false;      ///< of what processes share by a name: an idle server does not wait like this
+  pid_t last_user = 0;      ///< kSemaphore: the process that changed it last, perhaps ended since; 0: not known
+  bool of_command = false;  ///< kChild: of a shell, which waits for the command that it runs
+  bool of_sync = false;     ///< kSharedFutex: of what a job shares by name, where dead processes leave nothing locked
 };
 
 [[nodiscard]] Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot);
@@ -98,6 +99,11 @@ struct Wait {
 /// A thread that waits for the monitor of a Java object, or that the Java virtual machine runs for itself, under
 /// assumptions; nullopt: it is none. wait_jvm.cc.
 [[nodiscard]] std::optional<Wait> decode_jvm_thread(const ThreadSample& thread, TreeSnapshot* snapshot);
+/// True of bash and dash. wait_shell.cc.
+[[nodiscard]] bool is_known_shell(const TreeSnapshot::Process& process, TreeSnapshot* snapshot);
+/// The child that such a shell waits for if it has several and waits for any; nullopt: that is not known.
+[[nodiscard]] std::optional<pid_t> command_of_shell(const ThreadSample& thread, const TreeSnapshot::Process& process,
+                                                    TreeSnapshot* snapshot);
 /// A thread of the CUDA driver that polls its devices; nullopt: it is none. wait_cuda.cc.
 [[nodiscard]] std::optional<Wait> decode_cuda_helper(const ThreadSample& thread, TreeSnapshot* snapshot);
 /// True if `thread`, which is no such helper, waits in the CUDA driver, or may: the GPU could end that. wait_cuda.cc.

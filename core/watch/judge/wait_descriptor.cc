@@ -7,6 +7,7 @@
 #include <array>
 
 #include "watch/judge/library_waits.h"
+#include "watch/judge/partners.h"
 #include "watch/judge/wait.h"
 
 namespace mprun {
@@ -58,15 +59,20 @@ bool is_connection_to(const TcpSocket& socket, std::string_view port) {
   return socket.state == TcpSocket::State::kEstablished && socket.remote.ends_with(port);
 }
 
-// `name`: the beginning of the file's name ("libtorch_cpu.so").
-bool has_library(pid_t pid, std::string_view name, TreeSnapshot* snapshot) {
-  const auto& maps = snapshot->maps(pid);
+// The beginnings of the names of files.
+constexpr std::string_view kTorch = "libtorch_cpu.so", kZeroMq = "libzmq";
+
+bool maps_library(const std::vector<Mapping>& maps, std::string_view name) {
   return std::any_of(maps.begin(), maps.end(), [name](const Mapping& mapping) {
     return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).substr(0, name.size()) == name;
   });
 }
 
-bool has_torch(pid_t pid, TreeSnapshot* snapshot) { return has_library(pid, "libtorch_cpu.so", snapshot); }
+bool has_library(pid_t pid, std::string_view name, TreeSnapshot* snapshot) {
+  return maps_library(snapshot->maps(pid), name);
+}
+
+bool has_torch(pid_t pid, TreeSnapshot* snapshot) { return has_library(pid, kTorch, snapshot); }
 
 bool listens_at(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
   const auto& sockets = snapshot->tcp_sockets(pid);
@@ -145,31 +151,43 @@ bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapsho
 bool only_zeromq_peers_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
   const auto& sockets = snapshot->tcp_sockets(pid);
-  return has_library(pid, "libzmq", snapshot) && has_client(pid, port, snapshot, [](pid_t) { return true; }) &&
+  return has_library(pid, kZeroMq, snapshot) && has_client(pid, port, snapshot, [](pid_t) { return true; }) &&
          std::none_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
            return is_connection_to(socket, port) && snapshot->socket_holders(socket.inode).empty();
          });
 }
 
-// `who`: the one who, it is assumed, does not connect.
-Wait wait_for_connections(pid_t pid, const std::string& who, TreeSnapshot* snapshot) {
+// `who`: the one who, it is assumed, does not connect. `partners`: who else may.
+Wait wait_for_connections(pid_t pid, const std::string& who, const std::vector<pid_t>& partners,
+                          TreeSnapshot* snapshot) {
   snapshot->assume(who + " may connect to process " + std::to_string(pid));
   Wait wait{WaitKind::kSocket, "connections", {}, {}};
-  add_processes(snapshot->everybody(), &wait);
+  add_processes(partners, &wait);
   return wait;
 }
 
+Wait wait_for_zeromq(pid_t pid, TreeSnapshot* snapshot) {
+  const auto uses = [](const std::vector<Mapping>& maps) { return maps_library(maps, kZeroMq); };
+  return wait_for_connections(pid, "a process outside", possible_partners(pid, uses, snapshot), snapshot);
+}
+
+Wait wait_for_ranks(pid_t pid, TreeSnapshot* snapshot) {
+  const auto uses = [](const std::vector<Mapping>& maps) { return maps_library(maps, kTorch); };
+  return wait_for_connections(pid, "a rank that was started elsewhere", possible_partners(pid, uses, snapshot),
+                              snapshot);
+}
+
 Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
-  const bool of_ranks = snapshot->assumptions().no_outside_peers && only_ranks_come(pid, listener, snapshot);
-  if (!of_ranks && !(snapshot->assumptions().no_outside_peers && only_zeromq_peers_come(pid, listener, snapshot))) {
-    return live_wait(WaitKind::kSocket, kOthersMayConnect);
+  if (snapshot->assumptions().no_outside_peers) {
+    if (only_ranks_come(pid, listener, snapshot)) return wait_for_ranks(pid, snapshot);
+    if (only_zeromq_peers_come(pid, listener, snapshot)) return wait_for_zeromq(pid, snapshot);
   }
-  return wait_for_connections(pid, of_ranks ? "a rank that was started elsewhere" : "a process outside", snapshot);
+  return live_wait(WaitKind::kSocket, kOthersMayConnect);
 }
 
 // The same at a path (ipc://): a socket that the listener has accepted has its name.
 bool only_zeromq_peers_come(pid_t pid, const UnixSocket& listener, TreeSnapshot* snapshot) {
-  if (listener.name.empty() || !has_library(pid, "libzmq", snapshot)) return false;
+  if (listener.name.empty() || !has_library(pid, kZeroMq, snapshot)) return false;
   bool has_peer = false;
   for (const Descriptor& descriptor : snapshot->process(pid)->descriptors) {
     const UnixSocket* socket =
@@ -191,7 +209,7 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   const bool is_own = folder.substr(folder.rfind('/') + 1).rfind("pymp-", 0) == 0 &&
                       (name.rfind("listener-", 0) == 0 || name.rfind("sock-", 0) == 0);  // since Python 3.14
   if (snapshot->assumptions().no_outside_peers && only_zeromq_peers_come(pid, socket, snapshot)) {
-    return wait_for_connections(pid, "a process outside", snapshot);
+    return wait_for_zeromq(pid, snapshot);
   }
   if (!is_own || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
@@ -200,7 +218,7 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   if (!for_own_tree || !snapshot->is_closed()) {
     const bool may_be_assumed = snapshot->assumptions().no_outside_peers && (for_own_tree || snapshot->is_closed());
     if (!may_be_assumed) return live_wait(WaitKind::kSocket, kOthersMayConnect);
-    return wait_for_connections(pid, "a process outside", snapshot);
+    return wait_for_connections(pid, "a process of another program", snapshot->relatives_of(pid), snapshot);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
   const bool for_relatives = listens_for_relatives(snapshot->python(pid).threads);

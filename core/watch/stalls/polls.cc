@@ -107,27 +107,48 @@ void PollMeter::take(const Sample& sample, Nanos now) {
   note_changes(sample);
 }
 
-// The last that moved may have brought about what a poll looks for next.
+bool PollMeter::only_polls(pid_t tid) const {
+  const auto poll = polls_.find(tid);
+  return poll != polls_.end() && poll->second.stays;
+}
+
+// The last that moved may have brought about what a poll looks for next: one of its own process, if that is in memory
+// of its own. Any thread that started or ended may.
 void PollMeter::note_changes(const Sample& sample) {
-  std::map<pid_t, std::uint64_t> runs;
+  std::map<pid_t, Runs> runs;
   for (const ThreadSample& thread : sample.threads) {
-    if (thread.state != 'Z') runs.emplace(thread.tid, thread.runs);
+    if (thread.state != 'Z') runs.emplace(thread.tid, Runs{thread.pid, thread.runs});
   }
-  const bool has_changed =
-      runs.size() != runs_.size() || std::any_of(runs.begin(), runs.end(), [&](const auto& thread) {
-        const auto poll = polls_.find(thread.first);
-        const auto before = runs_.find(thread.first);
-        const bool only_polls = poll != polls_.end() && poll->second.stays;
-        return before == runs_.end() || (before->second != thread.second && !only_polls);
-      });
+  bool one_is_new = runs.size() != runs_.size();
+  std::set<pid_t> changed;  // processes
+  for (const auto& [tid, thread] : runs) {
+    const auto before = runs_.find(tid);
+    one_is_new = one_is_new || before == runs_.end();
+    if (before != runs_.end() && before->second.runs != thread.runs && !only_polls(tid)) changed.insert(thread.pid);
+  }
   runs_ = std::move(runs);
-  if (!has_changed) return;
-  for (auto& [tid, poll] : polls_) poll.runs_at_change = runs_.at(tid);
+  for (auto& [tid, poll] : polls_) {
+    const Runs& own = runs_.at(tid);
+    const bool may_end = one_is_new || (poll.own.is_shared ? !changed.empty() : changed.count(own.pid) != 0);
+    if (may_end) poll.runs_at_change = own.runs;
+  }
 }
 
 Nanos PollMeter::since(Nanos now) const {
   const Nanos stood = stall_.of_all(now);
   return stood == 0 ? 0 : now - stood;
+}
+
+std::set<pid_t> PollMeter::resting(Nanos at_least, Nanos now) const {
+  std::map<pid_t, bool> rest;
+  for (const auto& [tid, thread] : runs_) {
+    rest.try_emplace(thread.pid, true).first->second &= stall_.of_thread(tid, now) >= at_least;
+  }
+  std::set<pid_t> found;
+  for (const auto& [pid, rests] : rest) {
+    if (rests) found.insert(pid);
+  }
+  return found;
 }
 
 std::set<pid_t> PollMeter::polls() const {
@@ -149,7 +170,7 @@ std::map<pid_t, pid_t> PollMeter::child_polls() const {
 std::map<pid_t, OwnPoll> PollMeter::own_polls() const {
   std::map<pid_t, OwnPoll> found;
   for (const auto& [tid, poll] : polls_) {
-    const bool has_looked = runs_.at(tid) >= poll.runs_at_change + kManyRuns;
+    const bool has_looked = runs_.at(tid).runs >= poll.runs_at_change + kManyRuns;
     if (poll.stays && has_looked && !poll.own.awaited.empty()) found.emplace(tid, poll.own);
   }
   return found;

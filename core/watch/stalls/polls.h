@@ -22,6 +22,8 @@ class PollMeter {
   void take(const Sample& sample, Nanos now);
   /// Since when all threads have been where they are; 0: one ran, or there are none.
   [[nodiscard]] Nanos since(Nanos now) const;
+  /// The processes of which all threads have been where they are for so long.
+  [[nodiscard]] std::set<pid_t> resting(Nanos at_least, Nanos now) const;
   /// Threads that woke up several times at the same place with Python variables that they have had there before, none
   /// of which is a time that the loop could compare with the clock.
   [[nodiscard]] std::set<pid_t> polls() const;
@@ -29,7 +31,7 @@ class PollMeter {
   /// that has asked each time (child_poll.h).
   [[nodiscard]] std::map<pid_t, pid_t> child_polls() const;
   /// Threads that woke up so, between sleeps too, and look at nothing but objects in memory: for what each waits
-  /// (python_loop.h). Each has looked since the last of the other threads moved or ended.
+  /// (python_loop.h). Each has looked since the last of the threads moved or ended that may bring that about.
   [[nodiscard]] std::map<pid_t, OwnPoll> own_polls() const;
 
  private:
@@ -40,12 +42,17 @@ class PollMeter {
     std::set<std::uint64_t> locals;  ///< fingerprints since then; a loop may come back to the same
     bool sleeps = false;
     ChildPoll child;
-    std::uint64_t runs_at_change = 0;  ///< when another thread was last seen to have moved or ended
+    std::uint64_t runs_at_change = 0;  ///< when a thread that may end the poll was last seen to have moved or ended
     OwnPoll own;                       ///< see own_polls(); nothing awaited: not known
+  };
+  struct Runs {
+    pid_t pid = 0;
+    std::uint64_t runs = 0;
   };
   void follow(const ThreadSample& thread, Nanos since, Nanos now);
   [[nodiscard]] const PythonStacks& python(pid_t pid);
   void note_changes(const Sample& sample);
+  [[nodiscard]] bool only_polls(pid_t tid) const;
   /// Only in a process with Python can it be seen that a loop counts nothing.
   [[nodiscard]] bool shows_variables(pid_t pid);
 
@@ -53,7 +60,7 @@ class PollMeter {
   Nanos age_of_tree_ = 0;
   StallMeter stall_;
   std::map<pid_t, Poll> polls_;           ///< by thread
-  std::map<pid_t, std::uint64_t> runs_;   ///< of every thread, as of the last sample
+  std::map<pid_t, Runs> runs_;            ///< of every thread, as of the last sample
   std::map<pid_t, PythonStacks> python_;  ///< by process, as of the last sample
   std::map<pid_t, bool> has_python_;      ///< the same
 };
