@@ -16,8 +16,10 @@ constexpr Nanos kElsewhere = 10 * kNanosPerSecond;
 constexpr Nanos kPollLookEvery = kNanosPerSecond;
 constexpr TimeShare::Limits kPollLooks{200, 60 * kNanosPerSecond, 15 * kNanosPerSecond};
 
-// How often the same polls are judged: one that expires during a judgement does not show what it waits for.
+// How often the same polls are judged: one that expires during a judgement does not show what it waits for. Later they
+// are judged again, as what is around them may have changed.
 constexpr int kMostJudgements = 3;
+constexpr Nanos kJudgedAgain = 15 * kNanosPerSecond;
 
 Nanos cpu_time() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }  // a crowded machine makes a look no more expensive
 
@@ -58,13 +60,14 @@ PollWatch::State PollWatch::state_of(const Sample& part, Nanos since) const {
   return state;
 }
 
-// Not judged kMostJudgements times before, and not what was reported.
-bool PollWatch::is_news(const State& state, Nanos since) {
-  if (!(state == judged_)) judgements_ = 0;
+// Not judged kMostJudgements times just before, and not what was reported.
+bool PollWatch::is_news(const State& state, Nanos now) {
+  if (!(state == judged_) || now - judged_at_ >= kJudgedAgain) judgements_ = 0;
   if (++judgements_ > kMostJudgements) return false;
   judged_ = state;
-  if (!state.is_like(reported_) || since - went_on_ >= kElsewhere) return true;
-  reported_.since = since;
+  judged_at_ = now;
+  if (!state.is_like(reported_) || state.since - went_on_ >= kElsewhere) return true;
+  reported_.since = state.since;
   return false;
 }
 
@@ -126,7 +129,7 @@ std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
   const bool is_early = tree_->options().stall > kEarlyStall && now - since >= kEarlyStall;
   if (!is_early || since == reported_.since) return std::nullopt;
   const State state = state_of(*part, since);
-  if (!is_news(state, since)) return std::nullopt;
+  if (!is_news(state, now)) return std::nullopt;
   if (find_lost_poller_now(*sample) != 0) return std::nullopt;  // which is reported soon
   auto proof = judge(*part, state);
   looks_.spend(now, cpu_time() - looked);

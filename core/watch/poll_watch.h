@@ -51,7 +51,7 @@ class PollWatch {
     }
   };
   [[nodiscard]] State state_of(const Sample& part, Nanos since) const;
-  [[nodiscard]] bool is_news(const State& state, Nanos since);
+  [[nodiscard]] bool is_news(const State& state, Nanos now);
   [[nodiscard]] std::optional<Proof> judge(const Sample& part, const State& state) const;
   [[nodiscard]] std::optional<Proof> look_at_part(Sample part, Nanos now);
   [[nodiscard]] std::optional<Proof> find_lost_poller(const Sample& sample, Nanos now);
@@ -60,7 +60,7 @@ class PollWatch {
   TimeShare looks_;
   PollMeter polls_;
   Suspects lost_pollers_;
-  Nanos last_look_ = 0;
+  Nanos last_look_ = 0, judged_at_ = 0;
   Sample sample_;  ///< the last that `polls_` was given
   State judged_, reported_;
   LooseParts loose_;
