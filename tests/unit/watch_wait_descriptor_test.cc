@@ -223,6 +223,7 @@ FakeProc listener(const std::string& name) {
 // What multiprocessing listens for there, only its Python stack tells: RankImage.
 TEST(ListenerWait, IsEndedByTheTreeIfThatIsAssumed) {
   FakeProc proc = listener("/tmp/pymp-a1/listener-b2");
+  proc.processes[10].command = proc.processes[11].command = "program";
   TreeBoundary boundary;
   boundary.assumptions.no_outside_peers = true;
   const Judged all = judged(&proc, boundary);

@@ -37,6 +37,12 @@ TEST(WaitOfShell, IsForAnyChildIfTheYoungestIsNotKnown) {
   EXPECT_EQ(judged(&proc).waits.at(10).wakers.size(), 1U);
 }
 
+TEST(WaitOfShell, IsForAnyChildWhenOneHasJustEnded) {
+  FakeProc proc = shell_with_two_children("/usr/bin/dash");
+  proc.process(13, 10).thread(13).state = 'Z';
+  EXPECT_FALSE(judged(&proc).is_stuck(10)) << "that was the command";
+}
+
 TEST(WaitOfShell, IsForAnyChildUnderJobControl) {
   FakeProc proc = shell_with_two_children("/usr/bin/dash");
   proc.processes[12].group = 12;

@@ -44,14 +44,14 @@ struct SleepLoop {
 };
 constexpr std::array kSleepLoops = {
     // torch 1.13: every 10 ms.
-    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}, "whether all ranks have come"},
-    SleepLoop{{"/torch/distributed/rendezvous.py", "_create_c10d_store"}, "whether all ranks have come"},
+    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_store_based_barrier"}, kLooksForRanks},
+    SleepLoop{{"/torch/distributed/rendezvous.py", "_create_c10d_store"}, kLooksForRanks},
     // With a store in a file, in which gloo looks for the addresses of other ranks every 10 ms (FileStore.cpp).
-    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_new_process_group_helper"}, "whether all ranks have come"},
+    SleepLoop{{"/torch/distributed/distributed_c10d.py", "_new_process_group_helper"}, kLooksForRanks},
     // torchrun: every second; the second one for --rdzv_backend=c10d.
     SleepLoop{{"/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", "StaticTCPRendezvous.next_rendezvous"},
-              "whether other nodes have come"},
-    SleepLoop{{"/torch/distributed/elastic/rendezvous/utils.py", "_delay"}, "whether other nodes have come"},
+              kLooksForNodes},
+    SleepLoop{{"/torch/distributed/elastic/rendezvous/utils.py", "_delay"}, kLooksForNodes},
     // filelock 3: every 50 ms.
     SleepLoop{{"/filelock/_api.py", "BaseFileLock.acquire"}, kLooksForFileLock},
     SleepLoop{{"/filelock.py", "BaseFileLock.acquire"}, kLooksForFileLock},

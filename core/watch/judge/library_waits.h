@@ -25,8 +25,10 @@ struct LibraryPoll {
 /// The poll that a thread is in; nullptr: none that is known. `frames`: innermost first.
 [[nodiscard]] const LibraryPoll* find_library_poll(const std::vector<PythonFrame>& frames);
 
-/// What filelock and the like check.
+/// What filelock and the like check; and what ranks of torch.distributed and torchrun do.
 inline constexpr const char* kLooksForFileLock = "whether a file's lock is free";
+inline constexpr const char *kLooksForRanks = "whether all ranks have come",
+                            *kLooksForNodes = "whether other nodes have come";
 /// What a thread that sleeps in a known loop checks whenever it wakes up, such as "whether a file's lock is free";
 /// nullptr: the loop is not known. Whether it goes on for ever depends on other threads; this does not say which.
 [[nodiscard]] const char* looks_between_sleeps(const std::vector<PythonFrame>& frames);

@@ -3,15 +3,14 @@
 // process or load the library: shells, those above, and young ones. A program that runs beside it is none.
 #pragma once
 
-#include <functional>
-
 #include "watch/judge/tree_snapshot.h"
 
 namespace mprun {
 
 /// By the mappings of a process.
-using UsesLibrary = std::function<bool(const std::vector<Mapping>&)>;
+using UsesLibrary = bool(const std::vector<Mapping>&);
+[[nodiscard]] UsesLibrary uses_torch, uses_zeromq;
 
-[[nodiscard]] std::vector<pid_t> possible_partners(pid_t pid, const UsesLibrary& uses, TreeSnapshot* snapshot);
+[[nodiscard]] std::vector<pid_t> possible_partners(pid_t pid, UsesLibrary* uses, TreeSnapshot* snapshot);
 
 }  // namespace mprun

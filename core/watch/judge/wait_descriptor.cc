@@ -59,20 +59,7 @@ bool is_connection_to(const TcpSocket& socket, std::string_view port) {
   return socket.state == TcpSocket::State::kEstablished && socket.remote.ends_with(port);
 }
 
-// The beginnings of the names of files.
-constexpr std::string_view kTorch = "libtorch_cpu.so", kZeroMq = "libzmq";
-
-bool maps_library(const std::vector<Mapping>& maps, std::string_view name) {
-  return std::any_of(maps.begin(), maps.end(), [name](const Mapping& mapping) {
-    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).substr(0, name.size()) == name;
-  });
-}
-
-bool has_library(pid_t pid, std::string_view name, TreeSnapshot* snapshot) {
-  return maps_library(snapshot->maps(pid), name);
-}
-
-bool has_torch(pid_t pid, TreeSnapshot* snapshot) { return has_library(pid, kTorch, snapshot); }
+bool has_torch(pid_t pid, TreeSnapshot* snapshot) { return uses_torch(snapshot->maps(pid)); }
 
 bool listens_at(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
   const auto& sockets = snapshot->tcp_sockets(pid);
@@ -151,7 +138,7 @@ bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapsho
 bool only_zeromq_peers_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
   const auto& sockets = snapshot->tcp_sockets(pid);
-  return has_library(pid, kZeroMq, snapshot) && has_client(pid, port, snapshot, [](pid_t) { return true; }) &&
+  return uses_zeromq(snapshot->maps(pid)) && has_client(pid, port, snapshot, [](pid_t) { return true; }) &&
          std::none_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
            return is_connection_to(socket, port) && snapshot->socket_holders(socket.inode).empty();
          });
@@ -167,13 +154,11 @@ Wait wait_for_connections(pid_t pid, const std::string& who, const std::vector<p
 }
 
 Wait wait_for_zeromq(pid_t pid, TreeSnapshot* snapshot) {
-  const auto uses = [](const std::vector<Mapping>& maps) { return maps_library(maps, kZeroMq); };
-  return wait_for_connections(pid, "a process outside", possible_partners(pid, uses, snapshot), snapshot);
+  return wait_for_connections(pid, "a process outside", possible_partners(pid, uses_zeromq, snapshot), snapshot);
 }
 
 Wait wait_for_ranks(pid_t pid, TreeSnapshot* snapshot) {
-  const auto uses = [](const std::vector<Mapping>& maps) { return maps_library(maps, kTorch); };
-  return wait_for_connections(pid, "a rank that was started elsewhere", possible_partners(pid, uses, snapshot),
+  return wait_for_connections(pid, "a rank that was started elsewhere", possible_partners(pid, uses_torch, snapshot),
                               snapshot);
 }
 
@@ -187,7 +172,7 @@ Wait decode_tcp_listener(pid_t pid, const TcpSocket& listener, TreeSnapshot* sna
 
 // The same at a path (ipc://): a socket that the listener has accepted has its name.
 bool only_zeromq_peers_come(pid_t pid, const UnixSocket& listener, TreeSnapshot* snapshot) {
-  if (listener.name.empty() || !has_library(pid, kZeroMq, snapshot)) return false;
+  if (listener.name.empty() || !uses_zeromq(snapshot->maps(pid))) return false;
   bool has_peer = false;
   for (const Descriptor& descriptor : snapshot->process(pid)->descriptors) {
     const UnixSocket* socket =

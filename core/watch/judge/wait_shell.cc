@@ -57,7 +57,8 @@ bool is_known_shell(const TreeSnapshot::Process& process, TreeSnapshot* snapshot
 
 std::optional<pid_t> command_of_shell(const ThreadSample& thread, const TreeSnapshot::Process& process,
                                       TreeSnapshot* snapshot) {
-  if (process.children.size() < 2 || !is_known_shell(process, snapshot)) return std::nullopt;
+  const bool one_has_ended = !process.ended_children.empty();  // perhaps the command, so that the shell goes on
+  if (process.children.size() < 2 || one_has_ended || !is_known_shell(process, snapshot)) return std::nullopt;
   const auto shell = stat_of(snapshot->proc(), process.pid);
   const auto youngest = youngest_of(snapshot->proc(), process.children);
   const bool may_have_job_control = !shell || !youngest || youngest->group != shell->group;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "watch/judge/library_waits.h"
+#include "watch/judge/partners.h"
 #include "watch/judge/spinning_calls.h"
 #include "watch/judge/time_limit.h"
 #include "watch/judge/wait.h"
@@ -158,7 +159,8 @@ std::optional<Wait> decode_sleep_loop(const ThreadSample& thread, TreeSnapshot* 
   snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
                    " sleeps and looks " + looks_at + ", which a process outside may bring about");
   Wait wait{WaitKind::kTimer, std::string("a sleep, to look again ") + looks_at, {}, {}};
-  add_processes(snapshot->everybody(), &wait);
+  const bool for_ranks = looks_at == std::string_view(kLooksForRanks) || looks_at == std::string_view(kLooksForNodes);
+  add_processes(for_ranks ? possible_partners(thread.pid, uses_torch, snapshot) : snapshot->everybody(), &wait);
   return wait;
 }
 
