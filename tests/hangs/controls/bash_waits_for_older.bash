@@ -1,14 +1,2 @@
-# Bash waits by its builtin for the first of two children; the second one is idle until it is ended.
-seconds=$1
-python3 -c '
-import sys, time
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
-    pass
-' "$seconds" &
-worker=$!
-python3 -c 'import threading; threading.Event().wait()' &
-idle=$!
-wait "$worker"
-kill "$idle"
-echo done
+# The same by bash, which waits in its builtin as it waits for a command: for any child.
+. "${0%/*}/shell_waits_for_older.sh" "$1"
