@@ -65,6 +65,8 @@ struct Mapping {
   std::string path;
 };
 [[nodiscard]] std::vector<Mapping> parse_maps(std::string_view text);
+/// True if a file is mapped whose name, without its folder, starts so ("libtorch_cpu.so").
+[[nodiscard]] bool maps_file(const std::vector<Mapping>& maps, std::string_view name);
 /// The mapping that holds `address`; `maps` as parse_maps() gave them. nullptr: none.
 [[nodiscard]] const Mapping* find_mapping(const std::vector<Mapping>& maps, std::uint64_t address);
 

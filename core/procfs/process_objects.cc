@@ -205,6 +205,12 @@ std::vector<Mapping> parse_maps(std::string_view text) {
   return maps;
 }
 
+bool maps_file(const std::vector<Mapping>& maps, std::string_view name) {
+  return std::any_of(maps.begin(), maps.end(), [name](const Mapping& mapping) {
+    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(name);
+  });
+}
+
 const Mapping* find_mapping(const std::vector<Mapping>& maps, std::uint64_t address) {
   const auto after = std::upper_bound(maps.begin(), maps.end(), address,
                                       [](std::uint64_t at, const Mapping& mapping) { return at < mapping.begin; });

@@ -401,7 +401,7 @@ bool waits_for_partner(const Proof& proof, const Hang& hang) {
 
 bool may_be_idle(const Proof& proof, const Hang& hang) {
   const bool is_stalled = proof.verdict == HangVerdict::kStalled && !proof.was_proved;
-  if (is_stalled && is_loose_part(proof.judgement)) {
+  if (is_stalled && is_unawaited_part(proof.judgement)) {
     const bool tells_nothing = is_like_waiting_for_signal(hang.cause) || hang.cause.id == causes::kUnknown.name;
     return tells_nothing && !waits_for_batch(hang) && !blocks_event_loop(hang);
   }

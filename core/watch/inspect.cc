@@ -152,7 +152,7 @@ class Inspector {
     auto stall =
         judge_assuming(proc_, std::make_unique<Sample>(*found.sample), boundary_(tree_), std::move(assumptions));
     if (!stall) return false;
-    if (any_looks && !is_loose_part(stall->judgement)) return true;
+    if (any_looks && !is_unawaited_part(stall->judgement)) return true;
     stall->is_early = true;
     return !may_be_idle(*stall, describe(&*stall, proc_, history, monotonic_now()));
   }

@@ -100,9 +100,9 @@ std::optional<Proof> PollWatch::look_at_part(Sample part, Nanos now) {
   const bool any_poll = std::any_of(judgement.threads.begin(), judgement.threads.end(), [&](const JudgedThread& one) {
     return judgement.stuck.count(one.sample->pid) != 0 && state.is_poll(one.sample->tid);
   });
-  if (!any_poll || !loose_.is_news(judgement)) return std::nullopt;
+  if (!any_poll || !unawaited_.is_news(judgement)) return std::nullopt;
   const std::pair report{judgement.stuck, state.is_late};
-  if (!is_loose_part(judgement) && std::exchange(reported_part_, report) == report) return std::nullopt;
+  if (!is_unawaited_part(judgement) && std::exchange(reported_part_, report) == report) return std::nullopt;
   proof->is_early = !state.is_late;
   proof->last_moved = 0;  // others run
   return proof;
@@ -133,8 +133,8 @@ std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
   if (find_lost_poller_now(*sample) != 0) return std::nullopt;  // which is reported soon
   auto proof = judge(*part, state);
   looks_.spend(now, cpu_time() - looked);
-  if (!proof || !loose_.is_news(proof->judgement)) return std::nullopt;
-  if (!is_loose_part(proof->judgement)) reported_ = judged_;
+  if (!proof || !unawaited_.is_news(proof->judgement)) return std::nullopt;
+  if (!is_unawaited_part(proof->judgement)) reported_ = judged_;
   proof->last_moved = since;
   return proof;
 }

@@ -3,10 +3,10 @@
 // watcher.
 #pragma once
 
-#include "watch/loose_parts.h"
 #include "watch/stalls/polls.h"
 #include "watch/stalls/suspects.h"
 #include "watch/time_share.h"
+#include "watch/unawaited_parts.h"
 #include "watch/watched_tree.h"
 
 namespace mprun {
@@ -63,7 +63,7 @@ class PollWatch {
   Nanos last_look_ = 0, judged_at_ = 0;
   Sample sample_;  ///< the last that `polls_` was given
   State judged_, reported_;
-  LooseParts loose_;
+  UnawaitedParts unawaited_;
   std::pair<std::set<pid_t>, bool> reported_part_;  ///< the stuck processes of the last one, and whether it was late
   int judgements_ = 0;                              ///< of the state `judged_`
   Nanos went_on_ = 0;                               ///< when what was reported was last seen

@@ -38,7 +38,7 @@ bool is_waited_for(const Judgement& judgement) {
   });
 }
 
-bool is_loose_part(const Judgement& judgement) {
+bool is_unawaited_part(const Judgement& judgement) {
   return !judgement.stuck.empty() && !judgement.is_deadlock() && !is_waited_for(judgement);
 }
 

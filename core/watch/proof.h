@@ -39,11 +39,12 @@ struct Proof {
 /// The processes that shells run as their commands, where it is known which of their children these are.
 [[nodiscard]] std::set<pid_t> commands_of_shells(const Judgement& judgement);
 
-/// True if a main thread waits for the end of stuck processes. That a shell does says nothing: any command may be idle.
+/// True if a main thread waits for the end of stuck processes. A shell does not count: the command that it
+/// waits for may be idle.
 [[nodiscard]] bool is_waited_for(const Judgement& judgement);
 
 /// True if only some processes are stuck, and no main thread waits for their end: they may be meant to wait.
-[[nodiscard]] bool is_loose_part(const Judgement& judgement);
+[[nodiscard]] bool is_unawaited_part(const Judgement& judgement);
 
 /// After this time, mprun reports what would be a deadlock but for a few assumptions.
 inline constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
@@ -52,8 +53,8 @@ inline constexpr Nanos kEarlyStall = 3 * kNanosPerSecond;
 [[nodiscard]] Assumptions assumptions_before(Nanos stall);
 [[nodiscard]] Assumptions assumptions_after_stall();
 
-/// The stall that the sample shows if the assumptions hold, perhaps a loose part; nullopt: it shows none, or needs none
-/// of them. One sample is enough, as nothing is proved.
+/// The stall that the sample shows if the assumptions hold, perhaps an unawaited part; nullopt: it shows none, or needs
+/// none of them. One sample is enough, as nothing is proved.
 [[nodiscard]] std::optional<Proof> judge_assuming(ProcSource* proc, std::unique_ptr<Sample> sample,
                                                   TreeBoundary boundary, Assumptions assumptions);
 

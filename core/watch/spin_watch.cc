@@ -29,8 +29,8 @@ std::optional<Proof> SpinWatch::look(Nanos now) {
   Assumptions assumptions = tree_->early_assumptions();
   assumptions.spins = spins_.spins();
   auto proof = tree_->judge_assuming(std::make_unique<Sample>(*part), std::move(assumptions));
-  if (!proof || !loose_.is_news(proof->judgement)) return std::nullopt;
-  if (!is_loose_part(proof->judgement)) reported_ = spins_.spins();
+  if (!proof || !unawaited_.is_news(proof->judgement)) return std::nullopt;
+  if (!is_unawaited_part(proof->judgement)) reported_ = spins_.spins();
   proof->is_early = is_early;
   proof->last_moved = since;
   return proof;

@@ -2,8 +2,8 @@
 // from stuck threads: early, and again as a stall. Lives in the watcher.
 #pragma once
 
-#include "watch/loose_parts.h"
 #include "watch/stalls/spins.h"
+#include "watch/unawaited_parts.h"
 #include "watch/watched_tree.h"
 
 namespace mprun {
@@ -21,7 +21,7 @@ class SpinWatch {
   Nanos next_look_ = 0, judged_ = 0;       ///< judged: since when they spun, or when that became a stall
   std::map<pid_t, std::string> reported_;  ///< the last that were reported early: a look that missed one is no news
   Sample sample_;                          ///< the last that `spins_` was given
-  LooseParts loose_;
+  UnawaitedParts unawaited_;
 };
 
 }  // namespace mprun

@@ -109,7 +109,7 @@ std::optional<Proof> StallWatch::judge_late(const Sample& before, pid_t lost_tas
   assumptions.own_polls = polls_.own_polls();
   const auto name = [&](std::unique_ptr<Sample> sample) {
     auto found = tree_->judge_assuming(std::move(sample), assumptions);
-    return found && is_loose_part(found->judgement) ? std::nullopt : std::move(found);
+    return found && is_unawaited_part(found->judgement) ? std::nullopt : std::move(found);
   };
   auto named = name(std::make_unique<Sample>(*sample_));
   for (int i = 0; i < kTriesToName && !named; ++i) named = name(tree_->sample_at_rest());
@@ -169,8 +169,8 @@ std::optional<Proof> StallWatch::find_early(const ActivityMeter& activity, const
   if (!is_early || !is_due || reported_early_ == standing.last_moved) return std::nullopt;
   judged_early_ = now;
   auto proof = tree_->judge_assuming(tree_->sample(), tree_->early_assumptions());
-  if (!proof || proof->judgement.stuck == standing.proved || !loose_.is_news(proof->judgement)) return std::nullopt;
-  if (!is_loose_part(proof->judgement)) reported_early_ = standing.last_moved;
+  if (!proof || proof->judgement.stuck == standing.proved || !unawaited_.is_news(proof->judgement)) return std::nullopt;
+  if (!is_unawaited_part(proof->judgement)) reported_early_ = standing.last_moved;
   proof->is_early = true;
   proof->last_moved = standing.last_moved;
   return proof;
@@ -191,9 +191,9 @@ std::optional<Proof> StallWatch::look_at_part(const Sample& sample, const std::s
   }
   const bool is_early = now - part_.since < stall;
   if (!proof || stuck == proved || part_.reports >= (is_early ? 1 : 2)) return std::nullopt;
-  const bool is_loose = is_loose_part(proof->judgement);
-  if (is_loose && (!is_early || !loose_.is_news(proof->judgement))) return std::nullopt;
-  if (!is_loose) part_.reports = is_early ? 1 : 2;
+  const bool is_unawaited = is_unawaited_part(proof->judgement);
+  if (is_unawaited && (!is_early || !unawaited_.is_news(proof->judgement))) return std::nullopt;
+  if (!is_unawaited) part_.reports = is_early ? 1 : 2;
   proof->is_early = is_early;
   proof->last_moved = 0;  // others run
   return proof;

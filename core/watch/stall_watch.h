@@ -3,11 +3,11 @@
 // watcher, which asks it when it has found no proof.
 #pragma once
 
-#include "watch/loose_parts.h"
 #include "watch/lost_result_watch.h"
 #include "watch/poll_watch.h"
 #include "watch/spin_watch.h"
 #include "watch/stalls/stall.h"
+#include "watch/unawaited_parts.h"
 
 namespace mprun {
 
@@ -63,7 +63,7 @@ class StallWatch {
     int reports = 0;  ///< how often they were reported
   };
   Part part_;
-  LooseParts loose_;
+  UnawaitedParts unawaited_;
 };
 
 }  // namespace mprun

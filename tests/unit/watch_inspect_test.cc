@@ -140,7 +140,7 @@ TEST(EarlyStall, IsNotIdleIfItWaitsForAQueueThatNoOtherProcessHas) {
   EXPECT_TRUE(may_be_idle(proof, hang)) << "a handler may put an item";
 }
 
-TEST(EarlyStall, OfALoosePartNeedsACauseThatNothingIdleHas) {
+TEST(EarlyStall, OfAnUnawaitedPartNeedsACauseThatNothingIdleHas) {
   Proof proof;
   proof.verdict = HangVerdict::kStalled;
   proof.is_early = true;

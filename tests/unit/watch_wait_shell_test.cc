@@ -25,7 +25,8 @@ TEST(WaitOfShell, IsForTheYoungestChild) {
   EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{12, 0}));
   EXPECT_TRUE(judged(&proc).is_stuck(10));
   proc.processes[11].started = 7;
-  EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0})) << "its number is older";
+  EXPECT_THAT(judged(&proc).waits.at(10).wakers, UnorderedElementsAre(Waker{11, 0}))
+      << "it was started later, though its number is lower";
   EXPECT_FALSE(judged(&proc).is_stuck(10));
 }
 

@@ -127,7 +127,7 @@ TEST(Watcher, ReportsAStallThatWouldBeProvedButForAHandler) {
 }
 
 /// The early report on `proc` within half a minute, with a minute as the limit of a stall. It starts now, for the
-/// time limits of the threads. Loose parts are left out.
+/// time limits of the threads. Unawaited parts are left out.
 template <typename Action>
 std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look, bool stops_last = false) {
   Watcher watcher(
@@ -135,7 +135,7 @@ std::optional<Proof> early_stall(FakeProc* proc, const Action& before_look, bool
   const Nanos end = monotonic_now() + 30 * kNanosPerSecond;
   for (Nanos now = monotonic_now(); now < end; now = watcher.next_look()) {
     before_look();
-    if (auto proof = watcher.look(now); proof && !is_loose_part(proof->judgement)) return proof;
+    if (auto proof = watcher.look(now); proof && !is_unawaited_part(proof->judgement)) return proof;
   }
   return std::nullopt;
 }
@@ -723,7 +723,7 @@ TEST(Watcher, ReportsAPartThatWouldBeProvedButForAHandler) {
     parent->threads.begin()->second.waits_for_child(-1);
   });
   ASSERT_EQ(nobody_waits.size(), 1U) << "once";
-  EXPECT_TRUE(is_loose_part(nobody_waits[0].judgement)) << "the one that runs may end";
+  EXPECT_TRUE(is_unawaited_part(nobody_waits[0].judgement)) << "the one that runs may end";
 }
 
 // A worker that waits for its next task is proved stuck too.

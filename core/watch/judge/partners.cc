@@ -10,13 +10,6 @@ namespace {
 // A program that uses the library has loaded it by then: Python imports it after its start, perhaps from a slow disk.
 constexpr Nanos kMayLoadUntil = 60 * kNanosPerSecond;
 
-// `name`: the beginning of a file's name.
-bool has_file(const std::vector<Mapping>& maps, std::string_view name) {
-  return std::any_of(maps.begin(), maps.end(), [name](const Mapping& mapping) {
-    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(name);
-  });
-}
-
 bool is_above(pid_t upper, pid_t pid, const TreeSnapshot& snapshot) {
   const TreeSnapshot::Process* process = snapshot.process(pid);
   for (std::size_t steps = 0; steps < snapshot.processes().size() && process != nullptr; ++steps) {
@@ -34,9 +27,9 @@ bool is_young(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
 
 }  // namespace
 
-bool uses_torch(const std::vector<Mapping>& maps) { return has_file(maps, "libtorch_cpu.so"); }
+bool uses_torch(const std::vector<Mapping>& maps) { return maps_file(maps, "libtorch_cpu.so"); }
 
-bool uses_zeromq(const std::vector<Mapping>& maps) { return has_file(maps, "libzmq"); }
+bool uses_zeromq(const std::vector<Mapping>& maps) { return maps_file(maps, "libzmq"); }
 
 std::vector<pid_t> possible_partners(pid_t pid, UsesLibrary* uses, TreeSnapshot* snapshot) {
   std::vector<pid_t> found = snapshot->relatives_of(pid);

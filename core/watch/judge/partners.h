@@ -1,6 +1,6 @@
-// Partners: the processes of a tree that may come to one which waits for partners: for connections of its library, or
-// for their messages. Besides those that use the library, these are all of the same program, all that may yet start a
-// process or load the library: shells, those above, and young ones. A program that runs beside it is none.
+// Partners: the processes of a tree that may connect to a process, or send messages to it, if that takes a library:
+// those that use the library, those of the same program, and those that may yet load it or start a process that does:
+// young ones, shells, and the process's ancestors.
 #pragma once
 
 #include "watch/judge/tree_snapshot.h"

@@ -27,12 +27,6 @@ constexpr std::string_view kWaitingCalls =
     " Reduce_scatter_block Rsend Scan Scatter Scatterv Send Sendrecv Sendrecv_replace Ssend Wait Waitall Waitany"
     " Waitsome Win_create Win_fence Win_free ";
 
-bool has_library(const std::vector<Mapping>& maps, std::string_view file) {
-  return std::any_of(maps.begin(), maps.end(), [file](const Mapping& mapping) {
-    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(file);
-  });
-}
-
 // MPI_Finalize() of Open MPI ends with a jump to this function, which sleeps for 100 us again and again.
 constexpr std::string_view kFinalizes = "ompi_mpi_finalize", kFinalize = "MPI_Finalize";
 
@@ -66,7 +60,7 @@ std::string call_that_spins(const std::vector<std::string>& frames) {
 
 bool may_spin(const std::vector<Mapping>& maps) {
   return std::any_of(kLibraries.begin(), kLibraries.end(),
-                     [&](const SpinningLibrary& library) { return has_library(maps, library.file); });
+                     [&](const SpinningLibrary& library) { return maps_file(maps, library.file); });
 }
 
 bool is_busy_reactor(ProcSource* proc, const ThreadSample& thread) {
@@ -77,7 +71,7 @@ bool is_busy_reactor(ProcSource* proc, const ThreadSample& thread) {
 }
 
 bool is_mpi_launcher(const std::vector<Mapping>& maps) {
-  return !may_spin(maps) && (has_library(maps, "libopen-rte.so") || has_library(maps, "libprrte.so"));
+  return !may_spin(maps) && (maps_file(maps, "libopen-rte.so") || maps_file(maps, "libprrte.so"));
 }
 
 }  // namespace mprun

@@ -385,9 +385,9 @@ Wait decode_wait(const ThreadSample& thread, TreeSnapshot* snapshot) {
   if (wait.why_live.empty() && !process->acts_alone.empty()) wait.why_live = "its process " + process->acts_alone;
   if (wait.why_live.empty() && wait.wakers.empty()) wait.why_live = "no thread is known that could wake it";
   // A handler for the end of a child runs in any thread of the process, and may wake the others. A shell that waits for
-  // a child waits on.
-  const bool waits_on = wait.kind == WaitKind::kChild && is_known_shell(*process, snapshot);
-  if (!waits_on) add_processes(snapshot->children_that_signal(*process), &wait);
+  // a child keeps waiting.
+  const bool keeps_waiting = wait.kind == WaitKind::kChild && is_known_shell(*process, snapshot);
+  if (!keeps_waiting) add_processes(snapshot->children_that_signal(*process), &wait);
   return wait;
 }
 

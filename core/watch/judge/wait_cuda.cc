@@ -17,11 +17,7 @@ namespace {
 constexpr std::string_view kDriver = "libcuda.so";
 
 // The name of a thread alone proves nothing: any program may use it.
-bool has_driver(const std::vector<Mapping>& maps) {
-  return std::any_of(maps.begin(), maps.end(), [](const Mapping& mapping) {
-    return std::string_view(mapping.path).substr(mapping.path.rfind('/') + 1).starts_with(kDriver);
-  });
-}
+bool has_driver(const std::vector<Mapping>& maps) { return maps_file(maps, kDriver); }
 
 bool uses_cuda(const ThreadSample& thread, const TreeSnapshot& snapshot) {
   const TreeSnapshot::Process* process = snapshot.process(thread.pid);

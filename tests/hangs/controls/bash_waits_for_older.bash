@@ -1,2 +1,2 @@
-# The same by bash, which waits in its builtin as it waits for a command: for any child.
+# The same in bash, whose builtin makes the same system call as its wait for a command.
 . "${0%/*}/shell_waits_for_older.sh" "$1"

@@ -20,7 +20,7 @@ if __name__ == "__main__":
         try:
             if how == "loop":
                 while not stopped.is_set():
-                    time.sleep(0.1)
+                    time.sleep(0.1)  # between two looks: the loop under test
             else:
                 stopped.wait()
         except KeyboardInterrupt:

@@ -7,7 +7,12 @@ while time.monotonic() < end:
     pass
 ' "$seconds" &
 worker=$!
-python3 -c 'import threading; threading.Event().wait()' &
+python3 -c '
+import threading
+idle = threading.Thread(target=threading.Event().wait)
+idle.start()
+idle.join()
+' &
 idle=$!
 wait "$worker"
 kill "$idle"
