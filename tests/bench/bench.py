@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +49,12 @@ class Reference:
 
     heading: str
     of: Callable[[str], str]  # the reference for a contender, by name
+    aims: Mapping[str, str] = field(default_factory=dict)  # of contenders, by name
 
 
-def against(name: str) -> Reference:
-    """The same reference for all."""
-    return Reference(f"/ {name}", lambda _: name)
+def against(name: str, aims: Mapping[str, str] | None = None) -> Reference:
+    """The same reference for all. The aims, such as "at most 1.2", stand beside the ratios."""
+    return Reference(f"/ {name}", lambda _: name, aims or {})
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,10 @@ class Measurements:
         rows = [["", "median", *headings, "lowest .. highest"]]
         for name in self._rounds:
             if values := self._values(name, figure):
-                ratios = [self.ratio(name, reference.of(name), figure) for reference in references]
+                ratios = [
+                    beside(self.ratio(name, reference.of(name), figure), reference.aims.get(name))
+                    for reference in references
+                ]
                 spread = f"{show(min(values))} .. {show(max(values))}"
                 rows.append([name, show(statistics.median(values)), *ratios, spread])
         print(title)
@@ -134,8 +138,18 @@ class Measurements:
         ratio = statistics.median(value / base for value, base in pairs)
         return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
 
+    def difference(self, name: str, reference: str, figure: str) -> float:
+        """The median of the rounds' differences."""
+        pairs = zip(self._values(name, figure), self._values(reference, figure))
+        return statistics.median(value - base for value, base in pairs)
+
     def _values(self, name: str, figure: str) -> list[float]:
         return [figures[figure] for figures in self._rounds.get(name, []) if figure in figures]
+
+
+def beside(ratio: str, aim: str | None) -> str:
+    """A ratio, and its aim if it has one."""
+    return f"{ratio} (aim: {aim})" if aim else ratio
 
 
 def show_progress(text: str) -> None:

@@ -85,7 +85,7 @@ def mprun_by_results(count: int) -> Figures:
 def main() -> None:
     """Measures and prints."""
     options = read_options("Commands per second of /bin/true.")
-    count = 400 if options.quick else 2000
+    count = 400 if options.quick else 3000
     with tempfile.TemporaryDirectory(prefix="mprun-bench-") as folder:
         lines = Path(folder, "numbers")
         lines.write_text("".join(f"{number}\n" for number in range(count)))
@@ -100,7 +100,11 @@ def main() -> None:
             ]
             found = Measurements(contenders, options.rounds)
     title = f"Commands per second, {count:,} x {PROGRAM}, {SLOTS} at a time"
-    references = [against(name) for name in (LOOP, XARGS, PARALLEL)]
+    references = [
+        against(LOOP),
+        against(XARGS, {MPRUN_NAME: "at least 1.3"}),
+        against(PARALLEL, {MPRUN_NAME: "at least 8"}),
+    ]
     found.print_table(title, "rate", show_rate, references)
 
 

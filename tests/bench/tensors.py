@@ -3,7 +3,9 @@
 The task copies its input into its own memory, or returns its own memory, or both (tensor_tasks.py). With
 mprun the inputs are rows of a mapped .npy file, the outputs rows of one gathered .npy file; its time is from the
 start of the first task to the end of the last one, with the creation of that file but not the start of processes. Peers
-are timed inside their own process, with workers that have started. Before each measurement, as much memory as it needs,
+are timed inside their own process, with workers that have started. One of them, Pool to .npy, gathers as mprun does: its
+parent writes the results to a new file of numpy's. A last table compares whole processes: the job that gathers, and a
+program in C that writes as many bytes to a new file. Before each measurement, as much memory as it needs,
 up to 1 GiB, is used and released.
 
 memcpy is numpy.copyto in one thread, row by row between arrays as large as all data moved, every byte of which has
@@ -20,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import BENCH, PYTHON, Contender, Figures, Measurements
+from bench import BENCH, MPRUN, PYTHON, Contender, Figures, Measurements, Unmeasured
 from bench import job_command, read_options, run_timed, task_span
 
 WORKERS = 2
@@ -35,14 +37,25 @@ SIZES = {
 }
 MOST_WARMED = 1 << 30
 NAMES = {1 << 20: "1 MB", 16 << 20: "16 MB", 256 << 20: "256 MB"}
-WAYS = {"in": "handed out", "out": "gathered", "trip": "there and back, both ways counted"}
+WAYS = {
+    "in": "handed out",
+    "out": "gathered",
+    "trip": "there and back, both ways counted",
+    "file": "gathered, by the whole process",
+}
 PEERS = {
     "memcpy": "memcpy",
     "memcpy, cold": "memcpy_cold",
     "memcpy, cached": "memcpy_cached",
     "Pool": "pool",
+    "Pool to .npy": "pool_npy",
     "torch queues": "torch",
     "joblib": "joblib",
+}
+C_PROGRAM = "one C process"
+# Of the ratios, by way, peer and size.
+AIMS = {("in", "memcpy", 256 << 20): 0.8, ("out", "Pool", 1_000): 2.0, ("file", C_PROGRAM, 1 << 20): 0.9} | {
+    ("out", "Pool to .npy", size): 3.0 for size in SIZES if size >= 16_000
 }
 
 
@@ -94,9 +107,23 @@ def measure_mprun(rows: Path, size: int, count: int) -> Figures:
         }
         with job_command(spec) as (command, run_dir):
             warm_memory(2 * size * count)
-            run_timed(command)
+            whole = run_timed(command)[0]
             figures[way] = size * count * (2 if way == "trip" else 1) / task_span(run_dir, count)
+            if way == "out":
+                figures["file"] = size * count / whole
     return figures
+
+
+def measure_c_program(folder: Path, size: int, count: int) -> Figures:
+    """write_rows, with the file where those of jobs are."""
+    program = MPRUN.parent / "write_rows"
+    if not program.is_file():
+        raise Unmeasured(f"{program} is not there (build with MPRUN_BENCH=ON)")
+    output = folder / "written"
+    warm_memory(2 * size * count)
+    whole = run_timed([program, output, str(size), str(count)])[0]
+    output.unlink()
+    return {"file": size * count / whole}
 
 
 def measure_size(size: int, count: int, rounds: int) -> Measurements:
@@ -110,17 +137,21 @@ def measure_size(size: int, count: int, rounds: int) -> Measurements:
 
         contenders = [Contender("mprun", lambda: measure_mprun(rows, size, count))]
         contenders += [Contender(name, peer(kind)) for name, kind in PEERS.items()]
+        contenders.append(Contender(C_PROGRAM, lambda: measure_c_program(Path(folder), size, count)))
         return Measurements(contenders, rounds)
 
 
 def print_way(way: str, found: dict[int, Measurements]) -> None:
     """One line per size: mprun's rate, and its ratio to each peer's."""
-    print(f"Bytes per second of tensors {WAYS[way]}, {WORKERS} workers: mprun, and its ratio to")
-    print("  " + "".join(f"{heading:>15}" for heading in ("", "mprun", *PEERS)).rstrip())
+    print(f"Bytes per second of tensors {WAYS[way]}, {WORKERS} workers: mprun, and its ratio to (aim: at least)")
+    peers = [C_PROGRAM] if way == "file" else list(PEERS)
+    print("  " + "".join(f"{heading:>15}" for heading in ("", "mprun", *peers)).rstrip())
     for size, measured in found.items():
         rate = measured.median("mprun", way)
-        ratios = [measured.ratio("mprun", peer, way) for peer in PEERS]
-        cells = [name_of(size), "-" if rate is None else f"{rate / 1e6:,.0f} MB/s", *ratios]
+        cells = [name_of(size), "-" if rate is None else f"{rate / 1e6:,.0f} MB/s"]
+        for peer in peers:
+            aim = AIMS.get((way, peer, size))
+            cells.append(measured.ratio("mprun", peer, way) + (f" ({aim})" if aim else ""))
         print("  " + "".join(f"{cell:>15}" for cell in cells))
     print()
 

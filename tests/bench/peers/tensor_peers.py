@@ -11,6 +11,7 @@ import json
 import mmap
 import multiprocessing
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -104,6 +105,24 @@ def pool(rows: numpy.ndarray, workers: int) -> dict[str, float]:
         return timed(runs, rows.nbytes)
 
 
+def pool_npy(rows: numpy.ndarray, workers: int) -> dict[str, float]:
+    """The same, whose parent writes each result to its row of a new .npy file."""
+    chunk = max(1, min(256, CHUNK_BYTES // rows.shape[1]))
+    with multiprocessing.Pool(workers) as made, tempfile.TemporaryDirectory(prefix="mprun-bench-") as folder:
+        drain(made.imap_unordered(tensor_tasks.take, rows[: 2 * workers], 1))
+
+        def gather(function: Callable[[Any], Any], inputs: Any) -> None:
+            gathered = numpy.lib.format.open_memmap(f"{folder}/{function.__name__}.npy", "w+", rows.dtype, rows.shape)
+            for number, row in enumerate(made.imap(function, inputs, chunk)):
+                gathered[number] = row
+
+        runs = {
+            "out": lambda: gather(tensor_tasks.give, range(len(rows))),
+            "trip": lambda: gather(tensor_tasks.trip, rows),
+        }
+        return timed(runs, rows.nbytes)
+
+
 def serve(source: Any, sink: Any) -> None:
     """A process with torch's queues: (what, tensor), until there is nothing left to do."""
     import torch
@@ -175,6 +194,7 @@ KINDS: dict[str, Callable[[numpy.ndarray, int], dict[str, float]]] = {
     "memcpy_cold": memcpy_cold,
     "memcpy_cached": memcpy_cached,
     "pool": pool,
+    "pool_npy": pool_npy,
     "torch": torch_queues,
     "joblib": joblib_memmap,
 }
