@@ -46,6 +46,12 @@ def test_what_is_missing_is_named(machine: str) -> None:
     assert (emulator in run.stderr) == (machine == "arm64")
 
 
+def test_all_go_on_without_those_that_are_missing() -> None:
+    run = run_script("all", path="/nonexistent").check()
+    assert run.stdout.splitlines()[:2] == ["debian12: not here", "debian13: not here"]
+    assert run.stderr.count("needs mmdebstrap") == len(run.stdout.splitlines()) == 8
+
+
 @pytest.mark.parametrize(
     "printed, code, out",
     [

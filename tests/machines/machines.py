@@ -15,6 +15,7 @@ MACHINES: dict[str, Machine] = {
         Folder("sid", "Debian unstable", "sid"),
         Emulated("arm64", "Debian 12 on arm64, emulated", ARM64, "bookworm"),
         Emulated("kernel-5.10", "Linux 5.10, emulated", AMD64, "bullseye"),
+        Emulated("kernel-6.1", "Linux 6.1, emulated", AMD64, "bookworm"),
         Emulated("kernel-6.12", "Linux 6.12, emulated", AMD64, "trixie"),
         Emulated("numa", "two memory nodes, emulated", NUMA, "trixie"),
     )
