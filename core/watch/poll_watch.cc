@@ -76,9 +76,7 @@ std::optional<Proof> PollWatch::judge(const Sample& part, const State& state) co
   assumptions.polls = state.polls;
   assumptions.child_polls = state.child_polls;
   assumptions.own_polls = state.own_polls;
-  auto proof = tree_->judge_assuming(std::make_unique<Sample>(part), std::move(assumptions));
-  if (proof) proof->is_early = true;
-  return proof;
+  return tree_->judge_assuming(std::make_unique<Sample>(part), std::move(assumptions));
 }
 
 // The processes that have long been where they are, while others run. What is stuck without a poll is found by the
@@ -126,8 +124,7 @@ std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
     return proof;
   }
   if (since == reported_.since) went_on_ = now;
-  const bool is_early = tree_->options().stall > kEarlyStall && now - since >= kEarlyStall;
-  if (!is_early || since == reported_.since) return std::nullopt;
+  if (now - since < kEarlyStall || since == reported_.since) return std::nullopt;
   const State state = state_of(*part, since);
   if (!is_news(state, now)) return std::nullopt;
   if (find_lost_poller_now(*sample) != 0) return std::nullopt;  // which is reported soon
@@ -135,6 +132,7 @@ std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
   looks_.spend(now, cpu_time() - looked);
   if (!proof || !unawaited_.is_news(proof->judgement)) return std::nullopt;
   if (!is_unawaited_part(proof->judgement)) reported_ = judged_;
+  proof->is_early = tree_->options().stall > kEarlyStall;
   proof->last_moved = since;
   return proof;
 }

@@ -231,7 +231,7 @@ _VARIANTS = [
     Case("dataloader_worker_finished.py", DEADLOCK, PIPE_CYCLE, DATALOADER),
     # Sometimes its other thread waits instead of spinning.
     Case("pool_callback_raises.py", STALLED + DEADLOCK, ("pool-helper-lost",), POOL_JOIN, rest="spinning"),
-    Case("grpc_in_forked_child.py", STALLED, LOST_THREAD, POOL_MAP),
+    Case("grpc_in_forked_child.py", STALLED, (*LOST_THREAD, "gil-held"), (*POOL_MAP, "BaseContext.Pool")),
     Case("pool_worker_killed_beside_thread.py", STALLED, DIED, POOL_MAP),
     Case("pool_callback_asks_pool.py", STALLED + DEADLOCK, ("task-waits-in-own-pool",), POOL_MAP, rest="moving"),
     Case("pool_setstate_raises.py", STALLED, ("pool-helper-lost",), POOL_MAP, rest="spinning"),

@@ -269,6 +269,26 @@ TEST(Watcher, SaysNothingEarlyOfAPollThatGetsSomewhere) {
   EXPECT_FALSE(early_stall(&proc, [&] { poller.runs_once().running = true; }));
 }
 
+// gRPC prints a line every three seconds while it waits before a fork. With a limit as short as that, what only polls is
+// reported as soon as without one, and no longer as early.
+TEST(Watcher, ReportsAPollThatPrintsWithAShortLimitToo) {
+  for (const Nanos stall : {2 * kNanosPerSecond, 3 * kNanosPerSecond, 4 * kNanosPerSecond}) {
+    FakeProc proc = polling_tree();
+    Watcher watcher(
+        &proc, {1, false, stall}, [] { return TreeBoundary(); }, no_deaths);
+    const Nanos begin = monotonic_now();
+    std::vector<Proof> proofs;
+    for (Nanos now = begin; now < begin + 20 * kNanosPerSecond; now = watcher.next_look()) {
+      wake_often(&proc, kParent);
+      proc.processes[kParent].io = "rchar: 0\nwchar: " + std::to_string((now - begin) / kNanosPerSecond) + "\n";
+      if (auto proof = watcher.look(now)) proofs.push_back(std::move(*proof));
+    }
+    ASSERT_EQ(proofs.size(), 1);
+    EXPECT_EQ(proofs[0].is_early, stall > kEarlyStall);
+    EXPECT_THAT(proofs[0].but_for, HasSubstr("polls"));
+  }
+}
+
 // A loop takes another way through the interpreter now and then.
 TEST(Watcher, ReportsAPollAgainOnlyAfterItWasElsewhereForLong) {
   const auto count_reports = [](Nanos away_for) {

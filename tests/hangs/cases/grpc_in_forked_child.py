@@ -1,4 +1,7 @@
-"""Children forked from a process that serves and has used gRPC ask it (grpc#13873): the threads that listen are lost."""
+"""Children forked from a process that serves and has used gRPC ask it (grpc#13873): the threads that listen are lost.
+
+On Debian 13 gRPC waits for its own threads before the fork, in vain, and that is where it hangs.
+"""
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
@@ -26,8 +29,7 @@ def ask(port: int) -> None:
 def main() -> None:
     port = serve()
     ask(port)
-    with multiprocessing.get_context("fork").Pool(4) as pool:
-        pool.map(ask, [port] * 4, chunksize=1)  # hangs here
+    multiprocessing.get_context("fork").Pool(4).map(ask, [port] * 4, chunksize=1)  # hangs here
     print("done", flush=True)
 
 
