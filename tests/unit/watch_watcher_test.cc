@@ -269,8 +269,8 @@ TEST(Watcher, SaysNothingEarlyOfAPollThatGetsSomewhere) {
   EXPECT_FALSE(early_stall(&proc, [&] { poller.runs_once().running = true; }));
 }
 
-// gRPC prints a line every three seconds while it waits before a fork. With a limit as short as that, what only polls is
-// reported as soon as without one, and no longer as early.
+// gRPC prints a line every three seconds while it waits before a fork. With a limit as short as that, what only polls
+// is reported as soon as without one, and no longer as early.
 TEST(Watcher, ReportsAPollThatPrintsWithAShortLimitToo) {
   for (const Nanos stall : {2 * kNanosPerSecond, 3 * kNanosPerSecond, 4 * kNanosPerSecond}) {
     FakeProc proc = polling_tree();
