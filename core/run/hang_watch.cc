@@ -202,7 +202,7 @@ std::optional<HangMonitor::Finding> HangWatch::look(Nanos now) {
   Finding finding = report(hang);
   finding.root = root;
   finding.is_proved = is_proved(hang.verdict);
-  finding.of_all = hang.verdict == HangVerdict::kStalled && !proof.is_early;
+  finding.of_all = hang.verdict == HangVerdict::kStalled && (!proof.is_early || proof.is_due);
   if (hang.verdict == HangVerdict::kStalled) return finding;
   for (const pid_t pid : proof.judgement.cannot_return) finding.stuck[pid];
   for (const HungProcess& process : hang.processes) {

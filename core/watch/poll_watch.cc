@@ -76,7 +76,9 @@ std::optional<Proof> PollWatch::judge(const Sample& part, const State& state) co
   assumptions.polls = state.polls;
   assumptions.child_polls = state.child_polls;
   assumptions.own_polls = state.own_polls;
-  return tree_->judge_assuming(std::make_unique<Sample>(part), std::move(assumptions));
+  auto proof = tree_->judge_assuming(std::make_unique<Sample>(part), std::move(assumptions));
+  if (proof) proof->is_early = true;
+  return proof;
 }
 
 // The processes that have long been where they are, while others run. What is stuck without a poll is found by the
@@ -132,7 +134,7 @@ std::optional<Proof> PollWatch::look(Nanos now, bool busy) {
   looks_.spend(now, cpu_time() - looked);
   if (!proof || !unawaited_.is_news(proof->judgement)) return std::nullopt;
   if (!is_unawaited_part(proof->judgement)) reported_ = judged_;
-  proof->is_early = tree_->options().stall > kEarlyStall;
+  proof->is_due = tree_->options().stall <= kEarlyStall;
   proof->last_moved = since;
   return proof;
 }

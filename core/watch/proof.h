@@ -24,8 +24,9 @@ struct Proof {
   bool needs_no_limit = false;            ///< the same, that no time limit passes
   bool needs_only_timers = false;         ///< the same, only that timers whose handlers do nothing release no thread
   bool needs_only_idle_runtimes = false;  ///< the same, only that runtimes that wake up by themselves do nothing
-  bool is_early = false;                  ///< for a stall: long before the limit, and only reported
+  bool is_early = false;                  ///< for a stall: found before the limit, so that it may be idle
   bool was_proved = false;                ///< the same, of what was proved but perhaps not reported, as it may be idle
+  bool is_due = false;                    ///< for an early one: the limit is so short that it has passed all the same
   std::map<pid_t, double> wakeups;        ///< for a stall: how often a second each thread gets a CPU
   pid_t lost_helper = 0;  ///< for a stall: the process whose pool no longer takes results (lost_result.h)
   pid_t lost_task = 0;    ///< the same, whose pool has lost a task

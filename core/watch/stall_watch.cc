@@ -161,8 +161,7 @@ std::optional<Proof> StallWatch::find_early(const ActivityMeter& activity, const
   if (!standing.judged_still) {
     const bool only_polls = activity.load() <= kMostLoadOfPolls;
     auto polling = polls_.look(now, !only_polls);
-    if (polling && !polling->is_early && std::exchange(reported_, true)) return std::nullopt;
-    if (polling) return polling;
+    if (polling && !(polling->is_due && reported_)) return polling;
     // On a crowded machine, a thread that spins gets no more of a CPU than others need to poll.
     return only_polls && !polls_.any_runs() ? std::nullopt : spins_.look(now);
   }
