@@ -297,9 +297,10 @@ TEST(Watcher, ReportsAPollAgainOnlyAfterItWasElsewhereForLong) {
     TreeThread& poller = proc.processes[kParent].thread(kParent);
     Watcher watcher(
         &proc, {1, false, 3600 * kNanosPerSecond}, [] { return TreeBoundary(); }, no_deaths);
-    const Nanos begin = monotonic_now(), leaves = begin + 10 * kNanosPerSecond, returns = leaves + away_for;
+    constexpr Nanos kMinute = 60 * kNanosPerSecond;  // a slow machine looks every 15 s
+    const Nanos begin = monotonic_now(), leaves = begin + kMinute, returns = leaves + away_for;
     int reports = 0;
-    for (Nanos now = begin; now < returns + 10 * kNanosPerSecond; now = watcher.next_look()) {
+    for (Nanos now = begin; now < returns + kMinute; now = watcher.next_look()) {
       wake_often(&proc, kParent);
       if (now >= leaves && now < returns) ++poller.stack_pointer;
       if (watcher.look(now)) ++reports;
