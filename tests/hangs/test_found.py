@@ -96,6 +96,26 @@ def test_a_lost_task_is_reported_soon_beside_a_thread(runner: Runner) -> None:
     running.stop()
 
 
+PRINTS_AND_WAITS = """
+import multiprocessing
+
+context = multiprocessing.get_context("fork")
+lock = context.Lock()
+child = context.Process(target=lambda: (lock.acquire(), lock.acquire()))
+child.start()
+while child.is_alive():
+    child.join(1)
+    print("it has not ended yet", flush=True)
+"""
+
+
+def test_a_loop_that_prints_is_ended_with_a_short_limit(run_mprun: RunCommand, tmp_path: Path) -> None:
+    """Each line is movement, so nothing stands still for as long as the limit asks for."""
+    (tmp_path / "program.py").write_text(PRINTS_AND_WAITS, encoding="utf-8")
+    run = run_mprun("--on-hang", "kill", "--stall-seconds", "3", "--", MPRUN_PYTHON, "program.py").check(124)
+    assert "(lock-cycle)" in run.stderr
+
+
 SOON = {
     "zmq_message_unsent.py": "no-waker",
     "ruby_popen_reads_first.rb": "pipe-cycle",
