@@ -145,6 +145,15 @@ void find_cpus(const Reader& env, Allocation* place) {
   place->uneven_cpus = all.find(',') != std::string::npos && !per_task;
 }
 
+// The job ad and the machine ad are files; without them only the numbers of threads tell what was asked for.
+void find_condor_cpus(const Reader& env, Allocation* place) {
+  const auto cpus = env.text("BATCH_SYSTEM") == "HTCondor" ? first_number(env.text("OMP_NUM_THREADS")) : std::nullopt;
+  if (!cpus) return;
+  place->cpus = cpus;
+  place->cpus_source = "OMP_NUM_THREADS of HTCondor";
+  place->threads_are_cpus = true;
+}
+
 }  // namespace
 
 Allocation recognise(const Variables& environment) {
@@ -156,6 +165,7 @@ Allocation recognise(const Variables& environment) {
   find_shard(env, &place);
   find_run_name(env, &place);
   if (place.slurm) find_cpus(env, &place);
+  if (!place.slurm) find_condor_cpus(env, &place);
   const std::string nodes = env.has("SLURM_STEP_NODELIST") ? "SLURM_STEP_NODELIST" : "SLURM_JOB_NODELIST";
   const auto hosts = expand_hosts(env.text(nodes.c_str()), 2);
   if (!hosts.empty()) place.first_host = hosts.front();

@@ -22,10 +22,11 @@ struct Allocation {
   std::string node;                 ///< of the cluster; empty: unknown
   std::optional<int> cpus;          ///< that mprun was given
   std::string cpus_source;
-  bool uneven_cpus = false;  ///< other nodes of the allocation have other numbers of CPUs
-  std::string first_host;    ///< of all shards; empty: unknown
-  bool one_host = false;     ///< all shards are on one host
-  int master_port = 0;       ///< for the ranks of all shards, agreed by all of them; 0: there is none
+  bool threads_are_cpus = false;  ///< OMP_NUM_THREADS and the like say how many CPUs there are, as HTCondor sets them
+  bool uneven_cpus = false;       ///< other nodes of the allocation have other numbers of CPUs
+  std::string first_host;         ///< of all shards; empty: unknown
+  bool one_host = false;          ///< all shards are on one host
+  int master_port = 0;            ///< for the ranks of all shards, agreed by all of them; 0: there is none
 };
 
 using Variables = std::map<std::string, std::string>;

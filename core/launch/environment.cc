@@ -68,7 +68,10 @@ Environment job_environment(const JobSpec& spec, const Environment& base, const 
     variable = names_a_place(variable->first) ? result.erase(variable) : std::next(variable);
   }
   for (const char* name : kThreadVariables) {
-    if (spec.threads_explicit || result.count(name) == 0) result[name] = std::to_string(spec.threads_per_worker);
+    const auto [given, is_new] = result.try_emplace(name);
+    const bool of_all_workers =
+        spec.allocation.threads_are_cpus && given->second == std::to_string(*spec.allocation.cpus);
+    if (spec.threads_explicit || is_new || of_all_workers) given->second = std::to_string(spec.threads_per_worker);
   }
   const bool by_glibc = spec.allocator_library.empty();
   if (by_glibc && spec.kind != JobKind::kCommand && !tunes_malloc(base))

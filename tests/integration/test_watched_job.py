@@ -322,6 +322,30 @@ def test_a_worker_that_joins_a_stuck_child(run_job: RunCommand) -> None:
     assert len(check_hangs(run)) == 2
 
 
+FORKSERVER = """
+import multiprocessing
+
+
+def run(number):
+    if number == 2:
+        context = multiprocessing.get_context("forkserver")
+        queue = context.Queue()
+        child = context.Process(target=queue.put, args=(b"x" * 10_000_000,))
+        child.start()
+        child.join()
+    return number
+"""
+
+
+def test_a_child_of_a_tasks_forkserver(run_job: RunCommand, start_method: str) -> None:
+    """No other worker, and not their host, could have it start another."""
+    job = spec("run", range(4), script="forks.py", start_method=start_method, retries={"on_hang": 0})
+    run = run_job(job, scripts={"forks.py": FORKSERVER}).check(1)
+    assert [result["status"] for result in run.results()].count("ok") == 3
+    (report,) = check_hangs(run, 1)
+    assert report["cause"]["id"] == "queue-not-drained"
+
+
 # --- kill, report ------------------------------------------------------------------------------
 
 

@@ -96,7 +96,7 @@ NUMA = AMD64._replace(
 )
 ARM64 = Processor(
     "arm64",
-    ("qemu-system-aarch64", "-M", "virt", "-cpu", "cortex-a72"),
+    ("qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"),
     "ttyAMA0",
     {
         "qemu-system-aarch64": "qemu-system-arm",

@@ -78,6 +78,15 @@ TEST(Allocation, IsNoneWithoutVariables) {
   EXPECT_EQ(place.run_name, "");
 }
 
+TEST(Allocation, AJobOfHTCondorHasTheCpusOfItsThreads) {
+  const Variables job{{"BATCH_SYSTEM", "HTCondor"}, {"OMP_NUM_THREADS", "6"}};
+  EXPECT_EQ(recognise(job).cpus, 6);
+  EXPECT_TRUE(recognise(job).threads_are_cpus);
+  EXPECT_FALSE(recognise(job).shard);
+  EXPECT_FALSE(recognise({{"OMP_NUM_THREADS", "6"}}).cpus);
+  EXPECT_FALSE(recognise({{"BATCH_SYSTEM", "HTCondor"}, {"OMP_NUM_THREADS", "many"}}).threads_are_cpus);
+}
+
 TEST(Allocation, AnElementOfAnArray) {
   const Allocation place = recognise(kArray);
   ASSERT_TRUE(place.shard);

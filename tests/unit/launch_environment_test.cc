@@ -31,6 +31,18 @@ TEST(Environment, ThreadCountsAreSetUnlessTheUserDid) {
   EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "9");
 }
 
+TEST(Environment, ThreadsThatSayHowManyCpusThereAreAreNoWishOfTheUsers) {
+  JobSpec spec;
+  spec.threads_per_worker = 1;
+  spec.allocation.cpus = 4;
+  const Environment mine{{"OMP_NUM_THREADS", "4"}, {"MKL_NUM_THREADS", "2"}};
+  EXPECT_EQ(job_environment(spec, mine, "/run")["OMP_NUM_THREADS"], "4");
+  spec.allocation.threads_are_cpus = true;
+  auto env = job_environment(spec, mine, "/run");
+  EXPECT_EQ(env["OMP_NUM_THREADS"], "1");
+  EXPECT_EQ(env["MKL_NUM_THREADS"], "2");
+}
+
 TEST(Environment, OfAnotherJobsTaskIsNotHandedOn) {
   const Environment inherited{
       {"MPRUN_TASK", "7"}, {"MPRUN_ATTEMPT", "2"}, {"MPRUN_WORKER", "3"}, {"MPRUN_CPUS", "0-3"}, {"PATH", "/bin"}};

@@ -50,23 +50,23 @@ TEST(LibraryWaits, LeavesAloneWhatTheLibraryHasCalled) {
       nullptr);
 }
 
-TEST(LibraryWaits, KnowsWhoListensForItsOwnTree) {
+TEST(LibraryWaits, KnowsWhoMayConnectToAListener) {
   const PythonFrame accepts{"/usr/lib/python3.11/multiprocessing/managers.py", 185, "Server.accepter"};
   const PythonFrame started{"/usr/lib/python3.11/multiprocessing/managers.py", 599, "BaseManager._run_server"};
   const PythonFrame passes_on{"/usr/lib/python3.11/multiprocessing/resource_sharer.py", 138, "_ResourceSharer._serve"};
-  const auto threads = [](const std::vector<PythonFrame>& frames) {
-    std::vector<PythonThread> all(2);
-    all[1].frames = frames;
-    return all;
+  const PythonFrame forkserver{"/usr/lib/python3.11/multiprocessing/forkserver.py", 236, "main"};
+  const auto clients = [](const std::vector<PythonFrame>& frames, std::size_t threads = 2) {
+    std::vector<PythonThread> all(threads);
+    all.back().frames = frames;
+    return clients_of_listener(all);
   };
-  EXPECT_TRUE(listens_for_own_tree(threads({started})));
-  EXPECT_TRUE(listens_for_relatives(threads({kSelecting, passes_on})));
-  EXPECT_FALSE(listens_for_relatives(threads({started})));
-  EXPECT_TRUE(listens_for_own_tree(threads({kSelecting, passes_on})));
-  EXPECT_TRUE(
-      listens_for_own_tree(threads({kSelecting, {"/usr/lib/python3.11/multiprocessing/forkserver.py", 236, "main"}})));
-  EXPECT_FALSE(listens_for_own_tree(threads({accepts, {"server.py", 9, "main"}}))) << "get_server(), for others";
-  EXPECT_FALSE(listens_for_own_tree(threads({})));
+  EXPECT_EQ(clients({started}), Clients::kTree);
+  EXPECT_EQ(clients({kSelecting, passes_on}), Clients::kRelatives);
+  EXPECT_EQ(clients({accepts, {"server.py", 9, "main"}}), Clients::kAnybody) << "get_server(), for others";
+  EXPECT_EQ(clients({}), Clients::kAnybody);
+  EXPECT_EQ(clients({kSelecting, forkserver}, 1), Clients::kYounger);
+  EXPECT_EQ(clients({accepts, started, forkserver}, 1), Clients::kTree) << "a child of a forkserver";
+  EXPECT_EQ(clients({kSelecting, forkserver}, 2), Clients::kTree) << "a preloaded module has started a thread";
 }
 
 class Messages : public ::testing::Test {

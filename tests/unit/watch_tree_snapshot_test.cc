@@ -246,6 +246,23 @@ TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldWhileADescriptorIsOnItsWay) {
   for (const pid_t tid : {10, 11, 13}) EXPECT_THAT(all.waits.at(tid).why_live, HasSubstr("on its way")) << tid;
 }
 
+// 12 was started by 11; whoever is older than it, but for 11, cannot know what 11 has made for it.
+TEST(TreeSnapshot, KnowsWhoIsYoungerThanAProcess) {
+  FakeProc proc;
+  std::uint64_t started = 100;
+  for (const auto& [pid, parent] : std::map<pid_t, pid_t>{{9, 1}, {10, 9}, {11, 9}, {12, 11}, {13, 9}, {14, 12}}) {
+    proc.process(pid, parent).started = started++;
+    proc.processes[pid].thread(pid).sleeps();
+  }
+  const Sample sample = take_sample(&proc, {9, 10, 11, 12, 13, 14});
+  const auto younger = [&] { return TreeSnapshot(&proc, &sample, {}).parent_and_younger(12); };
+  EXPECT_THAT(younger(), UnorderedElementsAre(11, 12, 13, 14));
+  proc.processes[10].started = proc.processes[12].started;
+  EXPECT_THAT(younger(), UnorderedElementsAre(10, 11, 12, 13, 14)) << "in the same tick";
+  proc.processes[9].started = 0;
+  EXPECT_THAT(younger(), UnorderedElementsAre(9, 10, 11, 12, 13, 14));
+}
+
 // unshare(CLONE_FILES): what such a thread holds is not in /proc/PID/fd.
 TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
   for (const bool knows_kcmp : {true, false}) {

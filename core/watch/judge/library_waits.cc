@@ -81,8 +81,9 @@ constexpr std::array<std::string_view, 2> kMessagePackages = {"/execnet/", "/xdi
 constexpr std::array kListenersForRelatives = {
     Function{"/multiprocessing/resource_sharer.py", "_ResourceSharer._serve"},
 };
+constexpr Function kForkserver{"/multiprocessing/forkserver.py", "main"};  // of its children too, further out
 constexpr std::array kListenersForTree = {
-    Function{"/multiprocessing/forkserver.py", "main"},
+    kForkserver,
     Function{"/multiprocessing/managers.py", "BaseManager._run_server"},
 };
 
@@ -106,8 +107,18 @@ bool is_of_waiting_file(const PythonFrame& frame) {
                      [&frame](std::string_view file) { return frame.file.ends_with(file); });
 }
 
+auto caller_of_wait(const PythonThread& thread) {
+  return std::find_if_not(thread.frames.begin(), thread.frames.end(), is_of_waiting_file);
+}
+
+bool is_forkserver(const PythonThread& thread) {
+  const auto caller = caller_of_wait(thread);
+  return caller != thread.frames.end() && caller->function == kForkserver.name &&
+         caller->file.ends_with(kForkserver.file);
+}
+
 bool waits_for_message(const PythonThread& thread) {
-  const auto caller = std::find_if_not(thread.frames.begin(), thread.frames.end(), is_of_waiting_file);
+  const auto caller = caller_of_wait(thread);
   return caller != thread.frames.end() &&
          std::any_of(kMessagePackages.begin(), kMessagePackages.end(),
                      [&](std::string_view package) { return caller->file.find(package) != std::string::npos; });
@@ -182,12 +193,10 @@ bool receives_for_nobody(pid_t receiver, const std::vector<PythonThread>& thread
 
 bool is_library_helper(const std::vector<PythonFrame>& frames) { return is_in_any(kHelpers, frames); }
 
-bool listens_for_own_tree(const std::vector<PythonThread>& threads) {
-  return is_any_in(kListenersForTree, threads) || is_any_in(kListenersForRelatives, threads);
-}
-
-bool listens_for_relatives(const std::vector<PythonThread>& threads) {
-  return is_any_in(kListenersForRelatives, threads) && !is_any_in(kListenersForTree, threads);
+Clients clients_of_listener(const std::vector<PythonThread>& threads) {
+  if (threads.size() == 1 && is_forkserver(threads.front())) return Clients::kYounger;
+  if (is_any_in(kListenersForTree, threads)) return Clients::kTree;
+  return is_any_in(kListenersForRelatives, threads) ? Clients::kRelatives : Clients::kAnybody;
 }
 
 }  // namespace mprun

@@ -37,13 +37,14 @@ inline constexpr const char *kLooksForRanks = "whether all ranks have come",
 /// and then for the same again. No other wait has this limit.
 [[nodiscard]] bool is_idle_libev(const ThreadSample& thread);
 
-/// True for a process in which multiprocessing listens for the tree's own processes alone: its forkserver, a manager
-/// that start() made, or what passes on descriptors. The address of another listener was made to be given away.
-[[nodiscard]] bool listens_for_own_tree(const std::vector<PythonThread>& threads);
-
-/// True if it only passes on descriptors: that needs a key which only workers of the same program have. The key of a
-/// manager may be given to any program.
-[[nodiscard]] bool listens_for_relatives(const std::vector<PythonThread>& threads);
+/// Who may connect to a process that listens at an address of multiprocessing.
+enum class Clients {
+  kAnybody,    ///< the address was made to be given away
+  kTree,       ///< it is a manager that start() made; its key may be given to any program of the tree
+  kRelatives,  ///< it passes on descriptors, for which only workers of the same program have the key
+  kYounger,    ///< it is a forkserver: its parent has the address, and hands it on to those that it starts from then on
+};
+[[nodiscard]] Clients clients_of_listener(const std::vector<PythonThread>& threads);
 
 /// What a process does in torch.distributed.
 enum class RankPhase {

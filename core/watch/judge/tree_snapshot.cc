@@ -102,6 +102,7 @@ void TreeSnapshot::read_process(Process* process) {
     process->parent = stat->parent;
     process->name = stat->name;
     process->forked = stat->forked;
+    process->start_ticks = stat->start_ticks;
   }
   if (!stat || !status || !descriptors) {
     process->acts_alone = "may not be looked at";
@@ -262,6 +263,16 @@ std::vector<pid_t> TreeSnapshot::relatives_of(pid_t pid) const {
     if (own == 0 || program == 0 || program == own) relatives.push_back(other);
   }
   return relatives;
+}
+
+std::vector<pid_t> TreeSnapshot::parent_and_younger(pid_t pid) const {
+  const Process& own = processes_.at(pid);
+  std::vector<pid_t> found;
+  for (const auto& [other, process] : processes_) {
+    const bool is_older = process.start_ticks != 0 && process.start_ticks < own.start_ticks;
+    if (!is_older || other == own.parent || other == pid) found.push_back(other);
+  }
+  return found;
 }
 
 const UnixSocket* TreeSnapshot::unix_socket(std::uint64_t inode) {

@@ -62,6 +62,7 @@ class TreeSnapshot {
     pid_t pid = 0, parent = 0;
     pid_t speaker = 0;  ///< a living thread to read from: the pid is of no use once the first thread has ended
     std::string name;
+    std::uint64_t start_ticks = 0;                          ///< since boot, in clock ticks; 0: not known
     bool moved = false;                                     ///< one of its threads has run between the samples
     bool hidden = false;                                    ///< mprun may not look at it
     bool forked = false;                                    ///< it runs what its parent ran, without an exec
@@ -94,6 +95,8 @@ class TreeSnapshot {
   [[nodiscard]] std::vector<pid_t> everybody() const;
   /// The processes of the same program: forked from it, or its workers of multiprocessing, or which may be that.
   [[nodiscard]] std::vector<pid_t> relatives_of(pid_t pid) const;
+  /// Its parent, itself, and all processes that were started after it or, for what can be seen, at the same time.
+  [[nodiscard]] std::vector<pid_t> parent_and_younger(pid_t pid) const;
   /// The children whose end may let threads of the process go on, by its handler for that. tree_snapshot_signals.cc.
   [[nodiscard]] std::vector<pid_t> children_that_signal(const Process& process);
   [[nodiscard]] bool is_foreign(const Descriptor& descriptor) const { return is_foreign(identity_of(descriptor)); }

@@ -199,15 +199,18 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
   if (!is_own || !snapshot->proc()->is_private_folder(pid, folder).value_or(false)) {
     return live_wait(WaitKind::kSocket, kOthersMayConnect);
   }
-  const bool for_own_tree = listens_for_own_tree(snapshot->python(pid).threads);
+  const Clients clients = clients_of_listener(snapshot->python(pid).threads);
+  const bool for_own_tree = clients != Clients::kAnybody;
   if (!for_own_tree || !snapshot->is_closed()) {
     const bool may_be_assumed = snapshot->assumptions().no_outside_peers && (for_own_tree || snapshot->is_closed());
     if (!may_be_assumed) return live_wait(WaitKind::kSocket, kOthersMayConnect);
     return wait_for_connections(pid, "a process of another program", snapshot->relatives_of(pid), snapshot);
   }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
-  const bool for_relatives = listens_for_relatives(snapshot->python(pid).threads);
-  add_processes(for_relatives ? snapshot->relatives_of(pid) : snapshot->everybody(), &wait);
+  add_processes(clients == Clients::kRelatives ? snapshot->relatives_of(pid)
+                : clients == Clients::kYounger ? snapshot->parent_and_younger(pid)
+                                               : snapshot->everybody(),
+                &wait);
   return wait;
 }
 

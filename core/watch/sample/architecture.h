@@ -45,6 +45,9 @@ inline constexpr std::array kDwarfRegisters = {
     offsetof(user_regs_struct, r15), offsetof(user_regs_struct, rip)};
 inline constexpr int kStackPointer = 7, kFramePointer = 6;
 
+/// The bits that hold an address of code, in a return address on the stack.
+inline constexpr std::uint64_t kCodeAddress = ~std::uint64_t{0};
+
 #elif defined(__aarch64__)
 
 inline constexpr bool kIsKnown = true;
@@ -71,6 +74,9 @@ static_assert(offsetof(user_regs_struct, sp) == kDwarfRegisters[31] &&
               offsetof(user_regs_struct, pc) == kDwarfRegisters[32]);
 inline constexpr int kStackPointer = 31, kFramePointer = 29;
 
+/// Code built with -mbranch-protection signs its return addresses in the other bits (pointer authentication).
+inline constexpr std::uint64_t kCodeAddress = (std::uint64_t{1} << 48) - 1;
+
 #else
 
 inline constexpr bool kIsKnown = false;
@@ -81,6 +87,7 @@ inline constexpr std::array<std::string_view, 0> kSetPrivateWait;
 inline constexpr PthreadLayout kPthread{};
 inline constexpr std::array<std::size_t, 1> kDwarfRegisters{};
 inline constexpr int kStackPointer = 0, kFramePointer = 0;
+inline constexpr std::uint64_t kCodeAddress = ~std::uint64_t{0};
 
 #endif
 

@@ -173,8 +173,12 @@ int find_no_debuginfo(Dwfl_Module* /*module*/, void** /*user*/, const char* /*na
 
 pid_t no_thread(Dwfl* /*dwfl*/, void* /*session*/, void** /*thread*/) { return 0; }
 
+// Takes the signature from a return address: libdw compares it with its modules as it is.
 bool memory_read(Dwfl* dwfl, Dwarf_Addr address, Dwarf_Word* word, void* /*session*/) {
-  return read_live_memory(dwfl_pid(dwfl), address, word, sizeof *word);
+  if (!read_live_memory(dwfl_pid(dwfl), address, word, sizeof *word)) return false;
+  const Dwarf_Addr code = *word & architecture::kCodeAddress;
+  if (code != *word && dwfl_addrmodule(dwfl, code) != nullptr) *word = code;
+  return true;
 }
 
 bool set_initial_registers(Dwfl_Thread* thread, void* argument) {
