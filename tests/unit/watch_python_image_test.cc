@@ -406,6 +406,7 @@ class RankImage : public PythonImage {
     TreeBoundary boundary;
     boundary.assumptions.no_outside_peers = no_outside_peers;
     boundary.closed = closed;
+    boundary.may_start = may_start_;
     TreeSnapshot snapshot(&proc_, &sample, boundary);
     Wait found = decode_polled(sample.threads[0], 3, &snapshot);
     assumed_ = snapshot.assumed();
@@ -416,6 +417,7 @@ class RankImage : public PythonImage {
            std::to_string(inode) + " 1\n";
   }
   std::vector<std::string> assumed_;
+  bool may_start_ = false;
 };
 
 TEST_F(RankImage, IsReachedByOtherRanksAlone) {
@@ -442,6 +444,10 @@ TEST_F(RankImage, ListensForItsOwnTree) {
   EXPECT_EQ(wait("Server.accepter", "", false).why_live, "any process may connect");
   EXPECT_EQ(wait("Server.accepter", "", true).why_live, "");
   EXPECT_THAT(assumed_, testing::ElementsAre("a process of another program may connect to process 70"));
+  may_start_ = true;
+  EXPECT_EQ(wait("BaseManager._run_server", "", false).why_live, "mprun will start another process");
+  put_text(kFile, "/usr/lib/python3.14/multiprocessing/forkserver.py");
+  EXPECT_EQ(wait("main", "", false).why_live, "");
 }
 
 // In a tree that mprun has not started, that is assumed.

@@ -237,6 +237,15 @@ std::vector<pid_t> TreeSnapshot::everybody() const {
   return all;
 }
 
+std::vector<pid_t> TreeSnapshot::all_but_hosts() const {
+  std::vector<pid_t> found;
+  for (const auto& [pid, process] : processes_) {
+    const bool only_forks = boundary_.hosts.count(pid) != 0 && process.threads.size() == 1;
+    if (!only_forks) found.push_back(pid);
+  }
+  return found;
+}
+
 // Forked, or started by multiprocessing: python -c "from multiprocessing.spawn import ...".
 bool TreeSnapshot::may_be_worker(const Process& process) const {
   if (process.forked) return true;

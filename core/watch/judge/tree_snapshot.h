@@ -93,6 +93,9 @@ class TreeSnapshot {
   /// Processes of the tree that hold the master of /dev/pts/N; none if a process outside holds it too.
   [[nodiscard]] std::vector<pid_t> terminal_masters(std::uint32_t terminal) const;
   [[nodiscard]] std::vector<pid_t> everybody() const;
+  /// Without those that do nothing but fork workers, when mprun asks for that (may_start()).
+  [[nodiscard]] std::vector<pid_t> all_but_hosts() const;
+  [[nodiscard]] bool may_start() const { return boundary_.may_start; }
   /// The processes of the same program: forked from it, or its workers of multiprocessing, or which may be that.
   [[nodiscard]] std::vector<pid_t> relatives_of(pid_t pid) const;
   /// Its parent, itself, and all processes that were started after it or, for what can be seen, at the same time.

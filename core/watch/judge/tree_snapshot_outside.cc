@@ -124,10 +124,7 @@ TreeSnapshot::Sharers TreeSnapshot::sharers_of_sync() const {
   Sharers sharers;
   sharers.why_live = blind_spot_;
   if (boundary_.may_start) sharers.why_live = "mprun will start another process";
-  for (const auto& [pid, process] : processes_) {
-    const bool only_forks = boundary_.hosts.count(pid) != 0 && process.threads.size() == 1;
-    if (!only_forks) sharers.processes.push_back(pid);
-  }
+  sharers.processes = all_but_hosts();
   return sharers;
 }
 

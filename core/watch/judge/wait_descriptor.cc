@@ -206,10 +206,14 @@ Wait decode_listener(pid_t pid, const UnixSocket& socket, TreeSnapshot* snapshot
     if (!may_be_assumed) return live_wait(WaitKind::kSocket, kOthersMayConnect);
     return wait_for_connections(pid, "a process of another program", snapshot->relatives_of(pid), snapshot);
   }
+  // A manager that setup() has made is known to every worker.
+  if (clients == Clients::kTree && snapshot->may_start()) {
+    return live_wait(WaitKind::kSocket, "mprun will start another process");
+  }
   Wait wait{WaitKind::kSocket, "connections to " + socket.name, {}, {}};
   add_processes(clients == Clients::kRelatives ? snapshot->relatives_of(pid)
                 : clients == Clients::kYounger ? snapshot->parent_and_younger(pid)
-                                               : snapshot->everybody(),
+                                               : snapshot->all_but_hosts(),
                 &wait);
   return wait;
 }
