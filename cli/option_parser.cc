@@ -69,11 +69,20 @@ std::string is_pid(const std::string& text) {
   return error == std::errc() && stop == end && pid > 0 ? "" : "found " + text + ", allowed: the PID of a process";
 }
 
-// CLI11's help without its usage line.
+// Versions of CLI11 lay out their help differently; this is in the form of 2.3.
 std::string all_options(const CLI::App& app) {
-  const std::string text = app.help("", CLI::AppFormatMode::All);
-  const auto blank = text.find("\nOptions:");
-  return blank == std::string::npos ? "" : text.substr(blank);
+  constexpr std::size_t kColumn = 30;
+  std::string text = "\nOptions:\n";
+  for (const CLI::Option* option : app.get_options()) {
+    std::string line = "  " + option->get_name(false, true);
+    const std::string& value = option->get_option_text();
+    if (!value.empty()) line += " " + value;
+    if (value.empty() && option->get_type_size() != 0) line += " " + option->get_type_name();
+    if (line.size() >= kColumn) line += '\n' + std::string(kColumn, ' ');
+    if (line.size() < kColumn) line.resize(kColumn, ' ');
+    text += line + option->get_description() + '\n';
+  }
+  return text;
 }
 
 Json number_or_text(const std::string& text) {

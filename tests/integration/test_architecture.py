@@ -30,6 +30,10 @@ def violations(uses: dict[str, set[str]], order: list[str]) -> list[str]:
     return found
 
 
+def sources(folder: Path) -> list[Path]:
+    return [file for form in ("*.h", "*.c", "*.cc") for file in folder.rglob(form)]
+
+
 def test_every_module_is_listed() -> None:
     """Every folder of core/ with code is in the list, and the other way round."""
     folders = {path.parent.name for path in (ROOT / "core").glob("*/*.h")}
@@ -40,7 +44,7 @@ def test_includes_go_upwards() -> None:
     order = modules()
     uses: dict[str, set[str]] = {name: set() for name in order}
     for name in order:
-        for file in (ROOT / "core" / name).rglob("*.[hc]*"):
+        for file in sources(ROOT / "core" / name):
             included = re.findall(r'^#include "(\w+)/', file.read_text(), re.MULTILINE)
             uses[name].update(other for other in included if other != name)
     assert any(uses.values())
@@ -94,7 +98,7 @@ def test_link_lines_go_upwards_and_cover_the_includes() -> None:
         block = match.group(0)
         words = re.search(r"USES((?:\s+[a-z]+)+)", block)
         uses[name] = set(words.group(1).split()) if words else set()
-        for file in (ROOT / "core" / name).rglob("*.[hc]*"):
+        for file in sources(ROOT / "core" / name):
             for other in re.findall(r'^#include "(\w+)/', file.read_text(), re.MULTILINE):
                 assert other == name or other in uses[name], f"{file} includes {other}, which {name} does not link"
     assert violations(uses, order) == []
@@ -105,7 +109,7 @@ def test_link_lines_go_upwards_and_cover_the_includes() -> None:
 def test_the_adapters_share_only_the_layouts() -> None:
     """What the preload library and the worker extension include of core/; other folders of adapters/ nothing."""
     used: dict[str, set[str]] = {}
-    for file in (ROOT / "adapters").rglob("*.[hc]"):
+    for file in sources(ROOT / "adapters"):
         included = set(re.findall(r'^#include "(\w+/[\w.]+)"', file.read_text(), re.MULTILINE))
         if included:
             used.setdefault(file.relative_to(ROOT / "adapters").parts[0], set()).update(included)

@@ -49,8 +49,8 @@ print("parent", torch.cuda._initialized, repr(os.environ.get("CUDA_VISIBLE_DEVIC
 
 
 def test_cuda_used_before_the_fork_gets_a_clear_error(run_mprun: RunCommand, tmp_path: Path) -> None:
-    write(tmp_path, {"cuda.py": CUDA_IN_PARENT})
-    lines = run_mprun("--", PYTHON, "cuda.py").check().stdout.splitlines()
+    write(tmp_path, {"uses_gpu.py": CUDA_IN_PARENT})
+    lines = run_mprun("--", PYTHON, "uses_gpu.py").check().stdout.splitlines()
     assert lines[:2] == ["available False 0 ''", "2.0 cpu"]
     assert lines[2].startswith("error: CUDA was initialised before this process was forked")
     assert "start method spawn" in lines[2]
@@ -58,16 +58,16 @@ def test_cuda_used_before_the_fork_gets_a_clear_error(run_mprun: RunCommand, tmp
 
 
 def test_a_child_of_a_parent_without_cuda_is_left_alone(run_mprun: RunCommand, tmp_path: Path) -> None:
-    write(tmp_path, {"cuda.py": CUDA_IN_PARENT.replace("torch.cuda._initialized = True", "pass")})
-    out = run_mprun("--", PYTHON, "cuda.py").check().stdout
+    write(tmp_path, {"uses_gpu.py": CUDA_IN_PARENT.replace("torch.cuda._initialized = True", "pass")})
+    out = run_mprun("--", PYTHON, "uses_gpu.py").check().stdout
     assert "None" in out.splitlines()[0] and "CUDA was initialised before" not in out
 
 
 def test_the_torch_adapter_can_be_switched_off(run_mprun: RunCommand, tmp_path: Path) -> None:
-    write(tmp_path, {"cuda.py": CUDA_IN_PARENT.replace("except RuntimeError", "except Exception")})
+    write(tmp_path, {"uses_gpu.py": CUDA_IN_PARENT.replace("except RuntimeError", "except Exception")})
     for switch in (["--set", 'adapters.torch="off"'], []):
         env = {} if switch else {"MPRUN_ADAPTERS": "-torch"}
-        out = run_mprun(*switch, "--", PYTHON, "cuda.py", env=env).check().stdout
+        out = run_mprun(*switch, "--", PYTHON, "uses_gpu.py", env=env).check().stdout
         assert "CUDA was initialised before" not in out and "None" in out.splitlines()[0]
 
 

@@ -13,7 +13,7 @@ struct message {
 
 int main(int count, char** arguments) {
   const double seconds = count > 1 ? atof(arguments[1]) : 30;
-  struct message message = {1, "x"};
+  struct message message = {1, {'x'}};
   const int queue = msgget(IPC_PRIVATE, 0600);
   const pid_t child = queue < 0 ? -1 : fork();
   if (child < 0) return 1;
