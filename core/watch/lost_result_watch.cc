@@ -6,6 +6,7 @@
 
 #include "procfs/process_table.h"
 #include "watch/judge/time_limit.h"
+#include "watch/stacks/python_processes.h"
 #include "watch/stalls/lost_result.h"
 
 namespace mprun {
@@ -54,7 +55,7 @@ bool LostResultWatch::lacks_lasting_child(pid_t pid) const {
     const auto stat = text ? parse_stat(*text) : std::nullopt;
     if (!stat || age_of(*stat) < kDeadWorkersWithin) return true;
     const std::string command = tree_->proc()->read(folder + "/cmdline").value_or("");
-    return command.find("multiprocessing.resource_tracker") != std::string::npos;
+    return command.find("multiprocessing.resource_tracker") != std::string::npos || is_forkserver(tree_->proc(), child);
   });
 }
 

@@ -29,7 +29,9 @@ std::string end_text(const RecordedDeath& death) {
 bool has_own_code(const std::vector<PythonFrame>& frames) {
   for (const PythonFrame& frame : frames) {
     if (!is_library_file(frame.file)) return true;
-    if (frame.function == "Popen._launch") return false;
+    const bool is_start =
+        frame.function == "BaseProcess._bootstrap" && frame.file.ends_with("/multiprocessing/process.py");
+    if (is_start || frame.function == "Popen._launch") return false;
   }
   return false;
 }

@@ -38,11 +38,19 @@ bool is_idle_in_pool(const Evidence& evidence, const JudgedThread& thread) {
          (waits + 1)->file.ends_with("/multiprocessing/pool.py");
 }
 
+// It waits for whoever wants something of it.
+bool serves_multiprocessing(const Evidence& evidence, const JudgedThread& thread) {
+  const pid_t tid = thread.sample->tid;
+  return evidence.is_in(tid, "/multiprocessing/resource_sharer.py", "") ||
+         evidence.is_in(tid, "/multiprocessing/resource_tracker.py", "main") ||
+         evidence.snapshot->is_forkserver(*evidence.snapshot->process(thread.sample->pid));
+}
+
 bool talks(const Evidence& evidence, const JudgedThread& thread) {
   const WaitKind kind = thread.wait.kind;
   // Who accepts connections waits for all.
   if (call_of(thread.sample->call.number) == Call::kAccept) return false;
-  if (evidence.is_in(thread.sample->tid, "/multiprocessing/resource_sharer.py", "")) return false;
+  if (serves_multiprocessing(evidence, thread)) return false;
   if (is_idle_in_pool(evidence, thread)) return false;
   return kind == WaitKind::kPipeRead || kind == WaitKind::kPipeWrite || kind == WaitKind::kSocket ||
          kind == WaitKind::kPoll;
@@ -281,15 +289,16 @@ std::optional<Explanation> pipe_cycle(const Evidence& evidence) {
 std::optional<Explanation> input_never_closed(const Evidence& evidence) {
   const JudgedThread* reader = find_stuck(evidence, [&](const JudgedThread& thread) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(thread.sample->pid);
-    if (!waits_to_read(evidence, thread) || !wakes(thread, process->parent)) return false;
-    if (!has_open_too(evidence, thread, process->parent)) return false;
+    const pid_t parent = evidence.snapshot->starter_of(*process);
+    if (!waits_to_read(evidence, thread) || !wakes(thread, parent)) return false;
+    if (!has_open_too(evidence, thread, parent)) return false;
     return find_stuck(evidence, [&](const JudgedThread& other) {
-             return other.sample->pid == process->parent && other.wait.kind == WaitKind::kChild &&
-                    wakes(other, process->pid);
+             return other.sample->pid == parent && other.wait.kind == WaitKind::kChild && wakes(other, process->pid);
            }) != nullptr;
   });
   if (reader == nullptr) return std::nullopt;
-  const std::string parent = std::to_string(evidence.snapshot->process(reader->sample->pid)->parent);
+  const std::string parent =
+      std::to_string(evidence.snapshot->starter_of(*evidence.snapshot->process(reader->sample->pid)));
   if (waits_for_token(evidence, *reader)) {
     return Explanation{thread_text(*reader) + " waits for a token of make's jobserver (" + reader->wait.object +
                            "), and no process is left that would give one back but those that wait for its end",
@@ -303,7 +312,8 @@ std::optional<Explanation> input_never_closed(const Evidence& evidence) {
 // The thread's process has neither started the other one, nor is it the same.
 bool is_distant(const Evidence& evidence, const JudgedThread& thread, pid_t pid) {
   const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
-  return process != nullptr && pid != thread.sample->pid && process->parent != thread.sample->pid;
+  return process != nullptr && pid != thread.sample->pid &&
+         evidence.snapshot->starter_of(*process) != thread.sample->pid;
 }
 
 // An event loop of asyncio reads the output of its children, besides a pair of sockets by which threads wake it.

@@ -85,7 +85,7 @@ std::optional<Explanation> pool_worker_died(const Evidence& evidence) {
   const RecordedDeath* dead = find_dead_worker(evidence);
   if (dead == nullptr || dead->was_asked_to || !is_parent_in(evidence, *dead, kPool, "")) return std::nullopt;
   const JudgedThread* works = find_stuck(evidence, [&](const JudgedThread& thread) {
-    return evidence.snapshot->process(thread.sample->pid)->parent == dead->parent &&
+    return evidence.snapshot->starter_of(*evidence.snapshot->process(thread.sample->pid)) == dead->parent &&
            waits_in_task_of_pool(evidence, thread);
   });
   if (works != nullptr) return std::nullopt;
@@ -123,7 +123,7 @@ std::optional<Explanation> pool_task_gone(const Evidence& evidence) {
   const auto runs = [](pid_t) { return false; };  // all are stuck
   for (const pid_t pid : evidence.judgement->stuck) {
     const TreeSnapshot::Process* process = evidence.snapshot->process(pid);
-    if (process == nullptr || !has_lost_task(read, pid, process->children, runs)) continue;
+    if (process == nullptr || !has_lost_task(read, pid, evidence.snapshot->started_by(pid), runs)) continue;
     return Explanation{"the pool of process " + std::to_string(pid) +
                        " waits for a result, and no worker has a task: the worker that had it has ended, or the one "
                        "that had the lock with which they take tasks"};
@@ -159,7 +159,7 @@ std::optional<Explanation> pool_task_waits(const Evidence& evidence) {
   const JudgedThread* works =
       find_stuck(evidence, [&](const JudgedThread& thread) { return waits_in_task_of_pool(evidence, thread); });
   if (works == nullptr) return std::nullopt;
-  const pid_t parent = evidence.snapshot->process(works->sample->pid)->parent;
+  const pid_t parent = evidence.snapshot->starter_of(*evidence.snapshot->process(works->sample->pid));
   const JudgedThread* waits = find_stuck(evidence, [&](const JudgedThread& thread) {
     return thread.sample->tid == parent && evidence.is_in(parent, kPool, "");
   });

@@ -17,6 +17,7 @@
 #include "os/process.h"
 #include "os/uninterrupted.h"
 #include "procfs/process_table.h"
+#include "watch/stacks/python_processes.h"
 
 namespace mprun {
 namespace {
@@ -68,7 +69,7 @@ bool ProcessHistory::receive(const AdapterNote& note) {
     if (members_.count(pid) != 0) sent_sigterm_.insert(pid);
   } else if (fields[0] == "end" && fields.size() == 3 && read_number(fields[1], &pid) &&
              read_number(fields[2], &status) && pid > 0) {
-    note_end(pid, note.pid, end_from_status(status));
+    note_end(pid, starter_of_children(note.pid), end_from_status(status));
   }
   return true;
 }
@@ -92,19 +93,29 @@ void ProcessHistory::note_end(pid_t pid, pid_t parent, ProcessEnd end) {
   }
 }
 
+pid_t ProcessHistory::starter_of_children(pid_t parent) {
+  if (members_.count(parent) == 0 && is_forkserver(proc_, parent)) meet(parent);
+  const auto member = members_.find(parent);
+  if (member == members_.end()) return parent;
+  auto& known = member->second.is_forkserver;
+  if (!known) known = is_forkserver(proc_, parent);
+  return *known ? member->second.parent : parent;
+}
+
 void ProcessHistory::note_fork(pid_t pid, const ForkRecord& fork) {
+  const pid_t parent = starter_of_children(fork.parent);
   bury_if_ended(pid);
-  if (RecordedDeath* death = death_of_one_met(pid, fork.parent)) {
+  if (RecordedDeath* death = death_of_one_met(pid, parent)) {
     death->forked = true;
     return;
   }
   bury(pid);  // the watch has found it before
   Member member;
-  member.parent = fork.parent;
+  member.parent = parent;
   member.fork = fork;
   member.forked = true;
   if (follow(pid, std::move(member)) != Followed::kGone) return;
-  record_end(pid, fork.parent, std::nullopt);  // its parent has reaped it already
+  record_end(pid, parent, std::nullopt);  // its parent has reaped it already
   deaths_.back().forked = true;
 }
 
@@ -136,7 +147,7 @@ void ProcessHistory::meet(pid_t pid) {
       std::any_of(deaths_.begin(), deaths_.end(), [pid](const auto& death) { return death.pid == pid; });
   if (stat->state == 'Z' && buried) return;
   Member member;
-  member.parent = stat->parent;
+  member.parent = stat->forked ? starter_of_children(stat->parent) : stat->parent;
   (void)follow(pid, std::move(member));
 }
 

@@ -61,11 +61,14 @@ class ProcessHistory {
     std::optional<ForkRecord> fork;
     bool forked = false;  ///< it runs what its parent ran; one just forked may be about to execute another program
     bool met_again = false;
-    bool by_mprun = false;  ///< expect_end()
+    bool by_mprun = false;              ///< expect_end()
+    std::optional<bool> is_forkserver;  ///< of multiprocessing; not asked for as long as it has no child
   };
   ProcessHistory(Fd epoll, ProcSource* proc, std::size_t most_members)
       : epoll_(std::move(epoll)), proc_(proc), most_members_(most_members) {}
   void note_fork(pid_t pid, const ForkRecord& fork);
+  /// Who counts as the parent of a child of this process: for a forkserver, the process that has started it.
+  [[nodiscard]] pid_t starter_of_children(pid_t parent);
   void note_end(pid_t pid, pid_t parent, ProcessEnd end);
   [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
   enum class Followed { kYes, kNo, kGone };

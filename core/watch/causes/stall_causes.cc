@@ -106,15 +106,19 @@ std::optional<Explanation> respawn_loop(const Evidence& evidence) {
 
 // A process waits for the end of another, which was sent SIGTERM and goes on.
 std::optional<Explanation> ignores_termination(const Evidence& evidence) {
+  const auto goes_on = [&](const Waker& waker) {
+    const TreeSnapshot::Process* child = evidence.snapshot->process(waker.pid);
+    return child != nullptr && ((child->ignored_signals | child->caught_signals) & kTermBit) != 0 &&
+           evidence.history->was_sent_sigterm(child->pid);
+  };
   for (const JudgedThread& thread : evidence.judgement->threads) {
-    if (thread.wait.kind != WaitKind::kChild || thread.wait.wakers.empty()) continue;
-    const TreeSnapshot::Process* child = evidence.snapshot->process(thread.wait.wakers.front().pid);
-    if (child == nullptr || ((child->ignored_signals | child->caught_signals) & kTermBit) == 0) continue;
-    if (!evidence.history->was_sent_sigterm(child->pid)) continue;
+    const auto& children = thread.wait.wakers;
+    const auto child = std::find_if(children.begin(), children.end(), goes_on);
+    if (thread.wait.kind != WaitKind::kChild || child == children.end()) continue;
     const std::string pid = std::to_string(child->pid);
-    const bool ignored = (child->ignored_signals & kTermBit) != 0;
+    const bool ignored = (evidence.snapshot->process(child->pid)->ignored_signals & kTermBit) != 0;
     return Explanation{"process " + pid + (ignored ? " ignores" : " catches") + " SIGTERM and goes on, while process " +
-                           std::to_string(child->parent) + " waits for its end",
+                           std::to_string(thread.sample->pid) + " waits for its end",
                        "kill -KILL " + pid + "; in Python: process.kill() where terminate() did not help"};
   }
   return std::nullopt;

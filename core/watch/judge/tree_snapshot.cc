@@ -8,6 +8,7 @@
 
 #include "watch/sample/syscall_table.h"
 #include "watch/stacks/native_stack.h"
+#include "watch/stacks/python_processes.h"
 
 namespace mprun {
 namespace {
@@ -272,6 +273,26 @@ std::vector<pid_t> TreeSnapshot::relatives_of(pid_t pid) const {
     if (own == 0 || program == 0 || program == own) relatives.push_back(other);
   }
   return relatives;
+}
+
+bool TreeSnapshot::is_forkserver(const Process& process) {
+  if (process.forked || process.speaker == 0) return false;
+  const auto [known, is_new] = forkservers_.try_emplace(process.pid);
+  if (is_new) known->second = mprun::is_forkserver(proc_, process.speaker);
+  return known->second;
+}
+
+pid_t TreeSnapshot::starter_of(const Process& started) {
+  const Process* parent = process(started.parent);
+  return parent != nullptr && started.forked && is_forkserver(*parent) ? parent->parent : started.parent;
+}
+
+std::vector<pid_t> TreeSnapshot::started_by(pid_t pid) {
+  std::vector<pid_t> found;
+  for (const auto& [other, process] : processes_) {
+    if (starter_of(process) == pid) found.push_back(other);
+  }
+  return found;
 }
 
 std::vector<pid_t> TreeSnapshot::parent_and_younger(pid_t pid) const {

@@ -98,6 +98,10 @@ class TreeSnapshot {
   [[nodiscard]] bool may_start() const { return boundary_.may_start; }
   /// The processes of the same program: forked from it, or its workers of multiprocessing, or which may be that.
   [[nodiscard]] std::vector<pid_t> relatives_of(pid_t pid) const;
+  /// Its parent, or, of a child of a forkserver of multiprocessing, the process that has started that.
+  [[nodiscard]] pid_t starter_of(const Process& process);
+  [[nodiscard]] std::vector<pid_t> started_by(pid_t pid);
+  [[nodiscard]] bool is_forkserver(const Process& process);
   /// Its parent, itself, and all processes that were started after it or, for what can be seen, at the same time.
   [[nodiscard]] std::vector<pid_t> parent_and_younger(pid_t pid) const;
   /// The children whose end may let threads of the process go on, by its handler for that. tree_snapshot_signals.cc.
@@ -235,6 +239,7 @@ class TreeSnapshot {
   std::map<pid_t, PythonStacks> python_;
   std::map<pid_t, std::shared_ptr<NativeStacks>> native_;
   std::map<pid_t, RankPhase> rank_phases_;
+  std::map<pid_t, bool> forkservers_;
   std::map<pid_t, std::optional<Jvm>> jvms_;
   std::map<pid_t, std::optional<GoRuntime>> go_;
   std::map<pid_t, std::vector<PythonGil>> gils_;

@@ -33,14 +33,34 @@ Wait decode_closed(const ThreadSample& thread, std::int64_t number, TreeSnapshot
   return wait;
 }
 
+// multiprocessing's forkserver tells the process that has started a child of the child's end, by a pipe for each child
+// (Popen.sentinel). Which of its children it is cannot be seen. nullopt: it is another pipe.
+std::optional<Wait> decode_sentinel(pid_t pid, const std::vector<pid_t>& writers, TreeSnapshot* snapshot) {
+  const TreeSnapshot::Process* writer = writers.size() == 1 ? snapshot->process(writers.front()) : nullptr;
+  if (writer == nullptr || writer->pid == pid || writer->children.empty() || !snapshot->is_forkserver(*writer)) {
+    return std::nullopt;
+  }
+  std::string names;
+  for (const pid_t child : writer->children) names += (names.empty() ? "process " : " or ") + std::to_string(child);
+  Wait wait{WaitKind::kChild, names, {}, {}};
+  add_processes(writer->children, &wait);
+  // It may be about to write. Its own end would end all of these waits, but it lives as long as any of them.
+  if (writer->moved || !writer->ended_children.empty()) add_processes(writers, &wait);
+  return wait;
+}
+
 // `end`: what the waiter does with the pipe; the other end can end the wait.
-Wait decode_pipe(const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapshot* snapshot) {
+Wait decode_pipe(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end, TreeSnapshot* snapshot) {
   const bool reads = end == TreeSnapshot::End::kRead;
   const WaitKind kind = reads ? WaitKind::kPipeRead : WaitKind::kPipeWrite;
   if (snapshot->is_foreign(descriptor)) return live_wait(kind, "a pipe from outside");
+  const auto others =
+      snapshot->pipe_holders(descriptor.inode, reads ? TreeSnapshot::End::kWrite : TreeSnapshot::End::kRead);
+  if (reads) {
+    if (auto sentinel = decode_sentinel(pid, others, snapshot)) return std::move(*sentinel);
+  }
   Wait wait{kind, name_of("pipe", descriptor.inode), {}, {}};
-  add_processes(snapshot->pipe_holders(descriptor.inode, reads ? TreeSnapshot::End::kWrite : TreeSnapshot::End::kRead),
-                &wait);
+  add_processes(others, &wait);
   // Without any holder, the call would have ended: there is one that cannot be seen, such as a descriptor on its way.
   if (wait.wakers.empty()) return live_wait(kind, "no process is seen at the other end of the pipe");
   return wait;
@@ -345,7 +365,7 @@ Wait decode_known(pid_t pid, const Descriptor& descriptor, TreeSnapshot::End end
   if (!snapshot->blind_spot().empty()) return live_wait(WaitKind::kOther, snapshot->blind_spot());
   switch (descriptor.kind) {
     case Descriptor::Kind::kPipe:
-      return decode_pipe(descriptor, end, snapshot);
+      return decode_pipe(pid, descriptor, end, snapshot);
     case Descriptor::Kind::kSocket:
       return decode_socket(pid, descriptor, end, snapshot);
     case Descriptor::Kind::kEventfd:

@@ -147,7 +147,9 @@ Wait decode_poll(const ThreadSample& thread, TreeSnapshot* snapshot) {
   Wait wait{WaitKind::kPoll, {}, {}, {}};
   wait.polled = *polled;
   for (const Polled number : *polled) {
-    add(decode_polled(thread, number, snapshot), &wait);
+    const Wait part = decode_polled(thread, number, snapshot);
+    if (part.kind == WaitKind::kChild && polled->size() == 1) wait.kind = WaitKind::kChild;
+    add(part, &wait);
     if (is_epoll) add_all_eventfds(thread, number, snapshot, &wait);
   }
   if (wait.wakers.empty() && wait.why_live.empty()) wait.why_live = kOnlyASignal;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "procfs/process_facts.h"
+
 #include "watch/stacks/python_object.h"
 
 namespace mprun {
@@ -37,6 +39,14 @@ const std::vector<std::uint64_t>* flags_for(const std::vector<std::uint64_t>& li
 }
 
 }  // namespace
+
+bool is_forkserver(ProcSource* proc, pid_t pid) {
+  const auto command = proc->read(std::to_string(pid) + "/cmdline");
+  if (!command || command->find("from multiprocessing.forkserver import main") == std::string::npos) return false;
+  const auto text = proc->read(std::to_string(pid) + "/stat");
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
+  return stat && !stat->forked;
+}
 
 std::optional<std::set<pid_t>> numbers_of_processes(std::uint64_t object, const PythonLayout& layout,
                                                     ProcessMemory* memory) {
