@@ -145,6 +145,10 @@ _REPORTED = [
     Case("second_pool.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN),
     Case("queue_join_before_get.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN, 8),
     Case("queue_join_under_forkserver.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN),
+    Case("forkserver_pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN),
+    Case("forkserver_initializer_exits.py", STALLED, ("respawn-loop",), POOL_MAP, rest="moving"),
+    Case("forkserver_ignores_sigterm.py", STALLED, ("ignores-termination",), PROCESS_JOIN, rest="moving"),
+    Case("forkserver_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 9),
     Case(
         "lock_held_at_fork_busy.py", ("partial-deadlock",), AT_FORK, PROCESS_JOIN, 9, rest="moving"

@@ -24,8 +24,8 @@ constexpr int kPollMillis = 30'000;  // milliseconds
 // A child that lives until end() is called; killed and reaped with this object.
 class Child {
  public:
-  // `number`: the pid it must have; 0: any.
-  explicit Child(int code = 0, pid_t number = 0) {
+  // `number`: the pid it must have; 0: any. `name`: the first word of its command once it runs another program.
+  explicit Child(int code = 0, pid_t number = 0, const char* name = "sleep") {
     auto pipe = make_pipe();
     auto executed = make_pipe();
     if (!pipe || !executed) return;
@@ -46,7 +46,7 @@ class Child {
       do {
         size = read(STDIN_FILENO, &byte, 1);
       } while (size < 0);
-      if (size > 0) execlp("sleep", "sleep", "600", nullptr);
+      if (size > 0) execlp("sleep", name, "600", nullptr);
       _exit(code);
     }
     release_ = std::move(pipe->write);
@@ -134,6 +134,29 @@ TEST_F(ProcessHistoryTest, RemembersAFork) {
   EXPECT_EQ(fork->threads, 4U);
   EXPECT_FALSE(reports_an_end());
   EXPECT_TRUE(history_.deaths().empty());
+}
+
+// All are children of this process, which is the only one that can reap them: notes say otherwise.
+TEST_F(ProcessHistoryTest, CountsChildrenOfAForkserverAsThoseOfItsParent) {
+  Child server(0, 0, "python3 -c from multiprocessing.forkserver import main");
+  Child early(3), late(4), of_another(5), other;
+  note_fork(early.pid(), server.pid());  // which is not a forkserver yet
+  server.execute();
+  note_fork(late.pid(), server.pid());
+  note_fork(of_another.pid(), other.pid());
+  const auto parent_of_dead = [&](Child* child) {
+    const pid_t pid = child->pid();
+    child->end();
+    take_ends();
+    EXPECT_EQ(history_.deaths().back().pid, pid);
+    return history_.deaths().back().parent;
+  };
+  EXPECT_EQ(parent_of_dead(&of_another), other.pid());
+  EXPECT_EQ(parent_of_dead(&late), getpid());
+  EXPECT_EQ(parent_of_dead(&early), server.pid());
+  for (const Child* child : {&late, &early}) note(server.pid(), "end\t" + std::to_string(child->pid()) + "\t768");
+  EXPECT_THAT(history_.deaths(), testing::SizeIs(3));
+  EXPECT_EQ(history_.violent_deaths(getpid(), 0), 2U);
 }
 
 TEST_F(ProcessHistoryTest, LeavesOtherNotesToOthers) {

@@ -263,6 +263,26 @@ TEST(TreeSnapshot, KnowsWhoIsYoungerThanAProcess) {
   EXPECT_THAT(younger(), UnorderedElementsAre(9, 10, 11, 12, 13, 14));
 }
 
+TEST(TreeSnapshot, KnowsWhoHasStartedAChildOfAForkserver) {
+  FakeProc proc;
+  const std::string command = "python3 -c from multiprocessing.forkserver import main; main(6)";
+  for (const auto& [pid, parent] : std::map<pid_t, pid_t>{{10, 1}, {11, 10}, {12, 11}, {13, 10}, {14, 12}}) {
+    proc.process(pid, parent).thread(pid).sleeps();
+    proc.processes[pid].command = pid == 10 || pid == 13 ? "python3 train.py" : command;
+    proc.processes[pid].forked = pid == 12 || pid == 13 || pid == 14;
+  }
+  const Sample sample = take_sample(&proc, {10, 11, 12, 13, 14});
+  TreeSnapshot snapshot(&proc, &sample, {});
+  EXPECT_TRUE(snapshot.is_forkserver(*snapshot.process(11)));
+  for (const pid_t other : {10, 12, 13, 14}) EXPECT_FALSE(snapshot.is_forkserver(*snapshot.process(other))) << other;
+  EXPECT_EQ(snapshot.starter_of(*snapshot.process(12)), 10);
+  EXPECT_EQ(snapshot.starter_of(*snapshot.process(11)), 10);
+  EXPECT_EQ(snapshot.starter_of(*snapshot.process(13)), 10);
+  EXPECT_EQ(snapshot.starter_of(*snapshot.process(14)), 12);
+  EXPECT_THAT(snapshot.started_by(10), UnorderedElementsAre(11, 12, 13));
+  EXPECT_THAT(snapshot.started_by(11), IsEmpty());
+}
+
 // unshare(CLONE_FILES): what such a thread holds is not in /proc/PID/fd.
 TEST(TreeSnapshot, ProvesNothingOfWhatIsHeldIfAThreadHasItsOwnDescriptors) {
   for (const bool knows_kcmp : {true, false}) {

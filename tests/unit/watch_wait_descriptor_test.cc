@@ -202,6 +202,58 @@ TEST(SocketWait, IsLiveIfThePeerIsNotSeen) {
   EXPECT_FALSE(judged(&network).is_stuck(10));
 }
 
+// 10 waits at the pipe by which the forkserver 12 tells of the end of one of its children.
+FakeProc forkserver() {
+  FakeProc proc;
+  proc.process(10).pipe(3, 77, O_RDONLY).thread(10).reads(3);
+  proc.process(12, 10).pipe(4, 77, O_WRONLY).thread(12).waits_on(0x5000);
+  proc.processes[12].command = "python3 -c from multiprocessing.forkserver import main; main(6)";
+  for (const pid_t child : {13, 14}) {
+    proc.process(child, 12).thread(child).waits_on(0x5000);
+    proc.processes[child].command = proc.processes[12].command;
+    proc.processes[child].forked = true;
+  }
+  return proc;
+}
+
+TEST(ForkserverWait, IsForTheEndOfItsChildren) {
+  FakeProc proc = forkserver();
+  const Judged all = judged(&proc);
+  EXPECT_EQ(all.waits.at(10).kind, WaitKind::kChild);
+  EXPECT_EQ(all.waits.at(10).object, "process 13 or 14");
+  EXPECT_THAT(all.waits.at(10).wakers, ElementsAre(Waker{13, 0}, Waker{14, 0}));
+  EXPECT_TRUE(all.is_deadlock);
+  for (const pid_t child : {13, 14}) {
+    FakeProc one_sleeps = forkserver();
+    one_sleeps.processes[child].threads[child].sleeps();
+    EXPECT_FALSE(judged(&one_sleeps).is_stuck(10)) << child;
+  }
+  proc.processes[12].threads[12].sleeps();
+  EXPECT_TRUE(judged(&proc).is_stuck(10)) << "it tells of ends alone";
+}
+
+TEST(ForkserverWait, IsForTheServerWhileAChildHasEnded) {
+  FakeProc proc = forkserver();
+  proc.processes[12].threads[12].sleeps();
+  proc.process(15, 12).thread(15).state = 'Z';
+  proc.processes[15].forked = true;
+  EXPECT_THAT(judged(&proc).waits.at(10).wakers, ElementsAre(Waker{13, 0}, Waker{14, 0}, Waker{12, 0}));
+  EXPECT_FALSE(judged(&proc).is_stuck(10));
+}
+
+TEST(ForkserverWait, IsAnOrdinaryOneIfAnotherCanWriteOrThereIsNoChild) {
+  FakeProc proc = forkserver();
+  proc.processes[13].pipe(4, 77, O_WRONLY);
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kPipeRead);
+  proc = forkserver();
+  proc.processes[12].forked = true;  // a child of a forkserver
+  EXPECT_EQ(judged(&proc).waits.at(10).kind, WaitKind::kPipeRead);
+  proc = forkserver();
+  proc.processes.erase(13);
+  proc.processes.erase(14);
+  EXPECT_THAT(judged(&proc).waits.at(10).wakers, ElementsAre(Waker{12, 0}));
+}
+
 // It may be for another process than the peer.
 TEST(SocketWait, ToSendADatagramIsLive) {
   FakeProc proc = socket_pair();

@@ -69,13 +69,14 @@ bool ProcessHistory::receive(const AdapterNote& note) {
     if (members_.count(pid) != 0) sent_sigterm_.insert(pid);
   } else if (fields[0] == "end" && fields.size() == 3 && read_number(fields[1], &pid) &&
              read_number(fields[2], &status) && pid > 0) {
-    note_end(pid, starter_of_children(note.pid), end_from_status(status));
+    note_end(pid, note.pid, end_from_status(status));
   }
   return true;
 }
 
 // The parent has reaped the process, perhaps before we could look. A living process with its number is another one.
-void ProcessHistory::note_end(pid_t pid, pid_t parent, ProcessEnd end) {
+void ProcessHistory::note_end(pid_t pid, pid_t reaper, ProcessEnd end) {
+  const pid_t parent = starter_of_children(reaper);
   const auto member = members_.find(pid);
   if (member != members_.end() && member->second.process.has_ended()) {
     record_end(pid, parent, end);
@@ -83,14 +84,15 @@ void ProcessHistory::note_end(pid_t pid, pid_t parent, ProcessEnd end) {
     return;
   }
   const auto known = std::find_if(deaths_.rbegin(), deaths_.rend(), [&](const RecordedDeath& death) {
-    return death.pid == pid && death.parent == parent;
+    return death.pid == pid && (death.parent == parent || death.parent == reaper);
   });
   if (known == deaths_.rend()) {
     record_end(pid, parent, end);
-  } else if (!known->end_known) {
-    known->end = end;
-    known->end_known = true;
+    return;
   }
+  known->parent = parent;  // the forkserver may not have been known for one
+  if (!known->end_known) known->end = end;
+  known->end_known = true;
 }
 
 pid_t ProcessHistory::starter_of_children(pid_t parent) {

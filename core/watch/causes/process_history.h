@@ -69,7 +69,7 @@ class ProcessHistory {
   void note_fork(pid_t pid, const ForkRecord& fork);
   /// Who counts as the parent of a child of this process: for a forkserver, the process that has started it.
   [[nodiscard]] pid_t starter_of_children(pid_t parent);
-  void note_end(pid_t pid, pid_t parent, ProcessEnd end);
+  void note_end(pid_t pid, pid_t reaper, ProcessEnd end);
   [[nodiscard]] RecordedDeath* death_of_one_met(pid_t pid, pid_t parent);
   enum class Followed { kYes, kNo, kGone };
   Followed follow(pid_t pid, Member member);

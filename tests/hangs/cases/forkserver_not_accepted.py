@@ -1,0 +1,17 @@
+"""Under the fork server, the default since Python 3.14: a child waits for an answer that its parent never gives."""
+
+import multiprocessing
+import socket
+
+
+def client(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.recv(1)  # blocks here
+
+
+if __name__ == "__main__":
+    server = socket.create_server(("127.0.0.1", 0))
+    child = multiprocessing.get_context("forkserver").Process(target=client, args=(server.getsockname()[1],))
+    child.start()
+    child.join()  # hangs here
+    print("done")
