@@ -44,6 +44,14 @@ std::optional<Found> numbers(const Reader& env, const char* index, const char* c
   return Found{{*i, *n}, index};
 }
 
+/// The number of the step of Slurm; a batch script has none, or one of those that stand for something else: -5 since
+/// Slurm 26.05 (SLURM_BATCH_SCRIPT of slurm.h).
+std::optional<std::uint64_t> step_of(const Reader& env) {
+  constexpr std::uint64_t kFirstSpecial = 0xffff'fff0;
+  const auto step = env.number("SLURM_STEP_ID");
+  return step && *step < kFirstSpecial ? step : std::nullopt;
+}
+
 /// An element of a job array; `*fault` says why its number makes no shard.
 std::optional<Found> array_element(const Reader& env, std::string* fault) {
   const auto id = env.number("SLURM_ARRAY_TASK_ID");
@@ -63,7 +71,7 @@ std::optional<Found> array_element(const Reader& env, std::string* fault) {
 /// One of the tasks that srun, mpirun or another launcher started. A batch script has SLURM_PROCID too, and is alone.
 std::optional<Found> launched(const Reader& env) {
   if (auto found = numbers(env, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")) return found;
-  if (env.has("SLURM_STEP_ID")) {
+  if (step_of(env)) {
     if (auto found = numbers(env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")) return found;
     if (auto found = numbers(env, "SLURM_PROCID", "SLURM_NTASKS")) return found;
     if (auto found = numbers(env, "SLURM_NODEID", "SLURM_NNODES")) return found;
@@ -94,8 +102,8 @@ void find_shard(const Reader& env, Allocation* place) {
 void find_run_name(const Reader& env, Allocation* place) {
   const bool by_mpi = env.has("OMPI_COMM_WORLD_SIZE");
   if (place->slurm) {
-    const std::string step = env.text("SLURM_STEP_ID");
-    place->run_name = "slurm-" + place->job_id + (step.empty() || by_mpi ? "" : "." + step);
+    const auto step = step_of(env);
+    place->run_name = "slurm-" + place->job_id + (!step || by_mpi ? "" : "." + std::to_string(*step));
     place->same_after_requeue = true;
   } else if (!env.text("PMIX_NAMESPACE").empty()) {
     place->run_name = "mpi-" + env.text("PMIX_NAMESPACE");
@@ -114,7 +122,7 @@ std::optional<int> first_number(const std::string& text) {
 
 /// How many tasks of the step are on this node; `list` is "1(x2),3".
 std::uint64_t tasks_here(const Reader& env) {
-  if (!env.has("SLURM_STEP_ID")) return 1;
+  if (!step_of(env)) return 1;
   std::string list = env.text("SLURM_STEP_TASKS_PER_NODE");
   std::uint64_t skip = env.number("SLURM_NODEID").value_or(0);
   while (!list.empty()) {
@@ -134,7 +142,7 @@ void find_cpus(const Reader& env, Allocation* place) {
   const auto fits = [](std::uint64_t cpus) { return static_cast<int>(std::min<std::uint64_t>(cpus, 4096)); };
   const auto per_task = env.number("SLURM_CPUS_PER_TASK");
   const auto on_node = env.number("SLURM_CPUS_ON_NODE");
-  if (per_task && *per_task > 0 && env.has("SLURM_STEP_ID")) {
+  if (per_task && *per_task > 0 && step_of(env)) {
     place->cpus = fits(*per_task);
     place->cpus_source = "SLURM_CPUS_PER_TASK";
   } else if (on_node && *on_node > 0) {
@@ -173,7 +181,7 @@ Allocation recognise(const Variables& environment) {
       env.has("OMPI_COMM_WORLD_SIZE") && env.text("OMPI_COMM_WORLD_LOCAL_SIZE") == env.text("OMPI_COMM_WORLD_SIZE");
   place.one_host = hosts.size() == 1 || same_mpi_host;
   // Steps of one job, and jobs that follow each other, get different ports.
-  std::uint64_t number = env.number("SLURM_JOB_ID").value_or(0) * 7 + env.number("SLURM_STEP_ID").value_or(0);
+  std::uint64_t number = env.number("SLURM_JOB_ID").value_or(0) * 7 + step_of(env).value_or(0);
   if (!place.slurm) {
     for (const char c : place.run_name) number = number * 31 + static_cast<unsigned char>(c);
   }

@@ -177,6 +177,10 @@ int link(const char* from, const char* to) {
   return renamed('L', (int)kernel(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), AT_FDCWD, from, AT_FDCWD, to);
 }
 
+int linkat(int a, const char* from, int b, const char* to, int flags) { /* os.link() since Python 3.14 */
+  return renamed('L', (int)kernel(SYS_linkat, a, from, b, to, flags), a, from, b, to);
+}
+
 static int removed(int result, int folder, const char* given) {
   char path[PATH_MAX];
   if (result == 0 && whole_path(folder, given, path)) append('U', 0, 0, 0, path, "", NULL, 0);

@@ -103,6 +103,18 @@ TEST(Allocation, ElementsThatAreNotEvenlySpacedMakeNoShards) {
   EXPECT_THAT(place.shard_fault, HasSubstr("evenly spaced"));
 }
 
+// Slurm 26.05.
+TEST(Allocation, ABatchScriptWhoseStepHasASpecialNumber) {
+  for (const char* step : {"-5", "4294967291"}) {
+    const Allocation place = recognise(with(kArray, {{"SLURM_STEP_ID", step}, {"SLURM_PROCID", "0"}}));
+    ASSERT_TRUE(place.shard);
+    EXPECT_EQ(to_string(*place.shard), "2/4");
+    EXPECT_EQ(place.run_name, "slurm-12");
+    EXPECT_EQ(place.cpus, 8);
+    EXPECT_EQ(place.master_port, recognise(kArray).master_port);
+  }
+}
+
 TEST(Allocation, ATaskOfAStep) {
   const Allocation place = recognise(kStep);
   ASSERT_TRUE(place.shard);
