@@ -593,13 +593,14 @@ def run(bare):
     return sorted(set(sys.modules) - set(bare))
 """
 
-# What a worker once loaded for a line or two each; together they took longer than everything else it loads.
+# What a worker once loaded for a line or two each; together they took longer than everything else it loads. traceback,
+# which it needs, brings some of them since Python 3.14.
 HEAVY = {"dataclasses", "difflib", "importlib.abc", "inspect", "pathlib", "secrets", "tempfile", "urllib.parse"}
 
 
 def test_a_worker_loads_little(run_job: RunCommand, start_method: str) -> None:
     listing = subprocess.run(
-        [harness.MPRUN_PYTHON, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
+        [harness.MPRUN_PYTHON, "-c", "import json, sys, traceback; print(json.dumps(sorted(sys.modules)))"],
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     spec = {

@@ -672,7 +672,8 @@ def test_it_takes_what_a_process_pool_executor_takes() -> None:
 
 def test_a_manager_of_the_caller(start_method: str) -> None:
     """Workers may talk to it, though no process of multiprocessing has started them."""
-    with multiprocessing.Manager() as manager, api.Executor(1, start_method=start_method) as executor:
+    manager_by_fork = multiprocessing.get_context("fork").Manager()  # a forkserver would be left
+    with manager_by_fork as manager, api.Executor(1, start_method=start_method) as executor:
         shared = manager.list()
         executor.submit(shared.append, 3).result(LIMIT)
         assert list(shared) == [3]
