@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <set>
 
 #include "watch/judge/library_waits.h"
 #include "watch/judge/partners.h"
@@ -24,35 +23,36 @@ bool assumes_no_timer(const ThreadSample& thread, const LibraryPoll& poll, TreeS
   return true;
 }
 
-// The numbers by which objects may know children that have ended: pids, and for those that a forkserver has reaped the
-// descriptors at which it has told of their ends (Popen.sentinel), which stay open as long as the Process objects live.
-std::set<pid_t> numbers_of_ended_children(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
-  std::set<pid_t> numbers(process.ended_children.begin(), process.ended_children.end());
+// A forkserver has reaped a child of the process, and has closed the pipe by which it has told of the end. That stays
+// open at the other end (Popen.sentinel) as long as the Process object lives.
+bool has_ended_sentinel(const TreeSnapshot::Process& process, TreeSnapshot* snapshot) {
   const auto& children = process.children;
   const bool has_server = std::any_of(children.begin(), children.end(),
                                       [&](pid_t child) { return snapshot->is_forkserver(*snapshot->process(child)); });
-  for (const Descriptor& descriptor : process.descriptors) {
-    const bool is_read = descriptor.kind == Descriptor::Kind::kPipe && (descriptor.flags & O_ACCMODE) == O_RDONLY;
-    if (!has_server || !is_read || snapshot->is_foreign(descriptor)) continue;
-    const bool has_writer = !snapshot->pipe_holders(descriptor.inode, TreeSnapshot::End::kWrite).empty();
-    if (!has_writer) numbers.insert(static_cast<pid_t>(descriptor.number));
-  }
-  return numbers;
+  const auto& all = process.descriptors;
+  return has_server && std::any_of(all.begin(), all.end(), [&](const Descriptor& descriptor) {
+           return descriptor.kind == Descriptor::Kind::kPipe && (descriptor.flags & O_ACCMODE) == O_RDONLY &&
+                  !snapshot->is_foreign(descriptor) &&
+                  snapshot->pipe_holders(descriptor.inode, TreeSnapshot::End::kWrite).empty();
+         });
 }
 
 // Whether a child that matters to a poll has ended, and the next look may find it: one of the processes that its object
 // has started. After three looks in vain, none does.
 bool has_lost_child(const ThreadSample& thread, const LibraryPoll& poll, const TreeSnapshot::Process& process,
                     TreeSnapshot* snapshot) {
-  const auto ended = poll.ends_with_child ? numbers_of_ended_children(process, snapshot) : std::set<pid_t>();
-  if (ended.empty()) return false;
+  if (!poll.ends_with_child) return false;
+  const auto& ended = process.ended_children;
+  const bool has_sentinel = has_ended_sentinel(process, snapshot);
+  if (ended.empty() && !has_sentinel) return false;
   if (snapshot->assumptions().polls.count(thread.tid) != 0) {
     snapshot->assume("thread " + std::to_string(thread.tid) + " of process " + std::to_string(thread.pid) +
                      " polls, and has found nothing that would let it go on");
     return false;
   }
+  if (has_sentinel) return true;
   const auto own = numbers_of_own_processes(snapshot->proc(), thread.pid, thread.tid, poll.function);
-  return !own || std::any_of(ended.begin(), ended.end(), [&](pid_t number) { return own->count(number) != 0; });
+  return !own || std::any_of(ended.begin(), ended.end(), [&](pid_t child) { return own->count(child) != 0; });
 }
 
 // A library that looks around now and then and waits for the same again: for ever, if nothing has happened.

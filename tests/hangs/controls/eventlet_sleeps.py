@@ -1,8 +1,11 @@
 """The main green thread waits for an item, which another one puts when it has slept for some seconds."""
 
 import sys
+import warnings
 
-import eventlet
+warnings.simplefilter("ignore")  # newer versions say that eventlet should not be used any more
+
+import eventlet  # noqa: E402
 
 eventlet.monkey_patch()
 
