@@ -1,0 +1,23 @@
+"""dataloader_worker_exits under the fork server, the default since Python 3.14. (A long name makes too long a path.)"""
+
+import os
+import sys
+
+from torch.utils.data import DataLoader, Dataset
+
+
+class Exits(Dataset):
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> int:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    try:
+        list(DataLoader(Exits(), num_workers=1, multiprocessing_context="forkserver"))
+    except RuntimeError as error:
+        assert "exited unexpectedly" in str(error), error
+        print("done", flush=True)
+        sys.exit()
