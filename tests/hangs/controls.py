@@ -159,8 +159,8 @@ ALL = [
     Control("dataloader_slow.py", seconds=1),
     Control("dataloader_idle.py", seconds=1),
     Control("dataloader_timeout.py"),
-    Control("dataloader_worker_exits.py"),
-    Control("forkserver_loader.py"),
+    Control("loader_exits.py", seconds=None, more=("fork",)),
+    Control("loader_exits.py", seconds=None, more=("forkserver",)),  # whose sockets' paths its name makes longer
     Control("openblas_fork.py"),
     Control("manager_idle.py"),
     Control("forkserver_idle.py"),

@@ -34,6 +34,7 @@ class Case:
     joins: tuple[str, ...] = ()  # how the name of the join may end; none: there is no join
     number: int | None = None  # in the list of reported bugs; none: another variant
     compiler: str | None = None  # for a C program
+    start_method: str | None = None  # for a program that takes one; each is a case of its own
     # Its state once it hangs: "still", "stopped", "moving": only main is at rest,
     # "polling": main too wakes up again and again,
     # "spinning": as "moving", and Python cannot report where its threads are, or "beside": main
@@ -46,7 +47,7 @@ class Case:
     def name(self) -> str:
         """The name of its test."""
         stem = Path(self.program).stem
-        return f"{stem}-{self.compiler}" if self.compiler else stem
+        return "-".join(filter(None, (stem, self.compiler, self.start_method)))
 
     @property
     def source(self) -> Path:
@@ -76,7 +77,8 @@ class Case:
         """The command; builds it in `folder` first if need be."""
         libraries = libraries_for(self.program, folder)
         if self.compiler is None:
-            return [INTERPRETERS[self.source.suffix], str(self.source), *libraries]
+            methods = [self.start_method] if self.start_method else []
+            return [INTERPRETERS[self.source.suffix], str(self.source), *methods, *libraries]
         return [str(build(self.program, folder, compiler=self.compiler)), *libraries]
 
     def environment(self, folder: Path) -> dict[str, str]:
@@ -88,6 +90,11 @@ class Case:
 def _numbers(version: str) -> tuple[int, ...]:
     """Major and minor number."""
     return tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+
+
+def _by_each_method(case: Case) -> list[Case]:
+    """By fork, and by the forkserver, the default since Python 3.14."""
+    return [replace(case, start_method=method) for method in ("fork", "forkserver")]
 
 
 DEADLOCK = ("deadlock",)
@@ -139,16 +146,12 @@ _REPORTED = [
     ),
     Case("two_libgomps.c", DEADLOCK, OPENMP, ("waitpid",), 4, "gcc", adapters=NO_LIBGOMP),
     Case("pool_worker_killed.py", DEADLOCK, DIED, POOL_JOIN, 5),
-    Case("pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN, 6),
+    *_by_each_method(Case("pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN, 6)),
     Case("pool_keyboard_interrupt.py", DEADLOCK, DIED, POOL_MAP, 6),
     Case("pool_unpicklable_result.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN, 7),
     Case("second_pool.py", DEADLOCK, ("pool-helper-lost",), POOL_JOIN),
     Case("queue_join_before_get.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN, 8),
     Case("queue_join_under_forkserver.py", DEADLOCK, ("queue-not-drained",), PROCESS_JOIN),
-    Case("forkserver_pool_worker_exits.py", DEADLOCK, DIED, POOL_JOIN),
-    Case("forkserver_initializer_exits.py", STALLED, ("respawn-loop",), POOL_MAP, rest="moving"),
-    Case("forkserver_ignores_sigterm.py", STALLED, ("ignores-termination",), PROCESS_JOIN, rest="moving"),
-    Case("forkserver_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
     Case("lock_held_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 9),
     Case(
         "lock_held_at_fork_busy.py", ("partial-deadlock",), AT_FORK, PROCESS_JOIN, 9, rest="moving"
@@ -172,7 +175,7 @@ _REPORTED = [
     Case("pool_imap_blocked_generator.py", DEADLOCK, NEVER_NOTIFIED, POOL_JOIN, 18),
     Case("child_stopped.py", STALLED, ("stopped",), PROCESS_JOIN, 19, rest="stopped"),
     Case("gil_held_by_c_call.py", DEADLOCK, ("gil-held",), THREAD_JOIN, 20, rest="moving"),
-    Case("pool_initializer_raises.py", STALLED, ("respawn-loop",), POOL_MAP, 21, rest="moving"),
+    *_by_each_method(Case("pool_initializer_raises.py", STALLED, ("respawn-loop",), POOL_MAP, 21, rest="moving")),
     Case(
         "spawn_ignores_sigterm.py",
         STALLED,
@@ -181,13 +184,8 @@ _REPORTED = [
         22,
         mended=("torch", "2.6"),
     ),
-    Case(
-        "process_ignores_sigterm.py",
-        STALLED,
-        ("ignores-termination",),
-        PROCESS_JOIN,
-        22,
-        rest="moving",
+    *_by_each_method(
+        Case("process_ignores_sigterm.py", STALLED, ("ignores-termination",), PROCESS_JOIN, 22, rest="moving")
     ),
     Case("import_at_fork.py", PERHAPS_PARTIAL, AT_FORK, PROCESS_JOIN, 23),
     Case("hang_at_exit.py", DEADLOCK, (), ("_exit_function",), 24),
@@ -256,7 +254,7 @@ _VARIANTS = [
     Case("sigwait_for_reader.c", DEADLOCK, ("input-never-closed",), compiler="gcc"),
     Case("rust_condvar_never_notified.rs", DEADLOCK, NEVER_NOTIFIED, ("pthread_join",), compiler="rustc"),
     Case("torch_future_never_set.py", DEADLOCK, NEVER_NOTIFIED, ("Future.wait",)),
-    Case("tcp_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN),
+    *_by_each_method(Case("tcp_not_accepted.py", DEADLOCK, ("input-never-closed",), PROCESS_JOIN)),
     Case("zmq_reply_never_sent.py", STALLED, NEVER_NOTIFIED),
     Case("zmq_ipc_reply_never_sent.py", STALLED, NO_WAKER, PROCESS_JOIN),
     Case("zmq_message_unsent.py", STALLED, NO_WAKER, rest="moving"),  # it tries to connect again and again

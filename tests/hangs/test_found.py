@@ -129,7 +129,12 @@ SOON = {
 }
 
 
-SUSPECTED = [case for case in corpus.HERE if case.program in SOON and "stalled" in case.verdicts]
+# Killed at the end of the test, a forkserver's program would leave its semaphores.
+SUSPECTED = [
+    case
+    for case in corpus.HERE
+    if case.program in SOON and "stalled" in case.verdicts and case.start_method != "forkserver"
+]
 
 
 @pytest.mark.parametrize("case", SUSPECTED, ids=lambda case: case.name)

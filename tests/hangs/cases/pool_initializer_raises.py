@@ -10,7 +10,7 @@ def prepare() -> None:
 
 
 def main() -> None:
-    pool = multiprocessing.get_context("fork").Pool(2, initializer=prepare)
+    pool = multiprocessing.get_context(sys.argv[1]).Pool(2, initializer=prepare)
     # The size of chunks is given, or map() would divide by the number of workers, which may be 0.
     pool.map(abs, range(4), chunksize=1)  # hangs here
     print("done", flush=True)

@@ -9,7 +9,7 @@ def task() -> None:
 
 
 def main() -> None:
-    pool = multiprocessing.get_context("fork").Pool(2)
+    pool = multiprocessing.get_context(sys.argv[1]).Pool(2)
     pool.apply_async(task)
     pool.close()
     pool.join()  # hangs here

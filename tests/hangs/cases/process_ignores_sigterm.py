@@ -2,6 +2,7 @@
 
 import multiprocessing
 import signal
+import sys
 import time
 from multiprocessing.connection import Connection
 
@@ -14,7 +15,7 @@ def work(ready: Connection) -> None:
 
 
 def main() -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context(sys.argv[1])
     is_ready, ready = context.Pipe(duplex=False)
     process = context.Process(target=work, args=(ready,))
     process.start()

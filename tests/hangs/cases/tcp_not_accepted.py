@@ -2,6 +2,7 @@
 
 import multiprocessing
 import socket
+import sys
 
 
 def client(port: int) -> None:
@@ -11,7 +12,7 @@ def client(port: int) -> None:
 
 if __name__ == "__main__":
     server = socket.create_server(("127.0.0.1", 0))
-    child = multiprocessing.get_context("fork").Process(target=client, args=(server.getsockname()[1],))
+    child = multiprocessing.get_context(sys.argv[1]).Process(target=client, args=(server.getsockname()[1],))
     child.start()
     child.join()  # hangs here
     print("done")
