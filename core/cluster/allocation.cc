@@ -153,7 +153,7 @@ void find_cpus(const Reader& env, Allocation* place) {
   place->uneven_cpus = all.find(',') != std::string::npos && !per_task;
 }
 
-// The job ad and the machine ad are files; without them only the numbers of threads tell what was asked for.
+// HTCondor sets the numbers of threads of common runtimes to the CPUs of the job.
 void find_condor_cpus(const Reader& env, Allocation* place) {
   const auto cpus = env.text("BATCH_SYSTEM") == "HTCondor" ? first_number(env.text("OMP_NUM_THREADS")) : std::nullopt;
   if (!cpus) return;

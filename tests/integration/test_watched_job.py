@@ -348,28 +348,12 @@ def test_a_child_of_a_tasks_forkserver(run_job: RunCommand, start_method: str) -
 
 MANAGER = """
 import multiprocessing
-import os
-
-shared = None
-
-
-def setup():
-    global shared
-    shared = multiprocessing.Manager().Queue()
 
 
 def waits(number):
     if number == 2:
         multiprocessing.Manager().Queue().get()
     return number
-
-
-def waits_for_another(number):
-    if number == 0:
-        return shared.get()
-    if os.environ["MPRUN_ATTEMPT"] == "1":
-        os._exit(3)
-    shared.put(number)
 """
 
 
@@ -380,14 +364,6 @@ def test_a_tasks_manager(run_job: RunCommand, start_method: str) -> None:
     assert [result["status"] for result in run.results()].count("ok") == 3
     (report,) = check_hangs(run, 1)
     assert report["cause"]["id"] == "never-notified"
-
-
-def test_a_manager_that_another_worker_will_use(run_job: RunCommand) -> None:
-    """For two seconds there is none that could."""
-    job = spec("waits_for_another", range(2), script="manages.py", setup="setup", chunk_size=1, retries={"on_death": 1, "delay": 2})
-    run = run_job(job, scripts={"manages.py": MANAGER}).check()
-    assert run.values() == [1, None]
-    check_not_touched(run)
 
 
 # --- kill, report ------------------------------------------------------------------------------

@@ -93,7 +93,7 @@ class TreeSnapshot {
   /// Processes of the tree that hold the master of /dev/pts/N; none if a process outside holds it too.
   [[nodiscard]] std::vector<pid_t> terminal_masters(std::uint32_t terminal) const;
   [[nodiscard]] std::vector<pid_t> everybody() const;
-  /// Without those that do nothing but fork workers, when mprun asks for that (may_start()).
+  /// All processes except the hosts of a job, which only fork workers when mprun asks for one.
   [[nodiscard]] std::vector<pid_t> all_but_hosts() const;
   [[nodiscard]] bool may_start() const { return boundary_.may_start; }
   /// The processes of the same program: forked from it, or its workers of multiprocessing, or which may be that.

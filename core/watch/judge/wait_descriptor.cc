@@ -33,8 +33,8 @@ Wait decode_closed(const ThreadSample& thread, std::int64_t number, TreeSnapshot
   return wait;
 }
 
-// multiprocessing's forkserver tells the process that has started a child of the child's end, by a pipe for each child
-// (Popen.sentinel). Which of its children it is cannot be seen. nullopt: it is another pipe.
+// multiprocessing's forkserver reports the end of each child through a pipe (Popen.sentinel). The pipe does not show
+// which child it belongs to. nullopt: it is another pipe.
 std::optional<Wait> decode_sentinel(pid_t pid, const std::vector<pid_t>& writers, TreeSnapshot* snapshot) {
   const TreeSnapshot::Process* writer = writers.size() == 1 ? snapshot->process(writers.front()) : nullptr;
   if (writer == nullptr || writer->pid == pid || writer->children.empty() || !snapshot->is_forkserver(*writer)) {
