@@ -103,7 +103,8 @@ void take_secrets(const Provenance& origin, Json* recorded) {
   const auto spec = read_document(origin.spec_path, origin.directory);
   if (!spec || !spec->value.contains("env")) return;
   for (auto& [name, value] : (*recorded)["env"].items()) {
-    if (value == job::kRedacted && spec->value["env"].contains(name)) value = spec->value["env"][name];
+    const bool is_redacted = value.is_string() && value.get_ref<const std::string&>() == job::kRedacted;
+    if (is_redacted && spec->value["env"].contains(name)) value = spec->value["env"][name];
   }
 }
 
