@@ -33,7 +33,8 @@ constexpr Nanos kLongRest = 2 * kNanosPerSecond, kPatienceStep = 100 * kNanosPer
 // If only the main threads of processes are blocked, their other threads could still do something about it, such as
 // ending the process that is waited for. If they have not by then, they are not there for that.
 constexpr Nanos kHelpersMayAct = 10 * kNanosPerSecond;
-constexpr int kMostTriesAtGil = 30;  // a millisecond each
+// A thread that waits for a GIL may be just asking for it: it is looked at until it waits again, a millisecond each.
+constexpr int kMostTriesAtGil = 30;
 }  // namespace
 
 Watcher::Watcher(ProcSource* proc, WatchedTree::Options tree, WatchedTree::AskBoundary boundary,
@@ -50,12 +51,6 @@ void Watcher::sample_again(Nanos now) {
   sample_ = tree_.sample();
   activity_.set_threads(*sample_, now);
   orphaned_.consider(*sample_, now);
-}
-
-// A running thread of a resting process waits for a GIL, and is just asking for it: looks at it until it waits again.
-void Watcher::catch_waiters_for_gil() {
-  tree_.catch_at_rest(sample_.get(), kMostTriesAtGil,
-                      [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
 }
 
 // True if one of these processes was not judged since it began to rest.
@@ -123,7 +118,10 @@ std::optional<Proof> Watcher::find_proof(Nanos now) {
   const Nanos began = read_clock(CLOCK_THREAD_CPUTIME_ID);
   const auto before = std::move(sample_);
   sample_again(now);
-  if (of_part_) catch_waiters_for_gil();
+  if (of_part_) {
+    tree_.catch_at_rest(sample_.get(), kMostTriesAtGil,
+                        [this](const ThreadSample& thread) { return judged_resting_.count(thread.pid) != 0; });
+  }
   if (!of_part_ && !stood_still(*before, *sample_)) {
     phase_ = Phase::kResting;
     pending_.reset();
@@ -233,7 +231,10 @@ std::optional<Proof> Watcher::find_orphaned_lock(Nanos now) {
     for (OrphanedWait& wait : found.orphaned) wait.held_up = found.cannot_return.size();
     return found.orphaned;
   };
-  if (!orphaned_.look(tree_.sample(), now, judge)) return std::nullopt;
+  auto sample = tree_.sample();
+  tree_.catch_at_rest(sample.get(), kMostTriesAtGil,
+                      [this](const ThreadSample& thread) { return orphaned_.is_awaited(thread.tid); });
+  if (!orphaned_.look(std::move(sample), now, judge)) return std::nullopt;
   proof.verdict = HangVerdict::kOrphanedLock;
   auto moves = activity_.last_moves();
   proof.last_moved = 0;

@@ -39,7 +39,6 @@ class Watcher {
   [[nodiscard]] bool is_one_unjudged(const std::set<pid_t>& resting) const;
   void wait_for_rest(Nanos now);
   void sample_again(Nanos now);
-  void catch_waiters_for_gil();
   [[nodiscard]] Nanos sample_every() const;
   [[nodiscard]] std::optional<Proof> find_any(Nanos now);
   [[nodiscard]] std::optional<Proof> find_proof(Nanos now);

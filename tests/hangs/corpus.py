@@ -175,6 +175,7 @@ _REPORTED = [
     Case("pool_imap_blocked_generator.py", DEADLOCK, NEVER_NOTIFIED, POOL_JOIN, 18),
     Case("child_stopped.py", STALLED, ("stopped",), PROCESS_JOIN, 19, rest="stopped"),
     Case("gil_held_by_c_call.py", DEADLOCK, ("gil-held",), THREAD_JOIN, 20, rest="moving"),
+    Case("gil_held_by_join.py", ORPHANED, ("gil-held",), ("pthread_join",), rest="moving"),
     *_by_each_method(Case("pool_initializer_raises.py", STALLED, ("respawn-loop",), POOL_MAP, 21, rest="moving")),
     Case(
         "spawn_ignores_sigterm.py",
@@ -422,6 +423,7 @@ _VARIANTS = [
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
     Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), LOCK_CYCLE, ("pthread_join",)),
     Case("lock_cycle_beside_main.c", ORPHANED, LOCK_CYCLE, rest="beside"),
+    Case("join_with_mutex_beside.c", ORPHANED, LOCK_CYCLE, rest="beside"),
     Case("mutex_owner_ended_beside_main.c", ORPHANED, OWNER_ENDED, rest="beside"),
     Case("mutex_owner_ended_main_joins.c", ORPHANED, OWNER_ENDED, ("pthread_join",), rest="moving"),
     Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),

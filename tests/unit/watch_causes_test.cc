@@ -389,6 +389,9 @@ TEST(Causes, GilHeld) {
   EXPECT_NE(cause.explanation.find("train.py:7"), std::string::npos) << cause.explanation;
   evidence.python.clear();
   EXPECT_EQ(evidence.of_hang().id, "gil-held") << "even where its stack is not known";
+  evidence.native[kParent] = {"pthread_cond_timedwait (libc.so.6)",
+                              "c10::impl::PyObjectSlot::maybe_destroy_pyobj() (libc10.so)"};
+  EXPECT_NE(evidence.of_hang().fix.find("keep a reference to the tensors"), std::string::npos);
   evidence.waits[kParent].wakers = {{kParent, kThird}};
   EXPECT_EQ(evidence.of_hang().id, "no-waker") << "the holder is not known";
 }

@@ -64,5 +64,24 @@ TEST(GilWatch, ProvesNothingWhileTheGilChangesHands) {
   EXPECT_FALSE(watch(&changing, program.pid(), 6));
 }
 
+// One of its threads sleeps, so the process is not stuck; the two that wait for each other are.
+TEST(GilWatch, ProvesACircleBesideAThreadThatRuns) {
+  PythonProgram program("gil_kept_by_join");
+  (void)program.report();
+  const auto proc = live_proc();
+  const auto proof = watch(proc.get(), program.pid(), 100);
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kOrphanedLock);
+  const auto& waits = proof->judgement.orphaned;
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0].tid, program.pid());
+  EXPECT_EQ(waits[0].owner, waits[1].tid);
+  EXPECT_EQ(waits[1].owner, waits[0].tid);
+
+  const auto stacks = read_python_stacks(proc.get(), program.pid());
+  ChangingWord changing(proc.get(), stacks.gils.at(0).wait_begin - sizeof(std::uint64_t));
+  EXPECT_FALSE(watch(&changing, program.pid(), 4));
+}
+
 }  // namespace
 }  // namespace mprun

@@ -904,6 +904,30 @@ TEST(Watcher, ReportsAnOrphanedLockBesideWhatRuns) {
   EXPECT_FALSE(proof->judgement.threads[1].live);
 }
 
+TEST(Watcher, ReportsAJoinOfAThreadThatWaitsForAMutexOfTheOther) {
+  constexpr pid_t kOther = 4'193'000;
+  FakeProc proc = orphan(kOther);
+  TreeProcess& process = proc.processes[kParent];
+  process.map("rw-p", 0, "").put(FakeProc::kMapped, std::uint32_t{kChild});
+  process.thread(kOther).call(SYS_futex, {FakeProc::kMapped, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, kChild, 0});
+  const auto proof = watch(&proc, [&](int) { process.threads[kParent].runs_once(); });
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, HangVerdict::kOrphanedLock);
+  ASSERT_EQ(proof->judgement.orphaned.size(), 2U);
+  EXPECT_EQ(proof->judgement.orphaned[0].tid, kOther);
+  EXPECT_EQ(proof->judgement.orphaned[0].owner, kChild);
+}
+
+// Many a thread waits for the end of one that waits with a time limit. Most of those wait for no GIL.
+TEST(Watcher, ProvesNothingOfAJoinOfAThreadThatWaitsWithALimit) {
+  FakeProc proc = orphan(kEnded);
+  TreeProcess& process = proc.processes[kParent];
+  process.map("rw-p", 0, "").put(FakeProc::kMapped, std::uint32_t{kChild});
+  process.thread(kParent).call(SYS_futex, {FakeProc::kMapped, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, kChild, 0});
+  process.thread(kChild).call(SYS_futex, {0x5000, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, 0, 0x1000});
+  EXPECT_FALSE(watch(&proc, [&](int) { process.threads[kChild].runs_once(); }));
+}
+
 TEST(Watcher, ReportsAnOrphanedLockBesideWhatSleeps) {
   FakeProc proc = orphan(kEnded);
   const auto proof = watch(&proc, [](int) {});

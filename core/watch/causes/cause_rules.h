@@ -1,6 +1,8 @@
 // Helpers shared by the rules in *_causes.cc, and private to them. cause_table.h declares the rules.
 #pragma once
 
+#include <algorithm>
+
 #include "watch/causes/causes.h"
 
 namespace mprun {
@@ -8,9 +10,12 @@ namespace mprun {
 inline constexpr std::string_view kPool = "/multiprocessing/pool.py";
 inline constexpr std::string_view kManagers = "/multiprocessing/managers.py";
 
-/// True if the thread and all others of its process are blocked for ever.
+/// True if the thread and all others of its process are blocked for ever, or the thread by an orphaned lock.
 [[nodiscard]] inline bool is_stuck(const Evidence& evidence, const JudgedThread& thread) {
-  return evidence.judgement->stuck.count(thread.sample->pid) != 0 && thread.wait.kind != WaitKind::kEnded;
+  const Judgement& judgement = *evidence.judgement;
+  const auto is_this = [&thread](const OrphanedWait& wait) { return wait.tid == thread.sample->tid; };
+  if (std::any_of(judgement.orphaned.begin(), judgement.orphaned.end(), is_this)) return true;
+  return judgement.stuck.count(thread.sample->pid) != 0 && thread.wait.kind != WaitKind::kEnded;
 }
 
 /// The first thread that matches; nullptr: there is none.

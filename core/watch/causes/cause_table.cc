@@ -5,6 +5,8 @@ namespace causes {
 namespace {
 
 constexpr char kSameOrder[] = "take the locks in the same order everywhere";
+constexpr char kNeverJoinHolding[] = "wait for the end of no thread while you hold a lock that it needs";
+constexpr char kReleaseGil[] = "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)";
 constexpr char kUnlockAlways[] =
     "unlock the mutex on every way out of the thread that locks it, or make it a robust one";
 constexpr char kNotifyAlways[] = "make sure that set, notify or put is called on every path, also after an error";
@@ -29,13 +31,13 @@ constexpr CauseRule kStuckRules[] = {
      "multiprocessing.set_start_method(\"spawn\")"},
     {kLockCycle, mutex_locked_twice, "make the mutex recursive, or do not lock it twice"},
     {kLockCycle, mutex_cycle, kSameOrder},
-    {kLockCycle, join_with_mutex, "wait for the end of no thread while you hold a lock that it needs"},
+    {kLockCycle, join_with_mutex, kNeverJoinHolding},
     {kLockCycle, own_file_lock, "open and lock the file once, or let go of the first lock before"},
     {kLockCycle, file_lock_cycle, kSameOrder},
     {kLockCycle, polled_file_lock,
      "release the lock before you wait for a thread or process that needs it; one FileLock object may be locked twice"},
     {kLockHeldAtFork, mutex_held_at_fork, kForkFirst},
-    {kGilHeld, gil_held, "release the GIL around the call (Py_BEGIN_ALLOW_THREADS; ctypes.CDLL instead of PyDLL)"},
+    {kGilHeld, gil_held, kReleaseGil},
     {kPoolHelperLost, pool_helper_lost, kUnpickle},
     {kWorkerDied, pool_worker_died, kUseExecutor},
     {kWorkerDied, executor_worker_died,
@@ -147,6 +149,8 @@ constexpr CauseRule kStuckRules[] = {
 };
 
 constexpr CauseRule kOrphanedLockRules[] = {
+    {kGilHeld, gil_held, kReleaseGil},
+    {kLockCycle, join_with_mutex, kNeverJoinHolding},
     {kLockCycle, orphaned_mutex_cycle, kSameOrder},
     {kLockHeldAtFork, orphaned_mutex_held_at_fork, kForkFirst},
     {kMutexOwnerEnded, orphaned_mutex_owner_ended, kUnlockAlways},

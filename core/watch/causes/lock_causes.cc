@@ -212,9 +212,15 @@ std::optional<Explanation> gil_held(const Evidence& evidence) {
       frames == evidence.python.end() || frames->second.empty()
           ? ""
           : ", called at " + frames->second.front().file + ":" + std::to_string(frames->second.front().line);
-  return Explanation{"thread " + std::to_string(holder) + " of process " + std::to_string(holds->sample->pid) +
+  std::string text = "thread " + std::to_string(holder) + " of process " + std::to_string(holds->sample->pid) +
                      " holds the GIL and is blocked in C code (" + to_string(holds->wait.kind) + where +
-                     "); all other Python threads wait for it"};
+                     "); all other Python threads wait for it";
+  constexpr std::size_t kInnermost = 3;
+  if (!evidence.is_in_native(waits->sample->tid, "maybe_destroy_pyobj", kInnermost))
+    return Explanation{std::move(text)};
+  return Explanation{std::move(text),
+                     "keep a reference to the tensors that were given to torch until that call has returned: the last "
+                     "thread to let go of a tensor needs the GIL"};
 }
 
 // The thread that forked held the lock, and goes on as the child's only one. The lock, with the allocator's word before

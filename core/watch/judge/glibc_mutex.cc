@@ -71,4 +71,25 @@ pid_t owner_of_mutex(ProcSource* proc, const ThreadSample& thread, MutexScope sc
   return is_plausible(mutex, scope) ? mutex.owner : 0;
 }
 
+// The kernel clears the word when the thread ends. It holds the number of the thread; since glibc 2.43 it is a state,
+// in the struct pthread of the thread.
+pid_t joined_thread(ProcSource* proc, const ThreadSample& thread) {
+  constexpr architecture::PthreadLayout kLayout = architecture::kPthread;
+  const auto& arguments = thread.call.arguments;
+  if (thread.call.running || call_of(thread.call.number) != Call::kFutex || arguments[3] != 0) return 0;
+  const int command = static_cast<int>(arguments[1]) & FUTEX_CMD_MASK;
+  const bool waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;  // before glibc 2.34; since
+  if (!waits || (arguments[1] & FUTEX_PRIVATE_FLAG) != 0) return 0;
+  const auto read = [&](std::uint64_t address, auto* value) {
+    return proc->memory(thread.tid, address, value, sizeof *value);
+  };
+  const std::uint64_t pthread = arguments[0] - kLayout.join_state;
+  std::uint64_t self = 0;
+  if (kLayout.join_state != 0 && read(pthread + kLayout.self, &self) && self == pthread + kLayout.self_target) {
+    pid_t tid = 0;
+    return read(pthread + kLayout.tid, &tid) ? tid : 0;
+  }
+  return static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));
+}
+
 }  // namespace mprun

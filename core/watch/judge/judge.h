@@ -17,9 +17,9 @@ struct JudgedThread {
 struct OrphanedWait {
   pid_t pid = 0, tid = 0;
   std::uint64_t address = 0;  ///< of the mutex
-  pid_t owner = 0;            ///< the thread that has the mutex, or had it when it ended; or whose end is awaited
+  pid_t owner = 0;            ///< the thread that has the lock, or had it when it ended; or whose end is awaited
   bool owner_ended = false;
-  std::uint64_t switches = 0;  ///< how often `tid` has left a CPU so far
+  std::uint64_t switches = 0;  ///< how often `tid` has left a CPU so far, or the GIL that it wants has changed hands
   std::size_t held_up = 0;     ///< how many processes in total can never return
   bool operator==(const OrphanedWait&) const = default;
 };

@@ -42,12 +42,14 @@ class OrphanFinder {
  private:
   struct Candidate {
     OrphanedWait found;
-    std::vector<pid_t> owners;  // living threads that may have the mutex, or whose end is awaited
+    std::vector<pid_t> owners;  // living threads that may have the lock, or whose end is awaited
   };
 
   void add(const JudgedThread& thread) {
     const ThreadSample& sample = *thread.sample;
-    if (sample.moved || !thread.wait.why_live.empty() || judgement_.stuck.count(sample.pid) != 0) return;
+    const bool wants_gil = thread.wait.kind == WaitKind::kGil;
+    if (sample.moved && !wants_gil) return;
+    if (!thread.wait.why_live.empty() || judgement_.stuck.count(sample.pid) != 0) return;
     // A handler for the end of a child may do anything.
     const auto may_act = [&](const Waker& waker) {
       return waker.pid != sample.pid && judgement_.live.count(waker.pid) != 0;
@@ -56,15 +58,25 @@ class OrphanFinder {
     Candidate wait{{sample.pid, sample.tid, thread.wait.address, 0, false,
                     sample.voluntary_switches + sample.involuntary_switches},
                    {}};
-    if (thread.wait.kind == WaitKind::kThreadEnd && thread.wait.wakers.front().tid != 0) {
+    const bool joins = thread.wait.kind == WaitKind::kThreadEnd && thread.wait.wakers.front().tid != 0;
+    if (joins || wants_gil) {
       wait.found.owner = thread.wait.wakers.front().tid;
       wait.owners = {wait.found.owner};
+      // It runs every 5 ms to ask for the GIL, and gets nowhere while that is not given to another thread.
+      if (wants_gil) wait.found.switches = switches_of_gil(sample.pid, wait.found.owner);
     } else if (thread.wait.kind == WaitKind::kMutex && is_certain(sample)) {
       add_owners(*snapshot_->process(sample.pid), thread.wait.owner, &wait);
     }
     if (wait.found.owner == 0) return;
     if (std::find(wait.owners.begin(), wait.owners.end(), sample.tid) != wait.owners.end()) return;
     waits_.push_back(std::move(wait));
+  }
+
+  [[nodiscard]] std::uint64_t switches_of_gil(pid_t pid, pid_t holder) const {
+    const auto& gils = snapshot_->gils(pid);
+    const auto gil =
+        std::find_if(gils.begin(), gils.end(), [holder](const PythonGil& one) { return one.last_holder == holder; });
+    return gil == gils.end() ? 0 : gil->switch_number;
   }
 
   void add_owners(const TreeSnapshot::Process& process, pid_t owner, Candidate* wait) const {

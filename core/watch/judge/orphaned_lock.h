@@ -1,10 +1,10 @@
-// Orphaned locks: threads that can never go on because of a mutex, in a process whose other threads run. The judge
-// calls them live, since any thread of a process may wake one that waits for a futex. But a mutex is unlocked by its
-// owner, and here the owner has ended or is stuck itself. Used by orphaned_lock_watch.h and by the watcher. Pure.
+// Orphaned locks: threads that can never go on because of a lock, in a process whose other threads run. The judge calls
+// such a process live. But a lock is released by its owner, and here the owner has ended or is stuck itself. Used by
+// orphaned_lock_watch.h and by the watcher. Pure.
 //
-// Only a glibc mutex counts, private to one process, of an ordinary kind, and waited for in glibc's own code for
-// mutexes. A thread that waits for its own mutex is skipped: some programs wait in this way for another thread, which
-// unlocks the mutex. POSIX leaves this undefined; with glibc it works.
+// The lock is the GIL of a Python, or a glibc mutex: private to one process, of an ordinary kind, and waited for in
+// glibc's own code for mutexes. A thread that waits for its own mutex is skipped: some programs wait in this way for
+// another thread, which unlocks the mutex. POSIX leaves this undefined; with glibc it works.
 #pragma once
 
 #include "watch/judge/judge.h"

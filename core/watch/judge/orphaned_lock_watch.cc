@@ -1,9 +1,12 @@
 #include "watch/judge/orphaned_lock_watch.h"
 
+#include <linux/futex.h>
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "watch/judge/glibc_mutex.h"
+#include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {
@@ -34,15 +37,24 @@ std::unique_ptr<Sample> marked(const Sample& before, std::unique_ptr<Sample> aft
   return after;
 }
 
+// Threads that wait for the GIL wait on a condition with a time limit; so do many others.
+bool may_want_gil(const ThreadSample& thread) {
+  return call_of(thread.call.number) == Call::kFutex && thread.call.arguments[3] != 0 &&
+         (static_cast<int>(thread.call.arguments[1]) & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+}
+
 }  // namespace
 
 std::set<OrphanedLockWatch::Key> OrphanedLockWatch::suspects_of(const Sample& sample) const {
   constexpr MutexScope kScope = MutexScope::kPrivate;
   std::map<pid_t, Key> waits;  // by thread
   std::map<pid_t, pid_t> process_of;
+  std::set<pid_t> may_want;
   for (const ThreadSample& thread : sample.threads) {
-    if (thread.moved || waits.size() >= kMostWaiters || !seems_to_wait_for_mutex(thread, kScope)) continue;
-    const pid_t owner = owner_of_mutex(proc_, thread, kScope);
+    if (may_want_gil(thread)) may_want.insert(thread.tid);
+    if (thread.moved || waits.size() >= kMostWaiters) continue;
+    const bool is_mutex = seems_to_wait_for_mutex(thread, kScope);
+    const pid_t owner = is_mutex ? owner_of_mutex(proc_, thread, kScope) : joined_thread(proc_, thread);
     if (owner == 0 || owner == thread.tid) continue;
     waits[thread.tid] = {thread.tid, thread.call.arguments[0], owner};
     process_of[thread.tid] = thread.pid;
@@ -57,12 +69,17 @@ std::set<OrphanedLockWatch::Key> OrphanedLockWatch::suspects_of(const Sample& sa
     std::erase_if(waits, [&](const auto& wait) {
       const pid_t owner = std::get<2>(wait.second);
       const auto lives = living.find(owner);
-      return lives != living.end() && lives->second == process_of[wait.first] && waits.count(owner) == 0;
+      return lives != living.end() && lives->second == process_of[wait.first] && waits.count(owner) == 0 &&
+             may_want.count(owner) == 0;
     });
   }
   std::set<Key> keys;
   for (const auto& [tid, key] : waits) keys.insert(key);
   return keys;
+}
+
+bool OrphanedLockWatch::is_awaited(pid_t tid) const {
+  return std::any_of(suspects_.begin(), suspects_.end(), [tid](const Key& key) { return std::get<2>(key) == tid; });
 }
 
 void OrphanedLockWatch::consider(const Sample& sample, Nanos now) {

@@ -114,17 +114,9 @@ void look_for_mutex(const ThreadSample& thread, TreeSnapshot* snapshot, Wait* wa
   wait->object = "mutex " + hexadecimal(thread.call.arguments[0]) + " of thread " + std::to_string(owner);
 }
 
-// The thread whose end pthread_join() waits for; 0: this is another wait. The kernel clears the word when the thread
-// ends. It holds the number of the thread; since glibc 2.43 it is a state, in the struct pthread of the thread.
-pid_t joined_thread(const ThreadSample& thread, TreeSnapshot* snapshot) {
-  constexpr architecture::PthreadLayout kLayout = architecture::kPthread;
-  const auto& arguments = thread.call.arguments;
-  const std::uint64_t pthread = arguments[0] - kLayout.join_state;
-  auto tid = static_cast<pid_t>(static_cast<std::uint32_t>(arguments[2]));
-  if (kLayout.join_state != 0 &&
-      snapshot->word<std::uint64_t>(thread.pid, pthread + kLayout.self) == pthread + kLayout.self_target) {
-    tid = snapshot->word<pid_t>(thread.pid, pthread + kLayout.tid).value_or(0);
-  }
+// The thread of the same process whose end pthread_join() waits for; 0: this is another wait.
+pid_t joined_sibling(const ThreadSample& thread, TreeSnapshot* snapshot) {
+  const pid_t tid = joined_thread(snapshot->proc(), thread);
   const auto& threads = snapshot->process(thread.pid)->threads;
   return std::find(threads.begin(), threads.end(), tid) == threads.end() ? 0 : tid;
 }
@@ -155,7 +147,7 @@ Wait decode_futex(const ThreadSample& thread, TreeSnapshot* snapshot) {
     if (!mapping->writable) return live_wait(WaitKind::kOther, "a futex in a file");
     const auto word = snapshot->word<std::uint32_t>(thread.pid, address);
     if (!word) return live_wait(WaitKind::kOther, "a futex in memory that cannot be read");
-    const pid_t tid = *word == static_cast<std::uint32_t>(arguments[2]) ? joined_thread(thread, snapshot) : 0;
+    const pid_t tid = *word == static_cast<std::uint32_t>(arguments[2]) ? joined_sibling(thread, snapshot) : 0;
     if (tid != 0) {
       Wait wait{WaitKind::kThreadEnd, "the end of thread " + std::to_string(tid), {}, {{thread.pid, tid}}};
       wait.address = address;

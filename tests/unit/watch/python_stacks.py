@@ -246,6 +246,22 @@ def gil_wanted() -> None:
     read(source, ctypes.create_string_buffer(1), ctypes.c_size_t(1))
 
 
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def hurry_in_c(_argument: int | None) -> None:
+    hurry()
+
+
+def gil_kept_by_join() -> None:
+    """The main thread keeps the GIL and joins a thread that wants it. Another one sleeps."""
+    libc = ctypes.PyDLL(None)
+    threads = []
+    for function in libc.sleep, hurry_in_c:
+        threads.append(ctypes.c_ulong())
+        libc.pthread_create(ctypes.byref(threads[-1]), None, ctypes.cast(function, ctypes.c_void_p), 1000)
+    report([])
+    libc.pthread_join(threads[-1], None)
+
+
 class Unreadable(Exception):
     """Can be pickled, but not unpickled."""
 
@@ -590,6 +606,6 @@ if __name__ == "__main__":
     lock.acquire()
     {function.__name__: function for function in (
         threads, hurrying, fork_in_thread, fork_in_c, exit_handler, finalizing, gil_held, gil_wanted,
-        pool_without_results, pool_with_results, subinterpreter, loops, counting, interrupt_raises,
+        gil_kept_by_join, pool_without_results, pool_with_results, subinterpreter, loops, counting, interrupt_raises,
         interrupt_cancels, signals_handled, signal_prints_stacks, signal_wakes_loop, workers_watched,
         workers_watched_too)}[sys.argv[1]]()
