@@ -100,10 +100,10 @@ std::unique_ptr<Sample> StallWatch::take(const ActivityMeter& activity, Nanos no
   return std::exchange(sample_, std::move(sample));
 }
 
-// The stall of the last sample; nullopt: it is a deadlock, and a proof will say more.
+// The stall of the last sample; nullopt: it is a deadlock, and a proof will say more, or a process has just ended.
 std::optional<Proof> StallWatch::judge_late(const Sample& before, pid_t lost_task) const {
   auto proof = tree_->judge_part(before, *sample_);
-  if (!proof || proof->judgement.is_deadlock()) return std::nullopt;
+  if (!proof || proof->judgement.is_deadlock() || proof->snapshot->is_outdated()) return std::nullopt;
   Assumptions assumptions = assumptions_after_stall();
   assumptions.child_polls = polls_.child_polls();
   assumptions.own_polls = polls_.own_polls();

@@ -41,19 +41,28 @@ OPTIONAL_PACKAGES = (  # emulated machines have few
     "filelock",
     "gevent",
     "grpc",
+    "joblib",
     "mpi4py",
     "numpy",
     "torch",
     "trio",
+    "uvloop",
     "zmq",
 )
+NEEDED = {  # by programs in other languages
+    "jobserver_late_token.sh": "make",
+    "jobserver_token.sh": "make",
+    "make_reads_fifo.sh": "make",
+    "make_slow_rule.sh": "make",
+    "node_unread_output.py": "node",
+}
 CASES = Path(__file__).resolve().parent / "cases"
 CONTROLS = Path(__file__).resolve().parent / "controls"
 
 
 def why_not_installed(program: str, compiler: str | None = None) -> str:
     """Why the program of that name cannot be run here; "" if it can. `compiler`: what it is built with."""
-    needed = compiler or OPTIONAL.get("." + program.rpartition(".")[2])
+    needed = compiler or NEEDED.get(program) or OPTIONAL.get("." + program.rpartition(".")[2])
     return f"{needed} is not installed" if needed and shutil.which(needed) is None else ""
 
 

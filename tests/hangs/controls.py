@@ -84,6 +84,7 @@ ALL = [
     Control("threads_wait_for_main.py"),
     Control("gil_contention.py"),
     Control("gil_held_for_long.py"),
+    Control("gil_wanted_by_joined.py"),
     Control("lock_handed_over.py"),
     Control("cuda_wait.py", seconds=8, more=("main",), stall=10),
     Control("cuda_wait.py", seconds=8, more=("thread",), stall=10),

@@ -9,14 +9,21 @@ import pytest
 
 import harness
 from blocked import wait_until_blocked
-from compiled import CASES, build, copy_libgomp
+from compiled import CASES, build, copy_libgomp, why_not_importable
 from harness import RunCommand, Running, StartCommand
 
 MARKER = "second region\n"  # each program prints this right before the step that hangs
 
 
 def python_case(name: str) -> Callable[[Path], list[str]]:
-    return lambda _folder: [harness.MPRUN_PYTHON, str(CASES / name)]
+    """Skips the test if the program needs what is not installed."""
+
+    def argv(_folder: Path) -> list[str]:
+        if missing := why_not_importable(CASES / name):
+            pytest.skip(missing)
+        return [harness.MPRUN_PYTHON, str(CASES / name)]
+
+    return argv
 
 
 def fork_openmp(folder: Path) -> list[str]:

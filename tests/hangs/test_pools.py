@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 import harness
 from harness import RunCommand
+
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 
 POOLS = Path(__file__).resolve().parent / "pools"
 

@@ -247,6 +247,29 @@ TEST(Watcher, ReportsAPollEarlyBesideAProcessThatRuns) {
   })) << "the one that runs may write";
 }
 
+// Between the sample and what is read for its judgement.
+TEST(Watcher, ReportsNoStallWhenAProcessEnds) {
+  constexpr Nanos kStall = 5 * kNanosPerSecond;
+  for (const bool ends : {false, true}) {
+    FakeProc proc;
+    proc.process(kParent).thread(kParent).waits_for_child(kChild);
+    proc.process(kChild, kParent).thread(kChild).sleeps();
+    const Nanos begin = monotonic_now();
+    Nanos now = begin;
+    const auto end_late = [&] {
+      if (ends && now > begin + kStall) proc.processes.erase(kChild);
+      return TreeBoundary();
+    };
+    Watcher watcher(&proc, {1, false, kStall}, end_late, no_deaths);
+    bool reported = false;
+    for (; now < begin + 10 * kNanosPerSecond; now = watcher.next_look()) {
+      reported = watcher.look(now).has_value() || reported;
+      if (proc.processes.count(kChild) == 0) proc.processes[kParent].thread(kParent).running = true;
+    }
+    EXPECT_EQ(reported, !ends);
+  }
+}
+
 TEST(Watcher, SaysNothingEarlyOfAPollWhileATimeLimitIsNear) {
   FakeProc proc = polling_tree();
   proc.processes[kChild].put(kTimeLimit, timespec{50, 0});

@@ -99,13 +99,17 @@ void TreeSnapshot::read_process(Process* process) {
   const auto stat = stat_text ? parse_stat(*stat_text) : std::nullopt;
   const auto status = status_text ? parse_status(*status_text) : std::nullopt;
   auto descriptors = read_descriptors(proc_, process->speaker);
-  if (stat) {
-    process->parent = stat->parent;
-    process->name = stat->name;
-    process->forked = stat->forked;
-    process->start_ticks = stat->start_ticks;
+  if (!stat) {
+    process->acts_alone = "has just ended";
+    blind_spot_ = "process " + std::to_string(process->pid) + " has just ended";
+    is_outdated_ = true;
+    return;
   }
-  if (!stat || !status || !descriptors) {
+  process->parent = stat->parent;
+  process->name = stat->name;
+  process->forked = stat->forked;
+  process->start_ticks = stat->start_ticks;
+  if (!status || !descriptors) {
     process->acts_alone = "may not be looked at";
     process->hidden = true;
     blind_spot_ = "mprun may not look at process " + std::to_string(process->pid);

@@ -22,7 +22,9 @@ struct ring {
 /* Queues one timeout; what the entry points to must last. */
 static int queue_timeout(struct ring* ring, const struct __kernel_timespec* when, int repeats) {
   const struct io_sqring_offsets* const at = &ring->params.sq_off;
-  const size_t queue_size = at->array + ring->params.sq_entries * sizeof(unsigned);
+  const size_t submissions_size = at->array + ring->params.sq_entries * sizeof(unsigned);
+  const size_t completions_size = ring->params.cq_off.cqes + ring->params.cq_entries * sizeof(struct io_uring_cqe);
+  const size_t queue_size = submissions_size > completions_size ? submissions_size : completions_size;
   const size_t entries_size = ring->params.sq_entries * sizeof(struct io_uring_sqe);
   const int protection = PROT_READ | PROT_WRITE;
   ring->queue = mmap(NULL, queue_size, protection, MAP_SHARED, ring->fd, IORING_OFF_SQ_RING);
@@ -35,7 +37,7 @@ static int queue_timeout(struct ring* ring, const struct __kernel_timespec* when
   return 0;
 }
 
-/* Waits for so many completions and fetches each. */
+/* Waits for so many completions and fetches each. The kernel may know no timeouts that come twice. */
 static int wait_in_loop(const struct ring* ring, int completions) {
   const int loop = epoll_create1(EPOLL_CLOEXEC);
   struct epoll_event event = {.events = EPOLLIN, .data.fd = ring->fd};
@@ -47,7 +49,9 @@ static int wait_in_loop(const struct ring* ring, int completions) {
       ready = epoll_wait(loop, &event, 1, -1);
     } while (ready < 0 && errno == EINTR); /* the ring's work in this thread may interrupt the call */
     if (ready != 1) return -1;
+    const struct io_uring_cqe* const completed = (const struct io_uring_cqe*)(ring->queue + ring->params.cq_off.cqes);
     __atomic_fetch_add((unsigned*)(ring->queue + ring->params.cq_off.head), 1, __ATOMIC_RELEASE);
+    if (completed->res == -EINVAL) return 0;
   }
   return 0;
 }
