@@ -254,17 +254,18 @@ TEST(Watcher, ReportsNoStallWhenAProcessEnds) {
     FakeProc proc;
     proc.process(kParent).thread(kParent).waits_for_child(kChild);
     proc.process(kChild, kParent).thread(kChild).sleeps();
+    const TreeProcess child = proc.processes[kChild];
     const Nanos begin = monotonic_now();
     Nanos now = begin;
-    const auto end_late = [&] {
+    const auto end_child = [&] {
       if (ends && now > begin + kStall) proc.processes.erase(kChild);
       return TreeBoundary();
     };
-    Watcher watcher(&proc, {1, false, kStall}, end_late, no_deaths);
+    Watcher watcher(&proc, {1, false, kStall}, end_child, no_deaths);
     bool reported = false;
     for (; now < begin + 10 * kNanosPerSecond; now = watcher.next_look()) {
       reported = watcher.look(now).has_value() || reported;
-      if (proc.processes.count(kChild) == 0) proc.processes[kParent].thread(kParent).running = true;
+      proc.processes[kChild] = child;  // for the next look, it is still there
     }
     EXPECT_EQ(reported, !ends);
   }
