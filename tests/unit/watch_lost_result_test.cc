@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "python_program.h"
+#include "watch/stalls/suspects.h"
 
 namespace mprun {
 namespace {
