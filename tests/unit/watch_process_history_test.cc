@@ -1,6 +1,8 @@
 // ProcessHistory: what it records of forks and ends, tested with real processes.
 #include "watch/causes/process_history.h"
 
+#include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/sched.h>
 #include <poll.h>
