@@ -115,8 +115,9 @@ def test_submit_goes_on_waiting_for_a_job_that_restarts(
     else:
         cluster.cut_power("n2")
         cluster.command("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
-    # The shard of the node that was not hit begins anew, too.
-    wait_until(lambda: {2} == {marks(tmp_path / "began").count(task) for task in "45"}, 60, "both shards to work again")
+    # The shard of the node that was not hit begins anew, too. On a crowded machine Slurm may start them more than once.
+    began = tmp_path / "began"
+    wait_until(lambda: min(marks(began).count(task) for task in "45") >= 2, 60, "both shards to work again")
     (tmp_path / "go").write_text("\n")
     waiting.wait().check()
     hosts = {line.split("\t")[1] for line in (tmp_path / "out/joblog.tsv").read_text().splitlines()[1:]}
