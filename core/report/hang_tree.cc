@@ -94,7 +94,7 @@ void visit_from(pid_t root, Graph* graph) {
   return node;
 }
 
-// The join's process, those that no process waits for, the rest (circles).
+// The join's process, those that no process waits for, the rest (cycles).
 [[nodiscard]] std::vector<pid_t> possible_roots(const Hang& hang) {
   std::unordered_set<pid_t> waited_for;
   for (const WaitEdge& edge : hang.edges) waited_for.insert(edge.to);

@@ -89,7 +89,7 @@ std::string text_at(const Json& report, const char* outer, const char* key) {
 std::string verdict_text(const std::string& verdict) {
   if (verdict == "deadlock") return "deadlock: proved, nothing of it can ever move again";
   if (verdict == "partial-deadlock") return "partial deadlock: proved for these processes, while others still ran";
-  if (verdict == "orphaned-lock") return "orphaned lock: who holds it has ended, or waits in a circle";
+  if (verdict == "orphaned-lock") return "orphaned lock: who holds it has ended, or waits in a cycle";
   if (verdict == "stalled") return "stalled: nothing moved for long, which is no proof";
   if (verdict == "overdue") return "overdue: a limit has passed";
   return verdict;

@@ -423,7 +423,7 @@ _VARIANTS = [
     Case("mutex_owner_ended.c", ("orphaned-lock", "deadlock"), ()),
     Case("mutex_locked_twice.c", ("orphaned-lock", "deadlock"), LOCK_CYCLE, ("pthread_join",)),
     Case("lock_cycle_beside_main.c", ORPHANED, LOCK_CYCLE, rest="beside"),
-    Case("join_with_mutex_beside.c", ORPHANED, LOCK_CYCLE, rest="beside"),
+    Case("join_with_mutex_beside.cc", ORPHANED, LOCK_CYCLE, compiler="g++", rest="beside"),
     Case("mutex_owner_ended_beside_main.c", ORPHANED, OWNER_ENDED, rest="beside"),
     Case("mutex_owner_ended_main_joins.c", ORPHANED, OWNER_ENDED, ("pthread_join",), rest="moving"),
     Case("mutex_held_at_fork_busy.c", ORPHANED, AT_FORK, ("pthread_mutex_lock",), rest="moving"),

@@ -86,7 +86,7 @@ TEST_F(MemoryUseTest, AProcessThatMayNotBeInspectedCountsForNothing) {
   EXPECT_EQ(excess_of(10), 0U);
 }
 
-TEST_F(MemoryUseTest, AFamilyInACircleEnds) {
+TEST_F(MemoryUseTest, AFamilyInACycleEnds) {
   tree_.process(10, 11, 10, 150);
   tree_.process(11, 10, 10, 150);
   for (const pid_t pid : {10, 11}) tree_.pages(pid, 150, 0, 150);

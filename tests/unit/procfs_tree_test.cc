@@ -100,7 +100,7 @@ TEST_F(FixtureTree, KeepsTheChildrenOfAProcessWhoseFirstThreadHasEnded) {
 }
 
 // Numbers reused while /proc is listed can make a process its own ancestor.
-TEST_F(FixtureTree, EndsWhereTheNumbersMakeACircle) {
+TEST_F(FixtureTree, EndsWhereTheNumbersMakeACycle) {
   add(10, 12, 'S');
   add(11, 10, 'S');
   add(12, 11, 'S');

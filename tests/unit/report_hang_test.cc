@@ -152,7 +152,7 @@ TEST(ReportHang, StalledClaimsNoProof) {
   EXPECT_THAT(hang_text(respawning), HasSubstr("what is waited for does not come, though threads still run"));
 }
 
-TEST(ReportHang, APartialDeadlockOfACircle) {
+TEST(ReportHang, APartialDeadlockOfACycle) {
   Hang hang;
   hang.verdict = HangVerdict::kPartialDeadlock;
   hang.seconds_since_progress = 3;

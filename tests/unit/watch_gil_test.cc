@@ -65,7 +65,7 @@ TEST(GilWatch, ProvesNothingWhileTheGilChangesHands) {
 }
 
 // One of its threads sleeps, so the process is not stuck; the two that wait for each other are.
-TEST(GilWatch, ProvesACircleBesideAThreadThatRuns) {
+TEST(GilWatch, ProvesACycleBesideAThreadThatRuns) {
   PythonProgram program("gil_kept_by_join");
   (void)program.report();
   const auto proc = live_proc();

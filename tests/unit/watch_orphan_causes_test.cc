@@ -22,7 +22,7 @@ TEST(OrphanCauses, NamesTheThreadThatHasEnded) {
   EXPECT_THAT(cause.explanation, HasSubstr("has ended"));
 }
 
-TEST(OrphanCauses, KnowsACircle) {
+TEST(OrphanCauses, KnowsACycle) {
   CauseEvidence evidence;
   evidence.proc.process(kParent).thread(kParent).sleeps();
   evidence.proc.processes[kParent].waits_for_mutex(kWaiter, kMutex, kOwner);

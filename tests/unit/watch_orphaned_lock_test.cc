@@ -58,7 +58,7 @@ TEST(OrphanedLock, MayHaveAnOwnerThatWaitsForOne) {
   EXPECT_THAT(stuck(&proc), ElementsAre(20, 21));
 }
 
-TEST(OrphanedLock, IsOneOfACircle) {
+TEST(OrphanedLock, IsOneOfACycle) {
   FakeProc proc = orphan();
   proc.processes[10].waits_for_mutex(20, kLost, 21);
   proc.processes[10].waits_for_mutex(21, kOtherLost, 20);

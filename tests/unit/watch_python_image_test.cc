@@ -709,7 +709,7 @@ TEST_F(PythonImage, IsReadInAPidNamespaceOfItsOwn) {
   EXPECT_EQ(read().threads[0].tid, kTid);
 }
 
-TEST_F(PythonImage, OfCirclesEnds) {
+TEST_F(PythonImage, OfCyclesEnds) {
   proc_.put(kOuter + layout_.frame.previous, kEntry);
   proc_.put(kLostThread + layout_.thread.next, kThread);
   proc_.put(kInterpreter + layout_.interpreter.next, kInterpreter);

@@ -23,7 +23,7 @@ MAY_BE_KEY = "a key is a str, int, float, bool or None, or a tuple of these"
 
 
 def encode(value: Any) -> list[Any]:
-    """The value as bytes-like pieces; raises TypeError naming what cannot be kept, ValueError for a circle."""
+    """The value as bytes-like pieces; raises TypeError naming what cannot be kept, ValueError for a cycle."""
     if value is None or type(value) in (bool, int, float, str):
         return pieces_of(json.dumps(value), [])
     encoder = Encoder()

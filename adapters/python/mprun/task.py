@@ -29,7 +29,7 @@ def encode(value: Any) -> bytes:
     try:
         try:
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=plain)
-        except ValueError as error:  # a non-finite float, or a circle
+        except ValueError as error:  # a non-finite float, or a cycle
             if "Circular" in str(error):
                 raise TaskValueError("the value contains itself; " + MAY_RETURN) from None
             text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), default=plain)

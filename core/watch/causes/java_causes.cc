@@ -1,4 +1,4 @@
-// Waits of Java threads: rules of the table. A circle of monitors is found by mutex_cycle (lock_causes.cc).
+// Waits of Java threads: rules of the table. A cycle of monitors is found by mutex_cycle (lock_causes.cc).
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,4 @@
-// Locks that are waited for in a circle, or whose holder has ended: rules of the table.
+// Locks that are waited for in a cycle, or whose holder has ended: rules of the table.
 #include <algorithm>
 
 #include "watch/causes/cause_rules.h"

@@ -85,7 +85,7 @@ const NativeWait* lock_of(const Evidence& evidence, const JudgedThread& thread) 
 }
 
 // Only who waits for a lock or for the end of a thread can hold what the others wait for, unless it has ended.
-bool is_in_circle(const Evidence& evidence, const JudgedThread& thread) {
+bool is_in_cycle(const Evidence& evidence, const JudgedThread& thread) {
   return thread.wait.kind == WaitKind::kThreadEnd || thread.wait.kind == WaitKind::kMutex ||
          lock_of(evidence, thread) != nullptr;
 }
@@ -98,7 +98,7 @@ std::vector<const JudgedThread*> threads_of(const Evidence& evidence, pid_t pid)
   return threads;
 }
 
-Explanation circle_text(const Evidence& evidence, const std::vector<const JudgedThread*>& threads) {
+Explanation native_cycle_text(const Evidence& evidence, const std::vector<const JudgedThread*>& threads) {
   constexpr int kMostListed = 4;
   Explanation explanation;
   int listed = 0;
@@ -160,10 +160,10 @@ std::optional<Explanation> native_lock_cycle(const Evidence& evidence) {
     if (lock_of(evidence, thread) == nullptr || may_have_lost_threads(evidence, thread.sample->pid)) return false;
     const auto threads = threads_of(evidence, thread.sample->pid);
     return std::all_of(threads.begin(), threads.end(),
-                       [&](const JudgedThread* one) { return is_in_circle(evidence, *one); });
+                       [&](const JudgedThread* one) { return is_in_cycle(evidence, *one); });
   });
   if (waits == nullptr) return std::nullopt;
-  return circle_text(evidence, threads_of(evidence, waits->sample->pid));
+  return native_cycle_text(evidence, threads_of(evidence, waits->sample->pid));
 }
 
 std::optional<Explanation> openmp_lock_cycle(const Evidence& evidence) {

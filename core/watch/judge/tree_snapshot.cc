@@ -259,7 +259,7 @@ bool TreeSnapshot::may_be_worker(const Process& process) const {
 }
 
 // The first process of its program; 0: not known, as one above it has ended. Parents are read one after the other, so
-// they could lead in a circle.
+// they could lead in a cycle.
 pid_t TreeSnapshot::program_of(pid_t pid) const {
   const Process* found = process(pid);
   for (std::size_t steps = 0; steps < processes_.size() && found != nullptr; ++steps) {

@@ -1,4 +1,4 @@
-"""Two processes lock two files in opposite order (open-build-service#1606); the kernel looks for such a circle
+"""Two processes lock two files in opposite order (open-build-service#1606); the kernel looks for such a cycle
 with fcntl() only.
 """
 
