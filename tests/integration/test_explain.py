@@ -96,7 +96,7 @@ def test_the_table_has_every_cause_and_every_rule() -> None:
     rules = [name for names in re.findall(r"^Rule ([^;]+);", header, re.MULTILINE) for name in re.split(r",\s*", names)]
     assert len(causes) > 20 and len(rules) > 40
     assert set(causes) == set(re.findall(r"^    \{(k\w+)", table, re.MULTILINE))
-    assert sorted(rules) == sorted(re.findall(r"^    \{k\w+, (\w+),", table, re.MULTILINE))
+    assert sorted(rules) == sorted(set(re.findall(r"^    \{k\w+, (\w+),", table, re.MULTILINE)))
 
 
 def test_the_manual_names_every_cause(kinds: dict[str, str]) -> None:

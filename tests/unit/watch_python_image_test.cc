@@ -507,8 +507,8 @@ TEST_F(RankImage, IsTheOneThatARankHasConnectedTo) {
   EXPECT_EQ(why_live("all_reduce", "/torch/lib/libtorch_cpu.so"), "any process may connect");
 }
 
-// The listener (92) of process 71 has no client: it has itself connected (91) to the rank that is in a collective.
-TEST_F(RankImage, IsTheOneThatHasConnectedToARank) {
+// Gloo's thread in process 71 polls its listener (92), which has no client, and perhaps a connection (91).
+TEST_F(RankImage, IsTheOneInWhichGlooListens) {
   for (const char* name : {"stat", "status", "timers"}) {
     proc_.files[std::string("71/") + name] = proc_.files[std::string("70/") + name];
   }
@@ -523,8 +523,8 @@ TEST_F(RankImage, IsTheOneThatHasConnectedToARank) {
   proc_.files["70/net/tcp"] = proc_.files["71/net/tcp"] = line(kMachine + "1F90", kAnybody, "0A", 90) +
                                                           line(kMachine + "1F91", kAnybody, "0A", 92) +
                                                           line("0100007F:A001", "0100007F:1F90", "01", 91);
-  const auto why_live = [&](const std::string& function, const std::vector<int>& polled) {
-    put_text(kInnerCode + 0x800, function);
+  const auto why_live = [&](const std::vector<int>& polled, std::uint64_t limit = 10) {
+    put_text(kInnerCode + 0x800, "train");
     std::string epoll = "flags:\t02\n";
     for (const int number : polled) {
       constexpr std::array kInodes = {"5c", "5b", "5d"};
@@ -535,18 +535,20 @@ TEST_F(RankImage, IsTheOneThatHasConnectedToARank) {
     Sample sample{{waiting_thread(5), waiting_thread(5)}};
     sample.threads[0].tid = kPid;
     sample.threads[1].pid = sample.threads[1].tid = 71;
+    sample.threads[1].call.number = SYS_epoll_pwait;
+    sample.threads[1].call.arguments = {6, 0x5000, 64, limit, 0, 0};
     TreeBoundary boundary;
     boundary.assumptions.no_outside_peers = true;
     TreeSnapshot snapshot(&proc_, &sample, boundary);
     return decode_polled(sample.threads[1], 3, &snapshot).why_live;
   };
-  EXPECT_EQ(why_live("all_reduce", {3, 4, 5}), "");
-  EXPECT_EQ(why_live("all_reduce", {3, 4}), "any process may connect") << "gloo polls a pipe, too";
-  EXPECT_EQ(why_live("all_reduce", {3, 5}), "any process may connect") << "a server of the user's own";
-  EXPECT_EQ(why_live("all_reduce", {4, 5}), "any process may connect");
-  EXPECT_EQ(why_live("init_process_group", {3, 4, 5}), "any process may connect");
+  EXPECT_EQ(why_live({3, 4, 5}), "");
+  EXPECT_EQ(why_live({3, 5}), "") << "of one rank, or before it connects";
+  EXPECT_EQ(why_live({3, 4}), "any process may connect") << "gloo polls a pipe, too";
+  EXPECT_EQ(why_live({4, 5}), "any process may connect");
+  EXPECT_EQ(why_live({3, 4, 5}, 1000), "any process may connect") << "a server of the user's own";
   proc_.files["71/maps"] = "7f0000000000-7f0000001000 r-xp 00000000 08:01 9 /lib/libc.so.6\n";
-  EXPECT_EQ(why_live("all_reduce", {3, 4, 5}), "any process may connect") << "any server";
+  EXPECT_EQ(why_live({3, 4, 5}), "any process may connect") << "any server";
 }
 
 TEST_F(RankImage, SleepsUntilOthersHaveComeIfThatIsAssumed) {

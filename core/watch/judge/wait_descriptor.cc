@@ -109,31 +109,27 @@ bool serves_rank(pid_t pid, std::string_view port, TreeSnapshot* snapshot) {
          });
 }
 
-bool rank_listens_at(std::string_view port, TreeSnapshot* snapshot) {
-  return std::any_of(snapshot->processes().begin(), snapshot->processes().end(), [&](const auto& process) {
-    return listens_at(process.first, port, snapshot) && snapshot->rank_phase(process.first) == RankPhase::kMet;
-  });
+// The loop in which a thread of gloo serves the listener, the connections to other ranks, and a pipe by which it is
+// woken. It asks for 64 events every 10 ms (gloo/transport/tcp/loop.cc).
+bool is_loop_of_gloo(const ThreadSample& thread) {
+  return call_of(thread.call.number) == Call::kEpollWait && thread.call.arguments[2] == 64 &&
+         thread.call.arguments[3] == 10;
 }
 
-// Of two ranks, gloo lets the one connect whose address is greater. Its thread polls the listener, the connections and
-// a pipe by which it is woken: no server of the user's own is in one epoll set with these.
-bool polls_ranks_too(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
-  if (!has_torch(pid, snapshot)) return false;
+bool is_listener_of_gloo(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapshot) {
   const auto& own = snapshot->process(pid)->descriptors;
-  return std::any_of(own.begin(), own.end(), [&](const Descriptor& epoll) {
+  const auto is_loop = [&](const ThreadSample& thread) {
+    if (thread.pid != pid || !is_loop_of_gloo(thread)) return false;
+    const Descriptor* epoll = snapshot->descriptor(pid, static_cast<std::int32_t>(thread.call.arguments[0]));
     const auto polls = [&](std::uint64_t inode) {
-      return std::find(epoll.watched_inodes.begin(), epoll.watched_inodes.end(), inode) != epoll.watched_inodes.end();
+      return std::find(epoll->watched_inodes.begin(), epoll->watched_inodes.end(), inode) !=
+             epoll->watched_inodes.end();
     };
-    const auto& sockets = snapshot->tcp_sockets(pid);
-    return polls(listener.inode) &&
-           std::any_of(
-               own.begin(), own.end(),
-               [&](const Descriptor& other) { return other.kind == Descriptor::Kind::kPipe && polls(other.inode); }) &&
-           std::any_of(sockets.begin(), sockets.end(), [&](const TcpSocket& socket) {
-             return socket.state == TcpSocket::State::kEstablished && polls(socket.inode) &&
-                    rank_listens_at(std::string_view(socket.remote).substr(socket.remote.find(':')), snapshot);
+    return epoll != nullptr && polls(listener.inode) && std::any_of(own.begin(), own.end(), [&](const Descriptor& one) {
+             return one.kind == Descriptor::Kind::kPipe && polls(one.inode);
            });
-  });
+  };
+  return has_torch(pid, snapshot) && std::any_of(snapshot->threads().begin(), snapshot->threads().end(), is_loop);
 }
 
 // A rank of torch.distributed to which so far only processes of the tree have connected; before all have met, by an
@@ -142,7 +138,7 @@ bool only_ranks_come(pid_t pid, const TcpSocket& listener, TreeSnapshot* snapsho
   const std::string_view port = std::string_view(listener.local).substr(listener.local.find(':'));
   RankPhase phase = snapshot->rank_phase(pid);
   if (phase == RankPhase::kNone && (serves_store(pid, port, snapshot) || serves_rank(pid, port, snapshot) ||
-                                    polls_ranks_too(pid, listener, snapshot))) {
+                                    is_listener_of_gloo(pid, listener, snapshot))) {
     phase = RankPhase::kMet;
   }
   const auto& sockets = snapshot->tcp_sockets(pid);
