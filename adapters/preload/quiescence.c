@@ -1,6 +1,6 @@
 /* Waits, for a limited time, until every other thread of the process is blocked: a thread that runs may hold a lock
- * that the child would then wait for for ever. A thread counts as blocked when two looks in a row find it blocked and
- * it has not run in between. */
+ * that the child would then wait for for ever. One look finds how often each thread has run and then that it is
+ * blocked. If a second one finds that no thread has run since, all of them were blocked at once between the two. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const char kName[] = "quiet";
 static pid_t stubborn[MOST_STUBBORN];
 static size_t stubborn_count;
 
-/* One look at all threads. */
+/* A look at all threads. */
 struct look {
   uint64_t fingerprint; /* of all threads and how often each was scheduled */
   size_t count;
@@ -45,23 +45,30 @@ static unsigned long long read_runs(pid_t thread) {
   return runs;
 }
 
-static bool look_at(pid_t thread, void* data) {
+static bool count_runs(pid_t thread, void* data) {
   struct look* look = data;
   if (is_stubborn(thread)) return true;
-  look->running = runs_now(thread);
   look->fingerprint = (look->fingerprint * 1099511628211U ^ (uint64_t)thread) * 1099511628211U ^ read_runs(thread);
   ++look->count;
+  return true;
+}
+
+static bool look_at(pid_t thread, void* data) {
+  struct look* look = data;
+  count_runs(thread, data);
+  look->running = !is_stubborn(thread) && runs_now(thread);
   return !look->running;
 }
 
-static struct look look_around(void) {
+static struct look look_around(bool (*visit)(pid_t thread, void* data)) {
   struct look look = {0, 0, false};
-  each_other_thread(look_at, &look);
+  each_other_thread(visit, &look);
   return look;
 }
 
-static bool same(const struct look* a, const struct look* b) {
-  return a->count == b->count && a->fingerprint == b->fingerprint;
+static bool none_has_run(const struct look* before) {
+  const struct look now = look_around(count_runs);
+  return now.count == before->count && now.fingerprint == before->fingerprint;
 }
 
 /* The threads that may not have blocked. */
@@ -112,18 +119,16 @@ static int wait_until_quiet(void* data, int64_t deadline) {
   (void)data;
   (void)deadline; /* quiet_milliseconds() is shorter, and set by the user */
   const int64_t end = monotonic_ns() + (int64_t)quiet_milliseconds() * 1000000;
-  struct look before = look_around();
+  struct look look = look_around(look_at);
   for (long pause_ns = 50000;; pause_ns = pause_ns < 5000000 ? pause_ns * 2 : pause_ns) {
-    if (before.count == 0) return 0;
-    const struct look now = look_around();
-    if (!before.running && !now.running && same(&before, &now)) return 0;
+    if (look.count == 0 || (!look.running && none_has_run(&look))) return 0;
     if (monotonic_ns() >= end) {
       give_up(quiet_milliseconds());
       return 0;
     }
     const struct timespec pause = {0, pause_ns};
     nanosleep(&pause, NULL);
-    before = look_around();
+    look = look_around(look_at);
   }
 }
 
