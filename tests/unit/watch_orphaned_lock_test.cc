@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "fake_proc.h"
+#include "watch/judge/orphaned_lock_watch.h"
 
 namespace mprun {
 namespace {
@@ -74,6 +75,22 @@ TEST(OrphanedLock, BlocksTheThreadThatJoinsItsWaiter) {
   process.thread(10).call(SYS_futex, {FakeProc::kMapped, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, 20, 0});
   process.thread(11).sleeps();
   EXPECT_THAT(stuck(&proc), ElementsAre(10, 20));
+}
+
+// That one may want the GIL. Waits for other words that processes could share look the same.
+TEST(OrphanedLock, IsSuspectedOfAJoinOfAThreadThatWaitsWithALimit) {
+  const auto is_suspected = [](std::uint64_t awaited) {
+    FakeProc proc;
+    TreeProcess& process = proc.process(10);
+    process.map("rw-p", 0, "").put(FakeProc::kMapped, static_cast<std::uint32_t>(awaited));
+    process.thread(10).call(SYS_futex, {FakeProc::kMapped, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, awaited, 0});
+    process.thread(20).call(SYS_futex, {kLost, FUTEX_WAIT_BITSET_PRIVATE, 0, 0x1000});
+    OrphanedLockWatch watch(&proc);
+    watch.consider(take_sample(&proc, {10}), kNanosPerSecond);
+    return watch.suspects();
+  };
+  EXPECT_TRUE(is_suspected(20));
+  EXPECT_FALSE(is_suspected(2)) << "no thread has this number";
 }
 
 // Another thread may unlock it: with glibc that works.

@@ -48,8 +48,7 @@ bool may_want_gil(const ThreadSample& thread) {
 std::set<OrphanedLockWatch::Key> OrphanedLockWatch::suspects_of(const Sample& sample) const {
   constexpr MutexScope kScope = MutexScope::kPrivate;
   std::map<pid_t, Key> waits;  // by thread
-  std::map<pid_t, pid_t> process_of;
-  std::set<pid_t> may_want;
+  std::set<pid_t> joins, may_want;
   for (const ThreadSample& thread : sample.threads) {
     if (may_want_gil(thread)) may_want.insert(thread.tid);
     if (thread.moved || waits.size() >= kMostWaiters) continue;
@@ -57,20 +56,23 @@ std::set<OrphanedLockWatch::Key> OrphanedLockWatch::suspects_of(const Sample& sa
     const pid_t owner = is_mutex ? owner_of_mutex(proc_, thread, kScope) : joined_thread(proc_, thread);
     if (owner == 0 || owner == thread.tid) continue;
     waits[thread.tid] = {thread.tid, thread.call.arguments[0], owner};
-    process_of[thread.tid] = thread.pid;
+    if (!is_mutex) joins.insert(thread.tid);
   }
   if (waits.empty()) return {};
   std::map<pid_t, pid_t> living;  // the process of each thread
   for (const ThreadSample& thread : sample.threads) {
     if (thread.state != 'Z') living[thread.tid] = thread.pid;
   }
+  const auto has_living_owner = [&living](const auto& wait) {
+    const auto owner = living.find(std::get<2>(wait.second));
+    return owner != living.end() && owner->second == living[wait.first];
+  };
+  std::erase_if(waits, [&](const auto& wait) { return joins.count(wait.first) != 0 && !has_living_owner(wait); });
   for (std::size_t count = 0; count != waits.size();) {
     count = waits.size();
     std::erase_if(waits, [&](const auto& wait) {
       const pid_t owner = std::get<2>(wait.second);
-      const auto lives = living.find(owner);
-      return lives != living.end() && lives->second == process_of[wait.first] && waits.count(owner) == 0 &&
-             may_want.count(owner) == 0;
+      return has_living_owner(wait) && waits.count(owner) == 0 && may_want.count(owner) == 0;
     });
   }
   std::set<Key> keys;
