@@ -9,6 +9,7 @@
 #include "watch/judge/library_waits.h"
 #include "watch/judge/partners.h"
 #include "watch/judge/wait.h"
+#include "watch/sample/syscall_table.h"
 
 namespace mprun {
 namespace {
