@@ -49,7 +49,7 @@ OPTIONAL_PACKAGES = (  # emulated machines have few
     "uvloop",
     "zmq",
 )
-NEEDED = {  # by programs in other languages
+NEEDED = {  # what these programs run
     "jobserver_late_token.sh": "make",
     "jobserver_token.sh": "make",
     "make_reads_fifo.sh": "make",

@@ -16,7 +16,7 @@ struct JudgedThread {
 /// A thread that can never go on, although others of its process run (orphaned_lock.h).
 struct OrphanedWait {
   pid_t pid = 0, tid = 0;
-  std::uint64_t address = 0;  ///< of the mutex
+  std::uint64_t address = 0;  ///< of the mutex, or of the word that pthread_join() waits for; 0: it wants the GIL
   pid_t owner = 0;            ///< the thread that has the lock, or had it when it ended; or whose end is awaited
   bool owner_ended = false;
   std::uint64_t switches = 0;  ///< how often `tid` has left a CPU so far, or the GIL that it wants has changed hands

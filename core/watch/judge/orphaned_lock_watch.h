@@ -16,8 +16,8 @@ class OrphanedLockWatch {
  public:
   explicit OrphanedLockWatch(ProcSource* proc) : proc_(proc) {}
 
-  /// Starts a proof if a thread of `sample` waits for the end of a thread, or for a mutex whose owner has ended, and if
-  /// who is waited for waits in this way itself, or perhaps for the GIL.
+  /// Starts a proof if a thread of `sample` waits for a mutex whose owner has ended; or if it waits for a mutex, or in
+  /// pthread_join(), and the other thread waits in one of these ways too, or may want the GIL.
   void consider(const Sample& sample, Nanos now);
   /// A thread waits for a lock that seems orphaned: a proof is in progress.
   [[nodiscard]] bool suspects() const { return before_ != nullptr; }
