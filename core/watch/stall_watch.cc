@@ -91,19 +91,17 @@ std::optional<Nanos> StallWatch::time_of_timers(Nanos now) const {
   return longest;
 }
 
-// Takes a sample and returns the one before it, if there is one.
-std::unique_ptr<Sample> StallWatch::take(const ActivityMeter& activity, Nanos now) {
-  auto sample = activity.load() <= kMostLoadOfPolls ? tree_->sample_at_rest() : tree_->sample();
+void StallWatch::take(const ActivityMeter& activity, Nanos now) {
+  sample_ = activity.load() <= kMostLoadOfPolls ? tree_->sample_at_rest() : tree_->sample();
   Progress progress(tree_->proc());
-  stall_.take(without_reactors(tree_->proc(), *sample), now,
+  stall_.take(without_reactors(tree_->proc(), *sample_), now,
               [&progress](const ThreadSample& thread) { return progress.of(thread); });
-  return std::exchange(sample_, std::move(sample));
 }
 
-// The stall of the last sample; nullopt: it is a deadlock, and a proof will say more, or a process has just ended.
+// The stall of the last sample; nullopt: it is a deadlock, and a proof will say more.
 std::optional<Proof> StallWatch::judge_late(const Sample& before, pid_t lost_task) const {
   auto proof = tree_->judge_part(before, *sample_);
-  if (!proof || proof->judgement.is_deadlock() || proof->snapshot->is_outdated()) return std::nullopt;
+  if (!proof || proof->judgement.is_deadlock()) return std::nullopt;
   Assumptions assumptions = assumptions_after_stall();
   assumptions.child_polls = polls_.child_polls();
   assumptions.own_polls = polls_.own_polls();
@@ -124,7 +122,8 @@ std::optional<Proof> StallWatch::find_late(const ActivityMeter& activity, const 
   const Nanos stall = tree_->options().stall;
   if (now - last_look_ < std::clamp(stall / 10, kSoonestStallLook, kLatestStallLook)) return std::nullopt;
   const Nanos apart = now - std::exchange(last_look_, now);
-  const auto before = take(activity, now);
+  const auto before = std::move(sample_);
+  take(activity, now);
   const Nanos stood = stall_.of_all(now);
   const pid_t respawner = find_respawner(now);
   const bool stalled = stood >= stall || respawner != 0;
@@ -146,13 +145,16 @@ std::optional<Proof> StallWatch::find_late(const ActivityMeter& activity, const 
   }
   auto proof = judge_late(*before, lost_results_.find_lost_task_now(activity, standing.last_found, now));
   if (!proof) return std::nullopt;
-  reported_ = true;
   proof->verdict = HangVerdict::kStalled;
   const bool is_longer = now - first_at_ > apart;
   proof->wakeups =
       is_longer ? wakeups_between(*first_, *sample_, now - first_at_) : wakeups_between(*before, *sample_, apart);
   proof->respawner = respawner;
   proof->last_moved = now - std::max(stood, stall);
+  // What has moved or ended while the tree was judged has not stalled.
+  take(activity, now);
+  if (respawner == 0 && stall_.of_all(now) < stall) return std::nullopt;
+  reported_ = true;
   return proof;
 }
 

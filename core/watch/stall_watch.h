@@ -35,7 +35,7 @@ class StallWatch {
  private:
   [[nodiscard]] std::optional<Proof> find_early(const ActivityMeter& activity, const Standing& standing, Nanos now);
   [[nodiscard]] std::optional<Proof> find_late(const ActivityMeter& activity, const Standing& standing, Nanos now);
-  [[nodiscard]] std::unique_ptr<Sample> take(const ActivityMeter& activity, Nanos now);
+  void take(const ActivityMeter& activity, Nanos now);
   [[nodiscard]] std::optional<Proof> judge_late(const Sample& before, pid_t lost_task) const;
   [[nodiscard]] bool are_many_workers(pid_t parent, const WatchedTree::Deaths& dead) const;
   [[nodiscard]] pid_t find_respawner(Nanos now) const;

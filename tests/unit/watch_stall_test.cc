@@ -174,6 +174,15 @@ TEST(Stall, HoldsForTheStoppedAndTheDead) {
   }
 }
 
+TEST(Stall, BeginsAnewWhenAThreadEnds) {
+  StallMeter meter;
+  meter.take({{at_place(10, 10), at_place(11, 11)}}, 100);
+  meter.take({{at_place(10, 10)}}, 200);
+  meter.take({{at_place(10, 10)}}, 300);
+  EXPECT_EQ(meter.of_all(400), 200);
+  EXPECT_EQ(meter.of_thread(10, 400), 300);
+}
+
 TEST(Stall, IsNoneOfAnEmptyTreeAndOfWhatCannotBeRead) {
   StallMeter meter;
   meter.take({}, 100);

@@ -248,9 +248,10 @@ TEST(Watcher, ReportsAPollEarlyBesideAProcessThatRuns) {
 }
 
 // Between the sample and what is read for its judgement.
-TEST(Watcher, ReportsNoStallWhenAProcessEnds) {
+TEST(Watcher, ReportsNoStallWhenAProcessEndsWhileTheTreeIsJudged) {
   constexpr Nanos kStall = 5 * kNanosPerSecond;
-  for (const bool ends : {false, true}) {
+  enum class Later { kSleeps, kIsZombie, kIsGone };
+  for (const Later later : {Later::kSleeps, Later::kIsZombie, Later::kIsGone}) {
     FakeProc proc;
     proc.process(kParent).thread(kParent).waits_for_child(kChild);
     proc.process(kChild, kParent).thread(kChild).sleeps();
@@ -258,7 +259,8 @@ TEST(Watcher, ReportsNoStallWhenAProcessEnds) {
     const Nanos begin = monotonic_now();
     Nanos now = begin;
     const auto end_child = [&] {
-      if (ends && now > begin + kStall) proc.processes.erase(kChild);
+      if (now > begin + kStall && later == Later::kIsZombie) proc.processes[kChild].thread(kChild).state = 'Z';
+      if (now > begin + kStall && later == Later::kIsGone) proc.processes.erase(kChild);
       return TreeBoundary();
     };
     Watcher watcher(&proc, {1, false, kStall}, end_child, no_deaths);
@@ -267,7 +269,7 @@ TEST(Watcher, ReportsNoStallWhenAProcessEnds) {
       reported = watcher.look(now).has_value() || reported;
       proc.processes[kChild] = child;  // for the next look, it is still there
     }
-    EXPECT_EQ(reported, !ends);
+    EXPECT_EQ(reported, later == Later::kSleeps);
   }
 }
 

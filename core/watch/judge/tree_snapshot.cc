@@ -102,7 +102,6 @@ void TreeSnapshot::read_process(Process* process) {
   if (!stat) {
     process->acts_alone = "has just ended";
     blind_spot_ = "process " + std::to_string(process->pid) + " has just ended";
-    is_outdated_ = true;
     return;
   }
   process->parent = stat->parent;

@@ -114,8 +114,6 @@ class TreeSnapshot {
   }
   /// Why it is not certain which process of the tree holds what; empty: all of it is known.
   [[nodiscard]] const std::string& blind_spot() const { return blind_spot_; }
-  /// A process has ended since the sample was taken: the tree moves.
-  [[nodiscard]] bool is_outdated() const { return is_outdated_; }
   struct Sharers {
     std::vector<pid_t> processes;  ///< of the tree: those that have the memory, or can get at it
     std::string why_live;          ///< why others have it, or why that is not known; empty: no others have it
@@ -229,7 +227,6 @@ class TreeSnapshot {
   std::size_t tame_timers_ = 0, idle_runtimes_ = 0;
   std::map<pid_t, Process> processes_;
   std::string blind_spot_;
-  bool is_outdated_ = false;
   std::unordered_map<std::uint64_t, std::vector<Holder>> holders_;  ///< by identity_of()
   std::unordered_map<pid_t, std::vector<Mapping>> maps_;
   std::map<pid_t, std::vector<pid_t>> sharing_memory_;                               ///< empty: not read yet

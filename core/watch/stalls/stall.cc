@@ -7,6 +7,7 @@ void StallMeter::take(const Sample& sample, Nanos now, const ProgressOf& progres
   std::map<pid_t, Stay> stays;
   one_runs_ = !sample.whole;
   for (const ThreadSample& thread : sample.threads) {
+    const auto before = stays_.extract(thread.tid);
     const bool stopped = thread.state == 'T' || thread.state == 't';
     if (thread.call.running && thread.state != 'Z' && !stopped) {
       one_runs_ = true;
@@ -15,10 +16,9 @@ void StallMeter::take(const Sample& sample, Nanos now, const ProgressOf& progres
     Place place{thread.pid, stopped ? 'T' : 'S', thread.call.number, thread.call.stack_pointer,
                 thread.call.program_counter};
     if (thread.hidden) place.program_counter = thread.runs;  // all that is known is that it rests
-    const auto before = stays_.find(thread.tid);
-    const bool stays_there = before != stays_.end() && before->second.place == place;
+    const bool stays_there = before && before.mapped().place == place;
     Stay stay{place, now, thread.runs, thread.runs, {}};
-    if (stays_there) stay = before->second;
+    if (stays_there) stay = before.mapped();
     if (progress_of && (!stays_there || thread.runs != stay.runs)) {
       const std::uint64_t progress = progress_of(thread);
       if (std::find(stay.progress.begin(), stay.progress.end(), progress) == stay.progress.end()) {
@@ -31,12 +31,13 @@ void StallMeter::take(const Sample& sample, Nanos now, const ProgressOf& progres
     stay.runs = thread.runs;
     stays[thread.tid] = stay;
   }
+  if (!stays_.empty()) last_end_ = now;  // those that are left have ended
   stays_ = std::move(stays);
 }
 
 Nanos StallMeter::of_all(Nanos now) const {
   if (one_runs_ || stays_.empty()) return 0;
-  Nanos latest = 0;
+  Nanos latest = last_end_;
   for (const auto& [tid, stay] : stays_) latest = std::max(latest, stay.since);
   return now - latest;
 }

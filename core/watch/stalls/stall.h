@@ -1,7 +1,8 @@
 // StallMeter: for how long has no thread got anywhere? A thread that is found again and again at the same place of its
 // code, in the same system call, gets nowhere, even if it wakes up now and then to look around; unless it has done
-// something meanwhile (progress.h). This proves nothing: a timer or the outside could still act. A thread that mprun
-// may not look at gets nowhere while it does not run at all. Pure; lives in the watcher.
+// something meanwhile (progress.h). A thread that ends gets somewhere. This proves nothing: a timer or the outside
+// could still act. A thread that mprun may not look at gets nowhere while it does not run at all. Pure; lives in the
+// watcher.
 #pragma once
 
 #include <deque>
@@ -25,7 +26,7 @@ class StallMeter {
   /// `progress_of`: asked of threads that are found at a new place, or have run since; none: only places count.
   void take(const Sample& sample, Nanos now, const ProgressOf& progress_of = {});
 
-  /// For how long all threads have been where they are; 0 if there is none, or one ran.
+  /// For how long all threads have been where they are, and none has ended; 0 if there is none, or one ran.
   [[nodiscard]] Nanos of_all(Nanos now) const;
   /// For how long one thread has been where it is; 0: not known.
   [[nodiscard]] Nanos of_thread(pid_t tid, Nanos now) const;
@@ -47,6 +48,7 @@ class StallMeter {
     std::deque<std::uint64_t> progress;      ///< what was seen there last; a loop may come back to the same
   };
   std::map<pid_t, Stay> stays_;  ///< by thread
+  Nanos last_end_ = 0;           ///< of a thread
   bool one_runs_ = true;
 };
 
