@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -198,25 +199,30 @@ class Cluster:
                 return sorted(states[:-1]) == [f"{node} idle" for node in self.nodes]
             return False
 
-        try:
-            harness.wait_until(all_idle, timeout, "an idle cluster")
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.logs()}") from None
+        self.wait_until(all_idle, timeout, "an idle cluster")
 
     def states(self, job_id: str) -> set[str]:
         """Of all elements of a job, as scontrol names them."""
         return set(re.findall(r"\bJobState=(\S+)", self.command("scontrol", "-o", "show", "job", job_id)))
 
+    def wait_until(self, condition: Callable[[], Any], timeout: float, what: str) -> Any:
+        """As that of the harness; a failure shows what Slurm says."""
+        try:
+            return harness.wait_until(condition, timeout, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from None
+
     def wait_for_end(self, job_id: str, timeout: float = 60) -> None:
         """No part of a job waits or runs any more."""
-        harness.wait_until(lambda: self.states(job_id) <= ENDED, timeout, f"the end of job {job_id}")
+        self.wait_until(lambda: self.states(job_id) <= ENDED, timeout, f"the end of job {job_id}")
 
     def logs(self) -> str:
-        """The logs of the daemons, for a test that failed."""
-        return "\n".join(
-            f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}"
-            for path in sorted(self.folder.glob("*.log"))
-        )
+        """The jobs, the nodes and the logs of the daemons, for a test that failed."""
+        parts = {path.name: path.read_text(errors="replace")[-5000:] for path in sorted(self.folder.glob("*.log"))}
+        for kind in ("job", "node"):
+            with contextlib.suppress(AssertionError):  # the controller may not answer
+                parts[f"scontrol show {kind}"] = self.command("scontrol", "-o", "show", kind)
+        return "\n".join(f"--- {name}\n{text}" for name, text in parts.items())
 
 
 def clean_environment() -> dict[str, str]:

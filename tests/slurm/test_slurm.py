@@ -10,7 +10,7 @@ from pathlib import Path
 import harness
 import pytest
 from cluster import Cluster
-from harness import MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks, wait_until
+from harness import MPRUN_PYTHON, ROOT, RunCommand, StartCommand, marks
 from jobs import PATIENT, results, squares, submit, summary, wrapped, write_job
 
 pytestmark = pytest.mark.xdist_group("slurm")  # one cluster at a time
@@ -75,9 +75,9 @@ def test_a_shard_that_was_killed_goes_on(cluster: Cluster, tmp_path: Path, mprun
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     command = wrapped(mprun, "--output", "out", job)
     first = submit(cluster, tmp_path, "--array=0-1", "--wrap", command)
-    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    cluster.wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
     written = tmp_path / "out/shards/1/results.jsonl"
-    wait_until(lambda: len(written.read_text().splitlines()) == 4, 30, "results to be written")
+    cluster.wait_until(lambda: len(written.read_text().splitlines()) == 4, 30, "results to be written")
     for process in harness.list_processes().values():
         if process.alive and process.name == "mprun" and str(tmp_path).encode() in cwd_of(process.pid):
             harness.kill_all([process])
@@ -109,13 +109,13 @@ def test_a_job_that_is_ended_early_goes_on(
     )
     command = wrapped("srun", "-n2", "-N2", mprun, "--output", "out", job)
     number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "--requeue", "--wrap", command)
-    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    cluster.wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
     if how == "requeue":
         cluster.command("scontrol", "requeue", number)
     else:
         cluster.command("scancel", "--signal=USR2", f"{number}.0")
     stopped = tmp_path / "out/shards/2/summary.json"
-    wait_until(stopped.exists, 30, "the second shard to put its work back")
+    cluster.wait_until(stopped.exists, 30, "the second shard to put its work back")
     shown = json.loads(stopped.read_text())
     assert shown["exit_code"] == (128 + 15 if how == "requeue" else 128 + 12)
     assert (shown["counts"]["ok"], shown["counts"]["failed"]) == (0, 0)
@@ -123,7 +123,7 @@ def test_a_job_that_is_ended_early_goes_on(
     if how == "requeue":
         # Slurm would wait for two minutes before it starts it again, so that no node takes it for the one that ended
         # in the same second.
-        wait_until(lambda: cluster.states(number) == {"PENDING"}, 30, "the job to wait again")
+        cluster.wait_until(lambda: cluster.states(number) == {"PENDING"}, 30, "the job to wait again")
         cluster.command("scontrol", "update", f"JobId={number}", "StartTime=now+2")
     else:
         cluster.wait_for_end(number)
@@ -213,9 +213,9 @@ def test_ranks_that_may_start_again_are_requeued(
     job = write_job(tmp_path, FRAGILE, script="task.py", processes=1, retries=1)
     command = wrapped("srun", "-n2", "-N2", mprun, "--output", "out", job)
     number = submit(cluster, tmp_path, "-N2", "--ntasks-per-node=1", "--requeue", "--wrap", command)
-    wait_until(lambda: set(marks(tmp_path / "began")) == {"0.1", "1.1"}, 30, "both ranks to run")
+    cluster.wait_until(lambda: set(marks(tmp_path / "began")) == {"0.1", "1.1"}, 30, "both ranks to run")
     cluster.command("scontrol", "requeue", number)
-    wait_until(lambda: cluster.states(number) == {"PENDING"}, 60, "the job to wait again")
+    cluster.wait_until(lambda: cluster.states(number) == {"PENDING"}, 60, "the job to wait again")
     assert (tmp_path / "out/rendezvous").exists()
     (tmp_path / "go").write_text("\n")
     cluster.command("scontrol", "update", f"JobId={number}", "StartTime=now+2")
@@ -272,7 +272,7 @@ def test_a_node_that_dies_leaves_its_tasks_to_the_others(
     limits = {"heartbeat_seconds": 1}
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1, balance="dynamic", limits=limits)
     waiting = start_mprun("submit", "--wait", "--nodes", "2", "--output", "out", job, env=cluster.environment)
-    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    cluster.wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
     cluster.cut_power("n2")
     (tmp_path / "go").write_text("\n")
     run = waiting.wait(120).check()
@@ -296,7 +296,7 @@ def test_a_submit_that_stops_waiting_leaves_the_job_alone(
 ) -> None:
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     waiting = start_mprun("submit", "--wait", "--nodes", "1", "--output", "out", job, env=cluster.environment)
-    wait_until(lambda: "4" in marks(tmp_path / "began"), 30, "the shard to work")
+    cluster.wait_until(lambda: "4" in marks(tmp_path / "began"), 30, "the shard to work")
     waiting.process.send_signal(signal.SIGINT)
     waiting.process.wait(30)
     assert waiting.process.returncode == 128 + 2

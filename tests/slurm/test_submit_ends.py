@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, find
-from harness import RunCommand, StartCommand, marks, wait_until
+from harness import RunCommand, StartCommand, marks
 from jobs import PATIENT, results, squares, wait_until_stopped, write_job
 from terminal import COLUMNS, Terminal
 
@@ -32,9 +32,9 @@ def submitted(cluster: Cluster, tmp_path: Path, mprun: Path) -> Iterator[Termina
     terminal.close()
 
 
-def number_of(terminal: Terminal, folder: Path) -> str:
+def number_of(cluster: Cluster, terminal: Terminal, folder: Path) -> str:
     """The number of the batch job, once both shards work."""
-    wait_until(lambda: {"4", "5"} <= set(marks(folder / "began")), 30, "both shards to work")
+    cluster.wait_until(lambda: {"4", "5"} <= set(marks(folder / "began")), 30, "both shards to work")
     return terminal.expect(r"mprun: job (\d+);").group(1)
 
 
@@ -47,7 +47,7 @@ def offer(terminal: Terminal, times: int = 1) -> None:
 def test_ctrl_c_can_leave_the_job_running(
     cluster: Cluster, tmp_path: Path, submitted: Terminal, run_mprun: RunCommand
 ) -> None:
-    number = number_of(submitted, tmp_path)
+    number = number_of(cluster, submitted, tmp_path)
     offer(submitted)
     submitted.type("d\n")
     assert submitted.wait() == 128 + 2
@@ -62,7 +62,7 @@ def test_ctrl_c_can_leave_the_job_running(
 def test_ctrl_c_can_cancel_the_job(
     cluster: Cluster, tmp_path: Path, submitted: Terminal, run_mprun: RunCommand
 ) -> None:
-    number = number_of(submitted, tmp_path)
+    number = number_of(cluster, submitted, tmp_path)
     offer(submitted)
     submitted.type("c\n")
     assert submitted.wait() == 128 + 2
@@ -77,8 +77,8 @@ def test_ctrl_c_can_cancel_the_job(
     assert marks(tmp_path / "began").count("0") == 1  # finished tasks did not run again
 
 
-def test_ctrl_c_can_be_taken_back(tmp_path: Path, submitted: Terminal) -> None:
-    number_of(submitted, tmp_path)
+def test_ctrl_c_can_be_taken_back(cluster: Cluster, tmp_path: Path, submitted: Terminal) -> None:
+    number_of(cluster, submitted, tmp_path)
     offer(submitted)
     submitted.type("\n")
     submitted.expect(rf"(?s){OFFER}.*job \d+: \d+ of 10 tasks")  # it goes on waiting
@@ -90,7 +90,7 @@ def test_ctrl_c_can_be_taken_back(tmp_path: Path, submitted: Terminal) -> None:
 
 
 def test_ctrl_c_twice_leaves_the_job_running(cluster: Cluster, tmp_path: Path, submitted: Terminal) -> None:
-    number = number_of(submitted, tmp_path)
+    number = number_of(cluster, submitted, tmp_path)
     offer(submitted)
     submitted.type(CTRL_C)
     assert submitted.wait() == 128 + 2
@@ -106,9 +106,9 @@ def test_submit_goes_on_waiting_for_a_job_that_restarts(
     job = write_job(tmp_path, PATIENT, inputs={"range": 10}, processes=1)
     words = ["submit", "--wait", "--nodes", "2", "--output", "out", job]
     waiting = start_mprun(*words, env=cluster.environment)
-    wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
+    cluster.wait_until(lambda: {"4", "5"} <= set(marks(tmp_path / "began")), 30, "both shards to work")
     written = tmp_path / "out/shards/1/results.jsonl"
-    wait_until(lambda: len(written.read_text().splitlines()) == 4, 30, "results to be written")
+    cluster.wait_until(lambda: len(written.read_text().splitlines()) == 4, 30, "results to be written")
     number = waiting.stdout.strip()
     if how == "requeue":
         cluster.command("scontrol", "requeue", number)
@@ -117,7 +117,7 @@ def test_submit_goes_on_waiting_for_a_job_that_restarts(
         cluster.command("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
     # The shard of the node that was not hit begins anew, too. On a crowded machine Slurm may start them more than once.
     began = tmp_path / "began"
-    wait_until(lambda: min(marks(began).count(task) for task in "45") >= 2, 60, "both shards to work again")
+    cluster.wait_until(lambda: min(marks(began).count(task) for task in "45") >= 2, 60, "both shards to work again")
     (tmp_path / "go").write_text("\n")
     waiting.wait().check()
     hosts = {line.split("\t")[1] for line in (tmp_path / "out/joblog.tsv").read_text().splitlines()[1:]}
@@ -145,9 +145,9 @@ def test_submit_waits_until_the_job_is_over(cluster: Cluster, tmp_path: Path, st
     path = f"{programs}:{os.environ['PATH']}"
     waiting = start_mprun(*words, env={**cluster.environment, "HOME": str(tmp_path), "PATH": path})
     (tmp_path / "go").write_text("\n")
-    wait_until((tmp_path / "out/shards/1/summary.json").exists, 30, "the shard to end")
+    cluster.wait_until((tmp_path / "out/shards/1/summary.json").exists, 30, "the shard to end")
     asked = len(marks(tmp_path / "asked"))
-    wait_until(lambda: len(marks(tmp_path / "asked")) >= asked + 3, 30, "Slurm to be asked")
+    cluster.wait_until(lambda: len(marks(tmp_path / "asked")) >= asked + 3, 30, "Slurm to be asked")
     assert waiting.process.poll() is None
     (tmp_path / "over").write_text("\n")
     waiting.wait().check()
@@ -159,7 +159,7 @@ def test_nohup_keeps_submit_waiting(cluster: Cluster, tmp_path: Path, start_mpru
     words = ["submit", "--wait", "--nodes", "1", "--output", "out", job]
     ignored = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
     waiting = start_mprun(*words, env=cluster.environment, **ignored)
-    wait_until(lambda: "4" in marks(tmp_path / "began"), 30, "the shard to work")
+    cluster.wait_until(lambda: "4" in marks(tmp_path / "began"), 30, "the shard to work")
     waiting.send_signal(signal.SIGHUP)
     (tmp_path / "go").write_text("\n")
     waiting.wait().check()
