@@ -115,6 +115,8 @@ def test_submit_goes_on_waiting_for_a_job_that_restarts(
     else:
         cluster.cut_power("n2")
         cluster.command("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
+        # An answer of it that is still on its way would return it to service.
+        cluster.command("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=power")
     # The shard of the node that was not hit begins anew, too. On a crowded machine Slurm may start them more than once.
     began = tmp_path / "began"
     cluster.wait_until(lambda: min(marks(began).count(task) for task in "45") >= 2, 60, "both shards to work again")
