@@ -58,11 +58,13 @@ constexpr std::size_t kMostText = 4096;  // bytes of one text: a command line ma
 [[nodiscard]] Json process_json(const HungProcess& process) {
   Json threads = Json::array();
   for (const HungThread& thread : process.threads) threads.push_back(thread_json(thread));
-  return {{"pid", process.pid},
-          {"ppid", process.parent},
-          {"command", text_json(process.command)},
-          {"origin", process.forked ? "fork" : "exec"},
-          {"threads", std::move(threads)}};
+  Json json{{"pid", process.pid},
+            {"ppid", process.parent},
+            {"command", text_json(process.command)},
+            {"origin", process.forked ? "fork" : "exec"},
+            {"threads", std::move(threads)}};
+  if (!process.python_unread.empty()) json["python_unread"] = text_json(process.python_unread);
+  return json;
 }
 
 [[nodiscard]] Json death_json(const RecordedDeath& death) {

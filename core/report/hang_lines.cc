@@ -58,6 +58,10 @@ std::string wait_text(const HungThread& thread) {
   return text;
 }
 
+std::string python_unread_text(const HungProcess& process) {
+  return "no Python frames: " + one_line(process.python_unread, kMostName);
+}
+
 std::vector<std::string> frame_lines(const HungThread& thread, std::size_t most) {
   std::vector<std::string> lines;
   for (const std::string& frame : thread.native) {

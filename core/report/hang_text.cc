@@ -63,6 +63,7 @@ void append_node(const Hang& hang, const HangNode& node, std::size_t indent, Det
   const std::string way = node.why.empty() ? "" : fmt::format("waits ({}) for ", one_line(node.why, 30));
   lines->push_back(line_of(indent, fmt::format("{}pid {}{}: {}", way, process.pid, process.forked ? ", forked" : "",
                                                command_text(process))));
+  if (!process.python_unread.empty()) lines->push_back(line_of(indent + 4, python_unread_text(process)));
   append_threads(hang, process, indent + 4, detail, lines);
   for (const HangNode& next : node.waits_for) append_node(hang, next, indent + 2, detail, lines);
   if (!node.alike.empty()) {

@@ -107,6 +107,7 @@ void append_process(const HungProcess& process, std::string* text) {
   append(text, 2,
          fmt::format("pid {}, {} of {}: {}", process.pid, process.forked ? "forked child" : "child", process.parent,
                      process.command.empty() ? "(no command line)" : one_line(process.command, kMostProcessName)));
+  if (!process.python_unread.empty()) append(text, 4, python_unread_text(process));
   for (const HungThread& thread : process.threads) {
     append(text, 4, inspected_text(thread));
     for (const std::string& frame : frame_lines(thread, kMostFrames)) append(text, 8, frame);

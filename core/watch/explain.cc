@@ -149,8 +149,10 @@ class Explainer {
     described.parent = process.parent;
     described.forked = process.forked;
     described.command = command_of(process);
+    PythonStacks stacks = read_python_stacks(proc_, process.pid);
+    described.python_unread = std::move(stacks.reason);
     hang_.processes.push_back(std::move(described));
-    for (PythonThread& thread : read_python_stacks(proc_, process.pid).threads) {
+    for (PythonThread& thread : stacks.threads) {
       if (!thread.frames.empty()) evidence_.python[thread.tid] = std::move(thread.frames);
     }
     native_ = std::make_unique<NativeStacks>(process.pid);

@@ -74,6 +74,7 @@ struct HungProcess {
   bool forked = false;  ///< it was started by fork, not exec
   std::vector<HungThread> threads;
   std::size_t threads_left_out = 0;  ///< how many more there are
+  std::string python_unread = {};    ///< of a Python: why no frames of it are known; empty: they are
 };
 
 /// Process `from` waits for process `to`.

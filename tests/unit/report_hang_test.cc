@@ -221,6 +221,16 @@ TEST(ReportHang, OverdueClaimsNoProof) {
               StartsWith("mprun: overdue: process 5 (python job.py) has taken longer than its 30 s\n"));
 }
 
+TEST(ReportHang, SaysWhyThereAreNoPythonFrames) {
+  Hang hang = openmp_hang(1);
+  EXPECT_THAT(hang_text(hang), Not(HasSubstr("no Python frames")));
+  EXPECT_FALSE(hang_json(hang)["processes"][1].contains("python_unread"));
+  hang.processes[1].python_unread = "Python 3.14 without a GIL is not known to mprun";
+  EXPECT_THAT(hang_text(hang),
+              HasSubstr("\n        no Python frames: Python 3.14 without a GIL is not known to mprun\n"));
+  EXPECT_EQ(hang_json(hang)["processes"][1]["python_unread"], "Python 3.14 without a GIL is not known to mprun");
+}
+
 TEST(ReportHang, WhatDiffersIsNotPutTogether) {
   Hang hang = openmp_hang(3);
   hang.processes[2].threads[0].python[0].line = 9;

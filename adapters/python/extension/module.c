@@ -1,4 +1,5 @@
-/* _mprun: the part of a worker that must be C. Stable ABI of CPython 3.11: one file for all later versions. */
+/* _mprun: the part of a worker that must be C. Stable ABI of CPython 3.11: one file for all later versions; a
+ * free-threaded Python needs a file of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -130,6 +131,9 @@ static int add_type(PyObject* module, const char* name, PyObject* type) {
 PyMODINIT_FUNC PyInit__mprun(void) {
   PyObject* module = PyModule_Create(&definition);
   if (module == NULL) return NULL;
+#ifdef Py_GIL_DISABLED
+  PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
   protect_frames();
   if (add_type(module, "deadline", make_deadline_type()) < 0 ||
       add_type(module, "SyncCounter", make_sync_counter_type()) < 0 ||

@@ -92,8 +92,8 @@ void sync_notify(uint32_t* sequence) {
 
 /* --- the holder of a lock --- */
 
-static struct mprun_sync_holder identity; /* of this process; pid 0: not known yet */
-static __thread pid_t own_tid;            /* of the calling thread; 0: not known yet */
+static __thread struct mprun_sync_holder identity; /* of this process; pid 0: not known yet */
+static __thread pid_t own_tid;                     /* of the calling thread; 0: not known yet */
 
 static void forget_identity(void) {
   identity.pid = 0;
@@ -110,7 +110,7 @@ static int64_t number_in(const char* name) {
 
 static void find_identity(void) {
   static bool at_fork = false;
-  if (!at_fork) at_fork = pthread_atfork(NULL, NULL, forget_identity) == 0;
+  if (!__atomic_exchange_n(&at_fork, true, __ATOMIC_RELAXED)) pthread_atfork(NULL, NULL, forget_identity);
   const int64_t rank = number_in("RANK");
   const int64_t worker = number_in("MPRUN_WORKER");
   const bool has_task = task_loop_current.task >= 0 || number_in("MPRUN_TASK") >= 0;

@@ -41,30 +41,39 @@ static struct mprun_sync* map_job(const char* path) {
   return NULL;
 }
 
+/* Memory for a process without mprun. NULL with errno. */
+static struct mprun_sync* make_own(void) {
+  void* mapped =
+      mmap(NULL, MPRUN_SYNC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return NULL;
+  errno = mprun_sync_make(mapped, MPRUN_SYNC_BYTES);
+  if (errno == 0) {
+    sync_limit_sleeps();
+    return mapped;
+  }
+  munmap(mapped, MPRUN_SYNC_BYTES);
+  return NULL;
+}
+
 static int find_memory(void) {
-  if (memory != NULL) return 0;
+  if (__atomic_load_n(&memory, __ATOMIC_ACQUIRE) != NULL) return 0;
   const char* path = getenv(MPRUN_SYNC_VARIABLE);
-  if (path != NULL && *path != '\0') {
-    memory = map_job(path);
-    if (memory != NULL) return 0;
+  const bool is_of_job = path != NULL && *path != '\0';
+  errno = 0;
+  struct mprun_sync* found = is_of_job ? map_job(path) : make_own();
+  if (found == NULL && is_of_job) {
     PyErr_Format(PyExc_OSError, "the memory that the processes of this job share (%s=%s) cannot be mapped: %s",
                  MPRUN_SYNC_VARIABLE, path, errno != 0 ? strerror(errno) : "mprun has ended");
     return -1;
   }
-  void* mapped =
-      mmap(NULL, MPRUN_SYNC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
+  if (found == NULL) {
     PyErr_SetFromErrno(PyExc_OSError);
     return -1;
   }
-  errno = mprun_sync_make(mapped, MPRUN_SYNC_BYTES);
-  if (errno != 0) {
-    PyErr_SetFromErrno(PyExc_OSError);
-    munmap(mapped, MPRUN_SYNC_BYTES);
-    return -1;
+  struct mprun_sync* none = NULL; /* without a GIL, another thread may be first */
+  if (!__atomic_compare_exchange_n(&memory, &none, found, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    munmap(found, found->size);
   }
-  memory = mapped;
-  sync_limit_sleeps();
   return 0;
 }
 
@@ -81,8 +90,9 @@ PyObject* sync_damaged(void) {
 }
 
 static bool enter_memory(void) {
-  damaged = sync_enter(&memory->lock) == SYNC_DAMAGED;
-  return !damaged;
+  const bool is_damaged = sync_enter(&memory->lock) == SYNC_DAMAGED;
+  __atomic_store_n(&damaged, is_damaged, __ATOMIC_RELAXED);
+  return !is_damaged;
 }
 
 /* --- allocating: under memory->lock --- */
@@ -132,7 +142,7 @@ uint64_t sync_allocate(uint64_t size) {
 }
 
 PyObject* sync_no_room(uint64_t size) {
-  if (damaged) return sync_damaged();
+  if (__atomic_load_n(&damaged, __ATOMIC_RELAXED)) return sync_damaged();
   return PyErr_Format(
       PyExc_MemoryError,
       "no room for %llu bytes in the %llu MiB that the queues and dicts of a job share: take items out, "

@@ -8,7 +8,22 @@ from typing import Any, Callable
 
 from mprun.shared_tensors import SharedTensors
 
+
+def _check_extension() -> None:
+    """Raises ImportError in a free-threaded Python for which this mprun has no extension; the other one would crash it."""
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    suffix = EXTENSION_SUFFIXES[0]
+    if not os.path.exists(os.path.join(os.path.dirname(__file__), "_mprun" + suffix)):
+        raise ImportError(
+            f"this mprun has no extension for free-threaded Python {sys.version.split()[0]} (_mprun{suffix}): build it with "
+            f"-DMPRUN_FREE_THREADED_PYTHONS={sys.executable}, or use a Python with a GIL"
+        )
+
+
 if sys.version_info >= (3, 11):  # that of workers; an older Python may start jobs of another one
+    if "t" in sys.abiflags:
+        _check_extension()
     from mprun._mprun import deadline
 
 __all__ = ["deadline", "rank", "world_size", "result", "shared", "counter", "lock", "barrier", "queue"]

@@ -93,7 +93,6 @@ std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid, const 
     python.runtime = *runtime;
     break;
   }
-  *reason = images.empty() ? "its memory cannot be read" : "it is not a Python";
   if (python.runtime.address == 0) return std::nullopt;
 
   const std::string program = proc->link(std::to_string(pid) + "/exe").value_or("");

@@ -15,7 +15,7 @@ struct PythonInterpreter {
   PythonLayout layout{};
 };
 
-/// nullopt: there is none, or none that is known, as `reason` says.
+/// nullopt: there is none, or none that is known, as `reason` says then.
 [[nodiscard]] std::optional<PythonInterpreter> find_python(ProcSource* proc, pid_t pid,
                                                            const std::vector<Mapping>& mappings, ProcessMemory* memory,
                                                            std::string* reason);

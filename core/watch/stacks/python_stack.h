@@ -36,7 +36,7 @@ struct PythonGil {
 
 struct PythonStacks {
   std::string version;  ///< "3.11.2"; empty: no Python, or not known
-  std::string reason;   ///< why the rest is empty; empty: it is not
+  std::string reason;   ///< of a Python: why the rest is empty; empty: it is not
   std::vector<PythonThread> threads;
   bool finalizing = false;                           ///< exit handlers have run, the interpreter is being taken down
   pid_t finalizing_tid = 0;                          ///< the thread that does so
