@@ -25,6 +25,20 @@ inline std::vector<std::uint64_t> words_of_313() {
           40,         16,   32,   64,   32,   16,   40,   240,  200};                      // bytes, str, gc
 }
 
+/// The same of a free-threaded CPython 3.13.5.
+inline std::vector<std::uint64_t> words_of_free_threaded_313() {
+  return {0x030d05f0, 1,                                                                   // version, free_threaded
+          328320,     608,  632,                                                           // runtime
+          215616,     7272, 7264, 7344, 7400, 7664, 7648, 7656, 16,  7760, 0, 7784, 7776,  // interpreter
+          304,        0,    8,    16,   72,   152,  160,  232,  32,                        // thread
+          80,         8,    0,    56,   72,   70,                                          // frame
+          224,        128,  136,  144,  152,  84,   68,   112,  120, 216,                  // code
+          32,         24,   432,  40,   104,  184,                                         // object, type
+          48,         40,   32,   56,   40,   32,                                          // tuple, list
+          64,         48,   56,   40,   32,   48,   32,   40,                              // dict, float, int
+          56,         32,   48,   80,   48,   32,   56,   248,  200};                      // bytes, str, gc
+}
+
 /// The same of CPython 3.14.10.
 inline std::vector<std::uint64_t> words_of_314() {
   return {0x030e0af0, 0,          // version, ...
@@ -37,6 +51,21 @@ inline std::vector<std::uint64_t> words_of_314() {
           40,         32,   16,   40,   24,   16,   200,  24,   40,   32,  // tuple, list, set
           48,         32,   40,   24,   16,   32,   16,   24,              // dict, float, int
           40,         16,   32,   64,   32,   16,   40,   264,  192};      // bytes, str, gc
+}
+
+/// The same of a free-threaded CPython 3.14.7.
+inline std::vector<std::uint64_t> words_of_free_threaded_314() {
+  return {0x030e07f0, 1,          // version, ...
+          362368,     784,  808,  // runtime
+          246720,     7280, 7272, 7344, 7360, 7408, 7712, 7696, 7704, 16,  7808, 0,  // interpreter
+          7832,       7824, 8024, 17628,
+          832,        0,    8,    16,   72,   152,  160,  232,  32,        // thread
+          88,         8,    0,    56,   80,   78,   64,   72,              // frame
+          240,        128,  136,  144,  152,  84,   68,   112,  120,  232, 224,  // code
+          32,         24,   432,  40,   104,  184,                         // object, type
+          56,         48,   32,   56,   40,   32,   216,  40,   56,   48,  // tuple, list, set
+          64,         48,   56,   40,   32,   48,   32,   40,              // dict, float, int
+          56,         32,   48,   80,   48,   32,   56,   288,  192};      // bytes, str, gc
 }
 
 /// The same of CPython 3.15.2.

@@ -29,16 +29,15 @@ class PythonImage : public testing::Test {
   FakeProcess proc_;
   PythonLayout layout_{};
 
-  PythonImage() {
-    bool free_threaded = false;
-    layout_ = described_python_layout(14, description(words_of_314()), &free_threaded).value();
+  explicit PythonImage(const std::vector<std::uint64_t>& words = words_of_314()) {
+    layout_ = described_python_layout(14, description(words)).value();
     proc_.files["70/maps"] = "00400000-00410000 rw-p 00000000 fe:00 7 /usr/bin/python3.14\n";
     proc_.files["70/status"] = "Name:\tpython\nNSpid:\t70\n";
     proc_.links["70/exe"] = "/usr/bin/python3.14";
     proc_.folders["70/task"] = {"70", "77"};
     put_elf();
     proc_.put<std::uint64_t>(kVersion, 0x030e00f0);
-    proc_.put_bytes(kRuntime, description(words_of_314()));
+    proc_.put_bytes(kRuntime, description(words));
     proc_.put(kRuntime + layout_.runtime.finalizing, kThread);
     proc_.put(kRuntime + layout_.runtime.interpreters, kInterpreter);
     put_interpreter();
@@ -49,9 +48,9 @@ class PythonImage : public testing::Test {
     put_code(kInnerCode, "inner");
     put_code(kOuterCode, "outer");
     put_text(kFile, "train.py");
-    proc_.put(kLines + 8, kBytesType);
-    proc_.put<std::uint64_t>(kLines + 16, 6);
-    proc_.put_bytes(kLines + 32, "\xd1\x01\x02\xdf\x01\x02");  // two units: line 5; eight: line 6
+    put_object(kLines, kBytesType);
+    proc_.put<std::uint64_t>(kLines + layout_.object_size, 6);
+    proc_.put_bytes(kLines + layout_.text.bytes_data, "\xd1\x01\x02\xdf\x01\x02");  // two units: line 5; eight: line 6
   }
 
   void put_elf() {
@@ -120,8 +119,8 @@ class PythonImage : public testing::Test {
 
   void put_code(std::uint64_t at, std::string_view function) {
     proc_.map(at, 0x100);
-    proc_.put(at + 8, kCodeType);
-    proc_.put<std::uint64_t>(at + 16, 10);
+    put_object(at, kCodeType);
+    proc_.put<std::uint64_t>(at + layout_.object_size, 10);
     proc_.put<std::int32_t>(at + layout_.code.first_line, 5);
     proc_.put<std::int32_t>(at + layout_.code.first_traceable, 1);
     proc_.put(at + layout_.code.filename, kFile);
@@ -130,11 +129,13 @@ class PythonImage : public testing::Test {
     put_text(at + 0x800, function);
   }
 
+  void put_object(std::uint64_t at, std::uint64_t type) { proc_.put(at + layout_.object_size - 8, type); }
+
   void put_text(std::uint64_t at, std::string_view text) {
     proc_.map(at, layout_.text.ascii_data);
-    proc_.put(at + 8, kStringType);
+    put_object(at, kStringType);
     proc_.put<std::uint64_t>(at + layout_.text.length, text.size());
-    proc_.put<std::uint32_t>(at + layout_.text.state, 1U << 2U | 32U | 64U);
+    proc_.put<std::uint32_t>(at + layout_.text.state, (1U | 8U | 16U) << layout_.text.interned_bits);
     proc_.put_bytes(at + layout_.text.ascii_data, text);
   }
 
@@ -237,6 +238,37 @@ TEST_F(PythonImage, Of314IsRead) {
   EXPECT_EQ(stacks.gils[0].switch_number, 42U);
   EXPECT_EQ(stacks.gils[0].wait_begin, kInterpreter + 0x2000 + 32);
   EXPECT_EQ(stacks.runtime_begin, kRuntime);
+}
+
+class FreeThreadedImage : public PythonImage {
+ protected:
+  FreeThreadedImage() : PythonImage(words_of_free_threaded_314()) {}
+};
+
+// The thread of "outer" executes a copy of its instructions.
+TEST_F(FreeThreadedImage, IsReadButForItsObjects) {
+  constexpr std::uint64_t kCopies = 0x570000, kCopy = 0x571000;
+  proc_.map(kCopies, 0x20);
+  proc_.put(kCopies, std::array<std::uint64_t, 3>{2, kOuterCode + layout_.code.instructions, kCopy});
+  proc_.put(kOuterCode + layout_.code.copies, kCopies);
+  proc_.put<std::int32_t>(kOuter + layout_.frame.copy, 1);
+  proc_.put(kOuter + layout_.frame.instruction, kCopy + 8);
+  const PythonStacks stacks = read();
+  EXPECT_EQ(stacks.reason, "");
+  ASSERT_EQ(stacks.threads.size(), 1U);
+  EXPECT_TRUE(stacks.threads[0].whole);
+  EXPECT_THAT(frames(stacks.threads[0]), testing::ElementsAre("train.py:6 inner", "train.py:6 outer"));
+  EXPECT_TRUE(stacks.gils.empty()) << "it is not enabled";
+  EXPECT_EQ(read_python_progress(&proc_, kPid).reason, "the objects of a free-threaded Python are not known to mprun");
+  put_defaults(2, {kValue});
+  put_argument(1, kValue);
+  EXPECT_EQ(default_is_used(), std::nullopt);
+
+  proc_.put<std::int32_t>(kOuter + layout_.frame.copy, 2);
+  EXPECT_FALSE(read().threads.at(0).whole) << "there is no such copy";
+  proc_.put<std::int32_t>(kInterpreter + 0x2000 + layout_.gil.enabled, 1);
+  ASSERT_EQ(read().gils.size(), 1U);
+  EXPECT_EQ(read().gils[0].last_holder, kTid);
 }
 
 TEST_F(PythonImage, HasVariablesOfTheUsersOwnCode) {
@@ -698,7 +730,7 @@ TEST_F(PythonImage, OfAVersionThatIsNotKnownIsNotRead) {
   EXPECT_EQ(read().reason, "Python 4.0.0 is not known to mprun");
   proc_.put<std::uint64_t>(kVersion, 0x030e00f0);
   proc_.put<std::uint64_t>(kRuntime + 16, 1);
-  EXPECT_EQ(read().reason, "Python 3.14 without a GIL is not known to mprun");
+  EXPECT_EQ(read().reason, "Python 3.14 is not known to mprun") << "no free-threaded one has such objects";
 }
 
 TEST_F(PythonImage, IsReadInAPidNamespaceOfItsOwn) {

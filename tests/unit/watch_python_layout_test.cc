@@ -66,10 +66,9 @@ TEST(PythonLayout, IsThatOfTheInstalledHeaders) {
 }
 
 TEST(PythonLayout, IsReadFromTheDescriptionOf313) {
-  bool free_threaded = true;
-  const auto layout = described_python_layout(13, description(words_of_313()), &free_threaded);
+  const auto layout = described_python_layout(13, description(words_of_313()));
   ASSERT_TRUE(layout);
-  EXPECT_FALSE(free_threaded);
+  EXPECT_FALSE(is_free_threaded(*layout));
   const auto found = flat(*layout);
   const std::map<std::string, unsigned long> expected = {{"runtime.finalizing", 608},
                                                          {"runtime.interpreters", 632},
@@ -119,8 +118,7 @@ TEST(PythonLayout, IsReadFromTheDescriptionOf313) {
 TEST(PythonLayout, IsReadFromTheDescriptionsOf314And315) {
   const std::map<unsigned, std::vector<std::uint64_t>> descriptions = {{14, words_of_314()}, {15, words_of_315()}};
   for (const auto& [minor, words] : descriptions) {
-    bool free_threaded = true;
-    const auto layout = described_python_layout(minor, description(words), &free_threaded);
+    const auto layout = described_python_layout(minor, description(words));
     ASSERT_TRUE(layout) << minor;
     EXPECT_EQ(layout->interpreter.gil, 16U);
     EXPECT_EQ(layout->gil.locked, 16U);
@@ -134,11 +132,33 @@ TEST(PythonLayout, IsReadFromTheDescriptionsOf314And315) {
   }
 }
 
+TEST(PythonLayout, IsReadFromTheDescriptionsOfFreeThreadedPythons) {
+  const auto layout = described_python_layout(13, description(words_of_free_threaded_313()));
+  ASSERT_TRUE(layout);
+  EXPECT_TRUE(is_free_threaded(*layout));
+  EXPECT_EQ(layout->object_size, 32U);
+  EXPECT_EQ(layout->gil.enabled, 0U);
+  EXPECT_EQ(layout->gil.last_holder, 16U);
+  EXPECT_EQ(layout->gil.locked, 24U);
+  EXPECT_EQ(layout->thread.native_id, 160U);
+  EXPECT_EQ(layout->frame.owner, 70U);
+  EXPECT_EQ(layout->code.instructions, 216U);
+  EXPECT_EQ(layout->code.first_traceable, 200U);
+  EXPECT_EQ(layout->code.copies, 0U);
+  EXPECT_EQ(layout->text.bytes_data, 48U);
+  EXPECT_EQ(layout->text.compact_data, 72U);
+  EXPECT_EQ(layout->text.interned_bits, 2U);
+  const auto newer = described_python_layout(14, description(words_of_free_threaded_314()));
+  ASSERT_TRUE(newer);
+  EXPECT_EQ(newer->frame.owner, 78U);
+  EXPECT_EQ(newer->frame.copy, 72U);
+  EXPECT_EQ(newer->code.copies, 224U);
+  EXPECT_EQ(newer->code.first_traceable, 208U);
+  EXPECT_EQ(newer->text.interned_bits, 8U);
+}
+
 TEST(PythonLayout, RefusesDescriptionsItDoesNotKnow) {
-  bool free_threaded = false;
-  const auto refused = [&](unsigned minor, const std::string& text) {
-    return !described_python_layout(minor, text, &free_threaded);
-  };
+  const auto refused = [](unsigned minor, const std::string& text) { return !described_python_layout(minor, text); };
   EXPECT_TRUE(refused(12, description(words_of_313())));
   EXPECT_TRUE(refused(15, description(words_of_314())));
   EXPECT_TRUE(refused(16, description(words_of_315())));
@@ -149,11 +169,9 @@ TEST(PythonLayout, RefusesDescriptionsItDoesNotKnow) {
   auto words = words_of_313();
   words[22] = 1U << 20U;  // an offset no thread state has
   EXPECT_TRUE(refused(13, description(words)));
-  EXPECT_FALSE(free_threaded);
   words = words_of_313();
-  words[1] = 1;
+  words[1] = 1;  // free-threaded, with the objects of one that is not
   EXPECT_TRUE(refused(13, description(words)));
-  EXPECT_TRUE(free_threaded);
 }
 
 }  // namespace

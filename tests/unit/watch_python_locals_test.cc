@@ -139,8 +139,7 @@ TEST_F(PythonLocalsReading, SeesTheStackByItsIndex) {
 
 // Since 3.14 it has a pointer, and references have flags.
 TEST_F(PythonLocalsReading, SeesTheStackByItsPointer) {
-  bool free_threaded = false;
-  layout_ = described_python_layout(14, description(words_of_314()), &free_threaded).value();
+  layout_ = described_python_layout(14, description(words_of_314())).value();
   put_slot(0, kNumberAt | 1U);
   put_slot(1, kTimeAt | 1U);
   put_slot(2, kIteratorAt | 1U);

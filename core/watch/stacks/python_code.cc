@@ -11,9 +11,7 @@ constexpr std::size_t kLongestFile = 4096;
 constexpr std::size_t kLongestName = 512;
 constexpr std::size_t kLargestLineTable = std::size_t{1} << 20U;
 constexpr std::uint64_t kMostInstructions = std::uint64_t{1} << 24U;
-constexpr std::size_t kTypeOffset = 8;   ///< PyObject.ob_type
-constexpr std::size_t kSizeOffset = 16;  ///< PyVarObject.ob_size
-constexpr std::size_t kTypeFlagsOffset = 168;
+constexpr std::size_t kFlagsInType = 152;                           ///< from the end of the PyObject in a type
 constexpr std::uint64_t kStringSubclass = std::uint64_t{1} << 28U;  ///< Py_TPFLAGS_UNICODE_SUBCLASS
 constexpr std::uint64_t kInstructionSize = 2;
 /// Since 3.13, CPython puts a frame of its own between a call of a class and __init__. Its code (_Py_InitCleanup in
@@ -149,8 +147,8 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
   const std::size_t needed =
       has_instructions ? layout_.code.instructions : layout_.code.line_table + sizeof(std::uint64_t);
   if (!memory_->read(address, object.data(), needed)) return std::nullopt;
-  const auto size = has_instructions ? take<std::uint64_t>(object, kSizeOffset) : 0;
-  if (take<std::uint64_t>(object, kTypeOffset) != types_.code || size > kMostInstructions) return std::nullopt;
+  const auto size = has_instructions ? take<std::uint64_t>(object, layout_.object_size) : 0;
+  if (take<std::uint64_t>(object, type_offset()) != types_.code || size > kMostInstructions) return std::nullopt;
 
   PythonCode code;
   code.begin = address + layout_.code.instructions;
@@ -158,6 +156,7 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
   const auto untraced = has_instructions ? take<std::uint32_t>(object, layout_.code.first_traceable) : 0;
   if (untraced > size + kUntracedBeyondEnd) return std::nullopt;
   code.first_traceable = code.begin + untraced * kInstructionSize;
+  if (layout_.code.copies != 0) code.copies = take<std::uint64_t>(object, layout_.code.copies);
   code.first_line = take<std::int32_t>(object, layout_.code.first_line);
   code.argument_count = take<std::uint32_t>(object, layout_.code.argument_count);
   code.local_count = take<std::uint32_t>(object, layout_.code.local_count);
@@ -172,15 +171,15 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
 }
 
 std::optional<std::string> PythonCodeReader::bytes(std::uint64_t address) {
-  const auto type = memory_->read<std::uint64_t>(address + kTypeOffset);
-  const auto size = memory_->read<std::uint64_t>(address + kSizeOffset);
+  const auto type = memory_->read<std::uint64_t>(address + type_offset());
+  const auto size = memory_->read<std::uint64_t>(address + layout_.object_size);
   if (!type || *type != types_.bytes || !size || *size > kLargestLineTable) return std::nullopt;
   return memory_->bytes(address + layout_.text.bytes_data, *size);
 }
 
 bool PythonCodeReader::is_string_type(std::uint64_t type) {
   if (type == types_.unicode) return true;
-  const auto flags = memory_->read<std::uint64_t>(type + kTypeFlagsOffset);
+  const auto flags = memory_->read<std::uint64_t>(type + layout_.object_size + kFlagsInType);
   return flags && (*flags & kStringSubclass) != 0;
 }
 
@@ -188,11 +187,11 @@ std::optional<std::string> PythonCodeReader::text(std::uint64_t address, std::si
   std::array<char, kLargestPythonPiece> object{};
   if (!memory_->read(address, object.data(), layout_.text.ascii_data)) return std::nullopt;
   const auto length = take<std::uint64_t>(object, layout_.text.length);
-  const auto state = take<std::uint32_t>(object, layout_.text.state);
-  const unsigned width = (state >> 2U) & 7U;  // after two bits of `interned`
-  const bool compact = (state & 32U) != 0;
-  const bool ascii = (state & 64U) != 0;
-  if (!is_string_type(take<std::uint64_t>(object, kTypeOffset))) return std::nullopt;
+  const auto state = take<std::uint32_t>(object, layout_.text.state) >> layout_.text.interned_bits;
+  const unsigned width = state & 7U;
+  const bool compact = (state & 8U) != 0;
+  const bool ascii = (state & 16U) != 0;
+  if (!is_string_type(take<std::uint64_t>(object, type_offset()))) return std::nullopt;
   if ((width != 1 && width != 2 && width != 4) || (ascii && width != 1)) return std::nullopt;
 
   std::uint64_t data = address + (ascii ? layout_.text.ascii_data : layout_.text.compact_data);

@@ -27,6 +27,7 @@ struct PythonCode {
   std::uint32_t local_count = 0, argument_count = 0;  ///< arguments: positional ones
   std::uint64_t first_traceable = 0;                  ///< address of the first instruction that is the function's own
   std::uint64_t begin = 0, end = 0;                   ///< of its instructions
+  std::uint64_t copies = 0;                           ///< address of the list of copies of them; 0: there is none
 };
 
 /// The line of the instruction at `offset` (bytes) of a code object; 0: it belongs to none. `table` is its co_linetable
@@ -51,6 +52,7 @@ class PythonCodeReader {
   [[nodiscard]] std::optional<PythonCode> decode(std::uint64_t address);
   [[nodiscard]] std::optional<std::string> bytes(std::uint64_t address);
   [[nodiscard]] bool is_string_type(std::uint64_t type);
+  [[nodiscard]] std::size_t type_offset() const { return layout_.object_size - sizeof(std::uint64_t); }
 
   ProcessMemory* memory_;
   const PythonLayout& layout_;

@@ -74,9 +74,7 @@ std::optional<PythonLayout> find_layout(unsigned minor, const ElfSymbol& runtime
   if (runtime.size < kPythonDescriptionSize) return std::nullopt;
   const auto description = memory->bytes(runtime.address, kPythonDescriptionSize);
   if (!description) return std::nullopt;
-  bool free_threaded = false;
-  auto layout = described_python_layout(minor, *description, &free_threaded);
-  if (free_threaded) *reason = name + " without a GIL is not known to mprun";
+  auto layout = described_python_layout(minor, *description);
   if (layout) reason->clear();
   return layout;
 }

@@ -10,10 +10,11 @@ namespace {
 // native id: that of a thread is found by its pthread_t.
 constexpr PythonLayout kPython39 = {
     .minor = 9,
+    .object_size = 16,
     .runtime = {.finalizing = 16, .interpreters = 32, .gil = 352},
     .interpreter = {.next = 0, .threads = 8, .gil = 0},
     .gil_of_interpreter = false,
-    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32},
+    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32, .enabled = 0},
     .thread = {.next = 8, .interpreter = 16, .pthread = 176, .native_id = 0, .frame = 24},
     .frame_of_cframe = false,
     .cframe_frame = 0,
@@ -25,7 +26,8 @@ constexpr PythonLayout kPython39 = {
               .instruction = 104,
               .stack_top = 16,
               .owner = 0,
-              .locals = 360},
+              .locals = 360,
+              .copy = 0},
     .code_tagged = false,
     .stack_top_is_pointer = false,
     .line_format = PythonLineFormat::kSteps,
@@ -36,11 +38,12 @@ constexpr PythonLayout kPython39 = {
              .qualified_name = 112,
              .line_table = 120,
              .first_traceable = 0,
-             .instructions = 0},
+             .instructions = 0,
+             .copies = 0},
     .function = {.code = 16, .qualified_name = 104},
     .function_defaults = 32,
     .tuple_items = 24,
-    .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32},
+    .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32, .interned_bits = 2},
 };
 
 constexpr PythonLayout kPython310 = [] {
@@ -58,10 +61,11 @@ constexpr PythonLayout kPython310 = [] {
 // tests/unit/python_header_offsets.c reads the installed headers.
 constexpr PythonLayout kPython311 = {
     .minor = 11,
+    .object_size = 16,
     .runtime = {.finalizing = 24, .interpreters = 40, .gil = 360},
     .interpreter = {.next = 0, .threads = 16, .gil = 0},
     .gil_of_interpreter = false,
-    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32},
+    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32, .enabled = 0},
     .thread = {.next = 8, .interpreter = 16, .pthread = 152, .native_id = 160, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 8,
@@ -73,7 +77,8 @@ constexpr PythonLayout kPython311 = {
               .instruction = 56,
               .stack_top = 64,
               .owner = 69,
-              .locals = 72},
+              .locals = 72,
+              .copy = 0},
     .code_tagged = false,
     .stack_top_is_pointer = false,
     .line_format = PythonLineFormat::kLocations,
@@ -84,20 +89,22 @@ constexpr PythonLayout kPython311 = {
              .qualified_name = 128,
              .line_table = 136,
              .first_traceable = 168,
-             .instructions = 184},
+             .instructions = 184,
+             .copies = 0},
     .function = {},
     .function_defaults = 56,
     .tuple_items = 24,
-    .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32},
+    .text = {.length = 16, .state = 32, .ascii_data = 48, .compact_data = 72, .bytes_data = 32, .interned_bits = 2},
 };
 
 // The same of CPython 3.12.1.
 constexpr PythonLayout kPython312 = {
     .minor = 12,
+    .object_size = 16,
     .runtime = {.finalizing = 24, .interpreters = 40, .gil = 0},
     .interpreter = {.next = 0, .threads = 72, .gil = 384},
     .gil_of_interpreter = true,
-    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32},
+    .gil = {.last_holder = 8, .locked = 16, .switch_number = 24, .condition = 32, .enabled = 0},
     .thread = {.next = 8, .interpreter = 16, .pthread = 136, .native_id = 144, .frame = 56},
     .frame_of_cframe = true,
     .cframe_frame = 0,
@@ -109,7 +116,8 @@ constexpr PythonLayout kPython312 = {
               .instruction = 56,
               .stack_top = 64,
               .owner = 70,
-              .locals = 72},
+              .locals = 72,
+              .copy = 0},
     .code_tagged = false,
     .stack_top_is_pointer = false,
     .line_format = PythonLineFormat::kLocations,
@@ -120,11 +128,12 @@ constexpr PythonLayout kPython312 = {
              .qualified_name = 128,
              .line_table = 136,
              .first_traceable = 176,
-             .instructions = 192},
+             .instructions = 192,
+             .copies = 0},
     .function = {},
     .function_defaults = 56,
     .tuple_items = 24,
-    .text = {.length = 16, .state = 32, .ascii_data = 40, .compact_data = 56, .bytes_data = 32},
+    .text = {.length = 16, .state = 32, .ascii_data = 40, .compact_data = 56, .bytes_data = 32, .interned_bits = 2},
 };
 
 /// The words of a _Py_DebugOffsets, taken one after the other.
@@ -173,7 +182,7 @@ void read_interpreter(unsigned minor, Description* words, PythonLayout* layout) 
   layout->interpreter.gil = words->next();
   layout->gil_of_interpreter = true;
   const std::uint32_t gil = words->next();
-  words->skip(1);  // .enabled
+  layout->gil.enabled = words->next();
   layout->gil.locked = words->next() - gil;
   layout->gil.last_holder = words->next() - gil;
   layout->gil.switch_number = layout->gil.locked + 8;  // not described; so since 3.2
@@ -202,10 +211,10 @@ void read_frame(unsigned minor, Description* words, PythonLayout* layout) {
   layout->frame.owner = words->next();
   layout->frame.stack_top = layout->frame.instruction + 8;  // not described by 3.13
   if (minor >= 14) layout->frame.stack_top = words->next();
-  if (minor >= 14) words->skip(1);                   // tlbc_index
+  if (minor >= 14) layout->frame.copy = words->next();
   layout->frame.function = layout->frame.code + 16;  // not described, like the globals
   layout->frame.globals = layout->frame.code + 24;
-  layout->function_defaults = 56;  // not described; so since 3.10
+  layout->function_defaults = layout->object_size + 40;  // not described; so since 3.10
   layout->code_tagged = layout->stack_top_is_pointer = minor >= 14;
 }
 
@@ -220,18 +229,20 @@ void read_code(unsigned minor, Description* words, PythonLayout* layout) {
   layout->code.argument_count = words->next();
   words->skip(2);  // localsplusnames, localspluskinds
   layout->code.instructions = words->next();
-  layout->code.first_traceable = layout->code.instructions - 16;  // not described; an int and a pointer before
-  if (minor >= 14) words->skip(1);                                // co_tlbc
+  if (minor >= 14) layout->code.copies = words->next();
+  // Not described: an int and a pointer, and then perhaps that to the copies, come before the instructions.
+  layout->code.first_traceable = layout->code.instructions - (layout->code.copies == 0 ? 16 : 24);
 }
 
 /// Checks the parts about types that never change: if they are where this version has them, we read it right.
 void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
-  words->expect(16);                // PyObject
-  words->expect(8);                 // .ob_type
+  const std::uint32_t more = layout->object_size - 16;
+  words->expect(16 + more);         // PyObject
+  words->expect(8 + more);          // .ob_type
   words->skip(1);                   // PyTypeObject
-  words->expect(24);                // .tp_name
-  words->expect(88);                // .tp_repr
-  words->expect(168);               // .tp_flags
+  words->expect(24 + more);         // .tp_name
+  words->expect(88 + more);         // .tp_repr
+  words->expect(168 + more);        // .tp_flags
   if (minor >= 15) words->skip(4);  // .tp_basicsize, .tp_dictoffset; PyHeapTypeObject
   words->skip(1);                   // PyTupleObject
   layout->tuple_items = words->next();
@@ -240,15 +251,16 @@ void check_objects(unsigned minor, Description* words, PythonLayout* layout) {
   words->skip(8);                   // dict, float, long
 }
 
-void read_text(Description* words, PythonLayout* layout) {
+void read_text(unsigned minor, Description* words, PythonLayout* layout) {
   words->skip(1);
-  words->expect(16);  // PyBytesObject.ob_size
+  words->expect(layout->object_size);  // PyBytesObject.ob_size
   layout->text.bytes_data = words->next();
   words->skip(1);
   layout->text.state = words->next();
   layout->text.length = words->next();
   layout->text.ascii_data = words->next();
-  layout->text.compact_data = layout->text.ascii_data + 16;  // utf8_length and utf8 between
+  layout->text.compact_data = layout->text.ascii_data + 16;                       // utf8_length and utf8 between
+  layout->text.interned_bits = minor >= 14 && is_free_threaded(*layout) ? 8 : 2;  // not described
 }
 
 /// Each of these structures is read in one piece.
@@ -257,13 +269,11 @@ bool small_parts_are_small(const PythonLayout& layout) {
   const auto& thread = layout.thread;
   const auto& frame = layout.frame;
   const auto& code = layout.code;
-  return std::max({thread.next,       thread.interpreter,   thread.pthread,
-                   thread.native_id,  thread.frame,         frame.code,
-                   frame.previous,    frame.instruction,    frame.owner,
-                   frame.globals,     frame.stack_top,      code.first_line,
-                   code.local_count,  code.filename,        code.qualified_name,
-                   code.line_table,   code.first_traceable, code.instructions,
-                   layout.text.state, layout.text.length,   layout.text.compact_data}) <= kMost;
+  return std::max({thread.next,         thread.interpreter, thread.pthread,          thread.native_id,  thread.frame,
+                   frame.code,          frame.previous,     frame.instruction,       frame.owner,       frame.globals,
+                   frame.stack_top,     frame.copy,         code.first_line,         code.local_count,  code.filename,
+                   code.qualified_name, code.line_table,    code.first_traceable,    code.instructions, code.copies,
+                   layout.text.state,   layout.text.length, layout.text.compact_data}) <= kMost;
 }
 
 }  // namespace
@@ -283,26 +293,23 @@ const PythonLayout* known_python_layout(unsigned minor) {
   }
 }
 
-std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description, bool* free_threaded) {
+std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description) {
   constexpr std::string_view kCookie = "xdebugpy";
-  *free_threaded = false;
   if (minor < 13 || minor > 15 || description.substr(0, kCookie.size()) != kCookie) return std::nullopt;
   Description words(description.substr(kCookie.size() + sizeof(std::uint64_t)));  // the version follows the cookie
-  *free_threaded = words.next() != 0;
-  if (*free_threaded) return std::nullopt;
-
   PythonLayout layout{};
   layout.minor = minor;
+  layout.object_size = words.next() == 0 ? 16 : 32;
   read_runtime(&words, &layout);
   read_interpreter(minor, &words, &layout);
   read_thread(minor, &words, &layout);
   read_frame(minor, &words, &layout);
   read_code(minor, &words, &layout);
   check_objects(minor, &words, &layout);
-  read_text(&words, &layout);
-  if (!words.sound() || layout.gil.locked != 16 || layout.gil.last_holder != 8 || !small_parts_are_small(layout)) {
-    return std::nullopt;
-  }
+  read_text(minor, &words, &layout);
+  const std::uint32_t holder = is_free_threaded(layout) ? 16 : 8;  // `enabled` lies before it there
+  if (!words.sound() || layout.gil.locked != holder + 8 || layout.gil.last_holder != holder) return std::nullopt;
+  if (!small_parts_are_small(layout)) return std::nullopt;
   return layout;
 }
 

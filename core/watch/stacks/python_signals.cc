@@ -142,6 +142,7 @@ std::optional<Handlers> find_handlers(ProcSource* proc, pid_t pid, const std::ve
                                       ProcessMemory* memory) {
   std::string reason;
   auto python = find_python(proc, pid, mappings, memory, &reason);
+  if (python && is_free_threaded(python->layout)) return std::nullopt;  // its objects are not known
   const auto table = python ? find_table(variables_around(python->runtime.address, mappings, memory)) : std::nullopt;
   return table ? std::optional(Handlers{std::move(*python), *table}) : std::nullopt;
 }

@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kMostMemory = std::size_t{64} << 20U;  ///< read of one process
 constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostPythonThreads = 1000;
-constexpr std::size_t kMostFrames = 256;      ///< of a thread, the innermost
-constexpr std::size_t kMostLinks = 1024;      ///< followed for them, including those of no Python function
+constexpr std::size_t kMostFrames = 256;  ///< of a thread, the innermost
+constexpr std::size_t kMostLinks = 1024;  ///< followed for them, including those of no Python function
+constexpr const char* kNoObjects = "the objects of a free-threaded Python are not known to mprun";
 constexpr std::uint64_t kConditionSize = 48;  ///< sizeof(pthread_cond_t)
 
 /// _PyInterpreterFrame.owner: from 3 on it is an entry of the interpreter itself and has no code of its own.
@@ -82,6 +83,7 @@ class StackReader {
   void read_gil(std::uint64_t interpreter);
   [[nodiscard]] std::optional<PythonFrame> decode(const Piece& fields, bool* skipped);
   [[nodiscard]] std::optional<PythonFrame> decode_object(const Piece& fields);
+  [[nodiscard]] std::uint64_t instruction_of(const Piece& fields, const PythonCode& code);
   [[nodiscard]] std::uint64_t function_of(const Piece& fields);
   [[nodiscard]] const PythonCode* code_of(const Piece& fields);
   void read_locals(std::uint64_t frame, const Piece& fields, PythonThread* thread);
@@ -163,8 +165,8 @@ void StackReader::read_frames(std::uint64_t frame, PythonThread* thread) {
   const auto& at = layout_.frame;
   std::set<std::uint64_t> seen;
   while (frame != 0) {
-    const auto fields =
-        Piece::read(memory_, frame, {at.globals, at.code, at.previous, at.instruction, at.stack_top, at.owner});
+    const auto fields = Piece::read(
+        memory_, frame, {at.globals, at.code, at.previous, at.instruction, at.stack_top, at.owner, at.copy});
     if (!fields || thread->frames.size() >= kMostFrames || seen.size() >= kMostLinks || !seen.insert(frame).second) {
       thread->whole = false;
       return;
@@ -192,7 +194,7 @@ std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skippe
   const PythonCode* code = code_of(fields);
   if (code == nullptr) return std::nullopt;
 
-  const std::uint64_t instruction = fields.word(layout_.frame.instruction);
+  const std::uint64_t instruction = instruction_of(fields, *code);
   *skipped = owner != kOwnedByGenerator && instruction < code->first_traceable;
   if (*skipped) return std::nullopt;
   if (instruction >= code->end) return std::nullopt;
@@ -200,6 +202,17 @@ std::optional<PythonFrame> StackReader::decode(const Piece& fields, bool* skippe
   const int line = instruction < code->begin ? code->first_line
                                              : python_line(code->lines, code->first_line, instruction - code->begin);
   return PythonFrame{code->file, line, code->function};
+}
+
+// The address of the instruction that is executed, as if the thread had no copy of its own; the end: it is not known.
+std::uint64_t StackReader::instruction_of(const Piece& fields, const PythonCode& code) {
+  const std::uint64_t instruction = fields.word(layout_.frame.instruction);
+  const auto copy = static_cast<std::int32_t>(fields.word(layout_.frame.copy));
+  if (layout_.code.copies == 0 || copy <= 0) return instruction;  // the first one is the original
+  const auto number = memory_->read<std::uint64_t>(code.copies);
+  if (!number || static_cast<std::uint64_t>(copy) >= *number) return code.end;
+  const auto begin = memory_->read<std::uint64_t>(code.copies + (1 + copy) * sizeof(std::uint64_t));
+  return begin ? instruction - *begin + code.begin : code.end;
 }
 
 // A frame that has not started has the index -1.
@@ -295,8 +308,10 @@ void StackReader::read_gil(std::uint64_t interpreter) {
   std::uint64_t gil = python_.runtime.address + layout_.runtime.gil;
   if (layout_.gil_of_interpreter) gil = memory_->read<std::uint64_t>(interpreter + layout_.interpreter.gil).value_or(0);
   const auto& at = layout_.gil;
-  const auto fields = Piece::read(memory_, gil, {at.last_holder, at.locked, at.switch_number, at.condition});
+  const auto fields =
+      Piece::read(memory_, gil, {at.last_holder, at.locked, at.switch_number, at.condition, at.enabled});
   if (!fields || !gils_.insert(gil).second) return;
+  if (is_free_threaded(layout_) && static_cast<std::int32_t>(fields->word(at.enabled)) == 0) return;
   PythonGil found;
   found.locked = static_cast<std::int32_t>(fields->word(at.locked)) == 1;  // an int; -1: not there yet
   found.last_holder = tid_of(fields->word(at.last_holder));
@@ -316,6 +331,10 @@ PythonStacks read_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>
   PythonStacks stacks;
   auto python = find_python(proc, pid, mappings, &memory, &stacks.reason);
   if (!python) return stacks;
+  if (with_locals && is_free_threaded(python->layout)) {
+    stacks.reason = kNoObjects;
+    return stacks;
+  }
   StackReader reader(proc, pid, std::move(*python), &memory);
   if (with_locals) reader.want_locals();
   return reader.read();
@@ -328,7 +347,7 @@ auto ask_reader(ProcSource* proc, pid_t pid, const Ask& ask) -> decltype(ask(std
   std::string reason;
   const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
   auto python = find_python(proc, pid, mappings, &memory, &reason);
-  if (!python) return std::nullopt;
+  if (!python || is_free_threaded(python->layout)) return std::nullopt;
   StackReader reader(proc, pid, std::move(*python), &memory);
   return ask(&reader);
 }

@@ -17,8 +17,7 @@ void python_layout(std::string_view input) {
   std::string description = "xdebugpy";
   description += bytes.rest();
   description.resize(kPythonDescriptionSize);
-  bool free_threaded = false;
-  const auto layout = described_python_layout(minor % 3 + 13, description, &free_threaded);
+  const auto layout = described_python_layout(minor % 3 + 13, description);
   if (!layout) return;
   for (const std::uint32_t offset_in_piece :
        {layout->thread.next, layout->thread.frame, layout->frame.code, layout->frame.owner, layout->code.instructions,
