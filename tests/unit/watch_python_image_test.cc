@@ -156,7 +156,7 @@ class PythonImage : public testing::Test {
     proc_.map(kFunction, 0x80);
     proc_.put(kFunction + layout_.function_defaults, kDefaults);
     proc_.map(kDefaults, 0x60);
-    proc_.put<std::uint64_t>(kDefaults + 16, defaults.size());
+    proc_.put<std::uint64_t>(kDefaults + layout_.object_size, defaults.size());
     for (std::size_t i = 0; i < defaults.size(); ++i) proc_.put(kDefaults + layout_.tuple_items + i * 8, defaults[i]);
   }
   void put_argument(std::uint64_t index, std::uint64_t value) {
@@ -246,7 +246,7 @@ class FreeThreadedImage : public PythonImage {
 };
 
 // The thread of "outer" executes a copy of its instructions.
-TEST_F(FreeThreadedImage, IsReadButForItsObjects) {
+TEST_F(FreeThreadedImage, IsRead) {
   constexpr std::uint64_t kCopies = 0x570000, kCopy = 0x571000;
   proc_.map(kCopies, 0x20);
   proc_.put(kCopies, std::array<std::uint64_t, 3>{2, kOuterCode + layout_.code.instructions, kCopy});
@@ -259,10 +259,9 @@ TEST_F(FreeThreadedImage, IsReadButForItsObjects) {
   EXPECT_TRUE(stacks.threads[0].whole);
   EXPECT_THAT(frames(stacks.threads[0]), testing::ElementsAre("train.py:6 inner", "train.py:6 outer"));
   EXPECT_TRUE(stacks.gils.empty()) << "it is not enabled";
-  EXPECT_EQ(read_python_progress(&proc_, kPid).reason, "the objects of a free-threaded Python are not known to mprun");
   put_defaults(2, {kValue});
   put_argument(1, kValue);
-  EXPECT_EQ(default_is_used(), std::nullopt);
+  EXPECT_EQ(default_is_used(), true);
 
   proc_.put<std::int32_t>(kOuter + layout_.frame.copy, 2);
   EXPECT_FALSE(read().threads.at(0).whole) << "there is no such copy";

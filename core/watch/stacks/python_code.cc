@@ -148,7 +148,7 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
       has_instructions ? layout_.code.instructions : layout_.code.line_table + sizeof(std::uint64_t);
   if (!memory_->read(address, object.data(), needed)) return std::nullopt;
   const auto size = has_instructions ? take<std::uint64_t>(object, layout_.object_size) : 0;
-  if (take<std::uint64_t>(object, type_offset()) != types_.code || size > kMostInstructions) return std::nullopt;
+  if (take<std::uint64_t>(object, type_offset(layout_)) != types_.code || size > kMostInstructions) return std::nullopt;
 
   PythonCode code;
   code.begin = address + layout_.code.instructions;
@@ -171,7 +171,7 @@ std::optional<PythonCode> PythonCodeReader::decode(std::uint64_t address) {
 }
 
 std::optional<std::string> PythonCodeReader::bytes(std::uint64_t address) {
-  const auto type = memory_->read<std::uint64_t>(address + type_offset());
+  const auto type = memory_->read<std::uint64_t>(address + type_offset(layout_));
   const auto size = memory_->read<std::uint64_t>(address + layout_.object_size);
   if (!type || *type != types_.bytes || !size || *size > kLargestLineTable) return std::nullopt;
   return memory_->bytes(address + layout_.text.bytes_data, *size);
@@ -191,7 +191,7 @@ std::optional<std::string> PythonCodeReader::text(std::uint64_t address, std::si
   const unsigned width = state & 7U;
   const bool compact = (state & 8U) != 0;
   const bool ascii = (state & 16U) != 0;
-  if (!is_string_type(take<std::uint64_t>(object, type_offset()))) return std::nullopt;
+  if (!is_string_type(take<std::uint64_t>(object, type_offset(layout_)))) return std::nullopt;
   if ((width != 1 && width != 2 && width != 4) || (ascii && width != 1)) return std::nullopt;
 
   std::uint64_t data = address + (ascii ? layout_.text.ascii_data : layout_.text.compact_data);

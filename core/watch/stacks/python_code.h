@@ -52,7 +52,6 @@ class PythonCodeReader {
   [[nodiscard]] std::optional<PythonCode> decode(std::uint64_t address);
   [[nodiscard]] std::optional<std::string> bytes(std::uint64_t address);
   [[nodiscard]] bool is_string_type(std::uint64_t type);
-  [[nodiscard]] std::size_t type_offset() const { return layout_.object_size - sizeof(std::uint64_t); }
 
   ProcessMemory* memory_;
   const PythonLayout& layout_;

@@ -75,5 +75,7 @@ inline constexpr std::size_t kPythonDescriptionSize = 1024;
 [[nodiscard]] std::optional<PythonLayout> described_python_layout(unsigned minor, std::string_view description);
 
 inline bool is_free_threaded(const PythonLayout& layout) { return layout.object_size != 16; }
+/// Where a PyObject has its type.
+inline std::uint64_t type_offset(const PythonLayout& layout) { return layout.object_size - sizeof(std::uint64_t); }
 
 }  // namespace mprun

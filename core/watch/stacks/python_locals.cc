@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t kMostValues = 512, kMostAttributes = 64, kMostFloats = 64;
 constexpr std::uint64_t kTags = 3;  ///< of a reference, since 3.14
-constexpr std::uint64_t kTypeOfObject = 8;
-constexpr std::uint64_t kHeaderSize = 16;  ///< PyObject: the count of references, which changes by itself, and the type
 
 void mix(std::uint64_t word, std::uint64_t* fingerprint) {
   constexpr std::uint64_t kPrime = 0x100000001b3;  // FNV-1a, by words
@@ -49,7 +47,7 @@ class LocalsReader {
 void LocalsReader::add_value(std::uint64_t address) {
   mix(address, &locals_->fingerprint);
   std::array<std::uint64_t, 4> words{};  // the type, and the start of what it holds
-  if (address == 0 || !memory_->read(address + kTypeOfObject, words.data(), sizeof words)) return;
+  if (address == 0 || !memory_->read(address + type_offset(layout_), words.data(), sizeof words)) return;
   for (const std::uint64_t word : words) mix(word, &locals_->fingerprint);
   if (types_.floating != 0 && words[0] == types_.floating) add_float(words[1]);
 }
@@ -57,10 +55,11 @@ void LocalsReader::add_value(std::uint64_t address) {
 // Attributes are many, and what other objects hold changes while they only wait.
 void LocalsReader::add_attribute(std::uint64_t address) {
   mix(address, &locals_->fingerprint);
-  const std::uint64_t type = address == 0 ? 0 : memory_->read<std::uint64_t>(address + kTypeOfObject).value_or(0);
+  const std::uint64_t type =
+      address == 0 ? 0 : memory_->read<std::uint64_t>(address + type_offset(layout_)).value_or(0);
   std::array<std::uint64_t, 2> words{};
   const std::size_t count = type == 0 ? 0 : words_of_value(type);
-  if (!memory_->read(address + kHeaderSize, words.data(), count * sizeof words[0])) return;
+  if (!memory_->read(address + layout_.object_size, words.data(), count * sizeof words[0])) return;
   for (std::size_t i = 0; i < count; ++i) mix(words[i], &locals_->fingerprint);
   if (types_.floating != 0 && type == types_.floating) add_float(words[0]);
 }
@@ -68,11 +67,11 @@ void LocalsReader::add_attribute(std::uint64_t address) {
 // How many words after the header show whether it is another number, or has more or fewer items. The rest are objects
 // whose address says it.
 std::size_t LocalsReader::words_of_value(std::uint64_t type) {
-  constexpr std::uint64_t kTypeFlags = 168;
+  constexpr std::uint64_t kTypeFlags = 152;
   constexpr std::uint64_t kInteger = 1U << 24U, kList = 1U << 25U, kDict = 1U << 29U;  // Py_TPFLAGS_*_SUBCLASS
   const auto [known, is_new] = words_of_value_.try_emplace(type, 0);
   if (is_new) {
-    const auto flags = memory_->read<std::uint64_t>(type + kTypeFlags).value_or(0);
+    const auto flags = memory_->read<std::uint64_t>(type + layout_.object_size + kTypeFlags).value_or(0);
     if (type == types_.floating || (flags & (kList | kDict)) != 0) known->second = 1;
     if ((flags & kInteger) != 0) known->second = 2;  // the count of its digits, and the first of them
   }

@@ -63,7 +63,10 @@ std::vector<std::uint64_t> variables_around(std::uint64_t address, const std::ve
 class HandlerReader {
  public:
   HandlerReader(const PythonInterpreter& python, ProcessMemory* memory)
-      : objects_(python.layout, memory), codes_(memory, python.layout, python.types), memory_(memory) {}
+      : object_size_(python.layout.object_size),
+        objects_(python.layout, memory),
+        codes_(memory, python.layout, python.types),
+        memory_(memory) {}
 
   // Whether something runs in Python, instead of a handler in C or none.
   bool is_function(std::uint64_t handler) const {
@@ -74,8 +77,8 @@ class HandlerReader {
   bool only_interrupts(std::uint64_t function) {
     if (objects_.is_a(function, "builtin_function_or_method"))
       return name_of_builtin(function) == "default_int_handler";
-    if (objects_.is_a(function, "functools.partial")) function = word(function + kFirstField);
-    if (objects_.is_a(function, "method")) function = word(function + kFirstField);
+    if (objects_.is_a(function, "functools.partial")) function = word(field(function));
+    if (objects_.is_a(function, "method")) function = word(field(function));
     const PythonCode* const code = objects_.is_a(function, "function") ? code_of(function) : nullptr;
     return code != nullptr && ((code->file.ends_with("/asyncio/runners.py") && code->function == "Runner._on_sigint") ||
                                code->file.ends_with("/trio/_core/_ki.py"));
@@ -87,31 +90,31 @@ class HandlerReader {
     if (code == nullptr || !code->file.ends_with("/torch/utils/data/_utils/signal_handling.py")) return false;
     constexpr std::uint64_t kFields = 10;
     for (std::uint64_t i = 0; i < kFields; ++i) {
-      const auto variable = first_enclosed(word(function + kFirstField + i * sizeof(std::uint64_t)));
+      const auto variable = first_enclosed(word(field(function) + i * sizeof(std::uint64_t)));
       if (variable) return objects_.is_a(*variable, "NoneType");
     }
     return false;
   }
 
  private:
-  static constexpr std::uint64_t kFirstField = 2 * sizeof(std::uint64_t);  // of partial, method, function, builtin
-
+  // The first field of a partial, method, function, builtin, tuple or cell.
+  std::uint64_t field(std::uint64_t object) const { return object + object_size_; }
   std::uint64_t word(std::uint64_t address) const { return memory_->read<std::uint64_t>(address).value_or(0); }
 
   // The value of the first variable in a closure, a tuple of cells, which has a hash before its items since 3.14;
   // nullopt: this is none.
   std::optional<std::uint64_t> first_enclosed(std::uint64_t closure) const {
     if (!objects_.is_a(closure, "tuple")) return std::nullopt;
-    for (const std::uint64_t items : {kFirstField + sizeof(std::uint64_t), kFirstField + 2 * sizeof(std::uint64_t)}) {
-      const std::uint64_t cell = word(closure + items);
-      if (objects_.is_a(cell, "cell")) return word(cell + kFirstField);
+    for (const std::uint64_t items : {sizeof(std::uint64_t), 2 * sizeof(std::uint64_t)}) {
+      const std::uint64_t cell = word(field(closure) + items);
+      if (objects_.is_a(cell, "cell")) return word(field(cell));
     }
     return std::nullopt;
   }
 
   std::string name_of_builtin(std::uint64_t function) const {
     std::array<char, 32> name{};
-    const std::uint64_t definition = word(function + kFirstField);
+    const std::uint64_t definition = word(field(function));
     if (!memory_->read(word(definition), name.data(), name.size() - 1)) return "";
     return name.data();
   }
@@ -120,11 +123,12 @@ class HandlerReader {
   const PythonCode* code_of(std::uint64_t function) {
     constexpr std::uint64_t kFields = 5;
     for (std::uint64_t i = 0; i < kFields; ++i) {
-      if (const PythonCode* code = codes_.read(word(function + kFirstField + i * sizeof(std::uint64_t)))) return code;
+      if (const PythonCode* code = codes_.read(word(field(function) + i * sizeof(std::uint64_t)))) return code;
     }
     return nullptr;
   }
 
+  std::uint64_t object_size_;
   PythonObjects objects_;
   PythonCodeReader codes_;
   ProcessMemory* memory_;
@@ -142,7 +146,6 @@ std::optional<Handlers> find_handlers(ProcSource* proc, pid_t pid, const std::ve
                                       ProcessMemory* memory) {
   std::string reason;
   auto python = find_python(proc, pid, mappings, memory, &reason);
-  if (python && is_free_threaded(python->layout)) return std::nullopt;  // its objects are not known
   const auto table = python ? find_table(variables_around(python->runtime.address, mappings, memory)) : std::nullopt;
   return table ? std::optional(Handlers{std::move(*python), *table}) : std::nullopt;
 }

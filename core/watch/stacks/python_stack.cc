@@ -18,9 +18,8 @@ namespace {
 constexpr std::size_t kMostMemory = std::size_t{64} << 20U;  ///< read of one process
 constexpr std::size_t kMostInterpreters = 64;
 constexpr std::size_t kMostPythonThreads = 1000;
-constexpr std::size_t kMostFrames = 256;  ///< of a thread, the innermost
-constexpr std::size_t kMostLinks = 1024;  ///< followed for them, including those of no Python function
-constexpr const char* kNoObjects = "the objects of a free-threaded Python are not known to mprun";
+constexpr std::size_t kMostFrames = 256;      ///< of a thread, the innermost
+constexpr std::size_t kMostLinks = 1024;      ///< followed for them, including those of no Python function
 constexpr std::uint64_t kConditionSize = 48;  ///< sizeof(pthread_cond_t)
 
 /// _PyInterpreterFrame.owner: from 3 on it is an entry of the interpreter itself and has no code of its own.
@@ -245,11 +244,11 @@ const PythonCode* StackReader::code_of(const Piece& fields) {
 
 // The defaults belong to the last arguments: the first of N defaults to the Nth argument from the end.
 std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t frame, const Piece& fields) {
-  constexpr std::uint64_t kFlags = 3, kDefaultCount = 16, kMostArguments = 64;
+  constexpr std::uint64_t kFlags = 3, kMostArguments = 64;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address & ~kFlags); };
   const std::uint64_t function = function_of(fields);
   const auto defaults = function == 0 ? std::nullopt : word(function + layout_.function_defaults);
-  const auto default_count = defaults ? word(*defaults + kDefaultCount) : std::nullopt;
+  const auto default_count = defaults ? word(*defaults + layout_.object_size) : std::nullopt;
   const auto default_value = defaults ? word(*defaults + layout_.tuple_items) : std::nullopt;
   const std::uint64_t arguments = code_of(fields)->argument_count;
   if (!default_value || !default_count || *default_count == 0 || *default_count > arguments) return std::nullopt;
@@ -262,13 +261,13 @@ std::optional<std::uint64_t> StackReader::compare_with_default(std::uint64_t fra
 
 // BaseEventLoop.__init__ sets `_ready`, the only deque of a loop, among the first of its attributes.
 std::optional<std::uint64_t> StackReader::count_callbacks(std::uint64_t frame, const Piece& /*fields*/) {
-  constexpr std::uint64_t kFlags = 3, kWord = sizeof(std::uint64_t), kSize = 16;
+  constexpr std::uint64_t kFlags = 3, kWord = sizeof(std::uint64_t);
   constexpr std::size_t kFirst = 8;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
   const auto values = attributes_at(word(frame + layout_.frame.locals) & ~kFlags, layout_, memory_);
   for (std::size_t i = 0; values && i < kFirst; ++i) {
     const std::uint64_t value = word(*values + i * kWord);
-    if (PythonObjects(layout_, memory_).is_a(value, "collections.deque")) return word(value + kSize);
+    if (PythonObjects(layout_, memory_).is_a(value, "collections.deque")) return word(value + layout_.object_size);
   }
   return std::nullopt;
 }
@@ -281,11 +280,11 @@ std::optional<std::uint64_t> StackReader::read_processes(std::uint64_t frame, co
 }
 
 std::optional<std::uint64_t> StackReader::read_first_number(std::uint64_t frame, const Piece& /*fields*/) {
-  constexpr std::uint64_t kFlags = 3, kTypeOf = 8, kValueOf = 16;
+  constexpr std::uint64_t kFlags = 3;
   const auto word = [this](std::uint64_t address) { return memory_->read<std::uint64_t>(address).value_or(0); };
   const std::uint64_t value = word(frame + layout_.frame.locals + sizeof(std::uint64_t)) & ~kFlags;
-  const std::uint64_t type = word(value + kTypeOf);
-  if (type != 0 && type == python_.types.floating) return memory_->read<std::uint64_t>(value + kValueOf);
+  const std::uint64_t type = word(value + type_offset(layout_));
+  if (type != 0 && type == python_.types.floating) return memory_->read<std::uint64_t>(value + layout_.object_size);
   const auto number = PythonObjects(layout_, memory_).number_of(value);
   return number ? std::optional(bits_of_double(static_cast<double>(*number))) : std::nullopt;
 }
@@ -331,10 +330,6 @@ PythonStacks read_stacks(ProcSource* proc, pid_t pid, const std::vector<Mapping>
   PythonStacks stacks;
   auto python = find_python(proc, pid, mappings, &memory, &stacks.reason);
   if (!python) return stacks;
-  if (with_locals && is_free_threaded(python->layout)) {
-    stacks.reason = kNoObjects;
-    return stacks;
-  }
   StackReader reader(proc, pid, std::move(*python), &memory);
   if (with_locals) reader.want_locals();
   return reader.read();
@@ -347,7 +342,7 @@ auto ask_reader(ProcSource* proc, pid_t pid, const Ask& ask) -> decltype(ask(std
   std::string reason;
   const auto mappings = parse_maps(proc->read(std::to_string(pid) + "/maps").value_or(""));
   auto python = find_python(proc, pid, mappings, &memory, &reason);
-  if (!python || is_free_threaded(python->layout)) return std::nullopt;
+  if (!python) return std::nullopt;
   StackReader reader(proc, pid, std::move(*python), &memory);
   return ask(&reader);
 }

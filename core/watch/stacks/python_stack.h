@@ -1,7 +1,6 @@
 // Reads the Python stacks of a watched process from its memory alone: the process is neither stopped nor signalled, and
 // may hold the GIL or not. Called by the watch for processes that are blocked; for one that runs, inconsistent parts
-// are left out. CPython 3.9 to 3.15; for any other, `reason` is set. Of free-threaded ones only frames are read: of
-// their objects nothing is known.
+// are left out. CPython 3.9 to 3.15, free-threaded ones too; for any other, `reason` is set.
 #pragma once
 
 #include <set>

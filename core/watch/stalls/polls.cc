@@ -64,6 +64,7 @@ void PollMeter::follow(const ThreadSample& thread, Nanos since, Nanos now) {
   Poll& poll = polls_[thread.tid];
   if (poll.since != since || since == now) poll = {since, thread.runs, false, {}, false, {}, thread.runs, {}};
   if (!shows_variables(thread.pid) || thread.runs - poll.runs < (poll.locals.empty() ? kFirstRuns : kManyRuns)) return;
+  if (!python(thread.pid).reason.empty()) return;
   PythonLocals locals;
   std::vector<PythonFrame> frames;
   for (const PythonThread& one : python(thread.pid).threads) {
