@@ -361,6 +361,11 @@ TEST_F(PythonImage, PollsWhileItsVariablesStayAsTheyAre) {
   EXPECT_THAT(polls([this] { put_variable(kOtherValue, 0x1234, std::uint64_t{6}); }), testing::IsEmpty());
 }
 
+TEST_F(PythonImage, ShowsNoPollIfItsVariablesCannotBeRead) {
+  proc_.put<std::uint64_t>(kVersion, 0x040000f0);
+  EXPECT_THAT(polls([] {}), testing::IsEmpty());
+}
+
 TEST_F(PythonImage, DoesNotPollUntilATimeThatIsSoonToCome) {
   const double uptime = to_seconds(monotonic_now()), today = to_seconds(wall_now());
   for (const double now : {uptime, today}) {
