@@ -24,7 +24,7 @@ namespace mprun {
 /// that have a name.
 [[nodiscard]] std::vector<std::string> frame_lines(const HungThread& thread, std::size_t most);
 
-/// "no Python frames: Python 3.14 without a GIL is not known to mprun", of a process whose Python cannot be read.
+/// "no Python frames: Python 3.16 is not known to mprun", of a process whose Python cannot be read.
 [[nodiscard]] std::string python_unread_text(const HungProcess& process);
 
 /// "102, 103, 104 and 60 more".

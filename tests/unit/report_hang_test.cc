@@ -225,10 +225,9 @@ TEST(ReportHang, SaysWhyThereAreNoPythonFrames) {
   Hang hang = openmp_hang(1);
   EXPECT_THAT(hang_text(hang), Not(HasSubstr("no Python frames")));
   EXPECT_FALSE(hang_json(hang)["processes"][1].contains("python_unread"));
-  hang.processes[1].python_unread = "Python 3.14 without a GIL is not known to mprun";
-  EXPECT_THAT(hang_text(hang),
-              HasSubstr("\n        no Python frames: Python 3.14 without a GIL is not known to mprun\n"));
-  EXPECT_EQ(hang_json(hang)["processes"][1]["python_unread"], "Python 3.14 without a GIL is not known to mprun");
+  hang.processes[1].python_unread = "Python 3.16 is not known to mprun";
+  EXPECT_THAT(hang_text(hang), HasSubstr("\n        no Python frames: Python 3.16 is not known to mprun\n"));
+  EXPECT_EQ(hang_json(hang)["processes"][1]["python_unread"], "Python 3.16 is not known to mprun");
 }
 
 TEST(ReportHang, WhatDiffersIsNotPutTogether) {
