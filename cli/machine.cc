@@ -15,7 +15,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "base/clock.h"
@@ -60,22 +62,39 @@ std::string read_for_a_while(int fd) {
   }
 }
 
-// "3.11.2", or "" if the interpreter does not say.
-std::string python_version(const std::string& python) {
+// Prints a version, and how the name of an extension for a free-threaded Python ends; runs in any version.
+constexpr const char* kAskPython = R"(
+import sys
+print('%d.%d.%d' % sys.version_info[:3])
+if 't' in getattr(sys, 'abiflags', ''):
+    import importlib.machinery
+    print(importlib.machinery.EXTENSION_SUFFIXES[0])
+)";
+
+struct PythonAnswer {
+  std::string version;           ///< "3.11.2"; "": the interpreter does not say
+  std::string extension_suffix;  ///< ".cpython-314t-x86_64-linux-gnu.so"; "": it is not free-threaded
+};
+
+PythonAnswer ask_python(const std::string& python) {
   auto pipe = make_pipe();
-  if (!pipe) return "";
+  if (!pipe) return {};
   SpawnPlan plan;
-  plan.argv = {python, "-I", "-S", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"};
+  plan.argv = {python, "-I", "-S", "-c", kAskPython};
   plan.env = flatten(own_environment(), {});
   plan.fds = {{pipe->write.get(), 1}};
   SpawnFailure failure;
   const pid_t pid = spawn_process(plan, &failure);
   pipe->write.reset();
-  if (pid < 0) return "";
+  if (pid < 0) return {};
   const std::string text = read_for_a_while(pipe->read.get());
   ProcessRef::of_child(pid).signal(SIGKILL);
   uninterrupted([&] { return waitpid(pid, nullptr, 0); });
-  return text.substr(0, text.find('\n'));
+  std::istringstream lines(text);
+  PythonAnswer answer;
+  std::getline(lines, answer.version);
+  std::getline(lines, answer.extension_suffix);
+  return answer;
 }
 
 MachineFeature examine_python(const CommandLine& line, const Installation& installation) {
@@ -87,12 +106,18 @@ MachineFeature examine_python(const CommandLine& line, const Installation& insta
     feature.value = resolved.error().message.substr(0, resolved.error().message.find('\n'));
     return feature;
   }
-  const std::string version = python_version(resolved->spec.python);
+  const auto [version, suffix] = ask_python(resolved->spec.python);
   feature.value = resolved->spec.python + " (" + (version.empty() ? "does not run" : version) + ")";
   int major = 0, minor = 0;
   if (std::sscanf(version.c_str(), "%d.%d", &major, &minor) != 2) return feature;
   feature.ok = major > 3 || (major == 3 && minor >= kOldestMinor);
   if (!feature.ok) feature.use = "too old: mprun's workers need 3." + std::to_string(kOldestMinor) + " or later";
+  std::error_code error;
+  const auto extension = std::filesystem::path(installation.bootstrap).parent_path() / "mprun" / ("_mprun" + suffix);
+  if (feature.ok && !suffix.empty() && !std::filesystem::exists(extension, error)) {
+    feature.ok = false;
+    feature.use = "free-threaded: build mprun with -DMPRUN_FREE_THREADED_PYTHONS=" + resolved->spec.python;
+  }
   return feature;
 }
 

@@ -165,6 +165,15 @@ def test_a_machine_without_its_python(run_mprun: RunCommand, tmp_path: Path) -> 
     assert findings["machine"]["pidfd_open"]["ok"]
 
 
+def test_a_free_threaded_python_without_an_extension(run_mprun: RunCommand, tmp_path: Path) -> None:
+    python = tmp_path / "python3.14t"
+    python.write_text("#!/bin/sh\necho 3.14.7\necho .cpython-314t-of-no-machine.so\n", encoding="utf-8")
+    python.chmod(0o755)
+    found = report(run_mprun("doctor", "--json", "--python", python).check(1))["machine"]["python"]
+    assert (found["value"], found["ok"]) == (f"{python} (3.14.7)", False)
+    assert found["use"] == f"free-threaded: build mprun with -DMPRUN_FREE_THREADED_PYTHONS={python}"
+
+
 def test_a_report_that_cannot_be_written(mprun: Path, tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
