@@ -30,15 +30,17 @@ bool asks_manager_to_wait(const Evidence& evidence, const JudgedThread& thread) 
 }
 
 // Functions that atexit.register() was given have no Python function above them. Since 3.13 the function in C that
-// calls them has no name in a stripped Python, but they stand where otherwise the main module does. A greenlet's
-// outermost function has none above it either; below it the main module still runs.
+// calls them has no name in a stripped Python, but they stand where otherwise the main module does; in one built from
+// source, Py_RunMain() may be part of its caller. A greenlet's outermost function has none above it either; below it
+// the main module still runs.
 bool runs_handlers_of_atexit(const Evidence& evidence, pid_t tid) {
   const auto frames = evidence.python.find(tid);
   if (frames == evidence.python.end() || frames->second.empty()) return false;
   if (evidence.is_in_native(tid, "Py_FinalizeEx (")) return true;
   const PythonFrame& outermost = frames->second.back();
-  return outermost.function != "<module>" && outermost.file != "<frozen runpy>" &&
-         evidence.is_in_native(tid, "Py_RunMain (") && !evidence.is_in_native(tid, "PyEval_EvalCode (");
+  const bool is_main = evidence.is_in_native(tid, "Py_RunMain (") || evidence.is_in_native(tid, "Py_BytesMain (");
+  return is_main && outermost.function != "<module>" && outermost.file != "<frozen runpy>" &&
+         !evidence.is_in_native(tid, "PyEval_EvalCode (");
 }
 
 }  // namespace
