@@ -36,7 +36,7 @@ def stubs(tmp_path: Path) -> dict[str, str]:
     folder = tmp_path / "stubs"
     folder.mkdir()
     programs = {
-        "dpkg-query": '[ "$4" != absent ] && [ "$4" != gone ] && printf installed',
+        "dpkg-query": "printf '%s, %s\\n' 'installed present' '' 'installed other-t64' 'other (= 2), more' 'unpacked gone' ''",
         "apt-get": 'echo "$*" >> "$LOG"; echo "noise of apt-get"; exit "${APT_EXIT:-0}"',
         "sudo": '[ "$MAY_SUDO" = yes ] || exit 1; shift; exec "$@"',
         "id": 'echo "$USER_ID"',
@@ -108,10 +108,14 @@ def test_a_failed_installation_is_shown(stubs: dict[str, str]) -> None:
     assert "failed with exit code 100: env DEBIAN_FRONTEND=noninteractive apt-get" in done.stderr
 
 
+ALL_BUT_TORCH = """#!/bin/bash
+source configs/prepare
+printf 'installed %s, \\n' "${build_packages[@]}" "${demo_packages[@]}" | grep -v torch
+"""
+
+
 def test_the_demo_stops_when_a_package_is_missing(stubs: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "stubs/dpkg-query").write_text(
-        '#!/bin/sh\n[ "$4" != python3-torch ] && printf installed\n'
-    )
+    (tmp_path / "stubs/dpkg-query").write_text(ALL_BUT_TORCH)
     done = run_bash("configs/demo", env=stubs)
     assert done.returncode == 1
     assert "sudo apt-get install --no-install-recommends python3-torch\n" in done.stderr
