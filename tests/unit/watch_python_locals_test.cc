@@ -6,6 +6,7 @@
 
 #include "fake_process.h"
 #include "python_descriptions.h"
+#include "watch/stacks/python_object.h"
 
 namespace mprun {
 namespace {
@@ -172,6 +173,31 @@ TEST_F(PythonLocalsReading, OfAModuleAreItsGlobals) {
     put_globals(kind, words, kOtherAt);
     EXPECT_EQ(fingerprint(), of_function) << "they are no variables of a function";
   }
+}
+
+// The header is longer, and no other one lies before an object.
+TEST_F(PythonLocalsReading, OfAFreeThreadedPythonAreBehindALongerHeader) {
+  constexpr std::uint64_t kOwnerAt = 0x900100, kOwnerClass = 0x901000, kOwnerDict = 0x902000, kOwnerKeys = 0x903000,
+                          kAttributeAt = 0x904000;
+  const PythonLayout layout = described_python_layout(13, description(words_of_free_threaded_313())).value();
+  proc_.map(0x900000, 0x5000);
+  proc_.put(kOwnerAt + 24, kOwnerClass);
+  proc_.put<std::uint64_t>(kOwnerClass + 184, 1U << 9U | 1U << 4U);  // Py_TPFLAGS_HEAPTYPE, _MANAGED_DICT
+  proc_.put(kOwnerAt - 8, kOwnerDict);
+  proc_.put(kOwnerDict + 48, kOwnerKeys);
+  proc_.put<std::uint8_t>(kOwnerKeys + 9, 3);   // eight bytes of indices
+  proc_.put<std::uint8_t>(kOwnerKeys + 10, 1);  // keys are strings: no hashes
+  proc_.put<std::uint64_t>(kOwnerKeys + 24, 1);
+  proc_.put(kOwnerKeys + 32 + 8 + 8, kAttributeAt);
+  ProcessMemory memory(&proc_, 1, std::size_t{1} << 24U);
+  EXPECT_THAT(attribute_values(kOwnerAt, 64, layout, &memory), ElementsAre(kAttributeAt));
+  proc_.put(kAttributeAt + 24, kOwnerClass);
+  proc_.put(kOwnerClass + 40, kOwnerClass + 0x200);
+  proc_.put_bytes(kOwnerClass + 0x200, std::string_view("int", sizeof "int"));
+  proc_.put<std::uint64_t>(kAttributeAt + 32, 1U << 3U);
+  proc_.put<std::uint32_t>(kAttributeAt + 40, 7);
+  ProcessMemory again(&proc_, 1, std::size_t{1} << 24U);
+  EXPECT_EQ(PythonObjects(layout, &again).number_of(kAttributeAt), 7U);
 }
 
 TEST_F(PythonLocalsReading, CollectsFloats) {

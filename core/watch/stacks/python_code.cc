@@ -11,7 +11,6 @@ constexpr std::size_t kLongestFile = 4096;
 constexpr std::size_t kLongestName = 512;
 constexpr std::size_t kLargestLineTable = std::size_t{1} << 20U;
 constexpr std::uint64_t kMostInstructions = std::uint64_t{1} << 24U;
-constexpr std::size_t kFlagsInType = 152;                           ///< from the end of the PyObject in a type
 constexpr std::uint64_t kStringSubclass = std::uint64_t{1} << 28U;  ///< Py_TPFLAGS_UNICODE_SUBCLASS
 constexpr std::uint64_t kInstructionSize = 2;
 /// Since 3.13, CPython puts a frame of its own between a call of a class and __init__. Its code (_Py_InitCleanup in
@@ -179,7 +178,7 @@ std::optional<std::string> PythonCodeReader::bytes(std::uint64_t address) {
 
 bool PythonCodeReader::is_string_type(std::uint64_t type) {
   if (type == types_.unicode) return true;
-  const auto flags = memory_->read<std::uint64_t>(type + layout_.object_size + kFlagsInType);
+  const auto flags = memory_->read<std::uint64_t>(type + type_flags_offset(layout_));
   return flags && (*flags & kStringSubclass) != 0;
 }
 

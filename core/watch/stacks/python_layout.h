@@ -77,5 +77,7 @@ inline constexpr std::size_t kPythonDescriptionSize = 1024;
 inline bool is_free_threaded(const PythonLayout& layout) { return layout.object_size != 16; }
 /// Where a PyObject has its type.
 inline std::uint64_t type_offset(const PythonLayout& layout) { return layout.object_size - sizeof(std::uint64_t); }
+/// Where a type has its flags (PyTypeObject.tp_flags).
+inline std::uint64_t type_flags_offset(const PythonLayout& layout) { return layout.object_size + 152; }
 
 }  // namespace mprun

@@ -67,11 +67,10 @@ void LocalsReader::add_attribute(std::uint64_t address) {
 // How many words after the header show whether it is another number, or has more or fewer items. The rest are objects
 // whose address says it.
 std::size_t LocalsReader::words_of_value(std::uint64_t type) {
-  constexpr std::uint64_t kTypeFlags = 152;
   constexpr std::uint64_t kInteger = 1U << 24U, kList = 1U << 25U, kDict = 1U << 29U;  // Py_TPFLAGS_*_SUBCLASS
   const auto [known, is_new] = words_of_value_.try_emplace(type, 0);
   if (is_new) {
-    const auto flags = memory_->read<std::uint64_t>(type + layout_.object_size + kTypeFlags).value_or(0);
+    const auto flags = memory_->read<std::uint64_t>(type + type_flags_offset(layout_)).value_or(0);
     if (type == types_.floating || (flags & (kList | kDict)) != 0) known->second = 1;
     if ((flags & kInteger) != 0) known->second = 2;  // the count of its digits, and the first of them
   }

@@ -70,12 +70,12 @@ struct ClassOfObject {
 };
 
 std::optional<ClassOfObject> class_of(std::uint64_t object, const PythonLayout& layout, ProcessMemory* memory) {
-  constexpr std::uint64_t kBasicSize = 16, kFlags = 152, kDictOffset = 272;  // from the end of the PyObject
+  constexpr std::uint64_t kBasicSize = 16, kDictOffset = 272;  // from the end of the PyObject
   const auto type = memory->read<std::uint64_t>(object + type_offset(layout));
   if (!type) return std::nullopt;
   const std::uint64_t fields = *type + layout.object_size;
   const auto basic_size = memory->read<std::uint64_t>(fields + kBasicSize);
-  const auto flags = memory->read<std::uint64_t>(fields + kFlags);
+  const auto flags = memory->read<std::uint64_t>(*type + type_flags_offset(layout));
   if (!basic_size || !flags) return std::nullopt;
   return ClassOfObject{*basic_size, *flags, memory->read<std::uint64_t>(fields + kDictOffset).value_or(0)};
 }
