@@ -241,6 +241,17 @@ def test_a_thread_that_rests_soon_is_waited_for(run_mprun: RunCommand, build: Co
     assert warnings_of(run) == []
 
 
+def test_threads_that_have_not_run_since_the_last_fork(run_mprun: RunCommand, build: Compile) -> None:
+    """They are still blocked; one that has run is waited for."""
+    env = {"MPRUN_QUIET_SECONDS": "60"}
+    run = run_mprun("--", build("repeated_forks", "-rdynamic"), env=env).check()
+    first, second, third = (line.split(maxsplit=1) for line in run.stdout.splitlines())
+    assert int(first[0]) >= 3
+    assert second == ["0", "idle"]
+    assert int(third[0]) >= 3
+    assert third[1] == "idle"
+
+
 # --- programs that mprun's library is not in ---------------------------------------------------
 
 
