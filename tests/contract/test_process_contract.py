@@ -593,14 +593,15 @@ def run(bare):
     return sorted(set(sys.modules) - set(bare))
 """
 
-# What a worker once loaded for a line or two each; together they took longer than everything else it loads. traceback,
-# which it needs, brings some of them since Python 3.14.
-HEAVY = {"dataclasses", "difflib", "importlib.abc", "inspect", "pathlib", "secrets", "tempfile", "urllib.parse"}
+# What a worker once loaded for a line or two each; together they took longer than everything else it loads.
+HEAVY = {"dataclasses", "difflib", "importlib.abc", "inspect", "pathlib", "secrets", "tempfile", "urllib.parse"} | {
+    "random", "signal", "socket", "traceback", "typing",
+}  # fmt: skip
 
 
 def test_a_worker_loads_little(run_job: RunCommand, start_method: str) -> None:
     listing = subprocess.run(
-        [harness.MPRUN_PYTHON, "-c", "import json, sys, traceback; print(json.dumps(sorted(sys.modules)))"],
+        [harness.MPRUN_PYTHON, "-c", "import json, sys; print(json.dumps(sorted(sys.modules)))"],
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     spec = {
@@ -610,3 +611,29 @@ def test_a_worker_loads_little(run_job: RunCommand, start_method: str) -> None:
     (loaded,) = run_job(spec, scripts={"light.py": LIGHT_JOB}).check().values()
     assert "mprun.task" in loaded
     assert not HEAVY & set(loaded)
+
+
+OWN_NAMES_JOB = """
+import random, signal, socket, textwrap, token, typing
+
+
+def run(number):
+    if number == 1:
+        raise ValueError("one")
+    return [module.mine for module in (random, signal, socket, textwrap, token, typing)]
+"""
+
+
+def test_modules_of_the_script_that_have_names_of_pythons(run_job: RunCommand, start_method: str) -> None:
+    """As when Python runs it. A traceback, which needs Python's own textwrap and token, has no lines of source then."""
+    names = ("random", "signal", "socket", "textwrap", "token", "typing")
+    scripts = {f"{name}.py": f"mine = {name!r}\n" for name in names}
+    spec = {
+        "version": 1, "script": "own.py", "function": "run", "start_method": start_method, "processes": 1, "seed": 7,
+        "inputs": {"range": 2},
+    }  # fmt: skip
+    run = run_job(spec, scripts={**scripts, "own.py": OWN_NAMES_JOB}).check(1)
+    first, second = run.results()
+    assert first["value"] == list(names)
+    assert second["error"]["message"] == "one"
+    assert re.search(r'own\.py", line \d+, in run\nValueError: one', second["error"]["traceback"])

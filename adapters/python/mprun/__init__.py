@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable
 
 from mprun.shared_tensors import SharedTensors
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 def _check_extension() -> None:

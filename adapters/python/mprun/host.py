@@ -5,6 +5,7 @@ each worker and reaps it only when the supervisor has confirmed that: until then
 """
 from __future__ import annotations
 
+import _socket  # the part in C of socket, whose enums take milliseconds
 import array
 import atexit
 import errno
@@ -12,11 +13,8 @@ import json
 import os
 import resource
 import select
-import signal
-import socket
 import struct
-import threading
-from typing import Any, Callable, NoReturn
+from collections.abc import Callable, Sequence
 
 import mprun_fork
 from mprun import _mprun, script, worker
@@ -25,15 +23,20 @@ from mprun.user_code import flush_streams
 
 from mprun_fork import torch_adapter
 
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 HEADER = struct.Struct("=IHH")
 MAGIC = 0x6D72  # MPRUN_FRAME_MAGIC
+SIGKILL = 9  # as signal has it, whose enums take time
 #: By one of these an OpenMP library pins the thread that loads it, and so all processes forked from it, to one processor.
 PINNING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 #: Descriptors of a FORK frame: channel, results, stdout, stderr.
 PASSED = 4
 
 #: What a forked child does instead of returning.
-Become = Callable[[Start, Channels], NoReturn]
+Become = Callable[[Start, Channels], "NoReturn"]
 
 
 class Host:
@@ -42,7 +45,7 @@ class Host:
     def __init__(self, start: Start, fds: Channels, become: Become, free_cpus: Sequence[int] = ()) -> None:
         self.start, self.fds, self.become = start, fds, become
         self.free_cpus = list(free_cpus)  # what a worker that is bound to none runs on; empty: where this process does
-        self.control = socket.socket(fileno=os.dup(fds.channel))
+        self.control = _socket.socket(fileno=os.dup(fds.channel))
         self.poll = select.poll()
         self.poll.register(self.control, select.POLLIN)
         self.children: dict[int, int] = {}  # pidfd -> pid
@@ -56,7 +59,7 @@ class Host:
     def send_with_pidfd(self, kind: int, value: dict[str, Any], pidfd: int) -> None:
         payload = json.dumps(value).encode()
         frame = HEADER.pack(len(payload), MAGIC, kind) + payload
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [pidfd]))]
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [pidfd]))]
         sent = self.control.sendmsg([frame], rights)  # the pidfd goes with the first byte
         self.control.sendall(frame[sent:])
 
@@ -73,8 +76,8 @@ class Host:
     def read(self, size: int, passed: list[int]) -> bytes | None:
         parts = b""
         while len(parts) < size:
-            room = socket.CMSG_LEN(PASSED * array.array("i").itemsize)
-            data, ancillary, _, _ = self.control.recvmsg(size - len(parts), room, socket.MSG_CMSG_CLOEXEC)
+            room = _socket.CMSG_LEN(PASSED * array.array("i").itemsize)
+            data, ancillary, _, _ = self.control.recvmsg(size - len(parts), room, _socket.MSG_CMSG_CLOEXEC)
             if not data:
                 return None
             for _, _, rights in ancillary:
@@ -124,7 +127,7 @@ class Host:
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as error:  # without it the end could not be seen
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, SIGKILL)
             os.waitpid(pid, 0)
             self.refuse(request, error)
             return
@@ -198,6 +201,8 @@ def run(start: Start, fds: Channels, become: Become) -> None:
         return
     # An OpenMP library that cannot be paused is loaded: this thread may have a team of it, a new one has none. The
     # new one serves to the end, because its children die with it (PR_SET_PDEATHSIG depends on the thread that forked).
+    import threading
+
     failures: list[BaseException] = []
     thread = threading.Thread(target=serve_from_clean_thread, args=(host, failures), name="mprun-host")
     thread.start()

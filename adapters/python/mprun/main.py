@@ -5,13 +5,14 @@ import atexit
 import json
 import os
 import sys
-import threading
-import traceback
-from typing import NoReturn
 
 from mprun import _mprun
 from mprun.protocol import EXIT_START_FAILED, START_FAILED, Channels, Start, StartFailure
 from mprun.user_code import flush_streams, user_traceback
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 #: Of set_mempolicy(2).
 MPOL_DEFAULT, MPOL_BIND, MPOL_INTERLEAVE = 0, 2, 3
@@ -119,10 +120,11 @@ def end_forked(code: int) -> NoReturn:
     Tearing the interpreter down would run destructors of libraries whose threads were lost in the fork.
     """
     try:
-        threading._shutdown()
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
-        traceback.print_exc()
+        sys.__excepthook__(*sys.exc_info())
         code = code or 1
     flush_streams()
     os._exit(code)

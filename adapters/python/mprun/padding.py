@@ -2,9 +2,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Sequence
+from collections.abc import Sequence
 
 from mprun.tensors import Tensor, TensorError
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def pad(tensor: Tensor, shape: Sequence[int], fill: float | str) -> Tensor | None:

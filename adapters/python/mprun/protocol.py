@@ -3,9 +3,12 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
-from typing import Any
 
 from mprun import _mprun
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 # Frame types.
 START, TASKS, STOP, FORK, REAP = 1, 2, 3, 4, 5

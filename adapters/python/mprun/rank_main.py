@@ -7,13 +7,16 @@ import sys
 import threading
 import time
 import types
-from typing import Any
 
 import mprun
 from mprun import _mprun, task
 from mprun.protocol import READY, RESULT, Channels, Start, StartFailure
 from mprun.tensor_files import TensorFiles
 from mprun.user_code import exit_code_of, user_traceback
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def send_result(fds: Channels, encoded: bytes | tuple[bytes, bytes], failed: bool) -> None:

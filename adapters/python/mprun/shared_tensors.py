@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 _VARIABLE = "MPRUN_SHARED"
 _MOST_SHOWN = 20
 
 
-class SharedTensors(Mapping[str, Any]):
+class SharedTensors(Mapping[str, "Any"]):
     """The job's shared tensors by name. Each is a numpy array over the shared memory, or, for bfloat16, which numpy
     does not have, a tensor of torch: what one process writes all others see. There are no locks in it."""
 

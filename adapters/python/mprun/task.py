@@ -4,13 +4,19 @@ from __future__ import annotations
 import importlib.machinery
 import json
 import math
-import random
+import os
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
 
 from mprun.tensors import HoldsTensor, TensorError, is_tensor
 from mprun.user_code import user_traceback
 
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
+
+#: The folder of Python's own modules.
+STANDARD_LIBRARY = os.path.dirname(os.__file__)
 #: Longest message and traceback kept of a failed task, in characters.
 LONGEST_TEXT = 64 * 1024
 
@@ -95,13 +101,13 @@ def mix(seed: int, number: int) -> int:
 
 
 class SeedOnImport:
-    """A module finder that seeds numpy and torch when they are imported after the seed was planted."""
+    """A module finder that seeds random, numpy and torch when they are imported after the seed was planted."""
 
     def __init__(self) -> None:
         self.seed = 0
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name not in ("numpy", "torch") or path is not None:
+        if name not in ("random", "numpy", "torch") or path is not None:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name)
         if spec is None or spec.loader is None:
@@ -126,7 +132,9 @@ def plant_seed(seed: int) -> None:
         on_import = SeedOnImport()
         sys.meta_path.insert(0, on_import)
     on_import.seed = seed
-    random.seed(seed)
+    random = sys.modules.get("random")
+    if random is not None and os.path.dirname(getattr(random, "__file__", None) or "") == STANDARD_LIBRARY:
+        random.seed(seed)  # a script may have a module of its own that is called random
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "random"):
         numpy.random.seed(seed & 0xFFFFFFFF)

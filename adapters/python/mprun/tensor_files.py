@@ -11,12 +11,16 @@ import fcntl
 import json
 import os
 import struct
-from typing import Any, Iterator, NamedTuple, Sequence
+from collections.abc import Iterator, Sequence
 
 from mprun import _mprun
 from mprun import task as tasks
 from mprun.padding import pad
 from mprun.tensors import HoldsTensor, Tensor, TensorError, is_tensor, view
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 #: The tensors one task may return; core/wire/tensor_claims.h has the same number.
 MOST_TENSORS = 1000
@@ -30,23 +34,24 @@ DEEP = "the value holds a tensor inside of a member; return it as the value itse
 ROWS, SAFETENSORS = 0, 1  # enum mprun_tensor_kind of core/wire/protocol.h
 
 
-class Named(NamedTuple):
+class Named:
     """One tensor of a task: where in the value it stands, and its name."""
 
-    key: Any  # of a dict, index of a list; None: it is the whole value
-    name: str
-    tensor: Tensor
+    def __init__(self, key: Any, name: str, tensor: Tensor) -> None:
+        self.key = key  # of a dict, index of a list; None: it is the whole value
+        self.name = name
+        self.tensor = tensor
 
 
-class Rows(NamedTuple):
+class Rows:
     """The rows of a gathered file that a task may write, and how that file begins."""
 
-    begin: int
-    end: int
-    total: int  # of the file; 0: not known yet
-    row_bytes: int
-    header: bytes
-    is_batch: bool  # the tensor's first axis is that of the file
+    def __init__(self, begin: int, end: int, total: int, row_bytes: int, header: bytes, *, is_batch: bool) -> None:
+        self.begin, self.end = begin, end
+        self.total = total  # of the file; 0: not known yet
+        self.row_bytes = row_bytes
+        self.header = header
+        self.is_batch = is_batch  # the tensor's first axis is that of the file
 
     def file_bytes(self) -> int:
         """The size of the file, as far as it is known."""

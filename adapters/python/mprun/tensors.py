@@ -6,7 +6,10 @@ imported them.
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 #: The names of torch's dtypes in .npy files; NOT_IN_NPY has those that such files do not have.
 TORCH_DTYPES = {
@@ -33,14 +36,15 @@ class HoldsTensor(Exception):
     """The value that should become JSON is, or holds, a tensor."""
 
 
-class Tensor(NamedTuple):
+class Tensor:
     """A tensor's bytes in C order, and what they are."""
 
-    npy: str  # the dtype in .npy files, "<f4"; "" if they have none
-    safetensors: str  # the dtype in .safetensors files, "F32"; "" if they have none
-    item_bytes: int
-    shape: tuple[int, ...]
-    memory: memoryview  # of bytes, one-dimensional
+    def __init__(self, npy: str, safetensors: str, item_bytes: int, shape: tuple[int, ...], memory: memoryview) -> None:
+        self.npy = npy  # the dtype in .npy files, "<f4"; "" if they have none
+        self.safetensors = safetensors  # the dtype in .safetensors files, "F32"; "" if they have none
+        self.item_bytes = item_bytes
+        self.shape = shape
+        self.memory = memory  # of bytes, one-dimensional
 
     def dtype(self) -> str:
         """The dtype, human-readable."""

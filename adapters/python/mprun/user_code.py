@@ -3,17 +3,36 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from typing import Any
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def user_traceback(error: BaseException) -> str:
     """The formatted traceback without mprun's own and the import system's frames."""
-    ours = os.path.dirname(os.path.realpath(__file__))
-    report = traceback.TracebackException.from_exception(error)
-    hidden = (ours, "<frozen importlib", "<frozen runpy")
-    report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(hidden)]
-    return "".join(report.format())
+    hidden = (os.path.dirname(os.path.realpath(__file__)), "<frozen importlib", "<frozen runpy")
+    try:
+        # Not imported before: it takes milliseconds, and a script may have modules that are called token or textwrap.
+        from traceback import TracebackException
+
+        report = TracebackException.from_exception(error)
+        report.stack[:] = [frame for frame in report.stack if not frame.filename.startswith(hidden)]
+        return "".join(report.format())
+    except Exception:  # it got such a module of the script
+        return plain_traceback(error, hidden)
+
+
+def plain_traceback(error: BaseException, hidden: tuple[str, ...]) -> str:
+    """The frames of an exception, without their source, as Python itself can name them."""
+    lines = ["Traceback (most recent call last):"]
+    at = error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        if not code.co_filename.startswith(hidden):
+            lines.append(f'  File "{code.co_filename}", line {at.tb_lineno}, in {code.co_name}')
+        at = at.tb_next
+    return "\n".join([*lines, f"{type(error).__name__}: {error}", ""])
 
 
 def flush_streams() -> None:

@@ -3,13 +3,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Callable
 
 from mprun import _mprun, script, task
 from mprun.protocol import EXIT_CHANNEL_LOST, READY, Channels, Start, report_stage
 from mprun.tensor_files import TensorFiles
 from mprun.user_code import flush_streams
+
+TYPE_CHECKING = False  # as typing has it, whose import takes a millisecond or two
+if TYPE_CHECKING:
+    from typing import Any
 
 STYLES = {"item": 0, "args": 1, "kwargs": 2}
 
