@@ -33,7 +33,7 @@ struct Finding {
 /// The job schema for valijson, and valijson's validator with its compiled patterns.
 struct Checker {
   Checker() {
-    const auto plain = nlohmann::json::parse(kSchemaText);
+    const nlohmann::json plain = schema_json();  // valijson's adapter knows this type only
     valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
     parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(plain), schema);
   }
